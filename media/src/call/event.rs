@@ -1,0 +1,95 @@
+//! The one vocabulary of what happened in a call. Recording, metrics, API, tests and logs all read these.
+
+use serde::Serialize;
+
+use crate::frame::Sample;
+
+/// Whose doing an event was.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// This side: the Digital Human (in the sample agent: the agent itself).
+    Dh,
+    /// The far side.
+    Agent,
+    /// The engine.
+    Engine,
+}
+
+/// An event on the call's sample clock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Position; negative before connect.
+    pub sample: Sample,
+    /// Whose doing.
+    pub side: Side,
+    /// What.
+    pub what: What,
+}
+
+/// What happened. `name` gives the wire name, `data` the wire data.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// INVITE sent.
+    Dialing { address: String },
+    /// 180 or the like.
+    Ringing { code: u16 },
+    /// Media before the answer.
+    EarlyMedia { code: u16 },
+    /// Sample 0.
+    Connected { code: u16, codec: &'static str },
+    /// The end.
+    Ended { by: &'static str, reason: &'static str, sip_code: Option<u16>, q850_cause: Option<u16> },
+    /// This side's words begin.
+    SpeechStarted { utterance_id: u32, text: String, kind: Kind },
+    /// This side's words end; `text` is what was really said.
+    SpeechEnded { utterance_id: u32, text: String, kind: Kind, interrupted: bool, exact: bool },
+    /// The far side's true onset.
+    AgentSpeechStarted { arrival_ms: f64 },
+    /// The far side's true end.
+    AgentSpeechEnded { arrival_ms: f64 },
+    /// The far side's turn is over and its text is final.
+    TurnEnded { text: String, from_sample: Sample, end_sample: Sample, confidence: Option<f32> },
+    /// Running text.
+    TranscriptPartial { text: String },
+    /// Overlapping speech; stamped at its onset, emitted when `stop_ms` is known or never will be.
+    BargeIn { by: Side, overlap_ms: u32, stop_ms: Option<u32> },
+    /// Speech that was not ready at its due time.
+    LateTurn { late_ms: u32, utterance_id: u32 },
+    /// A scripted rule fired.
+    ScriptedResponse { index: usize, match_type: &'static str, response_type: &'static str },
+    /// A cut-in is planned.
+    InterruptionDecided { kind: &'static str, u: f64, at_ms: u32, keyword: Option<String> },
+    /// The mind chose silence.
+    SilenceTool,
+    /// The one re-prompt.
+    Reprompt { n: u32 },
+    /// One digit, at its onset.
+    DtmfSent { digit: char, method: &'static str, duration_ms: u32 },
+    /// One digit, at its onset.
+    DtmfReceived { digit: char, method: &'static str, duration_ms: u32 },
+    /// Once per second.
+    Network { received: u64, lost: u64, late: u64, jitter_ms: f64 },
+    /// Ticks that were more than 20 ms late.
+    LateFrames { count: u64 },
+    /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `recognizer_late`, `synthesizer_failed`.
+    Note { code: &'static str },
+}
+
+/// What an utterance is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// An answer.
+    Turn,
+    /// First words.
+    Opening,
+    /// Cutting in.
+    Interruption,
+    /// A scripted response.
+    Scripted,
+    /// After silence.
+    Reprompt,
+    /// A filler while the mind is late.
+    Filler,
+}

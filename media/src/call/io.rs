@@ -1,0 +1,397 @@
+//! What goes into a [`super::Call`] and what comes out of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::event::Event;
+use crate::frame::Sample;
+use crate::leg::MediaParams;
+use crate::time::Time;
+
+/// Names one asked effect until it is done or cancelled. Unique in a call, never 0.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct EffectId(pub u32);
+
+/// Which of a leg's two sockets a packet belongs to.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Path {
+    /// Media and telephone events.
+    Rtp,
+    /// Reports.
+    Rtcp,
+}
+
+/// What a driver feeds in. `handle(now, input)`, then `poll` until `None`.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// Call control from the other side.
+    Signal(Signal),
+    /// A datagram, with the time at which the kernel received it.
+    Packet {
+        /// Where it came in.
+        path: Path,
+        /// Kernel receive time on the driver's clock.
+        arrived: Time,
+        /// As received.
+        bytes: &'a [u8],
+    },
+    /// The send pass of a 20 ms tick; `now` is the tick's *scheduled* time. A scheduled time that jumps by more than 20 ms
+    /// says that the ticks between were skipped.
+    Tick {
+        /// How much later than scheduled the pass really runs.
+        late: Duration,
+    },
+    /// The receive pass of the same tick: decode, analyse, decide, record.
+    Listen,
+    /// A (part of a) result of an effect.
+    Done(EffectId, Effected),
+    /// From the control API.
+    Command(Command),
+}
+
+/// Call control as the far side did it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Signal {
+    /// The INVITE is on its way.
+    Dialing {
+        /// Where to.
+        address: String,
+    },
+    /// A provisional response without media.
+    Ringing {
+        /// SIP status code.
+        code: u16,
+    },
+    /// Media before the answer.
+    EarlyMedia {
+        /// SIP status code.
+        code: u16,
+        /// What was negotiated.
+        media: MediaParams,
+    },
+    /// The call is up: the answer arrived (caller), or ACK-able answer was sent (answerer).
+    Answered {
+        /// SIP status code.
+        code: u16,
+        /// What was negotiated.
+        media: MediaParams,
+    },
+    /// The far side ended, refused, or could not be reached.
+    Ended(RemoteEnd),
+}
+
+/// How the far side (or the way to it) ended the call.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct RemoteEnd {
+    /// The final SIP status, when there was one; `None` for a BYE.
+    pub sip_code: Option<u16>,
+    /// Q.850 cause of a Reason header.
+    pub q850_cause: Option<u16>,
+    /// Reason phrase or the transport's own words, without secrets.
+    pub text: String,
+    /// Nothing answered at all: time-out, DNS, unreachable, refused socket.
+    pub unreachable: bool,
+    /// Retry-After stood in the response.
+    pub retry_after: bool,
+}
+
+/// From the control API or the engine itself.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// End now; the ending's reason is this.
+    Hangup(EndReason),
+}
+
+/// What a driver is asked to carry out, in order.
+#[derive(Debug)]
+pub enum Output<'a> {
+    /// Send this datagram.
+    Packet {
+        /// Which socket.
+        path: Path,
+        /// Borrowed from the leg.
+        bytes: &'a [u8],
+    },
+    /// Audio for the recognizer: 16 kHz, contiguous while a segment is open.
+    Ears {
+        /// Sample position of the first sample.
+        from: Sample,
+        /// The samples.
+        pcm: &'a [i16],
+    },
+    /// The next frame of the stereo recording, interleaved (left = this side, right = the other), in order, without gaps.
+    Recorded {
+        /// Before connect: a mono frame of early media instead.
+        early: bool,
+        /// Interleaved stereo (or mono, when `early`).
+        pcm: &'a [i16],
+    },
+    /// Call control to the far side.
+    Control(Control),
+    /// Please perform this; the result comes back as [`Input::Done`] with the same id.
+    Effect(EffectId, Effect),
+    /// Something happened; belongs in the timeline.
+    Event(Event),
+    /// The call is over; nothing follows.
+    Ended(Ending),
+}
+
+/// Call control to the far side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Give up an unanswered INVITE.
+    Cancel,
+    /// BYE with this Q.850 cause.
+    Hangup {
+        /// Q.850 cause (16 normal, 102 timer).
+        q850_cause: u16,
+    },
+}
+
+/// Work that takes time and is done outside.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// The other side began to speak at `from`: open a recognizer stream; [`Output::Ears`] frames follow. Answers may be any
+    /// number of `Partial`.
+    Hear {
+        /// True onset (the first `Ears` sample may be earlier).
+        from: Sample,
+    },
+    /// The segment that `hear` opened is over at `to`: answer with one `Final`.
+    Recognize {
+        /// The `Hear` effect that this ends.
+        hear: EffectId,
+        /// True end.
+        to: Sample,
+    },
+    /// Decide what to do next. Answer with `Move` in one or more parts.
+    Think(Thought),
+    /// Speak these words; answer with `Audio` in one or more parts: 16 kHz, leading silence removed, at -26 dBov active level.
+    Synthesize {
+        /// Exact words (no markup).
+        text: String,
+        /// Fillers and pauses may be added (false for scripted and fixed sentences).
+        fluency: bool,
+    },
+    /// The effect is no longer wanted; nothing is answered for it.
+    Cancel(EffectId),
+}
+
+/// What a mind is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thought {
+    /// Why.
+    pub purpose: Purpose,
+    /// The conversation so far, oldest first, the turn just heard last.
+    pub history: Vec<Line>,
+    /// Words planned or begun by this side that were not said because the other side cut in.
+    pub unsaid: Option<String>,
+}
+
+/// Why a mind is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Purpose {
+    /// First words of the call.
+    Opening,
+    /// An answer to the turn just heard.
+    Reply,
+    /// Words to cut in with, at most 12.
+    CutIn,
+    /// Yes or no: cut in now? Answer with `Move` whose `say` is empty for no.
+    Contextual {
+        /// The question.
+        prompt: String,
+    },
+    /// The other side has been silent for long while this side held its silence.
+    StillThere,
+}
+
+/// One line of the conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// True for the far side's words.
+    pub other: bool,
+    /// Words as said or recognised; empty when a turn was heard without text.
+    pub text: String,
+    /// Digits that came with or instead of words.
+    pub digits: String,
+    /// This side was cut off in it.
+    pub interrupted: bool,
+}
+
+/// A (part of a) result of an effect.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effected {
+    /// Running text of an open segment.
+    Partial(String),
+    /// Final text of a segment.
+    Final {
+        /// Empty when nothing was understood.
+        text: String,
+        /// Words with times, when the recognizer gives them.
+        words: Vec<Word>,
+        /// 0..1 when known.
+        confidence: Option<f32>,
+    },
+    /// Synthesized speech.
+    Audio {
+        /// 16 kHz.
+        pcm: Arc<[i16]>,
+        /// No more parts follow.
+        last: bool,
+    },
+    /// A mind's next move, or a part of it.
+    Move(Move),
+    /// It could not be done. `code` is stable, for the timeline.
+    Failed {
+        /// For example `synthesizer_failed`.
+        code: &'static str,
+    },
+}
+
+/// A recognised word.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Word {
+    /// The word.
+    pub text: String,
+    /// First sample.
+    pub from: Sample,
+    /// One past the last sample.
+    pub to: Sample,
+    /// 0..1 when known.
+    pub confidence: Option<f32>,
+}
+
+/// What a mind decides.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Move {
+    /// Words to say now; empty for none.
+    pub say: String,
+    /// Said exactly: no fillers or pauses are added, marked as scripted or fixed.
+    pub exact: bool,
+    /// DTMF to send after the words.
+    pub dtmf: String,
+    /// What comes after.
+    pub then: Then,
+    /// More parts of the same move follow.
+    pub more: bool,
+    /// Notes for the timeline (`late_first_token`, `fallback_speaker`).
+    pub notes: Vec<&'static str>,
+}
+
+/// After a move.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum Then {
+    /// Listen for the other side.
+    #[default]
+    Listen,
+    /// Stay silent instead of a turn, until the other side has spoken again (at most 60 s).
+    StaySilent,
+    /// Hang up 0.5 s after the words.
+    Hangup,
+}
+
+/// Why a call ended. `as_str` gives the wire names.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// The mind decided to hang up.
+    DhEndCall,
+    /// A hang-up phrase was heard or said.
+    HangupPhrase,
+    /// Second silence time-out.
+    SilenceTimeout,
+    /// Nobody did anything for the inactivity limit.
+    InactivityTimeout,
+    /// Maximum duration.
+    MaxDuration,
+    /// Maximum number of turns of the other side.
+    MaxTurns,
+    /// The far side hung up.
+    AgentHangup,
+    /// The control API ended it.
+    ApiHangup,
+    /// The last playback step was done.
+    PlaybackEnd,
+    /// The far side refused or was busy.
+    Rejected,
+    /// Nobody answered within `ringing_ms`.
+    NoAnswer,
+    /// The call could not be set up.
+    DialFailed,
+    /// No RTP while connected.
+    MediaTimeout,
+    /// Cancelled before it was connected.
+    Cancelled,
+    /// The engine is stopping.
+    Shutdown,
+    /// An engine fault (synthesizer, for example); the code stands in the ending.
+    Fault,
+}
+
+impl EndReason {
+    /// The stable wire name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EndReason::DhEndCall => "dh_end_call",
+            EndReason::HangupPhrase => "hangup_phrase",
+            EndReason::SilenceTimeout => "silence_timeout",
+            EndReason::InactivityTimeout => "inactivity_timeout",
+            EndReason::MaxDuration => "max_duration",
+            EndReason::MaxTurns => "max_turns",
+            EndReason::AgentHangup => "agent_hangup",
+            EndReason::ApiHangup => "api_hangup",
+            EndReason::PlaybackEnd => "playback_end",
+            EndReason::Rejected => "rejected",
+            EndReason::NoAnswer => "no_answer",
+            EndReason::DialFailed => "dial_failed",
+            EndReason::MediaTimeout => "media_timeout",
+            EndReason::Cancelled => "cancelled",
+            EndReason::Shutdown => "shutdown",
+            EndReason::Fault => "fault",
+        }
+    }
+}
+
+/// How and by whom a call ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// Why.
+    pub reason: EndReason,
+    /// The call was up.
+    pub connected: bool,
+    /// Samples from connect to the end; 0 when never connected.
+    pub samples: Sample,
+    /// The far side's part, when it had one.
+    pub remote: Option<RemoteEnd>,
+    /// For [`EndReason::Fault`]: the stable code.
+    pub fault: Option<&'static str>,
+    /// The other side spoke for 200 ms or more.
+    pub other_spoke: bool,
+    /// Figures of the leg and of pacing.
+    pub quality: Quality,
+}
+
+/// Figures about how well the engine itself did its part.
+#[derive(Copy, Clone, Debug, PartialEq, Default)]
+pub struct Quality {
+    /// 99th percentile of the sending time error, in milliseconds.
+    pub pacing_p99_ms: f64,
+    /// Largest sending time error, in milliseconds.
+    pub pacing_max_ms: f64,
+    /// Frames sent.
+    pub sent_frames: u64,
+    /// Ticks more than one frame late: not sent.
+    pub late_frames: u64,
+    /// RTP packets received.
+    pub received_packets: u64,
+    /// RTP packets that never came.
+    pub lost_packets: u64,
+    /// RTP packets that came too late to be heard.
+    pub late_packets: u64,
+    /// Concealed audio.
+    pub concealed_ms: u64,
+    /// Interarrival jitter, RFC 3550 6.4.1, in milliseconds.
+    pub jitter_ms: f64,
+    /// Recorded frames that found no room.
+    pub recording_dropped: u64,
+}

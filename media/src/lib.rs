@@ -1,0 +1,40 @@
+//! Sans-IO call media: frames, codecs, RTP, mixing, DTMF, voice activity, recording and the [`call::Call`] state machine.
+//!
+//! Nothing here reads a clock, opens a socket, spawns a thread or draws ambient randomness: time, packets and seeds are
+//! passed in, packets, frames, events and effects are handed out. A whole conversation can so be replayed in virtual time.
+
+pub mod time;
+
+pub mod frame;
+
+pub mod seed;
+
+pub mod codec;
+
+pub mod resample;
+
+pub mod level;
+
+pub mod rtp;
+
+pub mod leg;
+
+pub mod mixer;
+
+pub mod noise;
+
+pub mod impair;
+
+pub mod netem;
+
+pub mod dtmf;
+
+pub mod vad;
+
+pub mod clip;
+
+pub mod recording;
+
+pub mod measure;
+
+pub mod call;

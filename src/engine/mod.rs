@@ -1,0 +1,183 @@
+//! Places calls: `place(Placement) -> CallHandle`. The engine knows no SQL, no HTTP and no resources; it drives
+//! `ringer_media::call::Call` by sockets and threads.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ringer_media::call::{CallSpec, EndReason, Ending, Thought};
+use ringer_media::codec::Codec;
+use tokio::sync::mpsc;
+
+use crate::provider::{Failure, Job, Recognizer, Synthesizer, Voice};
+
+/// Decides a Digital Human's next move. Lives as long as its call.
+pub trait Mind: Send {
+    /// Sends the move, in one or more parts, into `out`; returns when done. The future is dropped when the move is no longer
+    /// wanted.
+    fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<ringer_media::call::Move>) -> Job<'a, ()>;
+
+    /// Adds fillers and pauses to words that are not exact; returns audio-ready chunks.
+    fn fluency(&mut self, text: &str) -> Vec<SpeechPart>;
+
+    /// `template` or the model's name, for the result's metadata.
+    fn speaker(&self) -> String;
+}
+
+/// A piece of an utterance.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SpeechPart {
+    /// Words to synthesize.
+    Words(String),
+    /// Added silence.
+    PauseMs(u32),
+}
+
+/// How the engine is set up.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Address of the SIP socket (UDP).
+    pub sip: SocketAddr,
+    /// Ports for RTP (even) and RTCP (odd).
+    pub rtp_ports: RangeInclusive<u16>,
+    /// Address put into SDP and Contact; `None`: the address of the SIP socket.
+    pub advertise: Option<IpAddr>,
+    /// Media threads; 0 = cores - 1, at least 1.
+    pub shards: usize,
+    /// Calls at once.
+    pub max_calls: usize,
+}
+
+/// Where and how to dial.
+#[derive(Clone, Debug, Default)]
+pub struct Dial {
+    /// `sip:user@host[:port]`.
+    pub target: String,
+    /// Digest user.
+    pub username: Option<String>,
+    /// Digest password.
+    pub password: Option<String>,
+    /// Extra header fields of the INVITE, in order.
+    pub headers: Vec<(String, String)>,
+    /// Offered codecs, in order.
+    pub codecs: Vec<Codec>,
+}
+
+/// One call to make.
+pub struct Placement {
+    /// Names the call in logs and on disk (the result id).
+    pub id: String,
+    /// The call itself.
+    pub spec: CallSpec,
+    /// Where to.
+    pub dial: Dial,
+    /// Decides what is said.
+    pub mind: Box<dyn Mind>,
+    /// How it sounds.
+    pub voice: Option<Voice>,
+    /// Language of the recognizer.
+    pub language: String,
+    /// Bias words of the recognizer.
+    pub keyterms: Vec<String>,
+    /// `recording.wav`, `timeline.jsonl`, `sip.log`, `early_media.wav` are written here; `None`: nothing is written.
+    pub folder: Option<PathBuf>,
+}
+
+/// One line of a call's timeline as it leaves the engine: `results.md` shape of an event.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct TimelineEntry {
+    /// 0-based.
+    pub seq: u64,
+    /// Position on the 16 kHz sample clock; negative before connect.
+    pub sample: i64,
+    /// sample / 16.
+    pub offset_ms: f64,
+    /// Wire name.
+    pub event: String,
+    /// dh, agent, engine.
+    pub side: String,
+    /// Event data.
+    pub data: serde_json::Value,
+}
+
+/// What is left of a call that is over.
+#[derive(Clone, Debug)]
+pub struct CallReport {
+    /// How it ended.
+    pub ending: Ending,
+    /// Every event, in order of `sample`, then `seq`.
+    pub timeline: Vec<TimelineEntry>,
+    /// Wall clock of sample 0, milliseconds since the epoch; `None` when never connected.
+    pub connected_at_ms: Option<i64>,
+    /// Wall clock of the end.
+    pub ended_at_ms: i64,
+    /// Negotiated codec name.
+    pub codec: Option<String>,
+    /// SIP Call-ID.
+    pub sip_call_id: String,
+    /// Address that media came from.
+    pub remote_address: Option<String>,
+    /// Things that a user of the result should know (no recognizer for the language, recording folder not writable, ...).
+    pub warnings: Vec<String>,
+    /// The mind that spoke.
+    pub speaker: String,
+    /// The recording, when it was written.
+    pub recording: Option<PathBuf>,
+}
+
+/// What a watcher of a live call sees.
+#[derive(Clone, Debug)]
+pub enum CallNews {
+    /// The INVITE is out.
+    Dispatched,
+    /// Sample 0 was at this wall clock time (milliseconds since the epoch).
+    Connected(i64),
+    /// An event.
+    Event(TimelineEntry),
+    /// Over; nothing follows.
+    Ended(Box<CallReport>),
+}
+
+/// The speech providers of an engine.
+#[derive(Clone)]
+pub struct Speech {
+    /// Words to speech.
+    pub synthesizer: Arc<dyn Synthesizer>,
+    /// Speech to words.
+    pub recognizer: Arc<dyn Recognizer>,
+}
+
+/// A placed call.
+pub struct CallHandle {
+    /// What happens, in order; bounded, the engine never waits for it (a slow watcher loses nothing: the report holds all).
+    pub news: mpsc::Receiver<CallNews>,
+    /// Ends the call from outside; may be cloned and kept.
+    pub control: CallControl,
+}
+
+/// Ends a call from outside.
+#[derive(Clone)]
+pub struct CallControl {
+    pub(crate) hangup: mpsc::Sender<EndReason>,
+}
+
+impl CallControl {
+    /// Asks the call to end. Does nothing when it is over.
+    pub fn hangup(&self, reason: EndReason) {
+        let _ = self.hangup.try_send(reason);
+    }
+}
+
+/// Why a call was not placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlaceError {
+    /// `limits.max_calls` are running.
+    Full,
+    /// The target is not a usable SIP address.
+    BadTarget(String),
+    /// No media port, no socket.
+    NoMedia(String),
+    /// A provider refused.
+    Provider(Failure),
+}
