@@ -1,1 +1,48 @@
-//! placeholder
+//! What a service refuses, and with which words. The API maps each variant to its status; nothing here knows HTTP.
+
+use std::fmt;
+
+/// The result of everything that a service does.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a request was not carried out. Texts are final: they are shown to the user as they stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// No such row in this organization; the word is the resource (`Agent`, `Simulation run`). Text: `WORD not found`.
+    NotFound(&'static str),
+    /// Something that belongs to a found resource is not there yet (`Recording not available`).
+    NotAvailable(String),
+    /// The caller may not do this.
+    Forbidden(String),
+    /// A business rule says no.
+    Refused(String),
+    /// The state of the resource says no.
+    Conflict(String),
+    /// Not possible now (draining, no language model).
+    Unavailable(String),
+    /// An engine fault; the text is for the log, not for the user.
+    Internal(String),
+}
+
+impl Error {
+    /// A fault of the engine: a failed statement, a full disk.
+    pub fn internal(cause: impl fmt::Display) -> Error {
+        Error::Internal(cause.to_string())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NotFound(word) => write!(f, "{word} not found"),
+            Error::NotAvailable(text)
+            | Error::Forbidden(text)
+            | Error::Refused(text)
+            | Error::Conflict(text)
+            | Error::Unavailable(text)
+            | Error::Internal(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
