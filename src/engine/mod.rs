@@ -1,38 +1,28 @@
 //! Places calls: `place(Placement) -> CallHandle`. The engine knows no SQL, no HTTP and no resources; it drives
 //! `ringer_media::call::Call` by sockets and threads.
 
+mod drive;
+mod effects;
+pub mod lateness;
+mod real;
+mod recorder;
+mod shard;
+mod timeline;
+mod wake;
+
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ringer_media::call::{CallSpec, EndReason, Ending, Thought};
+use ringer_media::call::{CallSpec, EndReason, Ending};
 use ringer_media::codec::Codec;
 use tokio::sync::mpsc;
 
-use crate::provider::{Failure, Job, Recognizer, Synthesizer, Voice};
+pub use self::real::Engine;
 
-/// Decides a Digital Human's next move. Lives as long as its call.
-pub trait Mind: Send {
-    /// Sends the move, in one or more parts, into `out`; returns when done. The future is dropped when the move is no longer
-    /// wanted.
-    fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<ringer_media::call::Move>) -> Job<'a, ()>;
-
-    /// Adds fillers and pauses to words that are not exact; returns audio-ready chunks.
-    fn fluency(&mut self, text: &str) -> Vec<SpeechPart>;
-
-    /// `template` or the model's name, for the result's metadata.
-    fn speaker(&self) -> String;
-}
-
-/// A piece of an utterance.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SpeechPart {
-    /// Words to synthesize.
-    Words(String),
-    /// Added silence.
-    PauseMs(u32),
-}
+use crate::human::{Fluency, Mind};
+use crate::provider::{Failure, Recognizer, Synthesizer, Voice};
 
 /// How the engine is set up.
 #[derive(Clone, Debug)]
@@ -74,6 +64,8 @@ pub struct Placement {
     pub dial: Dial,
     /// Decides what is said.
     pub mind: Box<dyn Mind>,
+    /// Fillers and pauses of words that are not exact.
+    pub fluency: Fluency,
     /// How it sounds.
     pub voice: Option<Voice>,
     /// Language of the recognizer.

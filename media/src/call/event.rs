@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::io::Word;
 use crate::frame::Sample;
 
 /// Whose doing an event was.
@@ -49,7 +50,7 @@ pub enum What {
     /// The far side's true end.
     AgentSpeechEnded { arrival_ms: f64 },
     /// The far side's turn is over and its text is final.
-    TurnEnded { text: String, from_sample: Sample, end_sample: Sample, confidence: Option<f32> },
+    TurnEnded { text: String, from_sample: Sample, end_sample: Sample, confidence: Option<f32>, words: Vec<Word> },
     /// Running text.
     TranscriptPartial { text: String },
     /// Overlapping speech; stamped at its onset, emitted when `stop_ms` is known or never will be.

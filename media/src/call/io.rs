@@ -75,6 +75,8 @@ pub enum Signal {
         code: u16,
         /// What was negotiated.
         media: MediaParams,
+        /// A recognizer can follow this codec (and language): without, turns are taken without text.
+        text: bool,
     },
     /// The far side ended, refused, or could not be reached.
     Ended(RemoteEnd),
@@ -89,10 +91,26 @@ pub struct RemoteEnd {
     pub q850_cause: Option<u16>,
     /// Reason phrase or the transport's own words, without secrets.
     pub text: String,
-    /// Nothing answered at all: time-out, DNS, unreachable, refused socket.
-    pub unreachable: bool,
+    /// What kind of end.
+    pub kind: RemoteKind,
     /// Retry-After stood in the response.
     pub retry_after: bool,
+}
+
+/// The kinds of end that are not this side's doing.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum RemoteKind {
+    /// The far side hung up a call that was up.
+    #[default]
+    Bye,
+    /// A final response refused the call.
+    Refused,
+    /// Nothing answered at all: time-out, DNS, unreachable, refused socket.
+    Unreachable,
+    /// The credentials were refused.
+    AuthFailed,
+    /// Offer and answer have nothing in common.
+    NoMedia,
 }
 
 /// From the control API or the engine itself.
@@ -118,6 +136,13 @@ pub enum Output<'a> {
         from: Sample,
         /// The samples.
         pcm: &'a [i16],
+    },
+    /// Audio for the recognizer that was heard just before the segment was confirmed (its onset lies in it).
+    EarsPast {
+        /// Sample position of the first sample.
+        from: Sample,
+        /// The samples.
+        pcm: Vec<i16>,
     },
     /// The next frame of the stereo recording, interleaved (left = this side, right = the other), in order, without gaps.
     Recorded {

@@ -1,9 +1,262 @@
 //! The Call: where transport, media and mind meet.
+//!
+//! Contract: one [`Call::handle`], then [`Call::poll`] until `None`. Every 20 ms the driver hands in [`Input::Tick`] (the send
+//! pass, `now` = the tick's scheduled time), then the packets that arrived, then [`Input::Listen`] (the receive pass). A call
+//! asks for speech and thought by [`Output::Effect`]; the answers come back as [`Input::Done`]. Sample 0 is the first tick
+//! after the answer. A tick without an event allocates nothing.
 
+mod barge_in;
+mod dial;
+mod ears;
 mod event;
+mod hearing;
 mod io;
+mod mouth;
+mod outbox;
+mod pacing;
+mod phase;
+mod plan;
+mod script;
 mod spec;
+mod timeline;
+mod turn;
+mod utterance;
+
+use std::time::Duration;
 
 pub use event::*;
 pub use io::*;
+pub use script::{contains_phrase, normal_form};
 pub use spec::*;
+
+use self::barge_in::{Cut, Overlap};
+use self::dial::Dial;
+use self::ears::EarSet;
+use self::hearing::OtherTurn;
+use self::mouth::Mouth;
+use self::outbox::Outbox;
+use self::pacing::Pacing;
+use self::phase::{Hold, Phase, Waits};
+use self::plan::Plan;
+use self::script::Script;
+use crate::frame::{FRAME, PER_MS, Sample};
+use crate::leg::{Leg, MediaParams};
+use crate::recording::StereoWindow;
+use crate::seed::Stream;
+use crate::time::Time;
+
+/// Length of a tick.
+pub const TICK: Duration = Duration::from_millis(20);
+
+/// One live conversation.
+#[derive(Debug)]
+pub struct Call {
+    spec: CallSpec,
+    phase: Phase,
+    waits: Waits,
+    origin: Time,
+    /// First sample of the next frame to be sent.
+    frame_at: Sample,
+    out: Outbox,
+    leg: Option<Leg>,
+    window: StereoWindow,
+    mouth: Mouth,
+    ears: EarSet,
+    pacing: Pacing,
+    other: Other,
+    plan: Option<Plan>,
+    cut: Option<Cut>,
+    overlap: Option<Overlap>,
+    keywords: Vec<barge_in::KeywordClip>,
+    cuts: u32,
+    dial: Option<Dial>,
+    hold: Option<Hold>,
+    script: Script,
+    history: Vec<Line>,
+    unsaid: Option<String>,
+    opening: Opening,
+    draws: Draws,
+    last_effect: u32,
+    last_utterance: u32,
+}
+
+/// What is known of the other side.
+#[derive(Debug, Default)]
+struct Other {
+    /// Onset of the speech that runs.
+    since: Option<Sample>,
+    /// True end of the last speech.
+    ended: Option<Sample>,
+    /// Onset of the last speech that was long enough to count as words.
+    turn: Option<OtherTurn>,
+    /// Turns that are over but whose text is still to come.
+    closing: Vec<OtherTurn>,
+    /// It has spoken for 200 ms or more.
+    spoke: bool,
+    /// Turns that are over.
+    turns: u32,
+    /// When the mind was last asked about cutting in.
+    asked_at: Sample,
+}
+
+/// The call's streams of draws.
+#[derive(Debug)]
+struct Draws {
+    interruption: Stream,
+    opening: Stream,
+    words: Stream,
+}
+
+impl Call {
+    /// A call that has not begun to dial.
+    pub fn new(spec: CallSpec) -> Call {
+        let draws = Draws {
+            interruption: spec.seed.stream("interruption"),
+            opening: spec.seed.stream("opening"),
+            words: spec.seed.stream("words"),
+        };
+        Call {
+            phase: Phase::Idle,
+            waits: Waits::default(),
+            origin: Time::default(),
+            frame_at: 0,
+            out: Outbox::new(),
+            leg: None,
+            window: StereoWindow::new(),
+            mouth: Mouth::new(&spec, crate::frame::RATE_HZ),
+            ears: EarSet::new(spec.ears),
+            pacing: Pacing::default(),
+            other: Other::default(),
+            plan: None,
+            cut: None,
+            overlap: None,
+            keywords: Vec::new(),
+            cuts: 0,
+            dial: None,
+            hold: None,
+            script: Script::new(spec.script.len()),
+            history: Vec::new(),
+            unsaid: None,
+            opening: spec.opening.clone(),
+            draws,
+            last_effect: 0,
+            last_utterance: 0,
+            spec,
+        }
+    }
+
+    /// Takes one input. `now` never goes back.
+    pub fn handle(&mut self, now: Time, input: Input<'_>) {
+        match input {
+            Input::Signal(signal) => self.signal(now, signal),
+            Input::Packet { path, arrived, bytes } => self.packet(path, arrived, bytes),
+            Input::Tick { late } => self.tick(now, late),
+            Input::Listen => self.listen(now),
+            Input::Done(id, done) => self.done(id, done),
+            Input::Command(Command::Hangup(reason)) => self.hang_up(now, reason),
+        }
+    }
+
+    /// The next output, `None` when all were taken.
+    pub fn poll(&mut self) -> Option<Output<'_>> {
+        if self.out.is_empty() && self.phase.is_flushing() {
+            self.flush_recording();
+        }
+        self.out.pop()
+    }
+
+    /// True once [`Output::Ended`] was given.
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over)
+    }
+
+    /// What was negotiated, once media runs.
+    pub fn media(&self) -> Option<MediaParams> {
+        self.leg.as_ref().map(|leg| leg.params())
+    }
+
+    fn packet(&mut self, path: Path, arrived: Time, bytes: &[u8]) {
+        let Some(leg) = &mut self.leg else { return };
+        match path {
+            Path::Rtp => {
+                leg.receive(arrived, bytes);
+            }
+            Path::Rtcp => leg.receive_report(arrived, bytes),
+        }
+    }
+
+    fn tick(&mut self, now: Time, late: Duration) {
+        if !self.run_phase(now) {
+            return;
+        }
+        self.skip_to(now);
+        self.act(now);
+        if !self.phase.is_connected() {
+            return;
+        }
+        let at = self.frame_at;
+        let (frame, said) = self.mouth.render(at);
+        self.window.push_sent(at, frame);
+        if let Some(leg) = &mut self.leg {
+            self.out.packet(Path::Rtp, leg.send(now, frame));
+            while let Some(bytes) = leg.extra_packet() {
+                self.out.packet(Path::Rtp, bytes);
+            }
+            if let Some(bytes) = leg.report(now) {
+                self.out.packet(Path::Rtcp, bytes);
+            }
+        }
+        self.pacing.sent(late);
+        self.frame_at += FRAME as Sample;
+        if let Some(said) = said {
+            self.said(said);
+        }
+    }
+
+    /// Ticks that the driver skipped were not sent: time goes on, nothing else does.
+    fn skip_to(&mut self, now: Time) {
+        let ticks = (now.since(self.origin).as_nanos() + TICK.as_nanos() / 2) / TICK.as_nanos();
+        let at = ticks as Sample * FRAME as Sample;
+        let skipped = (at - self.frame_at) / FRAME as Sample;
+        if skipped <= 0 {
+            return;
+        }
+        if let Some(leg) = &mut self.leg {
+            for _ in 0..skipped {
+                leg.skip();
+            }
+        }
+        self.pacing.skipped(skipped as u64);
+        self.event(self.frame_at, Side::Engine, What::LateFrames { count: skipped as u64 });
+        self.frame_at = at;
+    }
+
+    /// The position of `at` on the sample clock.
+    fn sample(&self, at: Time) -> Sample {
+        let ahead = at.since(self.origin).as_nanos() as i64;
+        let behind = self.origin.since(at).as_nanos() as i64;
+        (ahead - behind) * PER_MS / 1_000_000
+    }
+
+    fn event(&mut self, sample: Sample, side: Side, what: What) {
+        self.out.push(Output::Event(Event { sample, side, what }));
+    }
+
+    fn effect(&mut self, effect: Effect) -> EffectId {
+        self.last_effect += 1;
+        let id = EffectId(self.last_effect);
+        self.out.push(Output::Effect(id, effect));
+        id
+    }
+
+    fn cancel(&mut self, effects: Vec<EffectId>) {
+        for id in effects {
+            self.effect(Effect::Cancel(id));
+        }
+    }
+}
+
+/// Milliseconds as samples.
+fn ms(ms: u32) -> Sample {
+    Sample::from(ms) * PER_MS
+}

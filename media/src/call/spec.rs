@@ -51,6 +51,9 @@ pub struct TurnSpec {
     pub both_start_ms: u32,
     /// How long a due turn waits for the recognizer's final text.
     pub recognizer_grace_ms: u32,
+    /// Received digits count as a turn this long after the last of them, and stop this side's speech (`None`: digits are
+    /// only handed to the mind with the next turn).
+    pub digit_turn_ms: Option<u32>,
 }
 
 impl Default for TurnSpec {
@@ -62,6 +65,7 @@ impl Default for TurnSpec {
             hold_floor_ms: 1500,
             both_start_ms: 150,
             recognizer_grace_ms: 150,
+            digit_turn_ms: None,
         }
     }
 }
@@ -201,8 +205,8 @@ pub struct Phrases {
     pub reprompt: String,
     /// Said when cutting in without a mind's words; one is drawn.
     pub interruption: Vec<String>,
-    /// Said when the mind is late for its first words.
-    pub filler: String,
+    /// Said when a held silence lasts 60 s.
+    pub still_there: String,
 }
 
 impl Default for Phrases {
@@ -210,7 +214,27 @@ impl Default for Phrases {
         Phrases {
             reprompt: "Hello? Are you there?".into(),
             interruption: vec!["Sorry, wait a moment.".into(), "Sorry, can I just say something?".into()],
-            filler: "Hm, one moment.".into(),
+            still_there: "Are you still there?".into(),
+        }
+    }
+}
+
+impl Default for CallSpec {
+    fn default() -> Self {
+        CallSpec {
+            seed: Seed::default(),
+            turn: TurnSpec::default(),
+            opening: Opening::Listen { open_after_ms: Some(10_000) },
+            interruption: Interruption::None,
+            script: Vec::new(),
+            script_ordered: false,
+            hangup_phrases: Vec::new(),
+            extension: None,
+            limits: Limits::default(),
+            noise: None,
+            audio_quality: AudioQuality::High,
+            phrases: Phrases::default(),
+            ears: Ears::default(),
         }
     }
 }

@@ -1,0 +1,248 @@
+//! Cutting in, being cut in on, and what each overlap came to.
+
+use std::sync::Arc;
+
+use super::event::{Kind, Side, What};
+use super::io::{EffectId, Move, Purpose};
+use super::plan::Stage;
+use super::script::contains_phrase;
+use super::spec::{Interruption, Opening};
+use super::turn::SHORT_MS;
+use super::utterance::Utterance;
+use super::{Call, ms};
+use crate::frame::{FRAME, PER_MS, Sample};
+
+/// A running text is looked at by the mind at most this often, and from this far into the turn.
+const CONTEXT_EVERY_MS: u32 = 500;
+const CONTEXT_FROM_MS: u32 = 1000;
+/// A short overlapping sound that does not stop the speaker is a backchannel.
+const BACKCHANNEL_MS: u32 = 600;
+/// A frame of other speech may still be in the jitter buffer when the moment to yield comes.
+const HEARING_LAG_MS: u32 = 20;
+
+/// A planned cut into the other side's turn.
+#[derive(Debug)]
+pub(super) struct Cut {
+    /// Not before this.
+    at: Sample,
+    thinking: Option<EffectId>,
+    utterance: Option<Utterance>,
+    /// Holds the floor to the end of its words (keyword responses).
+    to_the_end: bool,
+}
+
+/// Both sides speak.
+#[derive(Debug)]
+pub(super) struct Overlap {
+    by: Side,
+    at: Sample,
+}
+
+/// The ready-made audio of a keyword's response.
+#[derive(Debug)]
+pub(super) struct KeywordClip {
+    effect: EffectId,
+    audio: Option<Arc<[i16]>>,
+    /// The turn (by onset) in which it was last used.
+    used_in: Option<Sample>,
+}
+
+impl Call {
+    // --- cutting in ---
+
+    /// At the onset of a turn of the other side.
+    pub(super) fn draw_interruption(&mut self, onset: Sample) {
+        let Interruption::Level { probability, from_ms, to_ms, at_most } = self.spec.interruption else { return };
+        let u = self.draws.interruption.unit();
+        let at_ms = self.draws.interruption.range(from_ms.into(), to_ms.into()) as u32;
+        let greeting = self.history.is_empty() && matches!(self.opening, Opening::Listen { .. });
+        if u >= probability || greeting || at_most.is_some_and(|limit| self.cuts >= limit) {
+            return;
+        }
+        self.event(onset, Side::Dh, What::InterruptionDecided { kind: "level", u, at_ms, keyword: None });
+        let thinking = Some(self.think(Purpose::CutIn));
+        self.cut = Some(Cut { at: onset + ms(at_ms), thinking, utterance: None, to_the_end: false });
+    }
+
+    pub(super) fn prepare_keywords(&mut self) {
+        let Interruption::Keywords(keywords) = self.spec.interruption.clone() else { return };
+        for keyword in keywords {
+            let effect = super::Effect::Synthesize { text: keyword.response, fluency: false };
+            let effect = self.effect(effect);
+            self.keywords.push(KeywordClip { effect, audio: None, used_in: None });
+        }
+    }
+
+    /// The running text of the other side's turn changed.
+    pub(super) fn match_running_text(&mut self) {
+        let Some((onset, text)) = self.other.turn.as_ref().map(|turn| (turn.from, turn.text())) else { return };
+        match self.spec.interruption.clone() {
+            Interruption::Keywords(keywords) => {
+                for (at, keyword) in keywords.iter().enumerate() {
+                    let fresh = self.keywords.get(at).is_some_and(|clip| clip.used_in != Some(onset));
+                    if fresh && self.cut.is_none() && contains_phrase(&text, &keyword.keyword) {
+                        self.draw_keyword(at, onset, &keyword.keyword, &keyword.response, keyword.probability);
+                    }
+                }
+            }
+            Interruption::Contextual { prompt } => self.ask_context(onset, prompt),
+            Interruption::None | Interruption::Level { .. } => {}
+        }
+    }
+
+    fn draw_keyword(&mut self, at: usize, onset: Sample, keyword: &str, response: &str, probability: f64) {
+        self.keywords[at].used_in = Some(onset);
+        let u = self.draws.interruption.unit();
+        if u >= probability || self.other.since.is_none() {
+            return;
+        }
+        let at_ms = ((self.frame_at - onset).max(0) / PER_MS) as u32;
+        let what = What::InterruptionDecided { kind: "keywords", u, at_ms, keyword: Some(keyword.into()) };
+        self.event(onset, Side::Dh, what);
+        let mut utterance = match self.keywords[at].audio.clone() {
+            Some(pcm) => {
+                self.last_utterance += 1;
+                let mut ready = Utterance::new(self.last_utterance, Kind::Interruption, true);
+                ready.add_words(response, EffectId(u32::MAX));
+                ready.give(EffectId(u32::MAX), pcm, true);
+                ready
+            }
+            None => self.words(response, Kind::Interruption, true),
+        };
+        utterance.holds_floor = true;
+        self.cut = Some(Cut { at: self.frame_at, thinking: None, utterance: Some(utterance), to_the_end: true });
+    }
+
+    fn ask_context(&mut self, onset: Sample, prompt: String) {
+        let into = self.frame_at - onset;
+        let again = self.frame_at - self.other.asked_at >= ms(CONTEXT_EVERY_MS);
+        let cut = self.other.turn.as_ref().is_some_and(|turn| turn.cut);
+        if self.cut.is_some() || cut || into < ms(CONTEXT_FROM_MS) || !again || self.other.since.is_none() {
+            return;
+        }
+        self.other.asked_at = self.frame_at;
+        let thinking = Some(self.think(Purpose::Contextual { prompt }));
+        self.cut = Some(Cut { at: self.frame_at, thinking, utterance: None, to_the_end: false });
+    }
+
+    /// A move that the cut waited for; false when it is for something else.
+    pub(super) fn cut_moved(&mut self, id: EffectId, next: &Move) -> bool {
+        let Some(mut cut) = self.cut.take_if(|cut| cut.thinking == Some(id)) else { return false };
+        let contextual = matches!(self.spec.interruption, Interruption::Contextual { .. });
+        if contextual && next.say.is_empty() {
+            return true;
+        }
+        if contextual && cut.utterance.is_none() {
+            let at_ms = ((self.frame_at - cut.at).max(0) / PER_MS) as u32;
+            let what = What::InterruptionDecided { kind: "contextual", u: 0.0, at_ms, keyword: None };
+            self.event(self.frame_at, Side::Dh, what);
+        }
+        if cut.utterance.is_none() {
+            let drawn = self.draws.words.index(self.spec.phrases.interruption.len());
+            let fixed = self.spec.phrases.interruption.get(drawn).cloned().unwrap_or_default();
+            let text = if next.say.is_empty() { fixed } else { next.say.clone() };
+            if text.is_empty() {
+                return true;
+            }
+            cut.utterance = Some(self.words(&text, Kind::Interruption, false));
+        }
+        if !next.more {
+            cut.thinking = None;
+        }
+        self.cut = Some(cut);
+        true
+    }
+
+    pub(super) fn give_to_cut(&mut self, id: EffectId, pcm: &Arc<[i16]>, last: bool) {
+        let planned = self.cut.as_mut().and_then(|cut| cut.utterance.as_mut());
+        if planned.is_some_and(|said| said.give(id, pcm.clone(), last)) {
+            return;
+        }
+        if let Some(clip) = self.keywords.iter_mut().find(|clip| clip.effect == id) {
+            clip.audio = Some(pcm.clone());
+        }
+    }
+
+    pub(super) fn run_cut(&mut self) {
+        let frame_end = self.frame_at + FRAME as Sample;
+        let ready = self.cut.as_ref().is_some_and(|cut| {
+            cut.at < frame_end && cut.utterance.as_ref().is_some_and(Utterance::is_ready)
+        });
+        let mine = self.mouth.speaking_since().is_some() || self.dial.is_some() || self.hold.is_some();
+        if !ready || mine || self.other.since.is_none() {
+            return;
+        }
+        let Some(cut) = self.cut.take() else { return };
+        let Some(mut utterance) = cut.utterance else { return };
+        let at = cut.at.max(self.frame_at);
+        utterance.holds_floor = cut.to_the_end;
+        if let Some(plan) = self.plan.take_if(|plan| plan.stage != Stage::Taken) {
+            self.cancel(plan.effects());
+        }
+        if let Some(turn) = &mut self.other.turn {
+            turn.cut = true;
+        }
+        self.cuts += 1;
+        self.begin(utterance, at);
+        self.overlap = Some(Overlap { by: Side::Dh, at });
+    }
+
+    // --- overlaps ---
+
+    /// The other side's speech is confirmed while this side speaks.
+    pub(super) fn overlap_begins(&mut self, started: Sample, onset: Sample) {
+        let (by, at) = if onset >= started { (Side::Agent, onset) } else { (Side::Dh, started) };
+        self.overlap = Some(Overlap { by, at });
+    }
+
+    /// Stops this side's words when it is time to give way.
+    pub(super) fn run_yield(&mut self) {
+        let (Some(started), Some(onset)) = (self.mouth.speaking_since(), self.other.since) else { return };
+        if self.mouth.holds_floor() {
+            return;
+        }
+        let turn = &self.spec.turn;
+        let cut_in = self.other.turn.as_ref().is_some_and(|turn| turn.cut);
+        let both_started = (onset - started).abs() <= ms(turn.both_start_ms) && !cut_in;
+        let since = if cut_in { onset.max(started + ms(turn.hold_floor_ms)) } else { onset };
+        if both_started || self.frame_at >= since + ms(turn.yield_after_ms + HEARING_LAG_MS) {
+            if let Some(said) = self.mouth.saying() {
+                said.stop();
+            }
+        }
+    }
+
+    /// The other side fell silent at `end`.
+    pub(super) fn overlap_ends(&mut self, end: Sample) {
+        let Some(overlap) = self.overlap.take() else { return };
+        let length_ms = ((end - overlap.at).max(0) / PER_MS) as u32;
+        match overlap.by {
+            Side::Dh => {
+                let what = What::BargeIn { by: Side::Dh, overlap_ms: length_ms, stop_ms: Some(length_ms) };
+                self.event(overlap.at, Side::Dh, what);
+            }
+            _ if length_ms >= BACKCHANNEL_MS => {
+                let what = What::BargeIn { by: Side::Agent, overlap_ms: length_ms, stop_ms: None };
+                self.event(overlap.at, Side::Agent, what);
+            }
+            _ => {}
+        }
+    }
+
+    /// This side's words were over at `end`.
+    pub(super) fn own_speech_ended(&mut self, end: Sample) {
+        let Some(overlap) = self.overlap.take() else { return };
+        let length_ms = ((end - overlap.at).max(0) / PER_MS) as u32;
+        match overlap.by {
+            Side::Dh => {
+                let what = What::BargeIn { by: Side::Dh, overlap_ms: length_ms, stop_ms: None };
+                self.event(overlap.at, Side::Dh, what);
+            }
+            _ if length_ms >= SHORT_MS => {
+                let what = What::BargeIn { by: Side::Agent, overlap_ms: length_ms, stop_ms: Some(length_ms) };
+                self.event(overlap.at, Side::Agent, what);
+            }
+            _ => {}
+        }
+    }
+}

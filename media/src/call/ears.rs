@@ -1,0 +1,136 @@
+//! What the received audio is examined with, and the audio that was heard just before a segment is confirmed.
+
+use super::spec::Ears;
+use super::{Call, Output, Phase, Side, What};
+use crate::dtmf::{Detected, Detector};
+use crate::frame::{FRAME, Frame, PER_MS, RATE_HZ, SILENCE, Sample};
+use crate::time::Time;
+use crate::vad::{Edge, VoiceActivity};
+
+/// Frames kept for a recognizer: 400 ms, of which the part from 200 ms before the onset is used.
+const PAST: usize = 20;
+/// Audio before the onset that a recognizer is given.
+const LEAD: Sample = 200 * PER_MS;
+
+/// Voice activity, digits, and the recent past.
+#[derive(Debug)]
+pub(super) struct EarSet {
+    pub which: Ears,
+    vad: VoiceActivity,
+    digits: Detector,
+    past: Box<[(Sample, Frame); PAST]>,
+    next: usize,
+    /// A recognizer is being fed.
+    pub feeding: bool,
+    /// One past the last sample heard.
+    pub heard_to: Sample,
+    /// A digit came as an event: the same digit heard in the band is its echo.
+    event_digit_at: Sample,
+}
+
+impl EarSet {
+    pub fn new(which: Ears) -> EarSet {
+        EarSet {
+            which,
+            vad: VoiceActivity::new(),
+            digits: Detector::new(),
+            past: Box::new([(Sample::MIN, SILENCE); PAST]),
+            next: 0,
+            feeding: false,
+            heard_to: Sample::MIN,
+            event_digit_at: Sample::MIN / 2,
+        }
+    }
+
+    fn remember(&mut self, from: Sample, pcm: &Frame) {
+        self.past[self.next] = (from, *pcm);
+        self.next = (self.next + 1) % PAST;
+    }
+
+    /// The frames heard since a little before `onset`, in order, as one run.
+    pub fn past_since(&self, onset: Sample) -> Option<(Sample, Vec<i16>)> {
+        let frames = (0..PAST).map(|at| &self.past[(self.next + at) % PAST]);
+        let mut wanted = frames.filter(|(from, _)| *from != Sample::MIN && *from + FRAME as Sample > onset - LEAD).peekable();
+        let from = wanted.peek()?.0;
+        Some((from, wanted.flat_map(|(_, pcm)| pcm.iter().copied()).collect()))
+    }
+}
+
+impl Call {
+    pub(super) fn listen(&mut self, now: Time) {
+        match self.phase {
+            Phase::Connected => {}
+            Phase::Dialing { .. } => return self.listen_early(now),
+            _ => return,
+        }
+        let Some(leg) = &mut self.leg else { return };
+        let heard = leg.listen(now);
+        let (pcm, narrow, from) = (*heard.pcm, *heard.narrow, heard.position);
+        if heard.kind.is_recorded() {
+            self.window.push_heard(from, &pcm);
+        }
+        if let Some(arrived) = leg.figures().last_arrival {
+            self.waits.media_at = self.waits.media_at.max(Some(arrived));
+        }
+        self.ears.heard_to = from + FRAME as Sample;
+        if self.ears.feeding {
+            self.out.ears(from, &pcm);
+        }
+        self.ears.remember(from, &pcm);
+        self.find_digits(&narrow, from);
+        if self.ears.which.voice_activity {
+            for edge in self.ears.vad.push(&pcm, from) {
+                match edge {
+                    Edge::Started { onset } => self.other_speaks(onset, now),
+                    Edge::Ended { end } => self.other_stops(end, now),
+                }
+            }
+        }
+        self.tell_network();
+        if let Some(stereo) = self.window.advance(self.frame_at) {
+            self.out.recorded(false, stereo);
+        }
+    }
+
+    fn listen_early(&mut self, now: Time) {
+        let Some(leg) = &mut self.leg else { return };
+        let pcm = *leg.listen(now).pcm;
+        self.out.recorded(true, &pcm);
+    }
+
+    fn find_digits(&mut self, narrow: &[i16; FRAME / 2], from: Sample) {
+        while let Some(digit) = self.leg.as_mut().and_then(|leg| leg.digit()) {
+            self.ears.event_digit_at = digit.from;
+            self.digit_heard(digit.digit, digit.from, digit.duration_ms, "rtp_event");
+        }
+        if !self.ears.which.dtmf {
+            return;
+        }
+        if let Some(Detected { digit, from, duration_ms }) = self.ears.digits.push(narrow, from) {
+            let echo = (from - self.ears.event_digit_at).abs() < Sample::from(RATE_HZ / 2);
+            if !echo {
+                self.digit_heard(digit, from, duration_ms, "inband");
+            }
+        }
+    }
+
+    fn tell_network(&mut self) {
+        if self.frame_at < self.waits.network_at {
+            return;
+        }
+        self.waits.network_at = self.frame_at + Sample::from(RATE_HZ);
+        if let Some(figures) = self.leg.as_ref().map(|leg| leg.figures()) {
+            let (received, lost, late) = (figures.received, figures.lost, figures.late);
+            let what = What::Network { received, lost, late, jitter_ms: figures.jitter_ms };
+            self.event(self.frame_at, Side::Engine, what);
+        }
+    }
+
+    /// Audio for the recognizer begins with what was heard just before the onset was confirmed.
+    pub(super) fn feed_from(&mut self, onset: Sample) {
+        self.ears.feeding = true;
+        if let Some((from, pcm)) = self.ears.past_since(onset) {
+            self.out.push(Output::EarsPast { from, pcm });
+        }
+    }
+}

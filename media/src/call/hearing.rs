@@ -1,0 +1,144 @@
+//! The other side's turns: segments of speech, their text as it comes, and turns that are over but still wait for text.
+
+use super::io::{EffectId, Effected, Line, Word};
+use crate::frame::Sample;
+
+/// Text of one segment.
+#[derive(Clone, Debug, PartialEq)]
+enum Text {
+    Running(String),
+    Final { text: String, words: Vec<Word>, confidence: Option<f32> },
+    Missing,
+}
+
+/// One stretch of speech, from onset to end.
+#[derive(Clone, Debug)]
+struct Segment {
+    hear: EffectId,
+    recognize: Option<EffectId>,
+    text: Text,
+}
+
+/// A turn of the other side: one or more segments, and digits.
+#[derive(Clone, Debug)]
+pub struct OtherTurn {
+    /// True onset of its first segment (or first digit).
+    pub from: Sample,
+    /// True end of its last segment (or last digit), as far as known.
+    pub end: Sample,
+    /// Digits that came in it.
+    pub digits: String,
+    /// This side cut into it.
+    pub cut: bool,
+    /// It has a segment of at least 200 ms.
+    pub counts: bool,
+    /// Its line in the history, once it is over.
+    pub line: Option<usize>,
+    segments: Vec<Segment>,
+}
+
+impl OtherTurn {
+    /// A turn that begins at `from`.
+    pub fn new(from: Sample) -> OtherTurn {
+        OtherTurn { from, end: from, digits: String::new(), cut: false, counts: false, line: None, segments: Vec::new() }
+    }
+
+    /// A segment begins; `hear` brings its text.
+    pub fn open(&mut self, hear: EffectId) {
+        self.segments.push(Segment { hear, recognize: None, text: Text::Running(String::new()) });
+    }
+
+    /// A segment begins that nobody recognises.
+    pub fn open_deaf(&mut self) {
+        self.segments.push(Segment { hear: EffectId(0), recognize: None, text: Text::Missing });
+    }
+
+    /// The segment that is open ends; gives its `hear` effect when a final text is to be asked for as `recognize`.
+    pub fn close_segment(&mut self, recognize: EffectId) -> Option<EffectId> {
+        let segment = self.segments.last_mut().filter(|segment| matches!(segment.text, Text::Running(_)))?;
+        segment.recognize = Some(recognize);
+        Some(segment.hear)
+    }
+
+    /// Every segment has its final text (or never will have one).
+    pub fn is_final(&self) -> bool {
+        self.segments.iter().all(|segment| !matches!(segment.text, Text::Running(_)))
+    }
+
+    /// Some segment was recognised.
+    pub fn has_text(&self) -> bool {
+        self.segments.iter().any(|segment| matches!(segment.text, Text::Final { .. }))
+    }
+
+    /// Stops waiting for text.
+    pub fn give_up(&mut self) -> Vec<EffectId> {
+        let mut left = Vec::new();
+        for segment in &mut self.segments {
+            if matches!(segment.text, Text::Running(_)) {
+                segment.text = Text::Missing;
+                left.push(segment.hear);
+            }
+        }
+        left
+    }
+
+    /// Takes a part of a recognition; `None` when it is not this turn's, else whether the running text changed.
+    pub fn take(&mut self, id: EffectId, done: &Effected) -> Option<bool> {
+        let segment = self
+            .segments
+            .iter_mut()
+            .find(|segment| id.0 != 0 && (segment.hear == id || segment.recognize == Some(id)))?;
+        match done {
+            Effected::Partial(text) if matches!(segment.text, Text::Running(_)) => {
+                segment.text = Text::Running(text.clone());
+                Some(true)
+            }
+            Effected::Final { text, words, confidence } => {
+                let (text, words, confidence) = (text.clone(), words.clone(), *confidence);
+                segment.text = Text::Final { text, words, confidence };
+                Some(true)
+            }
+            Effected::Failed { .. } => {
+                segment.text = Text::Missing;
+                Some(false)
+            }
+            _ => Some(false),
+        }
+    }
+
+    /// All that is known of the words, running text included.
+    pub fn text(&self) -> String {
+        let texts = self.segments.iter().filter_map(|segment| match &segment.text {
+            Text::Running(text) | Text::Final { text, .. } if !text.is_empty() => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Words with times.
+    pub fn words(&self) -> Vec<Word> {
+        let finals = self.segments.iter().filter_map(|segment| match &segment.text {
+            Text::Final { words, .. } => Some(words.iter().cloned()),
+            _ => None,
+        });
+        finals.flatten().collect()
+    }
+
+    /// Mean confidence of the segments that have one.
+    pub fn confidence(&self) -> Option<f32> {
+        let known: Vec<f32> = self
+            .segments
+            .iter()
+            .filter_map(|segment| match segment.text {
+                Text::Final { confidence, .. } => confidence,
+                _ => None,
+            })
+            .collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f32>() / known.len() as f32)
+    }
+
+    /// As a line of the conversation.
+    pub fn as_line(&self) -> Line {
+        Line { other: true, text: self.text(), digits: self.digits.clone(), interrupted: self.cut }
+    }
+}

@@ -1,0 +1,107 @@
+//! Everything that this side sends: words, tones, background noise, in this order, through the audio quality lever.
+
+use super::spec::{CallSpec, NoiseSpec};
+use super::utterance::Utterance;
+use crate::dtmf::Tones;
+use crate::frame::{FRAME, Frame, SILENCE, Sample};
+use crate::impair::Impair;
+use crate::mixer::Mixer;
+
+/// The sources of the sent audio.
+#[derive(Debug)]
+pub struct Mouth {
+    utterance: Option<Utterance>,
+    noise: Option<NoiseSpec>,
+    tones: Tones,
+    impair: Impair,
+    mixer: Mixer,
+    frame: Frame,
+}
+
+/// An utterance that is over.
+#[derive(Debug)]
+pub struct Said {
+    /// It.
+    pub utterance: Utterance,
+    /// One past its last sample.
+    pub end: Sample,
+}
+
+impl Mouth {
+    /// Nothing to say yet. `rate_hz` is the codec's.
+    pub fn new(spec: &CallSpec, rate_hz: u32) -> Mouth {
+        Mouth {
+            utterance: None,
+            noise: spec.noise.clone().filter(|noise| !noise.loop_pcm.is_empty()),
+            tones: Tones::new(),
+            impair: Impair::new(spec.audio_quality, rate_hz, spec.seed.stream("audio_quality")),
+            mixer: Mixer::new(),
+            frame: SILENCE,
+        }
+    }
+
+    /// Begins `utterance` at `at`.
+    pub fn say(&mut self, mut utterance: Utterance, at: Sample) {
+        utterance.started = Some(at);
+        self.utterance = Some(utterance);
+    }
+
+    /// What is being said.
+    pub fn saying(&mut self) -> Option<&mut Utterance> {
+        self.utterance.as_mut()
+    }
+
+    /// Cuts what is being said, without a fade.
+    pub fn take(&mut self) -> Option<Utterance> {
+        self.utterance.take()
+    }
+
+    /// Since when this side speaks.
+    pub fn speaking_since(&self) -> Option<Sample> {
+        self.utterance.as_ref().and_then(|said| said.started)
+    }
+
+    /// It does not yield before the end of what it says.
+    pub fn holds_floor(&self) -> bool {
+        self.utterance.as_ref().is_some_and(|said| said.holds_floor)
+    }
+
+    /// Begins a tone in the next frame.
+    pub fn tone(&mut self, digit: char, duration_ms: u32) {
+        self.tones.start(digit, duration_ms);
+    }
+
+    /// Makes the frame at `at`. An utterance that ends in it is handed back.
+    pub fn render(&mut self, at: Sample) -> (&Frame, Option<Said>) {
+        let mut said = None;
+        if let Some(mut utterance) = self.utterance.take() {
+            let from = utterance.started.map_or(0, |start| (start - at).clamp(0, FRAME as Sample)) as usize;
+            match utterance.render(self.mixer.sum(), from).ended {
+                Some(end) => said = Some(Said { utterance, end: at + end as Sample }),
+                None => self.utterance = Some(utterance),
+            }
+        }
+        self.tones.mix(self.mixer.sum());
+        if let Some(noise) = &mut self.noise {
+            mix_loop(self.mixer.sum(), noise);
+        }
+        self.mixer.finish(&mut self.frame);
+        self.impair.process(&mut self.frame);
+        (&self.frame, said)
+    }
+}
+
+fn mix_loop(mix: &mut [i32; FRAME], noise: &mut NoiseSpec) {
+    let clip = &noise.loop_pcm;
+    let mut at = noise.start % clip.len();
+    let mut done = 0;
+    while done < FRAME {
+        let count = (clip.len() - at).min(FRAME - done);
+        for (slot, sample) in mix[done..done + count].iter_mut().zip(&clip[at..at + count]) {
+            *slot += i32::from(*sample);
+        }
+        done += count;
+        at = (at + count) % clip.len();
+    }
+    noise.start = at;
+}

@@ -1,0 +1,395 @@
+//! From dialling to the end: signals, timers, endings.
+
+use super::event::{Side, What};
+use super::io::{Control, EndReason, Ending, Output, Quality, RemoteEnd, RemoteKind, Signal};
+use super::mouth::Mouth;
+use super::{Call, Dial, ms};
+use crate::codec::Codec;
+use crate::frame::{FRAME, RATE_HZ, Sample};
+use crate::leg::{Leg, MediaParams};
+use crate::time::Time;
+use std::time::Duration;
+
+/// How long after the end a recognizer may still bring the last words.
+const LAST_WORDS: Duration = Duration::from_millis(1500);
+/// From connect to the first digit of an extension.
+const EXTENSION_AFTER_MS: u32 = 500;
+/// From the last tone of an extension to the conversation.
+const CONVERSATION_AFTER_MS: u32 = 300;
+/// A held silence that the mind chose.
+const STAY_SILENT_MS: u32 = 60_000;
+
+/// Where the call is.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// Nothing happened yet.
+    Idle,
+    /// The INVITE is out; media may come early.
+    Dialing { since: Time },
+    /// Sample 0 has passed.
+    Connected,
+    /// Over, but last words are still awaited.
+    Closing { until: Time, ending: Box<Ending> },
+    /// The end was reported.
+    Over,
+}
+
+impl Phase {
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(self, Phase::Connected)
+    }
+
+    pub(super) fn is_flushing(&self) -> bool {
+        matches!(self, Phase::Closing { .. })
+    }
+}
+
+/// What is waited for, and since when.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    /// An answer that the next tick turns into the connection.
+    pub answered: Option<(u16, MediaParams)>,
+    /// Happened before sample 0 was known.
+    pub before: Vec<(Time, Side, What)>,
+    /// Start of the conversation, once the extension is dialled.
+    pub start: Option<Sample>,
+    /// Neither side has spoken since.
+    pub quiet_since: Sample,
+    /// Last speech, digit of either side.
+    pub active_at: Sample,
+    /// Re-prompts since the other side last spoke.
+    pub reprompts: u32,
+    /// Hang up here.
+    pub hangup: Option<(Sample, EndReason)>,
+    /// When packets last came.
+    pub media_at: Option<Time>,
+    /// Next report of the network's figures.
+    pub network_at: Sample,
+}
+
+/// A silence that this side keeps on purpose.
+#[derive(Clone, Debug)]
+pub(super) struct Hold {
+    /// Ends here at the latest.
+    pub until: Option<Sample>,
+    /// Ends when the other side begins to speak (the mind's silence).
+    pub until_onset: bool,
+    /// Said at its end.
+    pub then: Option<String>,
+    /// The words at its end are a re-prompt.
+    pub reprompt: bool,
+}
+
+impl Call {
+    pub(super) fn signal(&mut self, now: Time, signal: Signal) {
+        match signal {
+            Signal::Dialing { address } => {
+                self.phase = Phase::Dialing { since: now };
+                self.waits.before.push((now, Side::Engine, What::Dialing { address }));
+            }
+            Signal::Ringing { code } => self.waits.before.push((now, Side::Agent, What::Ringing { code })),
+            Signal::EarlyMedia { code, media } if !self.phase.is_connected() => {
+                self.waits.before.push((now, Side::Agent, What::EarlyMedia { code }));
+                if self.leg.is_none() {
+                    self.leg = Some(Leg::new(media, self.spec.seed, now));
+                }
+            }
+            Signal::Answered { code, media, text } if matches!(self.phase, Phase::Idle | Phase::Dialing { .. }) => {
+                self.waits.answered = Some((code, media));
+                self.ears.which.text &= text;
+                if matches!(self.phase, Phase::Idle) {
+                    self.phase = Phase::Dialing { since: now };
+                }
+            }
+            Signal::Ended(remote) => self.remote_end(now, remote),
+            Signal::EarlyMedia { .. } | Signal::Answered { .. } => {}
+        }
+    }
+
+    /// True when the call is connected and this tick sends.
+    pub(super) fn run_phase(&mut self, now: Time) -> bool {
+        match &self.phase {
+            Phase::Connected => return true,
+            Phase::Dialing { since } => {
+                if let Some((code, media)) = self.waits.answered.take() {
+                    self.connect(now, code, media);
+                    return true;
+                }
+                if now.since(*since) >= Duration::from_millis(self.spec.limits.ringing_ms.into()) {
+                    self.out.push(Output::Control(Control::Cancel));
+                    self.finish(now, EndReason::NoAnswer, None, None);
+                }
+            }
+            Phase::Closing { until, .. } => {
+                let last_words = self.other.closing.iter().any(|turn| !turn.is_final());
+                if !last_words || now >= *until {
+                    self.close_late();
+                    self.over();
+                }
+            }
+            Phase::Idle | Phase::Over => {}
+        }
+        false
+    }
+
+    fn connect(&mut self, now: Time, code: u16, media: MediaParams) {
+        self.origin = now;
+        self.frame_at = 0;
+        match &mut self.leg {
+            Some(leg) if leg.params() == media => leg.set_origin(now),
+            _ => self.leg = Some(Leg::new(media, self.spec.seed, now)),
+        }
+        self.mouth = Mouth::new(&self.spec, media.codec.rate_hz());
+        self.phase = Phase::Connected;
+        self.waits.media_at = Some(now);
+        self.tell_before();
+        self.event(0, Side::Engine, What::Connected { code, codec: media.codec.name() });
+        match self.spec.extension.clone() {
+            Some(digits) => self.dial = Some(Dial::new(&digits, ms(EXTENSION_AFTER_MS))),
+            None => self.begin_conversation(0),
+        }
+        self.prepare_keywords();
+    }
+
+    fn tell_before(&mut self) {
+        for (at, side, what) in std::mem::take(&mut self.waits.before) {
+            let sample = self.sample(at).min(0);
+            self.event(sample, side, what);
+        }
+    }
+
+    fn begin_conversation(&mut self, at: Sample) {
+        self.waits.start = Some(at);
+        self.waits.quiet_since = at;
+        self.waits.active_at = at;
+        if let Some(onset) = self.other.since {
+            self.other_turn_begins(onset);
+        }
+        self.plan_opening(at);
+    }
+
+    /// Digits that are due, silences that are over, timers, plans: everything that happens at a frame's start.
+    pub(super) fn act(&mut self, now: Time) {
+        self.run_dial();
+        self.run_timers(now);
+        if !self.phase.is_connected() {
+            return;
+        }
+        self.run_hold();
+        self.run_silence();
+        self.run_plan();
+        self.run_cut();
+        self.run_yield();
+    }
+
+    fn run_dial(&mut self) {
+        let at = self.frame_at;
+        let Some(dial) = &mut self.dial else { return };
+        if let Some(digit) = dial.due(at) {
+            let by_event = self.leg.as_ref().is_some_and(|leg| leg.params().event_payload_type.is_some());
+            match &mut self.leg {
+                Some(leg) if by_event => leg.start_event(digit, super::dial::TONE_MS),
+                _ => self.mouth.tone(digit, super::dial::TONE_MS),
+            }
+            let method = if by_event { "rtp_event" } else { "inband" };
+            self.event(at, Side::Dh, What::DtmfSent { digit, method, duration_ms: super::dial::TONE_MS });
+            self.waits.quiet_since = at;
+            self.waits.active_at = at;
+        }
+        if let Some(end) = self.dial.as_ref().and_then(|dial| dial.done(at)) {
+            self.dial = None;
+            self.waits.quiet_since = end;
+            if self.waits.start.is_none() {
+                self.begin_conversation(end + ms(CONVERSATION_AFTER_MS));
+            }
+        }
+    }
+
+    fn run_timers(&mut self, now: Time) {
+        let at = self.frame_at;
+        let limits = &self.spec.limits;
+        let over = |limit: Option<u32>, since: Sample| limit.is_some_and(|limit| at - since >= ms(limit));
+        let hangup = self.waits.hangup.filter(|(due, _)| at >= *due).map(|(_, reason)| reason);
+        let media_late = |media_at: Time| now.since(media_at) >= Duration::from_millis(limits.media_timeout_ms.into());
+        if let Some(reason) = hangup {
+            self.end_now(now, reason);
+        } else if over(limits.max_duration_ms, 0) {
+            self.end_now(now, EndReason::MaxDuration);
+        } else if over(limits.inactivity_ms, self.waits.active_at) && self.is_quiet() {
+            self.end_now(now, EndReason::InactivityTimeout);
+        } else if self.waits.media_at.is_some_and(media_late) {
+            self.end_now(now, EndReason::MediaTimeout);
+        }
+    }
+
+    /// Nobody speaks and no digits are sent.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.other.since.is_none() && self.mouth.speaking_since().is_none() && self.dial.is_none()
+    }
+
+    fn run_silence(&mut self) {
+        let at = self.frame_at;
+        if !self.is_quiet() || self.hold.is_some() || self.waits.start.is_none() {
+            if self.mouth.speaking_since().is_some() || self.other.since.is_some() {
+                self.waits.active_at = at;
+            }
+            self.waits.quiet_since = at.max(self.waits.quiet_since);
+            return;
+        }
+        let quiet = at - self.waits.quiet_since;
+        if self.opens_itself(quiet) || self.plan.is_some() || self.waits.hangup.is_some() {
+            return;
+        }
+        if quiet >= ms(self.spec.turn.silence_timeout_ms) {
+            if self.waits.reprompts == 0 {
+                self.waits.reprompts = 1;
+                self.event(at, Side::Dh, What::Reprompt { n: 1 });
+                let text = self.spec.phrases.reprompt.clone();
+                self.plan_words(&text, super::event::Kind::Reprompt, at);
+            } else {
+                self.waits.hangup = Some((at, EndReason::SilenceTimeout));
+            }
+        }
+    }
+
+    fn run_hold(&mut self) {
+        let at = self.frame_at;
+        let over = self.hold.as_ref().is_some_and(|hold| hold.until.is_some_and(|until| at >= until));
+        if over && self.other.since.is_none() {
+            self.end_hold(at);
+        }
+    }
+
+    /// The held silence is over at `due`: its words, if any, are planned.
+    pub(super) fn end_hold(&mut self, due: Sample) {
+        let Some(hold) = self.hold.take() else { return };
+        self.waits.quiet_since = self.frame_at;
+        let Some(text) = hold.then else { return };
+        let kind = if hold.reprompt { super::event::Kind::Reprompt } else { super::event::Kind::Scripted };
+        self.plan_words(&text, kind, due);
+    }
+
+    /// A silence that the mind chose.
+    pub(super) fn stay_silent(&mut self) {
+        self.event(self.frame_at, Side::Dh, What::SilenceTool);
+        self.hold = Some(Hold {
+            until: Some(self.frame_at + ms(STAY_SILENT_MS)),
+            until_onset: true,
+            then: Some(self.spec.phrases.still_there.clone()),
+            reprompt: true,
+        });
+    }
+
+    /// From the control API.
+    pub(super) fn hang_up(&mut self, now: Time, reason: EndReason) {
+        match self.phase {
+            Phase::Connected => self.end_now(now, reason),
+            Phase::Idle | Phase::Dialing { .. } => {
+                self.out.push(Output::Control(Control::Cancel));
+                self.finish(now, EndReason::Cancelled, None, None);
+            }
+            Phase::Closing { .. } | Phase::Over => {}
+        }
+    }
+
+    /// This side ends a connected call.
+    pub(super) fn end_now(&mut self, now: Time, reason: EndReason) {
+        let q850_cause = if reason == EndReason::MaxDuration { 102 } else { 16 };
+        self.out.push(Output::Control(Control::Hangup { q850_cause }));
+        self.finish(now, reason, None, None);
+    }
+
+    /// The engine cannot go on; `code` is stable.
+    pub(super) fn fail(&mut self, code: &'static str) {
+        if self.phase.is_connected() {
+            self.out.push(Output::Control(Control::Hangup { q850_cause: 16 }));
+            let now = self.origin + Duration::from_micros((self.frame_at.max(0) as u64 * 1_000_000) / u64::from(RATE_HZ));
+            self.finish(now, EndReason::Fault, None, Some(code));
+        }
+    }
+
+    fn remote_end(&mut self, now: Time, remote: RemoteEnd) {
+        let reason = match self.phase {
+            Phase::Connected => EndReason::AgentHangup,
+            Phase::Closing { .. } | Phase::Over => return,
+            _ if remote.kind == RemoteKind::Refused => EndReason::Rejected,
+            _ => EndReason::DialFailed,
+        };
+        self.finish(now, reason, Some(remote), None);
+    }
+
+    fn finish(&mut self, now: Time, reason: EndReason, remote: Option<RemoteEnd>, fault: Option<&'static str>) {
+        let connected = self.phase.is_connected();
+        if !connected {
+            self.origin = now;
+            self.tell_before();
+        }
+        let end = if connected { self.recorded_end(now, reason) } else { 0 };
+        if connected {
+            self.stop_speech(end);
+            self.close_other_turn();
+        }
+        let by = match reason {
+            EndReason::AgentHangup | EndReason::Rejected => "AGENT",
+            EndReason::Fault | EndReason::Shutdown | EndReason::MediaTimeout | EndReason::DialFailed => "engine",
+            _ => "USER",
+        };
+        let (sip_code, q850_cause) = remote.as_ref().map_or((None, None), |end| (end.sip_code, end.q850_cause));
+        self.event(end, Side::Engine, What::Ended { by, reason: reason.as_str(), sip_code, q850_cause });
+        let ending = Ending {
+            reason,
+            connected,
+            samples: end,
+            remote,
+            fault,
+            other_spoke: self.other.spoke,
+            quality: self.quality(),
+        };
+        self.phase = Phase::Closing { until: now + LAST_WORDS, ending: Box::new(ending) };
+    }
+
+    /// The recording ends where the call ended: at the last packet, when the far side died.
+    fn recorded_end(&self, now: Time, reason: EndReason) -> Sample {
+        let last_packet = self.leg.as_ref().and_then(|leg| leg.figures().last_arrival);
+        match (reason, last_packet) {
+            (EndReason::MediaTimeout, Some(at)) => (self.sample(at) + FRAME as Sample).clamp(0, self.frame_at),
+            (EndReason::MediaTimeout, None) => 0,
+            _ => self.sample(now).clamp(0, self.frame_at),
+        }
+    }
+
+    pub(super) fn flush_recording(&mut self) {
+        let Phase::Closing { ending, .. } = &self.phase else { return };
+        if let Some(pcm) = self.window.flush(ending.samples) {
+            self.out.recorded(false, pcm);
+        }
+    }
+
+    fn over(&mut self) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Over);
+        if let Phase::Closing { ending, .. } = phase {
+            self.out.push(Output::Ended(*ending));
+        }
+    }
+
+    fn quality(&self) -> Quality {
+        let figures = self.leg.as_ref().map(Leg::figures).unwrap_or_default();
+        Quality {
+            pacing_p99_ms: self.pacing.quantile_ms(0.99),
+            pacing_max_ms: self.pacing.max_ms(),
+            sent_frames: self.pacing.frames(),
+            late_frames: self.pacing.late_frames(),
+            received_packets: figures.received,
+            lost_packets: figures.lost,
+            late_packets: figures.late,
+            concealed_ms: figures.concealed_ms,
+            jitter_ms: figures.jitter_ms,
+            recording_dropped: 0,
+        }
+    }
+
+    /// Codec of the media, for drivers that open recognizers.
+    pub fn codec(&self) -> Option<Codec> {
+        self.leg.as_ref().map(|leg| leg.params().codec)
+    }
+}

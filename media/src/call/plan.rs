@@ -1,0 +1,97 @@
+//! The next move of this side, from the moment the other side fell silent until it is taken or dropped.
+
+use super::event::Kind;
+use super::io::{EffectId, EndReason};
+use super::utterance::Utterance;
+use crate::frame::Sample;
+
+/// What follows the words and digits of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// Listen.
+    Listen,
+    /// Hang up this many milliseconds after the words.
+    Hangup { reason: EndReason, after_ms: u32 },
+    /// Stay silent until the other side has spoken again.
+    StaySilent,
+    /// Scripted silence, then words if any.
+    Silence { duration_ms: Option<u32>, then: Option<String> },
+}
+
+/// How far the planning is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The other side's final text is awaited.
+    Hearing,
+    /// The mind is asked.
+    Thinking(EffectId),
+    /// Everything is known (audio may still come).
+    Settled,
+    /// Being carried out.
+    Taken,
+}
+
+/// A planned move.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Its first sample is due here.
+    pub due: Sample,
+    /// It may not be called late before this (the ears' own delay).
+    pub floor: Sample,
+    /// How far it is.
+    pub stage: Stage,
+    /// What its words are.
+    pub kind: Kind,
+    /// The words; moved to the mouth when it is taken.
+    pub utterance: Option<Utterance>,
+    /// Id of the words, also after they moved.
+    pub utterance_id: u32,
+    /// Digits after the words.
+    pub digits: String,
+    /// Then.
+    pub next: Next,
+    /// Scripted rule that made it (position in the script).
+    pub rule: Option<usize>,
+    /// More parts of the mind's move follow.
+    pub more: bool,
+    /// It answers a turn of the other side and is dropped when that side goes on.
+    pub answers: bool,
+}
+
+impl Plan {
+    /// A plan that waits for the other side's text.
+    pub fn new(due: Sample, kind: Kind) -> Plan {
+        Plan {
+            due,
+            floor: due,
+            stage: Stage::Hearing,
+            kind,
+            utterance: None,
+            utterance_id: 0,
+            digits: String::new(),
+            next: Next::Listen,
+            rule: None,
+            more: false,
+            answers: false,
+        }
+    }
+
+    /// It can be taken now: it is settled, and its first words have audio.
+    pub fn is_ready(&self) -> bool {
+        let words_ready = self.utterance.as_ref().is_none_or(Utterance::is_ready);
+        match self.stage {
+            Stage::Settled => words_ready,
+            Stage::Thinking(_) => self.more && self.utterance.as_ref().is_some_and(Utterance::is_ready),
+            Stage::Hearing | Stage::Taken => false,
+        }
+    }
+
+    /// Effects that are not wanted any more when it is dropped.
+    pub fn effects(&self) -> Vec<EffectId> {
+        let mut left: Vec<EffectId> = self.utterance.iter().flat_map(Utterance::waiting).collect();
+        if let Stage::Thinking(id) = self.stage {
+            left.push(id);
+        }
+        left
+    }
+}

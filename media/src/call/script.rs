@@ -1,0 +1,153 @@
+//! Comparing what was heard with what was written: normal forms, hang-up phrases, scripted responses.
+
+use unicode_normalization::UnicodeNormalization;
+
+use super::spec::{Matching, ScriptRule};
+
+/// Unicode NFKC, lower case, punctuation removed, blanks joined.
+pub fn normal_form(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    for c in text.nfkc().flat_map(char::to_lowercase) {
+        if c.is_alphanumeric() {
+            words.push(c);
+        } else if c.is_whitespace() || c == '-' {
+            if !words.is_empty() && !words.ends_with(' ') {
+                words.push(' ');
+            }
+        }
+    }
+    words.truncate(words.trim_end().len());
+    words
+}
+
+/// True when the normal form of `phrase` is a run of whole words in the normal form of `text`. An empty phrase never is.
+pub fn contains_phrase(text: &str, phrase: &str) -> bool {
+    let (text, phrase) = (normal_form(text), normal_form(phrase));
+    !phrase.is_empty() && format!(" {text} ").contains(&format!(" {phrase} "))
+}
+
+/// True when F1 of the two word sets without stop words is at least 0.6.
+pub fn same_meaning(text: &str, phrase: &str) -> bool {
+    let (text, phrase) = (normal_form(text), normal_form(phrase));
+    let set = |of: &str| {
+        let mut words: Vec<String> =
+            of.split(' ').filter(|word| !word.is_empty() && !STOP_WORDS.contains(word)).map(String::from).collect();
+        words.sort_unstable();
+        words.dedup();
+        words
+    };
+    let (heard, wanted) = (set(&text), set(&phrase));
+    let both = heard.iter().filter(|word| wanted.binary_search(word).is_ok()).count() as f64;
+    let sum = (heard.len() + wanted.len()) as f64;
+    sum > 0.0 && 2.0 * both / sum >= 0.6
+}
+
+const STOP_WORDS: [&str; 48] = [
+    "a", "an", "the", "is", "are", "am", "was", "were", "be", "been", "to", "of", "in", "on", "at", "for", "and", "or",
+    "but", "it", "its", "this", "that", "these", "those", "i", "you", "he", "she", "we", "they", "me", "my", "your",
+    "his", "her", "our", "their", "do", "does", "did", "with", "as", "by", "so", "if", "then", "please",
+];
+
+/// Which rules are left, and how often each fired.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    fired: Vec<u32>,
+}
+
+impl Script {
+    /// Nothing fired yet.
+    pub fn new(rules: usize) -> Script {
+        Script { fired: vec![0; rules] }
+    }
+
+    /// The position in `rules` of the rule that answers `text`: all exact rules in order before all context rules; with
+    /// `ordered`, only the first rule that is not used up.
+    pub fn find(&self, rules: &[ScriptRule], ordered: bool, text: &str) -> Option<usize> {
+        let usable = |at: &usize| self.fired[*at] < rules[*at].first_n.unwrap_or(u32::MAX);
+        if ordered {
+            let limit = |at: &usize| self.fired[*at] < rules[*at].first_n.unwrap_or(1);
+            return (0..rules.len()).find(limit).filter(|at| matches(&rules[*at], text));
+        }
+        [Matching::Exact, Matching::Context].into_iter().find_map(|matching| {
+            (0..rules.len()).filter(usable).find(|at| rules[*at].matching == matching && matches(&rules[*at], text))
+        })
+    }
+
+    /// The rule at `at` really acted.
+    pub fn fire(&mut self, at: usize) {
+        self.fired[at] += 1;
+    }
+}
+
+fn matches(rule: &ScriptRule, text: &str) -> bool {
+    match rule.matching {
+        Matching::Exact => contains_phrase(text, &rule.phrase),
+        Matching::Context => same_meaning(text, &rule.phrase),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::spec::Response;
+
+    #[test]
+    fn normal_forms() {
+        for (text, expect) in [
+            ("  What's  your  NAME? ", "whats your name"),
+            ("ﬁne — twenty-one", "fine twenty one"),
+            ("", ""),
+            ("...", ""),
+            ("Straße", "straße"),
+        ] {
+            assert_eq!(normal_form(text), expect, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn phrases_are_whole_words() {
+        for (text, phrase, expect) in [
+            ("May I have your date of birth, please?", "date of birth", true),
+            ("the birthday date", "birth", false),
+            ("goodbye", "good bye", false),
+            ("anything", "", false),
+        ] {
+            assert_eq!(contains_phrase(text, phrase), expect, "{text:?} {phrase:?}");
+        }
+    }
+
+    #[test]
+    fn meaning_is_word_overlap() {
+        assert!(same_meaning("what is your date of birth", "asks your birth date"));
+        assert!(!same_meaning("how can i help you today", "date of birth"));
+        assert!(!same_meaning("", ""));
+    }
+
+    fn rule(index: usize, matching: Matching, phrase: &str, first_n: Option<u32>) -> ScriptRule {
+        ScriptRule { index, matching, phrase: phrase.into(), response: Response::Phrase("x".into()), first_n }
+    }
+
+    #[test]
+    fn exact_rules_come_first_and_first_n_runs_out() {
+        let rules = [
+            rule(0, Matching::Context, "your date of birth", None),
+            rule(1, Matching::Exact, "date of birth", Some(1)),
+        ];
+        let mut script = Script::new(2);
+        assert_eq!(script.find(&rules, false, "your date of birth"), Some(1));
+        script.fire(1);
+        assert_eq!(script.find(&rules, false, "your date of birth"), Some(0));
+        assert_eq!(script.find(&rules, false, "hello"), None);
+    }
+
+    #[test]
+    fn ordered_rules_do_not_skip() {
+        let rules = [rule(0, Matching::Exact, "first", None), rule(1, Matching::Exact, "second", None)];
+        let mut script = Script::new(2);
+        assert_eq!(script.find(&rules, true, "second"), None);
+        assert_eq!(script.find(&rules, true, "first"), Some(0));
+        script.fire(0);
+        assert_eq!(script.find(&rules, true, "first"), None);
+        assert_eq!(script.find(&rules, true, "second"), Some(1));
+    }
+}

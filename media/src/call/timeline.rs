@@ -1,0 +1,96 @@
+//! The wire form of events: names and data of the timeline.
+
+use serde_json::{Value, json};
+
+use super::event::{Event, What};
+use super::io::Word;
+use crate::frame::PER_MS;
+
+impl Event {
+    /// The event's wire name.
+    pub fn name(&self) -> &'static str {
+        match &self.what {
+            What::Dialing { .. } => "call.dialing",
+            What::Ringing { .. } => "call.ringing",
+            What::EarlyMedia { .. } => "call.early_media",
+            What::Connected { .. } => "call.connected",
+            What::Ended { .. } => "call.ended",
+            What::SpeechStarted { .. } | What::AgentSpeechStarted { .. } => "speech.started",
+            What::SpeechEnded { .. } | What::AgentSpeechEnded { .. } => "speech.ended",
+            What::TurnEnded { .. } => "turn.ended",
+            What::TranscriptPartial { .. } => "transcript.partial",
+            What::BargeIn { .. } => "barge_in",
+            What::LateTurn { .. } => "late_turn",
+            What::ScriptedResponse { .. } => "scripted_response",
+            What::InterruptionDecided { .. } => "interruption.decided",
+            What::SilenceTool => "silence_tool",
+            What::Reprompt { .. } => "reprompt",
+            What::DtmfSent { .. } => "dtmf_sent",
+            What::DtmfReceived { .. } => "dtmf_received",
+            What::Network { .. } => "network",
+            What::LateFrames { .. } => "engine.late_frames",
+            What::Note { code } => code,
+        }
+    }
+
+    /// The event's wire data, an object.
+    pub fn data(&self) -> Value {
+        match &self.what {
+            What::Dialing { address } => json!({ "address": address }),
+            What::Ringing { code } | What::EarlyMedia { code } => json!({ "code": code }),
+            What::Connected { code, codec } => json!({ "code": code, "codec": codec }),
+            What::Ended { by, reason, sip_code, q850_cause } => {
+                json!({ "by": by, "reason": reason, "sip_code": sip_code, "q850_cause": q850_cause })
+            }
+            What::SpeechStarted { utterance_id, text, kind } => {
+                json!({ "utterance_id": utterance_id, "text": text, "kind": kind })
+            }
+            What::SpeechEnded { utterance_id, text, kind, interrupted, exact } => json!({
+                "utterance_id": utterance_id, "text": text, "kind": kind, "interrupted": interrupted, "scripted": exact,
+            }),
+            What::AgentSpeechStarted { arrival_ms } | What::AgentSpeechEnded { arrival_ms } => {
+                json!({ "arrival_ms": round3(*arrival_ms) })
+            }
+            What::TurnEnded { text, from_sample, end_sample, confidence, words } => json!({
+                "text": text, "from_sample": from_sample, "end_sample": end_sample, "confidence": confidence,
+                "words": words.iter().map(word).collect::<Vec<_>>(),
+            }),
+            What::TranscriptPartial { text } => json!({ "text": text }),
+            What::BargeIn { by, overlap_ms, stop_ms } => {
+                json!({ "by": by, "overlap_ms": overlap_ms, "stop_ms": stop_ms })
+            }
+            What::LateTurn { late_ms, utterance_id } => json!({ "late_ms": late_ms, "utterance_id": utterance_id }),
+            What::ScriptedResponse { index, match_type, response_type } => {
+                json!({ "index": index, "match_type": match_type, "response_type": response_type })
+            }
+            What::InterruptionDecided { kind, u, at_ms, keyword } => {
+                json!({ "type": kind, "u": round3(*u), "at_ms": at_ms, "keyword": keyword })
+            }
+            What::SilenceTool | What::Note { .. } => json!({}),
+            What::Reprompt { n } => json!({ "n": n }),
+            What::DtmfSent { digit, method, duration_ms } | What::DtmfReceived { digit, method, duration_ms } => {
+                json!({ "digits": digit.to_string(), "method": method, "duration_ms": duration_ms })
+            }
+            What::Network { received, lost, late, jitter_ms } => {
+                json!({ "received": received, "lost": lost, "late": late, "jitter_ms": round3(*jitter_ms) })
+            }
+            What::LateFrames { count } => json!({ "count": count }),
+        }
+    }
+
+    /// Milliseconds since connect, to three decimals.
+    pub fn offset_ms(&self) -> f64 {
+        round3(self.sample as f64 / PER_MS as f64)
+    }
+}
+
+fn word(word: &Word) -> Value {
+    json!({
+        "word": word.text, "start_offset_ms": word.from / PER_MS, "end_offset_ms": word.to / PER_MS,
+        "confidence": word.confidence,
+    })
+}
+
+fn round3(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,279 @@
+//! Speech being said: words in parts, the audio of each part as it arrives, and how much of it was heard.
+
+use std::sync::Arc;
+
+use super::event::Kind;
+use super::io::EffectId;
+use crate::frame::Sample;
+
+/// Silence between two parts (sentences), in samples.
+const PART_GAP: usize = 3200;
+/// Fade at a stop: 5 ms.
+const FADE: usize = 80;
+/// Characters a second, for parts whose length is not known yet.
+const CHARS_PER_SECOND: usize = 15;
+
+/// One sentence (or clip) of an utterance.
+#[derive(Clone, Debug)]
+pub struct Part {
+    text: String,
+    effect: EffectId,
+    audio: Vec<Arc<[i16]>>,
+    complete: bool,
+}
+
+impl Part {
+    fn samples(&self) -> usize {
+        self.audio.iter().map(|chunk| chunk.len()).sum()
+    }
+}
+
+/// What one side says in one go.
+#[derive(Clone, Debug)]
+pub struct Utterance {
+    /// Unique in the call.
+    pub id: u32,
+    /// What it is.
+    pub kind: Kind,
+    /// Said word for word as written (scripted, fixed).
+    pub exact: bool,
+    /// This side does not yield before its end.
+    pub holds_floor: bool,
+    /// Position of the first sample, once it is being said.
+    pub started: Option<Sample>,
+    /// More parts may be added.
+    pub open: bool,
+    parts: Vec<Part>,
+    /// Part being said, chunk of it, sample in the chunk, samples said of the part.
+    part: usize,
+    chunk: usize,
+    offset: usize,
+    said: usize,
+    gap: usize,
+    stopping: bool,
+}
+
+/// What rendering did.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct Rendered {
+    /// One past the last sample of this frame that the utterance wrote, when it ended in this frame.
+    pub ended: Option<usize>,
+}
+
+impl Utterance {
+    /// An utterance without words yet.
+    pub fn new(id: u32, kind: Kind, exact: bool) -> Utterance {
+        Utterance {
+            id,
+            kind,
+            exact,
+            holds_floor: false,
+            started: None,
+            open: false,
+            parts: Vec::new(),
+            part: 0,
+            chunk: 0,
+            offset: 0,
+            said: 0,
+            gap: 0,
+            stopping: false,
+        }
+    }
+
+    /// Adds words whose audio `effect` will bring.
+    pub fn add_words(&mut self, text: &str, effect: EffectId) {
+        self.parts.push(Part { text: text.into(), effect, audio: Vec::new(), complete: false });
+    }
+
+    /// Adds audio that is ready, without words.
+    pub fn add_clip(&mut self, pcm: Arc<[i16]>) {
+        self.parts.push(Part { text: String::new(), effect: EffectId(0), audio: vec![pcm], complete: true });
+    }
+
+    /// Gives audio to the part that waits for `effect`; false when none does.
+    pub fn give(&mut self, effect: EffectId, pcm: Arc<[i16]>, last: bool) -> bool {
+        let Some(part) = self.parts.iter_mut().find(|part| part.effect == effect && !part.complete) else { return false };
+        if !pcm.is_empty() {
+            part.audio.push(pcm);
+        }
+        part.complete = last;
+        true
+    }
+
+    /// The effects that have not brought all their audio.
+    pub fn waiting(&self) -> impl Iterator<Item = EffectId> + '_ {
+        self.parts.iter().filter(|part| !part.complete).map(|part| part.effect)
+    }
+
+    /// The words as planned.
+    pub fn text(&self) -> String {
+        join(self.parts.iter().map(|part| part.text.as_str()))
+    }
+
+    /// True when the first sample can be said.
+    pub fn is_ready(&self) -> bool {
+        self.parts.first().is_some_and(|part| part.complete || !part.audio.is_empty())
+    }
+
+    /// No words and none to come.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty() && !self.open
+    }
+
+    /// Ends it with a 5 ms fade in the next frame.
+    pub fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Mixes the next samples into `frame` from `from` on.
+    pub fn render(&mut self, frame: &mut [i32], from: usize) -> Rendered {
+        let mut at = from;
+        let end = if self.stopping { (from + FADE).min(frame.len()) } else { frame.len() };
+        while at < end {
+            if self.gap > 0 {
+                let pause = self.gap.min(end - at);
+                self.gap -= pause;
+                at += pause;
+                continue;
+            }
+            let Some(part) = self.parts.get(self.part) else { break };
+            let Some(chunk) = part.audio.get(self.chunk) else {
+                if !part.complete {
+                    return Rendered::default();
+                }
+                self.next_part();
+                continue;
+            };
+            let count = (chunk.len() - self.offset).min(end - at);
+            for (slot, sample) in frame[at..at + count].iter_mut().zip(&chunk[self.offset..]) {
+                *slot += i32::from(*sample);
+            }
+            (at, self.offset, self.said) = (at + count, self.offset + count, self.said + count);
+            if self.offset == chunk.len() {
+                (self.chunk, self.offset) = (self.chunk + 1, 0);
+            }
+        }
+        if self.stopping {
+            fade_out(&mut frame[from..end]);
+            return Rendered { ended: Some(end) };
+        }
+        self.settle();
+        Rendered { ended: (self.part >= self.parts.len() && !self.open).then_some(at) }
+    }
+
+    fn settle(&mut self) {
+        while let Some(part) = self.parts.get(self.part) {
+            if !part.complete || self.chunk < part.audio.len() {
+                break;
+            }
+            self.next_part();
+        }
+    }
+
+    fn next_part(&mut self) {
+        (self.part, self.chunk, self.offset, self.said) = (self.part + 1, 0, 0, 0);
+        self.gap = if self.part < self.parts.len() { PART_GAP } else { 0 };
+    }
+
+    /// The words really said (cut at the last whole word) and the words left.
+    pub fn split(&self) -> (String, String) {
+        let done = self.parts.iter().take(self.part).map(|part| part.text.as_str());
+        let Some(part) = self.parts.get(self.part) else { return (join(done), String::new()) };
+        let total = if part.complete {
+            part.samples()
+        } else {
+            part.text.chars().count() * crate::frame::RATE_HZ as usize / CHARS_PER_SECOND
+        };
+        let (heard, left) = cut_words(&part.text, self.said as f64 / total.max(1) as f64);
+        let rest = self.parts.iter().skip(self.part + 1).map(|part| part.text.as_str());
+        (join(done.chain([heard])), join([left].into_iter().chain(rest)))
+    }
+}
+
+fn join<'a>(parts: impl Iterator<Item = &'a str>) -> String {
+    let mut text = String::new();
+    for part in parts.filter(|part| !part.is_empty()) {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(part);
+    }
+    text
+}
+
+/// Cuts `text` after the last whole word inside `share` (0..1) of its characters.
+fn cut_words(text: &str, share: f64) -> (&str, &str) {
+    let keep = (text.chars().count() as f64 * share).round() as usize;
+    if keep >= text.chars().count() {
+        return (text, "");
+    }
+    let byte = text.char_indices().nth(keep).map_or(text.len(), |(at, _)| at);
+    let at_border = text[byte..].starts_with(char::is_whitespace);
+    let end = if at_border { byte } else { text[..byte].rfind(char::is_whitespace).unwrap_or(0) };
+    (text[..end].trim_end(), text[end..].trim_start())
+}
+
+fn fade_out(frame: &mut [i32]) {
+    let count = frame.len() as i32;
+    for (at, sample) in frame.iter_mut().enumerate() {
+        *sample = *sample * (count - at as i32) / count.max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spoken(parts: &[(&str, usize)]) -> Utterance {
+        let mut said = Utterance::new(1, Kind::Turn, false);
+        for (at, (text, samples)) in parts.iter().enumerate() {
+            let effect = EffectId(at as u32 + 1);
+            said.add_words(text, effect);
+            assert!(said.give(effect, vec![1000; *samples].into(), true));
+        }
+        said
+    }
+
+    #[test]
+    fn says_its_parts_with_a_gap_and_ends_on_the_sample() {
+        let mut said = spoken(&[("One two.", 500), ("Three.", 300)]);
+        let mut heard = Vec::new();
+        loop {
+            let mut frame = [0i32; 320];
+            let done = said.render(&mut frame, 0);
+            heard.extend_from_slice(&frame);
+            if let Some(end) = done.ended {
+                assert_eq!(heard.len() - 320 + end, 500 + PART_GAP + 300);
+                break;
+            }
+        }
+        assert_eq!(heard.iter().filter(|sample| **sample != 0).count(), 800);
+        assert_eq!(said.split(), ("One two. Three.".into(), String::new()));
+    }
+
+    #[test]
+    fn a_stop_fades_and_keeps_whole_words() {
+        let mut said = spoken(&[("one two three four", 3200)]);
+        let mut frame = [0i32; 320];
+        for _ in 0..5 {
+            said.render(&mut frame, 0);
+        }
+        said.stop();
+        let mut frame = [0i32; 320];
+        assert_eq!(said.render(&mut frame, 0).ended, Some(FADE));
+        assert!(frame[0] > 900 && frame[FADE - 1] < 30 && frame[FADE] == 0);
+        assert_eq!(said.split(), ("one two".into(), "three four".into()));
+    }
+
+    #[test]
+    fn waits_for_audio_that_is_late() {
+        let mut said = Utterance::new(1, Kind::Turn, false);
+        said.add_words("late", EffectId(9));
+        assert!(!said.is_ready());
+        let mut frame = [0i32; 320];
+        assert_eq!(said.render(&mut frame, 0), Rendered::default());
+        assert!(said.give(EffectId(9), vec![5; 100].into(), true));
+        assert!(!said.give(EffectId(9), vec![5; 100].into(), true));
+        assert_eq!(said.render(&mut frame, 0).ended, Some(100));
+    }
+}

@@ -1,0 +1,278 @@
+//! The task beside a live call: it carries out effects, moves SIP events in and control out, keeps the journal, and at the end
+//! says what is left.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringer_media::call::{Control, EndReason, Ending, Event, Signal, What};
+use ringer_sip::{CallEvent, CallKey};
+use rtrb::{Consumer, Producer};
+use tokio::sync::{mpsc, oneshot};
+
+use super::effects::Effects;
+use super::real::{EARLY, Inner, RECORDING, Room};
+use super::recorder::{FileState, Recorder, Track};
+use super::shard::{CallNo, FromShard, ToShard};
+use super::timeline::Journal;
+use super::{CallNews, CallReport, Placement};
+use crate::transport::io::SipNews;
+use crate::transport::sip;
+
+/// How long files may take to close.
+const CLOSING: Duration = Duration::from_secs(5);
+/// How often the ears' ring is emptied while a recognizer listens.
+const LISTEN_EVERY: Duration = Duration::from_millis(40);
+
+/// The files of one call.
+pub(super) struct Files {
+    recording: Option<(PathBuf, Track)>,
+    early: Option<Track>,
+    rest: OpenFiles,
+}
+
+/// What stays with the driver.
+pub(super) struct OpenFiles {
+    journal: Journal,
+    sip_log: Option<std::fs::File>,
+    recording: Option<(PathBuf, FileState, oneshot::Receiver<()>)>,
+    warnings: Vec<String>,
+}
+
+impl Files {
+    /// Opens the files of a call in `folder`; what cannot be opened is a warning, not an error.
+    pub fn open(recorder: &Recorder, folder: Option<&Path>) -> Files {
+        let mut rest =
+            OpenFiles { journal: Journal::default(), sip_log: None, recording: None, warnings: Vec::new() };
+        let Some(folder) = folder else { return Files { recording: None, early: None, rest } };
+        if let Err(error) = std::fs::create_dir_all(folder) {
+            rest.warnings.push(format!("nothing is recorded: {}: {error}", folder.display()));
+            return Files { recording: None, early: None, rest };
+        }
+        match Journal::at(&folder.join("timeline.jsonl")) {
+            Ok(journal) => rest.journal = journal,
+            Err(error) => rest.warnings.push(format!("the timeline is not written to {}: {error}", folder.display())),
+        }
+        rest.sip_log = std::fs::File::create(folder.join("sip.log")).ok();
+        let path = folder.join("recording.wav");
+        Files {
+            recording: Some((path.clone(), recorder.track(path, RECORDING))),
+            early: Some(recorder.track(folder.join("early_media.wav"), EARLY)),
+            rest,
+        }
+    }
+
+    /// The parts for the driver, and the rings for the media thread.
+    pub fn split(self) -> (OpenFiles, Option<Producer<i16>>, Option<Producer<i16>>) {
+        let mut rest = self.rest;
+        let ring = self.recording.map(|(path, track)| {
+            rest.recording = Some((path, track.state, track.closed));
+            track.ring
+        });
+        (rest, ring, self.early.map(|track| track.ring))
+    }
+}
+
+/// Drives one call.
+pub(super) struct Driver {
+    inner: Arc<Inner>,
+    no: CallNo,
+    shard: usize,
+    effects: Effects,
+    files: OpenFiles,
+    from_shard: mpsc::Receiver<FromShard>,
+    news: mpsc::Sender<CallNews>,
+    hangups: mpsc::Receiver<EndReason>,
+    connected_at_ms: Option<i64>,
+    codec: Option<&'static str>,
+    remote: Option<String>,
+    ending: Option<Ending>,
+    sip_over: bool,
+    has_script: bool,
+    _room: Room,
+}
+
+impl Driver {
+    pub fn new(
+        inner: Arc<Inner>,
+        no: CallNo,
+        shard: usize,
+        placement: Placement,
+        files: OpenFiles,
+        tap: Consumer<i16>,
+        from_shard: mpsc::Receiver<FromShard>,
+        news: mpsc::Sender<CallNews>,
+        hangups: mpsc::Receiver<EndReason>,
+        room: Room,
+    ) -> Driver {
+        let has_script = !placement.spec.script.is_empty() || !placement.spec.hangup_phrases.is_empty();
+        let effects = Effects::new(inner.clone(), no, shard, placement, tap);
+        Driver {
+            inner,
+            no,
+            shard,
+            effects,
+            files,
+            from_shard,
+            news,
+            hangups,
+            connected_at_ms: None,
+            codec: None,
+            remote: None,
+            ending: None,
+            sip_over: false,
+            has_script,
+            _room: room,
+        }
+    }
+
+    /// An order to the call.
+    pub fn tell(&mut self, order: ToShard) {
+        self.inner.order(self.shard, order);
+    }
+
+    /// Media is settled and the call is up.
+    pub fn connect(&mut self, code: u16, settled: sip::Settled) {
+        let text = self.can_hear_words(settled);
+        self.remote = Some(settled.rtp.to_string());
+        self.codec = Some(settled.media.codec.name());
+        self.tell(ToShard::Connect(self.no, settled.rtp, settled.rtcp));
+        self.tell(ToShard::Signal(self.no, Signal::Answered { code, media: settled.media, text }));
+    }
+
+    fn can_hear_words(&mut self, settled: sip::Settled) -> bool {
+        let supported = self.effects.hears_words(settled.media.codec.rate_hz());
+        if let Err(why) = &supported {
+            self.files.warnings.push(format!("turns are taken without text: {why}"));
+            if self.has_script {
+                self.files.warnings.push("scripted responses and hang-up phrases are not testable in this call".into());
+            }
+        }
+        supported.is_ok()
+    }
+
+    /// Runs to the end of the call.
+    pub async fn run(mut self, key: CallKey, call_id: String, mut sip_news: mpsc::Receiver<SipNews>) {
+        let _ = self.news.try_send(CallNews::Dispatched);
+        let mut listen = tokio::time::interval(LISTEN_EVERY);
+        listen.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        while self.ending.is_none() {
+            tokio::select! {
+                biased;
+                Some(message) = self.from_shard.recv() => self.from_shard(key, message).await,
+                news = sip_news.recv(), if !self.sip_over => match news {
+                    Some(news) => self.from_sip(key, news).await,
+                    None => self.sip_over = true,
+                },
+                Some(reason) = self.hangups.recv() => self.tell(ToShard::Hangup(self.no, reason)),
+                _ = listen.tick(), if self.effects.is_listening() => self.effects.listen(),
+                else => break,
+            }
+        }
+        self.effects.stop();
+        self.report(call_id, sip_news).await;
+    }
+
+    async fn from_shard(&mut self, key: CallKey, message: FromShard) {
+        match message {
+            FromShard::Control(_, Control::Cancel) => self.inner.sip.hang_up(key, 16, "Normal call clearing").await,
+            FromShard::Control(_, Control::Hangup { q850_cause }) => {
+                let text = if q850_cause == 102 { "Recovery on timer expiry" } else { "Normal call clearing" };
+                self.inner.sip.hang_up(key, q850_cause, text).await;
+            }
+            FromShard::Effect(_, id, effect, tapped) => self.effects.perform(id, effect, tapped),
+            FromShard::Ears(_, from) => self.effects.ears_from(from),
+            FromShard::Event(_, event) => self.event(&event),
+            FromShard::Ended(_, ending) => self.ending = Some(ending),
+            FromShard::Gone(_) => {}
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        if matches!(event.what, What::Connected { .. }) {
+            let at = self.inner.clock.now_ms();
+            self.connected_at_ms = Some(at);
+            let _ = self.news.try_send(CallNews::Connected(at));
+        }
+        let entry = self.files.journal.add(event);
+        let _ = self.news.try_send(CallNews::Event(entry));
+    }
+
+    async fn from_sip(&mut self, key: CallKey, news: SipNews) {
+        let event = match news {
+            SipNews::Trace(message) => return self.log_sip(&message),
+            SipNews::Event(event) => event,
+        };
+        match event {
+            CallEvent::Provisional { code, media, .. } => match media.as_ref().map(sip::settled) {
+                Some(Ok(early)) => {
+                    self.tell(ToShard::Connect(self.no, early.rtp, early.rtcp));
+                    self.tell(ToShard::Signal(self.no, Signal::EarlyMedia { code, media: early.media }));
+                }
+                _ => self.tell(ToShard::Signal(self.no, Signal::Ringing { code })),
+            },
+            CallEvent::Answered { code, media, .. } => match sip::settled(&media) {
+                Ok(settled) => self.connect(code, settled),
+                Err(text) => {
+                    self.inner.sip.hang_up(key, 88, "Incompatible destination").await;
+                    let kind = ringer_media::call::RemoteKind::NoMedia;
+                    let end = ringer_media::call::RemoteEnd { text, kind, ..Default::default() };
+                    self.tell(ToShard::Signal(self.no, Signal::Ended(end)));
+                }
+            },
+            CallEvent::Ended(end) => {
+                self.sip_over = true;
+                self.tell(ToShard::Signal(self.no, Signal::Ended(sip::remote_end(&end))));
+            }
+            _ => {}
+        }
+    }
+
+    fn log_sip(&mut self, message: &str) {
+        if let Some(file) = &mut self.files.sip_log {
+            let at = self.inner.clock.now_ms();
+            if writeln!(file, "{at} {message}").is_err() {
+                self.files.sip_log = None;
+            }
+        }
+    }
+
+    async fn report(mut self, call_id: String, mut sip_news: mpsc::Receiver<SipNews>) {
+        self.inner.forget(self.no);
+        let Some(ending) = self.ending.take() else { return };
+        let recording = self.close_recording(&ending).await;
+        while let Ok(news) = sip_news.try_recv() {
+            if let SipNews::Trace(message) = news {
+                self.log_sip(&message);
+            }
+        }
+        let report = CallReport {
+            timeline: self.files.journal.finish(),
+            connected_at_ms: self.connected_at_ms,
+            ended_at_ms: self.inner.clock.now_ms(),
+            codec: self.codec.map(String::from),
+            sip_call_id: call_id,
+            remote_address: self.remote,
+            warnings: self.files.warnings,
+            speaker: self.effects.speaker(),
+            recording,
+            ending,
+        };
+        let _ = self.news.send(CallNews::Ended(Box::new(report))).await;
+    }
+
+    async fn close_recording(&mut self, ending: &Ending) -> Option<PathBuf> {
+        let (path, state, closed) = self.files.recording.take()?;
+        let closed = tokio::time::timeout(CLOSING, closed).await.is_ok();
+        if ending.quality.recording_dropped > 0 {
+            let frames = ending.quality.recording_dropped;
+            self.files.warnings.push(format!("the recording lacks {frames} frames: the disk did not keep up"));
+        }
+        if let Some(why) = state.problem() {
+            self.files.warnings.push(format!("the recording could not be written: {why}"));
+            return None;
+        }
+        (closed && ending.connected).then_some(path)
+    }
+}

@@ -1,0 +1,268 @@
+//! Performing a call's effects: thinking, speaking, recognising. Each answer goes back to the call's media thread.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use ringer_media::call::{Effect, EffectId, Effected, Thought, Word};
+use ringer_media::frame::PER_MS;
+use rtrb::Consumer;
+use tokio::sync::{Mutex, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::Placement;
+use super::real::Inner;
+use super::shard::{CallNo, ToShard};
+use crate::human::{Fluency, Mind, SpeechPart};
+use crate::provider::{Recognized, RecognizerFeed, Voice};
+
+/// Parts of a move that may wait.
+const MOVES: usize = 16;
+
+/// What performs the effects of one call.
+pub(super) struct Effects {
+    link: Link,
+    mind: Arc<Mutex<Box<dyn Mind>>>,
+    speaker: String,
+    fluency: Fluency,
+    voice: Option<Voice>,
+    language: String,
+    keyterms: Vec<String>,
+    running: HashMap<EffectId, CancellationToken>,
+    tap: Consumer<i16>,
+    /// Samples taken out of the tap so far.
+    taken: u64,
+    segments: VecDeque<Segment>,
+    /// Position of the sample after the last mark.
+    base: i64,
+}
+
+/// One stretch of speech that is being recognised.
+struct Segment {
+    hear: EffectId,
+    feed: Option<Box<dyn RecognizerFeed>>,
+    /// Tap positions, in samples since the call began.
+    from: u64,
+    to: Option<u64>,
+}
+
+/// The way back to the call.
+#[derive(Clone)]
+struct Link {
+    inner: Arc<Inner>,
+    no: CallNo,
+    shard: usize,
+}
+
+impl Link {
+    fn done(&self, id: EffectId, done: Effected) {
+        self.inner.order(self.shard, ToShard::Done(self.no, id, done));
+    }
+}
+
+impl Effects {
+    pub fn new(inner: Arc<Inner>, no: CallNo, shard: usize, placement: Placement, tap: Consumer<i16>) -> Effects {
+        Effects {
+            link: Link { inner, no, shard },
+            speaker: placement.mind.speaker(),
+            mind: Arc::new(Mutex::new(placement.mind)),
+            fluency: placement.fluency,
+            voice: placement.voice,
+            language: placement.language,
+            keyterms: placement.keyterms,
+            running: HashMap::new(),
+            tap,
+            taken: 0,
+            segments: VecDeque::new(),
+            base: 0,
+        }
+    }
+
+    /// The mind's name.
+    pub fn speaker(&self) -> String {
+        self.speaker.clone()
+    }
+
+    /// Whether turns can be given text.
+    pub fn hears_words(&self, rate_hz: u32) -> Result<(), String> {
+        self.link.inner.speech.recognizer.supports(&self.language, rate_hz)
+    }
+
+    /// Begins an effect. `tapped`: samples that had gone into the tap when it was asked for.
+    pub fn perform(&mut self, id: EffectId, effect: Effect, tapped: u64) {
+        match effect {
+            Effect::Hear { .. } => self.hear(id, tapped),
+            Effect::Recognize { hear, .. } => {
+                if let Some(segment) = self.segments.iter_mut().find(|segment| segment.hear == hear) {
+                    segment.to = Some(tapped);
+                }
+                self.listen();
+            }
+            Effect::Think(thought) => self.think(id, thought),
+            Effect::Synthesize { text, fluency } => self.speak(id, &text, fluency),
+            Effect::Cancel(id) => {
+                if let Some(running) = self.running.remove(&id) {
+                    running.cancel();
+                }
+                self.segments.retain(|segment| segment.hear != id);
+            }
+        }
+    }
+
+    /// Stops everything.
+    pub fn stop(&mut self) {
+        self.running.drain().for_each(|(_, running)| running.cancel());
+        self.segments.clear();
+    }
+
+    fn start(&mut self, id: EffectId) -> CancellationToken {
+        let token = CancellationToken::new();
+        self.running.retain(|_, running| !running.is_cancelled());
+        self.running.insert(id, token.clone());
+        token
+    }
+
+    fn think(&mut self, id: EffectId, thought: Thought) {
+        let (link, mind, cancelled) = (self.link.clone(), self.mind.clone(), self.start(id));
+        let (out, mut moves) = mpsc::channel(MOVES);
+        self.link.inner.tasks.spawn("think", async move {
+            let thinking = async {
+                let mut mind = mind.lock().await;
+                mind.think(thought, out).await;
+            };
+            let passing = async {
+                while let Some(next) = moves.recv().await {
+                    link.done(id, Effected::Move(next));
+                }
+            };
+            tokio::select! {
+                () = cancelled.cancelled() => {}
+                _ = async { tokio::join!(thinking, passing) } => cancelled.cancel(),
+            }
+        });
+    }
+
+    fn speak(&mut self, id: EffectId, text: &str, fluent: bool) {
+        let parts = if fluent { self.fluency.parts(text) } else { vec![SpeechPart::Words(text.into())] };
+        let (link, cancelled) = (self.link.clone(), self.start(id));
+        let Some(voice) = self.voice.clone() else {
+            return link.done(id, Effected::Failed { code: "synthesizer_missing" });
+        };
+        self.link.inner.tasks.spawn("speak", async move {
+            tokio::select! {
+                () = cancelled.cancelled() => {}
+                () = say_parts(&link, id, parts, &voice) => cancelled.cancel(),
+            }
+        });
+    }
+
+    // --- recognising ---
+
+    /// A recognizer listens.
+    pub fn is_listening(&self) -> bool {
+        !self.segments.is_empty()
+    }
+
+    /// The tap goes on at this position.
+    pub fn ears_from(&mut self, from: i64) {
+        self.base = from;
+        if let Some(segment) = self.segments.back_mut().filter(|segment| segment.to.is_none()) {
+            let hear = segment.hear;
+            self.open(hear);
+        }
+    }
+
+    fn hear(&mut self, id: EffectId, tapped: u64) {
+        self.segments.push_back(Segment { hear: id, feed: None, from: tapped, to: None });
+    }
+
+    /// Opens the recognizer once it is known where its audio begins.
+    fn open(&mut self, hear: EffectId) {
+        let (feed, mut heard) = self.link.inner.speech.recognizer.open(&self.language, &self.keyterms);
+        let (link, base, cancelled) = (self.link.clone(), self.base, self.start(hear));
+        if let Some(segment) = self.segments.iter_mut().find(|segment| segment.hear == hear) {
+            segment.feed = Some(feed);
+        }
+        self.link.inner.tasks.spawn("recognise", async move {
+            let passing = async {
+                while let Some(heard) = heard.recv().await {
+                    link.done(hear, effected(heard, base));
+                }
+            };
+            tokio::select! {
+                () = cancelled.cancelled() => {}
+                () = passing => cancelled.cancel(),
+            }
+        });
+        self.listen();
+    }
+
+    /// Moves what the ears heard into the recognizers.
+    pub fn listen(&mut self) {
+        // The newest segment's audio stays in the tap until it is known where it begins.
+        if self.segments.iter().any(|segment| segment.feed.is_none()) {
+            return;
+        }
+        let waiting = self.tap.slots();
+        let Ok(chunk) = self.tap.read_chunk(waiting) else { return };
+        let (first, second) = chunk.as_slices();
+        for piece in [first, second] {
+            let start = self.taken;
+            for segment in &mut self.segments {
+                let clip = |mark: u64| (mark.saturating_sub(start) as usize).min(piece.len());
+                let (from, to) = (clip(segment.from), segment.to.map_or(piece.len(), clip));
+                if let Some(feed) = segment.feed.as_mut().filter(|_| from < to) {
+                    feed.push(&piece[from..to]);
+                }
+            }
+            self.taken += piece.len() as u64;
+        }
+        chunk.commit_all();
+        let taken = self.taken;
+        self.segments.retain_mut(|segment| {
+            let over = segment.to.is_some_and(|to| taken >= to);
+            if over {
+                if let Some(feed) = &mut segment.feed {
+                    feed.finish();
+                }
+            }
+            !over
+        });
+    }
+}
+
+async fn say_parts(link: &Link, id: EffectId, parts: Vec<SpeechPart>, voice: &Voice) {
+    let count = parts.len();
+    for (at, part) in parts.into_iter().enumerate() {
+        let last = at + 1 == count;
+        let pcm = match part {
+            SpeechPart::PauseMs(pause) => vec![0; (i64::from(pause) * PER_MS) as usize].into(),
+            SpeechPart::Words(text) => match link.inner.speech.synthesizer.synthesize(&text, voice).await {
+                Ok(pcm) => pcm,
+                Err(failure) => {
+                    tracing::warn!(call = link.no.0, code = failure.code, "speech failed: {}", failure.message);
+                    return link.done(id, Effected::Failed { code: failure.code });
+                }
+            },
+        };
+        link.done(id, Effected::Audio { pcm, last });
+    }
+    if count == 0 {
+        link.done(id, Effected::Audio { pcm: Vec::new().into(), last: true });
+    }
+}
+
+fn effected(heard: Recognized, base: i64) -> Effected {
+    match heard {
+        Recognized::Partial(text) => Effected::Partial(text),
+        Recognized::Failed(failure) => Effected::Failed { code: failure.code },
+        Recognized::Final { text, words, confidence } => {
+            let words = words.into_iter().map(|word| Word {
+                text: word.text,
+                from: base + word.from,
+                to: base + word.to,
+                confidence: word.confidence,
+            });
+            Effected::Final { text, words: words.collect(), confidence }
+        }
+    }
+}

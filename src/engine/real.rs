@@ -1,0 +1,377 @@
+//! The engine on real sockets and threads.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use ringer_media::call::{Call, EndReason, Signal};
+use ringer_media::recording::Layout;
+use ringer_sip::{CallEvent, Invite};
+use rtrb::{Consumer, Producer, RingBuffer};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+
+use super::drive::{Driver, Files};
+use super::lateness::Lateness;
+use super::recorder::Recorder;
+use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
+use super::wake::Wake;
+use super::{CallControl, CallHandle, CallNews, EngineConfig, PlaceError, Placement, Speech};
+use crate::tasks::Tasks;
+use crate::transport::io::{IncomingCall, NEWS, SipSocket};
+use crate::transport::sip;
+use crate::transport::sockets::{MediaPorts, MediaSockets};
+
+/// Samples that wait for a recognizer: two seconds.
+const TAP_SAMPLES: usize = 32_000;
+/// Messages that may wait for one call's driver.
+const MESSAGES: usize = 4096;
+/// News that may wait for a watcher.
+const WATCH: usize = 4096;
+
+/// Places and answers calls.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    config: EngineConfig,
+    pub sip: SipSocket,
+    ports: MediaPorts,
+    shards: Vec<ShardHandle>,
+    recorder: Recorder,
+    pub speech: Speech,
+    pub tasks: Tasks,
+    calls: Mutex<HashMap<CallNo, mpsc::Sender<FromShard>>>,
+    controls: Mutex<HashMap<CallNo, CallControl>>,
+    next: AtomicU64,
+    live: AtomicUsize,
+    pub clock: crate::clock::Clock,
+}
+
+struct ShardHandle {
+    commands: Mutex<Producer<ToShard>>,
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Engine {
+    /// Binds the SIP socket and starts the media threads; incoming calls arrive at the receiver.
+    ///
+    /// # Errors
+    /// A socket or thread that the machine refuses.
+    pub async fn start(
+        config: EngineConfig,
+        speech: Speech,
+        clock: crate::clock::Clock,
+    ) -> io::Result<(Engine, mpsc::Receiver<IncomingCall>)> {
+        let tasks = Tasks::new();
+        let (sip, incoming) = SipSocket::start(config.sip, config.advertise, &tasks).await?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let count = if config.shards == 0 { cores.saturating_sub(1).max(1) } else { config.shards };
+        let (mut shards, mut messages) = (Vec::new(), Vec::new());
+        for at in 0..count {
+            let (shard, from_shard) = start_shard(at)?;
+            shards.push(shard);
+            messages.push(from_shard);
+        }
+        let inner = Arc::new(Inner {
+            ports: MediaPorts::new(config.rtp_ports.clone()),
+            config,
+            sip,
+            shards,
+            recorder: Recorder::start()?,
+            speech,
+            tasks,
+            calls: Mutex::default(),
+            controls: Mutex::default(),
+            next: AtomicU64::new(1),
+            live: AtomicUsize::new(0),
+            clock,
+        });
+        for (at, from_shard) in messages.into_iter().enumerate() {
+            let wake = AsyncFd::new(WakeRef(inner.shards[at].shared.wake.clone()))?;
+            inner.tasks.spawn("shard messages", pump(inner.clone(), wake, from_shard));
+        }
+        Ok((Engine { inner }, incoming))
+    }
+
+    /// Dials. What happens then comes by the handle.
+    ///
+    /// # Errors
+    /// See [`PlaceError`].
+    pub async fn place(&self, placement: Placement) -> Result<CallHandle, PlaceError> {
+        let target = placement.dial.target.clone();
+        let resolving = tokio::task::spawn_blocking(move || sip::resolve(&target));
+        let resolved = resolving.await.map_err(|error| PlaceError::BadTarget(error.to_string()))?;
+        let (uri, destination) = resolved.map_err(PlaceError::BadTarget)?;
+        let room = self.inner.take_room()?;
+        let sockets = self.inner.sockets()?;
+        let port = sockets.port();
+        let no = self.inner.next_no();
+        let codecs = &placement.dial.codecs;
+        let codecs = if codecs.is_empty() { &sip::SIP_CODECS[..] } else { &codecs[..] };
+        let offer = sip::offer(codecs, self.inner.media_host(), port, no.0).to_string();
+        let invite = Invite {
+            target: uri,
+            destination,
+            from_user: "ringer".into(),
+            from_host: None,
+            from_display: None,
+            headers: placement.dial.headers.clone(),
+            sdp: offer,
+            username: placement.dial.username.clone(),
+            password: placement.dial.password.as_deref().map(Into::into),
+        };
+        let (sip_news, receiver) = mpsc::channel(NEWS);
+        let address = placement.dial.target.clone();
+        let started = self.inner.start_call(no, sockets, placement, room);
+        let (mut driver, handle) = started;
+        driver.tell(ToShard::Signal(no, Signal::Dialing { address }));
+        let inner = self.inner.clone();
+        self.inner.tasks.spawn("call", async move {
+            let Some((key, call_id)) = inner.sip.invite(invite, sip_news).await else { return };
+            driver.run(key, call_id, receiver).await;
+        });
+        Ok(handle)
+    }
+
+    /// Answers a call that came in.
+    ///
+    /// # Errors
+    /// See [`PlaceError`]; the call was then refused with 488 or 486.
+    pub async fn answer(&self, incoming: IncomingCall, placement: Placement) -> Result<CallHandle, PlaceError> {
+        let key = incoming.key;
+        let answered = self.prepare_answer(&incoming);
+        let (room, sockets, answer, settled, call_id) = match answered {
+            Ok(ready) => ready,
+            Err(refusal) => {
+                let code = if refusal == PlaceError::Full { 486 } else { 488 };
+                self.inner.sip.reject(key, code, (code == 486).then_some(17)).await;
+                return Err(refusal);
+            }
+        };
+        let no = self.inner.next_no();
+        let (mut driver, handle) = self.inner.start_call(no, sockets, placement, room);
+        self.inner.sip.answer(key, answer).await;
+        driver.connect(200, settled);
+        self.inner.tasks.spawn("call", async move { driver.run(key, call_id, incoming.news).await });
+        Ok(handle)
+    }
+
+    fn prepare_answer(&self, incoming: &IncomingCall) -> Result<(Room, MediaSockets, String, sip::Settled, String), PlaceError> {
+        let CallEvent::Incoming { sdp, call_id, .. } = &incoming.invite else {
+            return Err(PlaceError::NoMedia("not an INVITE".into()));
+        };
+        let room = self.inner.take_room()?;
+        let sockets = self.inner.sockets()?;
+        let supported = sip::offer(&sip::SIP_CODECS, self.inner.media_host(), sockets.port(), self.inner.next_no().0);
+        let offer = sdp.as_deref().ok_or_else(|| PlaceError::NoMedia("the INVITE has no offer".into()))?;
+        let (answer, settled) = sip::answer(offer, &supported).map_err(PlaceError::NoMedia)?;
+        Ok((room, sockets, answer, settled, call_id.clone()))
+    }
+
+    /// Where SIP is heard.
+    pub fn sip_address(&self) -> std::net::SocketAddr {
+        self.inner.sip.local()
+    }
+
+    /// Calls that are being made or live.
+    pub fn live_calls(&self) -> usize {
+        self.inner.live.load(Ordering::Relaxed)
+    }
+
+    /// Calls at once.
+    pub fn max_calls(&self) -> usize {
+        self.inner.config.max_calls.min(self.inner.ports.pairs())
+    }
+
+    /// Lateness of all media threads together.
+    pub fn lateness(&self) -> (Vec<u64>, f64) {
+        let mut sum = Vec::new();
+        let mut max_ms = 0.0f64;
+        for shard in &self.inner.shards {
+            let lateness: &Lateness = &shard.shared.lateness;
+            max_ms = max_ms.max(lateness.max_ms());
+            for (at, count) in lateness.counts().into_iter().enumerate() {
+                if sum.len() <= at {
+                    sum.push(0);
+                }
+                sum[at] += count;
+            }
+        }
+        (sum, max_ms)
+    }
+
+    /// Ends all calls (BYE, files closed), then the threads and the SIP socket.
+    pub async fn stop(&self) {
+        let controls: Vec<CallControl> = lock(&self.inner.controls).values().cloned().collect();
+        for control in controls {
+            control.hangup(EndReason::Shutdown);
+        }
+        for _ in 0..500 {
+            if self.live_calls() == 0 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        for shard in &self.inner.shards {
+            shard.shared.stop.store(true, Ordering::Relaxed);
+            if let Some(thread) = lock(&shard.thread).take() {
+                let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+            }
+        }
+        self.inner.tasks.stop().await;
+    }
+}
+
+/// A call's place among `max_calls`; given back when it is dropped.
+pub(super) struct Room(Arc<Inner>, CallNo);
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.0.live.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Inner {
+    fn take_room(self: &Arc<Self>) -> Result<Room, PlaceError> {
+        let room = Room(self.clone(), CallNo(0));
+        let before = self.live.fetch_add(1, Ordering::Relaxed);
+        if before >= self.config.max_calls { Err(PlaceError::Full) } else { Ok(room) }
+    }
+
+    fn sockets(&self) -> Result<MediaSockets, PlaceError> {
+        self.ports.bind(self.config.sip.ip()).map_err(|error| PlaceError::NoMedia(error.to_string()))
+    }
+
+    fn media_host(&self) -> IpAddr {
+        self.sip.local().ip()
+    }
+
+    fn next_no(&self) -> CallNo {
+        CallNo(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn start_call(
+        self: &Arc<Self>,
+        no: CallNo,
+        sockets: MediaSockets,
+        placement: Placement,
+        room: Room,
+    ) -> (Driver, CallHandle) {
+        let (messages, from_shard) = mpsc::channel(MESSAGES);
+        let (news, watch) = mpsc::channel::<CallNews>(WATCH);
+        let (hangup, hangups) = mpsc::channel(4);
+        let control = CallControl { hangup };
+        lock(&self.calls).insert(no, messages);
+        lock(&self.controls).insert(no, control.clone());
+        let files = Files::open(&self.recorder, placement.folder.as_deref());
+        let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
+        let (files, recording, early) = files.split();
+        let shard = (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
+        let live = LiveCall {
+            no,
+            call: Call::new(placement.spec.clone()),
+            sockets,
+            tap,
+            tapped: 0,
+            recording,
+            early,
+            dropped_frames: 0,
+            ticks: 0,
+        };
+        self.order(shard, ToShard::Place(Box::new(live)));
+        let driver = Driver::new(self.clone(), no, shard, placement, files, tap_reader, from_shard, news, hangups, room);
+        (driver, CallHandle { news: watch, control })
+    }
+
+    /// Hands an order to a media thread; waits for room in the ring, which the thread empties each millisecond.
+    pub fn order(&self, shard: usize, order: ToShard) {
+        let mut order = Some(order);
+        let mut ring = lock(&self.shards[shard].commands);
+        while let Some(next) = order.take() {
+            if let Err(rtrb::PushError::Full(back)) = ring.push(next) {
+                if self.shards[shard].shared.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                order = Some(back);
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// The call is over: nobody waits for its messages any more.
+    pub fn forget(&self, no: CallNo) {
+        lock(&self.calls).remove(&no);
+        lock(&self.controls).remove(&no);
+    }
+}
+
+/// Layouts of the two files of a call.
+pub(super) const RECORDING: Layout = Layout::Stereo;
+pub(super) const EARLY: Layout = Layout::Agent;
+
+fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
+    let (commands, orders) = RingBuffer::new(RING);
+    let (messages, reader) = RingBuffer::new(RING);
+    let shared = Arc::new(Shared {
+        stop: false.into(),
+        calls: 0.into(),
+        lateness: Lateness::default(),
+        wake: Arc::new(Wake::new()?),
+    });
+    let shard = Shard::new(orders, messages, shared.clone());
+    let thread = std::thread::Builder::new().name(format!("media-{at}")).spawn(move || shard.run())?;
+    Ok((ShardHandle { commands: Mutex::new(commands), shared, thread: Mutex::new(Some(thread)) }, reader))
+}
+
+struct WakeRef(Arc<Wake>);
+
+impl std::os::fd::AsRawFd for WakeRef {
+    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+async fn pump(inner: Arc<Inner>, wake: AsyncFd<WakeRef>, mut messages: Consumer<FromShard>) {
+    loop {
+        tokio::select! {
+            ready = wake.readable() => {
+                let Ok(mut ready) = ready else { return };
+                wake.get_ref().0.clear();
+                ready.clear_ready();
+            }
+            () = inner.tasks.stopping() => return,
+        }
+        while let Ok(message) = messages.pop() {
+            inner.route(message);
+        }
+    }
+}
+
+impl Inner {
+    fn route(&self, message: FromShard) {
+        let no = match &message {
+            FromShard::Control(no, _)
+            | FromShard::Effect(no, ..)
+            | FromShard::Ears(no, _)
+            | FromShard::Event(no, _)
+            | FromShard::Ended(no, _) => *no,
+            // Dropping the call closes its sockets and rings, here and not on the media thread.
+            FromShard::Gone(_) => return,
+        };
+        let driver = lock(&self.calls).get(&no).cloned();
+        if let Some(Err(mpsc::error::TrySendError::Full(_))) = driver.map(|driver| driver.try_send(message)) {
+            tracing::error!(call = no.0, "the call's driver does not keep up; a message was lost");
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,185 @@
+//! The one thread that writes audio files. Media threads push frames into a ring a call; this thread moves them to disk every
+//! 250 ms and refreshes each file's header once a second, so that a killed engine leaves files that can be read.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use ringer_media::frame::RATE_HZ;
+use ringer_media::recording::{Layout, wav_header};
+use rtrb::{Consumer, Producer, RingBuffer};
+use tokio::sync::oneshot;
+
+/// How often rings are emptied.
+const EVERY: Duration = Duration::from_millis(250);
+/// Passes between two header refreshes.
+const HEADER_EVERY: u32 = 4;
+/// One second of a ring.
+const RING_SAMPLES: usize = RATE_HZ as usize;
+/// Files that may wait to be opened.
+const WAITING: usize = 4096;
+
+/// Opens files; cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Recorder {
+    orders: SyncSender<Order>,
+}
+
+/// What became of a file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FileState(Arc<Mutex<Option<String>>>);
+
+impl FileState {
+    /// Why the file is not complete.
+    pub fn problem(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    fn fail(&self, why: String) {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(why);
+    }
+}
+
+/// A file being written: the ring's writing end, its state, and a signal that it is closed.
+pub(super) struct Track {
+    pub ring: Producer<i16>,
+    pub state: FileState,
+    pub closed: oneshot::Receiver<()>,
+}
+
+#[derive(Debug)]
+struct Order {
+    path: PathBuf,
+    layout: Layout,
+    ring: Consumer<i16>,
+    state: FileState,
+    closed: oneshot::Sender<()>,
+}
+
+impl Recorder {
+    /// Starts the thread; it ends when the last `Recorder` is dropped and all files are closed.
+    pub fn start() -> std::io::Result<Recorder> {
+        let (orders, waiting) = sync_channel(WAITING);
+        thread::Builder::new().name("recorder".into()).spawn(move || run(&waiting))?;
+        Ok(Recorder { orders })
+    }
+
+    /// A WAV file at `path`, made when its first samples come. The ring holds one second.
+    pub fn track(&self, path: PathBuf, layout: Layout) -> Track {
+        let (ring, reader) = RingBuffer::new(RING_SAMPLES * usize::from(layout.channels()));
+        let state = FileState::default();
+        let (closed, is_closed) = oneshot::channel();
+        let order = Order { path, layout, ring: reader, state: state.clone(), closed };
+        if self.orders.try_send(order).is_err() {
+            state.fail("the recorder has too many files waiting".into());
+        }
+        Track { ring, state, closed: is_closed }
+    }
+}
+
+fn run(orders: &Receiver<Order>) {
+    let mut files: Vec<WavFile> = Vec::new();
+    let mut pass = 0u32;
+    loop {
+        match orders.recv_timeout(EVERY) {
+            Ok(order) => {
+                files.push(WavFile::new(order));
+                while let Ok(order) = orders.try_recv() {
+                    files.push(WavFile::new(order));
+                }
+                // A burst of new calls must not turn the loop into a busy one.
+                thread::park_timeout(Duration::from_millis(20));
+            }
+            Err(RecvTimeoutError::Disconnected) if files.is_empty() => return,
+            Err(RecvTimeoutError::Disconnected) => thread::park_timeout(EVERY),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        pass = pass.wrapping_add(1);
+        let refresh = pass % HEADER_EVERY == 0;
+        files.retain_mut(|file| file.move_samples(refresh));
+    }
+}
+
+struct WavFile {
+    path: PathBuf,
+    file: Option<File>,
+    layout: Layout,
+    ring: Consumer<i16>,
+    state: FileState,
+    closed: Option<oneshot::Sender<()>>,
+    samples: u64,
+    bytes: Vec<u8>,
+}
+
+impl WavFile {
+    fn new(order: Order) -> WavFile {
+        WavFile {
+            layout: order.layout,
+            path: order.path,
+            file: None,
+            ring: order.ring,
+            state: order.state,
+            closed: Some(order.closed),
+            samples: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Writes what the ring holds; false when the file is complete.
+    fn move_samples(&mut self, refresh: bool) -> bool {
+        let ended = self.ring.is_abandoned();
+        let waiting = self.ring.slots();
+        if waiting > 0 {
+            self.bytes.clear();
+            if let Ok(chunk) = self.ring.read_chunk(waiting) {
+                let (first, second) = chunk.as_slices();
+                for sample in first.iter().chain(second) {
+                    self.bytes.extend_from_slice(&sample.to_le_bytes());
+                }
+                chunk.commit_all();
+            }
+            self.samples += waiting as u64;
+        }
+        if self.state.problem().is_none() {
+            if let Err(error) = self.write(waiting > 0, refresh || ended) {
+                self.state.fail(format!("{}: {error}", self.path.display()));
+            }
+        }
+        if ended {
+            if let Some(closed) = self.closed.take() {
+                let _ = closed.send(());
+            }
+        }
+        !ended
+    }
+
+    fn write(&mut self, new_samples: bool, header: bool) -> std::io::Result<()> {
+        if !new_samples && (self.file.is_none() || !header) {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            empty => empty.insert(create(&self.path, self.layout)?),
+        };
+        if new_samples {
+            file.write_all(&self.bytes)?;
+        }
+        if header {
+            let frames = self.samples / u64::from(self.layout.channels());
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(&wav_header(self.layout, frames))?;
+            file.seek(SeekFrom::End(0))?;
+        }
+        Ok(())
+    }
+}
+
+fn create(path: &Path, layout: Layout) -> std::io::Result<File> {
+    let mut file = File::create(path)?;
+    file.write_all(&wav_header(layout, 0))?;
+    Ok(file)
+}

@@ -1,0 +1,295 @@
+//! Media threads. Each owns the calls of its 20 slots and wakes at absolute deadlines, one millisecond apart; a call's ticks are
+//! the deadlines of its slot. A thread never waits for anything but its next deadline: commands come by a ring, everything
+//! that a call says leaves by a ring, audio for files and recognizers leaves by a ring a call.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ringer_media::call::{Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Signal};
+use ringer_media::time::Time;
+use rtrb::{Consumer, Producer};
+
+use super::lateness::Lateness;
+use crate::clock::monotonic;
+use crate::transport::sockets::{Batch, KernelClock, MediaSockets};
+
+/// Phases of a tick.
+const SLOTS: usize = 20;
+/// Distance of the phases.
+const STEP: Duration = Duration::from_millis(1);
+/// A slot that is later than this is skipped.
+const SKIP_AFTER: Duration = Duration::from_millis(20);
+/// Reports are read every 25th tick of a call.
+const RTCP_EVERY: u32 = 25;
+/// Messages that a thread may hold for one that does not read them.
+pub(super) const RING: usize = 16_384;
+
+/// Names a call inside the engine.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct CallNo(pub u64);
+
+/// A call with its sockets and rings.
+pub(super) struct LiveCall {
+    pub no: CallNo,
+    pub call: Call,
+    pub sockets: MediaSockets,
+    /// Audio for the recognizer.
+    pub tap: Producer<i16>,
+    /// Samples written to `tap` so far.
+    pub tapped: u64,
+    /// Stereo frames for the file.
+    pub recording: Option<Producer<i16>>,
+    /// Mono frames of early media.
+    pub early: Option<Producer<i16>>,
+    /// Recorded frames that found no room.
+    pub dropped_frames: u64,
+    pub ticks: u32,
+}
+
+/// To a media thread.
+pub(super) enum ToShard {
+    Place(Box<LiveCall>),
+    Signal(CallNo, Signal),
+    Connect(CallNo, std::net::SocketAddr, std::net::SocketAddr),
+    Done(CallNo, EffectId, Effected),
+    Hangup(CallNo, EndReason),
+}
+
+/// From a media thread.
+pub(super) enum FromShard {
+    Control(CallNo, Control),
+    /// With the number of samples written to the tap so far.
+    Effect(CallNo, EffectId, Effect, u64),
+    /// The tap's next sample is at this position.
+    Ears(CallNo, i64),
+    Event(CallNo, Event),
+    Ended(CallNo, Ending),
+    /// The call itself, to be dropped elsewhere.
+    Gone(Box<LiveCall>),
+}
+
+/// What a media thread shares with the rest.
+pub(super) struct Shared {
+    pub stop: AtomicBool,
+    pub calls: AtomicUsize,
+    pub lateness: Lateness,
+    /// Counts messages that wait; written by the thread, read by the pump.
+    pub wake: Arc<super::wake::Wake>,
+}
+
+/// The thread's own state.
+pub(super) struct Shard {
+    slots: [Vec<Box<LiveCall>>; SLOTS],
+    commands: Consumer<ToShard>,
+    messages: Producer<FromShard>,
+    backlog: VecDeque<FromShard>,
+    shared: Arc<Shared>,
+    batch: Batch,
+    report: Box<[u8; 2048]>,
+    kernel: KernelClock,
+}
+
+impl Shard {
+    pub fn new(commands: Consumer<ToShard>, messages: Producer<FromShard>, shared: Arc<Shared>) -> Shard {
+        Shard {
+            slots: std::array::from_fn(|_| Vec::with_capacity(64)),
+            commands,
+            messages,
+            backlog: VecDeque::new(),
+            shared,
+            batch: Batch::default(),
+            report: Box::new([0; 2048]),
+            kernel: KernelClock::new(),
+        }
+    }
+
+    /// Runs until `Shared::stop`.
+    pub fn run(mut self) {
+        prefer_timing();
+        let start = monotonic();
+        let mut step: u64 = 0;
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            let deadline = start + STEP * step as u32;
+            sleep_until(deadline);
+            let now = monotonic();
+            self.kernel.refresh(now);
+            self.take_commands(now);
+            let slot = (step % SLOTS as u64) as usize;
+            if now.since(deadline) <= SKIP_AFTER && !self.slots[slot].is_empty() {
+                self.send_pass(slot, deadline);
+                self.receive_pass(slot);
+            }
+            self.tell_backlog();
+            self.shared.wake.ring_if_needed();
+            step += 1;
+        }
+    }
+
+    fn take_commands(&mut self, now: Time) {
+        while let Ok(command) = self.commands.pop() {
+            match command {
+                ToShard::Place(call) => {
+                    self.shared.calls.fetch_add(1, Ordering::Relaxed);
+                    let emptiest = (0..SLOTS).min_by_key(|slot| self.slots[*slot].len()).unwrap_or(0);
+                    self.slots[emptiest].push(call);
+                }
+                ToShard::Connect(no, rtp, rtcp) => {
+                    if let Some((_, _, live)) = self.find(no) {
+                        let _ = live.sockets.connect(rtp, rtcp);
+                    }
+                }
+                ToShard::Signal(no, signal) => self.hand(no, now, Input::Signal(signal)),
+                ToShard::Done(no, id, done) => self.hand(no, now, Input::Done(id, done)),
+                ToShard::Hangup(no, reason) => {
+                    self.hand(no, now, Input::Command(Command::Hangup(reason)));
+                }
+            }
+        }
+    }
+
+    fn find(&mut self, no: CallNo) -> Option<(usize, usize, &mut LiveCall)> {
+        self.slots.iter_mut().enumerate().find_map(|(slot, calls)| {
+            let at = calls.iter().position(|live| live.no == no)?;
+            Some((slot, at, &mut *calls[at]))
+        })
+    }
+
+    fn hand(&mut self, no: CallNo, now: Time, input: Input<'_>) {
+        let Some((slot, at, live)) = self.find(no) else { return };
+        live.call.handle(now, input);
+        self.deliver(slot, at);
+    }
+
+    fn send_pass(&mut self, slot: usize, deadline: Time) {
+        let mut at = 0;
+        while at < self.slots[slot].len() {
+            let late = monotonic().since(deadline);
+            self.slots[slot][at].call.handle(deadline, Input::Tick { late });
+            self.shared.lateness.record(late);
+            at += usize::from(self.deliver(slot, at));
+        }
+    }
+
+    fn receive_pass(&mut self, slot: usize) {
+        let mut at = 0;
+        while at < self.slots[slot].len() {
+            let now = monotonic();
+            let live = &mut self.slots[slot][at];
+            loop {
+                for (kernel_ns, bytes) in live.sockets.receive_rtp(&mut self.batch) {
+                    let arrived = self.kernel.arrival(kernel_ns, now);
+                    live.call.handle(now, Input::Packet { path: Path::Rtp, arrived, bytes });
+                }
+                if !self.batch.is_full() {
+                    break;
+                }
+            }
+            live.ticks = live.ticks.wrapping_add(1);
+            if live.ticks % RTCP_EVERY == 0 {
+                while let Some(bytes) = live.sockets.receive_rtcp(&mut self.report[..]) {
+                    live.call.handle(now, Input::Packet { path: Path::Rtcp, arrived: now, bytes });
+                }
+            }
+            live.call.handle(now, Input::Listen);
+            at += usize::from(self.deliver(slot, at));
+        }
+    }
+
+    /// Carries out what the call asks; false when the call is over and was taken out.
+    fn deliver(&mut self, slot: usize, at: usize) -> bool {
+        let live = &mut *self.slots[slot][at];
+        let no = live.no;
+        let mut over = false;
+        while let Some(output) = live.call.poll() {
+            let message = match output {
+                Output::Packet { path: Path::Rtp, bytes } => {
+                    live.sockets.send_rtp(bytes);
+                    continue;
+                }
+                Output::Packet { path: Path::Rtcp, bytes } => {
+                    live.sockets.send_rtcp(bytes);
+                    continue;
+                }
+                Output::Ears { pcm, .. } => {
+                    push(&mut live.tap, pcm, &mut live.tapped);
+                    continue;
+                }
+                Output::EarsPast { from, pcm } => {
+                    push(&mut live.tap, &pcm, &mut live.tapped);
+                    FromShard::Ears(no, from)
+                }
+                Output::Recorded { early, pcm } => {
+                    let ring = if early { &mut live.early } else { &mut live.recording };
+                    let full = ring.as_mut().is_some_and(|ring| ring.push_entire_slice(pcm).is_err());
+                    live.dropped_frames += u64::from(full);
+                    continue;
+                }
+                Output::Control(control) => FromShard::Control(no, control),
+                Output::Effect(id, effect) => FromShard::Effect(no, id, effect, live.tapped),
+                Output::Event(event) => FromShard::Event(no, event),
+                Output::Ended(mut ending) => {
+                    over = true;
+                    ending.quality.recording_dropped = live.dropped_frames;
+                    FromShard::Ended(no, ending)
+                }
+            };
+            tell(&mut self.messages, &mut self.backlog, &self.shared, message);
+        }
+        if over {
+            let call = self.slots[slot].remove(at);
+            self.shared.calls.fetch_sub(1, Ordering::Relaxed);
+            tell(&mut self.messages, &mut self.backlog, &self.shared, FromShard::Gone(call));
+        }
+        !over
+    }
+
+    fn tell_backlog(&mut self) {
+        while let Some(message) = self.backlog.pop_front() {
+            if let Err(rtrb::PushError::Full(message)) = self.messages.push(message) {
+                self.backlog.push_front(message);
+                return;
+            }
+            self.shared.wake.mark();
+        }
+    }
+}
+
+/// Nothing is lost when the reader is behind: what finds no room waits here, in order.
+fn tell(messages: &mut Producer<FromShard>, backlog: &mut VecDeque<FromShard>, shared: &Shared, message: FromShard) {
+    if !backlog.is_empty() {
+        backlog.push_back(message);
+    } else if let Err(rtrb::PushError::Full(message)) = messages.push(message) {
+        backlog.push_back(message);
+    }
+    shared.wake.mark();
+}
+
+fn push(tap: &mut Producer<i16>, pcm: &[i16], count: &mut u64) {
+    if tap.push_entire_slice(pcm).is_ok() {
+        *count += pcm.len() as u64;
+    }
+}
+
+fn sleep_until(deadline: Time) {
+    let at = libc::timespec {
+        tv_sec: (deadline.0 / 1_000_000_000) as libc::time_t,
+        tv_nsec: (deadline.0 % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `at` is a valid timespec that outlives the call; an absolute sleep needs no remainder. A signal only ends it
+    // early, and then the same deadline is slept for again.
+    unsafe {
+        while libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut()) == libc::EINTR {}
+    }
+}
+
+/// Timer slack of 1 ns, and real-time scheduling where the machine allows it; a refusal changes nothing.
+fn prefer_timing() {
+    // SAFETY: both calls take plain values and concern this thread only.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0);
+        let param = libc::sched_param { sched_priority: 10 };
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &param);
+    }
+}

@@ -1,0 +1,267 @@
+//! The SIP socket: one task that moves datagrams and time into the SIP endpoint and its events out to the calls.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig, Invite, Output, Time};
+use tokio::net::UdpSocket;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::clock::monotonic;
+use crate::tasks::Tasks;
+
+/// Orders that may wait for the socket's task.
+const ORDERS: usize = 4096;
+/// News that may wait for one call.
+pub const NEWS: usize = 256;
+/// Incoming calls that may wait to be answered.
+const INCOMING: usize = 256;
+/// Longest SIP datagram.
+const DATAGRAM_BYTES: usize = 65_535;
+
+/// What a call hears from its dialog.
+#[derive(Debug)]
+pub enum SipNews {
+    /// Something happened.
+    Event(CallEvent),
+    /// A message as it went over the wire, secrets masked, for the call's SIP log.
+    Trace(String),
+}
+
+/// A call that came in.
+#[derive(Debug)]
+pub struct IncomingCall {
+    /// Names it at the socket.
+    pub key: CallKey,
+    /// The INVITE.
+    pub invite: CallEvent,
+    /// What follows.
+    pub news: mpsc::Receiver<SipNews>,
+}
+
+enum Order {
+    Invite(Box<Invite>, mpsc::Sender<SipNews>, oneshot::Sender<(CallKey, String)>),
+    Hangup(CallKey, u16, String),
+    Ring(CallKey, u16, Option<String>),
+    Answer(CallKey, String),
+    Reject(CallKey, u16, Option<u16>),
+}
+
+/// A handle on the socket's task; cheap to clone.
+#[derive(Clone)]
+pub struct SipSocket {
+    orders: mpsc::Sender<Order>,
+    local: SocketAddr,
+}
+
+impl SipSocket {
+    /// Binds `listen` and starts the task. `advertise` is what goes into Via and Contact.
+    ///
+    /// # Errors
+    /// The bind error.
+    pub async fn start(
+        listen: SocketAddr,
+        advertise: Option<std::net::IpAddr>,
+        tasks: &Tasks,
+    ) -> io::Result<(SipSocket, mpsc::Receiver<IncomingCall>)> {
+        let socket = Arc::new(UdpSocket::bind(listen).await?);
+        let bound = socket.local_addr()?;
+        let local = SocketAddr::new(advertise.unwrap_or(bound.ip()), bound.port());
+        let user_agent = concat!("Ringer/", env!("CARGO_PKG_VERSION")).to_owned();
+        let config = EndpointConfig { local, user_agent, seed: crate::clock::random_seed() };
+        let (orders, waiting) = mpsc::channel(ORDERS);
+        let (incoming, arrivals) = mpsc::channel(INCOMING);
+        let port = Port { endpoint: Endpoint::new(config), socket, calls: HashMap::new(), by_id: HashMap::new(), incoming };
+        tasks.spawn("sip", port.run(waiting, tasks.clone()));
+        Ok((SipSocket { orders, local }, arrivals))
+    }
+
+    /// The address in Via and Contact.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Sends an INVITE; gives the call's key and Call-ID, `None` when the socket is closed.
+    pub async fn invite(&self, invite: Invite, news: mpsc::Sender<SipNews>) -> Option<(CallKey, String)> {
+        let (reply, key) = oneshot::channel();
+        self.orders.send(Order::Invite(Box::new(invite), news, reply)).await.ok()?;
+        key.await.ok()
+    }
+
+    /// Ends the call whatever its state: CANCEL, BYE or a rejection.
+    pub async fn hang_up(&self, key: CallKey, q850_cause: u16, text: &str) {
+        let _ = self.orders.send(Order::Hangup(key, q850_cause, text.into())).await;
+    }
+
+    /// Sends 180 or 183 for an incoming call.
+    pub async fn ring(&self, key: CallKey, code: u16, sdp: Option<String>) {
+        let _ = self.orders.send(Order::Ring(key, code, sdp)).await;
+    }
+
+    /// Answers an incoming call.
+    pub async fn answer(&self, key: CallKey, sdp: String) {
+        let _ = self.orders.send(Order::Answer(key, sdp)).await;
+    }
+
+    /// Refuses an incoming call.
+    pub async fn reject(&self, key: CallKey, code: u16, q850_cause: Option<u16>) {
+        let _ = self.orders.send(Order::Reject(key, code, q850_cause)).await;
+    }
+}
+
+struct Port {
+    endpoint: Endpoint,
+    socket: Arc<UdpSocket>,
+    calls: HashMap<CallKey, mpsc::Sender<SipNews>>,
+    by_id: HashMap<String, CallKey>,
+    incoming: mpsc::Sender<IncomingCall>,
+}
+
+impl Port {
+    async fn run(mut self, mut orders: mpsc::Receiver<Order>, tasks: Tasks) {
+        let mut buffer = vec![0; DATAGRAM_BYTES];
+        let socket = self.socket.clone();
+        loop {
+            let wait = self.endpoint.next_timer().map(|at| until(at));
+            tokio::select! {
+                received = socket.recv_from(&mut buffer) => {
+                    if let Ok((len, from)) = received {
+                        self.trace(false, from, &buffer[..len]);
+                        self.endpoint.receive(now(), from, &buffer[..len]);
+                    }
+                }
+                order = orders.recv() => match order {
+                    Some(order) => self.carry_out(order),
+                    None => break,
+                },
+                () = sleep(wait) => {}
+                () = tasks.stopping() => break,
+            }
+            self.endpoint.tick(now());
+            self.send_all().await;
+        }
+        self.drain(orders).await;
+    }
+
+    /// The engine stops: what was ordered before is still sent.
+    async fn drain(&mut self, mut orders: mpsc::Receiver<Order>) {
+        while let Ok(order) = orders.try_recv() {
+            self.carry_out(order);
+        }
+        self.send_all().await;
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        match order {
+            Order::Invite(invite, news, reply) => {
+                let key = self.endpoint.invite(now(), *invite);
+                let id = self.endpoint.call_id(key).unwrap_or_default().to_owned();
+                self.calls.insert(key, news);
+                self.by_id.insert(id.clone(), key);
+                let _ = reply.send((key, id));
+            }
+            Order::Hangup(key, q850_cause, text) => self.endpoint.hangup(now(), key, q850_cause, &text),
+            Order::Ring(key, code, sdp) => self.endpoint.ring(now(), key, code, sdp),
+            Order::Answer(key, sdp) => self.endpoint.answer(now(), key, sdp),
+            Order::Reject(key, code, q850_cause) => self.endpoint.reject(now(), key, code, q850_cause),
+        }
+    }
+
+    async fn send_all(&mut self) {
+        while let Some(output) = self.endpoint.poll() {
+            match output {
+                Output::Datagram { to, bytes } => {
+                    self.trace(true, to, &bytes);
+                    if self.socket.send_to(&bytes, to).await.is_err() {
+                        self.endpoint.unreachable(now(), to);
+                    }
+                }
+                Output::Event(key, event) => self.tell(key, event),
+            }
+        }
+    }
+
+    fn tell(&mut self, key: CallKey, event: CallEvent) {
+        if let CallEvent::Incoming { call_id, .. } = &event {
+            let (news, receiver) = mpsc::channel(NEWS);
+            self.by_id.insert(call_id.clone(), key);
+            self.calls.insert(key, news);
+            if self.incoming.try_send(IncomingCall { key, invite: event, news: receiver }).is_err() {
+                self.endpoint.reject(now(), key, 486, Some(17));
+            }
+            return;
+        }
+        let over = matches!(event, CallEvent::Ended(_));
+        if let Some(call) = self.calls.get(&key) {
+            let _ = call.try_send(SipNews::Event(event));
+        }
+        if over {
+            self.calls.remove(&key);
+        }
+        if self.by_id.len() > 2 * self.calls.len() + 1024 {
+            self.by_id.retain(|_, key| self.calls.contains_key(key));
+        }
+    }
+
+    fn trace(&self, sent: bool, peer: SocketAddr, bytes: &[u8]) {
+        let Some(id) = call_id(bytes) else { return };
+        let call = self.by_id.get(id).and_then(|key| self.calls.get(key));
+        // The log is the first to go when a call does not keep up: events need the room.
+        let Some(call) = call.filter(|call| call.capacity() > NEWS / 4) else { return };
+        let direction = if sent { "sent to" } else { "received from" };
+        let _ = call.try_send(SipNews::Trace(format!("{direction} {peer}\n{}", masked(bytes))));
+    }
+}
+
+fn call_id(message: &[u8]) -> Option<&str> {
+    message.split(|byte| *byte == b'\n').find_map(|line| {
+        let line = std::str::from_utf8(line).ok()?.trim_end();
+        let (name, value) = line.split_once(':')?;
+        let name = name.trim_end();
+        (name.eq_ignore_ascii_case("call-id") || name.eq_ignore_ascii_case("i")).then(|| value.trim())
+    })
+}
+
+/// The message as text, credentials left out.
+fn masked(message: &[u8]) -> String {
+    let mut text = String::with_capacity(message.len());
+    for line in String::from_utf8_lossy(message).lines() {
+        let name = line.split(':').next().unwrap_or_default().trim_end();
+        let secret = name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("proxy-authorization");
+        text.push_str(if secret { name } else { line });
+        text.push_str(if secret { ": (masked)\n" } else { "\n" });
+    }
+    text
+}
+
+fn now() -> Time {
+    Time(monotonic().0)
+}
+
+fn until(at: Time) -> Duration {
+    Duration::from_nanos(at.0.saturating_sub(monotonic().0))
+}
+
+async fn sleep(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_call_ids_and_masks_credentials() {
+        let message = b"INVITE sip:a@b SIP/2.0\r\ni : 77@x\r\nAuthorization: Digest response=\"dead\"\r\n\r\n";
+        assert_eq!(call_id(message), Some("77@x"));
+        assert_eq!(call_id(b"\xff\xfe"), None);
+        let text = masked(message);
+        assert!(text.contains("Authorization: (masked)") && !text.contains("dead"), "{text}");
+    }
+}

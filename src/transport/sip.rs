@@ -1,0 +1,99 @@
+//! Between SIP and the Call: offers from codecs, media parameters from answers, signals from dialog events. No socket.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+use ringer_media::call::{RemoteEnd, RemoteKind};
+use ringer_media::codec::Codec;
+use ringer_media::leg::MediaParams;
+use ringer_sip::sdp::{self, Negotiated, Offer};
+use ringer_sip::uri::Uri;
+use ringer_sip::{CallEnd, EndKind};
+
+/// Codecs of a SIP address, in order: a recognizer needs 16 kHz.
+pub const SIP_CODECS: [Codec; 3] = [Codec::G722, Codec::Pcmu, Codec::Pcma];
+
+/// Port of a SIP URI without one.
+const SIP_PORT: u16 = 5060;
+
+/// Media settled by offer and answer, with the addresses of the far side.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// For the leg.
+    pub media: MediaParams,
+    /// Where RTP goes to and comes from.
+    pub rtp: SocketAddr,
+    /// Where RTCP goes to and comes from.
+    pub rtcp: SocketAddr,
+}
+
+/// What is offered at `host:port`.
+pub fn offer(codecs: &[Codec], host: IpAddr, port: u16, session_id: u64) -> Offer {
+    let codecs = codecs.iter().map(|codec| sdp_codec(*codec)).collect();
+    let mut offer = Offer::new(SocketAddr::new(host, port), codecs);
+    offer.session_id = session_id;
+    offer
+}
+
+fn sdp_codec(codec: Codec) -> sdp::Codec {
+    sdp::Codec::new(codec.name(), codec.payload_type(), codec.rtp_clock_hz())
+}
+
+/// Answers an offer with what `supported` allows.
+///
+/// # Errors
+/// No common codec, no usable address, an offer that cannot be read.
+pub fn answer(offer: &str, supported: &Offer) -> Result<(String, Settled), String> {
+    let (session, negotiated) = sdp::negotiate(offer, supported).map_err(|refusal| refusal.to_string())?;
+    Ok((session.to_string(), settled(&negotiated)?))
+}
+
+/// What offer and answer mean for a leg.
+///
+/// # Errors
+/// A codec that this engine does not speak.
+pub fn settled(negotiated: &Negotiated) -> Result<Settled, String> {
+    let codec = Codec::from_name(&negotiated.codec).ok_or_else(|| format!("no common codec: {}", negotiated.codec))?;
+    let media = MediaParams {
+        codec,
+        payload_type: negotiated.payload_type,
+        event_payload_type: negotiated.event_payload_type,
+        ptime_ms: 20,
+    };
+    Ok(Settled { media, rtp: negotiated.remote_rtp, rtcp: negotiated.remote_rtcp })
+}
+
+/// A target as URI and address. Host names are looked up by the system's resolver (blocking: not for media threads).
+///
+/// # Errors
+/// Names what is wrong with the address.
+pub fn resolve(target: &str) -> Result<(Uri, SocketAddr), String> {
+    let uri = Uri::parse(target).map_err(|error| format!("{target:?} is not a SIP address: {error}"))?;
+    if uri.user().is_none_or(str::is_empty) {
+        return Err(format!("{target:?} is not a SIP address: it must be of the form sip:<user>@<host>"));
+    }
+    let host = uri.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+    let port = uri.port().unwrap_or(SIP_PORT);
+    let mut found = (host.as_str(), port)
+        .to_socket_addrs()
+        .map_err(|error| format!("the host of {target:?} cannot be resolved: {error}"))?;
+    let address = found.next().ok_or_else(|| format!("the host of {target:?} has no address"))?;
+    Ok((uri, address))
+}
+
+/// How a dialog's end looks to a Call.
+pub fn remote_end(end: &CallEnd) -> RemoteEnd {
+    let kind = match end.kind {
+        EndKind::RemoteBye => RemoteKind::Bye,
+        EndKind::Refused | EndKind::Cancelled | EndKind::LocalHangup => RemoteKind::Refused,
+        EndKind::Timeout | EndKind::NotReachable => RemoteKind::Unreachable,
+        EndKind::AuthFailed => RemoteKind::AuthFailed,
+        EndKind::NoMedia => RemoteKind::NoMedia,
+    };
+    RemoteEnd {
+        sip_code: end.sip_code,
+        q850_cause: end.q850_cause,
+        text: end.text.clone(),
+        kind,
+        retry_after: end.retry_after,
+    }
+}

@@ -1,0 +1,247 @@
+//! Media sockets: non-blocking UDP with kernel receive times, read in batches. Used by media threads, so nothing here
+//! allocates after its making.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ringer_media::time::Time;
+
+/// Datagrams read by one system call.
+const BATCH: usize = 8;
+/// Longest datagram that is looked at; RTP audio is far shorter.
+const DATAGRAM_BYTES: usize = 2048;
+/// Room for one timestamp control message.
+const CONTROL_BYTES: usize = 64;
+
+/// The RTP and RTCP sockets of one leg.
+#[derive(Debug)]
+pub struct MediaSockets {
+    rtp: UdpSocket,
+    rtcp: UdpSocket,
+    port: u16,
+}
+
+/// Hands out port pairs.
+#[derive(Debug)]
+pub struct MediaPorts {
+    range: RangeInclusive<u16>,
+    next: AtomicU32,
+}
+
+impl MediaPorts {
+    /// Even ports of `range` for RTP, the odd ones after them for RTCP.
+    pub fn new(range: RangeInclusive<u16>) -> MediaPorts {
+        MediaPorts { range, next: AtomicU32::new(0) }
+    }
+
+    /// Pairs in the range.
+    pub fn pairs(&self) -> usize {
+        let (first, last) = (u32::from(*self.range.start()).next_multiple_of(2), u32::from(*self.range.end()));
+        ((last + 1).saturating_sub(first) / 2) as usize
+    }
+
+    /// Binds the next free pair at `host`.
+    ///
+    /// # Errors
+    /// The last bind error when no pair of the range is free.
+    pub fn bind(&self, host: IpAddr) -> io::Result<MediaSockets> {
+        let first = u32::from(*self.range.start()).next_multiple_of(2);
+        let pairs = self.pairs() as u32;
+        let mut refused = io::Error::new(io::ErrorKind::AddrInUse, "the RTP port range has no even port");
+        for _ in 0..pairs {
+            let at = self.next.fetch_add(1, Ordering::Relaxed) % pairs;
+            let port = (first + 2 * at) as u16;
+            match MediaSockets::bind(host, port) {
+                Ok(sockets) => return Ok(sockets),
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused)
+    }
+}
+
+impl MediaSockets {
+    fn bind(host: IpAddr, port: u16) -> io::Result<MediaSockets> {
+        let rtp = UdpSocket::bind((host, port))?;
+        let rtcp = UdpSocket::bind((host, port + 1))?;
+        for socket in [&rtp, &rtcp] {
+            socket.set_nonblocking(true)?;
+        }
+        set_option(&rtp, libc::SO_TIMESTAMPNS, 1)?;
+        Ok(MediaSockets { rtp, rtcp, port })
+    }
+
+    /// The RTP port; RTCP is one above.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// From now on datagrams go to, and are only taken from, these addresses.
+    ///
+    /// # Errors
+    /// The kernel's refusal, for example of a family that the sockets do not have.
+    pub fn connect(&self, rtp: SocketAddr, rtcp: SocketAddr) -> io::Result<()> {
+        self.rtp.connect(rtp)?;
+        self.rtcp.connect(rtcp)
+    }
+
+    /// Sends media; a full buffer or an unreachable far side is a lost packet.
+    pub fn send_rtp(&self, bytes: &[u8]) {
+        send(&self.rtp, bytes);
+    }
+
+    /// Sends a report.
+    pub fn send_rtcp(&self, bytes: &[u8]) {
+        send(&self.rtcp, bytes);
+    }
+
+    /// Reads what has arrived, at most a batch; call again while it gives a full one.
+    pub fn receive_rtp<'a>(&self, batch: &'a mut Batch) -> impl Iterator<Item = (u64, &'a [u8])> + use<'a> {
+        batch.read(self.rtp.as_raw_fd());
+        batch.messages()
+    }
+
+    /// Reads one report.
+    pub fn receive_rtcp<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+        self.rtcp.recv(buffer).ok().map(|len| &buffer[..len])
+    }
+}
+
+fn send(socket: &UdpSocket, bytes: &[u8]) {
+    // A refused port reports itself on the next send; that send then failed for an older packet, so it is tried once more.
+    if socket.send(bytes).is_err() {
+        let _ = socket.send(bytes);
+    }
+}
+
+fn set_option(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the whole call and `value` is a c_int of the size given.
+    let done = unsafe {
+        let size = size_of::<libc::c_int>() as libc::socklen_t;
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const value).cast(), size)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Buffers for reading several datagrams with their kernel receive times.
+pub struct Batch {
+    data: Box<[[u8; DATAGRAM_BYTES]; BATCH]>,
+    control: Box<[Control; BATCH]>,
+    received: [(u64, usize); BATCH],
+    count: usize,
+}
+
+#[repr(C, align(8))]
+#[derive(Copy, Clone)]
+struct Control([u8; CONTROL_BYTES]);
+
+impl Default for Batch {
+    fn default() -> Self {
+        Batch {
+            data: Box::new([[0; DATAGRAM_BYTES]; BATCH]),
+            control: Box::new([Control([0; CONTROL_BYTES]); BATCH]),
+            received: [(0, 0); BATCH],
+            count: 0,
+        }
+    }
+}
+
+impl Batch {
+    /// True when the last read filled it, so that more may wait.
+    pub fn is_full(&self) -> bool {
+        self.count == BATCH
+    }
+
+    fn read(&mut self, fd: libc::c_int) {
+        self.count = 0;
+        // SAFETY: mmsghdr and iovec are plain C structs for which all zeroes are valid.
+        let (mut headers, mut parts): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) = unsafe { (zeroed(), zeroed()) };
+        for at in 0..BATCH {
+            parts[at].iov_base = self.data[at].as_mut_ptr().cast();
+            parts[at].iov_len = DATAGRAM_BYTES;
+            headers[at].msg_hdr.msg_iov = &raw mut parts[at];
+            headers[at].msg_hdr.msg_iovlen = 1;
+            headers[at].msg_hdr.msg_control = self.control[at].0.as_mut_ptr().cast();
+            headers[at].msg_hdr.msg_controllen = CONTROL_BYTES as _;
+        }
+        // SAFETY: every header points at buffers of `self` and of this frame that outlive the call, with their true sizes.
+        let got = unsafe {
+            libc::recvmmsg(fd, headers.as_mut_ptr(), BATCH as _, libc::MSG_DONTWAIT as _, std::ptr::null_mut())
+        };
+        self.count = usize::try_from(got).unwrap_or(0);
+        for at in 0..self.count {
+            self.received[at] = (kernel_time_ns(&headers[at].msg_hdr), headers[at].msg_len as usize);
+        }
+    }
+
+    fn messages(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        (0..self.count).map(|at| {
+            let (time, len) = self.received[at];
+            (time, &self.data[at][..len.min(DATAGRAM_BYTES)])
+        })
+    }
+}
+
+/// CLOCK_REALTIME of the receipt, in nanoseconds; 0 when the kernel gave none.
+fn kernel_time_ns(header: &libc::msghdr) -> u64 {
+    // SAFETY: the kernel filled the control buffer that the header points at and set its length; the CMSG functions stay
+    // inside that length, and a SCM_TIMESTAMPNS message carries a timespec, which is read unaligned.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(header);
+        while !message.is_null() {
+            if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_TIMESTAMPNS {
+                let at: libc::timespec = std::ptr::read_unaligned(libc::CMSG_DATA(message).cast());
+                return at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64;
+            }
+            message = libc::CMSG_NXTHDR(header, message);
+        }
+    }
+    0
+}
+
+/// Moves kernel receive times onto the monotonic clock; the offset is read again each second.
+#[derive(Debug)]
+pub struct KernelClock {
+    offset_ns: i128,
+    read_at: Time,
+}
+
+impl KernelClock {
+    /// Reads both clocks.
+    pub fn new() -> KernelClock {
+        KernelClock { offset_ns: offset_ns(), read_at: crate::clock::monotonic() }
+    }
+
+    /// Reads both clocks again when a second has passed.
+    pub fn refresh(&mut self, now: Time) {
+        if now.since(self.read_at).as_secs() >= 1 {
+            *self = KernelClock { offset_ns: offset_ns(), read_at: now };
+        }
+    }
+
+    /// A kernel time as monotonic time, never later than `now`; `now` when the kernel gave none.
+    pub fn arrival(&self, kernel_ns: u64, now: Time) -> Time {
+        if kernel_ns == 0 {
+            return now;
+        }
+        let at = (i128::from(kernel_ns) - self.offset_ns).clamp(0, i128::from(now.0));
+        Time(at as u64)
+    }
+}
+
+impl Default for KernelClock {
+    fn default() -> Self {
+        KernelClock::new()
+    }
+}
+
+fn offset_ns() -> i128 {
+    let before = crate::clock::monotonic().0;
+    let wall = crate::clock::realtime_ns();
+    let after = crate::clock::monotonic().0;
+    i128::from(wall) - i128::from(before.midpoint(after))
+}
