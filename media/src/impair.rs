@@ -1,4 +1,9 @@
-//! placeholder
+//! Named audio quality of the sent audio: band limit, clipping, added noise and dropouts. Loss and jitter of packets are
+//! not here: they act on packets, this acts on frames.
+
+use crate::biquad::{self, Biquad};
+use crate::frame::{FRAME, Frame, RATE_HZ};
+use crate::seed::Stream;
 
 /// Named audio quality of the sent audio.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -12,4 +17,244 @@ pub enum AudioQuality {
     Low,
     /// 400 to 2200 Hz, hard clipping, added noise at 15 dB, dropouts.
     Horrible,
+}
+
+/// Active level of the speech that noise is measured against, dBov.
+const SPEECH_DBOV: f64 = -26.0;
+
+/// Added noise runs while samples are above this (-60 dBFS) ...
+const GATE: f64 = 32.767;
+
+/// ... and this many samples after (200 ms).
+const GATE_HOLD: u32 = RATE_HZ / 5;
+
+/// How a level clips.
+#[derive(Copy, Clone, Debug)]
+enum Clip {
+    None,
+    /// `T tanh(x / T)`.
+    Soft(f64),
+    Hard(f64),
+}
+
+/// The lever of one call. [`Impair::process`] takes frames in sending order, gap-free; it allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Impair {
+    /// Empty band: the frame is not touched.
+    band: Option<[Biquad; 4]>,
+    clip: Clip,
+    /// RMS of the added noise in sample values.
+    noise_rms: f64,
+    /// Samples for which the added noise still runs.
+    noise_left: u32,
+    noise: Stream,
+    dropouts: Option<Dropouts>,
+}
+
+impl Impair {
+    /// `codec_rate_hz` is the sampling rate of the negotiated codec: the added noise has its SNR in the codec's band.
+    /// `stream` draws noise and places.
+    pub fn new(quality: AudioQuality, codec_rate_hz: u32, stream: Stream) -> Impair {
+        let dbfs = |db: f64| 32_767.0 * 10f64.powf(db / 20.0);
+        let (edges_hz, clip, snr_db) = match quality {
+            AudioQuality::High => (None, Clip::None, None),
+            AudioQuality::Medium => (Some([200.0, 3400.0]), Clip::None, None),
+            AudioQuality::Low => (Some([300.0, 2700.0]), Clip::Soft(dbfs(-6.0)), Some(30.0)),
+            AudioQuality::Horrible => (Some([400.0, 2200.0]), Clip::Hard(dbfs(-12.0)), Some(15.0)),
+        };
+        // White noise at 16 kHz loses what lies above the codec's band.
+        let surviving = f64::from(codec_rate_hz.min(RATE_HZ)) / f64::from(RATE_HZ);
+        let rms = |snr_db: f64| 32_768.0 * 10f64.powf((SPEECH_DBOV - snr_db) / 20.0) / surviving.sqrt();
+        Impair {
+            band: edges_hz.map(|[low_hz, high_hz]| {
+                let ([a, b], [c, d]) = (biquad::high_pass_4(low_hz), biquad::low_pass_4(high_hz));
+                [a, b, c, d]
+            }),
+            clip,
+            noise_rms: snr_db.map_or(0.0, rms),
+            noise_left: 0,
+            dropouts: (quality == AudioQuality::Horrible).then(|| Dropouts::new(stream.clone())),
+            noise: stream,
+        }
+    }
+
+    /// Impairs the next 20 ms in place.
+    pub fn process(&mut self, pcm: &mut Frame) {
+        let Some(band) = &mut self.band else { return };
+        for sample in pcm.iter_mut() {
+            let dry = f64::from(*sample);
+            let mut x = band.iter_mut().fold(dry, |x, section| section.run(x));
+            x = match self.clip {
+                Clip::None => x,
+                Clip::Soft(top) => top * (x / top).tanh(),
+                Clip::Hard(top) => x.clamp(-top, top),
+            };
+            if self.noise_rms > 0.0 {
+                self.noise_left = if dry.abs() > GATE { GATE_HOLD + 1 } else { self.noise_left };
+                if self.noise_left > 0 {
+                    self.noise_left -= 1;
+                    x += self.noise_rms * biquad::white(&mut self.noise);
+                }
+            }
+            *sample = x.round() as i16;
+        }
+        if let Some(dropouts) = &mut self.dropouts {
+            dropouts.process(pcm);
+        }
+    }
+}
+
+/// Samples in which two dropouts are placed (10 s).
+const WINDOW: u32 = 10 * RATE_HZ;
+
+/// Samples of a dropout (100 ms), edges included.
+const DROPOUT: u32 = RATE_HZ / 10;
+
+/// Samples of a dropout's fall and of its rise (5 ms).
+const EDGE: u32 = RATE_HZ / 200;
+
+/// Least samples between two dropouts (500 ms).
+const APART: u32 = RATE_HZ / 2;
+
+/// Two dropouts of 100 ms in each 10 s, uniformly placed, at least 500 ms apart.
+#[derive(Clone, Debug)]
+struct Dropouts {
+    places: Stream,
+    /// Next sample's place in its window.
+    at: u32,
+    /// First samples of the window's two dropouts.
+    starts: [u32; 2],
+}
+
+impl Dropouts {
+    fn new(mut places: Stream) -> Dropouts {
+        let starts = Dropouts::draw(&mut places);
+        Dropouts { places, at: 0, starts }
+    }
+
+    fn draw(places: &mut Stream) -> [u32; 2] {
+        // The free time: what the dropouts and the distances (one at the window's start) leave. Two sorted uniform
+        // points in it are a uniform choice among all allowed places.
+        let free = f64::from(WINDOW - 2 * (APART + DROPOUT));
+        let (a, b) = (places.range(0.0, free), places.range(0.0, free));
+        [APART + a.min(b) as u32, APART + DROPOUT + APART + a.max(b) as u32]
+    }
+
+    fn process(&mut self, pcm: &mut Frame) {
+        let end = self.at + FRAME as u32;
+        for start in self.starts {
+            let (from, to) = (start.max(self.at), (start + DROPOUT).min(end));
+            for at in from..to {
+                let inside = (at - start).min(start + DROPOUT - 1 - at);
+                let gain = 1.0 - f64::from(inside.min(EDGE)) / f64::from(EDGE);
+                let sample = &mut pcm[(at - self.at) as usize];
+                *sample = (f64::from(*sample) * gain) as i16;
+            }
+        }
+        self.at = end;
+        if self.at == WINDOW {
+            *self = Dropouts::new(self.places.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::TAU;
+
+    use super::*;
+    use crate::seed::Seed;
+
+    fn through(quality: AudioQuality, codec_rate_hz: u32, input: &[i16]) -> Vec<i16> {
+        let mut lever = Impair::new(quality, codec_rate_hz, Seed(7).stream("impair"));
+        let mut output = Vec::new();
+        for chunk in input.chunks_exact(FRAME) {
+            let mut frame: Frame = chunk.try_into().expect("chunks_exact");
+            lever.process(&mut frame);
+            output.extend(frame);
+        }
+        output
+    }
+
+    fn tone(tone_hz: f64, peak: f64, seconds: usize) -> Vec<i16> {
+        (0..seconds * 16_000).map(|n| (peak * (TAU * tone_hz * n as f64 / 16_000.0).sin()).round() as i16).collect()
+    }
+
+    fn rms(pcm: &[i16]) -> f64 {
+        (pcm.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / pcm.len() as f64).sqrt()
+    }
+
+    #[test]
+    fn high_does_not_touch_a_bit() {
+        let input: Vec<i16> = (0..3200).map(|n: i32| (n * 7919) as i16).collect();
+        assert_eq!(through(AudioQuality::High, 8000, &input), input);
+    }
+
+    #[test]
+    fn bands() {
+        use AudioQuality::{Horrible, Low, Medium};
+        // Edges are -3 dB points; an octave outside 24 dB are gone. Probed at -20 dBFS, where nothing clips.
+        let check = |quality, tone_hz: f64, expect_db: std::ops::Range<f64>| {
+            let input = tone(tone_hz, 3277.0, 2);
+            let gain_db = 20.0 * (rms(&through(quality, 16_000, &input)[16_000..]) / rms(&input)).log10();
+            assert!(expect_db.contains(&gain_db), "{quality:?} {tone_hz} Hz: {gain_db:.2} dB");
+        };
+        for (quality, low_hz, high_hz) in [(Medium, 200.0, 3400.0), (Low, 300.0, 2700.0), (Horrible, 400.0, 2200.0)] {
+            check(quality, 1000.0, -1.0..0.5);
+            check(quality, low_hz, -3.7..-2.5);
+            check(quality, high_hz, -3.7..-2.5);
+        }
+        check(Medium, 100.0, -30.0..-22.0);
+        check(Medium, 6800.0, -80.0..-22.0);
+    }
+
+    #[test]
+    fn clipping() {
+        let loud = tone(1000.0, 30_000.0, 1);
+        let peak = |quality| through(quality, 16_000, &loud)[8000..12_000].iter().map(|x| x.unsigned_abs()).max();
+        let top = |quality| f64::from(peak(quality).expect("not empty"));
+        let t = 32_767.0 * 10f64.powf(-6.0 / 20.0);
+        assert!((top(AudioQuality::Low) - t * (30_000.0 / t).tanh()).abs() < 600.0, "soft: {}", top(AudioQuality::Low));
+        assert!((29_000.0..31_000.0).contains(&top(AudioQuality::Medium)));
+        // Hard at -12 dBFS (8231) plus the peaks of the noise at -41 dBov.
+        assert!((8231.0..10_200.0).contains(&top(AudioQuality::Horrible)), "hard: {}", top(AudioQuality::Horrible));
+    }
+
+    #[test]
+    fn noise_runs_with_the_signal_and_200_ms_after() {
+        for (quality, snr_db) in [(AudioQuality::Low, 30.0), (AudioQuality::Horrible, 15.0)] {
+            for codec_rate_hz in [8000, 16_000] {
+                let mut input = tone(1000.0, 3000.0, 1);
+                input.resize(32_000, 0);
+                let output = through(quality, codec_rate_hz, &input);
+                // 20 ms after the tone its filter tail is gone: what is left is the noise.
+                let level_dbov = 20.0 * (rms(&output[16_320..19_100]) / 32_768.0).log10();
+                let expected = -26.0 - snr_db + if codec_rate_hz == 8000 { 3.01 } else { 0.0 };
+                assert!((level_dbov - expected).abs() < 0.6, "{quality:?}: {level_dbov:.2}, expected {expected:.2}");
+                assert!(output[19_250..].iter().all(|&x| x == 0), "{quality:?}: noise goes on after 200 ms");
+            }
+        }
+        let faint = tone(1000.0, 25.0, 1);
+        assert!(rms(&through(AudioQuality::Horrible, 8000, &faint)) < 20.0, "no noise below -60 dBFS");
+    }
+
+    #[test]
+    fn dropouts_are_two_in_ten_seconds_and_apart() {
+        let output = through(AudioQuality::Horrible, 16_000, &tone(1000.0, 8000.0, 200));
+        let loud: Vec<bool> = output.chunks_exact(16).map(|ms| rms(ms) > 100.0).collect();
+        let mut gaps: Vec<(usize, usize)> = Vec::new();
+        for (ms, _) in loud.iter().enumerate().filter(|(ms, loud)| *ms > 50 && !**loud) {
+            match gaps.last_mut() {
+                Some(gap) if gap.1 == ms => gap.1 = ms + 1,
+                _ => gaps.push((ms, ms + 1)),
+            }
+        }
+        assert_eq!(gaps.len(), 40);
+        assert!(gaps.iter().all(|(from, to)| (88..=100).contains(&(to - from))), "{gaps:?}");
+        assert!(gaps.windows(2).all(|pair| pair[1].0 - pair[0].1 >= 500), "{gaps:?}");
+        for window in 0..20 {
+            let inside = gaps.iter().filter(|(from, _)| from / 10_000 == window).count();
+            assert_eq!(inside, 2, "10 s window {window}");
+        }
+    }
 }

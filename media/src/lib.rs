@@ -9,6 +9,8 @@ pub mod frame;
 
 pub mod seed;
 
+pub mod biquad;
+
 pub mod codec;
 
 pub mod resample;

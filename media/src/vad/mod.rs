@@ -1,0 +1,259 @@
+//! Voice activity of one received channel: where speech begins and ends, exact to a 10 ms grid. Not the end of a turn:
+//! how much silence ends a turn is the caller's setting.
+//!
+//! Two judges vote in each 20 ms: a small neural detector (`earshot`), and the level, which has to stand above the noise
+//! floor. Two votes of five are speech; 60 ms of it are reported as an onset, 120 ms without as an end, and both edges are
+//! moved back to the first and the last 10 ms whose level is that of speech.
+
+mod floor;
+
+use crate::frame::{FRAME, Frame, PER_MS, Sample};
+use floor::{Floor, LOWEST_DBOV};
+
+/// Samples of a block, the grid of edges (10 ms).
+const BLOCK: usize = 160;
+
+/// Samples that the detector takes at once (16 ms).
+const WINDOW: usize = 256;
+
+/// Windows that are kept while the detector sleeps, and given to it when it wakes: as many as it looks back.
+const LOOK_BACK: usize = 4;
+
+/// The detector sleeps when the level gate has been closed for this many frames (300 ms).
+const AWAKE_FRAMES: u32 = 15;
+
+/// No block below this is speech, dBov.
+const LEAST_DBOV: f32 = -50.0;
+
+/// Score from which the detector's vote counts.
+const SCORE: f32 = 0.5;
+
+/// Frames that vote (100 ms), and the votes that are needed.
+const VOTERS: u32 = 5;
+const VOTES: u32 = 2;
+
+/// Speech that is needed before an onset is reported (60 ms).
+const CONFIRM: Sample = 60 * PER_MS;
+
+/// Silence that is needed before an end is reported (120 ms).
+const RELEASE: Sample = 120 * PER_MS;
+
+/// Blocks that are remembered to find the true onset (500 ms).
+const HISTORY: usize = 50;
+
+/// Blocks that an onset may lie before the first vote (300 ms): weak first sounds.
+const LEAD: usize = 30;
+
+/// Quiet blocks that a first sound may have within it.
+const LEAD_GAP: usize = 2;
+
+/// What happened to the speech.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// Speech began.
+    Started {
+        /// First sample of the first 10 ms that stand above the floor.
+        onset: Sample,
+    },
+    /// Speech is over.
+    Ended {
+        /// One past the last sample of the last 10 ms that stand above the floor.
+        end: Sample,
+    },
+}
+
+/// What one frame brought; at most one edge.
+pub type Edges = Option<Edge>;
+
+/// A 10 ms block that was heard.
+#[derive(Copy, Clone, Debug)]
+struct Block {
+    from: Sample,
+    loud: bool,
+}
+
+/// Finds speech in one channel. Allocates nothing after [`VoiceActivity::new`].
+pub struct VoiceActivity {
+    detector: Box<earshot::Detector>,
+    floor: Floor,
+    /// Samples that the detector has not seen yet, windows aligned to the channel's beginning.
+    pending: [i16; WINDOW * (LOOK_BACK + 2)],
+    held: usize,
+    /// Frames until the detector sleeps.
+    awake: u32,
+    never_sleeps: bool,
+    /// Votes of the last frames, the newest in bit 0.
+    votes: u32,
+    blocks: [Block; HISTORY],
+    heard: usize,
+    next: Option<Sample>,
+    level_dbov: f32,
+    /// End of the last speech block so far, while speech is on.
+    speech: Option<Sample>,
+    /// No onset lies before this: the end of the speech before.
+    earliest: Sample,
+}
+
+impl VoiceActivity {
+    /// For a channel of which nothing was heard.
+    pub fn new() -> VoiceActivity {
+        VoiceActivity {
+            detector: earshot::Detector::default_boxed(),
+            floor: Floor::new(),
+            pending: [0; WINDOW * (LOOK_BACK + 2)],
+            held: 0,
+            awake: 0,
+            never_sleeps: false,
+            votes: 0,
+            blocks: [Block { from: 0, loud: false }; HISTORY],
+            heard: 0,
+            next: None,
+            level_dbov: LOWEST_DBOV,
+            speech: None,
+            earliest: Sample::MIN,
+        }
+    }
+
+    /// Hears the 20 ms that begin at `from`. Positions may jump: what is missing counts as silence, and a jump back as
+    /// no time at all.
+    pub fn push(&mut self, pcm: &Frame, from: Sample) -> Edges {
+        let missing = self.next.map_or(0, |next| from - next);
+        self.next = Some(from + FRAME as Sample);
+        let ended = if missing >= RELEASE { self.silence() } else { None };
+        let open = self.measure(pcm, from);
+        self.votes = (self.votes << 1 | u32::from(self.judge(pcm, open))) & ((1 << VOTERS) - 1);
+        let active = self.votes.count_ones() >= VOTES;
+        match self.speech {
+            // The silence before this frame ended the speech; its own speech cannot have been confirmed yet.
+            _ if ended.is_some() => ended,
+            None if active => self.started(from),
+            None => None,
+            Some(_) => self.go_on(active, from),
+        }
+    }
+
+    /// The channel is over: speech that is still on ends at its last block.
+    pub fn finish(&mut self) -> Edges {
+        self.silence()
+    }
+
+    /// True between a reported onset and a reported end.
+    pub fn speaking(&self) -> bool {
+        self.speech.is_some()
+    }
+
+    /// The noise floor: 10th percentile of the last 3 s, dBov; -96 before anything was heard.
+    pub fn floor_dbov(&self) -> f32 {
+        self.floor.floor_dbov()
+    }
+
+    /// Level of the last frame, dBov; -96 is digital silence.
+    pub fn level_dbov(&self) -> f32 {
+        self.level_dbov
+    }
+
+    /// Levels of the frame's two blocks; true when one of them stands above the floor.
+    fn measure(&mut self, pcm: &Frame, from: Sample) -> bool {
+        let powers = [power(&pcm[..BLOCK]), power(&pcm[BLOCK..])];
+        self.level_dbov = dbov((powers[0] + powers[1]) / 2.0);
+        let levels = powers.map(dbov);
+        levels.iter().for_each(|&level| self.floor.push(level));
+        self.floor.settle();
+        let gate = LEAST_DBOV.max(self.floor.floor_dbov() + self.floor.margin_db());
+        for (n, level) in levels.into_iter().enumerate() {
+            self.blocks[self.heard % HISTORY] = Block { from: from + (n * BLOCK) as Sample, loud: level > gate };
+            self.heard += 1;
+        }
+        levels.iter().any(|&level| level > gate)
+    }
+
+    /// The vote of a frame. The detector runs only while the gate is open or was open a short time ago.
+    fn judge(&mut self, pcm: &Frame, open: bool) -> bool {
+        self.pending[self.held..self.held + FRAME].copy_from_slice(pcm);
+        self.held += FRAME;
+        self.awake = if open || self.never_sleeps { AWAKE_FRAMES } else { self.awake.saturating_sub(1) };
+        let windows = self.held / WINDOW;
+        let mut score = 0f32;
+        let seen = if self.awake > 0 {
+            for window in self.pending[..windows * WINDOW].chunks_exact(WINDOW) {
+                score = score.max(self.detector.predict_i16(window));
+            }
+            windows
+        } else {
+            windows.saturating_sub(LOOK_BACK)
+        };
+        self.pending.copy_within(seen * WINDOW..self.held, 0);
+        self.held -= seen * WINDOW;
+        open && score > SCORE
+    }
+
+    /// Speech is voted for while none was on: reports its onset once enough of it is there.
+    fn started(&mut self, from: Sample) -> Edges {
+        let first_vote = 2 * (VOTERS.min(32 - self.votes.leading_zeros()) as usize);
+        let known = self.heard.min(HISTORY);
+        let block = |back: usize| self.blocks[(self.heard - 1 - back) % HISTORY];
+        let (mut onset, mut quiet) = (None, 0);
+        for back in 0..known.min(first_vote + LEAD) {
+            let block = block(back);
+            if block.from < self.earliest {
+                break;
+            }
+            quiet = if block.loud { 0 } else { quiet + 1 };
+            if block.loud {
+                onset = Some(block.from);
+            } else if back >= first_vote && quiet > LEAD_GAP {
+                break;
+            }
+        }
+        let onset = onset.filter(|&onset| from + FRAME as Sample - onset >= CONFIRM)?;
+        self.speech = Some(onset);
+        self.extend();
+        Some(Edge::Started { onset })
+    }
+
+    /// Speech is on: carries its end forward, or reports it.
+    fn go_on(&mut self, active: bool, from: Sample) -> Edges {
+        if active {
+            self.extend();
+        }
+        let end = self.speech?;
+        if from + (FRAME as Sample) - end < RELEASE { None } else { self.silence() }
+    }
+
+    /// Moves the end of the speech to the last loud block of the last frame.
+    fn extend(&mut self) {
+        for back in [2, 1] {
+            let block = self.blocks[(self.heard - back) % HISTORY];
+            if block.loud {
+                self.speech = Some(block.from + BLOCK as Sample);
+            }
+        }
+    }
+
+    /// Ends what is on, and forgets votes and blocks.
+    fn silence(&mut self) -> Edges {
+        self.votes = 0;
+        let end = self.speech.take()?;
+        self.earliest = end;
+        Some(Edge::Ended { end })
+    }
+}
+
+impl Default for VoiceActivity {
+    fn default() -> VoiceActivity {
+        VoiceActivity::new()
+    }
+}
+
+/// Mean power of a block, 1 being full scale.
+fn power(pcm: &[i16]) -> f32 {
+    let sum: i64 = pcm.iter().map(|&x| i64::from(i32::from(x) * i32::from(x))).sum();
+    sum as f32 / (pcm.len() as f32 * 32_768.0 * 32_768.0)
+}
+
+fn dbov(power: f32) -> f32 {
+    if power > 0.0 { (10.0 * power.log10()).max(LOWEST_DBOV) } else { LOWEST_DBOV }
+}
+
+#[cfg(test)]
+mod tests;
