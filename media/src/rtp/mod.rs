@@ -1,1 +1,4 @@
-//! placeholder
+//! RTP as values: packets, the jitter buffer, concealment, telephone events and reports. No socket and no clock: bytes and
+//! times are passed in.
+
+pub mod packet;
