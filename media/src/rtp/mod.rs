@@ -2,3 +2,7 @@
 //! times are passed in.
 
 pub mod packet;
+
+pub mod source;
+
+pub mod timing;
