@@ -6,3 +6,13 @@ pub mod packet;
 pub mod source;
 
 pub mod timing;
+
+pub mod jitter;
+
+pub mod conceal;
+
+pub mod playout;
+
+pub mod session;
+
+pub mod rtcp;

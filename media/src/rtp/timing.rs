@@ -83,14 +83,14 @@ impl Timing {
     }
 
     /// A packet with `timestamp` arrived; `newest` when none with a higher sequence number came before. Gives its extended
-    /// ticks.
-    pub fn arrive(&mut self, arrived: Time, timestamp: u32, newest: bool) -> i64 {
+    /// ticks; `None` for an overtaken packet whose timestamp cannot be placed (it stems from before a jump).
+    pub fn arrive(&mut self, arrived: Time, timestamp: u32, newest: bool) -> Option<i64> {
         let Some((wire, extended)) = self.last else {
             self.last = Some((timestamp, 0));
             self.offset_ns = arrived.0 as i64;
             self.window = (arrived, 0);
             self.remember(0);
-            return 0;
+            return Some(0);
         };
         let mut ticks = extended + i64::from(timestamp.wrapping_sub(wire) as i32);
         let mut lateness = arrived.0 as i64 - self.at(ticks);
@@ -102,6 +102,8 @@ impl Timing {
         }
         if newest {
             self.last = Some((timestamp, ticks));
+        } else if lateness < -EARLIEST_NS {
+            return None;
         }
         self.measure_jitter(arrived, ticks);
         if lateness < 0 {
@@ -115,7 +117,7 @@ impl Timing {
             self.window = (arrived, i64::MAX);
             self.shift(if later > PATH_NS { later } else { later.min(DRIFT_NS) });
         }
-        ticks
+        Some(ticks)
     }
 
     /// When a least delayed packet with these extended ticks arrives, in nanoseconds of the driver's clock.
@@ -257,7 +259,7 @@ mod tests {
             for i in 0..100u32 {
                 let arrived = Time(START_NS + pause_ns + u64::from(100 + i) * 20_000_000);
                 let wire = 0xffff_f000u32.wrapping_add((100 + i) * 160).wrapping_add(jump);
-                ticks = timing.arrive(arrived, wire, true);
+                ticks = timing.arrive(arrived, wire, true).unwrap();
             }
             let late = START_NS as i64 + pause_ns as i64 + 199 * 20_000_000 - timing.at(ticks);
             assert!(late.abs() < 2_000_000, "{jump} {pause_ns}: {late}");
