@@ -1,1 +1,18 @@
-//! placeholder
+//! RTP as values: packets, the jitter buffer, concealment, telephone events and reports. No socket and no clock: bytes and
+//! times are passed in.
+
+pub mod packet;
+
+pub mod source;
+
+pub mod timing;
+
+pub mod jitter;
+
+pub mod conceal;
+
+pub mod playout;
+
+pub mod session;
+
+pub mod rtcp;

@@ -1,0 +1,320 @@
+//! The jitter buffer: takes packets as they come, gives them back in the order in which they were sent, and says for every
+//! stretch of time whether it is audio, a loss, or silence. It stores encoded payloads and decodes nothing.
+//!
+//! Its depth (how long after its least delayed arrival a sample is played) follows the lateness of the last packets. It grows
+//! where something is missing: the caller is told to wait and fills the time. It shrinks in gaps of the sender and where the
+//! caller takes more than time asks for (see [`JitterBuffer::excess_ms`]).
+//!
+//! A gap in timestamps without a gap in sequence numbers (DTX, comfort noise) is silence, not a loss.
+
+use super::packet::Header;
+use super::source::{Arrival, Refused, Source};
+use super::timing::{DEEPEST_NS, TICK_NS, Timing};
+use crate::time::Time;
+
+/// Packets held.
+const SLOTS: i64 = 64;
+
+/// Longest payload that is heard: 80 ms of G.711 or G.722.
+pub const MAX_PAYLOAD: usize = 640;
+
+/// Ticks of 20 ms.
+const FRAME_TICKS: i64 = 160;
+
+/// What a packet brings.
+#[derive(Copy, Clone, Debug)]
+pub enum Content<'a> {
+    /// Encoded audio, 1 to [`MAX_PAYLOAD`] bytes, one byte a tick (G.711, G.722).
+    Audio(&'a [u8]),
+    /// Comfort noise (RFC 3389): the sender is silent from here.
+    Comfort,
+    /// Nothing to hear (an event, an unknown payload): only its sequence number counts.
+    Other,
+}
+
+/// The next stretch of time.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Next<'a> {
+    /// A payload to decode.
+    Audio(&'a [u8]),
+    /// So many ticks are lost (at most the 80 ms of one packet).
+    Lost(u32),
+    /// So many ticks of silence (at most 20 ms).
+    Silence(u32),
+    /// Fill a frame without moving on: the buffer grows.
+    Wait,
+    /// The stream has not begun.
+    Idle,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Kind {
+    Free,
+    Audio,
+    Comfort,
+    Other,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    kind: Kind,
+    /// Extended; without meaning for `Other`.
+    ticks: i64,
+    len: usize,
+    payload: [u8; MAX_PAYLOAD],
+}
+
+/// One received stream. Allocates in `new` only.
+#[derive(Clone, Debug)]
+pub struct JitterBuffer {
+    /// Packet n is in slot n modulo [`SLOTS`]; all lie in `next..next + SLOTS`.
+    slots: Box<[Slot]>,
+    source: Source,
+    timing: Timing,
+    playing: bool,
+    /// Sequence number of the packet that is due.
+    next: i64,
+    /// Extended ticks up to which audio was given back.
+    head: i64,
+    /// Ticks of the last audio packet.
+    packet: i64,
+    /// The sender is silent as far as is known.
+    resting: bool,
+    late: u64,
+    concealed_ticks: u64,
+}
+
+impl Default for JitterBuffer {
+    fn default() -> Self {
+        JitterBuffer::new()
+    }
+}
+
+impl JitterBuffer {
+    /// An empty buffer.
+    pub fn new() -> JitterBuffer {
+        let free = Slot { kind: Kind::Free, ticks: 0, len: 0, payload: [0; MAX_PAYLOAD] };
+        JitterBuffer {
+            slots: vec![free; SLOTS as usize].into(),
+            source: Source::default(),
+            timing: Timing::default(),
+            playing: false,
+            next: 0,
+            head: 0,
+            packet: FRAME_TICKS,
+            resting: false,
+            late: 0,
+            concealed_ticks: 0,
+        }
+    }
+
+    /// Takes a packet that arrived at `arrived`.
+    pub fn insert(&mut self, arrived: Time, header: &Header, content: Content<'_>) -> Result<(), Refused> {
+        let arrival = self.source.accept(header)?;
+        let (sequence, newest) = match arrival {
+            Arrival::First(sequence) | Arrival::Newest(sequence) => (sequence, true),
+            Arrival::Older(sequence) => (sequence, false),
+            Arrival::Restarted(sequence) => {
+                self.timing.expect_jump();
+                (sequence, true)
+            }
+        };
+        let (mut kind, payload): (_, &[u8]) = match content {
+            Content::Audio(payload) if (1..=MAX_PAYLOAD).contains(&payload.len()) => (Kind::Audio, payload),
+            Content::Comfort => (Kind::Comfort, &[]),
+            _ => (Kind::Other, &[]),
+        };
+        let mut ticks = 0;
+        if kind != Kind::Other {
+            match self.timing.arrive(arrived, header.timestamp, newest) {
+                Some(known) => ticks = known,
+                None => kind = Kind::Other,
+            }
+        }
+        if sequence < self.next {
+            if self.playing || self.next - sequence >= SLOTS {
+                self.late += u64::from(kind == Kind::Audio);
+                return Err(Refused::Late);
+            }
+            self.next = sequence;
+        }
+        self.make_room(sequence);
+        let slot = &mut self.slots[index(sequence)];
+        (slot.kind, slot.ticks, slot.len) = (kind, ticks, payload.len());
+        slot.payload[..payload.len()].copy_from_slice(payload);
+        Ok(())
+    }
+
+    /// What follows. `ahead` ticks of what was given back before have not been played yet at `now`.
+    pub fn take(&mut self, now: Time, ahead: i64) -> Next<'_> {
+        if !self.playing && !self.begin(now) {
+            return Next::Idle;
+        }
+        while let Some(at) = self.nearest() {
+            let missing = at - self.next;
+            let slot = &self.slots[index(at)];
+            let (kind, ticks) = (slot.kind, slot.ticks);
+            if kind == Kind::Audio && ticks + slot.len as i64 <= self.head {
+                // Its time has passed as silence.
+                self.late += 1;
+                self.concealed_ticks += slot.len as u64 + (missing * self.packet) as u64;
+                self.release(at);
+                continue;
+            }
+            if missing == 0 && kind != Kind::Audio {
+                self.resting = true;
+                self.release(at);
+                continue;
+            }
+            let gap = if kind == Kind::Other { missing * self.packet } else { ticks - self.head };
+            if missing == 0 && gap <= 0 {
+                return self.audio(at);
+            }
+            if missing == 0 {
+                return self.pause(now, ahead, gap);
+            }
+            if gap > 0 && self.depth_ns(now, ahead) < self.timing.target_ns() {
+                return Next::Wait;
+            }
+            if let Some(lost) = self.lose(missing, gap) {
+                return Next::Lost(lost);
+            }
+        }
+        if !self.resting && self.depth_ns(now, ahead) < DEEPEST_NS {
+            return Next::Wait;
+        }
+        self.resting = true;
+        self.head += FRAME_TICKS;
+        Next::Silence(FRAME_TICKS as u32)
+    }
+
+    /// How many milliseconds deeper than needed the buffer is; negative: shallower.
+    pub fn excess_ms(&self, now: Time, ahead: i64) -> i64 {
+        if self.playing { (self.depth_ns(now, ahead) - self.timing.target_ns()) / 1_000_000 } else { 0 }
+    }
+
+    /// Whether the next packet in order is there.
+    pub fn is_ready(&self) -> bool {
+        self.playing && self.slots[index(self.next)].kind == Kind::Audio
+    }
+
+    /// Extended ticks up to which audio was given back.
+    pub fn head(&self) -> i64 {
+        self.head
+    }
+
+    /// Age of the next sample to be played against its least delayed arrival, in milliseconds.
+    pub fn depth_ms(&self, now: Time, ahead: i64) -> f64 {
+        if self.playing { self.depth_ns(now, ahead) as f64 / 1e6 } else { 0.0 }
+    }
+
+    /// Audio packets that came too late to be heard.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// Ticks of audio that were not heard because their packets were lost or late.
+    pub fn concealed_ticks(&self) -> u64 {
+        self.concealed_ticks
+    }
+
+    /// The stream's counts.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The stream's counts, to begin a new reporting interval.
+    pub fn source_mut(&mut self) -> &mut Source {
+        &mut self.source
+    }
+
+    /// The stream's mapping onto the driver's clock.
+    pub fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
+    fn depth_ns(&self, now: Time, ahead: i64) -> i64 {
+        now.0 as i64 - self.timing.at(self.head - ahead)
+    }
+
+    /// Starts playing when the first packet has waited for long enough.
+    fn begin(&mut self, now: Time) -> bool {
+        while let Some(at) = self.nearest() {
+            let slot = &self.slots[index(at)];
+            if slot.kind != Kind::Audio {
+                self.release(at);
+                continue;
+            }
+            if now.0 as i64 - self.timing.at(slot.ticks) < self.timing.target_ns() {
+                return false;
+            }
+            (self.playing, self.next, self.head, self.resting) = (true, at, slot.ticks, false);
+            return true;
+        }
+        false
+    }
+
+    /// The oldest packet that is there.
+    fn nearest(&self) -> Option<i64> {
+        self.source.ssrc()?;
+        (self.next..=self.source.newest()).find(|&at| self.slots[index(at)].kind != Kind::Free)
+    }
+
+    fn release(&mut self, at: i64) {
+        self.slots[index(at)].kind = Kind::Free;
+        self.next = at + 1;
+    }
+
+    fn audio(&mut self, at: i64) -> Next<'_> {
+        self.release(at);
+        let slot = &self.slots[index(at)];
+        self.packet = slot.len as i64;
+        self.head = slot.ticks + self.packet;
+        self.resting = false;
+        Next::Audio(&slot.payload[..slot.len])
+    }
+
+    /// The sender left out `gap` ticks. A buffer deeper than needed uses them to become shallower.
+    fn pause(&mut self, now: Time, ahead: i64, gap: i64) -> Next<'_> {
+        self.resting = true;
+        let excess = (self.depth_ns(now, ahead) - self.timing.target_ns()) / TICK_NS - FRAME_TICKS;
+        let skipped = excess.clamp(0, gap);
+        let silence = (gap - skipped).min(FRAME_TICKS);
+        self.head += skipped + silence;
+        Next::Silence(silence as u32)
+    }
+
+    /// Gives up the packet that is due; `missing` of them have `gap` ticks between what was played and the next that is there.
+    fn lose(&mut self, missing: i64, gap: i64) -> Option<u32> {
+        self.next += 1;
+        if gap <= 0 {
+            // It was silence already when it turned out to be lost.
+            self.concealed_ticks += self.packet as u64;
+            return None;
+        }
+        let last = missing == 1 && gap < 2 * self.packet;
+        let step = if last { gap } else { gap.min(self.packet) }.min(MAX_PAYLOAD as i64);
+        self.head += step;
+        self.concealed_ticks += step as u64;
+        Some(step as u32)
+    }
+
+    /// Moves on until `sequence` fits; what is dropped is late.
+    fn make_room(&mut self, sequence: i64) {
+        let oldest = sequence - SLOTS + 1;
+        if self.next >= oldest {
+            return;
+        }
+        for at in self.next..oldest.min(self.next + SLOTS) {
+            let slot = &mut self.slots[index(at)];
+            self.late += u64::from(slot.kind == Kind::Audio);
+            self.concealed_ticks += self.packet as u64;
+            slot.kind = Kind::Free;
+        }
+        self.next = oldest;
+    }
+}
+
+fn index(sequence: i64) -> usize {
+    sequence.rem_euclid(SLOTS) as usize
+}

@@ -1,0 +1,197 @@
+//! What is heard of a received stream: 20 ms frames at the codec's own rate, decoded and concealed, each with its place on the
+//! call's sample clock.
+//!
+//! Positions follow from the mapping in [`super::timing`], not from the time at which a frame is handed out. They are
+//! contiguous from frame to frame. Where mapping and contiguity part, single samples are corrected in quiet frames, more than
+//! 5 ms at once in quiet frames, and more than 20 ms at once anywhere.
+
+use super::conceal::Concealer;
+use super::jitter::{JitterBuffer, MAX_PAYLOAD, Next};
+use crate::codec::{Codec, Decoder};
+use crate::frame::{FRAME, PER_MS, Sample};
+use crate::time::Time;
+
+/// Samples per frame at 16 kHz; positions count these.
+const FRAME_SAMPLES: Sample = FRAME as Sample;
+
+/// Mean square below which a frame is quiet: -50 dBov.
+const QUIET: i64 = 10_737;
+
+/// Differences between mapping and position, in samples: left alone, corrected at once in quiet, corrected at once anywhere.
+const CLOSE: Sample = 8;
+const QUIET_JUMP: Sample = 5 * PER_MS;
+const JUMP: Sample = 20 * PER_MS;
+
+/// A buffer that is deeper than needed by this is emptied faster even while the sender is not quiet.
+const FORCED_MS: i64 = 120;
+
+/// Nanoseconds of a 16 kHz sample.
+const SAMPLE_NS: i64 = 62_500;
+
+/// What a frame is made of.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum HeardKind {
+    /// Nothing was sent (or has come yet).
+    Silence,
+    /// As received, at least in part.
+    Real,
+    /// At least partly lost and concealed; belongs in the recording at its position.
+    Lost,
+    /// Made up to fill time while the next packet is awaited: the position does not move on. Not part of what was sent.
+    Stretched,
+}
+
+/// The place and make of a frame.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Played {
+    /// Position of the first sample.
+    pub position: Sample,
+    /// What it is made of.
+    pub kind: HeardKind,
+}
+
+/// A received stream on its way to the ears. Allocates in `new` only.
+#[derive(Clone, Debug)]
+pub struct Playout {
+    jitter: JitterBuffer,
+    decoder: Decoder,
+    concealer: Concealer,
+    /// Samples in a tick: 1 at 8 kHz, 2 at 16 kHz.
+    scale: usize,
+    /// Decoded and not yet handed out.
+    line: [i16; (160 + MAX_PAYLOAD) * 2],
+    held: usize,
+    held_kind: HeardKind,
+    position: Option<Sample>,
+    quiet: bool,
+    origin: Time,
+}
+
+impl Playout {
+    /// For a stream in `codec`; position 0 is `origin`.
+    pub fn new(codec: Codec, origin: Time) -> Playout {
+        Playout {
+            jitter: JitterBuffer::new(),
+            decoder: Decoder::new(codec),
+            concealer: Concealer::new(codec.rate_hz()),
+            scale: codec.rate_hz() as usize / 8000,
+            line: [0; (160 + MAX_PAYLOAD) * 2],
+            held: 0,
+            held_kind: HeardKind::Silence,
+            position: None,
+            quiet: true,
+            origin,
+        }
+    }
+
+    /// Position 0 is `origin` from now on.
+    pub fn set_origin(&mut self, origin: Time) {
+        let moved = self.position_of(origin.0 as i64);
+        self.origin = origin;
+        self.position = self.position.map(|position| position - moved);
+    }
+
+    /// The buffer, for packets and figures.
+    pub fn jitter(&self) -> &JitterBuffer {
+        &self.jitter
+    }
+
+    /// The buffer, to insert packets.
+    pub fn jitter_mut(&mut self) -> &mut JitterBuffer {
+        &mut self.jitter
+    }
+
+    /// Depth of the buffer in milliseconds.
+    pub fn depth_ms(&self, now: Time) -> f64 {
+        self.jitter.depth_ms(now, self.ahead())
+    }
+
+    /// Position of a point in time given in nanoseconds of the driver's clock.
+    pub fn position_of(&self, ns: i64) -> Sample {
+        (ns - self.origin.0 as i64 + SAMPLE_NS / 2).div_euclid(SAMPLE_NS)
+    }
+
+    /// Fills one frame of 20 ms (`out` has 160 or 320 samples, by the codec).
+    pub fn frame(&mut self, now: Time, out: &mut [i16]) -> Played {
+        let awaited = Played { position: self.position.unwrap_or_else(|| self.mapped()), kind: HeardKind::Stretched };
+        if self.quiet && self.jitter.excess_ms(now, self.ahead()) <= -20 {
+            out.fill(0);
+            return awaited;
+        }
+        let mut last = self.held_kind;
+        while self.held < out.len() {
+            let ahead = self.ahead();
+            let rest = &mut self.line[self.held..];
+            let (count, kind) = match self.jitter.take(now, ahead) {
+                Next::Audio(payload) => {
+                    let count = self.decoder.decode(payload, rest);
+                    self.concealer.real(&mut rest[..count]);
+                    (count, HeardKind::Real)
+                }
+                Next::Lost(ticks) => {
+                    let count = ticks as usize * self.scale;
+                    self.concealer.conceal(&mut rest[..count]);
+                    (count, HeardKind::Lost)
+                }
+                Next::Silence(ticks) => {
+                    let count = ticks as usize * self.scale;
+                    rest[..count].fill(0);
+                    self.concealer.real(&mut rest[..count]);
+                    (count, HeardKind::Silence)
+                }
+                Next::Wait => {
+                    self.concealer.conceal(out);
+                    return awaited;
+                }
+                Next::Idle => {
+                    out.fill(0);
+                    let position = self.position_of(now.0 as i64) - FRAME_SAMPLES;
+                    return Played { position, kind: HeardKind::Silence };
+                }
+            };
+            self.held_kind = if self.held == 0 { kind } else { self.held_kind.max(kind) };
+            self.held += count;
+            last = kind;
+        }
+        let kind = std::mem::replace(&mut self.held_kind, last);
+        Played { position: self.hand_out(out), kind }
+    }
+
+    /// Whether the frame just handed out may be followed by another at once, so that the buffer becomes shallower: it was quiet
+    /// or the buffer is far too deep, and the next is there.
+    pub fn may_catch_up(&self, now: Time, frame: usize) -> bool {
+        let excess = self.jitter.excess_ms(now, self.ahead());
+        (excess >= FORCED_MS || self.quiet && excess >= 0) && (self.held >= frame || self.jitter.is_ready())
+    }
+
+    /// Ticks decoded and not yet handed out.
+    fn ahead(&self) -> i64 {
+        (self.held / self.scale) as i64
+    }
+
+    /// Where the mapping puts the next sample to be handed out.
+    fn mapped(&self) -> Sample {
+        self.position_of(self.jitter.timing().at(self.jitter.head() - self.ahead()))
+    }
+
+    /// Moves one frame out of the line and gives its position.
+    fn hand_out(&mut self, out: &mut [i16]) -> Sample {
+        let mapped = self.mapped();
+        out.copy_from_slice(&self.line[..out.len()]);
+        self.line.copy_within(out.len()..self.held, 0);
+        self.held -= out.len();
+        let energy = out.iter().map(|&sample| i64::from(sample).pow(2)).sum::<i64>();
+        let before = std::mem::replace(&mut self.quiet, energy < QUIET * out.len() as i64);
+        let quiet = before && self.quiet;
+        let due = self.position.unwrap_or(mapped);
+        let apart = mapped - due;
+        let position = match apart.abs() {
+            0..=CLOSE => due,
+            ..=QUIET_JUMP if quiet => due + apart.signum(),
+            ..=JUMP if !quiet => due,
+            _ => mapped,
+        };
+        self.position = Some(position + FRAME_SAMPLES);
+        position
+    }
+}

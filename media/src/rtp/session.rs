@@ -1,0 +1,398 @@
+//! The RTP sender's state and the telephone events of both directions (RFC 3550 5.1, RFC 3551 4.1, RFC 4733 2.5).
+//!
+//! The sender decides for each 20 ms tick what is due: audio or, while an event lasts, an event packet in its place. The
+//! receiver makes one digit of the many packets of an event, whichever of them are lost or come twice.
+
+use std::time::Duration;
+
+use super::packet::{EventPayload, Header, digit_of, event_of};
+use crate::frame::{PER_MS, Sample};
+use crate::seed::Stream;
+use crate::time::Time;
+
+/// RTP ticks of 20 ms.
+const FRAME_TICKS: u32 = 160;
+
+/// Ticks of one millisecond.
+const TICKS_PER_MS: u32 = 8;
+
+/// Longest event sent, in milliseconds: what a 16-bit duration holds (RFC 4733 2.5.1.3).
+pub const LONGEST_EVENT_MS: u32 = 8000;
+
+/// Power of a sent event, -dBm0.
+const VOLUME: u8 = 10;
+
+/// Copies of an event's last packet (RFC 4733 2.5.1.4).
+const END_PACKETS: u8 = 3;
+
+/// An event without an end is over when nothing came of it for this long.
+const EVENT_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// A 16-bit duration that is nearly used up: the next packet may continue the event with a new timestamp (RFC 4733 2.5.1.3).
+const SEGMENT_TICKS: std::ops::RangeInclusive<u32> = 0xf000..=0x1_0100;
+
+/// What is due in a tick.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Due {
+    /// Audio.
+    Audio(Header),
+    /// A telephone event.
+    Event(Header, EventPayload),
+}
+
+#[derive(Copy, Clone, Debug)]
+struct SentEvent {
+    code: u8,
+    timestamp: u32,
+    duration: u32,
+    elapsed: u32,
+    begun: bool,
+}
+
+/// One sent stream.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    ssrc: u32,
+    sequence: u16,
+    timestamp: u32,
+    /// The next audio packet does not follow on the last.
+    gap: bool,
+    event: Option<SentEvent>,
+    /// The last packet of an event and how often it is still to be repeated.
+    repeat: Option<(u32, EventPayload, u8)>,
+    packets: u32,
+    octets: u32,
+}
+
+impl Sender {
+    /// SSRC and first sequence number and timestamp are drawn (RFC 3550 5.1, 8.1).
+    pub fn new(stream: &mut Stream) -> Sender {
+        Sender {
+            ssrc: stream.bits(),
+            sequence: stream.bits() as u16,
+            timestamp: stream.bits(),
+            gap: true,
+            event: None,
+            repeat: None,
+            packets: 0,
+            octets: 0,
+        }
+    }
+
+    /// What is due now; moves on by 20 ms. `bytes` of audio would be its payload; `event_type` is the events' payload type.
+    pub fn tick(&mut self, audio_type: u8, event_type: Option<u8>, bytes: usize) -> Due {
+        let now = self.timestamp;
+        self.timestamp = now.wrapping_add(FRAME_TICKS);
+        if let (Some(event), Some(event_type)) = (&mut self.event, event_type) {
+            if !event.begun {
+                event.timestamp = now;
+            }
+            event.elapsed += FRAME_TICKS;
+            let first = !std::mem::replace(&mut event.begun, true);
+            let event = *event;
+            let end = event.elapsed >= event.duration;
+            let duration = event.elapsed.min(event.duration) as u16;
+            let payload = EventPayload { event: event.code, end, volume: VOLUME, duration };
+            if end {
+                self.event = None;
+                self.gap = true;
+                self.repeat = Some((event.timestamp, payload, END_PACKETS - 1));
+            }
+            return Due::Event(self.header(event_type, first, event.timestamp, 4), payload);
+        }
+        let marker = std::mem::take(&mut self.gap);
+        Due::Audio(self.header(audio_type, marker, now, bytes))
+    }
+
+    /// Another copy of the last packet of an event that has just ended.
+    pub fn repeat(&mut self, event_type: Option<u8>) -> Option<(Header, EventPayload)> {
+        let (timestamp, payload, left) = self.repeat?;
+        self.repeat = (left > 1).then_some((timestamp, payload, left - 1));
+        Some((self.header(event_type?, false, timestamp, 4), payload))
+    }
+
+    /// A tick in which nothing is sent: the timestamp moves on, the sequence number does not.
+    pub fn skip(&mut self) {
+        self.timestamp = self.timestamp.wrapping_add(FRAME_TICKS);
+        self.gap = true;
+        if let Some(event) = self.event.as_mut().filter(|event| event.begun) {
+            event.elapsed += FRAME_TICKS;
+        }
+    }
+
+    /// Begins an event at the next tick, of at least one tick and at most [`LONGEST_EVENT_MS`]. False when `digit` is none or
+    /// another event still runs.
+    pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
+        let Some(code) = event_of(digit).filter(|_| self.event.is_none()) else { return false };
+        let duration = (duration_ms.min(LONGEST_EVENT_MS) * TICKS_PER_MS).max(FRAME_TICKS);
+        self.event = Some(SentEvent { code, timestamp: 0, duration, elapsed: 0, begun: false });
+        true
+    }
+
+    /// An event runs.
+    pub fn sending_event(&self) -> bool {
+        self.event.is_some()
+    }
+
+    /// The stream's own source.
+    pub fn ssrc(&self) -> u32 {
+        self.ssrc
+    }
+
+    /// Timestamp of the next tick, packets and payload bytes sent (RFC 3550 6.4.1).
+    pub fn counts(&self) -> (u32, u32, u32) {
+        (self.timestamp, self.packets, self.octets)
+    }
+
+    fn header(&mut self, payload_type: u8, marker: bool, timestamp: u32, bytes: usize) -> Header {
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        self.packets = self.packets.wrapping_add(1);
+        self.octets = self.octets.wrapping_add(bytes as u32);
+        Header { marker, payload_type, sequence, timestamp, ssrc: self.ssrc }
+    }
+}
+
+/// A digit that the other side keyed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ReceivedDigit {
+    /// `0` to `9`, `*`, `#`, `A` to `D`.
+    pub digit: char,
+    /// Its onset.
+    pub from: Sample,
+    /// As the sender says.
+    pub duration_ms: u32,
+}
+
+/// Names one event, or one segment of a long one.
+type Key = (u32, u32, u8);
+
+#[derive(Copy, Clone, Debug)]
+struct HeardEvent {
+    key: Key,
+    from: Sample,
+    /// Ticks of earlier segments.
+    before: u32,
+    duration: u32,
+    last: Time,
+}
+
+/// Digits out of event packets. Holds at most 16 that were not fetched.
+#[derive(Clone, Debug, Default)]
+pub struct EventReceiver {
+    running: Option<HeardEvent>,
+    over: [Option<Key>; 4],
+    overs: usize,
+    digits: [Option<ReceivedDigit>; 16],
+    fetched: usize,
+    stored: usize,
+}
+
+impl EventReceiver {
+    /// Takes an event packet; `from` is the position of its timestamp.
+    pub fn receive(&mut self, arrived: Time, header: &Header, payload: EventPayload, from: Sample) {
+        let key = (header.ssrc, header.timestamp, payload.event);
+        if digit_of(payload.event).is_none() || self.over.contains(&Some(key)) {
+            return;
+        }
+        let duration = u32::from(payload.duration);
+        match &mut self.running {
+            Some(event) if event.key == key => {
+                event.duration = event.duration.max(duration);
+                event.last = arrived;
+            }
+            Some(event) if !header.marker && continues(event.key, key) => {
+                event.before += key.1.wrapping_sub(event.key.1);
+                (event.key, event.duration, event.last) = (key, duration, arrived);
+            }
+            _ => {
+                self.finish();
+                self.running = Some(HeardEvent { key, from, before: 0, duration, last: arrived });
+            }
+        }
+        if payload.end {
+            self.finish();
+        }
+    }
+
+    /// Ends an event whose end was lost.
+    pub fn expire(&mut self, now: Time) {
+        if self.running.is_some_and(|event| now.since(event.last) > EVENT_TIMEOUT) {
+            self.finish();
+        }
+    }
+
+    /// The next digit that is over.
+    pub fn digit(&mut self) -> Option<ReceivedDigit> {
+        let digit = self.digits[self.fetched % self.digits.len()].take()?;
+        self.fetched += 1;
+        Some(digit)
+    }
+
+    fn finish(&mut self) {
+        let Some(event) = self.running.take() else { return };
+        self.over[self.overs % self.over.len()] = Some(event.key);
+        self.overs += 1;
+        let slot = &mut self.digits[self.stored % self.digits.len()];
+        if let (None, Some(digit)) = (*slot, digit_of(event.key.2)) {
+            let duration_ms = (event.before + event.duration) / TICKS_PER_MS;
+            *slot = Some(ReceivedDigit { digit, from: event.from, duration_ms });
+            self.stored += 1;
+        }
+    }
+}
+
+/// Whether `next` is a further segment of the event of `key`.
+fn continues(key: Key, next: Key) -> bool {
+    (key.0, key.2) == (next.0, next.2) && SEGMENT_TICKS.contains(&next.1.wrapping_sub(key.1))
+}
+
+/// Where an event began when its timestamp says nothing about that: its length before its arrival.
+pub fn onset(arrived: Sample, payload: EventPayload) -> Sample {
+    arrived - Sample::from(payload.duration) * PER_MS / Sample::from(TICKS_PER_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seed::Seed;
+
+    fn sender() -> Sender {
+        Sender::new(&mut Seed(1).stream("rtp"))
+    }
+
+    #[test]
+    fn timestamps_always_move_and_sequence_numbers_only_with_packets() {
+        let mut sender = sender();
+        let mut headers = Vec::new();
+        for tick in 0..6 {
+            if tick == 3 {
+                sender.skip();
+            } else if let Due::Audio(header) = sender.tick(0, None, 160) {
+                headers.push(header);
+            }
+        }
+        let first = headers[0];
+        let seen: Vec<_> = headers
+            .iter()
+            .map(|h| (h.sequence.wrapping_sub(first.sequence), h.timestamp.wrapping_sub(first.timestamp), h.marker))
+            .collect();
+        assert_eq!(seen, [(0, 0, true), (1, 160, false), (2, 320, false), (3, 640, true), (4, 800, false)]);
+        assert_eq!(sender.counts().1..=sender.counts().2, 5..=800);
+    }
+
+    /// All packets of `ticks` ticks with an event of `duration_ms` that starts at tick 1.
+    fn packets(duration_ms: u32, ticks: usize, skipped: &[usize]) -> Vec<(Header, Option<EventPayload>)> {
+        let mut sender = sender();
+        let mut out = Vec::new();
+        for tick in 0..ticks {
+            if tick == 1 {
+                assert!(sender.start_event('5', duration_ms) && !sender.start_event('6', 100));
+            }
+            if skipped.contains(&tick) {
+                sender.skip();
+                continue;
+            }
+            match sender.tick(0, Some(101), 160) {
+                Due::Audio(header) => out.push((header, None)),
+                Due::Event(header, payload) => out.push((header, Some(payload))),
+            }
+            while let Some((header, payload)) = sender.repeat(Some(101)) {
+                out.push((header, Some(payload)));
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn an_event_is_sent_as_the_standard_says() {
+        let check = |duration_ms: u32, skipped: &[usize], expect: &[(u16, bool)]| {
+            let all = packets(duration_ms, 20, skipped);
+            let events: Vec<_> = all.iter().filter_map(|(header, payload)| Some((*header, (*payload)?))).collect();
+            let seen: Vec<_> = events.iter().map(|(_, payload)| (payload.duration, payload.end)).collect();
+            assert_eq!(seen, expect, "{duration_ms}");
+            assert!(events.iter().all(|(header, _)| header.timestamp == events[0].0.timestamp));
+            assert_eq!(events[0].0.timestamp, all[0].0.timestamp.wrapping_add(160));
+            assert!(events.iter().enumerate().all(|(i, (header, _))| header.marker == (i == 0)));
+            assert!(all.windows(2).all(|pair| pair[1].0.sequence == pair[0].0.sequence.wrapping_add(1)));
+            let after = all.iter().rposition(|(_, payload)| payload.is_some()).unwrap() + 1;
+            let ticks = (after - 3) as u32 + skipped.len() as u32 + 1;
+            assert!(all[after].0.marker && !all[after + 1].0.marker);
+            assert_eq!(all[after].0.timestamp.wrapping_sub(all[0].0.timestamp), ticks * 160);
+        };
+        check(20, &[], &[(160, true); 3]);
+        check(60, &[], &[(160, false), (320, false), (480, true), (480, true), (480, true)]);
+        check(50, &[], &[(160, false), (320, false), (400, true), (400, true), (400, true)]);
+        check(60, &[2], &[(160, false), (480, true), (480, true), (480, true)]);
+    }
+
+    /// (milliseconds of arrival, timestamp, duration, end, marker, event)
+    type Given = (u64, u32, u16, bool, bool, u8);
+
+    fn received(given: &[Given]) -> Vec<(char, Sample, u32)> {
+        let mut receiver = EventReceiver::default();
+        let mut digits = Vec::new();
+        for tick in 0..2000 {
+            for &(_, timestamp, duration, end, marker, event) in given.iter().filter(|g| g.0 / 20 == tick) {
+                let header = Header { marker, timestamp, ssrc: 1, ..Header::default() };
+                let payload = EventPayload { event, end, volume: 10, duration };
+                receiver.receive(Time::from_millis(tick * 20), &header, payload, Sample::from(timestamp) * 2);
+            }
+            receiver.expire(Time::from_millis(tick * 20));
+            digits.extend(std::iter::from_fn(|| receiver.digit()).map(|d| (d.digit, d.from, d.duration_ms)));
+        }
+        digits
+    }
+
+    #[test]
+    fn one_digit_comes_of_many_packets() {
+        let check = |given: &[Given], expect: &[(char, Sample, u32)]| assert_eq!(received(given), expect, "{given:?}");
+        check(&[], &[]);
+        check(
+            &[(0, 800, 160, false, true, 5), (20, 800, 320, false, false, 5), (40, 800, 480, true, false, 5)],
+            &[('5', 1600, 60)],
+        );
+        // Repeated ends, also late and after the next digit began, and duplicates.
+        check(
+            &[
+                (0, 0, 400, true, true, 1),
+                (0, 0, 400, true, false, 1),
+                (200, 1600, 160, false, true, 1),
+                (220, 0, 400, true, false, 1),
+                (240, 1600, 480, true, false, 1),
+                (240, 1600, 480, true, false, 1),
+            ],
+            &[('1', 0, 50), ('1', 3200, 60)],
+        );
+        // A lost end, a lost beginning, all but one packet lost.
+        check(&[(0, 0, 160, false, true, 11), (20, 0, 320, false, false, 11)], &[('#', 0, 40)]);
+        check(&[(0, 0, 800, true, false, 10)], &[('*', 0, 100)]);
+        check(&[(0, 0, 160, false, true, 2), (40, 800, 160, false, false, 3)], &[('2', 0, 20), ('3', 1600, 20)]);
+        // Reordered packets do not shorten it; what is not DTMF is none.
+        check(&[(0, 0, 480, false, true, 9), (20, 0, 320, false, false, 9)], &[('9', 0, 60)]);
+        check(&[(0, 0, 160, true, true, 16), (0, 0, 160, true, true, 255)], &[]);
+    }
+
+    #[test]
+    fn a_long_event_stays_one_digit() {
+        let mut given: Vec<Given> = Vec::new();
+        for i in 1..=500u32 {
+            let (segment, within) = ((i * 160 - 1) / 0xffff, (i * 160 - 1) % 0xffff + 1);
+            given.push((u64::from(i) * 20, segment * 0xffff, within as u16, i == 500, i == 1, 7));
+        }
+        assert_eq!(received(&given), [('7', 0, 10_000)]);
+        given.retain(|packet| packet.0 % 300 < 260);
+        assert_eq!(received(&given), [('7', 0, 10_000)]);
+    }
+
+    #[test]
+    fn digits_that_nobody_fetches_do_not_grow_without_limit() {
+        let mut receiver = EventReceiver::default();
+        for i in 0..1000 {
+            let header = Header { timestamp: i * 800, ..Header::default() };
+            let payload = EventPayload { event: 1, end: true, volume: 0, duration: 400 };
+            receiver.receive(Time(0), &header, payload, 0);
+        }
+        assert_eq!(std::iter::from_fn(|| receiver.digit()).count(), 16);
+    }
+}

@@ -1,0 +1,282 @@
+//! When a stream's samples were spoken: RTP timestamps mapped onto the driver's clock, and how late packets come.
+//!
+//! The packets that were least delayed give the mapping: the audio of a packet begins at the moment at which it would have
+//! arrived had it been as little delayed as they. So neither the network's jitter nor a jitter buffer counts. A packet that
+//! comes earlier than predicted moves the mapping to itself; what the least delayed packet of two seconds came later moves it
+//! back, slowly for the drift of two crystals and at once for a path that has become longer.
+//!
+//! The clock of all codecs here ticks 8000 times a second (RFC 3551: G.722 too). Timestamps are extended to 64 bits; a jump of
+//! the sender's timestamps that no network explains is taken out, so that extended ticks always follow the driver's clock.
+
+use crate::time::Time;
+
+/// Nanoseconds in one tick of the 8000 Hz RTP clock.
+pub const TICK_NS: i64 = 125_000;
+
+/// Earlier than predicted by more than this: the sender's timestamps jumped.
+const EARLIEST_NS: i64 = 1_000_000_000;
+
+/// Later than predicted by more than this in every packet of `STEADY_NS`: the sender's timestamps stood still.
+const LATEST_NS: i64 = 250_000_000;
+const STEADY_NS: u64 = 300_000_000;
+
+/// The least delayed packet of this long may move the mapping to a later time.
+const WINDOW_NS: u64 = 2_000_000_000;
+
+/// Up to here a later mapping is drift or chance and moves by at most `DRIFT_NS` a window; beyond, the path has changed.
+const PATH_NS: i64 = 20_000_000;
+const DRIFT_NS: i64 = 2_000_000;
+
+/// Lateness is remembered of this many packets, in steps of 2 ms up to 254 ms.
+const REMEMBERED: usize = 160;
+const STEP_NS: i64 = 2_000_000;
+const STEPS: usize = 128;
+
+/// Depth of a buffer in nanoseconds: the smallest, the one before anything is known, the largest.
+pub const SHALLOWEST_NS: i64 = 20_000_000;
+/// Used until 16 packets have come.
+pub const INITIAL_NS: i64 = 60_000_000;
+/// The most that a buffer waits for.
+pub const DEEPEST_NS: i64 = 200_000_000;
+
+/// The mapping and the lateness of one received stream. Allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// The newest packet's timestamp, on the wire and extended; `None` before the first.
+    last: Option<(u32, i64)>,
+    /// The next packet's timestamp has nothing to do with the last one's.
+    jumped: bool,
+    /// Ticks * TICK_NS + this = the time at which a least delayed packet arrives.
+    offset_ns: i64,
+    /// Smallest lateness since then.
+    window: (Time, i64),
+    /// Every packet since then was over `LATEST_NS` late, the best by this.
+    overdue: Option<(Time, i64)>,
+    steps: [u8; REMEMBERED],
+    seen: usize,
+    counts: [u16; STEPS],
+    transit_ns: Option<i64>,
+    jitter_ns: f64,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Timing {
+            last: None,
+            jumped: false,
+            offset_ns: 0,
+            window: (Time(0), i64::MAX),
+            overdue: None,
+            steps: [0; REMEMBERED],
+            seen: 0,
+            counts: [0; STEPS],
+            transit_ns: None,
+            jitter_ns: 0.0,
+        }
+    }
+}
+
+impl Timing {
+    /// The next packet comes from another source: its timestamp is taken as it arrives.
+    pub fn expect_jump(&mut self) {
+        self.jumped = true;
+    }
+
+    /// A packet with `timestamp` arrived; `newest` when none with a higher sequence number came before. Gives its extended
+    /// ticks; `None` for an overtaken packet whose timestamp cannot be placed (it stems from before a jump).
+    pub fn arrive(&mut self, arrived: Time, timestamp: u32, newest: bool) -> Option<i64> {
+        let Some((wire, extended)) = self.last else {
+            self.last = Some((timestamp, 0));
+            self.offset_ns = arrived.0 as i64;
+            self.window = (arrived, 0);
+            self.remember(0);
+            return Some(0);
+        };
+        let mut ticks = extended + i64::from(timestamp.wrapping_sub(wire) as i32);
+        let mut lateness = arrived.0 as i64 - self.at(ticks);
+        if newest && (std::mem::take(&mut self.jumped) || self.impossible(arrived, lateness)) {
+            ticks += lateness.div_euclid(TICK_NS);
+            lateness = lateness.rem_euclid(TICK_NS);
+            self.transit_ns = None;
+            self.overdue = None;
+        }
+        if newest {
+            self.last = Some((timestamp, ticks));
+        } else if lateness < -EARLIEST_NS {
+            return None;
+        }
+        self.measure_jitter(arrived, ticks);
+        if lateness < 0 {
+            self.shift(lateness);
+            lateness = 0;
+        }
+        self.window.1 = self.window.1.min(lateness);
+        self.remember(lateness);
+        if arrived.since(self.window.0).as_nanos() as u64 >= WINDOW_NS {
+            let later = self.window.1;
+            self.window = (arrived, i64::MAX);
+            self.shift(if later > PATH_NS { later } else { later.min(DRIFT_NS) });
+        }
+        Some(ticks)
+    }
+
+    /// When a least delayed packet with these extended ticks arrives, in nanoseconds of the driver's clock.
+    pub fn at(&self, ticks: i64) -> i64 {
+        ticks * TICK_NS + self.offset_ns
+    }
+
+    /// Extended ticks of a timestamp without counting it as an arrival; `None` before the first packet.
+    pub fn ticks(&self, timestamp: u32) -> Option<i64> {
+        let (wire, extended) = self.last?;
+        Some(extended + i64::from(timestamp.wrapping_sub(wire) as i32))
+    }
+
+    /// How deep a buffer has to be for 95 % of the last packets, within [`SHALLOWEST_NS`] and [`DEEPEST_NS`].
+    pub fn target_ns(&self) -> i64 {
+        let held = self.seen.min(REMEMBERED);
+        if held < 16 {
+            return INITIAL_NS;
+        }
+        let mut over = 0;
+        let step = self.counts.iter().rposition(|&count| {
+            over += usize::from(count);
+            over * 20 > held
+        });
+        ((step.unwrap_or(0) as i64 + 1) * STEP_NS).clamp(SHALLOWEST_NS, DEEPEST_NS)
+    }
+
+    /// Interarrival jitter (RFC 3550 6.4.1) in nanoseconds.
+    pub fn jitter_ns(&self) -> f64 {
+        self.jitter_ns
+    }
+
+    fn impossible(&mut self, arrived: Time, lateness: i64) -> bool {
+        if lateness <= LATEST_NS {
+            self.overdue = None;
+            return lateness < -EARLIEST_NS;
+        }
+        let (since, best) = self.overdue.unwrap_or((arrived, lateness));
+        self.overdue = Some((since, best.min(lateness)));
+        // A queue that drains after a stall catches up within the time; a clock that stood still does not.
+        arrived.since(since).as_nanos() as u64 >= STEADY_NS && lateness <= best + PATH_NS
+    }
+
+    fn measure_jitter(&mut self, arrived: Time, ticks: i64) {
+        let transit = arrived.0 as i64 - ticks * TICK_NS;
+        if let Some(before) = self.transit_ns.replace(transit) {
+            self.jitter_ns += ((transit - before).abs() as f64 - self.jitter_ns) / 16.0;
+        }
+    }
+
+    fn remember(&mut self, lateness: i64) {
+        let slot = &mut self.steps[self.seen % REMEMBERED];
+        if self.seen >= REMEMBERED {
+            self.counts[usize::from(*slot)] -= 1;
+        }
+        *slot = (lateness / STEP_NS).clamp(0, STEPS as i64 - 1) as u8;
+        self.counts[usize::from(*slot)] += 1;
+        self.seen += 1;
+    }
+
+    /// Moves the mapping and what was remembered against it.
+    fn shift(&mut self, by_ns: i64) {
+        self.offset_ns += by_ns;
+        let steps = by_ns / STEP_NS;
+        if steps == 0 {
+            return;
+        }
+        self.counts = [0; STEPS];
+        for step in &mut self.steps[..self.seen.min(REMEMBERED)] {
+            *step = (i64::from(*step) - steps).clamp(0, STEPS as i64 - 1) as u8;
+            self.counts[usize::from(*step)] += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seed::Seed;
+
+    const START_NS: u64 = 10_000_000_000;
+
+    /// 20 ms packets sent at `i * 20 * (1 + drift)` ms, each delayed by `delay_ms(i)`.
+    fn run(count: u32, drift: f64, mut delay_ms: impl FnMut(u32) -> f64) -> Timing {
+        let mut timing = Timing::default();
+        for i in 0..count {
+            let sent_ms = f64::from(i) * 20.0 * (1.0 + drift);
+            let arrived = Time(START_NS + ((sent_ms + delay_ms(i)) * 1e6) as u64);
+            timing.arrive(arrived, 0xffff_f000u32.wrapping_add(i * 160), true);
+        }
+        timing
+    }
+
+    /// Error of the mapping in ms for packet `i`, against a true path delay.
+    fn error_ms(timing: &Timing, i: u32, drift: f64, path_ms: f64) -> f64 {
+        let truth = f64::from(i) * 20.0 * (1.0 + drift) + path_ms;
+        (timing.at(i64::from(i) * 160) - START_NS as i64) as f64 / 1e6 - truth
+    }
+
+    #[test]
+    fn positions_follow_the_least_delayed_packets() {
+        for jitter_ms in [0.0, 5.0, 60.0] {
+            for drift in [0.0, 2e-4, -2e-4] {
+                let mut stream = Seed(1).stream("jitter");
+                let timing = run(3000, drift, |_| 30.0 + stream.unit() * jitter_ms);
+                let base = error_ms(&timing, 2999, drift, 30.0);
+                assert!(base.abs() < 3.0, "jitter {jitter_ms} drift {drift}: {base}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_longer_path_moves_the_mapping_and_a_spike_does_not() {
+        let timing = run(400, 0.0, |i| if i < 200 { 10.0 } else { 110.0 });
+        assert!(error_ms(&timing, 399, 0.0, 110.0).abs() < 2.0);
+        let timing = run(200, 0.0, |i| if (100..110).contains(&i) { 150.0 } else { 10.0 });
+        assert!(error_ms(&timing, 199, 0.0, 10.0).abs() < 2.0);
+    }
+
+    #[test]
+    fn depth_covers_the_jitter() {
+        let check = |jitter_ms: f64, least: f64, most: f64| {
+            let mut stream = Seed(2).stream("jitter");
+            let target = run(300, 0.0, |_| stream.unit() * jitter_ms).target_ns() as f64 / 1e6;
+            assert!((least..=most).contains(&target), "{jitter_ms}: {target}");
+        };
+        check(0.0, 20.0, 20.0);
+        check(40.0, 34.0, 40.0);
+        check(60.0, 52.0, 60.0);
+        check(400.0, 200.0, 200.0);
+        assert_eq!(run(3, 0.0, |_| 0.0).target_ns(), INITIAL_NS);
+    }
+
+    #[test]
+    fn jumps_of_the_timestamp_are_taken_out() {
+        let check = |jump: u32, pause_ns: u64| {
+            let mut timing = run(100, 0.0, |_| 0.0);
+            let mut ticks = 0;
+            for i in 0..100u32 {
+                let arrived = Time(START_NS + pause_ns + u64::from(100 + i) * 20_000_000);
+                let wire = 0xffff_f000u32.wrapping_add((100 + i) * 160).wrapping_add(jump);
+                ticks = timing.arrive(arrived, wire, true).unwrap();
+            }
+            let late = START_NS as i64 + pause_ns as i64 + 199 * 20_000_000 - timing.at(ticks);
+            assert!(late.abs() < 2_000_000, "{jump} {pause_ns}: {late}");
+        };
+        check(0, 0);
+        check(8_000_000, 0);
+        check(0x9000_0000, 0);
+        check(0u32.wrapping_sub(16_000), 0);
+        check(0, 400_000_000);
+        check(0, 30_000_000_000);
+        check(40_000, 5_000_000_000);
+    }
+
+    #[test]
+    fn jitter_is_that_of_the_standard() {
+        // |D| alternates between 10 ms and 10 ms: J converges to 10 ms.
+        let timing = run(300, 0.0, |i| f64::from(i % 2) * 10.0);
+        assert!((timing.jitter_ns() / 1e6 - 10.0).abs() < 0.01, "{}", timing.jitter_ns());
+    }
+}
