@@ -4,6 +4,7 @@ use super::spec::Ears;
 use super::{Call, Output, Phase, Side, What};
 use crate::dtmf::{Detected, Detector};
 use crate::frame::{FRAME, Frame, PER_MS, RATE_HZ, SILENCE, Sample};
+use crate::leg::HeardKind;
 use crate::time::Time;
 use crate::vad::{Edge, VoiceActivity};
 
@@ -13,7 +14,6 @@ const PAST: usize = 20;
 const LEAD: Sample = 200 * PER_MS;
 
 /// Voice activity, digits, and the recent past.
-#[derive(Debug)]
 pub(super) struct EarSet {
     pub which: Ears,
     vad: VoiceActivity,
@@ -65,13 +65,15 @@ impl Call {
         }
         let Some(leg) = &mut self.leg else { return };
         let heard = leg.listen(now);
+        if let Some(passed) = heard.passed.filter(|passed| is_recorded(passed.kind)) {
+            self.window.push_heard(passed.position, passed.pcm);
+        }
+        if is_recorded(heard.kind) {
+            self.window.push_heard(heard.position, heard.pcm);
+        }
         let (pcm, narrow, from) = (*heard.pcm, *heard.narrow, heard.position);
-        if heard.kind.is_recorded() {
-            self.window.push_heard(from, &pcm);
-        }
-        if let Some(arrived) = leg.figures().last_arrival {
-            self.waits.media_at = self.waits.media_at.max(Some(arrived));
-        }
+        let figures = leg.figures();
+        self.waits.media_at = self.waits.media_at.max(figures.last_arrival).max(figures.last_report);
         self.ears.heard_to = from + FRAME as Sample;
         if self.ears.feeding {
             self.out.ears(from, &pcm);
@@ -79,7 +81,7 @@ impl Call {
         self.ears.remember(from, &pcm);
         self.find_digits(&narrow, from);
         if self.ears.which.voice_activity {
-            for edge in self.ears.vad.push(&pcm, from) {
+            if let Some(edge) = self.ears.vad.push(&pcm, from) {
                 match edge {
                     Edge::Started { onset } => self.other_speaks(onset, now),
                     Edge::Ended { end } => self.other_stops(end, now),
@@ -106,7 +108,7 @@ impl Call {
         if !self.ears.which.dtmf {
             return;
         }
-        if let Some(Detected { digit, from, duration_ms }) = self.ears.digits.push(narrow, from) {
+        if let Some(Detected::Digit { digit, from, duration_ms }) = self.ears.digits.push(narrow, from) {
             let echo = (from - self.ears.event_digit_at).abs() < Sample::from(RATE_HZ / 2);
             if !echo {
                 self.digit_heard(digit, from, duration_ms, "inband");
@@ -133,4 +135,9 @@ impl Call {
             self.out.push(Output::EarsPast { from, pcm });
         }
     }
+}
+
+/// Time that was only stretched was not sent; silence is what a recording holds anyway.
+fn is_recorded(kind: HeardKind) -> bool {
+    matches!(kind, HeardKind::Real | HeardKind::Lost)
 }

@@ -65,11 +65,6 @@ impl OtherTurn {
         self.segments.iter().all(|segment| !matches!(segment.text, Text::Running(_)))
     }
 
-    /// Some segment was recognised.
-    pub fn has_text(&self) -> bool {
-        self.segments.iter().any(|segment| matches!(segment.text, Text::Final { .. }))
-    }
-
     /// Stops waiting for text.
     pub fn give_up(&mut self) -> Vec<EffectId> {
         let mut left = Vec::new();

@@ -49,7 +49,6 @@ use crate::time::Time;
 pub const TICK: Duration = Duration::from_millis(20);
 
 /// One live conversation.
-#[derive(Debug)]
 pub struct Call {
     spec: CallSpec,
     phase: Phase,
@@ -172,7 +171,7 @@ impl Call {
 
     /// What was negotiated, once media runs.
     pub fn media(&self) -> Option<MediaParams> {
-        self.leg.as_ref().map(|leg| leg.params())
+        self.leg.as_ref().map(|leg| *leg.params())
     }
 
     fn packet(&mut self, path: Path, arrived: Time, bytes: &[u8]) {
@@ -202,7 +201,7 @@ impl Call {
             while let Some(bytes) = leg.extra_packet() {
                 self.out.packet(Path::Rtp, bytes);
             }
-            if let Some(bytes) = leg.report(now) {
+            if let Some(bytes) = leg.report(now, ntp(now)) {
                 self.out.packet(Path::Rtcp, bytes);
             }
         }
@@ -254,6 +253,13 @@ impl Call {
             self.effect(Effect::Cancel(id));
         }
     }
+}
+
+/// The NTP form (RFC 5905 6: seconds and 2^-32 fractions) of the driver's clock. Reports need a clock that runs evenly, not one
+/// that shows the time of day (RFC 3550 6.4.1).
+fn ntp(now: Time) -> u64 {
+    let (seconds, nanos) = (now.0 / 1_000_000_000, now.0 % 1_000_000_000);
+    (seconds << 32) | ((nanos << 32) / 1_000_000_000)
 }
 
 /// Milliseconds as samples.

@@ -2,7 +2,7 @@
 
 use super::spec::{CallSpec, NoiseSpec};
 use super::utterance::Utterance;
-use crate::dtmf::Tones;
+use crate::dtmf::{Pace, Tones};
 use crate::frame::{FRAME, Frame, SILENCE, Sample};
 use crate::impair::Impair;
 use crate::mixer::Mixer;
@@ -12,7 +12,7 @@ use crate::mixer::Mixer;
 pub struct Mouth {
     utterance: Option<Utterance>,
     noise: Option<NoiseSpec>,
-    tones: Tones,
+    tones: Option<Tones>,
     impair: Impair,
     mixer: Mixer,
     frame: Frame,
@@ -33,7 +33,7 @@ impl Mouth {
         Mouth {
             utterance: None,
             noise: spec.noise.clone().filter(|noise| !noise.loop_pcm.is_empty()),
-            tones: Tones::new(),
+            tones: None,
             impair: Impair::new(spec.audio_quality, rate_hz, spec.seed.stream("audio_quality")),
             mixer: Mixer::new(),
             frame: SILENCE,
@@ -66,9 +66,9 @@ impl Mouth {
         self.utterance.as_ref().is_some_and(|said| said.holds_floor)
     }
 
-    /// Begins a tone in the next frame.
-    pub fn tone(&mut self, digit: char, duration_ms: u32) {
-        self.tones.start(digit, duration_ms);
+    /// Sounds a digit's tone at `at`.
+    pub fn tone(&mut self, digit: char, at: Sample) {
+        self.tones = Some(Tones::new(digit.encode_utf8(&mut [0; 4]), at, Pace::default()));
     }
 
     /// Makes the frame at `at`. An utterance that ends in it is handed back.
@@ -81,7 +81,8 @@ impl Mouth {
                 None => self.utterance = Some(utterance),
             }
         }
-        self.tones.mix(self.mixer.sum());
+        let mixer = &mut self.mixer;
+        self.tones.take_if(|tones| !tones.mix(at, mixer.sum()));
         if let Some(noise) = &mut self.noise {
             mix_loop(self.mixer.sum(), noise);
         }

@@ -136,7 +136,7 @@ impl Call {
         self.origin = now;
         self.frame_at = 0;
         match &mut self.leg {
-            Some(leg) if leg.params() == media => leg.set_origin(now),
+            Some(leg) if *leg.params() == media => leg.set_origin(now),
             _ => self.leg = Some(Leg::new(media, self.spec.seed, now)),
         }
         self.mouth = Mouth::new(&self.spec, media.codec.rate_hz());
@@ -188,8 +188,10 @@ impl Call {
         if let Some(digit) = dial.due(at) {
             let by_event = self.leg.as_ref().is_some_and(|leg| leg.params().event_payload_type.is_some());
             match &mut self.leg {
-                Some(leg) if by_event => leg.start_event(digit, super::dial::TONE_MS),
-                _ => self.mouth.tone(digit, super::dial::TONE_MS),
+                Some(leg) if by_event => {
+                    leg.start_event(digit, super::dial::TONE_MS);
+                }
+                _ => self.mouth.tone(digit, at),
             }
             let method = if by_event { "rtp_event" } else { "inband" };
             self.event(at, Side::Dh, What::DtmfSent { digit, method, duration_ms: super::dial::TONE_MS });

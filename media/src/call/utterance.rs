@@ -115,11 +115,6 @@ impl Utterance {
         self.parts.first().is_some_and(|part| part.complete || !part.audio.is_empty())
     }
 
-    /// No words and none to come.
-    pub fn is_empty(&self) -> bool {
-        self.parts.is_empty() && !self.open
-    }
-
     /// Ends it with a 5 ms fade in the next frame.
     pub fn stop(&mut self) {
         self.stopping = true;
