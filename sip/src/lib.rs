@@ -1,1 +1,38 @@
-//! Sans-IO SIP.
+//! Sans-IO SIP: messages, transactions, dialogs, user agent and SDP, for caller and answerer.
+//!
+//! What it is: an [`Endpoint`] is told the time and what arrived, and says what to send and what happened:
+//!
+//! ```text
+//! receive(now, from, datagram) | tick(now) | invite(..) | answer(..) | hangup(..)      then poll() until None
+//! ```
+//!
+//! What it is not: it opens no socket, reads no clock, resolves no name, spawns nothing and draws no ambient randomness: the
+//! same seed and the same inputs give the same bytes. It knows nothing of media beyond SDP.
+//!
+//! From the bottom up: [`parse`] and [`message`] (RFC 3261 7 and 25), [`uri`] (19), `transaction` (17, RFC 6026), `dialog`
+//! (12), [`endpoint`] (which request goes where), [`useragent`] (a call: 8, 9, 13, 15), beside them [`auth`] (RFC 7616, 8760)
+//! and [`sdp`] (RFC 8866, 3264). Bytes from the network never panic and never grow anything without a limit.
+
+pub mod auth;
+mod dialog;
+pub mod endpoint;
+pub mod error;
+mod ids;
+pub mod message;
+pub mod parse;
+pub mod sdp;
+pub mod testing;
+mod time;
+mod transaction;
+pub mod uri;
+pub mod useragent;
+
+pub use endpoint::{Endpoint, EndpointConfig, Output};
+pub use error::ParseError;
+pub use message::{Message, Method, Request, Response};
+pub use time::Time;
+pub use uri::Uri;
+pub use useragent::{CallEnd, CallEvent, CallKey, EndKind, Invite};
+
+#[cfg(test)]
+mod tests;

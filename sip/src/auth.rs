@@ -1,0 +1,398 @@
+//! Digest authentication, as client and as server: RFC 7616 with the algorithms of RFC 8760, and RFC 2069's form without qop.
+//!
+//! No secret appears in `Debug` output or in an error.
+
+use std::fmt;
+
+use md5::Md5;
+use sha2::{Digest, Sha256, Sha512_256};
+
+use crate::ids::hex;
+use crate::message::{Headers, quote, split_quoted};
+use crate::uri::Params;
+
+/// A hash, weakest first.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Algorithm {
+    /// RFC 1321; the default where none is named.
+    Md5,
+    /// FIPS 180-4.
+    Sha256,
+    /// FIPS 180-4, truncated.
+    Sha512_256,
+}
+
+impl Algorithm {
+    /// As on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Algorithm::Md5 => "MD5",
+            Algorithm::Sha256 => "SHA-256",
+            Algorithm::Sha512_256 => "SHA-512-256",
+        }
+    }
+
+    /// The algorithm of that name, and whether it is the `-sess` form.
+    fn parse(text: &str) -> Option<(Algorithm, bool)> {
+        let upper = text.to_ascii_uppercase();
+        let (name, session) = upper.strip_suffix("-SESS").map_or((upper.as_str(), false), |name| (name, true));
+        let all = [Algorithm::Md5, Algorithm::Sha256, Algorithm::Sha512_256];
+        all.into_iter().find(|a| a.as_str() == name).map(|a| (a, session))
+    }
+
+    fn hash(self, bytes: &[u8]) -> String {
+        match self {
+            Algorithm::Md5 => hex(&Md5::digest(bytes)),
+            Algorithm::Sha256 => hex(&Sha256::digest(bytes)),
+            Algorithm::Sha512_256 => hex(&Sha512_256::digest(bytes)),
+        }
+    }
+}
+
+/// What is protected besides the credentials.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Qop {
+    /// Nothing: no nonce count either (RFC 2069).
+    None,
+    /// Method and address.
+    Auth,
+    /// Method, address and body.
+    AuthInt,
+}
+
+/// A username and its password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Name.
+    pub username: String,
+    /// Secret.
+    pub password: String,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials(secret)")
+    }
+}
+
+/// One challenge that this library can answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Challenge {
+    /// From a proxy (407) rather than from the far side (401).
+    pub proxy: bool,
+    /// Whose password is asked for.
+    pub realm: String,
+    /// The server's word.
+    pub nonce: String,
+    /// Returned as it is.
+    pub opaque: Option<String>,
+    /// Which hash.
+    pub algorithm: Algorithm,
+    /// The `-sess` form: the first hash covers the nonces.
+    pub session: bool,
+    /// The credentials were right and only the nonce was old.
+    pub stale: bool,
+    /// What to protect; `auth` where there is a choice.
+    pub qop: Qop,
+}
+
+impl Challenge {
+    /// The challenges of a 401 or 407, the strongest supported one of each realm. Others are left out.
+    pub fn read(headers: &Headers) -> Vec<Challenge> {
+        let mut best: Vec<Challenge> = Vec::new();
+        for (name, proxy) in [("WWW-Authenticate", false), ("Proxy-Authenticate", true)] {
+            for challenge in headers.all(name).flat_map(split_challenges).filter_map(|c| Challenge::parse(&c, proxy)) {
+                match best.iter_mut().find(|b| b.proxy == proxy && b.realm == challenge.realm) {
+                    Some(known) if known.algorithm < challenge.algorithm => *known = challenge,
+                    Some(_) => {}
+                    None => best.push(challenge),
+                }
+            }
+        }
+        best
+    }
+
+    fn parse(text: &str, proxy: bool) -> Option<Challenge> {
+        let params = digest_params(text)?;
+        let (algorithm, session) = Algorithm::parse(params.get("algorithm").unwrap_or("MD5"))?;
+        let qop = match params.get("qop").map(str::to_ascii_lowercase) {
+            None => Qop::None,
+            Some(list) if list.is_empty() => Qop::None,
+            Some(list) if list.split(',').any(|q| q.trim() == "auth") => Qop::Auth,
+            Some(list) if list.split(',').any(|q| q.trim() == "auth-int") => Qop::AuthInt,
+            Some(_) => return None,
+        };
+        Some(Challenge {
+            proxy,
+            realm: params.get("realm")?.to_owned(),
+            nonce: params.get("nonce")?.to_owned(),
+            opaque: params.get("opaque").map(str::to_owned),
+            algorithm,
+            session,
+            stale: params.get("stale").is_some_and(|s| s.eq_ignore_ascii_case("true")),
+            qop,
+        })
+    }
+
+    /// The value of the Authorization (or, for `proxy`, Proxy-Authorization) header. `count` is this nonce's use, from 1.
+    pub fn answer(&self, who: &Credentials, method: &str, uri: &str, body: &[u8], count: u32, cnonce: &str) -> String {
+        let nc = format!("{count:08x}");
+        let response = self.response(who, method, uri, body, &nc, cnonce);
+        let mut out = format!(
+            "Digest username={}, realm={}, nonce={}, uri={}, response=\"{response}\", algorithm={}{}",
+            quote(&who.username),
+            quote(&self.realm),
+            quote(&self.nonce),
+            quote(uri),
+            self.algorithm.as_str(),
+            if self.session { "-sess" } else { "" },
+        );
+        if let Some(opaque) = &self.opaque {
+            out.push_str(&format!(", opaque={}", quote(opaque)));
+        }
+        match self.qop {
+            Qop::None if !self.session => {}
+            Qop::None => out.push_str(&format!(", cnonce=\"{cnonce}\"")),
+            Qop::Auth => out.push_str(&format!(", qop=auth, nc={nc}, cnonce=\"{cnonce}\"")),
+            Qop::AuthInt => out.push_str(&format!(", qop=auth-int, nc={nc}, cnonce=\"{cnonce}\"")),
+        }
+        out
+    }
+
+    /// RFC 7616 3.4.1 to 3.4.3.
+    fn response(&self, who: &Credentials, method: &str, uri: &str, body: &[u8], nc: &str, cnonce: &str) -> String {
+        let hash = |text: String| self.algorithm.hash(text.as_bytes());
+        let mut a1 = hash(format!("{}:{}:{}", who.username, self.realm, who.password));
+        if self.session {
+            a1 = hash(format!("{a1}:{}:{cnonce}", self.nonce));
+        }
+        let a2 = match self.qop {
+            Qop::AuthInt => hash(format!("{method}:{uri}:{}", self.algorithm.hash(body))),
+            _ => hash(format!("{method}:{uri}")),
+        };
+        match self.qop {
+            Qop::None => hash(format!("{a1}:{}:{a2}", self.nonce)),
+            Qop::Auth => hash(format!("{a1}:{}:{nc}:{cnonce}:auth:{a2}", self.nonce)),
+            Qop::AuthInt => hash(format!("{a1}:{}:{nc}:{cnonce}:auth-int:{a2}", self.nonce)),
+        }
+    }
+}
+
+/// `Digest a=b, c="d"` as parameters; `None` for another scheme.
+fn digest_params(text: &str) -> Option<Params> {
+    let (scheme, rest) = text.trim().split_once(char::is_whitespace)?;
+    let parts = split_quoted(rest, ',').into_iter().map(|part| Params::parse(part).0);
+    scheme.eq_ignore_ascii_case("Digest").then(|| Params(parts.flatten().collect()))
+}
+
+/// Several challenges in one field: a part that begins with a scheme begins a new one.
+fn split_challenges(value: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for part in split_quoted(value, ',') {
+        let begins = part.split_once('=').map_or(part, |(name, _)| name).trim().contains(char::is_whitespace);
+        match all.last_mut() {
+            Some(last) if !begins => last.push_str(&format!(", {part}")),
+            _ => all.push(part.to_owned()),
+        }
+    }
+    all
+}
+
+/// What a server demands of a caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Realm, shown to the caller.
+    pub realm: String,
+    /// The only credentials that are accepted.
+    pub credentials: Credentials,
+    /// Offered in this order, one challenge each (RFC 8760 2.4: the preferred one first).
+    pub algorithms: Vec<Algorithm>,
+    /// What to protect.
+    pub qop: Qop,
+    /// Ask as a proxy (407) instead of as a far side (401).
+    pub proxy: bool,
+}
+
+impl Demand {
+    /// MD5 and SHA-256, qop `auth`, asked by 401.
+    pub fn new(realm: &str, username: &str, password: &str) -> Demand {
+        Demand {
+            realm: realm.into(),
+            credentials: Credentials { username: username.into(), password: password.into() },
+            algorithms: vec![Algorithm::Sha256, Algorithm::Md5],
+            qop: Qop::Auth,
+            proxy: false,
+        }
+    }
+
+    /// The challenge header fields, name and value.
+    pub fn challenges(&self, nonce: &str, stale: bool) -> Vec<(&'static str, String)> {
+        let name = if self.proxy { "Proxy-Authenticate" } else { "WWW-Authenticate" };
+        let qop = match self.qop {
+            Qop::None => "",
+            Qop::Auth => ", qop=\"auth\"",
+            Qop::AuthInt => ", qop=\"auth-int\"",
+        };
+        let stale = if stale { ", stale=true" } else { "" };
+        let value = |a: &Algorithm| {
+            format!("Digest realm={}, nonce=\"{nonce}\", algorithm={}{qop}{stale}", quote(&self.realm), a.as_str())
+        };
+        self.algorithms.iter().map(|a| (name, value(a))).collect()
+    }
+
+    /// Whether a request's credentials hold. `fresh` says whether a nonce is ours and not too old.
+    pub fn verify(&self, headers: &Headers, method: &str, body: &[u8], fresh: impl Fn(&str) -> bool) -> Verdict {
+        let name = if self.proxy { "Proxy-Authorization" } else { "Authorization" };
+        let mut verdict = Verdict::Missing;
+        for params in headers.all(name).filter_map(digest_params) {
+            if params.get("realm") != Some(self.realm.as_str()) {
+                continue;
+            }
+            match self.judge(&params, method, body) {
+                Some(true) if fresh(params.get("nonce").unwrap_or("")) => return Verdict::Accepted,
+                Some(true) => verdict = Verdict::Stale,
+                _ => verdict = Verdict::Wrong,
+            }
+        }
+        verdict
+    }
+
+    fn judge(&self, params: &Params, method: &str, body: &[u8]) -> Option<bool> {
+        let (algorithm, session) = Algorithm::parse(params.get("algorithm").unwrap_or("MD5"))?;
+        let qop = match params.get("qop") {
+            None => Qop::None,
+            Some("auth") => Qop::Auth,
+            Some("auth-int") => Qop::AuthInt,
+            Some(_) => return None,
+        };
+        if qop != self.qop || !self.algorithms.contains(&algorithm) {
+            return None;
+        }
+        let challenge = Challenge {
+            proxy: self.proxy,
+            realm: self.realm.clone(),
+            nonce: params.get("nonce")?.to_owned(),
+            opaque: None,
+            algorithm,
+            session,
+            stale: false,
+            qop,
+        };
+        let (nc, cnonce) = (params.get("nc").unwrap_or(""), params.get("cnonce").unwrap_or(""));
+        let expect = challenge.response(&self.credentials, method, params.get("uri")?, body, nc, cnonce);
+        let given = params.get("response")?;
+        // Every byte is looked at, so that the time taken says nothing about how much was right.
+        let differ = expect.bytes().zip(given.bytes()).fold(0, |all, (a, b)| all | (a ^ b.to_ascii_lowercase()));
+        let name = params.get("username") == Some(self.credentials.username.as_str());
+        Some(name && given.len() == expect.len() && differ == 0)
+    }
+}
+
+/// What a server finds in a request.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// The right credentials with a nonce of ours.
+    Accepted,
+    /// No credentials for this realm.
+    Missing,
+    /// Right credentials with an old nonce: challenge again with `stale`.
+    Stale,
+    /// Wrong credentials.
+    Wrong,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(values: &[&str]) -> Headers {
+        let mut headers = Headers::default();
+        for value in values {
+            headers.push("WWW-Authenticate", *value);
+        }
+        headers
+    }
+
+    /// RFC 7616 3.9.1 (MD5, SHA-256), RFC 7616 3.9.2 as corrected (SHA-512-256), RFC 2617 3.5 (MD5).
+    #[test]
+    fn published_vectors_hold() {
+        let check = |challenge: &str, who: (&str, &str), uri: &str, cnonce: &str, response: &str| {
+            let challenge = Challenge::read(&headers(&[challenge])).remove(0);
+            let who = Credentials { username: who.0.into(), password: who.1.into() };
+            let value = challenge.answer(&who, "GET", uri, b"", 1, cnonce);
+            assert!(value.contains(&format!("response=\"{response}\"")), "{value}");
+        };
+        let nonce = "nonce=\"7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v\"";
+        let cnonce = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ";
+        let base = format!("Digest realm=\"http-auth@example.org\", qop=\"auth, auth-int\", {nonce}, opaque=\"x\"");
+        let mufasa = ("Mufasa", "Circle of Life");
+        check(&format!("{base}, algorithm=MD5"), mufasa, "/dir/index.html", cnonce, "8ca523f5e9506fed4657c9700eebdbec");
+        check(
+            &format!("{base}, algorithm=SHA-256"),
+            mufasa,
+            "/dir/index.html",
+            cnonce,
+            "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1",
+        );
+        check(
+            "Digest realm=\"api@example.org\", qop=\"auth\", algorithm=SHA-512-256, \
+             nonce=\"5TsQWLVdgBdmrQ0XsxbDODV+57QdFR34I9HAbC/RVvkK\"",
+            ("J\u{e4}s\u{f8}n Doe", "Secret, or not?"),
+            "/doe.json",
+            "NTg6RKcb9boFIAS3KrFK9BGeh+niz/sm",
+            "3798d4131c277846293534c3edc11bd8a5e4cdcbff78b05db9d95eeb1cec68a5",
+        );
+        check(
+            "Digest realm=\"testrealm@host.com\", qop=\"auth,auth-int\", nonce=\"dcd98b7102dd2f0e8b11d0f600bfb0c093\"",
+            ("Mufasa", "Circle Of Life"),
+            "/dir/index.html",
+            "0a4f113b",
+            "6629fae49393a05397450978507c4ef1",
+        );
+    }
+
+    #[test]
+    fn the_strongest_supported_challenge_of_each_realm_is_taken() {
+        let check = |values: &[&str], expect: &[(&str, Algorithm, Qop)]| {
+            let got = Challenge::read(&headers(values));
+            let got: Vec<_> = got.iter().map(|c| (c.realm.as_str(), c.algorithm, c.qop)).collect();
+            assert_eq!(got, expect, "{values:?}");
+        };
+        check(
+            &["Digest realm=\"a\", nonce=\"1\"", "Digest realm=\"a\", nonce=\"2\", algorithm=SHA-256, qop=\"auth\""],
+            &[("a", Algorithm::Sha256, Qop::Auth)],
+        );
+        check(
+            &["Digest realm=\"a\", nonce=\"1\", algorithm=SHA-512-256", "Digest realm=\"a\", nonce=\"2\", algorithm=MD5"],
+            &[("a", Algorithm::Sha512_256, Qop::None)],
+        );
+        check(
+            &["Digest realm=\"a, b\",nonce=\"1\",qop=\"auth-int\", Digest realm=\"c\", nonce=\"2\""],
+            &[("a, b", Algorithm::Md5, Qop::AuthInt), ("c", Algorithm::Md5, Qop::None)],
+        );
+        check(&["Digest realm=\"a\", nonce=\"1\", algorithm=AKAv1-MD5", "Basic realm=\"x\""], &[]);
+    }
+
+    #[test]
+    fn a_server_accepts_the_right_password_only() {
+        let check = |password: &str, fresh: bool, qop: Qop, algorithm: Algorithm, expect: Verdict| {
+            let demand = Demand { qop, algorithms: vec![algorithm], ..Demand::new("r", "u", "right") };
+            let values = demand.challenges("n1", false);
+            let challenge = Challenge::read(&headers(&[&values[0].1])).remove(0);
+            let who = Credentials { username: "u".into(), password: password.into() };
+            let mut sent = Headers::default();
+            sent.push("Authorization", challenge.answer(&who, "INVITE", "sip:a@b", b"body", 1, "c"));
+            assert_eq!(demand.verify(&sent, "INVITE", b"body", |n| fresh && n == "n1"), expect);
+            assert!(!format!("{demand:?} {who:?} {sent:?}").contains("right"));
+        };
+        for algorithm in [Algorithm::Md5, Algorithm::Sha256, Algorithm::Sha512_256] {
+            for qop in [Qop::None, Qop::Auth, Qop::AuthInt] {
+                check("right", true, qop, algorithm, Verdict::Accepted);
+                check("right", false, qop, algorithm, Verdict::Stale);
+                check("wrong", true, qop, algorithm, Verdict::Wrong);
+            }
+        }
+        let none = Demand::new("r", "u", "p").verify(&Headers::default(), "INVITE", b"", |_| true);
+        assert_eq!(none, Verdict::Missing);
+    }
+}

@@ -1,0 +1,430 @@
+//! One SIP address: its transactions, its calls, its timers, and which message belongs to what (RFC 3261 17.1.3, 17.2.3, 18).
+//!
+//! Feed it with [`Endpoint::receive`], [`Endpoint::tick`] and the calls' methods, then [`Endpoint::poll`] until `None`, then
+//! wait until [`Endpoint::next_timer`]. `useragent` has what a call does.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::ids::Ids;
+use crate::message::{Message, Method, Request, Response, Via, split_quoted};
+use crate::parse::parse;
+use crate::time::Time;
+use crate::transaction::{Client, Fired, Heard, Server};
+use crate::useragent::{ALLOW, Call, CallEvent, CallKey};
+
+/// Most calls at a time, with those that ended lately; one more is answered 503.
+pub const MAX_CALLS: usize = 20_000;
+
+/// Most transactions of received requests at a time; requests beyond are dropped, as if lost.
+pub const MAX_SERVER_TRANSACTIONS: usize = 60_000;
+
+/// How an endpoint presents itself.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// The advertised address, for Via and Contact.
+    pub local: SocketAddr,
+    /// User-Agent and Server header.
+    pub user_agent: String,
+    /// Tags, branches, Call-IDs, cnonces and nonces derive from it: unguessable in production, fixed in a test.
+    pub seed: u64,
+}
+
+/// What is to be done or known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Send this.
+    Datagram {
+        /// Where to.
+        to: SocketAddr,
+        /// One datagram.
+        bytes: Vec<u8>,
+    },
+    /// This happened.
+    Event(CallKey, CallEvent),
+}
+
+/// Names a transaction: branch and method, for a server's also the sender (RFC 3261 17.2.3).
+pub(crate) type TransactionKey = Arc<str>;
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Owner {
+    Client(TransactionKey),
+    Server(TransactionKey),
+    Call(CallKey),
+}
+
+/// Transactions, dialogs and calls of one address.
+pub struct Endpoint {
+    pub(crate) config: EndpointConfig,
+    pub(crate) ids: Ids,
+    pub(crate) clients: BTreeMap<TransactionKey, Client>,
+    pub(crate) servers: BTreeMap<TransactionKey, Server>,
+    pub(crate) calls: BTreeMap<CallKey, Call>,
+    by_call_id: HashMap<String, Vec<CallKey>>,
+    timers: BTreeSet<(Time, Owner)>,
+    due: HashMap<Owner, Time>,
+    out: VecDeque<Output>,
+    last_call: u64,
+}
+
+impl Endpoint {
+    /// An endpoint without calls.
+    pub fn new(config: EndpointConfig) -> Endpoint {
+        Endpoint {
+            ids: Ids::new(config.seed),
+            config,
+            clients: BTreeMap::new(),
+            servers: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            by_call_id: HashMap::new(),
+            timers: BTreeSet::new(),
+            due: HashMap::new(),
+            out: VecDeque::new(),
+            last_call: 0,
+        }
+    }
+
+    /// A datagram came from `from`. What is not SIP is ignored.
+    pub fn receive(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
+        match parse(datagram) {
+            Ok(Message::Request(request)) => self.request(now, from, request),
+            Ok(Message::Response(response)) => self.response(now, response),
+            Err(_) => {}
+        }
+    }
+
+    /// Runs every timer that is due.
+    pub fn tick(&mut self, now: Time) {
+        while let Some((at, owner)) = self.timers.first().cloned() {
+            if at > now {
+                break;
+            }
+            self.timers.pop_first();
+            self.due.remove(&owner);
+            match owner {
+                Owner::Client(key) => self.client_timer(now, key),
+                Owner::Server(key) => self.server_timer(now, key),
+                Owner::Call(key) => self.call_timer(now, key),
+            }
+        }
+    }
+
+    /// When `tick` is wanted next.
+    pub fn next_timer(&self) -> Option<Time> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// The next thing to do, in order; `None` when there is nothing more.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    /// The transport says that nobody is at `to` (ICMP port or host unreachable): requests there that nobody answered fail.
+    pub fn unreachable(&mut self, now: Time, to: SocketAddr) {
+        let dead = self.clients.iter().filter(|(_, c)| c.to == to && c.unanswered()).map(|(key, _)| key.clone());
+        for key in dead.collect::<Vec<_>>() {
+            if let Some(client) = self.remove_client(&key)
+                && client.request.method == Method::Invite
+            {
+                self.invite_unreachable(now, client.call, &key);
+            }
+        }
+    }
+
+    /// The Call-ID of a call that is not forgotten yet.
+    pub fn call_id(&self, call: CallKey) -> Option<&str> {
+        self.calls.get(&call).map(|c| c.call_id.as_str())
+    }
+
+    /// Whether nothing is left to finish: no call, no transaction.
+    pub fn is_idle(&self) -> bool {
+        self.calls.is_empty() && self.clients.is_empty() && self.servers.is_empty()
+    }
+
+    // --- for the user agent ---------------------------------------------------------------------------------------------
+
+    pub(crate) fn event(&mut self, call: CallKey, event: CallEvent) {
+        self.out.push_back(Output::Event(call, event));
+    }
+
+    pub(crate) fn datagram(&mut self, to: SocketAddr, bytes: Vec<u8>) {
+        self.out.push_back(Output::Datagram { to, bytes });
+    }
+
+    pub(crate) fn insert_call(&mut self, call: Call) -> CallKey {
+        self.last_call += 1;
+        let key = CallKey(self.last_call);
+        self.by_call_id.entry(call.call_id.clone()).or_default().push(key);
+        self.calls.insert(key, call);
+        key
+    }
+
+    pub(crate) fn forget_call(&mut self, key: CallKey) {
+        let Some(call) = self.calls.remove(&key) else { return };
+        if let Some(keys) = self.by_call_id.get_mut(&call.call_id) {
+            keys.retain(|k| *k != key);
+            if keys.is_empty() {
+                self.by_call_id.remove(&call.call_id);
+            }
+        }
+    }
+
+    /// The calls with this Call-ID (two, when an endpoint calls itself).
+    pub(crate) fn calls_of(&self, call_id: &str) -> Vec<CallKey> {
+        self.by_call_id.get(call_id).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn call_changed(&mut self, key: CallKey) {
+        self.reschedule(Owner::Call(key));
+    }
+
+    /// The topmost Via of a new request, with its branch.
+    pub(crate) fn via(&mut self) -> String {
+        format!("SIP/2.0/UDP {};branch=z9hG4bK{};rport", self.config.local, self.ids.next())
+    }
+
+    /// Sends a request that begins a transaction. `via` comes on top unless the request has one (CANCEL).
+    pub(crate) fn send_request(&mut self, now: Time, call: CallKey, mut request: Request, to: SocketAddr) -> TransactionKey {
+        if request.headers.get("Via").is_none() {
+            let via = self.via();
+            request.headers.push_first("Via", via);
+        }
+        request.headers.push("User-Agent", self.config.user_agent.clone());
+        let branch = request.headers.top_via().map(|via| via.branch().to_owned()).unwrap_or_default();
+        let key: TransactionKey = format!("{branch} {}", request.method).into();
+        let client = Client::new(now, call, request, to);
+        self.datagram(to, client.bytes.clone());
+        self.clients.insert(key.clone(), client);
+        self.reschedule(Owner::Client(key.clone()));
+        key
+    }
+
+    /// A CANCEL was sent for this INVITE.
+    pub(crate) fn client_cancelled(&mut self, now: Time, key: &TransactionKey) {
+        if let Some(client) = self.clients.get_mut(key) {
+            client.cancelled(now);
+            self.reschedule(Owner::Client(key.clone()));
+        }
+    }
+
+    /// Sends a response; the first final one ends the transaction. Returns the bytes and where they went.
+    pub(crate) fn send_response(&mut self, now: Time, key: &TransactionKey, mut response: Response) -> Option<(Vec<u8>, SocketAddr)> {
+        let server = self.servers.get_mut(key).filter(|s| s.open())?;
+        response.headers.push("Server", self.config.user_agent.clone());
+        let bytes = response.to_bytes();
+        server.send(now, response.code, bytes.clone());
+        let to = server.to;
+        self.datagram(to, bytes.clone());
+        self.reschedule(Owner::Server(key.clone()));
+        Some((bytes, to))
+    }
+
+    /// Answers a request that belongs to no call.
+    pub(crate) fn reply(&mut self, now: Time, key: &TransactionKey, code: u16, phrase: &str, headers: &[(&'static str, &str)]) {
+        let tag = self.ids.next();
+        let Some(server) = self.servers.get(key) else { return };
+        let mut response = server.request.respond(code, phrase, &tag);
+        for (name, value) in headers {
+            response.headers.push(*name, *value);
+        }
+        self.send_response(now, key, response);
+    }
+
+    // --- messages -------------------------------------------------------------------------------------------------------
+
+    fn request(&mut self, now: Time, from: SocketAddr, mut request: Request) {
+        let Ok(via) = request.headers.top_via() else { return };
+        let key = server_key(&request, &via, &request.method);
+        let to = stamp(&mut request, via.clone(), from);
+        if request.method == Method::Ack {
+            let absorbed = self.servers.get_mut(&key).is_some_and(|server| server.ack(now));
+            self.reschedule(Owner::Server(key));
+            if !absorbed && request.check().is_ok() {
+                self.ack_received(now, &request);
+            }
+            return;
+        }
+        if let Some(server) = self.servers.get(&key) {
+            if server.repeats() {
+                let (to, bytes) = (server.to, server.bytes.clone());
+                self.datagram(to, bytes);
+            }
+            return;
+        }
+        if self.servers.len() >= MAX_SERVER_TRANSACTIONS {
+            return;
+        }
+        let invite = (request.method == Method::Cancel).then(|| server_key(&request, &via, &Method::Invite));
+        let check = request.check();
+        self.servers.insert(key.clone(), Server::new(request.clone(), to));
+        match (check, invite) {
+            (Err(defect), _) => {
+                let (code, phrase) = defect.answer();
+                self.reply(now, &key, code, phrase, &[]);
+            }
+            (Ok(()), Some(invite)) => self.cancel_received(now, &key, &invite, &request),
+            (Ok(()), None) if request.headers.to().is_ok_and(|to| !to.tag().is_empty()) => {
+                self.in_dialog(now, &key, &request);
+            }
+            (Ok(()), None) => self.out_of_dialog(now, &key, request, from),
+        }
+    }
+
+    fn out_of_dialog(&mut self, now: Time, key: &TransactionKey, request: Request, from: SocketAddr) {
+        let unknown = request.headers.list("Require").join(", ");
+        if !unknown.is_empty() {
+            return self.reply(now, key, 420, "", &[("Unsupported", &unknown)]);
+        }
+        match request.method {
+            Method::Invite if self.calls.len() >= MAX_CALLS => self.reply(now, key, 503, "", &[("Retry-After", "10")]),
+            Method::Invite => self.incoming(now, key, request, from),
+            Method::Options => self.reply(now, key, 200, "", &[("Allow", ALLOW), ("Accept", "application/sdp")]),
+            Method::Bye | Method::Notify | Method::Update | Method::Info | Method::Refer | Method::Prack => {
+                self.reply(now, key, 481, "", &[]);
+            }
+            Method::Other(_) => self.reply(now, key, 501, "", &[("Allow", ALLOW)]),
+            _ => self.reply(now, key, 405, "", &[("Allow", ALLOW)]),
+        }
+    }
+
+    fn response(&mut self, now: Time, response: Response) {
+        if response.check().is_err() {
+            return;
+        }
+        let (Ok(via), Ok(cseq)) = (response.headers.top_via(), response.headers.cseq()) else { return };
+        let key: TransactionKey = format!("{} {}", via.branch(), cseq.method).into();
+        let Some(client) = self.clients.get_mut(&key) else {
+            if cseq.method == Method::Invite && (200..300).contains(&response.code) {
+                self.stray_answer(&response);
+            }
+            return;
+        };
+        let heard = client.response(now, response.code);
+        if heard == Heard::PassAndAck {
+            client.ack = failure_ack(&client.request, &response).to_bytes();
+        }
+        let (call, request, to, ack) = (client.call, client.request.clone(), client.to, client.ack.clone());
+        self.reschedule(Owner::Client(key.clone()));
+        if matches!(heard, Heard::PassAndAck | Heard::AckAgain) {
+            self.datagram(to, ack);
+        }
+        if matches!(heard, Heard::Pass | Heard::PassAndAck) {
+            match request.method {
+                Method::Invite => self.invite_response(now, call, &key, &request, response),
+                Method::Bye => self.bye_response(now, call, &request, &response, to),
+                _ => {}
+            }
+        }
+    }
+
+    // --- timers ---------------------------------------------------------------------------------------------------------
+
+    fn client_timer(&mut self, now: Time, key: TransactionKey) {
+        let Some(client) = self.clients.get_mut(&key) else { return };
+        match client.timer(now) {
+            Fired::Nothing => {}
+            Fired::Repeat => {
+                let (to, bytes) = (client.to, client.bytes.clone());
+                self.datagram(to, bytes);
+            }
+            Fired::TimedOut => {
+                let (call, invite) = (client.call, client.request.method == Method::Invite);
+                self.clients.remove(&key);
+                if invite {
+                    self.invite_timed_out(now, call, &key);
+                }
+            }
+            Fired::Gone => {
+                self.clients.remove(&key);
+            }
+        }
+        self.reschedule(Owner::Client(key));
+    }
+
+    fn server_timer(&mut self, now: Time, key: TransactionKey) {
+        let Some(server) = self.servers.get_mut(&key) else { return };
+        match server.timer(now) {
+            Fired::Nothing => {}
+            Fired::Repeat => {
+                let (to, bytes) = (server.to, server.bytes.clone());
+                self.datagram(to, bytes);
+            }
+            Fired::TimedOut | Fired::Gone => {
+                self.servers.remove(&key);
+            }
+        }
+        self.reschedule(Owner::Server(key));
+    }
+
+    fn remove_client(&mut self, key: &TransactionKey) -> Option<Client> {
+        let client = self.clients.remove(key);
+        self.reschedule(Owner::Client(key.clone()));
+        client
+    }
+
+    fn reschedule(&mut self, owner: Owner) {
+        let due = match &owner {
+            Owner::Client(key) => self.clients.get(key).and_then(Client::due),
+            Owner::Server(key) => self.servers.get(key).and_then(Server::due),
+            Owner::Call(key) => self.calls.get(key).and_then(Call::due),
+        };
+        if let Some(old) = self.due.remove(&owner) {
+            self.timers.remove(&(old, owner.clone()));
+        }
+        if let Some(due) = due {
+            self.due.insert(owner.clone(), due);
+            self.timers.insert((due, owner));
+        }
+    }
+}
+
+/// RFC 3261 17.2.3; without the magic cookie the older rule, whose fields do not differ between an INVITE and its ACK.
+fn server_key(request: &Request, via: &Via, method: &Method) -> TransactionKey {
+    let method = if *method == Method::Ack { &Method::Invite } else { method };
+    let sent_by = (&via.host, via.port.unwrap_or(5060));
+    if via.branch().starts_with("z9hG4bK") {
+        return format!("{} {}:{} {method}", via.branch(), sent_by.0, sent_by.1).into();
+    }
+    let from = request.headers.from().map(|f| f.tag().to_owned()).unwrap_or_default();
+    let seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
+    let call_id = request.headers.call_id().unwrap_or_default();
+    format!("{call_id} {from} {seq} {}:{} {} {method}", sent_by.0, sent_by.1, via.branch()).into()
+}
+
+/// Writes `received` and `rport` into the topmost Via and says where responses go (RFC 3261 18.2, RFC 3581 4).
+fn stamp(request: &mut Request, mut via: Via, from: SocketAddr) -> SocketAddr {
+    let asked = via.params.has("rport");
+    let to = SocketAddr::new(from.ip(), if asked { from.port() } else { via.port.unwrap_or(5060) });
+    if asked {
+        via.params.set("rport", Some(from.port().to_string()));
+    }
+    if asked || crate::uri::parse_ip(&via.host) != Some(from.ip()) {
+        via.params.set("received", Some(from.ip().to_string()));
+    }
+    if let Some(header) = request.headers.0.iter_mut().find(|h| h.name.eq_ignore_ascii_case("Via")) {
+        let rest = split_quoted(&header.value, ',')[1..].join(", ");
+        header.value = if rest.is_empty() { via.to_string() } else { format!("{via}, {rest}") };
+    }
+    to
+}
+
+/// The ACK of a final response other than 2xx (RFC 3261 17.1.1.3).
+fn failure_ack(invite: &Request, response: &Response) -> Request {
+    let mut ack = hop_by_hop(invite, Method::Ack);
+    ack.headers.remove("To");
+    ack.headers.copy(&response.headers, "To");
+    ack
+}
+
+/// A CANCEL or ACK that goes exactly where `invite` went: same address, Via, From, To, Call-ID, CSeq number and Route.
+pub(crate) fn hop_by_hop(invite: &Request, method: Method) -> Request {
+    let mut request = Request::new(method.clone(), invite.uri.clone());
+    for name in ["Via", "Route", "Max-Forwards", "From", "To", "Call-ID"] {
+        request.headers.copy(&invite.headers, name);
+    }
+    let seq = invite.headers.cseq().map(|c| c.seq).unwrap_or_default();
+    request.headers.push("CSeq", format!("{seq} {method}"));
+    request
+}

@@ -1,0 +1,35 @@
+//! Why bytes or text could not be read. No variant carries the text itself: it may hold credentials.
+
+use std::fmt;
+
+/// What is wrong with a message, an address, a header or a session description. The caller drops the input, or answers 400.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ParseError {
+    /// Larger than [`crate::parse::MAX_MESSAGE_BYTES`], or more than [`crate::parse::MAX_HEADERS`] header fields.
+    TooLarge,
+    /// Not SIP at all: no start line, or no end of the header.
+    NotSip,
+    /// A required header field is missing or unreadable; its name.
+    Header(&'static str),
+    /// Not an address of a known scheme (`sip:`, `sips:`, `tel:`).
+    Scheme,
+    /// An address without a user or a host, or with bad characters.
+    Address,
+    /// A session description that is not one; the line at fault, from 1.
+    Sdp(usize),
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ParseError::TooLarge => f.write_str("message too large"),
+            ParseError::NotSip => f.write_str("not a SIP message"),
+            ParseError::Header(name) => write!(f, "missing or malformed {name}"),
+            ParseError::Scheme => f.write_str("unsupported URI scheme"),
+            ParseError::Address => f.write_str("malformed address"),
+            ParseError::Sdp(line) => write!(f, "malformed session description, line {line}"),
+        }
+    }
+}
+
+impl std::error::Error for ParseError {}

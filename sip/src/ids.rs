@@ -1,0 +1,37 @@
+//! Tags, branches, Call-IDs and cnonces: unguessable without the seed, repeatable with it (RFC 3261 19.3).
+
+use sha2::{Digest, Sha256};
+
+/// A stream of identifiers: SHA-256 over the seed and a counter.
+pub(crate) struct Ids {
+    seed: u64,
+    count: u64,
+}
+
+impl Ids {
+    /// The stream of `seed`.
+    pub(crate) fn new(seed: u64) -> Ids {
+        Ids { seed, count: 0 }
+    }
+
+    /// The next identifier, 20 hexadecimal digits (80 bits).
+    pub(crate) fn next(&mut self) -> String {
+        self.count += 1;
+        hex(&self.keyed(&self.count.to_be_bytes())[..10])
+    }
+
+    /// A keyed hash of `text` that outsiders cannot make, for nonces.
+    pub(crate) fn seal(&self, text: &str) -> String {
+        hex(&self.keyed(format!("seal{text}").as_bytes())[..16])
+    }
+
+    fn keyed(&self, bytes: &[u8]) -> [u8; 32] {
+        Sha256::new().chain_update(b"ringer sip").chain_update(self.seed.to_be_bytes()).chain_update(bytes).finalize().into()
+    }
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)] as char, DIGITS[usize::from(b & 15)] as char]).collect()
+}

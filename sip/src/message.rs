@@ -1,0 +1,572 @@
+//! A SIP message in memory, its typed header values, and its bytes (RFC 3261 7, 20, 25).
+//!
+//! Header fields keep their order, their text and their number, known or not; what the stack needs is read from the text when
+//! it is needed. Whether a message is *correct* is a question of its own: [`Request::check`].
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+
+use crate::error::ParseError;
+use crate::uri::{Params, Uri, split_host_port};
+
+/// A request or a response.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// With a method and an address.
+    Request(Request),
+    /// With a status code.
+    Response(Response),
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Case-sensitive.
+    pub method: Method,
+    /// The Request-URI as written.
+    pub uri: String,
+    /// In order.
+    pub headers: Headers,
+    /// As many bytes as Content-Length says, or the rest of the datagram.
+    pub body: Vec<u8>,
+    /// What the reader saw to be wrong.
+    pub(crate) defect: Option<Defect>,
+}
+
+/// A response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// 100 to 699.
+    pub code: u16,
+    /// Reason phrase, may be empty.
+    pub reason: String,
+    /// In order.
+    pub headers: Headers,
+    /// As many bytes as Content-Length says, or the rest of the datagram.
+    pub body: Vec<u8>,
+}
+
+/// Why a request is refused before anybody looks at it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// Not SIP/2.0: 505.
+    Version,
+    /// A Request-URI of an unknown scheme: 416.
+    Scheme,
+    /// Anything else: 400 with this phrase.
+    Bad(&'static str),
+}
+
+impl Defect {
+    /// The status and phrase of the answer.
+    pub fn answer(self) -> (u16, &'static str) {
+        match self {
+            Defect::Version => (505, reason_phrase(505)),
+            Defect::Scheme => (416, reason_phrase(416)),
+            Defect::Bad(phrase) => (400, phrase),
+        }
+    }
+}
+
+macro_rules! methods {
+    ($($name:ident $text:literal)*) => {
+        /// A method (RFC 3261 and its extensions).
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum Method {
+            $(#[doc = $text] $name,)*
+            /// One that this library has no name for.
+            Other(String),
+        }
+
+        impl Method {
+            /// As on the wire.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Method::$name => $text,)*
+                    Method::Other(name) => name,
+                }
+            }
+
+            /// The method of that name.
+            pub fn parse(text: &str) -> Method {
+                match text {
+                    $($text => Method::$name,)*
+                    other => Method::Other(other.to_owned()),
+                }
+            }
+        }
+    };
+}
+
+methods! {
+    Invite "INVITE" Ack "ACK" Bye "BYE" Cancel "CANCEL" Options "OPTIONS" Info "INFO" Update "UPDATE" Refer "REFER"
+    Notify "NOTIFY" Message "MESSAGE" Register "REGISTER" Prack "PRACK" Subscribe "SUBSCRIBE" Publish "PUBLISH"
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One header field.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Header {
+    /// As written; a compact form is written out.
+    pub name: Cow<'static, str>,
+    /// Unfolded, without blanks at its ends.
+    pub value: String,
+    /// The bytes were not UTF-8: each stands for one character and is printed as one byte again.
+    pub(crate) latin1: bool,
+}
+
+impl fmt::Debug for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let secret = ["Authorization", "Proxy-Authorization"].iter().any(|n| self.name.eq_ignore_ascii_case(n));
+        write!(f, "{}: {}", self.name, if secret { "(secret)" } else { &self.value })
+    }
+}
+
+/// The header fields of a message, in order. Names compare without case.
+#[derive(Clone, PartialEq, Default)]
+pub struct Headers(pub(crate) Vec<Header>);
+
+impl Headers {
+    /// The first value of `name`.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value.as_str())
+    }
+
+    /// Every field called `name`, unsplit.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value.as_str())
+    }
+
+    /// Every element of the comma-separated fields called `name`.
+    pub fn list<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
+        self.all(name).flat_map(|value| split_quoted(value, ',')).filter(|part| !part.is_empty()).collect()
+    }
+
+    /// Appends a field. Line breaks in `value` become blanks, so that a value can never become a header of its own.
+    pub fn push(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<String>) {
+        let mut value = value.into();
+        if value.contains(['\r', '\n', '\0']) {
+            value = value.replace(['\r', '\n', '\0'], " ");
+        }
+        self.0.push(Header { name: name.into(), value, latin1: false });
+    }
+
+    /// Puts a field before all others.
+    pub fn push_first(&mut self, name: &'static str, value: impl Into<String>) {
+        self.push(name, value);
+        self.0.rotate_right(1);
+    }
+
+    /// Appends every field of `other` called `name`, byte for byte.
+    pub fn copy(&mut self, other: &Headers, name: &str) {
+        self.0.extend(other.0.iter().filter(|h| h.name.eq_ignore_ascii_case(name)).cloned());
+    }
+
+    /// Replaces the first field called `name`, or appends it.
+    pub fn set(&mut self, name: &'static str, value: impl Into<String>) {
+        match self.0.iter_mut().find(|h| h.name.eq_ignore_ascii_case(name)) {
+            Some(header) => header.value = value.into(),
+            None => self.push(name, value),
+        }
+    }
+
+    /// Removes every field called `name`.
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|h| !h.name.eq_ignore_ascii_case(name));
+    }
+
+    /// All fields in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Header> {
+        self.0.iter()
+    }
+
+    /// Call-ID, or an error.
+    pub fn call_id(&self) -> Result<&str, ParseError> {
+        self.get("Call-ID").filter(|v| !v.is_empty()).ok_or(ParseError::Header("Call-ID"))
+    }
+
+    /// From, read.
+    pub fn from(&self) -> Result<NameAddr, ParseError> {
+        self.get("From").and_then(NameAddr::parse).ok_or(ParseError::Header("From"))
+    }
+
+    /// To, read.
+    pub fn to(&self) -> Result<NameAddr, ParseError> {
+        self.get("To").and_then(NameAddr::parse).ok_or(ParseError::Header("To"))
+    }
+
+    /// CSeq, read.
+    pub fn cseq(&self) -> Result<CSeq, ParseError> {
+        self.get("CSeq").and_then(CSeq::parse).ok_or(ParseError::Header("CSeq"))
+    }
+
+    /// The topmost Via, read.
+    pub fn top_via(&self) -> Result<Via, ParseError> {
+        let value = self.get("Via").ok_or(ParseError::Header("Via"))?;
+        split_quoted(value, ',').first().and_then(|v| Via::parse(v)).ok_or(ParseError::Header("Via"))
+    }
+
+    /// The Q.850 cause of a Reason header (RFC 3326).
+    pub fn q850_cause(&self) -> Option<u16> {
+        self.list("Reason").into_iter().find_map(|value| {
+            let (protocol, params) = value.split_once(';')?;
+            protocol.trim().eq_ignore_ascii_case("Q.850").then(|| Params::parse(params).get("cause")?.parse().ok())?
+        })
+    }
+
+    fn print(&self, out: &mut Vec<u8>, body: &[u8]) {
+        for header in self.0.iter().filter(|h| !h.name.eq_ignore_ascii_case("Content-Length")) {
+            out.extend_from_slice(header.name.as_bytes());
+            out.extend_from_slice(b": ");
+            if header.latin1 {
+                out.extend(header.value.chars().map(|c| c as u8));
+            } else {
+                out.extend_from_slice(header.value.as_bytes());
+            }
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
+        out.extend_from_slice(body);
+    }
+}
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.0).finish()
+    }
+}
+
+impl Request {
+    /// A request with no header yet.
+    pub fn new(method: Method, uri: impl Into<String>) -> Request {
+        Request { method, uri: uri.into(), headers: Headers::default(), body: Vec::new(), defect: None }
+    }
+
+    /// The bytes; Content-Length is always written and always right.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(1024 + self.body.len());
+        out.extend_from_slice(format!("{} {} SIP/2.0\r\n", self.method, self.uri).as_bytes());
+        self.headers.print(&mut out, &self.body);
+        out
+    }
+
+    /// Puts in an SDP body.
+    pub fn set_sdp(&mut self, sdp: &str) {
+        self.headers.push("Content-Type", "application/sdp");
+        self.body = sdp.as_bytes().to_vec();
+    }
+
+    /// Whether the request may be looked at (RFC 3261 8.1.1, 8.2.2, 16.3; RFC 4475 3.1.2 and 3.3).
+    pub fn check(&self) -> Result<(), Defect> {
+        if let Some(defect) = self.defect {
+            return Err(defect);
+        }
+        let once = |name, phrase| if self.headers.all(name).nth(1).is_some() { Err(Defect::Bad(phrase)) } else { Ok(()) };
+        once("From", "Multiple From")?;
+        once("To", "Multiple To")?;
+        once("Call-ID", "Multiple Call-ID")?;
+        once("CSeq", "Multiple CSeq")?;
+        self.headers.top_via().map_err(|_| Defect::Bad("Bad Via"))?;
+        let from = self.headers.from().map_err(|_| Defect::Bad("Bad From"))?;
+        let to = self.headers.to().map_err(|_| Defect::Bad("Bad To"))?;
+        self.headers.call_id().map_err(|_| Defect::Bad("Missing Call-ID"))?;
+        let cseq = self.headers.cseq().map_err(|_| Defect::Bad("Bad CSeq"))?;
+        if cseq.method != self.method {
+            return Err(Defect::Bad("CSeq method differs"));
+        }
+        if self.headers.get("Max-Forwards").is_some_and(|v| v.parse::<u8>().is_err()) {
+            return Err(Defect::Bad("Bad Max-Forwards"));
+        }
+        for uri in [&from.uri, &to.uri] {
+            if Uri::parse(uri) == Err(ParseError::Address) {
+                return Err(Defect::Bad("Bad address"));
+            }
+        }
+        match Uri::parse(&self.uri) {
+            Err(ParseError::Scheme) if !self.uri.starts_with('<') => Err(Defect::Scheme),
+            Err(_) => Err(Defect::Bad("Bad Request-URI")),
+            Ok(uri) if !uri.headers.is_empty() => Err(Defect::Bad("Bad Request-URI")),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// A response with the headers that every response copies (RFC 3261 8.2.6.2), and `to_tag` when To has none.
+    pub fn respond(&self, code: u16, reason: &str, to_tag: &str) -> Response {
+        let reason = if reason.is_empty() { reason_phrase(code) } else { reason };
+        let mut response = Response { code, reason: reason.to_owned(), headers: Headers::default(), body: Vec::new() };
+        for name in ["Via", "From", "To", "Call-ID", "CSeq"] {
+            response.headers.copy(&self.headers, name);
+        }
+        if code < 300 && code > 100 {
+            response.headers.copy(&self.headers, "Record-Route");
+        }
+        let tagged = self.headers.to().is_ok_and(|to| to.params.has("tag"));
+        if code > 100
+            && !tagged
+            && !to_tag.is_empty()
+            && let Some(to) = response.headers.0.iter_mut().find(|h| h.name.eq_ignore_ascii_case("To"))
+        {
+            let _ = write!(to.value, ";tag={to_tag}");
+        }
+        response
+    }
+}
+
+impl Response {
+    /// The bytes; Content-Length is always written and always right.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(1024 + self.body.len());
+        out.extend_from_slice(format!("SIP/2.0 {} {}\r\n", self.code, self.reason).as_bytes());
+        self.headers.print(&mut out, &self.body);
+        out
+    }
+
+    /// Puts in an SDP body.
+    pub fn set_sdp(&mut self, sdp: &str) {
+        self.headers.push("Content-Type", "application/sdp");
+        self.body = sdp.as_bytes().to_vec();
+    }
+
+    /// Whether the response may be looked at: every header that is needed to find its request is there.
+    pub fn check(&self) -> Result<(), ParseError> {
+        self.headers.top_via()?;
+        self.headers.from()?;
+        self.headers.to()?;
+        self.headers.call_id()?;
+        self.headers.cseq().map(|_| ())
+    }
+}
+
+/// The SDP of a body: the body itself, or the `application/sdp` part of a multipart one (RFC 5621).
+pub(crate) fn sdp_of(headers: &Headers, body: &[u8]) -> Option<String> {
+    if body.is_empty() {
+        return None;
+    }
+    let kind = headers.get("Content-Type").unwrap_or("application/sdp");
+    let (kind, params) = kind.split_once(';').unwrap_or((kind, ""));
+    let text = String::from_utf8_lossy(body);
+    if kind.trim().eq_ignore_ascii_case("application/sdp") {
+        return Some(text.into_owned());
+    }
+    if !kind.trim().to_ascii_lowercase().starts_with("multipart/") {
+        return None;
+    }
+    let boundary = format!("--{}", Params::parse(params).get("boundary")?);
+    text.split(boundary.as_str()).skip(1).find_map(|part| {
+        let (head, body) = part.split_once("\r\n\r\n").or_else(|| part.split_once("\n\n"))?;
+        let sdp = head.to_ascii_lowercase().contains("application/sdp");
+        sdp.then(|| format!("{}\r\n", body.trim_end_matches(['\r', '\n'])))
+    })
+}
+
+/// `"Name" <uri>;params` of From, To, Contact, Route and the like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameAddr {
+    /// Without quotation marks.
+    pub display: Option<String>,
+    /// As written.
+    pub uri: String,
+    /// After the address, `tag` for one.
+    pub params: Params,
+}
+
+impl NameAddr {
+    /// Reads one value (RFC 3261 20.10): without `<`, what follows a `;` belongs to the header.
+    pub fn parse(text: &str) -> Option<NameAddr> {
+        let text = text.trim();
+        let open = match text.strip_prefix('"') {
+            Some(rest) => end_of_quoted(rest)? + 2 + text[end_of_quoted(rest)? + 2..].find('<')?,
+            None => match text.find('<') {
+                Some(open) => open,
+                None => {
+                    let (uri, params) = text.split_once(';').unwrap_or((text, ""));
+                    let uri = uri.trim();
+                    let good = uri.contains(':') && !uri.contains(char::is_whitespace);
+                    return good.then(|| NameAddr { display: None, uri: uri.into(), params: Params::parse(params) });
+                }
+            },
+        };
+        let close = open + text[open..].find('>')?;
+        let display = unquote(text[..open].trim());
+        let params = text[close + 1..].trim_start();
+        if !params.is_empty() && !params.starts_with(';') {
+            return None;
+        }
+        Some(NameAddr {
+            display: (!display.is_empty()).then_some(display),
+            uri: text[open + 1..close].trim().to_owned(),
+            params: Params::parse(params),
+        })
+    }
+
+    /// The `tag` parameter, empty when there is none.
+    pub fn tag(&self) -> &str {
+        self.params.get("tag").unwrap_or("")
+    }
+
+    /// The user part of the address, escapes as written; empty when there is none.
+    pub fn user(&self) -> String {
+        Uri::parse(&self.uri).ok().and_then(|uri| uri.user).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for NameAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(display) = &self.display {
+            write!(f, "{} ", quote(display))?;
+        }
+        write!(f, "<{}>{}", self.uri, self.params)
+    }
+}
+
+/// One Via value (RFC 3261 20.42).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Via {
+    /// `UDP`, `TCP`, ...
+    pub transport: String,
+    /// sent-by host.
+    pub host: String,
+    /// sent-by port.
+    pub port: Option<u16>,
+    /// `branch`, `received`, `rport`, ...
+    pub params: Params,
+}
+
+impl Via {
+    /// Reads one value, blanks around every mark allowed.
+    pub fn parse(text: &str) -> Option<Via> {
+        let (head, params) = text.split_once(';').unwrap_or((text, ""));
+        let mut parts = head.splitn(3, '/').map(str::trim);
+        if !parts.next()?.eq_ignore_ascii_case("SIP") || parts.next()? != "2.0" {
+            return None;
+        }
+        let (transport, sent_by) = parts.next()?.split_once(char::is_whitespace)?;
+        let (host, port) = split_host_port(sent_by)?;
+        if text.contains(';') && split_quoted(params, ';').contains(&"") {
+            return None;
+        }
+        Some(Via { transport: transport.into(), host: host.into(), port, params: Params::parse(params) })
+    }
+
+    /// The transaction's name; empty when there is none.
+    pub fn branch(&self) -> &str {
+        self.params.get("branch").unwrap_or("")
+    }
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SIP/2.0/{} {}", self.transport, self.host)?;
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        write!(f, "{}", self.params)
+    }
+}
+
+/// A CSeq value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CSeq {
+    /// Below 2^31 (RFC 3261 8.1.1.5).
+    pub seq: u32,
+    /// The request's method.
+    pub method: Method,
+}
+
+impl CSeq {
+    /// Reads `0009 INVITE`.
+    pub fn parse(text: &str) -> Option<CSeq> {
+        let (seq, method) = text.trim().split_once(char::is_whitespace)?;
+        let seq = seq.parse().ok().filter(|seq| *seq < 1 << 31)?;
+        Some(CSeq { seq, method: Method::parse(method.trim()) })
+    }
+}
+
+/// Splits at `mark` outside of quoted strings and angle brackets; parts are trimmed.
+pub(crate) fn split_quoted(text: &str, mark: char) -> Vec<&str> {
+    let (mut parts, mut start, mut quoted, mut angled, mut escaped) = (Vec::new(), 0, false, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '<' => angled = true,
+            '>' => angled = false,
+            c if c == mark && !angled => {
+                parts.push(text[start..at].trim());
+                start = at + c.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    parts
+}
+
+/// Index of the closing quotation mark in the text after the opening one.
+fn end_of_quoted(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    text.char_indices().find_map(|(at, c)| {
+        let end = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        end.then_some(at)
+    })
+}
+
+/// A quoted string's content; other text as it is.
+pub(crate) fn unquote(text: &str) -> String {
+    let Some(inner) = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) else { return text.to_owned() };
+    let mut escaped = false;
+    inner.chars().filter(|c| {
+        escaped = *c == '\\' && !escaped;
+        !escaped
+    }).collect()
+}
+
+/// `text` as a quoted string.
+pub(crate) fn quote(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// The usual phrase of a status code (RFC 3261 21); empty for a code without one.
+pub fn reason_phrase(code: u16) -> &'static str {
+    match code {
+        100 => "Trying",
+        180 => "Ringing",
+        181 => "Call Is Being Forwarded",
+        183 => "Session Progress",
+        200 => "OK",
+        202 => "Accepted",
+        302 => "Moved Temporarily",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        407 => "Proxy Authentication Required",
+        408 => "Request Timeout",
+        415 => "Unsupported Media Type",
+        416 => "Unsupported URI Scheme",
+        420 => "Bad Extension",
+        480 => "Temporarily Unavailable",
+        481 => "Call/Transaction Does Not Exist",
+        482 => "Loop Detected",
+        486 => "Busy Here",
+        487 => "Request Terminated",
+        488 => "Not Acceptable Here",
+        491 => "Request Pending",
+        500 => "Server Internal Error",
+        501 => "Not Implemented",
+        503 => "Service Unavailable",
+        505 => "Version Not Supported",
+        600 => "Busy Everywhere",
+        603 => "Decline",
+        _ => "",
+    }
+}

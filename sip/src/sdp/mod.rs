@@ -1,0 +1,245 @@
+//! Session descriptions (RFC 8866) and the offer/answer model (RFC 3264), for one audio stream a call.
+//!
+//! Codecs are names with clock rates: what they sound like is not known here.
+
+mod negotiate;
+mod parse;
+mod print;
+
+use std::net::{IpAddr, SocketAddr};
+
+pub use negotiate::{negotiate, read_answer};
+
+/// A session description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Of the `o=` line: a number that stays for the session.
+    pub id: String,
+    /// Of the `o=` line: counts the changes.
+    pub version: u64,
+    /// Of the `o=` line.
+    pub origin: String,
+    /// Session-level `c=`.
+    pub address: Option<IpAddr>,
+    /// Session-level `a=` lines, in order.
+    pub attributes: Vec<Attribute>,
+    /// The `m=` sections, in order.
+    pub media: Vec<Media>,
+}
+
+/// An `a=` line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attribute {
+    /// Before the colon.
+    pub name: String,
+    /// After the colon.
+    pub value: Option<String>,
+}
+
+impl Attribute {
+    /// `a=name:value`, or `a=name` for an empty value.
+    pub fn new(name: &str, value: impl Into<String>) -> Attribute {
+        let value = value.into();
+        Attribute { name: name.into(), value: (!value.is_empty()).then_some(value) }
+    }
+}
+
+/// An `m=` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Media {
+    /// `audio`, `video`, ...
+    pub kind: String,
+    /// RTP port; 0 means refused.
+    pub port: u16,
+    /// `RTP/AVP` and the like.
+    pub protocol: String,
+    /// Payload types (or other format names), best first.
+    pub formats: Vec<String>,
+    /// Media-level `c=`.
+    pub address: Option<IpAddr>,
+    /// Media-level `a=` lines, in order.
+    pub attributes: Vec<Attribute>,
+}
+
+impl Media {
+    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.attributes.iter().filter(move |a| a.name == name).filter_map(|a| a.value.as_deref())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.attributes.iter().any(|a| a.name == name)
+    }
+}
+
+/// Who sends, from the writer's point of view (RFC 3264 5.1).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// Both ways.
+    #[default]
+    SendRecv,
+    /// The writer sends only: the other side is on hold.
+    SendOnly,
+    /// The writer receives only.
+    RecvOnly,
+    /// Neither.
+    Inactive,
+}
+
+impl Direction {
+    /// As in SDP.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Direction::SendRecv => "sendrecv",
+            Direction::SendOnly => "sendonly",
+            Direction::RecvOnly => "recvonly",
+            Direction::Inactive => "inactive",
+        }
+    }
+
+    fn parse(name: &str) -> Option<Direction> {
+        let all = [Direction::SendRecv, Direction::SendOnly, Direction::RecvOnly, Direction::Inactive];
+        all.into_iter().find(|d| d.as_str() == name)
+    }
+
+    fn new(sends: bool, receives: bool) -> Direction {
+        match (sends, receives) {
+            (true, true) => Direction::SendRecv,
+            (true, false) => Direction::SendOnly,
+            (false, true) => Direction::RecvOnly,
+            (false, false) => Direction::Inactive,
+        }
+    }
+
+    /// Whether the writer sends.
+    pub fn sends(self) -> bool {
+        matches!(self, Direction::SendRecv | Direction::SendOnly)
+    }
+
+    /// Whether the writer receives.
+    pub fn receives(self) -> bool {
+        matches!(self, Direction::SendRecv | Direction::RecvOnly)
+    }
+
+    /// The same stream seen from the other side.
+    pub fn reversed(self) -> Direction {
+        Direction::new(self.receives(), self.sends())
+    }
+}
+
+/// A codec in SDP's terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Codec {
+    /// Encoding name (`PCMU`); compares without case.
+    pub name: String,
+    /// RTP payload type, 0 to 127.
+    pub payload_type: u8,
+    /// RTP clock, hertz (8000 for G722 too, RFC 3551 4.5.2).
+    pub clock_rate_hz: u32,
+    /// 1 or 2.
+    pub channels: u8,
+    /// Parameters of `a=fmtp`; empty for none.
+    pub fmtp: String,
+}
+
+impl Codec {
+    /// A codec without parameters, one channel.
+    pub fn new(name: &str, payload_type: u8, clock_rate_hz: u32) -> Codec {
+        Codec { name: name.into(), payload_type, clock_rate_hz, channels: 1, fmtp: String::new() }
+    }
+
+    /// G.711 mu-law, payload type 0.
+    pub fn pcmu() -> Codec {
+        Codec::new("PCMU", 0, 8000)
+    }
+
+    /// G.711 A-law, payload type 8.
+    pub fn pcma() -> Codec {
+        Codec::new("PCMA", 8, 8000)
+    }
+
+    /// G.722, payload type 9.
+    pub fn g722() -> Codec {
+        Codec::new("G722", 9, 8000)
+    }
+
+    /// Whether both mean the same encoding, whatever their payload types.
+    pub fn same(&self, other: &Codec) -> bool {
+        self.name.eq_ignore_ascii_case(&other.name)
+            && self.clock_rate_hz == other.clock_rate_hz
+            && self.channels == other.channels
+    }
+}
+
+/// What this side can do: what it offers, or what it chooses an answer from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Where RTP is expected; RTCP one above, or on the same port with `rtcp_mux`.
+    pub rtp: SocketAddr,
+    /// Best first.
+    pub codecs: Vec<Codec>,
+    /// Payload type of telephone events 0-15 (RFC 4733); `None` to leave them out.
+    pub event_payload_type: Option<u8>,
+    /// Packet length asked for, milliseconds.
+    pub ptime_ms: u32,
+    /// Who sends.
+    pub direction: Direction,
+    /// RTCP on the RTP port (RFC 5761), if the other side agrees.
+    pub rtcp_mux: bool,
+    /// Number of the `o=` line.
+    pub session_id: u64,
+}
+
+impl Offer {
+    /// 20 ms packets both ways, telephone events at 101, RTCP on its own port.
+    pub fn new(rtp: SocketAddr, codecs: Vec<Codec>) -> Offer {
+        Offer {
+            rtp,
+            codecs,
+            event_payload_type: Some(101),
+            ptime_ms: 20,
+            direction: Direction::SendRecv,
+            rtcp_mux: false,
+            session_id: 1,
+        }
+    }
+}
+
+/// What two sides agreed on, seen from this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Negotiated {
+    /// Encoding name as this side writes it (`PCMU`).
+    pub codec: String,
+    /// RTP clock, hertz.
+    pub clock_rate_hz: u32,
+    /// RTP payload type to send.
+    pub payload_type: u8,
+    /// RTP payload type that the other side sends (RFC 3264 lets the two differ for dynamic ones).
+    pub receive_payload_type: u8,
+    /// Payload type of telephone events, when both sides have them.
+    pub event_payload_type: Option<u8>,
+    /// Packet length to send, milliseconds.
+    pub ptime_ms: u32,
+    /// Where to send RTP.
+    pub remote_rtp: SocketAddr,
+    /// Where to send RTCP.
+    pub remote_rtcp: SocketAddr,
+    /// RTP and RTCP share a port.
+    pub rtcp_mux: bool,
+    /// Who sends, from this side's point of view.
+    pub direction: Direction,
+    /// The other side does not want to hear: it sends only, is inactive, or gave the address 0.0.0.0.
+    pub on_hold: bool,
+}
+
+/// Why no answer can be given or used. The call is refused with 488, or ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It cannot be read as SDP; the line at fault.
+    Malformed(usize),
+    /// No audio stream over plain RTP, or its port is 0.
+    NoAudio,
+    /// No codec in common.
+    NoCodec,
+    /// No address to send to.
+    NoAddress,
+}

@@ -1,0 +1,179 @@
+//! Offer and answer: what both sides can do (RFC 3264 5 to 8).
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::{Attribute, Codec, Direction, Media, Negotiated, Offer, Refusal, Session};
+use crate::error::ParseError;
+
+/// Packet lengths that are sent, milliseconds.
+const PTIMES_MS: std::ops::RangeInclusive<u32> = 10..=60;
+
+impl From<ParseError> for Refusal {
+    fn from(error: ParseError) -> Refusal {
+        match error {
+            ParseError::Sdp(line) => Refusal::Malformed(line),
+            _ => Refusal::Malformed(0),
+        }
+    }
+}
+
+/// Answers `offer` with what `supported` can do: the first audio stream with a common codec, in the offerer's order of
+/// preference, that one codec and telephone events; every other stream is refused with port 0.
+pub fn negotiate(offer: &str, supported: &Offer) -> Result<(Session, Negotiated), Refusal> {
+    let offer = Session::parse(offer)?;
+    let mut refusal = Refusal::NoAudio;
+    let mut chosen = None;
+    for (at, media) in offer.media.iter().enumerate().filter(|(_, m)| plain_audio(m)) {
+        match choose(&offer, media, supported) {
+            Ok(choice) => {
+                chosen = Some((at, choice));
+                break;
+            }
+            Err(why) => refusal = why,
+        }
+    }
+    let (at, (mut agreed, codec)) = chosen.ok_or(refusal)?;
+    agreed.direction = answer_direction(&offer, &offer.media[at], supported.direction);
+    agreed.rtcp_mux = supported.rtcp_mux && offer.media[at].has("rtcp-mux");
+    let answering = Offer { direction: agreed.direction, rtcp_mux: agreed.rtcp_mux, ..supported.clone() };
+    let codec = Codec { payload_type: agreed.payload_type, ..codec };
+    let event = agreed.event_payload_type;
+    let media = offer.media.iter().enumerate().map(|(n, offered)| {
+        if n == at {
+            answering.media(&offered.protocol, std::slice::from_ref(&codec), event, agreed.ptime_ms)
+        } else {
+            Media { port: 0, address: None, attributes: Vec::new(), ..offered.clone() }
+        }
+    });
+    let media = media.collect();
+    agreed.remote_rtcp = rtcp_address(&offer.media[at], agreed.remote_rtp, agreed.rtcp_mux);
+    Ok((answering.session_of(media), agreed))
+}
+
+/// What the other side's `answer` to this side's `offer` means.
+pub fn read_answer(offer: &str, answer: &str) -> Result<Negotiated, Refusal> {
+    let (offer, answer) = (Session::parse(offer)?, Session::parse(answer)?);
+    let ours = offer.media.iter().position(plain_audio).ok_or(Refusal::NoAudio)?;
+    let theirs = answer.media.get(ours).filter(|m| plain_audio(m)).ok_or(Refusal::NoAudio)?;
+    let local = Offer::read(&offer).ok_or(Refusal::NoAudio)?;
+    let (mut agreed, codec) = choose(&answer, theirs, &local)?;
+    agreed.receive_payload_type = codec.payload_type;
+    agreed.direction = answer_direction(&answer, theirs, local.direction);
+    agreed.rtcp_mux = local.rtcp_mux && theirs.has("rtcp-mux");
+    agreed.remote_rtcp = rtcp_address(theirs, agreed.remote_rtp, agreed.rtcp_mux);
+    Ok(agreed)
+}
+
+impl Offer {
+    /// Reads back what a description (of this side) offers; `None` without a usable audio stream.
+    pub fn read(session: &Session) -> Option<Offer> {
+        let media = session.media.iter().find(|m| plain_audio(m))?;
+        let address = media.address.or(session.address)?;
+        let (events, codecs) = codecs(media).into_iter().partition::<Vec<_>, _>(is_event);
+        Some(Offer {
+            rtp: SocketAddr::new(address, media.port),
+            codecs,
+            event_payload_type: events.first().map(|e| e.payload_type),
+            ptime_ms: ptime_ms(media, 20),
+            direction: direction(session, media),
+            rtcp_mux: media.has("rtcp-mux"),
+            session_id: session.id.parse().unwrap_or(1),
+        })
+    }
+}
+
+/// What `remote` agrees to of `local`, and the local codec. Direction and RTCP are the caller's to fill in.
+fn choose(session: &Session, remote: &Media, local: &Offer) -> Result<(Negotiated, Codec), Refusal> {
+    let offered = codecs(remote);
+    let common = |theirs: &Codec| local.codecs.iter().find(|ours| ours.same(theirs)).map(|ours| (theirs.clone(), ours.clone()));
+    let (theirs, ours) = offered.iter().filter(|c| !is_event(c)).find_map(common).ok_or(Refusal::NoCodec)?;
+    let event = offered.iter().filter(|c| is_event(c)).min_by_key(|e| e.clock_rate_hz != theirs.clock_rate_hz);
+    let address = remote.address.or(session.address).ok_or(Refusal::NoAddress)?;
+    let remote_rtp = SocketAddr::new(address, remote.port);
+    let towards = direction(session, remote);
+    let agreed = Negotiated {
+        codec: ours.name.clone(),
+        clock_rate_hz: ours.clock_rate_hz,
+        payload_type: theirs.payload_type,
+        receive_payload_type: theirs.payload_type,
+        event_payload_type: event.filter(|_| local.event_payload_type.is_some()).map(|e| e.payload_type),
+        ptime_ms: ptime_ms(remote, local.ptime_ms),
+        remote_rtp,
+        remote_rtcp: remote_rtp,
+        rtcp_mux: false,
+        direction: local.direction,
+        on_hold: !towards.receives() || address.is_unspecified(),
+    };
+    Ok((agreed, ours))
+}
+
+/// Whether this is an audio stream that is not refused, over RTP without encryption.
+fn plain_audio(media: &Media) -> bool {
+    media.kind == "audio" && media.port != 0 && matches!(media.protocol.as_str(), "RTP/AVP" | "RTP/AVPF")
+}
+
+fn is_event(codec: &Codec) -> bool {
+    codec.name.eq_ignore_ascii_case("telephone-event")
+}
+
+/// What this side may do, given what the other wrote (RFC 3264 6.1) and what this side wants. An address of 0.0.0.0 (the old
+/// way of hold, RFC 3264 8.4) takes away the right to send.
+fn answer_direction(session: &Session, remote: &Media, local: Direction) -> Direction {
+    let theirs = direction(session, remote).reversed();
+    let reachable = remote.address.or(session.address).is_some_and(|a| !a.is_unspecified());
+    Direction::new(theirs.sends() && local.sends() && reachable, theirs.receives() && local.receives())
+}
+
+fn direction(session: &Session, media: &Media) -> Direction {
+    let find = |list: &[Attribute]| list.iter().find_map(|a| Direction::parse(&a.name));
+    find(&media.attributes).or_else(|| find(&session.attributes)).unwrap_or_default()
+}
+
+/// The codecs of an `m=` line in its order; static payload types need no `rtpmap` (RFC 3551 6).
+fn codecs(media: &Media) -> Vec<Codec> {
+    media.formats.iter().filter_map(|format| codec(media, format)).collect()
+}
+
+fn codec(media: &Media, format: &str) -> Option<Codec> {
+    let payload_type: u8 = format.parse().ok().filter(|p| *p < 128)?;
+    let of_format = |value: &str| {
+        let (number, rest) = value.split_once(char::is_whitespace)?;
+        (number == format).then(|| rest.trim().to_owned())
+    };
+    let mut codec = match media.values("rtpmap").find_map(of_format) {
+        Some(map) => {
+            let mut parts = map.split('/');
+            let mut codec = Codec::new(parts.next()?, payload_type, parts.next()?.trim().parse().ok()?);
+            codec.channels = parts.next().and_then(|c| c.trim().parse().ok()).unwrap_or(1);
+            codec
+        }
+        None => match payload_type {
+            0 => Codec::pcmu(),
+            8 => Codec::pcma(),
+            9 => Codec::g722(),
+            _ => return None,
+        },
+    };
+    codec.fmtp = media.values("fmtp").find_map(of_format).unwrap_or_default();
+    Some(codec)
+}
+
+fn ptime_ms(media: &Media, otherwise: u32) -> u32 {
+    let asked = media.values("ptime").next().and_then(|v| v.parse::<f64>().ok()).map_or(otherwise, |v| v as u32);
+    let most = media.values("maxptime").next().and_then(|v| v.parse().ok()).unwrap_or(*PTIMES_MS.end());
+    asked.min(most).clamp(*PTIMES_MS.start(), *PTIMES_MS.end()) / 10 * 10
+}
+
+/// `a=rtcp:port [IN IP4 address]` (RFC 3605), else one port above RTP.
+fn rtcp_address(media: &Media, rtp: SocketAddr, mux: bool) -> SocketAddr {
+    if mux {
+        return rtp;
+    }
+    let given = media.values("rtcp").next().and_then(|value| {
+        let mut words = value.split_whitespace();
+        let port = words.next()?.parse().ok()?;
+        let address: Option<IpAddr> = words.nth(2).and_then(|a| a.parse().ok());
+        Some(SocketAddr::new(address.unwrap_or(rtp.ip()), port))
+    });
+    given.unwrap_or_else(|| SocketAddr::new(rtp.ip(), rtp.port().wrapping_add(1).max(1)))
+}

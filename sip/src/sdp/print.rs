@@ -1,0 +1,91 @@
+//! A [`Session`] to text, and an [`Offer`] to a [`Session`].
+
+use std::fmt;
+use std::net::IpAddr;
+
+use super::{Attribute, Codec, Media, Offer, Session};
+
+impl fmt::Display for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family = if self.origin.contains(':') { "IP6" } else { "IP4" };
+        write!(f, "v=0\r\no=- {} {} IN {family} {}\r\ns=-\r\n", self.id, self.version, self.origin)?;
+        connection(f, self.address)?;
+        f.write_str("t=0 0\r\n")?;
+        attributes(f, &self.attributes)?;
+        for media in &self.media {
+            write!(f, "m={} {} {}", media.kind, media.port, media.protocol)?;
+            for format in &media.formats {
+                write!(f, " {format}")?;
+            }
+            f.write_str("\r\n")?;
+            connection(f, media.address)?;
+            attributes(f, &media.attributes)?;
+        }
+        Ok(())
+    }
+}
+
+fn connection(f: &mut fmt::Formatter<'_>, address: Option<IpAddr>) -> fmt::Result {
+    match address {
+        Some(address) => write!(f, "c=IN {} {address}\r\n", if address.is_ipv6() { "IP6" } else { "IP4" }),
+        None => Ok(()),
+    }
+}
+
+fn attributes(f: &mut fmt::Formatter<'_>, attributes: &[Attribute]) -> fmt::Result {
+    for attribute in attributes {
+        match &attribute.value {
+            Some(value) => write!(f, "a={}:{value}\r\n", attribute.name)?,
+            None => write!(f, "a={}\r\n", attribute.name)?,
+        }
+    }
+    Ok(())
+}
+
+impl Offer {
+    /// The session description that offers all of it.
+    pub fn session(&self) -> Session {
+        let media = self.media("RTP/AVP", &self.codecs, self.event_payload_type, self.ptime_ms);
+        self.session_of(vec![media])
+    }
+
+    pub(super) fn session_of(&self, media: Vec<Media>) -> Session {
+        Session {
+            id: self.session_id.to_string(),
+            version: 1,
+            origin: self.rtp.ip().to_string(),
+            address: Some(self.rtp.ip()),
+            attributes: Vec::new(),
+            media,
+        }
+    }
+
+    pub(super) fn media(&self, protocol: &str, codecs: &[Codec], event: Option<u8>, ptime_ms: u32) -> Media {
+        let mut attributes = Vec::new();
+        for codec in codecs {
+            let channels = if codec.channels > 1 { format!("/{}", codec.channels) } else { String::new() };
+            let map = format!("{} {}/{}{channels}", codec.payload_type, codec.name, codec.clock_rate_hz);
+            attributes.push(Attribute::new("rtpmap", map));
+            if !codec.fmtp.is_empty() {
+                attributes.push(Attribute::new("fmtp", format!("{} {}", codec.payload_type, codec.fmtp)));
+            }
+        }
+        if let Some(event) = event {
+            attributes.push(Attribute::new("rtpmap", format!("{event} telephone-event/8000")));
+            attributes.push(Attribute::new("fmtp", format!("{event} 0-15")));
+        }
+        attributes.push(Attribute::new("ptime", ptime_ms.to_string()));
+        attributes.push(Attribute::new(self.direction.as_str(), ""));
+        if self.rtcp_mux {
+            attributes.push(Attribute::new("rtcp-mux", ""));
+        }
+        Media {
+            kind: "audio".into(),
+            port: self.rtp.port(),
+            protocol: protocol.into(),
+            formats: codecs.iter().map(|c| c.payload_type).chain(event).map(|p| p.to_string()).collect(),
+            address: None,
+            attributes,
+        }
+    }
+}

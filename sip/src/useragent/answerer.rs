@@ -1,0 +1,279 @@
+//! Taking calls: an INVITE from outside, the responses to it, its ACK and its CANCEL (RFC 3261 8.2, 9.2, 13.3, 15.1.2).
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::{Call, CallEnd, CallEvent, CallKey, EndKind, Fork, Side, Stage, Unacknowledged, reason};
+use crate::auth::{Demand, Verdict};
+use crate::dialog::Dialog;
+use crate::endpoint::{Endpoint, TransactionKey};
+use crate::message::{Method, Request, reason_phrase, sdp_of};
+use crate::sdp;
+use crate::time::Time;
+
+/// How long a nonce of this side is good.
+const NONCE_LIFE: Duration = Duration::from_secs(300);
+
+impl Endpoint {
+    /// A provisional response: 101 to 199, with an early answer or without. Does nothing once a final one went out.
+    pub fn ring(&mut self, now: Time, call: CallKey, code: u16, sdp: Option<String>) {
+        if let Some(sdp) = &sdp
+            && let Some(call) = self.calls.get_mut(&call)
+        {
+            call.local_sdp.clone_from(sdp);
+        }
+        if (101..200).contains(&code) {
+            self.respond(now, call, code, sdp.as_deref(), &[]);
+        }
+    }
+
+    /// Answers with 200 and this SDP, repeated until the ACK comes ([`CallEvent::Confirmed`]).
+    pub fn answer(&mut self, now: Time, call: CallKey, sdp: String) {
+        let Some((bytes, to)) = self.respond(now, call, 200, Some(&sdp), &[]) else { return };
+        let Some(state) = self.calls.get_mut(&call) else { return };
+        state.local_sdp = sdp;
+        state.stage = Stage::Up;
+        state.active = Some(0);
+        let seq = state.dialogs[0].dialog.remote_seq.unwrap_or(0);
+        state.unacknowledged = Some(Unacknowledged::new(now, bytes, to, seq));
+        self.call_changed(call);
+    }
+
+    /// Refuses a call that is not answered yet with 300 to 699, and a Q.850 cause.
+    pub fn reject(&mut self, now: Time, call: CallKey, code: u16, reason_q850: Option<u16>) {
+        let why = reason_q850.map(|cause| ("Reason", reason(cause, reason_phrase(code))));
+        self.reject_with(now, call, code, why.as_slice());
+    }
+
+    /// As [`Endpoint::reject`], with header fields of the caller's choice (Contact of a 302, Retry-After of a 503).
+    pub fn reject_with(&mut self, now: Time, call: CallKey, code: u16, headers: &[(&'static str, String)]) {
+        if (300..700).contains(&code) && self.respond(now, call, code, None, headers).is_some() {
+            let end = CallEnd::new(EndKind::LocalHangup, reason_phrase(code));
+            self.end(now, call, CallEnd { sip_code: Some(code), ..end });
+        }
+    }
+
+    /// Demands digest credentials of an incoming call. True when the INVITE has them. Otherwise it was refused, with a
+    /// challenge (401, 407) when none were given, with 403 when they are wrong, and the call is over.
+    pub fn authorize(&mut self, now: Time, call: CallKey, demand: &Demand) -> bool {
+        let Some(Call { side: Side::Answerer(tx), .. }) = self.calls.get(&call) else { return false };
+        let Some(server) = self.servers.get(tx) else { return false };
+        let fresh = |nonce: &str| {
+            let Some((made, seal)) = nonce.split_once('.') else { return false };
+            let at = u64::from_str_radix(made, 16).map(Time);
+            seal == self.ids.seal(made) && at.is_ok_and(|at| at <= now && now.since(at) < NONCE_LIFE)
+        };
+        let stale = match demand.verify(&server.request.headers, "INVITE", &server.request.body, fresh) {
+            Verdict::Accepted => return true,
+            Verdict::Wrong => {
+                self.reject(now, call, 403, None);
+                return false;
+            }
+            Verdict::Stale => true,
+            Verdict::Missing => false,
+        };
+        let made = format!("{:x}", now.0);
+        let challenges = demand.challenges(&format!("{made}.{}", self.ids.seal(&made)), stale);
+        self.reject_with(now, call, if demand.proxy { 407 } else { 401 }, &challenges);
+        false
+    }
+
+    /// A response to the INVITE that made the call; `None` when it has a final one already.
+    pub(super) fn respond(
+        &mut self,
+        now: Time,
+        key: CallKey,
+        code: u16,
+        sdp: Option<&str>,
+        headers: &[(&'static str, String)],
+    ) -> Option<(Vec<u8>, SocketAddr)> {
+        let call = self.calls.get(&key).filter(|c| c.stage == Stage::Pending)?;
+        let Side::Answerer(tx) = &call.side else { return None };
+        let tx = tx.clone();
+        let mut response = self.servers.get(&tx)?.request.respond(code, "", &call.dialogs[0].dialog.local_tag);
+        if (101..300).contains(&code) {
+            response.headers.push("Contact", self.contact(key));
+            response.headers.push("Allow", super::ALLOW);
+        }
+        for (name, value) in headers {
+            response.headers.push(*name, value.clone());
+        }
+        if let Some(sdp) = sdp {
+            response.set_sdp(sdp);
+        }
+        self.send_response(now, &tx, response)
+    }
+
+    /// An INVITE without a To tag.
+    pub(crate) fn incoming(&mut self, now: Time, tx: &TransactionKey, request: Request, source: SocketAddr) {
+        let (Ok(from), Ok(to), Ok(cseq)) = (request.headers.from(), request.headers.to(), request.headers.cseq()) else {
+            return;
+        };
+        let call_id = request.headers.call_id().unwrap_or_default().to_owned();
+        let merged = self.calls_of(&call_id).into_iter().filter_map(|k| self.calls.get(&k)).any(|call| {
+            let dialog = call.dialogs.first().map(|f| &f.dialog);
+            matches!(call.side, Side::Answerer(_))
+                && dialog.is_some_and(|d| d.remote_tag == from.tag() && d.remote_seq == Some(cseq.seq))
+        });
+        if merged {
+            return self.reply(now, tx, 482, "", &[]);
+        }
+        let tag = self.ids.next();
+        let Some(dialog) = Dialog::of_answerer(&request, &tag, source) else { return };
+        let mut call = Call::new(call_id.clone(), Side::Answerer(tx.clone()), String::new(), to.user());
+        call.dialogs.push(Fork::new(dialog));
+        let key = self.insert_call(call);
+        if let Some(server) = self.servers.get_mut(tx) {
+            server.call = Some(key);
+        }
+        self.respond(now, key, 100, None, &[]);
+        let headers = request.headers.iter().map(|h| (h.name.to_string(), h.value.clone())).collect();
+        let sdp = sdp_of(&request.headers, &request.body);
+        let request_uri = request.uri;
+        self.event(key, CallEvent::Incoming { from, to, request_uri, headers, sdp, call_id, source });
+    }
+
+    /// CANCEL: 200 to it, 487 to the INVITE when that has no final response yet (RFC 3261 9.2).
+    pub(crate) fn cancel_received(&mut self, now: Time, tx: &TransactionKey, invite: &TransactionKey, request: &Request) {
+        let Some(server) = self.servers.get(invite) else { return self.reply(now, tx, 481, "", &[]) };
+        let call = server.call;
+        let dialog = call.and_then(|key| self.calls.get(&key)).and_then(|c| c.dialogs.first());
+        let tag = dialog.map_or_else(|| "0".to_owned(), |f| f.dialog.local_tag.clone());
+        let ok = request.respond(200, "", &tag);
+        self.send_response(now, tx, ok);
+        if let Some(key) = call {
+            self.cancelled(now, key, EndKind::Cancelled, request.headers.q850_cause());
+        }
+    }
+
+    /// The caller gives up a pending call: 487 to its INVITE.
+    pub(super) fn cancelled(&mut self, now: Time, key: CallKey, kind: EndKind, q850_cause: Option<u16>) {
+        if self.respond(now, key, 487, None, &[]).is_some() {
+            let end = CallEnd::new(kind, "Cancelled by the caller");
+            self.end(now, key, CallEnd { sip_code: Some(487), q850_cause, by_remote: true, ..end });
+        }
+    }
+
+    /// An ACK that belongs to no failed INVITE: it ends the repetition of a 2xx.
+    pub(crate) fn ack_received(&mut self, now: Time, request: &Request) {
+        let (Some((key, at)), Ok(cseq)) = (self.find_dialog(request), request.headers.cseq()) else { return };
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        if call.unacknowledged.take_if(|u| u.seq == cseq.seq).is_none() {
+            return;
+        }
+        let sdp = sdp_of(&request.headers, &request.body);
+        let over = call.stage == Stage::Over;
+        let first = !std::mem::replace(&mut call.confirmed, true);
+        let bye = call.bye_after_ack.take();
+        let media = sdp.as_deref().and_then(|sdp| sdp::read_answer(&call.local_sdp, sdp).ok());
+        self.call_changed(key);
+        match (over, media, sdp) {
+            (true, _, _) => {
+                if let Some(why) = bye {
+                    self.bye(now, key, at, Some(why));
+                }
+            }
+            (false, _, sdp) if first => self.event(key, CallEvent::Confirmed { sdp }),
+            (false, Some(media), Some(sdp)) => self.renegotiated(key, media, sdp),
+            _ => {}
+        }
+    }
+
+    /// Repeats a 2xx that has no ACK yet; gives up after 32 s with BYE (RFC 3261 13.3.1.4). Forgets a call that is over.
+    pub(crate) fn call_timer(&mut self, now: Time, key: CallKey) {
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        if call.deadline.is_some_and(|at| at <= now) {
+            if call.stage == Stage::Over {
+                return self.forget_call(key);
+            }
+            call.deadline = None;
+            return self.end(now, key, CallEnd::new(EndKind::NotReachable, "Redirected to an unknown host"));
+        }
+        let Some(waiting) = &mut call.unacknowledged else { return self.call_changed(key) };
+        if waiting.deadline <= now {
+            call.unacknowledged = None;
+            let why = call.bye_after_ack.take().unwrap_or_else(|| reason(102, "No ACK"));
+            self.bye(now, key, 0, Some(why));
+            self.end(now, key, CallEnd { q850_cause: Some(102), ..CallEnd::new(EndKind::Timeout, "No ACK within 32 s") });
+        } else if waiting.repeat <= now {
+            waiting.interval = (waiting.interval * 2).min(crate::transaction::T2);
+            waiting.repeat = now + waiting.interval;
+            let (to, bytes) = (waiting.to, waiting.bytes.clone());
+            self.datagram(to, bytes);
+        }
+        self.call_changed(key);
+    }
+
+    /// The call and the dialog that a request with a To tag belongs to.
+    pub(super) fn find_dialog(&self, request: &Request) -> Option<(CallKey, usize)> {
+        let (from, to) = (request.headers.from().ok()?, request.headers.to().ok()?);
+        self.calls_of(request.headers.call_id().ok()?).into_iter().find_map(|key| {
+            let at = self.calls.get(&key)?.dialogs.iter().position(|f| {
+                f.dialog.local_tag == to.tag() && f.dialog.remote_tag == from.tag()
+            })?;
+            Some((key, at))
+        })
+    }
+
+    /// The Contact of this side in a call.
+    pub(super) fn contact(&self, key: CallKey) -> String {
+        let user = self.calls.get(&key).map_or("", |c| c.contact_user.as_str());
+        format!("<sip:{user}{}{}>", if user.is_empty() { "" } else { "@" }, self.config.local)
+    }
+
+    /// Ends a call at this side's wish: BYE when it is up, CANCEL or a rejection before. `Ended` (LocalHangup) comes at once;
+    /// the transaction finishes behind.
+    pub fn hangup(&mut self, now: Time, call: CallKey, q850_cause: u16, text: &str) {
+        let Some(state) = self.calls.get_mut(&call) else { return };
+        let end = CallEnd { q850_cause: Some(q850_cause), ..CallEnd::new(EndKind::LocalHangup, text) };
+        let why = reason(q850_cause, text);
+        match (state.stage, &state.side, state.active) {
+            (Stage::Over, _, _) => {}
+            (Stage::Pending, Side::Caller(_), _) => self.give_up(now, call, Some(why), end),
+            (Stage::Pending, Side::Answerer(_), _) => {
+                let code = match q850_cause {
+                    1 => 404,
+                    17 => 486,
+                    21 => 603,
+                    _ => 480,
+                };
+                self.respond(now, call, code, None, &[("Reason", why)]);
+                self.end(now, call, CallEnd { sip_code: Some(code), ..end });
+            }
+            // An answerer may send BYE only after the ACK (RFC 3261 15).
+            (Stage::Up, Side::Answerer(_), _) if state.unacknowledged.is_some() && !state.confirmed => {
+                state.bye_after_ack = Some(why);
+                self.end(now, call, end);
+            }
+            (Stage::Up, _, active) => {
+                self.bye(now, call, active.unwrap_or(0), Some(why));
+                self.end(now, call, end);
+            }
+        }
+    }
+
+    /// Sends BYE in one dialog, once.
+    pub(super) fn bye(&mut self, now: Time, key: CallKey, at: usize, why: Option<String>) {
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        let Some(fork) = call.dialogs.get_mut(at).filter(|f| !f.closed) else { return };
+        fork.closed = true;
+        fork.dialog.local_seq += 1;
+        let (mut request, to) = fork.dialog.request(Method::Bye, fork.dialog.local_seq);
+        if let Side::Caller(caller) = &mut call.side {
+            caller.login.sign(&mut request, &mut self.ids);
+        }
+        if let Some(why) = why {
+            request.headers.push("Reason", why);
+        }
+        self.send_request(now, key, request, to);
+    }
+
+    /// Reports the end, once, and lets the call linger for what crosses it.
+    pub(super) fn end(&mut self, now: Time, key: CallKey, end: CallEnd) {
+        let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage != Stage::Over) else { return };
+        call.stage = Stage::Over;
+        call.deadline = Some(now + super::LINGER);
+        self.call_changed(key);
+        self.event(key, CallEvent::Ended(end));
+    }
+}

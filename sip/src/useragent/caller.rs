@@ -1,0 +1,353 @@
+//! Placing calls: INVITE, its responses, digest, redirects, CANCEL (RFC 3261 8.1, 9.1, 13.2, 22).
+
+use std::net::SocketAddr;
+
+use super::{Call, CallEnd, CallEvent, CallKey, Caller, EndKind, Fork, Invite, Login, MAX_FORKS, Side, Stage, reason};
+use crate::auth::{Challenge, Credentials};
+use crate::dialog::Dialog;
+use crate::endpoint::{Endpoint, TransactionKey, hop_by_hop};
+use crate::ids::Ids;
+use crate::message::{Method, NameAddr, Request, Response, quote, sdp_of};
+use crate::parse::is_token;
+use crate::sdp;
+use crate::time::Time;
+use crate::transaction::T1_64;
+use crate::uri::{Uri, escape_user};
+
+/// Most challenges that are answered in one call: a proxy's, the far side's, and a stale nonce of each.
+const MAX_LOGIN_ROUNDS: u32 = 4;
+
+impl Endpoint {
+    /// Places a call.
+    pub fn invite(&mut self, now: Time, invite: Invite) -> CallKey {
+        let local = self.config.local;
+        let host = if local.is_ipv6() { format!("[{}]", local.ip()) } else { local.ip().to_string() };
+        let call_id = format!("{}@{host}", self.ids.next());
+        let user = escape_user(&invite.from_user);
+        let at = if user.is_empty() { "" } else { "@" };
+        let display = invite.from_display.as_deref().map(|d| format!("{} ", quote(d))).unwrap_or_default();
+        let domain = invite.from_host.as_deref().unwrap_or(&host);
+        let mut request = Request::new(Method::Invite, invite.target.to_string());
+        let headers = &mut request.headers;
+        headers.push("Max-Forwards", "70");
+        headers.push("From", format!("{display}<sip:{user}{at}{domain}>;tag={}", self.ids.next()));
+        headers.push("To", format!("<{}>", Uri { headers: String::new(), ..invite.target }));
+        headers.push("Call-ID", call_id.clone());
+        headers.push("CSeq", "1 INVITE");
+        headers.push("Contact", format!("<sip:{user}{at}{local}>"));
+        headers.push("Allow", super::ALLOW);
+        for (name, value) in invite.headers {
+            if !name.is_empty() && name.chars().all(is_token) {
+                headers.push(name, value.trim());
+            }
+        }
+        request.set_sdp(&invite.sdp);
+        let who = invite.username.zip(invite.password);
+        let who = who.map(|(username, password)| Credentials { username, password: password.0 });
+        let caller = Caller {
+            request,
+            to: invite.destination,
+            transaction: "".into(),
+            seq: 0,
+            provisional: false,
+            redirected: false,
+            cancel: None,
+            cancel_sent: false,
+            login: Login { who, known: Vec::new(), rounds: 0 },
+        };
+        let key = self.insert_call(Call::new(call_id, Side::Caller(Box::new(caller)), invite.sdp, user));
+        self.send_invite(now, key);
+        key
+    }
+
+    /// Gives up a call that is not answered yet; `Ended` (Cancelled) comes at once, what crosses is cleared up behind.
+    pub fn cancel(&mut self, now: Time, call: CallKey) {
+        self.give_up(now, call, None, CallEnd::new(EndKind::Cancelled, "Cancelled"));
+    }
+
+    /// The address of a [`CallEvent::Redirected`] target, or `None` when it has none.
+    pub fn resolved(&mut self, now: Time, call: CallKey, destination: Option<SocketAddr>) {
+        let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), deadline, .. }) = self.calls.get_mut(&call) else {
+            return;
+        };
+        if deadline.take().is_none() {
+            return;
+        }
+        match destination {
+            Some(to) => {
+                caller.to = to;
+                self.send_invite(now, call);
+            }
+            None => self.end(now, call, CallEnd::new(EndKind::NotReachable, "Redirected to an unknown host")),
+        }
+    }
+
+    /// Ends a pending call of this side as the caller.
+    pub(super) fn give_up(&mut self, now: Time, key: CallKey, why: Option<String>, end: CallEnd) {
+        let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), .. }) = self.calls.get_mut(&key) else { return };
+        caller.cancel = Some(why);
+        if caller.provisional {
+            self.send_cancel(now, key);
+        }
+        self.end(now, key, end);
+    }
+
+    fn caller(&mut self, key: CallKey) -> Option<&mut Caller> {
+        match &mut self.calls.get_mut(&key)?.side {
+            Side::Caller(caller) => Some(caller),
+            Side::Answerer(_) => None,
+        }
+    }
+
+    fn send_invite(&mut self, now: Time, key: CallKey) {
+        let Some(Call { side: Side::Caller(caller), .. }) = self.calls.get_mut(&key) else { return };
+        caller.seq += 1;
+        caller.provisional = false;
+        caller.request.headers.set("CSeq", format!("{} INVITE", caller.seq));
+        let (mut request, to) = (caller.request.clone(), caller.to);
+        caller.login.sign(&mut request, &mut self.ids);
+        let transaction = self.send_request(now, key, request, to);
+        if let Some(caller) = self.caller(key) {
+            caller.transaction = transaction;
+        }
+        self.call_changed(key);
+    }
+
+    /// CANCEL has the INVITE's branch and goes where it went (RFC 3261 9.1).
+    fn send_cancel(&mut self, now: Time, key: CallKey) {
+        let Some(caller) = self.caller(key) else { return };
+        let Some(why) = caller.cancel.clone().filter(|_| !caller.cancel_sent) else { return };
+        let (transaction, to) = (caller.transaction.clone(), caller.to);
+        let Some(client) = self.clients.get(&transaction).filter(|c| c.open()) else { return };
+        let mut cancel = hop_by_hop(&client.request, Method::Cancel);
+        if let Some(why) = why {
+            cancel.headers.push("Reason", why);
+        }
+        self.send_request(now, key, cancel, to);
+        self.client_cancelled(now, &transaction);
+        if let Some(caller) = self.caller(key) {
+            caller.cancel_sent = true;
+        }
+    }
+
+    /// A response to an INVITE of this side.
+    pub(crate) fn invite_response(&mut self, now: Time, key: CallKey, tx: &TransactionKey, request: &Request, response: Response) {
+        let Some(call) = self.calls.get(&key) else { return };
+        let pending = call.stage == Stage::Pending && matches!(&call.side, Side::Caller(c) if c.transaction == *tx);
+        match response.code {
+            100..200 => self.provisional(now, key, request, response),
+            200..300 => self.answered(now, key, request, &response),
+            _ if !pending => {}
+            401 | 407 => self.challenged(now, key, &response),
+            300..=399 => self.redirect(now, key, &response),
+            // 403 to an INVITE with credentials says that they are wrong (RFC 3261 22.4).
+            403 if self.caller(key).is_some_and(|c| !c.login.known.is_empty()) => {
+                self.refused(now, key, &response, EndKind::AuthFailed);
+            }
+            _ => self.refused(now, key, &response, EndKind::Refused),
+        }
+    }
+
+    fn provisional(&mut self, now: Time, key: CallKey, request: &Request, response: Response) {
+        let Some(caller) = self.caller(key) else { return };
+        caller.provisional = true;
+        let to = caller.to;
+        self.send_cancel(now, key);
+        let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage == Stage::Pending) else { return };
+        if response.code == 100 {
+            return self.event(key, CallEvent::Trying);
+        }
+        let sdp = sdp_of(&response.headers, &response.body);
+        if let Some(at) = call.fork(request, &response, to)
+            && sdp.is_some()
+        {
+            call.dialogs[at].early_sdp.clone_from(&sdp);
+        }
+        let media = sdp.as_deref().and_then(|sdp| sdp::read_answer(&call.local_sdp, sdp).ok());
+        self.event(key, CallEvent::Provisional { code: response.code, sdp, media });
+    }
+
+    /// A 2xx: ACK it, then take the call, or end the dialog when the call is over or another fork has it.
+    fn answered(&mut self, now: Time, key: CallKey, request: &Request, response: &Response) {
+        let Some(to) = self.caller(key).map(|c| c.to) else { return };
+        let via = self.via();
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        let Some(at) = call.fork(request, response, to) else { return };
+        if call.dialogs[at].ack.is_some() {
+            return self.stray_answer(response);
+        }
+        let fork = &mut call.dialogs[at];
+        fork.dialog.confirm(response);
+        let (mut ack, hop) = fork.dialog.request(Method::Ack, request.headers.cseq().map(|c| c.seq).unwrap_or_default());
+        ack.headers.push_first("Via", via);
+        for name in ["Authorization", "Proxy-Authorization"] {
+            ack.headers.copy(&request.headers, name);
+        }
+        let bytes = ack.to_bytes();
+        fork.ack = Some((bytes.clone(), hop));
+        let sdp = sdp_of(&response.headers, &response.body).or_else(|| fork.early_sdp.clone());
+        let pending = call.stage == Stage::Pending;
+        let media = sdp.as_deref().map(|sdp| sdp::read_answer(&call.local_sdp, sdp));
+        let why = if let Side::Caller(caller) = &call.side { caller.cancel.clone().flatten() } else { None };
+        let call_id = call.call_id.clone();
+        self.datagram(hop, bytes);
+        match (pending, sdp, media) {
+            (false, _, _) => self.bye(now, key, at, why.or(Some(reason(16, "Normal call clearing")))),
+            (true, Some(sdp), Some(Ok(media))) => {
+                call_up(&mut self.calls, key, at);
+                self.event(key, CallEvent::Answered { code: response.code, sdp, media, call_id });
+            }
+            (true, _, _) => {
+                self.bye(now, key, at, Some(reason(88, "Incompatible destination")));
+                let end = CallEnd::new(EndKind::NoMedia, "Answer without usable media");
+                self.end(now, key, CallEnd { sip_code: Some(response.code), q850_cause: Some(88), ..end });
+            }
+        }
+    }
+
+    /// A 2xx that came again (its ACK was lost): the same ACK goes out.
+    pub(crate) fn stray_answer(&mut self, response: &Response) {
+        let (Ok(call_id), Ok(to)) = (response.headers.call_id(), response.headers.to()) else { return };
+        for key in self.calls_of(call_id) {
+            let forks = self.calls.get(&key).map(|c| c.dialogs.iter()).into_iter().flatten();
+            let ack = forks.filter(|f| f.dialog.remote_tag == to.tag()).find_map(|f| f.ack.clone());
+            if let Some((bytes, hop)) = ack {
+                return self.datagram(hop, bytes);
+            }
+        }
+    }
+
+    fn challenged(&mut self, now: Time, key: CallKey, response: &Response) {
+        let learnt = self.caller(key).is_some_and(|caller| caller.login.learn(response));
+        if learnt { self.send_invite(now, key) } else { self.refused(now, key, response, EndKind::AuthFailed) }
+    }
+
+    /// 3xx is followed once, to the Contact with the highest `q` (RFC 3261 8.1.3.4).
+    fn redirect(&mut self, now: Time, key: CallKey, response: &Response) {
+        let contacts = response.headers.list("Contact").into_iter().filter_map(NameAddr::parse);
+        let weight = |c: &NameAddr| c.params.get("q").and_then(|q| q.parse::<f32>().ok()).unwrap_or(1.0);
+        let best = contacts.filter_map(|c| Some((weight(&c), Uri::parse(&c.uri).ok()?)));
+        let best = best.reduce(|a, b| if b.0 > a.0 { b } else { a });
+        let Some(caller) = self.caller(key) else { return };
+        let Some((_, mut target)) = best.filter(|_| !caller.redirected) else {
+            return self.refused(now, key, response, EndKind::Refused);
+        };
+        target.headers.clear();
+        target.params.0.retain(|(name, _)| !name.eq_ignore_ascii_case("method"));
+        let old = Uri::parse(&caller.request.uri).ok();
+        let same_host = old.is_some_and(|old| (old.host.as_str(), old.port) == (target.host.as_str(), target.port));
+        caller.redirected = true;
+        caller.login.known.clear();
+        caller.request.uri = target.to_string();
+        match target.socket() {
+            Some(to) => caller.to = to,
+            None if same_host => {}
+            None => {
+                if let Some(call) = self.calls.get_mut(&key) {
+                    call.deadline = Some(now + T1_64);
+                }
+                self.call_changed(key);
+                return self.event(key, CallEvent::Redirected { target });
+            }
+        }
+        self.send_invite(now, key);
+    }
+
+    fn refused(&mut self, now: Time, key: CallKey, response: &Response, kind: EndKind) {
+        let end = CallEnd {
+            kind,
+            sip_code: Some(response.code),
+            q850_cause: response.headers.q850_cause(),
+            text: response.reason.clone(),
+            by_remote: true,
+            retry_after: response.headers.get("Retry-After").is_some(),
+        };
+        self.end(now, key, end);
+    }
+
+    /// Timer B: nobody answered at all, or no final response came after a CANCEL.
+    pub(crate) fn invite_timed_out(&mut self, now: Time, key: CallKey, tx: &TransactionKey) {
+        if self.caller(key).is_some_and(|c| c.transaction == *tx) {
+            self.end(now, key, CallEnd::new(EndKind::Timeout, "No response within 32 s"));
+        }
+    }
+
+    /// The transport failed before anybody answered.
+    pub(crate) fn invite_unreachable(&mut self, now: Time, key: CallKey, tx: &TransactionKey) {
+        if self.caller(key).is_some_and(|c| c.transaction == *tx) {
+            self.end(now, key, CallEnd::new(EndKind::NotReachable, "Destination unreachable"));
+        }
+    }
+
+    /// A challenged BYE is sent again with credentials; every other answer ends it.
+    pub(crate) fn bye_response(&mut self, now: Time, key: CallKey, request: &Request, response: &Response, to: SocketAddr) {
+        let Some(Call { side: Side::Caller(caller), dialogs, .. }) = self.calls.get_mut(&key) else { return };
+        if !matches!(response.code, 401 | 407) || !caller.login.learn(response) {
+            return;
+        }
+        let tag = response.headers.to().map(|to| to.tag().to_owned()).unwrap_or_default();
+        let Some(fork) = dialogs.iter_mut().find(|f| f.dialog.remote_tag == tag) else { return };
+        fork.dialog.local_seq += 1;
+        let mut again = request.clone();
+        for name in ["Via", "Authorization", "Proxy-Authorization", "User-Agent"] {
+            again.headers.remove(name);
+        }
+        again.headers.set("CSeq", format!("{} BYE", fork.dialog.local_seq));
+        caller.login.sign(&mut again, &mut self.ids);
+        self.send_request(now, key, again, to);
+    }
+}
+
+fn call_up(calls: &mut std::collections::BTreeMap<CallKey, Call>, key: CallKey, at: usize) {
+    if let Some(call) = calls.get_mut(&key) {
+        call.stage = Stage::Up;
+        call.active = Some(at);
+    }
+}
+
+impl Call {
+    /// The dialog of a response to this call's INVITE, made when it is new; `None` without a To tag in a provisional
+    /// response, or beyond the limit.
+    fn fork(&mut self, request: &Request, response: &Response, peer: SocketAddr) -> Option<usize> {
+        let tag = response.headers.to().ok()?.tag().to_owned();
+        if let Some(at) = self.dialogs.iter().position(|f| f.dialog.remote_tag == tag) {
+            return Some(at);
+        }
+        if (tag.is_empty() && response.code < 200) || self.dialogs.len() == MAX_FORKS {
+            return None;
+        }
+        self.dialogs.push(Fork::new(Dialog::of_caller(request, response, peer)?));
+        Some(self.dialogs.len() - 1)
+    }
+}
+
+impl Login {
+    /// Takes the challenges of a 401 or 407; false when they cannot be answered, or when the credentials were refused.
+    fn learn(&mut self, response: &Response) -> bool {
+        self.rounds += 1;
+        let challenges = Challenge::read(&response.headers);
+        if self.who.is_none() || challenges.is_empty() || self.rounds > MAX_LOGIN_ROUNDS {
+            return false;
+        }
+        for challenge in challenges {
+            let same = |(known, _): &(Challenge, u32)| known.proxy == challenge.proxy && known.realm == challenge.realm;
+            match self.known.iter().position(same) {
+                Some(_) if !challenge.stale => return false,
+                Some(at) => self.known[at] = (challenge, 0),
+                None => self.known.push((challenge, 0)),
+            }
+        }
+        true
+    }
+
+    /// Adds the credentials for every challenge that is known.
+    pub(super) fn sign(&mut self, request: &mut Request, ids: &mut Ids) {
+        let Some(who) = &self.who else { return };
+        for (challenge, count) in &mut self.known {
+            *count += 1;
+            let cnonce = ids.next();
+            let value = challenge.answer(who, request.method.as_str(), &request.uri, &request.body, *count, &cnonce);
+            request.headers.push(if challenge.proxy { "Proxy-Authorization" } else { "Authorization" }, value);
+        }
+    }
+}
