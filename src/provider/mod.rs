@@ -1,6 +1,14 @@
 //! Audio or text in, audio or text out: one trait each for recognizers, synthesizers and language models, one file a
 //! provider. A provider knows no calls, resources or prompts.
 
+mod cache;
+mod espeak;
+mod flite;
+pub mod pocketsphinx;
+pub mod speech;
+mod timbre;
+mod voice;
+
 use std::pin::Pin;
 use std::sync::Arc;
 

@@ -1,0 +1,319 @@
+//! The embedded recognizer: libpocketsphinx decodes English at 16 kHz while the words are still being said. A bounded pool
+//! of low-priority threads, each with a few warm decoders; a stream that finds none is told so at once (`recognizer_busy`).
+//!
+//! Bias words are not used: the library takes them only with a pronunciation, and its dictionary has 134,000 words already.
+
+mod library;
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+
+use tokio::sync::mpsc;
+
+use self::library::{Decoder, Library};
+use super::{Failure, Recognized, Recognizer, RecognizerFeed, Status};
+
+/// Where Debian's `pocketsphinx-en-us` puts the model.
+pub const MODEL: &str = "/usr/share/pocketsphinx/model/en-us";
+
+/// Live streams that one core carries beside the rest of the work (5 alone).
+const STREAMS_PER_THREAD: usize = 3;
+/// Decoders take 100 MB each.
+const DEFAULT_STREAMS_MAX: usize = 12;
+/// Audio goes to the decoder in blocks of 100 ms.
+const BLOCK: usize = 1600;
+/// 30 s of audio may wait for the decoder; more is dropped.
+const BACKLOG_BLOCKS: usize = 300;
+/// Running text is read each 300 ms of audio.
+const PARTIAL_BLOCKS: usize = 3;
+/// Messages of a stream that nobody has taken yet; further running texts are skipped, the final text always has its place.
+const NEWS_DEPTH: usize = 16;
+
+/// The recognizer. Decoders load in the background from the start.
+pub struct Pocketsphinx {
+    workers: Vec<Arc<Worker>>,
+    broken: Arc<OnceLock<String>>,
+    dropped: Arc<AtomicU64>,
+}
+
+/// One thread's door.
+struct Worker {
+    /// Holds every slot's backlog, opening and end at once, so that sending into it always finds room.
+    orders: SyncSender<(usize, Order)>,
+    taken: Vec<AtomicBool>,
+}
+
+enum Order {
+    Open { news: mpsc::Sender<Recognized>, last: mpsc::OwnedPermit<Recognized>, backlog: Arc<AtomicUsize> },
+    Audio(Vec<i16>),
+    Finish,
+    Abandon,
+}
+
+impl Pocketsphinx {
+    /// Starts the pool for `streams` streams at once (0: three for each core but one, at most 12) with the model in the
+    /// folder `model` (see [`MODEL`]). Never fails: [`Recognizer::status`] says what is missing.
+    pub fn new(streams: usize, model: &Path) -> Pocketsphinx {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get).saturating_sub(1).max(1);
+        let streams =
+            if streams == 0 { (threads * STREAMS_PER_THREAD).min(DEFAULT_STREAMS_MAX) } else { streams };
+        let broken = Arc::new(OnceLock::new());
+        let mut pool =
+            Pocketsphinx { workers: Vec::new(), broken: broken.clone(), dropped: Arc::default() };
+        let library = match Library::open() {
+            Ok(library) => library,
+            Err(cause) => {
+                let _ = broken.set(cause);
+                return pool;
+            }
+        };
+        let threads = threads.min(streams);
+        let loading = Arc::new(Mutex::new(()));
+        for index in 0..threads {
+            let slots = streams / threads + usize::from(index < streams % threads);
+            let (orders, inbox) = sync_channel(slots * (BACKLOG_BLOCKS + 2));
+            let worker =
+                Arc::new(Worker { orders, taken: (0..slots).map(|_| AtomicBool::new(false)).collect() });
+            let desk = Desk {
+                library: library.clone(),
+                model: model.to_owned(),
+                loading: loading.clone(),
+                broken: broken.clone(),
+                // Weak: the thread ends when the pool and its feeds are gone.
+                worker: Arc::downgrade(&worker),
+            };
+            let started = thread::Builder::new()
+                .name(format!("recognizer-{index}"))
+                .spawn(move || desk.run(slots, &inbox));
+            match started {
+                Ok(_) => pool.workers.push(worker),
+                Err(cause) => drop(broken.set(format!("no thread for the recognizer: {cause}"))),
+            }
+        }
+        pool
+    }
+
+    /// 16 kHz samples that found no room since the start.
+    pub fn dropped_samples(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    fn claim(&self) -> Option<(Arc<Worker>, usize)> {
+        self.workers.iter().find_map(|worker| {
+            let free = |taken: &AtomicBool| !taken.swap(true, Ordering::AcqRel);
+            worker.taken.iter().position(free).map(|slot| (worker.clone(), slot))
+        })
+    }
+}
+
+impl Recognizer for Pocketsphinx {
+    fn supports(&self, language: &str, rate_hz: u32) -> Result<(), String> {
+        if language != "en" {
+            return Err(format!("no recognizer model for language {language}: turn-taking without text"));
+        }
+        if rate_hz < 16_000 {
+            return Err("the recognizer cannot read narrowband audio: turn-taking without text".into());
+        }
+        match self.status() {
+            Status::Ok => Ok(()),
+            Status::Down(_) | Status::NotConfigured => {
+                Err("the recognizer is not installed: turn-taking without text".into())
+            }
+        }
+    }
+
+    fn open(&self, _language: &str, _keyterms: &[String]) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        let (news, receiver) = mpsc::channel(NEWS_DEPTH);
+        let last = news.clone().try_reserve_owned().expect("a new channel has room");
+        let refuse = |last: mpsc::OwnedPermit<Recognized>, code, message: String| {
+            last.send(Recognized::Failed(Failure { code, message }));
+        };
+        let feed = if let Some(cause) = self.broken.get() {
+            refuse(last, "recognizer_missing", cause.clone());
+            Feed::closed()
+        } else if let Some((worker, slot)) = self.claim() {
+            let backlog = Arc::new(AtomicUsize::new(0));
+            worker.send(slot, Order::Open { news, last, backlog: backlog.clone() });
+            Feed { stream: Some((worker, slot)), block: Vec::with_capacity(BLOCK), backlog, dropped: self.dropped.clone() }
+        } else {
+            refuse(last, "recognizer_busy", "text late: every decoder is in use".into());
+            Feed::closed()
+        };
+        (Box::new(feed), receiver)
+    }
+
+    fn status(&self) -> Status {
+        self.broken.get().map_or(Status::Ok, |cause| Status::Down(cause.clone()))
+    }
+}
+
+impl Worker {
+    fn send(&self, slot: usize, order: Order) {
+        // There is always room (see `orders`); a thread that is gone has closed its streams.
+        let _ = self.orders.try_send((slot, order));
+    }
+}
+
+struct Feed {
+    stream: Option<(Arc<Worker>, usize)>,
+    block: Vec<i16>,
+    backlog: Arc<AtomicUsize>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Feed {
+    fn closed() -> Feed {
+        Feed { stream: None, block: Vec::new(), backlog: Arc::default(), dropped: Arc::default() }
+    }
+
+    fn flush(&mut self) {
+        let block = std::mem::replace(&mut self.block, Vec::with_capacity(BLOCK));
+        let Some((worker, slot)) = &self.stream else { return };
+        if block.is_empty() {
+            return;
+        }
+        if self.backlog.fetch_add(1, Ordering::AcqRel) >= BACKLOG_BLOCKS {
+            self.backlog.fetch_sub(1, Ordering::AcqRel);
+            self.dropped.fetch_add(block.len() as u64, Ordering::Relaxed);
+            return;
+        }
+        worker.send(*slot, Order::Audio(block));
+    }
+}
+
+impl RecognizerFeed for Feed {
+    fn push(&mut self, mut pcm: &[i16]) {
+        while self.stream.is_some() && !pcm.is_empty() {
+            let (head, rest) = pcm.split_at(pcm.len().min(BLOCK - self.block.len()));
+            self.block.extend_from_slice(head);
+            pcm = rest;
+            if self.block.len() == BLOCK {
+                self.flush();
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        self.flush();
+        if let Some((worker, slot)) = self.stream.take() {
+            worker.send(slot, Order::Finish);
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        if let Some((worker, slot)) = self.stream.take() {
+            worker.send(slot, Order::Abandon);
+        }
+    }
+}
+
+/// What a pool thread works with.
+struct Desk {
+    library: Arc<Library>,
+    model: PathBuf,
+    /// The library's loading code shares state between threads.
+    loading: Arc<Mutex<()>>,
+    broken: Arc<OnceLock<String>>,
+    worker: std::sync::Weak<Worker>,
+}
+
+/// A stream that a decoder is working on.
+struct Stream {
+    news: mpsc::Sender<Recognized>,
+    last: mpsc::OwnedPermit<Recognized>,
+    backlog: Arc<AtomicUsize>,
+    blocks: usize,
+    shown: String,
+}
+
+impl Desk {
+    fn run(&self, slots: usize, inbox: &Receiver<(usize, Order)>) {
+        // SAFETY: a plain system call; who = 0 is this thread. A refusal leaves the priority as it was.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+        let mut decoders: Vec<Option<Decoder>> = (0..slots).map(|_| self.load()).collect();
+        let mut streams: Vec<Option<Stream>> = (0..slots).map(|_| None).collect();
+        while let Ok((slot, order)) = inbox.recv() {
+            let stream = &mut streams[slot];
+            match (&mut decoders[slot], order) {
+                (decoder, Order::Open { news, last, backlog }) => {
+                    if decoder.as_mut().is_some_and(Decoder::start) {
+                        *stream = Some(Stream { news, last, backlog, blocks: 0, shown: String::new() });
+                        continue;
+                    }
+                    let message = self.broken.get().cloned().unwrap_or_else(|| "the decoder did not start".into());
+                    last.send(Recognized::Failed(Failure { code: "recognizer_failed", message }));
+                }
+                (Some(decoder), Order::Audio(pcm)) => {
+                    if let Some(stream) = stream {
+                        stream.hear(decoder, &pcm);
+                    }
+                }
+                (Some(decoder), Order::Finish) => {
+                    if let Some(stream) = stream.take() {
+                        stream.close(decoder);
+                    }
+                    self.release(slot);
+                }
+                (Some(decoder), Order::Abandon) => {
+                    if stream.take().is_some() {
+                        decoder.finish();
+                    }
+                    self.release(slot);
+                }
+                (None, Order::Finish | Order::Abandon) => self.release(slot),
+                (None, Order::Audio(_)) => {}
+            }
+        }
+    }
+
+    fn load(&self) -> Option<Decoder> {
+        let _one_at_a_time = self.loading.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match Decoder::new(&self.library, &self.model) {
+            Ok(decoder) => Some(decoder),
+            Err(cause) => {
+                let _ = self.broken.set(cause);
+                None
+            }
+        }
+    }
+
+    fn release(&self, slot: usize) {
+        if let Some(worker) = self.worker.upgrade() {
+            worker.taken[slot].store(false, Ordering::Release);
+        }
+    }
+}
+
+impl Stream {
+    fn hear(&mut self, decoder: &mut Decoder, pcm: &[i16]) {
+        self.backlog.fetch_sub(1, Ordering::AcqRel);
+        if !decoder.push(pcm) {
+            return;
+        }
+        self.blocks += 1;
+        // Behind by more than a second: the words matter more than their progress.
+        if self.blocks.is_multiple_of(PARTIAL_BLOCKS) && self.backlog.load(Ordering::Acquire) < 10 {
+            let text = decoder.text();
+            if text != self.shown {
+                self.shown.clone_from(&text);
+                let _ = self.news.try_send(Recognized::Partial(text));
+            }
+        }
+    }
+
+    fn close(self, decoder: &mut Decoder) {
+        let heard = decoder.finish();
+        let words = if heard { decoder.words() } else { Vec::new() };
+        let confidence = (!words.is_empty()).then(|| {
+            words.iter().filter_map(|word| word.confidence).sum::<f32>() / words.len() as f32
+        });
+        let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+        self.last.send(Recognized::Final { text, words, confidence });
+    }
+}

@@ -1,0 +1,201 @@
+//! The embedded synthesizer: flite and espeak-ng as child processes. It gives words a caller's voice, speed and level; it
+//! adds no words and no pauses.
+//!
+//! The text goes through the child's standard input, the audio comes back in a file of a folder that only this user can
+//! read. As many children run at once as there are cores; one has 10 s for a text. What was said once is kept.
+
+use std::fs::{DirBuilder, remove_dir_all};
+use std::num::NonZero;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ringer_media::{clip, level};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+use tokio::sync::Semaphore;
+
+use super::cache::SpeechCache;
+use super::voice::choose;
+use super::{Failure, Job, Status, Synthesizer, Voice, VoiceWanted, espeak, flite, timbre};
+
+/// Time for one text, waiting for a free place included.
+const TEXT_LIMIT: Duration = Duration::from_secs(10);
+/// Longest text in bytes.
+const TEXT_BYTES_MAX: usize = 8000;
+/// Largest answer of a child: 3 minutes at 22.05 kHz.
+const AUDIO_BYTES_MAX: u64 = 8 << 20;
+/// Audio kept for another use: about half an hour.
+const CACHE_BYTES_MAX: usize = 64 << 20;
+/// From this many words on the speed is measured and corrected.
+const MEASURED_WORDS: usize = 8;
+
+/// The embedded synthesizer.
+pub struct EmbeddedSpeech {
+    cache: SpeechCache,
+    places: Semaphore,
+    folder: PathBuf,
+    files: AtomicU64,
+}
+
+impl EmbeddedSpeech {
+    /// Makes the private folder. Fails with `synthesizer_failed` when there is no place for it. Missing programs are told by
+    /// [`Synthesizer::status`] and at their first use.
+    pub fn new() -> Result<EmbeddedSpeech, Failure> {
+        let folder = std::env::temp_dir().join(format!("ringer-{}", crate::clock::new_id()));
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&folder)
+            .map_err(|cause| failed(format!("no folder for speech in the system's temporary folder: {cause}")))?;
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Ok(EmbeddedSpeech {
+            cache: SpeechCache::new(CACHE_BYTES_MAX),
+            places: Semaphore::new(cores),
+            folder,
+            files: AtomicU64::new(0),
+        })
+    }
+
+    async fn speak(&self, text: &str, voice: &Voice) -> Result<Arc<[i16]>, Failure> {
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(Failure {
+                code: "text_too_long",
+                message: format!("a text to say has at most {TEXT_BYTES_MAX} bytes"),
+            });
+        }
+        if !text.chars().any(char::is_alphanumeric) {
+            return Ok(Arc::default());
+        }
+        let key = format!("{}|{}|{}|{}|{:?}|{text}", voice.id, voice.rate_wpm, voice.pitch, voice.formant, voice.bands_db);
+        if let Some(pcm) = self.cache.get(&key) {
+            return Ok(pcm);
+        }
+        let late = || failed(format!("the synthesizer took longer than {} s", TEXT_LIMIT.as_secs()));
+        let mut pcm = tokio::time::timeout(TEXT_LIMIT, self.at_rate(text, voice)).await.map_err(|_| late())??;
+        timbre::equalise(&mut pcm, &voice.bands_db);
+        let mut pcm = pcm[clip::trim_silence(&pcm)].to_vec();
+        level::to_speech_level(&mut pcm, 16_000);
+        let pcm: Arc<[i16]> = pcm.into();
+        self.cache.put(&key, &pcm);
+        Ok(pcm)
+    }
+
+    /// A voice's speed depends on the words, so a longer text is measured and, when it is off, said again.
+    async fn at_rate(&self, text: &str, voice: &Voice) -> Result<Vec<i16>, Failure> {
+        let pcm = self.shifted(text, voice, voice.rate_wpm).await?;
+        match correction(text, voice, &pcm) {
+            None => Ok(pcm),
+            Some(factor) => self.shifted(text, voice, voice.rate_wpm * factor).await,
+        }
+    }
+
+    /// Speaks slower by what the shift of the formants makes faster.
+    async fn shifted(&self, text: &str, voice: &Voice, rate_wpm: f32) -> Result<Vec<i16>, Failure> {
+        let out = self.folder.join(self.files.fetch_add(1, Ordering::Relaxed).to_string());
+        let (program, command) = command(voice, rate_wpm / voice.formant, &out)?;
+        let _gone_after_use = Scratch(&out);
+        let wav = {
+            let _place = self.places.acquire().await.map_err(|_| failed("the synthesizer is closed".into()))?;
+            run(program, command, text).await?;
+            read(program, &out).await?
+        };
+        let clip = clip::parse(&wav).map_err(|cause| failed(format!("{program} wrote no usable audio: {cause}")))?;
+        Ok(timbre::shift(&clip.pcm, clip.rate_hz, voice.formant))
+    }
+}
+
+impl Synthesizer for EmbeddedSpeech {
+    fn voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure> {
+        choose(wanted)
+    }
+
+    fn synthesize<'a>(&'a self, text: &'a str, voice: &'a Voice) -> Job<'a, Result<Arc<[i16]>, Failure>> {
+        Box::pin(self.speak(text, voice))
+    }
+
+    fn status(&self) -> Status {
+        let missing = |program: &&str| {
+            let quiet = || Stdio::null();
+            let mut command = std::process::Command::new(program);
+            command.arg("--version").stdin(quiet()).stdout(quiet()).stderr(quiet()).status().is_err()
+        };
+        match [flite::PROGRAM, espeak::PROGRAM].iter().find(|program| missing(program)) {
+            Some(program) => Status::Down(format!("{program} is missing: install the package {program}")),
+            None => Status::Ok,
+        }
+    }
+}
+
+impl Drop for EmbeddedSpeech {
+    fn drop(&mut self) {
+        let _ = remove_dir_all(&self.folder);
+    }
+}
+
+/// A file that goes when its reader does, also when that is cancelled.
+struct Scratch<'a>(&'a Path);
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.0);
+    }
+}
+
+fn failed(message: String) -> Failure {
+    Failure { code: "synthesizer_failed", message }
+}
+
+fn command(voice: &Voice, rate_wpm: f32, out: &Path) -> Result<(&'static str, Command), Failure> {
+    let unknown = || Failure { code: "unknown_voice", message: "the synthesizer has no such voice".into() };
+    if let Some(name) = voice.id.strip_prefix("flite:") {
+        let flite_voice = flite::voice(name).ok_or_else(unknown)?;
+        return Ok((flite::PROGRAM, flite::command(flite_voice, rate_wpm, voice.pitch, out)));
+    }
+    let name = voice.id.strip_prefix("espeak-ng:").ok_or_else(unknown)?;
+    Ok((espeak::PROGRAM, espeak::command(name, rate_wpm, voice.pitch, out)))
+}
+
+async fn run(program: &str, mut command: Command, text: &str) -> Result<(), Failure> {
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut child = command.spawn().map_err(|cause| match cause.kind() {
+        std::io::ErrorKind::NotFound => Failure {
+            code: "synthesizer_missing",
+            message: format!("{program} is missing: install the package {program}"),
+        },
+        _ => failed(format!("{program} does not start: {cause}")),
+    })?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // espeak-ng reads phonemes between double brackets. A child that stops reading says why by its exit code.
+        let text = text.replace("[[", "[ [").replace('\0', " ");
+        let _ = stdin.write_all(text.as_bytes()).await;
+        let _ = stdin.write_all(b"\n").await;
+    }
+    match child.wait().await {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed(format!("{program} ended with {status}"))),
+        Err(cause) => Err(failed(format!("{program} was lost: {cause}"))),
+    }
+}
+
+async fn read(program: &str, out: &Path) -> Result<Vec<u8>, Failure> {
+    let bad = |cause: std::io::Error| failed(format!("{program} wrote no audio: {cause}"));
+    if tokio::fs::metadata(out).await.map_err(bad)?.len() > AUDIO_BYTES_MAX {
+        return Err(failed(format!("{program} wrote more than {AUDIO_BYTES_MAX} bytes")));
+    }
+    tokio::fs::read(out).await.map_err(bad)
+}
+
+/// By how much to speak faster, when it is worth it. Texts with digits are left alone: one written word is many spoken ones.
+fn correction(text: &str, voice: &Voice, pcm: &[i16]) -> Option<f32> {
+    let words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
+    let counted = voice.id.strip_prefix("espeak-ng:").is_none_or(espeak::counts_words);
+    if words < MEASURED_WORDS || !counted || text.contains(char::is_numeric) {
+        return None;
+    }
+    let measured_wpm = words as f32 * 60.0 / timbre::speech_s(pcm).max(0.1);
+    let factor = (voice.rate_wpm / measured_wpm).clamp(0.8, 1.25);
+    ((factor - 1.0).abs() > 0.04).then_some(factor)
+}

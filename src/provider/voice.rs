@@ -1,0 +1,145 @@
+//! Which voice a caller gets: language, accent and gender pick it, the seed makes it the caller's own.
+
+use super::{Failure, Voice, VoiceWanted, espeak, flite};
+
+/// Words per minute at speed `normal`.
+pub(super) const NORMAL_WPM: f32 = 170.0;
+
+/// The nearest voice: exact, else same language and gender, else same language; a substitution is told in words.
+/// Errors: `unknown_voice`, `no_voice_for_language`.
+pub(super) fn choose(wanted: &VoiceWanted) -> Result<Voice, Failure> {
+    let mut draw = wanted.seed.stream("voice");
+    let drawn_female = draw.unit() < 0.5;
+    let female = wanted.gender.as_deref().map_or(drawn_female, |gender| gender == "female");
+    let variant = draw.index(espeak::FEMALE.len());
+    let mut pitch = draw.range(0.93, 1.07) as f32;
+    let mut formant = draw.range(0.94, 1.06) as f32;
+    let bands_db = std::array::from_fn(|_| draw.range(-2.5, 2.5) as f32);
+    let accent = wanted.accent.as_deref();
+    if accent == Some("mature") {
+        pitch *= 0.92;
+        formant = (formant * 0.98).max(0.94);
+    }
+    let (id, exact) = match (&wanted.custom_voice_id, wanted.language.as_str()) {
+        (Some(id), _) => (custom(id)?, true),
+        (None, "en") => english(accent, female, variant),
+        (None, language) => {
+            let (name, exact) = espeak::language(language, accent).ok_or_else(|| Failure {
+                code: "no_voice_for_language",
+                message: format!("the synthesizer has no voice for language {language}"),
+            })?;
+            (spoken_by(name, female, variant), exact)
+        }
+    };
+    let substituted = (!exact).then(|| {
+        format!("no {} voice for language {}: {id}", accent.unwrap_or_default(), wanted.language)
+    });
+    Ok(Voice { id, rate_wpm: rate_wpm(&wanted.speed), pitch, formant, bands_db, substituted })
+}
+
+fn english(accent: Option<&str>, female: bool, variant: usize) -> (String, bool) {
+    let flite = |name: &str| format!("flite:{name}");
+    let american = || flite(if female { "slt" } else { "rms" });
+    match accent {
+        None | Some("american" | "multilingual" | "autodetect" | "mature") => (american(), true),
+        Some("american2") => (if female { american() } else { flite("kal16") }, true),
+        Some("scottish") if !female => (flite("awb"), true),
+        Some("british" | "scottish") => {
+            let (name, exact) = espeak::language("en", accent).expect("English is in the table");
+            (spoken_by(name, female, variant), exact)
+        }
+        Some(_) => (american(), false),
+    }
+}
+
+fn spoken_by(name: &str, female: bool, variant: usize) -> String {
+    let variants = if female { espeak::FEMALE } else { espeak::MALE };
+    format!("espeak-ng:{name}+{}", variants[variant])
+}
+
+fn custom(id: &str) -> Result<String, Failure> {
+    let unknown = || Failure {
+        code: "unknown_voice",
+        message: format!(
+            "no voice of that id: give flite:NAME ({}) or espeak-ng:NAME+VARIANT",
+            flite::VOICES.each_ref().map(|voice| voice.name).join(", ")
+        ),
+    };
+    let name = id.strip_prefix("flite:").unwrap_or(id);
+    if flite::voice(name).is_some() {
+        return Ok(format!("flite:{name}"));
+    }
+    let name = id.strip_prefix("espeak-ng:").and_then(espeak::custom).ok_or_else(unknown)?;
+    Ok(format!("espeak-ng:{name}"))
+}
+
+fn rate_wpm(speed: &str) -> f32 {
+    match speed {
+        "slowest" => 110.0,
+        "slow" => 140.0,
+        "fast" => 205.0,
+        "fastest" => 250.0,
+        _ => NORMAL_WPM,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::seed::Seed;
+
+    use super::*;
+
+    fn wanted(language: &str, accent: Option<&str>, gender: &str) -> VoiceWanted {
+        VoiceWanted {
+            language: language.into(),
+            accent: accent.map(Into::into),
+            gender: Some(gender.into()),
+            custom_voice_id: None,
+            speed: "normal".into(),
+            seed: Seed(7),
+        }
+    }
+
+    #[test]
+    fn language_accent_and_gender_pick_the_voice() {
+        let check = |language, accent, gender, start: &str, substituted| {
+            let voice = choose(&wanted(language, accent, gender)).expect("there is a voice");
+            assert!(voice.id.starts_with(start), "{language} {accent:?} {gender}: {}", voice.id);
+            assert_eq!(voice.substituted.is_some(), substituted, "{language} {accent:?} {gender}");
+        };
+        check("en", None, "female", "flite:slt", false);
+        check("en", Some("american"), "male", "flite:rms", false);
+        check("en", Some("american2"), "male", "flite:kal16", false);
+        check("en", Some("scottish"), "male", "flite:awb", false);
+        check("en", Some("scottish"), "female", "espeak-ng:en-gb-scotland+f", false);
+        check("en", Some("british"), "female", "espeak-ng:en+f", false);
+        check("en", Some("irish"), "male", "flite:rms", true);
+        check("es", Some("mexican"), "male", "espeak-ng:es-419+m", false);
+        check("fr", Some("irish"), "female", "espeak-ng:fr+f", true);
+        check("zh", None, "female", "espeak-ng:cmn+f", false);
+    }
+
+    #[test]
+    fn a_custom_voice_wins_and_cannot_carry_options() {
+        let check = |id: &str, expect: Option<&str>| {
+            let asked = VoiceWanted { custom_voice_id: Some(id.into()), ..wanted("de", None, "male") };
+            assert_eq!(choose(&asked).ok().map(|voice| voice.id).as_deref(), expect, "{id}");
+        };
+        check("slt", Some("flite:slt"));
+        check("flite:awb", Some("flite:awb"));
+        check("espeak-ng:en-gb+f3", Some("espeak-ng:en+f3"));
+        check("espeak-ng:--path=/etc", None);
+        check("espeak-ng:../x", None);
+        check("nobody", None);
+    }
+
+    #[test]
+    fn a_missing_gender_is_drawn_from_the_seed() {
+        let female = |seed| {
+            let asked = VoiceWanted { gender: None, seed: Seed(seed), ..wanted("en", None, "") };
+            choose(&asked).expect("English has voices").id == "flite:slt"
+        };
+        let women = (0..200).filter(|&seed| female(seed)).count();
+        assert!((70..130).contains(&women), "{women} of 200");
+    }
+}
