@@ -373,7 +373,7 @@ mod tests {
             Line { snr_db: 15.0, twist_db: -8.0, ..Q24 },
         ] {
             let (right, wrong) = score(line);
-assert!(right >= 634 && wrong == 0, "{line:?}: {right} of 640, {wrong} wrong");
+            assert!(right >= 634 && wrong == 0, "{line:?}: {right} of 640, {wrong} wrong");
         }
     }
 
