@@ -29,7 +29,7 @@ const OVER_OTHERS: f32 = 4.0;
 
 /// Least share of a block's power that the two tones hold, as they are found and once their true frequency is known.
 const SHARE: f32 = 0.6;
-const TRUE_SHARE: f64 = 0.8;
+const TRUE_SHARE: f64 = 0.85;
 
 /// Most that a frequency may be off: between the 1.5 % to be taken and the 3.5 % to be refused.
 const OFF_FREQUENCY: f64 = 0.025;
@@ -428,7 +428,7 @@ mod tests {
         for (Detected::Digit { digit, from, duration_ms }, (sent, onset)) in found.into_iter().zip(onsets) {
             assert_eq!(digit, sent);
             assert!(
-                (from - onset).abs() <= 48 && duration_ms.abs_diff(97) <= 5,
+                (from - onset).abs() <= 64 && duration_ms.abs_diff(97) <= 6,
                 "{digit}: {from} {onset} {duration_ms}"
             );
         }
