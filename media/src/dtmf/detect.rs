@@ -27,9 +27,13 @@ const TWIST: std::ops::RangeInclusive<f32> = 0.08..=4.0;
 /// A tone over the others of its group, as a ratio of powers: 8 dB, less 2 for the leakage of a stronger tone.
 const OVER_OTHERS: f32 = 4.0;
 
-/// Least share of a block's power that the two tones hold, as they are found and once their true frequency is known.
+/// Least share of a block's power that the two tones hold, before their true frequency is known.
 const SHARE: f32 = 0.6;
-const TRUE_SHARE: f64 = 0.85;
+
+/// The same once it is known, in the better and in the worse of the two first blocks: the outer one may be filled in part,
+/// and noise and leakage vary.
+const BETTER_SHARE: f32 = 0.88;
+const WORSE_SHARE: f32 = 0.7;
 
 /// Most that a frequency may be off: between the 1.5 % to be taken and the 3.5 % to be refused.
 const OFF_FREQUENCY: f64 = 0.025;
@@ -38,7 +42,7 @@ const OFF_FREQUENCY: f64 = 0.025;
 const MIN_MS: f64 = 28.0;
 
 /// A jump of the sample clock by more than this starts the search anew.
-const MAX_JUMP: i64 = 640;
+const MAX_JUMP: u64 = 640;
 
 /// What was heard.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -120,7 +124,7 @@ impl Detector {
     /// Takes the next samples at 8 kHz (at most 40 ms), whose first has position `from` on the 16 kHz clock; a jump of that
     /// clock by more than 40 ms forgets what was heard. A digit is reported some 30 ms after its end.
     pub fn push(&mut self, pcm: &[i16], from: Sample) -> Option<Detected> {
-        if (from - self.next).abs() > MAX_JUMP {
+        if from.abs_diff(self.next) > MAX_JUMP {
             *self = Detector::new();
         }
         self.next = from + 2 * pcm.len() as i64;
@@ -245,20 +249,21 @@ impl Heard {
     /// Whether both tones have their frequency, by their phase's advance since the block before, and hold nearly all of the
     /// power once the loss at that frequency is made good.
     fn is_true(&self, before: &Heard, (row, column): (usize, usize)) -> bool {
-        let low = self.true_power(before, row);
-        let high = self.true_power(before, 4 + column);
-        low.zip(high).is_some_and(|(low, high)| share_of((low + high) as f32, self.energy) as f64 >= TRUE_SHARE)
+        let (Some(low), Some(high)) = (self.kept(before, row), self.kept(before, 4 + column)) else { return false };
+        let share = |heard: &Heard| share_of(heard.power(row) / low + heard.power(4 + column) / high, heard.energy);
+        let (now, before) = (share(self), share(before));
+        now.max(before) >= BETTER_SHARE && now.min(before) >= WORSE_SHARE
     }
 
-    /// The power of a tone at its true frequency; `None` when that is too far off.
-    fn true_power(&self, before: &Heard, tone: usize) -> Option<f64> {
+    /// The share of a tone's power that its filter keeps at the tone's true frequency; `None` when that is too far off.
+    fn kept(&self, before: &Heard, tone: usize) -> Option<f32> {
         let ((a, b), (c, d)) = (self.tones[tone], before.tones[tone]);
         let advance = ((b * c - a * d) as f64).atan2((a * c + b * d) as f64);
-        let cycles = (advance / TAU - FREQUENCIES_HZ[tone] * BLOCK as f64 / 8000.0).fract();
+        let cycles = advance / TAU - FREQUENCIES_HZ[tone] * BLOCK as f64 / 8000.0;
         let cycles = cycles - cycles.round();
         let off_hz = cycles * 8000.0 / BLOCK as f64;
-        let loss = if cycles.abs() < 1e-6 { 1.0 } else { (PI * cycles).sin() / (PI * cycles) };
-        (off_hz.abs() <= OFF_FREQUENCY * FREQUENCIES_HZ[tone]).then(|| self.power(tone) as f64 / (loss * loss))
+        let amplitude = if cycles.abs() < 1e-6 { 1.0 } else { (PI * cycles).sin() / (PI * cycles) };
+        (off_hz.abs() <= OFF_FREQUENCY * FREQUENCIES_HZ[tone]).then_some((amplitude * amplitude) as f32)
     }
 }
 
