@@ -1,6 +1,37 @@
-//! placeholder
+//! One side's media in both directions: 16 kHz frames in, RTP packets out; RTP packets in, 16 kHz frames with positions out;
+//! telephone events and reports beside them.
+//!
+//! A leg knows no sockets and no clock. At every 20 ms tick its owner calls [`Leg::send`] (or [`Leg::skip`]), then
+//! [`Leg::listen`]; packets go in with [`Leg::receive`] whenever they arrive. After `new` nothing allocates.
+//!
+//! Positions count samples of 16 kHz from the origin. A received packet's audio begins at the moment at which the packet would
+//! have arrived had it been as little delayed as the least delayed ones; neither the network's jitter nor the jitter buffer
+//! counts.
 
-use crate::codec::Codec;
+use crate::codec::{Codec, Encoder};
+use crate::frame::{FRAME, Frame, SILENCE, Sample};
+use crate::resample::{DELAY, Down2, Up2};
+use crate::rtp::jitter::{Content, MAX_PAYLOAD};
+use crate::rtp::packet::{EventPayload, HEADER, Header, Malformed, Packet};
+use crate::rtp::playout::{Played, Playout};
+use crate::rtp::rtcp::{Reporter, SenderInfo};
+use crate::rtp::session::{Due, EventReceiver, Sender, onset};
+use crate::rtp::timing::TICK_NS;
+use crate::seed::Seed;
+use crate::time::Time;
+
+pub use crate::rtp::playout::HeardKind;
+pub use crate::rtp::session::ReceivedDigit;
+pub use crate::rtp::source::Refused;
+
+/// Samples of 20 ms at 8 kHz.
+const NARROW: usize = FRAME / 2;
+
+/// Static payload type of comfort noise (RFC 3389 4).
+const COMFORT_NOISE: u8 = 13;
+
+/// An event's timestamp further than this from its arrival is not on the audio's time base: 500 ms.
+const EVENT_APART: Sample = 8000;
 
 /// What offer and answer settled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -14,3 +45,366 @@ pub struct MediaParams {
     /// Milliseconds of audio in a sent packet (20).
     pub ptime_ms: u8,
 }
+
+/// What a datagram was.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Received {
+    /// Audio that will be heard.
+    Audio,
+    /// The sender falls silent (RFC 3389).
+    Comfort,
+    /// Part of a telephone event.
+    Event,
+    /// Nothing for this leg.
+    Ignored(Ignored),
+}
+
+/// Why a datagram was ignored.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Ignored {
+    /// Not RTP.
+    Malformed(Malformed),
+    /// A payload type that was not settled, or a payload that cannot be one of it.
+    Payload,
+    /// RTP that is a duplicate, too late, or of another source.
+    Refused(Refused),
+}
+
+/// 20 ms for the ears.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Heard<'a> {
+    /// Position of the first sample of `pcm`.
+    pub position: Sample,
+    /// What it is made of. `Real` and `Lost` belong in a recording, `Stretched` and `Silence` do not.
+    pub kind: HeardKind,
+    /// At 16 kHz.
+    pub pcm: &'a Frame,
+    /// The same 20 ms at 8 kHz. For narrowband codecs as decoded, 35 samples (2.2 ms) *later* on the clock than `pcm`; for
+    /// wideband ones as much earlier.
+    pub narrow: &'a [i16; NARROW],
+    /// The frame before this one, when two were due at once because the buffer becomes shallower: belongs in the recording,
+    /// not to the ears.
+    pub passed: Option<Passed<'a>>,
+}
+
+/// A frame that is not for the ears.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Passed<'a> {
+    /// Position of the first sample.
+    pub position: Sample,
+    /// `Real`, `Lost` or `Silence`.
+    pub kind: HeardKind,
+    /// At 16 kHz.
+    pub pcm: &'a Frame,
+}
+
+/// Figures of a leg since it began.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub struct LegFigures {
+    /// Packets sent.
+    pub sent: u64,
+    /// RTP packets received, each once.
+    pub received: u64,
+    /// RTP packets that never came.
+    pub lost: u64,
+    /// Audio packets that came too late to be heard.
+    pub late: u64,
+    /// RTP packets that came again.
+    pub duplicates: u64,
+    /// RTP packets of a source that was not believed.
+    pub foreign: u64,
+    /// How often another source was taken over.
+    pub source_changes: u64,
+    /// Datagrams that were not RTP.
+    pub malformed: u64,
+    /// Audio that was not heard as sent because its packets were lost or late.
+    pub concealed_ms: u64,
+    /// Interarrival jitter (RFC 3550 6.4.1).
+    pub jitter_ms: f64,
+    /// Depth of the jitter buffer at the last `listen`.
+    pub depth_ms: f64,
+    /// Arrival of the last RTP packet.
+    pub last_arrival: Option<Time>,
+    /// Arrival of the last report.
+    pub last_report: Option<Time>,
+    /// Round trip by the last report.
+    pub round_trip_ms: Option<f64>,
+    /// Share of the sent packets that the other side lost in its last interval, 0 to 1.
+    pub remote_fraction_lost: Option<f64>,
+}
+
+/// Both directions of one side's media.
+#[derive(Clone, Debug)]
+pub struct Leg {
+    params: MediaParams,
+    sender: Sender,
+    encoder: Encoder,
+    out: [u8; HEADER + NARROW],
+    sent_at: Time,
+    reported: u32,
+    playout: Playout,
+    events: EventReceiver,
+    reporter: Reporter,
+    down: Down2,
+    ears: Ears,
+    malformed: u64,
+    last_arrival: Option<Time>,
+    depth_ms: f64,
+}
+
+impl Leg {
+    /// A leg whose source, numbers and report times are drawn from `seed`; position 0 is `origin`.
+    pub fn new(params: MediaParams, seed: Seed, origin: Time) -> Leg {
+        Leg {
+            params,
+            sender: Sender::new(&mut seed.stream("rtp")),
+            encoder: Encoder::new(params.codec),
+            out: [0; HEADER + NARROW],
+            sent_at: origin,
+            reported: 0,
+            playout: Playout::new(params.codec, origin),
+            events: EventReceiver::default(),
+            reporter: Reporter::new(seed.stream("rtcp")),
+            down: Down2::new(),
+            ears: Ears::new(params.codec),
+            malformed: 0,
+            last_arrival: None,
+            depth_ms: 0.0,
+        }
+    }
+
+    /// Position 0 is `origin` from now on: early media becomes the connected call.
+    pub fn set_origin(&mut self, origin: Time) {
+        self.playout.set_origin(origin);
+    }
+
+    /// What was settled.
+    pub fn params(&self) -> &MediaParams {
+        &self.params
+    }
+
+    /// The packet for this tick: `pcm` encoded, or a telephone event in its place.
+    pub fn send(&mut self, now: Time, pcm: &Frame) -> &[u8] {
+        self.sent_at = now;
+        let due = self.sender.tick(self.params.payload_type, self.params.event_payload_type, NARROW);
+        let header = match due {
+            Due::Event(header, payload) => return self.event_packet(&header, payload),
+            Due::Audio(header) => header,
+        };
+        let (head, body) = self.out.split_first_chunk_mut().expect("the buffer is longer than a header");
+        header.write(head);
+        let len = if self.params.codec.rate_hz() == 8000 {
+            let mut narrow = [0; NARROW];
+            self.down.process(pcm, &mut narrow);
+            self.encoder.encode(&narrow, body)
+        } else {
+            self.encoder.encode(pcm, body)
+        };
+        &self.out[..HEADER + len]
+    }
+
+    /// A further packet for this tick: the repeated end of an event. Call until `None` after each [`Leg::send`].
+    pub fn extra_packet(&mut self) -> Option<&[u8]> {
+        let (header, payload) = self.sender.repeat(self.params.event_payload_type)?;
+        Some(self.event_packet(&header, payload))
+    }
+
+    /// A tick in which nothing is sent.
+    pub fn skip(&mut self) {
+        self.sender.skip();
+    }
+
+    /// Sends `digit` as a telephone event from the next tick on, for at most 8 s. False when events were not negotiated,
+    /// `digit` is none, or another event still runs: nothing is sent then.
+    pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
+        self.params.event_payload_type.is_some() && self.sender.start_event(digit, duration_ms)
+    }
+
+    /// A telephone event takes the place of audio.
+    pub fn sending_event(&self) -> bool {
+        self.sender.sending_event()
+    }
+
+    /// Takes a datagram of the RTP socket.
+    pub fn receive(&mut self, arrived: Time, bytes: &[u8]) -> Received {
+        let packet = match Packet::parse(bytes) {
+            Ok(packet) => packet,
+            Err(why) => {
+                self.malformed += 1;
+                return Received::Ignored(Ignored::Malformed(why));
+            }
+        };
+        let kind = packet.header.payload_type;
+        let event = EventPayload::parse(packet.payload).filter(|_| Some(kind) == self.params.event_payload_type);
+        let (content, received) = if event.is_some() {
+            (Content::Other, Received::Event)
+        } else if kind == COMFORT_NOISE {
+            (Content::Comfort, Received::Comfort)
+        } else if kind == self.params.payload_type && (1..=MAX_PAYLOAD).contains(&packet.payload.len()) {
+            (Content::Audio(packet.payload), Received::Audio)
+        } else {
+            (Content::Other, Received::Ignored(Ignored::Payload))
+        };
+        let refused = self.playout.jitter_mut().insert(arrived, &packet.header, content).err();
+        if refused != Some(Refused::Foreign) {
+            self.last_arrival = self.last_arrival.max(Some(arrived));
+        }
+        match (refused, event) {
+            (None | Some(Refused::Late), Some(payload)) => self.hear_event(arrived, &packet.header, payload),
+            (Some(why), _) => return Received::Ignored(Ignored::Refused(why)),
+            _ => {}
+        }
+        received
+    }
+
+    /// The next 20 ms for the ears.
+    pub fn listen(&mut self, now: Time) -> Heard<'_> {
+        self.events.expire(now);
+        let first = self.ears.decoded(|pcm| self.playout.frame(now, pcm));
+        self.depth_ms = self.playout.depth_ms(now);
+        let ready = first.kind != HeardKind::Stretched && self.playout.may_catch_up(now, self.ears.samples());
+        let passed = ready.then(|| {
+            self.ears.pass();
+            first
+        });
+        let played = if ready { self.ears.decoded(|pcm| self.playout.frame(now, pcm)) } else { first };
+        self.ears.heard(played, passed)
+    }
+
+    /// The next digit that came as a telephone event and is over.
+    pub fn digit(&mut self) -> Option<ReceivedDigit> {
+        self.events.digit()
+    }
+
+    /// The report that is due at `now`, if one is; `ntp_now` is the wallclock (NTP format, 32.32).
+    pub fn report(&mut self, now: Time, ntp_now: u64) -> Option<&[u8]> {
+        if self.reporter.is_due(now) { Some(self.write_report(now, ntp_now, false)) } else { None }
+    }
+
+    /// The last report, which says BYE.
+    pub fn goodbye(&mut self, now: Time, ntp_now: u64) -> &[u8] {
+        self.write_report(now, ntp_now, true)
+    }
+
+    /// Takes a datagram of the RTCP socket.
+    pub fn receive_report(&mut self, arrived: Time, bytes: &[u8]) {
+        self.reporter.receive(arrived, bytes, self.sender.ssrc());
+    }
+
+    /// Figures up to now.
+    pub fn figures(&self) -> LegFigures {
+        let jitter = self.playout.jitter();
+        let source = jitter.source();
+        LegFigures {
+            sent: u64::from(self.sender.counts().1),
+            received: source.received(),
+            lost: source.lost(),
+            late: jitter.late(),
+            duplicates: source.duplicates(),
+            foreign: source.foreign(),
+            source_changes: source.changes(),
+            malformed: self.malformed,
+            concealed_ms: jitter.concealed_ticks() / 8,
+            jitter_ms: jitter.timing().jitter_ns() / 1e6,
+            depth_ms: self.depth_ms,
+            last_arrival: self.last_arrival,
+            last_report: self.reporter.last(),
+            round_trip_ms: self.reporter.round_trip_ms(),
+            remote_fraction_lost: self.reporter.remote_fraction_lost(),
+        }
+    }
+
+    fn event_packet(&mut self, header: &Header, payload: EventPayload) -> &[u8] {
+        let (head, body) = self.out.split_first_chunk_mut().expect("the buffer is longer than a header");
+        header.write(head);
+        let payload = payload.bytes();
+        body[..payload.len()].copy_from_slice(&payload);
+        &self.out[..HEADER + payload.len()]
+    }
+
+    fn hear_event(&mut self, arrived: Time, header: &Header, payload: EventPayload) {
+        let begun = onset(self.playout.position_of(arrived.0 as i64), payload);
+        let timing = self.playout.jitter().timing();
+        let mapped = timing.ticks(header.timestamp).map(|ticks| self.playout.position_of(timing.at(ticks)));
+        let from = mapped.filter(|mapped| (mapped - begun).abs() <= EVENT_APART).unwrap_or(begun);
+        self.events.receive(arrived, header, payload, from);
+    }
+
+    fn write_report(&mut self, now: Time, ntp_now: u64, leaving: bool) -> &[u8] {
+        let (next, packets, octets) = self.sender.counts();
+        let since = (now.since(self.sent_at).as_nanos() / TICK_NS as u128) as u32;
+        let timestamp = next.wrapping_sub(NARROW as u32).wrapping_add(since);
+        let sent = (packets != self.reported).then_some(SenderInfo { ntp: ntp_now, timestamp, packets, octets });
+        self.reported = packets;
+        let jitter = self.playout.jitter_mut();
+        let ticks = (jitter.timing().jitter_ns() / TICK_NS as f64) as u32;
+        let received = jitter.source_mut().reception().map(|reception| (reception, ticks));
+        self.reporter.write(now, ntp_now, self.sender.ssrc(), sent, received, leaving)
+    }
+}
+
+/// Turns decoded frames into both rates.
+#[derive(Clone, Debug)]
+struct Ears {
+    /// Decoded audio is the wide frame (else the narrow one).
+    is_wide: bool,
+    wide: Frame,
+    narrow: [i16; NARROW],
+    before: Frame,
+    up: Up2,
+    down: Down2,
+    /// The filters hold nothing but silence.
+    still: bool,
+}
+
+impl Ears {
+    fn new(codec: Codec) -> Ears {
+        Ears {
+            is_wide: codec.rate_hz() > 8000,
+            wide: SILENCE,
+            narrow: [0; NARROW],
+            before: SILENCE,
+            up: Up2::new(),
+            down: Down2::new(),
+            still: true,
+        }
+    }
+
+    /// Samples of a decoded frame.
+    fn samples(&self) -> usize {
+        if self.is_wide { FRAME } else { NARROW }
+    }
+
+    /// Has `fill` write the decoded frame and makes the other rate of it.
+    fn decoded(&mut self, fill: impl FnOnce(&mut [i16]) -> Played) -> Played {
+        let pcm: &mut [i16] = if self.is_wide { &mut self.wide } else { &mut self.narrow };
+        let mut played = fill(pcm);
+        let silent = pcm.iter().all(|&sample| sample == 0);
+        if self.still && silent {
+            self.wide.fill(0);
+            self.narrow.fill(0);
+        } else if self.is_wide {
+            self.down.process(&self.wide, &mut self.narrow);
+        } else {
+            self.up.process(&self.narrow, &mut self.wide);
+        }
+        self.still = silent;
+        if !self.is_wide {
+            played.position -= DELAY;
+        }
+        played
+    }
+
+    /// The frame just made is not for the ears.
+    fn pass(&mut self) {
+        self.before = self.wide;
+    }
+
+    fn heard(&self, played: Played, passed: Option<Played>) -> Heard<'_> {
+        let passed = passed.map(|Played { position, kind }| Passed { position, kind, pcm: &self.before });
+        Heard { position: played.position, kind: played.kind, pcm: &self.wide, narrow: &self.narrow, passed }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ const QUIET_JUMP: Sample = 5 * PER_MS;
 const JUMP: Sample = 20 * PER_MS;
 
 /// A buffer that is deeper than needed by this is emptied faster even while the sender is not quiet.
-const FORCED_MS: i64 = 120;
+const FORCED_MS: i64 = 60;
 
 /// Nanoseconds of a 16 kHz sample.
 const SAMPLE_NS: i64 = 62_500;
