@@ -92,7 +92,7 @@ pub struct Heard<'a> {
 pub struct Passed<'a> {
     /// Position of the first sample.
     pub position: Sample,
-    /// `Real`, `Lost` or `Silence`.
+    /// `Real` or `Lost`.
     pub kind: HeardKind,
     /// At 16 kHz.
     pub pcm: &'a Frame,
@@ -260,14 +260,18 @@ impl Leg {
     /// The next 20 ms for the ears.
     pub fn listen(&mut self, now: Time) -> Heard<'_> {
         self.events.expire(now);
-        let first = self.ears.decoded(|pcm| self.playout.frame(now, pcm));
+        let samples = self.ears.samples();
         self.depth_ms = self.playout.depth_ms(now);
-        let ready = first.kind != HeardKind::Stretched && self.playout.may_catch_up(now, self.ears.samples());
-        let passed = ready.then(|| {
+        let mut played = self.ears.decoded(|pcm| self.playout.frame(now, pcm));
+        while played.kind == HeardKind::Silence && self.playout.may_catch_up(now, samples) {
+            played = self.ears.decoded(|pcm| self.playout.frame(now, pcm));
+        }
+        let mut passed = None;
+        if played.kind != HeardKind::Stretched && self.playout.may_catch_up(now, samples) {
             self.ears.pass();
-            first
-        });
-        let played = if ready { self.ears.decoded(|pcm| self.playout.frame(now, pcm)) } else { first };
+            passed = Some(played);
+            played = self.ears.decoded(|pcm| self.playout.frame(now, pcm));
+        }
         self.ears.heard(played, passed)
     }
 

@@ -2,14 +2,14 @@
 //! stretch of time whether it is audio, a loss, or silence. It stores encoded payloads and decodes nothing.
 //!
 //! Its depth (how long after its least delayed arrival a sample is played) follows the lateness of the last packets. It grows
-//! where something is missing: the caller is told to wait and fills the time. It shrinks in gaps of the sender and where the
-//! caller takes more than time asks for (see [`JitterBuffer::excess_ms`]).
+//! where something is missing: the caller is told to wait and fills the time. It shrinks where the caller takes more than time
+//! asks for (see [`JitterBuffer::excess_ms`]).
 //!
 //! A gap in timestamps without a gap in sequence numbers (DTX, comfort noise) is silence, not a loss.
 
 use super::packet::Header;
 use super::source::{Arrival, Refused, Source};
-use super::timing::{DEEPEST_NS, TICK_NS, Timing};
+use super::timing::{DEEPEST_NS, Timing};
 use crate::time::Time;
 
 /// Packets held.
@@ -171,7 +171,10 @@ impl JitterBuffer {
                 return self.audio(at);
             }
             if missing == 0 {
-                return self.pause(now, ahead, gap);
+                self.resting = true;
+                let silence = gap.min(FRAME_TICKS);
+                self.head += silence;
+                return Next::Silence(silence as u32);
             }
             if gap > 0 && self.depth_ns(now, ahead) < self.timing.target_ns() {
                 return Next::Wait;
@@ -274,16 +277,6 @@ impl JitterBuffer {
         Next::Audio(&slot.payload[..slot.len])
     }
 
-    /// The sender left out `gap` ticks. A buffer deeper than needed uses them to become shallower.
-    fn pause(&mut self, now: Time, ahead: i64, gap: i64) -> Next<'_> {
-        self.resting = true;
-        let excess = (self.depth_ns(now, ahead) - self.timing.target_ns()) / TICK_NS - FRAME_TICKS;
-        let skipped = excess.clamp(0, gap);
-        let silence = (gap - skipped).min(FRAME_TICKS);
-        self.head += skipped + silence;
-        Next::Silence(silence as u32)
-    }
-
     /// Gives up the packet that is due; `missing` of them have `gap` ticks between what was played and the next that is there.
     fn lose(&mut self, missing: i64, gap: i64) -> Option<u32> {
         self.next += 1;
@@ -317,6 +310,7 @@ fn index(sequence: i64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::timing::TICK_NS;
     use super::*;
 
     fn header(sequence: u16, timestamp: u32) -> Header {
@@ -350,19 +344,19 @@ mod tests {
         check(&[(1, 160, A), (0, 0, A), (0, 0, A)], &[AUDIO, AUDIO, Next::Wait]);
         check(&[(0, 0, A), (2, 320, A)], &[AUDIO, Next::Lost(160), AUDIO]);
         check(&[(0, 0, A), (3, 480, A)], &[AUDIO, Next::Lost(160), Next::Lost(160), AUDIO]);
-        // A pause without a gap in numbers, with and without comfort noise; deeper than needed, it is cut to what is left.
-        check(&[(0, 0, A), (1, 480, A)], &[AUDIO, Next::Silence(80), AUDIO]);
-        check(&[(0, 0, A), (1, 160, Content::Comfort), (2, 480, A)], &[AUDIO, Next::Silence(80), AUDIO]);
+        // A pause without a gap in numbers, with and without comfort noise.
+        check(&[(0, 0, A), (1, 400, A)], &[AUDIO, Next::Silence(160), Next::Silence(80), AUDIO]);
+        check(&[(0, 0, A), (1, 160, Content::Comfort), (2, 320, A)], &[AUDIO, Next::Silence(160), AUDIO]);
         check(&[(0, 0, A), (1, 160, Content::Comfort)], &[AUDIO, Next::Silence(160), Next::Silence(160)]);
         // A loss within a pause.
-        check(&[(0, 0, A), (2, 640, A)], &[AUDIO, Next::Lost(160), Next::Silence(160), Next::Silence(0), AUDIO]);
+        check(&[(0, 0, A), (2, 640, A)], &[AUDIO, Next::Lost(160), Next::Silence(160), Next::Silence(160), AUDIO]);
     }
 
     #[test]
     fn packets_without_audio_are_not_missed() {
         let buffer = check(
             &[(0, 0, A), (1, 160, Content::Other), (2, 160, Content::Other), (3, 320, A)],
-            &[AUDIO, Next::Silence(80), AUDIO],
+            &[AUDIO, Next::Silence(160), AUDIO],
         );
         assert_eq!((buffer.source().lost(), buffer.concealed_ticks(), buffer.late()), (0, 0, 0));
         check(&[(0, 0, Content::Other), (1, 160, A)], &[AUDIO]);
