@@ -1,1 +1,369 @@
-//! placeholder
+//! Finished pieces of audio in memory: reads WAV files of any common kind (also hostile ones), writes plain ones, and finds
+//! where the words in a clip begin and end. The growing file of a call is not made here but in `recording`.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::codec::g711;
+use crate::frame::RATE_HZ;
+use crate::level::rms_dbov;
+use crate::resample::resample_whole;
+
+/// Longest clip that is read, in samples of one channel: an hour at 16 kHz, 20 minutes at 48 kHz.
+pub const MAX_SAMPLES: usize = 57_600_000;
+
+/// Rates that are read, in Hz.
+const RATES_HZ: std::ops::RangeInclusive<u32> = 1000..=192_000;
+
+/// Most channels that are read.
+const MAX_CHANNELS: u16 = 8;
+
+/// Mono audio at its own rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clip {
+    /// Samples per second.
+    pub rate_hz: u32,
+    /// The samples; several channels are averaged.
+    pub pcm: Vec<i16>,
+}
+
+/// Why bytes are not a clip. Each says what a user would have to change.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ClipError {
+    /// No RIFF/WAVE header: another kind of file.
+    NotWav,
+    /// The `fmt ` chunk is missing, comes after the data, or is too short.
+    NoFormat,
+    /// No `data` chunk.
+    NoData,
+    /// Neither PCM nor float nor G.711: the format tag.
+    Encoding(u16),
+    /// Bits per sample that the encoding does not have.
+    Bits(u16),
+    /// No channel, or more than 8.
+    Channels(u16),
+    /// A rate outside 1000 to 192000 Hz.
+    Rate(u32),
+    /// More than [`MAX_SAMPLES`] samples a channel.
+    TooLong,
+}
+
+impl fmt::Display for ClipError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClipError::NotWav => write!(f, "not a WAV file"),
+            ClipError::NoFormat => write!(f, "the WAV file has no format chunk before its data"),
+            ClipError::NoData => write!(f, "the WAV file has no data chunk"),
+            ClipError::Encoding(tag) => write!(f, "WAV encoding {tag:#06x} is not supported: use PCM"),
+            ClipError::Bits(bits) => write!(f, "{bits} bits per sample are not supported: use 16"),
+            ClipError::Channels(count) => write!(f, "{count} channels are not supported: use 1 to {MAX_CHANNELS}"),
+            ClipError::Rate(hz) => write!(f, "a rate of {hz} Hz is not supported: use 1000 to 192000"),
+            ClipError::TooLong => write!(f, "the WAV file is longer than {MAX_SAMPLES} samples"),
+        }
+    }
+}
+
+impl std::error::Error for ClipError {}
+
+impl Clip {
+    /// Reads a WAV file (RIFF, WAVE_FORMAT_EXTENSIBLE too): PCM of 8, 16, 24 or 32 bits, float of 32 or 64 bits, G.711. Data
+    /// that ends early, or whose length was never filled in, is read as far as it goes; memory stays in proportion to `bytes`.
+    pub fn from_wav(bytes: &[u8]) -> Result<Clip, ClipError> {
+        let (format, data) = find_chunks(bytes)?;
+        let width = format.encoding.bytes();
+        let channels = format.channels as usize;
+        if data.len() / (width * channels) > MAX_SAMPLES {
+            return Err(ClipError::TooLong);
+        }
+        let frames = data.chunks_exact(width * channels);
+        let pcm = frames.map(|frame| {
+            let sum: f64 = frame.chunks_exact(width).map(|sample| format.encoding.sample(sample)).sum();
+            (sum / channels as f64).round() as i16
+        });
+        Ok(Clip { rate_hz: format.rate_hz, pcm: pcm.collect() })
+    }
+
+    /// The samples at 16 kHz.
+    pub fn to_16k(self) -> Vec<i16> {
+        if self.rate_hz == RATE_HZ { self.pcm } else { resample_whole(&self.pcm, self.rate_hz, RATE_HZ) }
+    }
+}
+
+/// How a sample is written.
+#[derive(Copy, Clone, Debug)]
+enum Encoding {
+    U8,
+    I16,
+    I24,
+    I32,
+    F32,
+    F64,
+    MuLaw,
+    ALaw,
+}
+
+impl Encoding {
+    fn new(tag: u16, bits: u16) -> Result<Encoding, ClipError> {
+        match (tag, bits) {
+            (1, 8) => Ok(Encoding::U8),
+            (1, 16) => Ok(Encoding::I16),
+            (1, 24) => Ok(Encoding::I24),
+            (1, 32) => Ok(Encoding::I32),
+            (3, 32) => Ok(Encoding::F32),
+            (3, 64) => Ok(Encoding::F64),
+            (6, 8) => Ok(Encoding::ALaw),
+            (7, 8) => Ok(Encoding::MuLaw),
+            (1 | 3 | 6 | 7, _) => Err(ClipError::Bits(bits)),
+            _ => Err(ClipError::Encoding(tag)),
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Encoding::U8 | Encoding::MuLaw | Encoding::ALaw => 1,
+            Encoding::I16 => 2,
+            Encoding::I24 => 3,
+            Encoding::I32 | Encoding::F32 => 4,
+            Encoding::F64 => 8,
+        }
+    }
+
+    /// One sample in units of 16-bit PCM, limited to its range; not a number is 0.
+    fn sample(self, bytes: &[u8]) -> f64 {
+        let integer = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |value, &byte| value << 8 | byte as u64);
+        // Integers are moved to the top of 32 bits, so that their sign is where it belongs.
+        let signed = |bits: u32| (integer(bytes) << (32 - bits)) as u32 as i32 as f64 / 65_536.0;
+        let float = |value: f64| if value.is_nan() { 0.0 } else { (value * 32_768.0).clamp(-32_768.0, 32_767.0) };
+        match self {
+            Encoding::U8 => (bytes[0] as f64 - 128.0) * 256.0,
+            Encoding::I16 => signed(16),
+            Encoding::I24 => signed(24).min(32_767.0),
+            Encoding::I32 => signed(32).min(32_767.0),
+            Encoding::F32 => float(f32::from_bits(integer(bytes) as u32) as f64),
+            Encoding::F64 => float(f64::from_bits(integer(bytes))),
+            Encoding::MuLaw => g711::FROM_MU_LAW[bytes[0] as usize] as f64,
+            Encoding::ALaw => g711::FROM_A_LAW[bytes[0] as usize] as f64,
+        }
+    }
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Format {
+    encoding: Encoding,
+    channels: u16,
+    rate_hz: u32,
+}
+
+impl Format {
+    fn parse(chunk: &[u8]) -> Result<Format, ClipError> {
+        let number = |at: usize| chunk.get(at..at + 2).map(|two| u16::from_le_bytes([two[0], two[1]]));
+        let fields = (|| Some((number(0)?, number(2)?, number(4)? as u32 | (number(6)? as u32) << 16, number(14)?)))();
+        let (mut tag, channels, rate_hz, bits) = fields.ok_or(ClipError::NoFormat)?;
+        if tag == 0xfffe {
+            // WAVE_FORMAT_EXTENSIBLE: the first two bytes of the sub-format's GUID are the tag.
+            tag = number(24).ok_or(ClipError::NoFormat)?;
+        }
+        if !(1..=MAX_CHANNELS).contains(&channels) {
+            return Err(ClipError::Channels(channels));
+        }
+        if !RATES_HZ.contains(&rate_hz) {
+            return Err(ClipError::Rate(rate_hz));
+        }
+        Ok(Format { encoding: Encoding::new(tag, bits)?, channels, rate_hz })
+    }
+}
+
+/// The format and the bytes of the data chunk.
+fn find_chunks(bytes: &[u8]) -> Result<(Format, &[u8]), ClipError> {
+    let riff = bytes.len() >= 12 && matches!(&bytes[..4], b"RIFF" | b"RF64") && &bytes[8..12] == b"WAVE";
+    let mut rest = if riff { &bytes[12..] } else { return Err(ClipError::NotWav) };
+    let mut format = None;
+    while let Some((head, body)) = rest.split_at_checked(8) {
+        let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+        let chunk = &body[..length.min(body.len())];
+        match &head[..4] {
+            b"fmt " => format = Some(Format::parse(chunk)?),
+            // A stream's header says 0 or 2^32 - 1 where the length was not yet known.
+            b"data" => {
+                let data = if length == 0 { body } else { chunk };
+                return Ok((format.ok_or(ClipError::NoFormat)?, data));
+            }
+            _ => {}
+        }
+        // Chunks are padded to an even length.
+        rest = body.get(length.saturating_add(length & 1)..).unwrap_or_default();
+    }
+    Err(if format.is_some() { ClipError::NoData } else { ClipError::NoFormat })
+}
+
+/// A WAV file of 16-bit PCM, `pcm` interleaved when there are several channels. What goes beyond the format's 4 GB is left out.
+pub fn write_wav(rate_hz: u32, channels: u16, pcm: &[i16]) -> Vec<u8> {
+    let pcm = &pcm[..pcm.len().min((u32::MAX as usize - 64) / 2)];
+    let data_length = 2 * pcm.len() as u32;
+    let frame_bytes = channels.saturating_mul(2);
+    let mut bytes = Vec::with_capacity(44 + data_length as usize);
+    bytes.extend(b"RIFF");
+    bytes.extend((36 + data_length).to_le_bytes());
+    bytes.extend(b"WAVEfmt \x10\0\0\0\x01\0");
+    bytes.extend(channels.to_le_bytes());
+    bytes.extend(rate_hz.to_le_bytes());
+    bytes.extend(rate_hz.saturating_mul(frame_bytes as u32).to_le_bytes());
+    bytes.extend(frame_bytes.to_le_bytes());
+    bytes.extend(b"\x10\0data");
+    bytes.extend(data_length.to_le_bytes());
+    bytes.extend(pcm.iter().flat_map(|sample| sample.to_le_bytes()));
+    bytes
+}
+
+/// Level above which a window of a clip is sound, in dBov, whatever the clip.
+const SILENCE_DBOV: f64 = -50.0;
+
+/// How far above the clip's own floor a window is sound, in dB.
+const OVER_FLOOR_DB: f64 = 5.0;
+
+/// Where the sound in 16 kHz audio begins and ends: the first and the last 10 ms that are louder than -50 dBov and than the
+/// clip's floor (the level that a tenth of its windows stay below, at most -35 dBov) + 5 dB. Empty when nothing is.
+pub fn trim_silence(pcm: &[i16]) -> Range<usize> {
+    const WINDOW: usize = RATE_HZ as usize / 100;
+    let levels: Vec<f64> = pcm.chunks(WINDOW).map(rms_dbov).collect();
+    let mut sorted = levels.clone();
+    sorted.sort_by(f64::total_cmp);
+    // Words without a pause have no floor: a tenth of their windows is loud.
+    let floor = sorted.get(sorted.len() / 10).copied().unwrap_or(f64::NEG_INFINITY).min(-35.0);
+    let threshold = SILENCE_DBOV.max(floor + OVER_FLOOR_DB);
+    let sound = |level: &f64| *level > threshold;
+    match (levels.iter().position(sound), levels.iter().rposition(sound)) {
+        (Some(first), Some(last)) => first * WINDOW..((last + 1) * WINDOW).min(pcm.len()),
+        _ => 0..0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seed::Seed;
+
+    /// A WAV file with one format chunk of the given fields and one data chunk.
+    fn wav(tag: u16, channels: u16, rate_hz: u32, bits: u16, data: &[u8]) -> Vec<u8> {
+        let mut bytes = b"RIFF\0\0\0\0WAVELIST\x05\0\0\0abcde\0".to_vec();
+        bytes.extend(b"fmt \x28\0\0\0");
+        bytes.extend((if tag > 7 { 0xfffeu16 } else { tag }).to_le_bytes());
+        bytes.extend(channels.to_le_bytes());
+        bytes.extend(rate_hz.to_le_bytes());
+        bytes.extend([0; 6]);
+        bytes.extend(bits.to_le_bytes());
+        bytes.extend([22, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend((tag & 0xff).to_le_bytes());
+        bytes.extend([0; 14]);
+        bytes.extend(b"data");
+        bytes.extend((data.len() as u32).to_le_bytes());
+        bytes.extend(data);
+        bytes
+    }
+
+    #[test]
+    fn each_encoding_is_read() {
+        let floats: Vec<u8> = [0.5f32, -1.0, 7.0, f32::NAN].iter().flat_map(|value| value.to_le_bytes()).collect();
+        let doubles: Vec<u8> = [-0.25f64, f64::INFINITY].iter().flat_map(|value| value.to_le_bytes()).collect();
+        for (tag, bits, data, expected) in [
+            (1, 8, vec![128, 255, 0], vec![0, 32_512, -32_768]),
+            (1, 16, vec![1, 0, 255, 127, 0, 128, 9], vec![1, 32_767, -32_768]),
+            (1, 24, vec![0, 0, 64, 255, 255, 127, 0, 0, 128], vec![16_384, 32_767, -32_768]),
+            (1, 32, vec![0, 0, 0, 64, 255, 255, 255, 127], vec![16_384, 32_767]),
+            (3, 32, floats, vec![16_384, -32_768, 32_767, 0]),
+            (3, 64, doubles, vec![-8192, 32_767]),
+            (7, 8, vec![0, 0x80, 0xff], vec![-32_124, 32_124, 0]),
+            (6, 8, vec![0xd5, 0x55], vec![8, -8]),
+            (0x101, 16, vec![3, 0], vec![3]),
+        ] {
+            let clip = Clip::from_wav(&wav(tag, 1, 8000, bits, &data));
+            assert_eq!(clip, Ok(Clip { rate_hz: 8000, pcm: expected }), "tag {tag}, {bits} bits");
+        }
+    }
+
+    #[test]
+    fn channels_are_averaged() {
+        let clip = Clip::from_wav(&wav(1, 2, 44_100, 16, &[100, 0, 50, 0, 0, 128, 255, 127])).unwrap();
+        assert_eq!(clip, Clip { rate_hz: 44_100, pcm: vec![75, -1] });
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let good = wav(1, 1, 8000, 16, &[0; 4]);
+        let mut late = good.clone();
+        let data = late.len() - 12;
+        late[20 + 6..20 + 10].copy_from_slice(b"junk");
+        for (bytes, expected) in [
+            (b"".to_vec(), ClipError::NotWav),
+            (b"OggS\0\0\0\0WAVE".to_vec(), ClipError::NotWav),
+            (b"RIFF\0\0\0\0WAVE".to_vec(), ClipError::NoFormat),
+            (late, ClipError::NoFormat),
+            (good[..data].to_vec(), ClipError::NoData),
+            (good[..40].to_vec(), ClipError::NoFormat),
+            (wav(2, 1, 8000, 4, &[]), ClipError::Encoding(2)),
+            (wav(1, 1, 8000, 12, &[]), ClipError::Bits(12)),
+            (wav(3, 1, 8000, 16, &[]), ClipError::Bits(16)),
+            (wav(1, 0, 8000, 16, &[]), ClipError::Channels(0)),
+            (wav(1, 9, 8000, 16, &[]), ClipError::Channels(9)),
+            (wav(1, 1, 0, 16, &[]), ClipError::Rate(0)),
+            (wav(1, 1, u32::MAX, 16, &[]), ClipError::Rate(u32::MAX)),
+        ] {
+            assert_eq!(Clip::from_wav(&bytes), Err(expected));
+            assert!(!expected.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn unfinished_and_broken_files_are_read_as_far_as_they_go() {
+        let mut bytes = wav(1, 1, 8000, 16, &[1, 0, 2, 0, 3, 0]);
+        let length_at = bytes.len() - 10;
+        for length in [0, 7000, u32::MAX] {
+            bytes[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
+            assert_eq!(Clip::from_wav(&bytes).unwrap().pcm, [1, 2, 3]);
+        }
+        // Any prefix, and any byte changed, is an answer and no panic.
+        let mut random = Seed(5).stream("bytes");
+        for _ in 0..20_000 {
+            let mut broken = bytes[..random.index(bytes.len() + 1)].to_vec();
+            for _ in 0..random.index(4) {
+                if !broken.is_empty() {
+                    let at = random.index(broken.len());
+                    broken[at] = random.bits() as u8;
+                }
+            }
+            if let Ok(clip) = Clip::from_wav(&broken) {
+                assert!(clip.pcm.len() <= broken.len());
+            }
+        }
+    }
+
+    #[test]
+    fn written_files_are_read_back_and_resampled() {
+        let pcm: Vec<i16> = (0..4800).map(|at| (at * 7 % 2000) as i16 - 1000).collect();
+        let clip = Clip::from_wav(&write_wav(48_000, 1, &pcm)).unwrap();
+        assert_eq!(clip, Clip { rate_hz: 48_000, pcm: pcm.clone() });
+        assert_eq!(clip.to_16k().len(), 1600);
+        assert_eq!(Clip::from_wav(&write_wav(16_000, 1, &pcm)).unwrap().to_16k(), pcm);
+        let stereo = write_wav(16_000, 2, &[1, 3, 5, 7]);
+        assert_eq!(stereo.len(), 52);
+        assert_eq!(Clip::from_wav(&stereo).unwrap().pcm, [2, 6]);
+    }
+
+    #[test]
+    fn silence_around_words_is_found() {
+        let tone = |count: usize, amplitude: f64| {
+            (0..count).map(move |at| (amplitude * (at as f64 * 0.4).sin()).round() as i16).collect::<Vec<_>>()
+        };
+        // (samples before, of words, after; amplitude of the floor)
+        for (before, words, after, floor) in [(1600, 8000, 3200, 0.0), (0, 4800, 0, 0.0), (3200, 4800, 1600, 80.0)] {
+            let mut pcm = tone(before, floor);
+            pcm.extend(tone(words, 3000.0));
+            pcm.extend(tone(after, floor));
+            assert_eq!(trim_silence(&pcm), before..before + words);
+        }
+        assert_eq!(trim_silence(&tone(3200, 60.0)), 0..0);
+        assert_eq!(trim_silence(&[]), 0..0);
+        assert_eq!(trim_silence(&[0; 5000]), 0..0);
+        assert_eq!(trim_silence(&[5000; 33]), 0..33);
+    }
+}

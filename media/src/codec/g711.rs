@@ -2,7 +2,7 @@
 //! bits for mu-law, 13 for A-law, truncated as in the reference software of ITU-T G.191), where common tools differ.
 
 /// Mu-law byte of a sample.
-pub(super) fn mu_law(sample: i16) -> u8 {
+pub(crate) fn mu_law(sample: i16) -> u8 {
     let sign = (sample >> 15) as u16;
     let magnitude = (((sample as u16 ^ sign) >> 2) + 33).min(0x1fff);
     let segment = 10 - magnitude.leading_zeros() as u16;
@@ -11,7 +11,7 @@ pub(super) fn mu_law(sample: i16) -> u8 {
 }
 
 /// A-law byte of a sample.
-pub(super) fn a_law(sample: i16) -> u8 {
+pub(crate) fn a_law(sample: i16) -> u8 {
     let sign = (sample >> 15) as u16;
     let magnitude = (sample as u16 ^ sign) >> 4;
     let segment = 12u16.saturating_sub(magnitude.leading_zeros() as u16);
@@ -20,7 +20,7 @@ pub(super) fn a_law(sample: i16) -> u8 {
 }
 
 /// The sample of each mu-law byte, in units of 16-bit PCM.
-pub(super) static FROM_MU_LAW: [i16; 256] = {
+pub(crate) static FROM_MU_LAW: [i16; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -33,7 +33,7 @@ pub(super) static FROM_MU_LAW: [i16; 256] = {
 };
 
 /// The sample of each A-law byte, in units of 16-bit PCM.
-pub(super) static FROM_A_LAW: [i16; 256] = {
+pub(crate) static FROM_A_LAW: [i16; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
     while byte < 256 {

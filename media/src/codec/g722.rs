@@ -346,7 +346,7 @@ mod tests {
     fn any_bytes_decode() {
         let mut out = [0; 20_000];
         for step in 1..=97u32 {
-            let bytes: Vec<u8> = (0..10_000u32).map(|at| (at * step + (at * at >> 7)) as u8).collect();
+            let bytes: Vec<u8> = (0..10_000u32).map(|at| (at * step + ((at * at) >> 7)) as u8).collect();
             assert_eq!(Decoder::default().decode(&bytes, &mut out), 20_000);
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! Nothing here allocates: callers own the buffers, and a buffer that is too short shortens the work, never panics.
 
-mod g711;
+pub(crate) mod g711;
 mod g722;
 
 /// A negotiable codec.
