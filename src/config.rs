@@ -213,7 +213,8 @@ impl Config {
     ) -> Result<Config, ConfigError> {
         let mut from = Source::new(file, environment, flags)?;
         let mut config = Config::default();
-        from.maybe_text("config", &mut None);
+        // Read elsewhere: by `load`, by the log and by the command line.
+        from.pass_over(&["RINGER_CONFIG", "RINGER_LOG", "RINGER_SIP_PASSWORD"]);
         from.parsed("data", "a folder", |text| Some(PathBuf::from(text)), &mut config.data);
         from.secret("bootstrap_key", &mut config.bootstrap_key);
         config.read_addresses(&mut from);

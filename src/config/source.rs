@@ -138,6 +138,11 @@ impl Source {
         }
     }
 
+    /// Variables of the environment that are no settings.
+    pub fn pass_over(&mut self, names: &[&str]) {
+        names.iter().for_each(|name| drop(self.environment.remove(*name)));
+    }
+
     /// A text, or nothing when empty.
     pub fn maybe_text(&mut self, key: &str, into: &mut Option<String>) {
         self.read(key, "a text", |raw| raw.text().map(|text| Some(text).filter(|text| !text.is_empty())), into);
