@@ -1,5 +1,6 @@
 //! The program `ringer`: wires the command line, the log and the runtime. Decides nothing.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -19,7 +20,8 @@ fn main() -> ExitCode {
             return ExitCode::from(cli::BAD_USAGE);
         }
     };
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
     match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(cli::run(cli)),
         Err(error) => cli::failed(error),

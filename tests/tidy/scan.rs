@@ -140,8 +140,9 @@ fn count(line: &str, wanted: char) -> i32 {
 
 /// Modules and re-exports speak for themselves: a file starts with its own docstring.
 fn is_public(item: &str) -> bool {
-    item.strip_prefix("pub ")
-        .is_some_and(|rest| !rest.starts_with("use ") && !(rest.starts_with("mod ") && rest.ends_with(';')))
+    let Some(rest) = item.strip_prefix("pub ") else { return false };
+    let module = rest.starts_with("mod ") && rest.ends_with(';');
+    !module && !rest.starts_with("use ")
 }
 
 fn is_member(item: &str, is_enum: bool) -> bool {
