@@ -37,9 +37,9 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 	}; \
 	part format 20 $(CARGO) fmt --all --check; \
 	part lints 420 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
+	part docs 120 $(CARGO) test --locked --workspace --doc; \
 	part unit 420 $(CARGO) test --locked -p ringer-media -p ringer-sip --lib --tests; \
 	part integration 900 $(CARGO) test --locked -p ringer --lib --bins --tests; \
-	part docs 60 $(CARGO) test --locked --workspace --doc; \
 	printf '\n%s' "$$report"; \
 	exit $$failed
 
