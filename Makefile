@@ -18,7 +18,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: packages build ## install what is missing, build, run the demonstration
-	$(RINGER) demo
+	"$(RINGER)" demo
 
 build: ## the release binary
 	$(CARGO) build --release --locked --bin ringer
@@ -47,7 +47,7 @@ bench: ## the cost of one 20 ms frame through a call
 	$(CARGO) bench --locked -p ringer-media
 
 load: packages build ## many calls at once against the sample agent, with the lateness of their packets
-	$(RINGER) load
+	"$(RINGER)" load
 
 fmt: ## format the code
 	$(CARGO) fmt --all
