@@ -76,7 +76,7 @@ pub struct Placement {
     pub folder: Option<PathBuf>,
 }
 
-/// One line of a call's timeline as it leaves the engine: `results.md` shape of an event.
+/// One line of a call's timeline as it leaves the engine.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct TimelineEntry {
     /// 0-based.
