@@ -53,6 +53,7 @@ pub mod run;
 pub mod simulation;
 pub mod status;
 pub mod time;
+pub mod tool_call;
 pub mod transcript;
 
 /// A JSON object whose members are not described.
