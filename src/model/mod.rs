@@ -1,1 +1,7 @@
 //! placeholder
+pub mod issue;
+pub mod json;
+pub mod patch;
+pub mod scalar;
+pub mod schema;
+pub mod validate;
