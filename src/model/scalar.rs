@@ -7,6 +7,7 @@ use url::{ParseError, Url};
 
 use crate::model::issue::Problem;
 use crate::model::json::Json;
+use crate::model::time::{civil_from_days, days_from_civil};
 
 /// Longest URL in characters.
 pub const MAX_URL_CHARS: u64 = 2083;
@@ -308,24 +309,9 @@ fn days_in(year: i64, month: i64) -> i64 {
     days_from_civil(next_year, next, 1) - days_from_civil(year, month, 1)
 }
 
-/// Days since 1970-01-01 of a date of the proleptic Gregorian calendar; years start in March, so that the leap day is last.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
 /// `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
-pub fn print_timestamp(us: Micros) -> String {
-    let days = us.div_euclid(DAY_US) + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let (day, month) = (of_year - (153 * shifted + 2) / 5 + 1, (shifted + 2) % 12 + 1);
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
+fn print_timestamp(us: Micros) -> String {
+    let (year, month, day) = civil_from_days(us.div_euclid(DAY_US));
     let us = us.rem_euclid(DAY_US);
     let (seconds, fraction) = (us / 1_000_000, us % 1_000_000);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

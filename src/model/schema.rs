@@ -1,6 +1,6 @@
 //! JSON Schema (2020-12, as derived from the model's structs) compiled into a tree that `validate` walks. Compiled once at
 //! start: no reference is resolved and no expression is built while a request is read. It understands what the derive
-//! writes and two marks of its own (`ALIASES`, `PATCH`), not every JSON Schema.
+//! writes and three marks of its own (`ALIASES`, `PATCH`, `ID`), not every JSON Schema.
 
 use std::borrow::Cow;
 
@@ -15,6 +15,8 @@ use crate::model::issue::Side;
 pub const ALIASES: &str = "x-aliases";
 /// Schema key of a field of a partial update: null clears it or leaves it, as its type says.
 pub const PATCH: &str = "x-patch";
+/// Schema key of a string: an integer is taken as its decimal text.
+pub const ID: &str = "x-id";
 /// Where shared schemas stand in a document.
 pub const DEFINITIONS: &str = "/components/schemas";
 
@@ -160,8 +162,8 @@ impl Compiler<'_> {
     fn typed(&self, schema: &Map<String, Value>, depth: usize) -> Node {
         let (types, nullable) = types_of(schema);
         let kind = match types.as_slice() {
+            ["string"] if schema.contains_key(ID) => Kind::TextId,
             ["string"] => text(schema),
-            ["string", "integer"] | ["integer", "string"] => Kind::TextId,
             ["integer"] => Kind::Integer(bounds(schema, true)),
             ["number"] => Kind::Number(bounds(schema, false)),
             ["boolean"] => Kind::Boolean,

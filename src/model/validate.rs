@@ -234,6 +234,7 @@ fn cleared(node: &Node) -> Option<Value> {
     match &node.kind {
         Kind::List { .. } => Some(Value::Array(Vec::new())),
         Kind::Map(_) => Some(Value::Object(Map::new())),
+        Kind::Any => Some(Value::Null),
         Kind::Fields(fields) if fields.iter().all(|field| !field.required) => Some(Value::Object(Map::new())),
         _ => None,
     }
