@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::service::Scope;
+use crate::model::api_key::Scope;
 
 /// Something that a handler may give back.
 pub trait Answer: Send {
@@ -71,6 +71,12 @@ pub type Audio = Raw<1>;
 pub type Stream = Raw<2>;
 /// JSON, or the text form that was asked for.
 pub type Document = Raw<3>;
+
+impl<const KIND: usize> From<Response> for Raw<KIND> {
+    fn from(response: Response) -> Raw<KIND> {
+        Raw(response)
+    }
+}
 
 impl<const KIND: usize> Answer for Raw<KIND> {
     fn answer(self, _: StatusCode) -> Result<Response> {
@@ -141,17 +147,8 @@ pub fn unauthorized() -> Response {
 
 /// A key of too small a scope.
 pub fn scope_missing(has: Scope, needs: Scope) -> Response {
-    let text = format!("API key scope '{}' is not sufficient, '{}' is required", word(has), word(needs));
+    let text = format!("API key scope '{}' is not sufficient, '{}' is required", has.as_str(), needs.as_str());
     detail(StatusCode::FORBIDDEN, &text)
-}
-
-/// The scope as it is written.
-pub fn word(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Read => "read",
-        Scope::Write => "write",
-        Scope::Admin => "admin",
-    }
 }
 
 /// What a service refused, in HTTP. The cause of an engine fault goes to the log under the request's id.

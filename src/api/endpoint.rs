@@ -11,10 +11,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::api::answer::{Answer, Described};
+use crate::api::system::Probe;
 use crate::error::{Error, Result};
-use crate::service::{Caller, Scope, Service};
+use crate::model::api_key::Scope;
+use crate::service::{Caller, Service};
 
 /// What a handler works with: the service and who asks.
 #[derive(Clone)]
@@ -26,7 +29,11 @@ pub struct Ctx {
     /// Header fields of the request.
     pub headers: HeaderMap,
     /// Completes when the server stops: endless answers end then.
-    pub stopping: tokio_util::sync::CancellationToken,
+    pub stopping: CancellationToken,
+    /// The OpenAPI document.
+    pub document: Arc<str>,
+    /// Health of the parts that only the engine knows.
+    pub probe: Option<Probe>,
 }
 
 /// The checked parts of a request.
@@ -64,7 +71,7 @@ pub struct Endpoint {
     pub deprecated: bool,
     /// The group in the document.
     pub tag: &'static str,
-    /// The word of the addressed resource in `WORD not found`.
+    /// The word of the addressed resource in `WORD not found`; empty until it is said.
     pub resource: &'static str,
     /// One line for the document.
     pub summary: &'static str,
@@ -103,7 +110,7 @@ where
         status: StatusCode::OK,
         deprecated: false,
         tag: "",
-        resource: "Organization",
+        resource: "",
         summary: "",
         parts: [SchemaGenerator::subschema_for::<P>, SchemaGenerator::subschema_for::<Q>, SchemaGenerator::subschema_for::<B>],
         answer: R::described,
@@ -215,9 +222,16 @@ impl Endpoint {
     }
 }
 
-/// Puts routes into a group of the document.
-pub fn tagged(tag: &'static str, endpoints: Vec<Endpoint>) -> impl Iterator<Item = Endpoint> {
-    endpoints.into_iter().map(move |endpoint| Endpoint { tag, ..endpoint })
+/// Puts routes into a group of the document. `resource` is what they address where they do not say it themselves.
+pub fn tagged(
+    tag: &'static str,
+    resource: &'static str,
+    endpoints: Vec<Endpoint>,
+) -> impl Iterator<Item = Endpoint> {
+    endpoints.into_iter().map(move |endpoint| {
+        let resource = if endpoint.resource.is_empty() { resource } else { endpoint.resource };
+        Endpoint { tag, resource, ..endpoint }
+    })
 }
 
 fn built<T: DeserializeOwned>(value: Value) -> Result<T> {
