@@ -46,15 +46,21 @@ pub mod evaluation;
 pub mod folder;
 pub mod id;
 pub mod integration;
+pub mod issue;
+pub mod json;
 pub mod merge;
+pub mod patch;
 pub mod playback;
 pub mod result;
 pub mod run;
+pub mod scalar;
+pub mod schema;
 pub mod simulation;
 pub mod status;
 pub mod time;
 pub mod tool_call;
 pub mod transcript;
+pub mod validate;
 
 /// A JSON object whose members are not described.
 pub type Object = Map<String, Value>;
