@@ -124,7 +124,7 @@ fn selectivity(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> O
         let onset = probe.span.from;
         let speaking = heard.agent.iter().any(|span| span.holds(onset));
         let turn = heard.turns_of(Side::Agent).find(|turn| turn.span().holds(onset));
-        if !speaking || !turn.is_some_and(|turn| turn.from() + BEFORE_PROBE <= onset) {
+        if !speaking || turn.is_none_or(|turn| turn.from() + BEFORE_PROBE > onset) {
             continue;
         }
         match silence_after(onset, heard) {

@@ -80,7 +80,6 @@ pub struct Conversation {
 ///
 /// Latencies are seconds, rounded to milliseconds; percentages 0 to 100; rates and ratios 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the published names say it; the groups are described")]
 pub struct Metrics {
     /// Agent latency of each agent turn that has one, in order.
     #[serde(skip)]
@@ -199,7 +198,8 @@ fn latencies(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::H
 fn shares(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Heard) {
     let total = |spans: &[Span]| spans.iter().map(|span| span.length()).sum::<Sample>();
     let (agent, dh) = (total(&heard.agent), total(&heard.dh));
-    let both: Sample = heard.dh.iter().map(|dh| heard.agent.iter().map(|agent| agent.overlap(*dh)).sum::<Sample>()).sum();
+    let both: Sample =
+        heard.dh.iter().map(|dh| heard.agent.iter().map(|agent| agent.overlap(*dh)).sum::<Sample>()).sum();
     let share = |samples| ratio(100.0 * samples as f64, conversation.duration as f64);
     metrics.agent_speak_percentage = share(agent);
     metrics.customer_speak_percentage = share(dh);
@@ -212,10 +212,10 @@ fn shares(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Hear
     metrics.num_turns = Some(lengths.len() as f64);
     metrics.agent_turn_duration_avg = mean(&lengths);
     metrics.agent_words_per_turn_avg = ratio(conversation.agent_words as f64, lengths.len() as f64);
-    metrics.customer_words_per_turn_avg =
-        ratio(conversation.dh_words as f64, heard.turns_of(Side::Dh).count() as f64);
+    metrics.customer_words_per_turn_avg = ratio(conversation.dh_words as f64, heard.turns_of(Side::Dh).count() as f64);
     let minutes = agent as f64 / (60_000.0 * PER_MS as f64);
-    metrics.agent_wpm = (conversation.agent_words >= 10).then(|| ratio(conversation.agent_words as f64, minutes)).flatten();
+    metrics.agent_wpm =
+        (conversation.agent_words >= 10).then(|| ratio(conversation.agent_words as f64, minutes)).flatten();
 }
 
 /// The `p`-th percentile, linear between ranks: position (n - 1) p / 100 in the sorted values. `None` without values.

@@ -81,18 +81,16 @@ impl Heard {
     /// Takes in what is after the start and before the end.
     pub fn of(conversation: &Conversation) -> Heard {
         let cut = |spans: &[Span]| -> Vec<Span> {
-            let inside = spans.iter().map(|span| Span {
-                from: span.from.max(conversation.start),
-                to: span.to.min(conversation.duration),
-            });
+            let inside = spans
+                .iter()
+                .map(|span| Span { from: span.from.max(conversation.start), to: span.to.min(conversation.duration) });
             inside.filter(|span| span.length() > 0).collect()
         };
         let (dh, agent) = (joined(cut(&conversation.dh)), joined(cut(&conversation.agent)));
         let probe = |span: &Span| conversation.probes.iter().any(|probe| 2 * probe.span.overlap(*span) > span.length());
         let mut asked: Vec<Span> = dh.iter().copied().filter(|span| !probe(span)).collect();
-        let backchannel = |span: &Span| {
-            span.length() < BACKCHANNEL && asked.iter().any(|dh| dh.holds(span.from) && dh.to >= span.to)
-        };
+        let backchannel =
+            |span: &Span| span.length() < BACKCHANNEL && asked.iter().any(|dh| dh.holds(span.from) && dh.to >= span.to);
         let said: Vec<Span> = agent.iter().copied().filter(|span| !backchannel(span)).collect();
         asked.extend(cut(&conversation.digits));
         asked.sort_unstable();

@@ -15,6 +15,9 @@ const LEAST_MARGIN_DB: f32 = 5.0;
 /// Greatest distance: with a larger one speech 10 dB above the noise would be lost.
 const MOST_MARGIN_DB: f32 = 10.0;
 
+/// Ratio of the reach of noise above its 10th percentile to the tail between its 2nd and 10th.
+const SPREAD: f32 = 3.0;
+
 /// A floor below this is no noise that could open the gate: its spread does not count. dBov.
 const QUIET_DBOV: f32 = -62.0;
 
@@ -94,6 +97,3 @@ impl Floor {
         levels
     }
 }
-
-/// Ratio of the reach of noise above its 10th percentile to the tail between its 2nd and 10th.
-const SPREAD: f32 = 3.0;

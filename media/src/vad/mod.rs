@@ -6,6 +6,7 @@
 //! moved back to the first and the last 10 ms whose level is that of speech.
 
 mod floor;
+mod tone;
 
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use floor::{Floor, LOWEST_DBOV};
@@ -36,6 +37,13 @@ const SURE_DB: f32 = 6.0;
 /// In a quiet channel, sound that follows this soon after the votes still belongs to the speech (250 ms): the release of a
 /// last consonant.
 const TAIL: Sample = 250 * PER_MS;
+
+/// One or two sinusoids that stand this far above all else are a tone (in G.711 it is 34 to 40 dB; of speech, one frame in
+/// a hundred gets there).
+const TONE_DB: f32 = 34.0;
+
+/// Frames of those that would vote which a tone silences, itself included: speech that follows it at once is hardly late.
+const TONE_FRAMES: u32 = 5;
 
 /// Frames that vote (100 ms), and the votes that are needed.
 const VOTERS: u32 = 5;
@@ -97,6 +105,8 @@ pub struct VoiceActivity {
     /// Frames until the detector sleeps.
     awake: u32,
     never_sleeps: bool,
+    /// Frames for which a tone silences the vote.
+    tone_frames: u32,
     /// Votes of the last frames, the newest in bit 0.
     votes: u32,
     /// Those of them that are sure, likewise.
@@ -125,6 +135,7 @@ impl VoiceActivity {
             held: 0,
             awake: 0,
             never_sleeps: false,
+            tone_frames: 0,
             votes: 0,
             sure: 0,
             voted: 0,
@@ -141,7 +152,11 @@ impl VoiceActivity {
     /// Hears the 20 ms that begin at `from`. Positions may jump: what is missing counts as silence, and a jump back as
     /// no time at all.
     pub fn push(&mut self, pcm: &Frame, from: Sample) -> Edges {
-        let missing = self.next.map_or(0, |next| from - next);
+        let missing = self.next.map_or(0, |next| from.saturating_sub(next));
+        if missing < 0 {
+            self.speech = self.speech.map(|end| end.min(from));
+            (self.earliest, self.voted) = (self.earliest.min(from), self.voted.min(from));
+        }
         self.next = Some(from + FRAME as Sample);
         let ended = if missing >= RELEASE { self.silence() } else { None };
         let open = self.measure(pcm, from);
@@ -197,8 +212,8 @@ impl VoiceActivity {
         self.above_db > 0.0
     }
 
-    /// How much a frame is speech, 0 to 1; 0 where the level gate is closed. In a quiet channel
-    /// the detector runs only while the gate is open or was open a short time ago; in noise its memory of the noise counts,
+    /// How much a frame is speech, 0 to 1; 0 where the level gate is closed. In a quiet channel the
+    /// detector runs only while the gate is open or was open a short time ago; in noise its memory of the noise counts,
     /// so there it never sleeps.
     fn judge(&mut self, pcm: &Frame, open: bool) -> f32 {
         self.pending[self.held..self.held + FRAME].copy_from_slice(pcm);
@@ -217,19 +232,24 @@ impl VoiceActivity {
         };
         self.pending.copy_within(seen * WINDOW..self.held, 0);
         self.held -= seen * WINDOW;
-        if open { score } else { 0.0 }
+        if !open || score <= SCORE {
+            return 0.0;
+        }
+        // After a tone its own end, and the beginning of the next one, are no longer pure: they do not vote either.
+        self.tone_frames =
+            if tone::tonality_db(pcm) > TONE_DB { TONE_FRAMES } else { self.tone_frames.saturating_sub(1) };
+        if self.tone_frames > 0 { 0.0 } else { score }
     }
 
     /// Speech is voted for while none was on: reports its onset once enough of it is there.
     fn started(&mut self, from: Sample) -> Edges {
         let first_vote = 2 * (VOTERS.min(32 - self.votes.leading_zeros()) as usize);
-        let known = self.heard.min(HISTORY);
         let block = |back: usize| self.blocks[(self.heard - 1 - back) % HISTORY];
         let (mut onset, mut end, mut quiet) = (None, None, 0);
         let mut later = from + FRAME as Sample;
-        for back in 0..known.min(first_vote + LEAD) {
+        for back in 0..self.heard.min(HISTORY).min(first_vote + LEAD) {
             let block = block(back);
-            let joined = block.from + BLOCK as Sample == later;
+            let joined = (block.from + BLOCK as Sample - later).abs() <= BLOCK as Sample;
             if block.from < self.earliest || !joined || (back >= first_vote && quiet > LEAD_GAP) {
                 break;
             }
@@ -241,8 +261,8 @@ impl VoiceActivity {
             }
         }
         let (onset, end) = (onset?, end?);
-        let known = self.floor.quiet() || from.saturating_sub(self.earliest) < SAME_SPEAKER;
-        let confirm = if known { CONFIRM } else { CONFIRM_IN_NOISE };
+        let trusted = self.floor.quiet() || from.saturating_sub(self.earliest) < SAME_SPEAKER;
+        let confirm = if trusted { CONFIRM } else { CONFIRM_IN_NOISE };
         if from + FRAME as Sample - onset < confirm || end - onset < confirm {
             return None;
         }
@@ -295,4 +315,4 @@ fn dbov(power: f32) -> f32 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
