@@ -4,7 +4,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::failed;
+use ringer_media::call::{CallSpec, EndReason, Limits};
+use ringer_media::codec::Codec;
+use ringer_media::frame::RATE_HZ;
+use ringer_media::noise::{Kind, snr_db};
+use ringer_media::seed::Seed;
+
+use super::{failed, local};
+use crate::clock::random_seed;
+use crate::engine::noise::NoiseBeds;
+use crate::engine::{CallNews, CallReport, Dial, Engine, Placement, TimelineEntry};
+use crate::human::{self, Profile};
+use crate::provider::{Synthesizer, Voice, VoiceWanted};
 
 /// Background noises by name.
 pub const NOISES: [&str; 9] =
@@ -74,9 +85,148 @@ pub struct Noise {
     pub volume: f64,
 }
 
-/// Makes the call.
-pub async fn run(_args: Args) -> ExitCode {
-    failed("`ringer call` is not built in")
+/// Makes the call: 0 when it was connected and ended normally.
+pub async fn run(args: Args) -> ExitCode {
+    let listen = match args.listen.map_or_else(|| local_address(&args.to), Ok) {
+        Ok(listen) => listen,
+        Err(why) => return failed(why),
+    };
+    let (engine, _incoming) = match local::engine(listen, RTP_PORTS, None).await {
+        Ok(started) => started,
+        Err(why) => return failed(why),
+    };
+    let folder = std::env::temp_dir().join(format!("ringer-call-{}", crate::clock::new_id()));
+    let code = place(&engine, &args, args.record.as_ref().map(|_| folder.clone())).await;
+    engine.stop().await;
+    let _ = std::fs::remove_dir_all(&folder);
+    code
+}
+
+/// RTP ports of a call from the shell.
+const RTP_PORTS: std::ops::RangeInclusive<u16> = 30000..=30999;
+
+async fn place(engine: &Engine, args: &Args, folder: Option<PathBuf>) -> ExitCode {
+    let seed = args.seed.unwrap_or_else(random_seed);
+    if !args.json {
+        println!("calling {} (seed {seed})", args.to);
+    }
+    let placement = match placement(args, Seed(seed), folder).await {
+        Ok(placement) => placement,
+        Err(why) => return failed(why),
+    };
+    let mut handle = match engine.place(placement).await {
+        Ok(handle) => handle,
+        Err(refusal) => return failed(refusal),
+    };
+    let control = handle.control.clone();
+    loop {
+        tokio::select! {
+            news = handle.news.recv() => match news {
+                Some(CallNews::Event(entry)) => show(&entry, args.json),
+                Some(CallNews::Ended(report)) => return finish(&report, args),
+                Some(CallNews::Dispatched | CallNews::Connected(_)) => {}
+                None => return failed("the call was lost"),
+            },
+            _ = tokio::signal::ctrl_c() => control.hangup(EndReason::ApiHangup),
+        }
+    }
+}
+
+async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<Placement, String> {
+    let noise = args.noise.clone();
+    let noise = tokio::task::spawn_blocking(move || {
+        let noise = noise.filter(|noise| noise.kind != "none")?;
+        let kind = Kind::from_name(&noise.kind)?;
+        Some(NoiseBeds::new(None).bed(kind, snr_db(noise.volume), &mut seed.stream("noise")))
+    });
+    let noise = noise.await.map_err(|error| error.to_string())?;
+    let voice = speech_voice(seed)?;
+    let profile = Profile { intent: args.intent.clone(), ..Profile::default() };
+    let limits = Limits { max_duration_ms: Some(args.max_seconds * 1000), ..Limits::default() };
+    let codecs = args.codec.iter().filter_map(|name| Codec::from_name(&name.to_ascii_uppercase())).collect();
+    Ok(Placement {
+        id: "call".into(),
+        spec: CallSpec { seed, noise, limits, extension: args.dtmf.clone(), ..CallSpec::default() },
+        dial: Dial {
+            target: args.to.clone(),
+            username: args.username.clone(),
+            password: args.password.clone(),
+            headers: args.header.clone(),
+            codecs,
+        },
+        fluency: profile.fluency(seed),
+        language: profile.language.clone(),
+        mind: human::mind(profile, None, seed),
+        voice: Some(voice),
+        keyterms: Vec::new(),
+        folder,
+    })
+}
+
+fn speech_voice(seed: Seed) -> Result<Voice, String> {
+    let wanted = VoiceWanted {
+        language: "en".into(),
+        accent: None,
+        gender: None,
+        custom_voice_id: None,
+        speed: "normal".into(),
+        seed,
+    };
+    local::synthesizer()?.voice(&wanted).map_err(|failure| failure.message)
+}
+
+fn show(entry: &TimelineEntry, json: bool) {
+    if json {
+        match serde_json::to_string(entry) {
+            Ok(line) => println!("{line}"),
+            Err(error) => tracing::error!("an event could not be written: {error}"),
+        }
+        return;
+    }
+    if matches!(entry.event.as_str(), "network" | "transcript.partial") {
+        return;
+    }
+    println!("{:>10.3} s  {:<6} {:<22} {}", entry.offset_ms / 1000.0, entry.side, entry.event, entry.data);
+}
+
+fn finish(report: &CallReport, args: &Args) -> ExitCode {
+    let quality = &report.ending.quality;
+    if !args.json {
+        println!(
+            "ended: {} after {:.2} s; codec {}; sent {} frames, late p99 {:.2} ms; received {}, lost {}, concealed {} ms",
+            report.ending.reason.as_str(),
+            report.ending.samples as f64 / f64::from(RATE_HZ),
+            report.codec.as_deref().unwrap_or("none"),
+            quality.sent_frames,
+            quality.pacing_p99_ms,
+            quality.received_packets,
+            quality.lost_packets,
+            quality.concealed_ms,
+        );
+        report.warnings.iter().for_each(|warning| println!("warning: {warning}"));
+    }
+    if let (Some(from), Some(to)) = (&report.recording, &args.record) {
+        if let Err(error) = std::fs::copy(from, to) {
+            return failed(format!("{}: {error}", to.display()));
+        }
+        if !args.json {
+            println!("recording: {}", to.display());
+        }
+    }
+    if let Some(remote) = report.ending.remote.as_ref().filter(|_| !report.ending.connected) {
+        let code = remote.sip_code.map(|code| format!("{code} ")).unwrap_or_default();
+        return failed(format!("not connected: {code}{}", remote.text));
+    }
+    let normal = report.ending.connected && report.ending.fault.is_none();
+    if normal { ExitCode::SUCCESS } else { failed(format!("the call ended: {}", report.ending.reason.as_str())) }
+}
+
+/// The local address from which the target is reached, with a free port.
+fn local_address(target: &str) -> Result<SocketAddr, String> {
+    let (_, to) = crate::transport::sip::resolve(target)?;
+    let host = crate::transport::sockets::address_towards(to)
+        .map_err(|error| format!("{target} is not reachable from here: {error}"))?;
+    Ok(SocketAddr::new(host, 0))
 }
 
 pub(super) fn sip_address(text: &str) -> Result<String, String> {

@@ -13,6 +13,7 @@ pub mod demo;
 pub mod doctor;
 pub mod keys;
 pub mod load;
+mod local;
 pub mod openapi;
 pub mod up;
 

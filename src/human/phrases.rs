@@ -33,7 +33,7 @@ pub fn call_phrases(language: &str) -> ringer_media::call::Phrases {
     ringer_media::call::Phrases {
         reprompt: words.reprompt.into(),
         interruption: words.interruption.iter().map(|&text| text.into()).collect(),
-        filler: words.moment.into(),
+        still_there: words.still_there.into(),
     }
 }
 
