@@ -58,6 +58,7 @@ pub mod schema;
 pub mod simulation;
 pub mod status;
 pub mod time;
+pub mod tool_call;
 pub mod transcript;
 pub mod validate;
 

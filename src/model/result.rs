@@ -250,6 +250,29 @@ pub struct ResultDoc {
     /// Tool calls that came another way (from the conversation itself).
     #[serde(default)]
     pub heard_calls: Vec<PostedToolCall>,
+    /// Members of the metadata that were posted; the engine does not overwrite them.
+    #[serde(default)]
+    pub posted_keys: Vec<String>,
+}
+
+impl ResultDoc {
+    /// Sets a metadata member as the engine: beside a posted one of the same name it is called `engine.NAME`.
+    pub fn note(&mut self, key: &str, value: Value) {
+        let posted = self.posted_keys.iter().any(|posted| posted == key);
+        let key = if posted { format!("engine.{key}") } else { key.to_owned() };
+        self.body.metadata.insert(key, value);
+    }
+
+    /// Sets a metadata member as posted; what the engine had there moves to `engine.NAME`.
+    pub fn post_metadata(&mut self, key: &str, value: Value) {
+        if !self.posted_keys.iter().any(|posted| posted == key) {
+            if let Some(engines) = self.body.metadata.get(key).cloned() {
+                self.body.metadata.insert(format!("engine.{key}"), engines);
+            }
+            self.posted_keys.push(key.to_owned());
+        }
+        self.body.metadata.insert(key.to_owned(), value);
+    }
 }
 
 /// A result as read.

@@ -30,13 +30,15 @@ pub struct CallJob {
     pub organization: String,
     /// Which result.
     pub result_id: i64,
+    /// Which attempt at it, from 1.
+    pub attempt: i64,
 }
 
 impl Job for CallJob {
     const NAME: &'static str = "call";
 
     fn key(&self) -> String {
-        format!("call:{}", self.result_id)
+        format!("call:{}:{}", self.result_id, self.attempt)
     }
 }
 
@@ -47,13 +49,15 @@ pub struct EvaluateJob {
     pub organization: String,
     /// Which result.
     pub result_id: i64,
+    /// Tells evaluations of one result apart: the attempt, or the time at which a new one was asked for.
+    pub serial: i64,
 }
 
 impl Job for EvaluateJob {
     const NAME: &'static str = "evaluate";
 
     fn key(&self) -> String {
-        format!("evaluate:{}", self.result_id)
+        format!("evaluate:{}:{}", self.result_id, self.serial)
     }
 }
 

@@ -26,6 +26,7 @@ use crate::error::{Error, Result};
 
 pub use self::keys::KeyRow;
 pub use self::record::{Key, Resource, Row};
+pub(crate) use self::runs::Owner;
 pub use self::runs::Tally;
 pub use self::tables::Integrations;
 
