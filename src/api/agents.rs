@@ -118,7 +118,10 @@ async fn update(ctx: Ctx, request: In<Nothing, Nothing, UpdateAgent>) -> Result<
     ctx.service.update_agent(&ctx.caller, agent_id.0.as_ref(), fields.into_given()).await
 }
 
-async fn update_by_external_id(ctx: Ctx, request: In<Nothing, Nothing, UpdateAgentByExternalId>) -> Result<AgentUpdated> {
+async fn update_by_external_id(
+    ctx: Ctx,
+    request: In<Nothing, Nothing, UpdateAgentByExternalId>,
+) -> Result<AgentUpdated> {
     let UpdateAgentByExternalId { external_agent_id, fields } = request.body;
     ctx.service.update_agent_by_external_id(&ctx.caller, &external_agent_id, fields.into_given()).await
 }

@@ -24,8 +24,10 @@ const LAYOUT: HeaderName = HeaderName::from_static("x-channel-layout");
 /// What of a stereo recording is heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The file as it is.
+    /// The stereo file as it is.
     Whole,
+    /// Any file as it is.
+    Plain,
     /// One channel: 0 the Digital Human, 1 the agent.
     Channel(usize),
     /// The mean of both.
@@ -108,7 +110,7 @@ struct Source {
 impl Source {
     async fn open(mut file: File, view: View) -> io::Result<Source> {
         let size = file.metadata().await?.len();
-        if view == View::Whole {
+        if view.is_file() {
             return Ok(Source { file, view, header: Vec::new(), data_at: 0, length: size });
         }
         let mut start = vec![0; MAX_HEADER_BYTES.min(usize::try_from(size).unwrap_or(MAX_HEADER_BYTES))];
@@ -143,7 +145,7 @@ impl Source {
             return Ok(Bytes::copy_from_slice(&self.header[at as usize..end as usize]));
         }
         let count = (to - at).min(PIECE_BYTES);
-        if self.view == View::Whole {
+        if self.view.is_file() {
             return self.read(at, count).await.map(Bytes::from);
         }
         let at = at - HEADER_BYTES;
@@ -163,6 +165,10 @@ impl Source {
 }
 
 impl View {
+    fn is_file(self) -> bool {
+        matches!(self, View::Whole | View::Plain)
+    }
+
     /// One sample of a stereo frame of 4 bytes.
     fn sample(self, frame: &[u8]) -> i16 {
         let left = i16::from_le_bytes([frame[0], frame[1]]);
@@ -170,7 +176,7 @@ impl View {
         match self {
             View::Channel(1) => right,
             View::Mix => ((i32::from(left) + i32::from(right)) / 2) as i16,
-            View::Whole | View::Channel(_) => left,
+            View::Whole | View::Plain | View::Channel(_) => left,
         }
     }
 }
@@ -266,14 +272,13 @@ mod tests {
     #[tokio::test]
     async fn whole_channels_and_mix() {
         assert_eq!(get(View::Whole, None).await.1, stereo());
-        for (view, expect) in [
-            (View::Channel(0), (|n| n) as fn(i16) -> i16),
-            (View::Channel(1), |n| -n - 2),
-            (View::Mix, |_| -1),
-        ] {
+        for (view, expect) in
+            [(View::Channel(0), (|n| n) as fn(i16) -> i16), (View::Channel(1), |n| -n - 2), (View::Mix, |_| -1)]
+        {
             let (status, body, _) = get(view, None).await;
             assert_eq!((status, body.len()), (200, 44 + FRAMES as usize * 2), "{view:?}");
-            let samples: Vec<i16> = body[44..].chunks_exact(2).map(|two| i16::from_le_bytes([two[0], two[1]])).collect();
+            let samples: Vec<i16> =
+                body[44..].chunks_exact(2).map(|two| i16::from_le_bytes([two[0], two[1]])).collect();
             assert!(samples.iter().enumerate().all(|(n, sample)| *sample == expect(n as i16)), "{view:?}");
         }
     }

@@ -112,7 +112,11 @@ where
         tag: "",
         resource: "",
         summary: "",
-        parts: [SchemaGenerator::subschema_for::<P>, SchemaGenerator::subschema_for::<Q>, SchemaGenerator::subschema_for::<B>],
+        parts: [
+            SchemaGenerator::subschema_for::<P>,
+            SchemaGenerator::subschema_for::<Q>,
+            SchemaGenerator::subschema_for::<B>,
+        ],
         answer: R::described,
         run: Arc::new(run),
     }
@@ -223,11 +227,7 @@ impl Endpoint {
 }
 
 /// Puts routes into a group of the document. `resource` is what they address where they do not say it themselves.
-pub fn tagged(
-    tag: &'static str,
-    resource: &'static str,
-    endpoints: Vec<Endpoint>,
-) -> impl Iterator<Item = Endpoint> {
+pub fn tagged(tag: &'static str, resource: &'static str, endpoints: Vec<Endpoint>) -> impl Iterator<Item = Endpoint> {
     endpoints.into_iter().map(move |endpoint| {
         let resource = if endpoint.resource.is_empty() { resource } else { endpoint.resource };
         Endpoint { tag, resource, ..endpoint }

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, AUTHORIZATION, CONTENT_LENGTH,
-    CONTENT_TYPE, ORIGIN, VARY,
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, AUTHORIZATION,
+    CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, VARY,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
 
+use crate::api::Server;
 use crate::api::answer::{detail, no_method, options, refused, respond, scope_missing, too_large, unauthorized};
 use crate::api::endpoint::{Ctx, Endpoint};
 use crate::api::idempotency::{self, Call};
-use crate::api::Server;
 use crate::clock;
 use crate::error::Error;
 use crate::model::api_key::Scope;
@@ -180,9 +180,7 @@ async fn check(ready: &Ready, parts: &mut Parts, bytes: &Bytes) -> Result<[Value
     };
     let query = match query_node.is_nothing() {
         true => Value::Object(serde_json::Map::new()),
-        false => {
-            validate(Source::Query, query_node, &parameters(parts.uri.query().unwrap_or_default()), &mut issues)
-        }
+        false => validate(Source::Query, query_node, &parameters(parts.uri.query().unwrap_or_default()), &mut issues),
     };
     if ready.endpoint.idempotent {
         idempotency::check_key(&parts.headers, &mut issues);

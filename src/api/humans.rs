@@ -98,19 +98,21 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/digital-humans-by-simulation/{simulation_id}", of_simulation)
             .of("Simulation")
             .about("The Digital Humans of a simulation"),
-        get("/v1/digital-human-by-test-name/{test_name}", by_test_name).about("The newest Digital Human of a test name"),
+        get("/v1/digital-human-by-test-name/{test_name}", by_test_name)
+            .about("The newest Digital Human of a test name"),
     ];
     tagged("Digital Humans", "Digital human", endpoints).collect()
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, CreateDigitalHuman>) -> Result<LinkedDigitalHuman> {
-    let CreateDigitalHuman { digital_human, simulation_ids, simulation_id } = request.body;
-    ctx.service.create_digital_human(&ctx.caller, digital_human, simulation_ids, simulation_id).await
+    let CreateDigitalHuman { digital_human, mut simulation_ids, simulation_id } = request.body;
+    simulation_ids.extend(simulation_id);
+    ctx.service.create_digital_human(&ctx.caller, digital_human, &simulation_ids).await
 }
 
 async fn create_many(ctx: Ctx, request: In<Nothing, Nothing, CreateDigitalHumans>) -> Result<BulkCreated> {
     let CreateDigitalHumans { digital_humans, simulation_ids } = request.body;
-    ctx.service.create_digital_humans(&ctx.caller, digital_humans, simulation_ids).await
+    ctx.service.create_digital_humans(&ctx.caller, digital_humans, &simulation_ids).await
 }
 
 async fn read(ctx: Ctx, request: In<HumanPath>) -> Result<LinkedDigitalHuman> {
@@ -120,7 +122,7 @@ async fn read(ctx: Ctx, request: In<HumanPath>) -> Result<LinkedDigitalHuman> {
 async fn update(ctx: Ctx, request: In<HumanPath, Nothing, UpdateDigitalHuman>) -> Result<LinkedDigitalHuman> {
     let UpdateDigitalHuman { fields, simulation_ids, override_conflict } = request.body;
     let (id, fields) = (request.path.digital_human_id, fields.into_given());
-    ctx.service.update_digital_human(&ctx.caller, id, fields, simulation_ids, override_conflict).await
+    ctx.service.update_digital_human(&ctx.caller, id, fields, simulation_ids.as_deref(), override_conflict).await
 }
 
 async fn remove(ctx: Ctx, request: In<HumanPath>) -> Result<DigitalHumanRecord> {

@@ -122,9 +122,7 @@ impl Watch {
             Err(Error::NotAvailable(_)) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let Value::Array(events) = serde_json::to_value(timeline.events).map_err(Error::internal)? else {
-            return Ok(Vec::new());
-        };
+        let Value::Array(events) = timeline.events else { return Ok(Vec::new()) };
         Ok(events.into_iter().filter(|event| event["seq"].as_i64().is_some_and(|seq| seq > self.after_seq)).collect())
     }
 }

@@ -113,9 +113,7 @@ fn operation(
     if !query_node.is_nothing() {
         parameters.extend(parameters_of("query", query, definitions));
     }
-    let refusal = |text: &str| {
-        json!({ "description": text, "content": { "application/json": { "schema": reference("Refusal") } } })
-    };
+    let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": reference("Refusal") } } });
     if endpoint.scope.is_some() {
         answers["401"] = refusal("Invalid or missing API key");
         answers["403"] = refusal("The key's scope is not sufficient");

@@ -95,7 +95,7 @@ async fn update(ctx: Ctx, request: In<Nothing, Nothing, UpdateResultSpec>) -> Re
 }
 
 async fn end(ctx: Ctx, request: In<Nothing, Nothing, EndConversations>) -> Result<ConversationsEnded> {
-    ctx.service.end_conversations(&ctx.caller, request.body.test_result_ids).await
+    ctx.service.end_conversations(&ctx.caller, &request.body.test_result_ids).await
 }
 
 async fn hangup(ctx: Ctx, request: In<IdPath>) -> Result<HungUp> {
@@ -126,15 +126,20 @@ async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Do
 }
 
 async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audio> {
-    let path = ctx.service.recording_path(&ctx.caller, request.path.id).await?;
-    let (path, view) = match request.query.channel.as_deref() {
-        None | Some("both") => (path, View::Whole),
-        Some("0") => (path, View::Channel(0)),
-        Some("1") => (path, View::Channel(1)),
-        Some("mix") => (path, View::Mix),
-        Some("caller_clean") => (path.with_file_name("caller_clean.wav"), View::Whole),
-        Some(_) => return Err(Error::Refused("channel must be 0, 1, both or mix".to_owned())),
+    let (service, id) = (&ctx.service, request.path.id);
+    let (view, clean) = match request.query.channel.as_deref() {
+        None | Some("both") => (Some(View::Whole), false),
+        Some("0") => (Some(View::Channel(0)), false),
+        Some("1") => (Some(View::Channel(1)), false),
+        Some("mix") => (Some(View::Mix), false),
+        Some("caller_clean") => (Some(View::Plain), true),
+        Some(_) => (None, false),
     };
+    let path = match clean {
+        true => service.caller_clean_path(&ctx.caller, id).await?,
+        false => service.recording_path(&ctx.caller, id).await?,
+    };
+    let view = view.ok_or_else(|| Error::Refused("channel must be 0, 1, both or mix".to_owned()))?;
     if request.query.format.is_some_and(|format| format != "wav") {
         return Err(Error::Refused("format must be wav, flac or opus".to_owned()));
     }

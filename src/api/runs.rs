@@ -40,7 +40,9 @@ struct Runs {
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
         post("/v1/queue-simulation-run", queue).of("Simulation").about("Run a simulation"),
-        get("/v1/get-simulation-runs/{simulation_id}", of_simulation).of("Simulation").about("The runs of a simulation"),
+        get("/v1/get-simulation-runs/{simulation_id}", of_simulation)
+            .of("Simulation")
+            .about("The runs of a simulation"),
         get("/v1/retrieve-simulation-results/{simulation_run_id}", results).about("A run with all its results"),
         post("/v1/simulation-run/{id}/cancel", cancel).about("Cancel what has not started, or end everything"),
         delete("/v1/simulation-run/{id}", remove).about("Delete a run with its results"),

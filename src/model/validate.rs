@@ -252,3 +252,178 @@ fn within(bounds: &[Bound], value: f64) -> Result<(), Problem> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::json::read;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct All {
+        #[serde(default)]
+        plan: Option<Plan>,
+        #[serde(default)]
+        scalar: Option<Scalar>,
+        #[serde(default)]
+        either: Option<Lax>,
+        #[serde(default)]
+        #[schemars(extend("format" = "uri"))]
+        link: Option<String>,
+        #[serde(default)]
+        #[schemars(extend("format" = "date"))]
+        day: Option<String>,
+        #[serde(default)]
+        #[schemars(extend("format" = "date-time"))]
+        at: Option<String>,
+        #[serde(default)]
+        said: Documented,
+    }
+
+    /// Told apart by trying.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    enum Plan {
+        Daily(Daily),
+        Cron(Cron),
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Daily {
+        frequency: OnlyDaily,
+        #[schemars(regex(pattern = r"^\d{2}:\d{2}$"))]
+        time: String,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Cron {
+        expression: String,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    enum OnlyDaily {
+        #[serde(rename = "daily")]
+        Daily,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    enum Scalar {
+        Int(i64),
+        Float(f64),
+        Bool(bool),
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    enum Lax {
+        Number(i64),
+        Flag(bool),
+    }
+
+    #[derive(Default, Deserialize, JsonSchema)]
+    enum Documented {
+        /// The first.
+        #[default]
+        One,
+        /// The second.
+        Two,
+        Three,
+    }
+
+    fn walked(body: &str) -> (Value, Issues) {
+        let mut issues = Issues::default();
+        let node = Node::of::<All>();
+        let value = validate(Source::Body, &node, &read(body).expect("the case is JSON"), &mut issues);
+        (value, issues)
+    }
+
+    #[test]
+    fn values_are_made_canonical() {
+        for (body, expect) in [
+            (r#"{"plan":{"expression":"* * * * *","x":1}}"#, json!({"plan":{"expression":"* * * * *"}})),
+            (r#"{"plan":{"frequency":"daily","time":"09:30"}}"#, json!({"plan":{"frequency":"daily","time":"09:30"}})),
+            (r#"{"scalar":1}"#, json!({"scalar":1})),
+            (r#"{"scalar":1.5}"#, json!({"scalar":1.5})),
+            // No member takes it as it stands: the first that takes it at all.
+            (r#"{"scalar":"7"}"#, json!({"scalar":7})),
+            // The second member takes it as it stands.
+            (r#"{"either":true}"#, json!({"either":true})),
+            (r#"{"day":"2026-01-05T00:00:00Z"}"#, json!({"day":"2026-01-05"})),
+            (r#"{"at":"2026-01-05 10:00+01:00"}"#, json!({"at":"2026-01-05T09:00:00.000000Z"})),
+            (r#"{"said":"Two","link":"https://a.example"}"#, json!({"link":"https://a.example","said":"Two"})),
+            (r#"{"said":null,"link":null}"#, json!({"link":null})),
+        ] {
+            let (value, issues) = walked(body);
+            assert!(issues.is_empty(), "{body}: {}", issues.body());
+            assert_eq!(value, expect, "{body}");
+        }
+    }
+
+    fn check(body: &str, expect: &[(&str, Value)]) {
+        let (_, issues) = walked(body);
+        let got: Value = serde_json::from_str(&issues.body()).expect("items are JSON");
+        let got: Vec<(&str, &Value)> = got["detail"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| (one["type"].as_str().unwrap(), &one["loc"]))
+            .collect();
+        let expect: Vec<(&str, &Value)> = expect.iter().map(|(kind, loc)| (*kind, loc)).collect();
+        assert_eq!(got, expect, "{body}");
+    }
+
+    #[test]
+    fn a_plain_union_reports_every_member() {
+        check(
+            r#"{"plan":{"frequency":"weekly","time":"9:30"}}"#,
+            &[
+                ("enum", json!(["body", "plan", "Daily", "frequency"])),
+                ("string_pattern_mismatch", json!(["body", "plan", "Daily", "time"])),
+                ("missing", json!(["body", "plan", "Cron", "expression"])),
+            ],
+        );
+        check(
+            r#"{"plan":5,"scalar":[]}"#,
+            &[
+                ("model_attributes_type", json!(["body", "plan", "Daily"])),
+                ("model_attributes_type", json!(["body", "plan", "Cron"])),
+                ("int_type", json!(["body", "scalar", "int"])),
+                ("float_type", json!(["body", "scalar", "float"])),
+                ("bool_type", json!(["body", "scalar", "bool"])),
+            ],
+        );
+    }
+
+    #[test]
+    fn formats_report_their_own_errors() {
+        check(
+            r#"{"link":"x","day":"2026-01-05T01:00","at":"soon","said":"four"}"#,
+            &[
+                ("url_parsing", json!(["body", "link"])),
+                ("date_from_datetime_inexact", json!(["body", "day"])),
+                ("datetime_from_date_parsing", json!(["body", "at"])),
+                ("enum", json!(["body", "said"])),
+            ],
+        );
+    }
+
+    #[test]
+    fn the_number_of_items_is_limited() {
+        let body = format!(r#"{{"plan":{{}},"x":[{}1]}}"#, "1,".repeat(9));
+        assert_eq!(walked(&body).1.len(), 3);
+        let mut issues = Issues::default();
+        let node = Node::of::<Vec<String>>();
+        let many = format!("[{}1]", "1,".repeat(20_000));
+        validate(Source::Body, &node, &read(&many).expect("JSON"), &mut issues);
+        assert_eq!(issues.len(), crate::model::issue::MAX_ISSUES);
+    }
+}

@@ -43,7 +43,9 @@ fn one(block: &str) -> Option<Case> {
         } else if let Some(header) = line.strip_prefix("< ") {
             case.answers.push(pair(header)?);
         } else if let Some(hex) = line.strip_prefix("hex ") {
-            case.body = (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).ok()).collect::<Option<_>>()?;
+            case.body = (0..hex.len() / 2)
+                .map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).ok())
+                .collect::<Option<_>>()?;
         } else if case.status == 0 {
             case.body.extend_from_slice(line.as_bytes());
         } else {

@@ -16,7 +16,7 @@ async fn access() {
 }
 
 async fn check_all(text: &str, at_least: usize) {
-    let world = World::new().await;
+    let world = World::with_rows().await;
     let cases = case::read(text);
     assert!(cases.len() >= at_least, "only {} cases", cases.len());
     let mut wrong = Vec::new();
@@ -46,7 +46,11 @@ async fn check(world: &World, case: &Case) -> Result<(), String> {
     let body: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
     if case.status == 422 {
         let expected = serde_json::json!({ "detail": case.items }).to_string();
-        return if body.to_string() == expected { Ok(()) } else { Err(format!("got      {body}\nexpected {expected}")) };
+        return if body.to_string() == expected {
+            Ok(())
+        } else {
+            Err(format!("got      {body}\nexpected {expected}"))
+        };
     }
     if case.expect.is_empty() {
         return Ok(());
