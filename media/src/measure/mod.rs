@@ -85,66 +85,92 @@ pub struct Metrics {
     #[serde(skip)]
     pub latency: Vec<f64>,
 
-    // From the end of a Digital Human's turn to the onset of the agent's answer.
+    /// From the end of a turn of the Digital Human to the agent's onset: mean, seconds.
     pub avg_agent_latency: Option<f64>,
+    /// Greatest, seconds.
     pub max_agent_latency: Option<f64>,
+    /// 50th percentile, seconds.
     pub p50_agent_latency: Option<f64>,
+    /// 90th percentile, seconds.
     pub p90_agent_latency: Option<f64>,
+    /// 95th percentile, seconds.
     pub p95_agent_latency: Option<f64>,
+    /// 99th percentile, seconds.
     pub p99_agent_latency: Option<f64>,
 
-    // The same to the agent's first word that is no filler.
+    /// The same to the agent's first word that is no filler: mean, seconds.
     pub avg_filler_ignored_latency: Option<f64>,
+    /// 50th percentile, seconds.
     pub p50_filler_ignored_latency: Option<f64>,
+    /// 90th percentile, seconds.
     pub p90_filler_ignored_latency: Option<f64>,
+    /// 95th percentile, seconds.
     pub p95_filler_ignored_latency: Option<f64>,
+    /// 99th percentile, seconds.
     pub p99_filler_ignored_latency: Option<f64>,
 
-    // From the end of an agent's turn to the Digital Human's onset.
+    /// From the end of an agent turn to the onset of the Digital Human: mean, seconds.
     pub avg_customer_latency: Option<f64>,
+    /// 50th percentile, seconds.
     pub p50_customer_latency: Option<f64>,
+    /// 90th percentile, seconds.
     pub p90_customer_latency: Option<f64>,
 
-    // Pauses between sentences inside an agent turn.
+    /// Pauses between sentences inside an agent turn: mean, seconds.
     pub avg_punctuation_latency: Option<f64>,
+    /// 50th percentile, seconds.
     pub p50_punctuation_latency: Option<f64>,
+    /// 90th percentile, seconds.
     pub p90_punctuation_latency: Option<f64>,
 
     /// Seconds from the start of the conversation to the agent's first turn.
     pub time_to_first_agent_utterance: Option<f64>,
 
-    // One side beginning while the other speaks.
+    /// Agent onsets inside a turn of the Digital Human with 200 ms or more of overlap.
     pub agent_interruption_count: Option<f64>,
+    /// Onsets of the Digital Human inside an agent turn with 200 ms or more of overlap.
     pub customer_interruption_count: Option<f64>,
     /// Milliseconds from an agent's interruption to the Digital Human's silence, mean.
     pub dh_yield_latency_ms: Option<f64>,
 
-    // How the agent bears a caller who speaks at the same time.
+    /// Turns of the Digital Human answered within 10 s, of those that could be.
     pub response_rate: Option<f64>,
+    /// Interruptions of the agent after which it fell silent within 2 s, of all.
     pub yield_rate: Option<f64>,
-    /// Seconds.
+    /// Mean time to that silence, seconds.
     pub yield_latency: Option<f64>,
+    /// Turns of the Digital Human of 1 s or more that the agent interrupted, of all such.
     pub agent_interrupts_rate: Option<f64>,
+    /// Backchannels that the agent talked on through, of those that count.
     pub backchannel_selectivity: Option<f64>,
+    /// The same of coughs and the like.
     pub vocal_tic_selectivity: Option<f64>,
+    /// The same of words to somebody else; by silence alone, not by what the agent says then.
     pub non_directed_selectivity: Option<f64>,
 
-    // Shares of the whole call.
+    /// Time in which the agent speaks.
     pub agent_speak_percentage: Option<f64>,
+    /// Time in which the Digital Human speaks.
     pub customer_speak_percentage: Option<f64>,
+    /// Time in which both speak.
     pub overlap_percentage: Option<f64>,
+    /// Time in which neither speaks.
     pub silence_percentage: Option<f64>,
+    /// The agent's part of all speech, 0 to 1.
     pub talk_ratio: Option<f64>,
     /// Agent turns.
     pub num_turns: Option<f64>,
-    /// Milliseconds.
+    /// Mean length of an agent turn, milliseconds.
     pub agent_turn_duration_avg: Option<f64>,
+    /// Words in an agent turn, mean.
     pub agent_words_per_turn_avg: Option<f64>,
+    /// Words in a turn of the Digital Human, mean.
     pub customer_words_per_turn_avg: Option<f64>,
     /// Words in a minute of the agent's speech, pauses over 300 ms left out.
     pub agent_wpm: Option<f64>,
     /// Milliseconds from connect to the end.
     pub duration: Option<f64>,
+    /// `PHONE` or `WEB`.
     pub interface: &'static str,
 }
 
