@@ -2,5 +2,4 @@
 
 mod api;
 mod peers;
-mod store;
 mod tidy;

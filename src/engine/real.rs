@@ -231,7 +231,7 @@ impl Engine {
 }
 
 /// A call's place among `max_calls`; given back when it is dropped.
-pub(super) struct Room(Arc<Inner>, CallNo);
+pub(super) struct Room(Arc<Inner>);
 
 impl Drop for Room {
     fn drop(&mut self) {
@@ -241,7 +241,7 @@ impl Drop for Room {
 
 impl Inner {
     fn take_room(self: &Arc<Self>) -> Result<Room, PlaceError> {
-        let room = Room(self.clone(), CallNo(0));
+        let room = Room(self.clone());
         let before = self.live.fetch_add(1, Ordering::Relaxed);
         if before >= self.config.max_calls { Err(PlaceError::Full) } else { Ok(room) }
     }

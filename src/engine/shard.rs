@@ -67,7 +67,7 @@ pub(super) enum FromShard {
     Event(CallNo, Event),
     Ended(CallNo, Ending),
     /// The call itself, to be dropped elsewhere.
-    Gone(Box<LiveCall>),
+    Gone(#[expect(dead_code, reason = "only dropped: closing sockets and rings is not for a media thread")] Box<LiveCall>),
 }
 
 /// What a media thread shares with the rest.
