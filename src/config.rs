@@ -134,8 +134,11 @@ pub struct Metrics {
 /// `[security]`
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Security {
-    /// Agents may live on loopback and private addresses. Not given: true when the API listens on a loopback address only.
+    /// Webhooks and fetched URLs may point to loopback and private addresses. Not given: true when the API listens on a
+    /// loopback address only.
     pub allow_private_targets: bool,
+    /// Agents may live on loopback and private addresses.
+    pub allow_private_agents: bool,
     /// Webhook URLs must be https.
     pub require_https_webhooks: bool,
     /// Token of the internal routes.
@@ -180,7 +183,12 @@ impl Default for Config {
             recognizer: Recognizer { grace_ms: 150 },
             behaviour: Behaviour::default(),
             metrics: Metrics { public: false, filler_phrases: Vec::new() },
-            security: Security { allow_private_targets: true, require_https_webhooks: false, internal_token: None },
+            security: Security {
+                allow_private_targets: true,
+                allow_private_agents: true,
+                require_https_webhooks: false,
+                internal_token: None,
+            },
             rate_limit: RateLimit { generation_per_minute: 100, default_per_minute: 0, routes: BTreeMap::new() },
             retention: Retention::default(),
             warnings: Vec::new(),
@@ -265,6 +273,7 @@ impl Config {
     fn read_access(&mut self, from: &mut Source) {
         self.security.allow_private_targets = self.server.listen.ip().is_loopback();
         from.boolean("security.allow_private_targets", &mut self.security.allow_private_targets);
+        from.boolean("security.allow_private_agents", &mut self.security.allow_private_agents);
         from.boolean("security.require_https_webhooks", &mut self.security.require_https_webhooks);
         from.secret("security.internal_token", &mut self.security.internal_token);
         let rates = &mut self.rate_limit;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::{Config, ConfigError};
+use crate::service;
 
 pub mod agent;
 pub mod call;
@@ -99,6 +100,20 @@ impl Place {
         })?;
         config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         Ok(config)
+    }
+}
+
+/// The database's file in the data folder.
+pub const DATABASE: &str = "ringer.db";
+
+/// What the services take from the settings.
+pub fn service_settings(config: &Config) -> service::Settings {
+    service::Settings {
+        data: config.data.clone(),
+        public_url: config.server.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
+        allow_private_targets: config.security.allow_private_targets,
+        allow_private_agents: config.security.allow_private_agents,
+        max_results_per_run: config.limits.max_results_per_run as i64,
     }
 }
 
