@@ -132,6 +132,10 @@ impl Endpoint {
         if let Some(caller) = self.caller(key) {
             caller.cancel_sent = true;
         }
+        if let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage == Stage::Over) {
+            call.deadline = Some(now + super::LINGER);
+            self.call_changed(key);
+        }
     }
 
     /// A response to an INVITE of this side.
@@ -184,9 +188,9 @@ impl Endpoint {
             return self.stray_answer(response);
         }
         let fork = &mut call.dialogs[at];
-        fork.dialog.confirm(response);
-        let (mut ack, hop) =
-            fork.dialog.request(Method::Ack, request.headers.cseq().map(|c| c.seq).unwrap_or_default());
+        let seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
+        fork.dialog.confirm(response, seq);
+        let (mut ack, hop) = fork.dialog.request(Method::Ack, seq);
         ack.headers.push_first("Via", via);
         for name in ["Authorization", "Proxy-Authorization"] {
             ack.headers.copy(&request.headers, name);
