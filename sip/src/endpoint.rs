@@ -81,7 +81,7 @@ pub struct Endpoint {
     by_call_id: HashMap<String, Vec<CallKey>>,
     timers: BTreeSet<(Time, Owner)>,
     due: HashMap<Owner, Time>,
-    out: VecDeque<Output>,
+    pub(crate) out: VecDeque<Output>,
     last_call: u64,
 }
 

@@ -327,3 +327,27 @@ fn dispositions() {
         100,
     );
 }
+
+/// RFC 5118 4.
+#[test]
+fn ipv6_references() {
+    let to = |line: &str, via: &str, expect: u16| check(line, line, &[("Via", via)], expect);
+    let plain = "SIP/2.0/UDP [2001:db8::9:1];branch=z9hG4bKas3-111";
+    to("OPTIONS sip:[2001:db8::10] SIP/2.0", plain, 200);
+    to("OPTIONS sip:2001:db8::10 SIP/2.0", plain, 400);
+    to("OPTIONS sip:[2001:db8::10:5070] SIP/2.0", plain, 200);
+    to("OPTIONS sip:[2001:db8::10]:5070 SIP/2.0", plain, 200);
+    to("OPTIONS sip:[::ffff:192.0.2.2] SIP/2.0", plain, 200);
+    to(
+        "OPTIONS sip:[2001:db8::10] SIP/2.0",
+        "SIP/2.0/UDP [2001:db8::9:1]:6050;received=[2001:db8::9:255];branch=z9hG4bKas3-111",
+        200,
+    );
+    to(
+        "OPTIONS sip:[2001:db8::10] SIP/2.0",
+        "SIP/2.0/UDP [2001:db8::9:1];received=2001:db8::9:255;branch=z9hG4bKas3",
+        200,
+    );
+    assert_eq!(Uri::parse("sip:[2001:db8::10:5070]").unwrap().socket(), "[2001:db8::10:5070]:5060".parse().ok());
+    assert_eq!(Uri::parse("sip:a@[2001:db8::10]:5070").unwrap().socket(), "[2001:db8::10]:5070".parse().ok());
+}
