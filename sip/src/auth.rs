@@ -199,6 +199,32 @@ fn split_challenges(value: &str) -> Vec<String> {
     all
 }
 
+/// A message as text for a log: the values of Authorization and Proxy-Authorization are left out, other bytes are kept as far
+/// as they are UTF-8.
+pub fn redacted(datagram: &[u8]) -> String {
+    let text = String::from_utf8_lossy(datagram);
+    let (head, body) = text.find("\r\n\r\n").map_or((text.as_ref(), ""), |end| text.split_at(end));
+    let (mut out, mut secret) = (String::with_capacity(text.len()), false);
+    for line in head.split_inclusive('\n') {
+        let folded = line.starts_with([' ', '\t']);
+        let name = line.split(':').next().unwrap_or("").trim();
+        secret = if folded {
+            secret
+        } else {
+            ["Authorization", "Proxy-Authorization"].iter().any(|n| name.eq_ignore_ascii_case(n))
+        };
+        match (secret, folded) {
+            (false, _) => out.push_str(line),
+            (true, false) => {
+                out.push_str(&format!("{name}: (secret){}", if line.ends_with('\n') { "\r\n" } else { "" }))
+            }
+            (true, true) => {}
+        }
+    }
+    out.push_str(body);
+    out
+}
+
 /// What a server demands of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
@@ -375,6 +401,17 @@ mod tests {
             &[("a, b", Algorithm::Md5, Qop::AuthInt), ("c", Algorithm::Md5, Qop::None)],
         );
         check(&["Digest realm=\"a\", nonce=\"1\", algorithm=AKAv1-MD5", "Basic realm=\"x\""], &[]);
+    }
+
+    #[test]
+    fn logs_have_no_credentials() {
+        let check = |text: &str, expect: &str| assert_eq!(redacted(text.as_bytes()), expect);
+        check(
+            "BYE x SIP/2.0\r\nauthorization : Digest a,\r\n response=\"b\"\r\nTo: c\r\n\r\nAuthorization: d",
+            "BYE x SIP/2.0\r\nauthorization: (secret)\r\nTo: c\r\n\r\nAuthorization: d",
+        );
+        check("a\r\nProxy-Authorization: x\r\n\r\n", "a\r\nProxy-Authorization: (secret)\r\n\r\n");
+        check("garbage", "garbage");
     }
 
     #[test]

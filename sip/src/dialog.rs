@@ -76,8 +76,10 @@ impl Dialog {
         }
     }
 
-    /// Takes the route set and the target of a 2xx, which replace those of the early dialog (RFC 3261 13.2.2.4).
-    pub(crate) fn confirm(&mut self, response: &Response) {
+    /// Takes the route set and the target of a 2xx, which replace those of the early dialog (RFC 3261 13.2.2.4). `seq` is the
+    /// number of the INVITE that was answered.
+    pub(crate) fn confirm(&mut self, response: &Response, seq: u32) {
+        self.local_seq = self.local_seq.max(seq);
         self.routes = owned(response.headers.list("Record-Route"));
         self.routes.reverse();
         self.refresh(&response.headers);

@@ -4,6 +4,7 @@
 //! wait until [`Endpoint::next_timer`]. `useragent` has what a call does.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub struct EndpointConfig {
 
 /// What is to be done or known.
 #[expect(clippy::large_enum_variant, reason = "one short queue holds them, and each is taken out at once")]
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Output {
     /// Send this.
     Datagram {
@@ -45,6 +46,19 @@ pub enum Output {
     },
     /// This happened.
     Event(CallKey, CallEvent),
+}
+
+impl fmt::Debug for Output {
+    /// A datagram shows its first line only: the rest may hold credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Output::Datagram { to, bytes } => {
+                let line = bytes.split(|b| *b == b'\r').next().unwrap_or_default();
+                write!(f, "Datagram({to}, {} bytes, {})", bytes.len(), String::from_utf8_lossy(line))
+            }
+            Output::Event(call, event) => write!(f, "Event({call:?}, {event:?})"),
+        }
+    }
 }
 
 /// Names a transaction: branch and method, for a server's also the sender (RFC 3261 17.2.3).
@@ -67,7 +81,7 @@ pub struct Endpoint {
     by_call_id: HashMap<String, Vec<CallKey>>,
     timers: BTreeSet<(Time, Owner)>,
     due: HashMap<Owner, Time>,
-    out: VecDeque<Output>,
+    pub(crate) out: VecDeque<Output>,
     last_call: u64,
 }
 

@@ -13,6 +13,8 @@
 //! (12), [`endpoint`] (which request goes where), [`useragent`] (a call: 8, 9, 13, 15), beside them [`auth`] (RFC 7616, 8760)
 //! and [`sdp`] (RFC 8866, 3264). Bytes from the network never panic and never grow anything without a limit.
 
+#![deny(missing_docs)]
+
 pub mod auth;
 mod dialog;
 pub mod endpoint;

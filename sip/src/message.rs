@@ -123,8 +123,14 @@ pub struct Header {
 
 impl fmt::Debug for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let secret = ["Authorization", "Proxy-Authorization"].iter().any(|n| self.name.eq_ignore_ascii_case(n));
-        write!(f, "{}: {}", self.name, if secret { "(secret)" } else { &self.value })
+        write!(f, "{}: {}", self.name, if self.is_secret() { "(secret)" } else { &self.value })
+    }
+}
+
+impl Header {
+    /// Whether the value holds credentials.
+    pub fn is_secret(&self) -> bool {
+        ["Authorization", "Proxy-Authorization"].iter().any(|n| self.name.eq_ignore_ascii_case(n))
     }
 }
 

@@ -280,6 +280,16 @@ fn an_answer_without_ack_is_repeated_then_given_up() {
 }
 
 #[test]
+fn a_call_that_nobody_takes_is_refused_in_the_end() {
+    let mut pair = Pair::new(16, rings);
+    pair.call();
+    pair.run(299_000);
+    assert_eq!(pair.count(Party::Bob, "SIP/2.0 480"), 0);
+    pair.run(2000);
+    assert_eq!((end(&pair, Party::Bob).kind, end(&pair, Party::Alice).sip_code), (EndKind::Timeout, Some(480)));
+}
+
+#[test]
 fn a_hangup_before_the_ack_waits_for_it() {
     let mut pair = Pair::new(13, |bob, now, call, event| {
         if let CallEvent::Incoming { sdp: Some(sdp), .. } = event {

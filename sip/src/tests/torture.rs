@@ -238,41 +238,41 @@ fn sdp_is_found_in_a_multipart_body() {
     assert_eq!(sdp_of(&invite.headers, &invite.body).as_deref(), Some("v=0\r\ns=-\r\n"));
 }
 
-/// The status of the first response to a message that an endpoint hears.
+/// What an endpoint answers first to a good message with this first line, after `changed`: another value, none for "", or a
+/// further field for a name with a plus.
+fn check(name: &str, line: &str, changed: &[(&str, &str)], expect: u16) {
+    let cseq = format!("8 {}", line.split(' ').next().unwrap());
+    let fields = [
+        ("Via", "SIP/2.0/UDP 192.0.2.15;branch=z9hG4bKkdjuw"),
+        ("Max-Forwards", "70"),
+        ("To", "sip:j.user@example.com"),
+        ("From", "sip:caller@example.net;tag=134161461246"),
+        ("Call-ID", "0ha0isndaksdjasdf3234nas"),
+        ("CSeq", &cseq),
+        ("Content-Type", "application/sdp"),
+        ("Content-Length", "150"),
+    ];
+    let mut text = format!("{line}\n");
+    for (field, value) in fields {
+        match changed.iter().find(|(name, _)| *name == field) {
+            Some((_, "")) => {}
+            Some((_, other)) => text.push_str(&format!("{field}: {other}\n")),
+            None => text.push_str(&format!("{field}: {value}\n")),
+        }
+    }
+    for (field, value) in changed.iter().filter(|(name, _)| name.starts_with('+')) {
+        text.push_str(&format!("{}: {value}\n", &field[1..]));
+    }
+    let mut stage = Scripted::new();
+    stage.hears(&format!("{text}\n{SDP}"));
+    match stage.sent.first() {
+        Some(Message::Response(response)) => assert_eq!(response.code, expect, "{name}"),
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
 #[test]
 fn dispositions() {
-    let check = |name: &str, line: &str, changed: &[(&str, &str)], expect: u16| {
-        let method = line.split([' ', '\t']).next().unwrap();
-        let cseq = format!("8 {method}");
-        let fields = [
-            ("Via", "SIP/2.0/UDP 192.0.2.15;branch=z9hG4bKkdjuw"),
-            ("Max-Forwards", "70"),
-            ("To", "sip:j.user@example.com"),
-            ("From", "sip:caller@example.net;tag=134161461246"),
-            ("Call-ID", "0ha0isndaksdjasdf3234nas"),
-            ("CSeq", &cseq),
-            ("Content-Type", "application/sdp"),
-            ("Content-Length", "150"),
-        ];
-        let mut text = format!("{line}\n");
-        for (field, value) in fields {
-            match changed.iter().find(|(name, _)| *name == field) {
-                Some((_, "")) => {}
-                Some((_, other)) => text.push_str(&format!("{field}: {other}\n")),
-                None => text.push_str(&format!("{field}: {value}\n")),
-            }
-        }
-        for (field, value) in changed.iter().filter(|(name, _)| name.starts_with('+')) {
-            text.push_str(&format!("{}: {value}\n", &field[1..]));
-        }
-        let mut stage = Scripted::new();
-        stage.hears(&format!("{text}\n{SDP}"));
-        let code = match stage.sent.first() {
-            Some(Message::Response(response)) => response.code,
-            other => panic!("{name}: {other:?}"),
-        };
-        assert_eq!(code, expect, "{name}");
-    };
     let invite = "INVITE sip:user@example.com SIP/2.0";
     check("valid", invite, &[], 100);
     check("badinv01", invite, &[("Via", "SIP/2.0/UDP 192.0.2.15;;,;,,")], 400);
@@ -326,4 +326,28 @@ fn dispositions() {
         &[("Via", "SIP/2.0/UDP 135.180.130.133"), ("Max-Forwards", "")],
         100,
     );
+}
+
+/// RFC 5118 4.
+#[test]
+fn ipv6_references() {
+    let to = |line: &str, via: &str, expect: u16| check(line, line, &[("Via", via)], expect);
+    let plain = "SIP/2.0/UDP [2001:db8::9:1];branch=z9hG4bKas3-111";
+    to("OPTIONS sip:[2001:db8::10] SIP/2.0", plain, 200);
+    to("OPTIONS sip:2001:db8::10 SIP/2.0", plain, 400);
+    to("OPTIONS sip:[2001:db8::10:5070] SIP/2.0", plain, 200);
+    to("OPTIONS sip:[2001:db8::10]:5070 SIP/2.0", plain, 200);
+    to("OPTIONS sip:[::ffff:192.0.2.2] SIP/2.0", plain, 200);
+    to(
+        "OPTIONS sip:[2001:db8::10] SIP/2.0",
+        "SIP/2.0/UDP [2001:db8::9:1]:6050;received=[2001:db8::9:255];branch=z9hG4bKas3-111",
+        200,
+    );
+    to(
+        "OPTIONS sip:[2001:db8::10] SIP/2.0",
+        "SIP/2.0/UDP [2001:db8::9:1];received=2001:db8::9:255;branch=z9hG4bKas3",
+        200,
+    );
+    assert_eq!(Uri::parse("sip:[2001:db8::10:5070]").unwrap().socket(), "[2001:db8::10:5070]:5060".parse().ok());
+    assert_eq!(Uri::parse("sip:a@[2001:db8::10]:5070").unwrap().socket(), "[2001:db8::10]:5070".parse().ok());
 }

@@ -14,6 +14,9 @@ use crate::time::Time;
 /// How long a nonce of this side is good.
 const NONCE_LIFE: Duration = Duration::from_secs(300);
 
+/// How long an incoming call may go unanswered; then it is refused with 480, so that a lost CANCEL leaves nothing behind.
+const RING_LIMIT: Duration = Duration::from_secs(300);
+
 impl Endpoint {
     /// A provisional response: 101 to 199, with an early answer or without. Does nothing once a final one went out.
     pub fn ring(&mut self, now: Time, call: CallKey, code: u16, sdp: Option<String>) {
@@ -33,6 +36,7 @@ impl Endpoint {
         let Some(state) = self.calls.get_mut(&call) else { return };
         state.local_sdp = sdp;
         state.stage = Stage::Up;
+        state.deadline = None;
         state.active = Some(0);
         let seq = state.dialogs[0].dialog.remote_seq.unwrap_or(0);
         state.unacknowledged = Some(Unacknowledged::new(now, bytes, to, seq));
@@ -127,12 +131,15 @@ impl Endpoint {
         let Some(dialog) = Dialog::of_answerer(&request, &tag, source) else { return };
         let mut call = Call::new(call_id.clone(), Side::Answerer(tx.clone()), String::new(), to.user());
         call.dialogs.push(Fork::new(dialog));
+        call.deadline = Some(now + RING_LIMIT);
         let key = self.insert_call(call);
+        self.call_changed(key);
         if let Some(server) = self.servers.get_mut(tx) {
             server.call = Some(key);
         }
         self.respond(now, key, 100, None, &[]);
-        let headers = request.headers.iter().map(|h| (h.name.to_string(), h.value.clone())).collect();
+        let shown = request.headers.iter().filter(|h| !h.is_secret());
+        let headers = shown.map(|h| (h.name.to_string(), h.value.clone())).collect();
         let request_uri = request.uri;
         self.event(key, CallEvent::Incoming { from, to, request_uri, headers, sdp, call_id, source });
     }
@@ -197,7 +204,14 @@ impl Endpoint {
                 return self.forget_call(key);
             }
             call.deadline = None;
-            return self.end(now, key, CallEnd::new(EndKind::NotReachable, "Redirected to an unknown host"));
+            let end = match &call.side {
+                Side::Caller(_) => CallEnd::new(EndKind::NotReachable, "Redirected to an unknown host"),
+                Side::Answerer(_) => {
+                    self.respond(now, key, 480, None, &[]);
+                    CallEnd { sip_code: Some(480), ..CallEnd::new(EndKind::Timeout, "Nobody answered") }
+                }
+            };
+            return self.end(now, key, end);
         }
         let Some(waiting) = &mut call.unacknowledged else { return self.call_changed(key) };
         if waiting.deadline <= now {

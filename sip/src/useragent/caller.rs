@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::{Call, CallEnd, CallEvent, CallKey, Caller, EndKind, Fork, Invite, Login, MAX_FORKS, Side, Stage, reason};
 use crate::auth::{Challenge, Credentials};
 use crate::dialog::Dialog;
-use crate::endpoint::{Endpoint, TransactionKey, hop_by_hop};
+use crate::endpoint::{Endpoint, Output, TransactionKey, hop_by_hop};
 use crate::header::{NameAddr, quote};
 use crate::ids::Ids;
 use crate::message::{Method, Request, Response, sdp_of};
@@ -132,6 +132,10 @@ impl Endpoint {
         if let Some(caller) = self.caller(key) {
             caller.cancel_sent = true;
         }
+        if let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage == Stage::Over) {
+            call.deadline = Some(now + super::LINGER);
+            self.call_changed(key);
+        }
     }
 
     /// A response to an INVITE of this side.
@@ -184,9 +188,9 @@ impl Endpoint {
             return self.stray_answer(response);
         }
         let fork = &mut call.dialogs[at];
-        fork.dialog.confirm(response);
-        let (mut ack, hop) =
-            fork.dialog.request(Method::Ack, request.headers.cseq().map(|c| c.seq).unwrap_or_default());
+        let seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
+        fork.dialog.confirm(response, seq);
+        let (mut ack, hop) = fork.dialog.request(Method::Ack, seq);
         ack.headers.push_first("Via", via);
         for name in ["Authorization", "Proxy-Authorization"] {
             ack.headers.copy(&request.headers, name);
@@ -198,11 +202,14 @@ impl Endpoint {
         let media = sdp.as_deref().map(|sdp| sdp::read_answer(&call.local_sdp, sdp));
         let why = if let Side::Caller(caller) = &call.side { caller.cancel.clone().flatten() } else { None };
         let call_id = call.call_id.clone();
-        self.datagram(hop, bytes);
+        self.out.push_back(Output::Datagram { to: hop, bytes });
         match (pending, sdp, media) {
             (false, _, _) => self.bye(now, key, at, why.or(Some(reason(16, "Normal call clearing")))),
             (true, Some(sdp), Some(Ok(media))) => {
-                call_up(&mut self.calls, key, at);
+                call.stage = Stage::Up;
+                call.active = Some(at);
+                call.confirmed = true;
+                call.on_hold = media.on_hold;
                 self.event(key, CallEvent::Answered { code: response.code, sdp, media, call_id });
             }
             (true, _, _) => {
@@ -310,14 +317,6 @@ impl Endpoint {
         again.headers.set("CSeq", format!("{} BYE", fork.dialog.local_seq));
         caller.login.sign(&mut again, &mut self.ids);
         self.send_request(now, key, again, to);
-    }
-}
-
-fn call_up(calls: &mut std::collections::BTreeMap<CallKey, Call>, key: CallKey, at: usize) {
-    if let Some(call) = calls.get_mut(&key) {
-        call.stage = Stage::Up;
-        call.active = Some(at);
-        call.confirmed = true;
     }
 }
 

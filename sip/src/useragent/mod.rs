@@ -77,7 +77,7 @@ pub enum CallEvent {
         to: NameAddr,
         /// The Request-URI as written.
         request_uri: String,
-        /// Every header field, in order.
+        /// Every header field, in order, without credentials.
         headers: Vec<(String, String)>,
         /// The offer; `None` when the caller leaves the offer to the answerer.
         sdp: Option<String>,
