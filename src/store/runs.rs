@@ -68,8 +68,13 @@ impl Session {
 
     /// True when a result of `owner` is not terminal.
     pub(crate) async fn has_open_results(&mut self, owner: Owner, id: i64) -> Result<bool> {
-        let tallies = self.tallies(owner, id).await?;
-        Ok(tallies.values().any(|tally| tally.open > 0))
+        let mut cells = vec![self.organization().into(), id.into()];
+        let open = ResultStatus::ALL.iter().filter(|status| !status.is_terminal());
+        cells.extend(open.map(|status| Cell::from(status.as_str())));
+        let marks: Vec<String> = (3..=cells.len()).map(|n| format!("${n}")).collect();
+        let (column, marks) = (owner.column(), marks.join(", "));
+        let sql = format!("SELECT 1 FROM results WHERE org_id = $1 AND {column} = $2 AND status IN ({marks}) LIMIT 1");
+        Ok(self.row(&sql, &cells).await?.is_some())
     }
 
     /// Ids of the results of `owner`, ascending.
