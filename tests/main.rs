@@ -2,4 +2,5 @@
 
 mod api;
 mod peers;
+mod store;
 mod tidy;
