@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::{DATABASE, Place, failed, local, service_settings};
-use crate::api::{self, Part, Parts, Setup};
+use crate::api::{self, Part, Parts, Rates, Setup};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::engine::noise::NoiseBeds;
@@ -181,8 +181,12 @@ impl House {
         Setup {
             max_body_bytes: config.limits.max_body_bytes,
             cors_origins: config.server.cors_origins.clone(),
+            rates: Rates {
+                generation_per_minute: config.rate_limit.generation_per_minute,
+                default_per_minute: config.rate_limit.default_per_minute,
+                routes: config.rate_limit.routes.iter().map(|(route, rate)| (route.clone(), *rate as u32)).collect(),
+            },
             probe: Some(Arc::new(probe)),
-            ..Setup::default()
         }
     }
 

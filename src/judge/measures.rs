@@ -13,8 +13,8 @@ use crate::model::result::MetricValue;
 const AFTER_EXTENSION_MS: i64 = 300;
 /// Length of a digit that does not tell.
 const DIGIT_MS: i64 = 100;
-/// Metrics that count.
-const COUNTS: [&str; 3] = ["num_turns", "agent_interruption_count", "customer_interruption_count"];
+/// Metrics that are whole numbers.
+const COUNTS: [&str; 4] = ["duration", "num_turns", "agent_interruption_count", "customer_interruption_count"];
 
 /// What the timeline does not tell.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -105,7 +105,7 @@ fn words(turn: &Moment) -> Vec<Word> {
 fn values(metrics: &Metrics) -> Vec<MetricValue> {
     let Ok(Value::Object(all)) = serde_json::to_value(metrics) else { return Vec::new() };
     let whole = |name: &str, value: Value| match value.as_f64() {
-        Some(count) if COUNTS.contains(&name) => json!(count as i64),
+        Some(count) if COUNTS.contains(&name) => json!(count.round() as i64),
         _ => value,
     };
     let given = all.into_iter().filter(|(_, value)| !value.is_null());
@@ -185,7 +185,7 @@ mod tests {
             ("avg_filler_ignored_latency", json!(1.5)),
             ("time_to_first_agent_utterance", json!(3.1)),
             ("num_turns", json!(1)),
-            ("duration", json!(10_000.0)),
+            ("duration", json!(10_000)),
             ("interface", json!("PHONE")),
             ("customer_words_per_turn_avg", json!(2.0)),
             ("agent_speak_percentage", json!(10.0)),
