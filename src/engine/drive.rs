@@ -43,8 +43,7 @@ pub(super) struct OpenFiles {
 impl Files {
     /// Opens the files of a call in `folder`; what cannot be opened is a warning, not an error.
     pub fn open(recorder: &Recorder, folder: Option<&Path>) -> Files {
-        let mut rest =
-            OpenFiles { journal: Journal::default(), sip_log: None, recording: None, warnings: Vec::new() };
+        let mut rest = OpenFiles { journal: Journal::default(), sip_log: None, recording: None, warnings: Vec::new() };
         let Some(folder) = folder else { return Files { recording: None, early: None, rest } };
         if let Err(error) = std::fs::create_dir_all(folder) {
             rest.warnings.push(format!("nothing is recorded: {}: {error}", folder.display()));

@@ -164,7 +164,10 @@ impl Engine {
         Ok(handle)
     }
 
-    fn prepare_answer(&self, incoming: &IncomingCall) -> Result<(Room, MediaSockets, String, sip::Settled, String), PlaceError> {
+    fn prepare_answer(
+        &self,
+        incoming: &IncomingCall,
+    ) -> Result<(Room, MediaSockets, String, sip::Settled, String), PlaceError> {
         let CallEvent::Incoming { sdp, call_id, .. } = &incoming.invite else {
             return Err(PlaceError::NoMedia("not an INVITE".into()));
         };
@@ -274,7 +277,8 @@ impl Inner {
         let files = Files::open(&self.recorder, placement.folder.as_deref());
         let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
         let (files, recording, early) = files.split();
-        let shard = (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
+        let shard =
+            (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
         let live = LiveCall {
             no,
             call: Call::new(placement.spec.clone()),
@@ -287,7 +291,8 @@ impl Inner {
             ticks: 0,
         };
         self.order(shard, ToShard::Place(Box::new(live)));
-        let driver = Driver::new(self.clone(), no, shard, placement, files, tap_reader, from_shard, news, hangups, room);
+        let driver =
+            Driver::new(self.clone(), no, shard, placement, files, tap_reader, from_shard, news, hangups, room);
         (driver, CallHandle { news: watch, control })
     }
 

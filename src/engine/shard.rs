@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ringer_media::call::{Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Signal};
+use ringer_media::call::{
+    Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Signal,
+};
 use ringer_media::time::Time;
 use rtrb::{Consumer, Producer};
 
@@ -67,7 +69,10 @@ pub(super) enum FromShard {
     Event(CallNo, Event),
     Ended(CallNo, Ending),
     /// The call itself, to be dropped elsewhere.
-    Gone(#[expect(dead_code, reason = "only dropped: closing sockets and rings is not for a media thread")] Box<LiveCall>),
+    Gone(
+        #[expect(dead_code, reason = "only dropped: closing sockets and rings is not for a media thread")]
+        Box<LiveCall>,
+    ),
 }
 
 /// What a media thread shares with the rest.
@@ -280,7 +285,9 @@ fn sleep_until(deadline: Time) {
     // SAFETY: `at` is a valid timespec that outlives the call; an absolute sleep needs no remainder. A signal only ends it
     // early, and then the same deadline is slept for again.
     unsafe {
-        while libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut()) == libc::EINTR {}
+        while libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut())
+            == libc::EINTR
+        {}
     }
 }
 

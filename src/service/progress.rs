@@ -11,7 +11,7 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::status::{ResultStatus, RunStatus};
 use crate::model::time::Timestamp;
 use crate::queue::{CallJob, EvaluateJob, Lane};
-use crate::store::{Row, Session};
+use crate::store::{Owner, Row, Session};
 
 impl Service {
     /// Moves a result from `from` to `to`, with what `patch` changes, in one transaction. A result that is elsewhere, or a
@@ -36,7 +36,25 @@ impl Service {
         patch(&mut row.doc);
         self.step(&mut db, &mut row, to).await?;
         db.commit().await?;
+        self.live.changed(result_id);
         Ok(row)
+    }
+
+    /// Moves new results whose call job is due from INITIALIZING to QUEUED: they wait for nothing but a place.
+    pub async fn admit(&self) -> Result<()> {
+        let waiting = self.store.org("").read().await?.waiting(self.clock.now_ms()).await?;
+        for of_organization in waiting.chunk_by(|(one, _), (other, _)| one == other) {
+            let mut db = self.store.org(&of_organization[0].0).write().await?;
+            for (_, id) in of_organization {
+                let mut row = db.get::<ResultDoc>(*id).await?;
+                if row.doc.body.status == ResultStatus::Initializing {
+                    self.step(&mut db, &mut row, ResultStatus::Queued).await?;
+                }
+            }
+            db.commit().await?;
+            of_organization.iter().for_each(|(_, id)| self.live.changed(*id));
+        }
+        Ok(())
     }
 
     /// Changes a result without moving it: what arrives while it is in some state.
@@ -110,10 +128,10 @@ impl Service {
 
     /// Completes a run whose results are all terminal; counts again when it already was.
     pub(super) async fn complete_run(&self, db: &mut Session, run_id: i64) -> Result<()> {
-        let tally = db.tally(run_id).await?;
-        if tally.open > 0 {
+        if db.has_open_results(Owner::Run, run_id).await? {
             return Ok(());
         }
+        let tally = db.tally(run_id).await?;
         let mut run = db.get::<RunDoc>(run_id).await?;
         run.doc.status = RunStatus::Completed;
         run.doc.completed_at.get_or_insert(Timestamp(self.clock.now_ms()));

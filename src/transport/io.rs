@@ -74,7 +74,8 @@ impl SipSocket {
         let config = EndpointConfig { local, user_agent, seed: crate::clock::random_seed() };
         let (orders, waiting) = mpsc::channel(ORDERS);
         let (incoming, arrivals) = mpsc::channel(INCOMING);
-        let port = Port { endpoint: Endpoint::new(config), socket, calls: HashMap::new(), by_id: HashMap::new(), incoming };
+        let port =
+            Port { endpoint: Endpoint::new(config), socket, calls: HashMap::new(), by_id: HashMap::new(), incoming };
         tasks.spawn("sip", port.run(waiting, tasks.clone()));
         Ok((SipSocket { orders, local }, arrivals))
     }

@@ -1,0 +1,3 @@
+//! Calls to other people's SIP programs, on real sockets.
+
+mod runs;
