@@ -9,7 +9,6 @@ mod children;
 mod show;
 
 use std::future::Future;
-use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -123,17 +122,11 @@ async fn start_engine(folder: &Path) -> Result<(Program, Api), String> {
     let key = format!("demo-{}", crate::clock::new_id());
     let data = folder.join("data");
     let args = [
-        "up", "--listen", "127.0.0.1:0", "--sip", &free_address()?, "--rtp-ports", RTP_PORTS[1], "--data", &data.to_string_lossy(),
+        "up", "--listen", "127.0.0.1:0", "--sip", "127.0.0.1:0", "--rtp-ports", RTP_PORTS[1], "--data", &data.to_string_lossy(),
     ];
     let mut engine = Program::start("engine", &args.map(String::from), &[("RINGER_BOOTSTRAP_KEY", &key)], folder)?;
     let base = engine.ready("http://").await?;
     Ok((engine, Api::new(&base, &key)?))
-}
-
-/// An address for SIP that nobody uses now.
-fn free_address() -> Result<String, String> {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
-    socket.map(|address| address.to_string()).map_err(|error| error.to_string())
 }
 
 /// Makes agent, simulation and callers, runs them, and follows their calls to the end.
