@@ -1,5 +1,9 @@
 //! The one integration binary.
 
+<<<<<<< HEAD
 mod api;
 mod peers;
 mod tidy;
+=======
+mod store;
+>>>>>>> store
