@@ -1,9 +1,6 @@
 //! The one integration binary.
 
-<<<<<<< HEAD
 mod api;
 mod peers;
-mod tidy;
-=======
 mod store;
->>>>>>> store
+mod tidy;
