@@ -50,13 +50,7 @@ pub(super) struct ModelMind {
 
 impl ModelMind {
     pub(super) fn new(profile: Profile, model: Arc<dyn LanguageModel>, seed: Seed, patience: Patience) -> ModelMind {
-        ModelMind {
-            template: Template::new(&profile, seed),
-            draw: seed.stream("model"),
-            profile,
-            model,
-            patience,
-        }
+        ModelMind { template: Template::new(&profile, seed), draw: seed.stream("model"), profile, model, patience }
     }
 
     async fn answer(&mut self, thought: Thought, out: mpsc::Sender<Move>) {
@@ -178,7 +172,9 @@ impl Speech {
         match part {
             ChatPart::Text(text) if !self.full && self.open.len() + text.len() <= OPEN_BYTES_MAX => {
                 self.open.push_str(&text);
-                while !self.contextual && let Some(end) = sentence_end(&self.open) {
+                while !self.contextual
+                    && let Some(end) = sentence_end(&self.open)
+                {
                     let rest = self.open.split_off(end);
                     let sentence = std::mem::replace(&mut self.open, rest);
                     self.say(&sentence, Move { more: true, ..Move::default() }).await;

@@ -59,11 +59,9 @@ impl Pocketsphinx {
     /// folder `model` (see [`MODEL`]). Never fails: [`Recognizer::status`] says what is missing.
     pub fn new(streams: usize, model: &Path) -> Pocketsphinx {
         let threads = thread::available_parallelism().map_or(1, NonZero::get).saturating_sub(1).max(1);
-        let streams =
-            if streams == 0 { (threads * STREAMS_PER_THREAD).min(DEFAULT_STREAMS_MAX) } else { streams };
+        let streams = if streams == 0 { (threads * STREAMS_PER_THREAD).min(DEFAULT_STREAMS_MAX) } else { streams };
         let broken = Arc::new(OnceLock::new());
-        let mut pool =
-            Pocketsphinx { workers: Vec::new(), broken: broken.clone(), dropped: Arc::default() };
+        let mut pool = Pocketsphinx { workers: Vec::new(), broken: broken.clone(), dropped: Arc::default() };
         let library = match Library::open() {
             Ok(library) => library,
             Err(cause) => {
@@ -76,8 +74,7 @@ impl Pocketsphinx {
         for index in 0..threads {
             let slots = streams / threads + usize::from(index < streams % threads);
             let (orders, inbox) = sync_channel(slots * (BACKLOG_BLOCKS + 2));
-            let worker =
-                Arc::new(Worker { orders, taken: (0..slots).map(|_| AtomicBool::new(false)).collect() });
+            let worker = Arc::new(Worker { orders, taken: (0..slots).map(|_| AtomicBool::new(false)).collect() });
             let desk = Desk {
                 library: library.clone(),
                 model: model.to_owned(),
@@ -86,9 +83,8 @@ impl Pocketsphinx {
                 // Weak: the thread ends when the pool and its feeds are gone.
                 worker: Arc::downgrade(&worker),
             };
-            let started = thread::Builder::new()
-                .name(format!("recognizer-{index}"))
-                .spawn(move || desk.run(slots, &inbox));
+            let started =
+                thread::Builder::new().name(format!("recognizer-{index}")).spawn(move || desk.run(slots, &inbox));
             match started {
                 Ok(_) => pool.workers.push(worker),
                 Err(cause) => drop(broken.set(format!("no thread for the recognizer: {cause}"))),
@@ -138,7 +134,12 @@ impl Recognizer for Pocketsphinx {
         } else if let Some((worker, slot)) = self.claim() {
             let backlog = Arc::new(AtomicUsize::new(0));
             worker.send(slot, Order::Open { news, last, backlog: backlog.clone() });
-            Feed { stream: Some((worker, slot)), block: Vec::with_capacity(BLOCK), backlog, dropped: self.dropped.clone() }
+            Feed {
+                stream: Some((worker, slot)),
+                block: Vec::with_capacity(BLOCK),
+                backlog,
+                dropped: self.dropped.clone(),
+            }
         } else {
             refuse(last, "recognizer_busy", "text late: every decoder is in use".into());
             Feed::closed()
@@ -312,9 +313,8 @@ impl Stream {
     fn close(self, decoder: &mut Decoder) -> (mpsc::OwnedPermit<Recognized>, Recognized) {
         let heard = decoder.finish();
         let words = if heard { decoder.words() } else { Vec::new() };
-        let confidence = (!words.is_empty()).then(|| {
-            words.iter().filter_map(|word| word.confidence).sum::<f32>() / words.len() as f32
-        });
+        let confidence = (!words.is_empty())
+            .then(|| words.iter().filter_map(|word| word.confidence).sum::<f32>() / words.len() as f32);
         let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
         (self.last, Recognized::Final { text, words, confidence })
     }
