@@ -63,14 +63,20 @@ fn task(thought: &Thought) -> Option<String> {
         format!("You were interrupted. The other side did not hear these words of yours: \"{words}\". Do not take them as said.")
     });
     let now = match &thought.purpose {
-        Purpose::Opening => Some("You speak first. Say your opening line now: who you are is less important than what you want.".into()),
+        Purpose::Opening => {
+            Some("You speak first. Say your opening line now: who you are is less important than what you want.".into())
+        }
         Purpose::Reply => None,
-        Purpose::CutIn => Some("Interrupt the other side now, in the middle of its sentence, with at most 12 words.".into()),
+        Purpose::CutIn => {
+            Some("Interrupt the other side now, in the middle of its sentence, with at most 12 words.".into())
+        }
         Purpose::Contextual { prompt } => Some(format!(
             "The last message is still being said. Decide whether you interrupt it now. Condition: {prompt}\n\
              Answer NO when the condition is not met. Otherwise answer only the words with which you interrupt, at most 12."
         )),
-        Purpose::StillThere => Some("The other side asked you to wait and has been silent for a minute. Ask whether it is still there.".into()),
+        Purpose::StillThere => Some(
+            "The other side asked you to wait and has been silent for a minute. Ask whether it is still there.".into(),
+        ),
     };
     match (unsaid, now) {
         (Some(unsaid), Some(now)) => Some(format!("{unsaid}\n{now}")),
@@ -80,7 +86,9 @@ fn task(thought: &Thought) -> Option<String> {
 
 /// The standing instructions.
 fn system(profile: &Profile) -> String {
-    let mut text = String::from("You are a person on the telephone. You are the caller; the other side is the agent that serves callers.\n");
+    let mut text = String::from(
+        "You are a person on the telephone. You are the caller; the other side is the agent that serves callers.\n",
+    );
     let mut add = |part: String| {
         text.push_str(&part);
         text.push('\n');
@@ -111,7 +119,8 @@ fn manners(profile: &Profile) -> Vec<String> {
         format!("Speak only {}.", language(&profile.language)),
         format!("About {} words a turn, never more than {}.", verbosity.words(), verbosity.words_max()),
         "Follow what you want step by step. Reveal a fact only when you are asked for it or need it.".into(),
-        "When you are asked for a fact that is not listed, say that you do not have it at hand. Do not invent numbers.".into(),
+        "When you are asked for a fact that is not listed, say that you do not have it at hand. Do not invent numbers."
+            .into(),
         "Answer with spoken words only: no stage directions, no lists, no markup, no emoji.".into(),
         "Never say that you are simulated, a test or a language model. Never speak or act as the agent.".into(),
     ];
@@ -119,10 +128,14 @@ fn manners(profile: &Profile) -> Vec<String> {
         rules.push("You are a beginner in this language: only its 2000 most frequent words, at most 10 words in a sentence. Names, numbers and your facts are exempt.".into());
     }
     if profile.allow_end_call {
-        let when = profile.hangup_instructions.as_deref().unwrap_or(
-            "when your goal is reached, when it is refused for good, or when goodbye was said",
-        );
-        rules.push(format!("Say goodbye ({}) and call the tool {END_CALL}: {when}.", phrases(&profile.language).goodbye));
+        let when = profile
+            .hangup_instructions
+            .as_deref()
+            .unwrap_or("when your goal is reached, when it is refused for good, or when goodbye was said");
+        rules.push(format!(
+            "Say goodbye ({}) and call the tool {END_CALL}: {when}.",
+            phrases(&profile.language).goodbye
+        ));
     }
     if profile.allow_dtmf {
         let keyed = if profile.keyed {
@@ -144,7 +157,9 @@ fn tools(profile: &Profile) -> Vec<ChatTool> {
     }
     if profile.allow_silence {
         let description = match profile.silence_instructions.as_str() {
-            "" | "default" => "Stay silent instead of speaking. Use it only when the agent asks you to wait or puts you on hold.",
+            "" | "default" => {
+                "Stay silent instead of speaking. Use it only when the agent asks you to wait or puts you on hold."
+            }
             own => own,
         };
         tools.push(ChatTool { name: STAY_SILENT, description: description.into(), parameters: nothing() });
@@ -200,7 +215,8 @@ mod tests {
     use super::*;
 
     fn thought(purpose: Purpose) -> Thought {
-        let say = |other, text: &str, interrupted| Line { other, text: text.into(), digits: String::new(), interrupted };
+        let say =
+            |other, text: &str, interrupted| Line { other, text: text.into(), digits: String::new(), interrupted };
         let history = vec![say(true, "Clinic, hello?", false), say(false, "I want to", true), say(true, "", false)];
         Thought { purpose, history, unsaid: Some("book a visit".into()) }
     }
@@ -218,12 +234,25 @@ mod tests {
             traits: vec![("day".into(), "Monday".into())],
             ..Profile::default()
         };
-        check(base.clone(), &["for Monday", "day: Monday", "About 30 words", END_CALL, STAY_SILENT, SEND_DTMF, "English"], &["2000"]);
+        check(
+            base.clone(),
+            &["for Monday", "day: Monday", "About 30 words", END_CALL, STAY_SILENT, SEND_DTMF, "English"],
+            &["2000"],
+        );
         let quiet = Profile { allow_end_call: false, allow_silence: false, allow_dtmf: false, ..base.clone() };
         check(quiet, &[], &[END_CALL, STAY_SILENT, SEND_DTMF]);
-        let beginner = Profile { fluency: FluencyLevel::Beginner, verbosity: Verbosity::Low, language: "de".into(), ..base.clone() };
+        let beginner = Profile {
+            fluency: FluencyLevel::Beginner,
+            verbosity: Verbosity::Low,
+            language: "de".into(),
+            ..base.clone()
+        };
         check(beginner, &["2000 most frequent", "never more than 25", "German"], &[]);
-        let told = Profile { silence_instructions: "Be silent on Sundays.".into(), hangup_instructions: Some("after a joke".into()), ..base };
+        let told = Profile {
+            silence_instructions: "Be silent on Sundays.".into(),
+            hangup_instructions: Some("after a joke".into()),
+            ..base
+        };
         check(told, &["Be silent on Sundays.", "after a joke"], &["goal is reached"]);
     }
 
@@ -235,7 +264,9 @@ mod tests {
         assert_eq!(roles, [System, User, Assistant, User, System]);
         assert_eq!(request.messages[2].content, "I want to ...");
         assert!(request.messages[3].content.contains("could not be understood"));
-        assert!(request.messages[4].content.contains("book a visit") && request.messages[4].content.contains("12 words"));
+        assert!(
+            request.messages[4].content.contains("book a visit") && request.messages[4].content.contains("12 words")
+        );
         assert!(request.tools.is_empty());
     }
 }

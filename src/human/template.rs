@@ -94,7 +94,8 @@ impl Template {
     /// Digits to press: the asked fact's, the offered option that the intent speaks of, else what the traits or the intent
     /// say about keys.
     fn keys(&self, asked: &[String], fact: Option<&str>) -> Option<String> {
-        let demanded = asked.iter().any(|word| matches!(word.as_str(), "press" | "keypad" | "dial" | "key" | "touchtone"));
+        let demanded =
+            asked.iter().any(|word| matches!(word.as_str(), "press" | "keypad" | "dial" | "key" | "touchtone"));
         if !self.may_key || !(demanded || (self.prefers_keys && fact.is_some())) {
             return None;
         }
@@ -120,19 +121,20 @@ impl Template {
 
 /// Words that say nothing about a topic.
 const STOP_WORDS: [&str; 32] = [
-    "a", "an", "the", "for", "to", "of", "in", "on", "and", "or", "you", "your", "i", "my", "me", "we", "our", "is", "are",
-    "it", "this", "that", "with", "press", "please", "number", "want", "would", "like", "at", "by", "if",
+    "a", "an", "the", "for", "to", "of", "in", "on", "and", "or", "you", "your", "i", "my", "me", "we", "our", "is",
+    "are", "it", "this", "that", "with", "press", "please", "number", "want", "would", "like", "at", "by", "if",
 ];
-const QUESTION_WORDS: [&str; 9] = ["what", "which", "who", "whose", "when", "where", "why", "how", "whats"];
+const QUESTION_WORDS: [&str; 11] =
+    ["what", "which", "who", "whose", "when", "where", "why", "how", "what's", "who's", "where's"];
 const REQUEST_WORDS: [&str; 14] = [
-    "tell", "give", "provide", "confirm", "need", "enter", "spell", "share", "verify", "state", "say", "type", "key", "repeat",
+    "tell", "give", "provide", "confirm", "need", "enter", "spell", "share", "verify", "state", "say", "type", "key",
+    "repeat",
 ];
 const AUXILIARIES: [&str; 20] = [
-    "is", "are", "do", "does", "did", "can", "could", "will", "would", "have", "has", "was", "were", "am", "should", "may",
-    "shall", "isn't", "don't", "didn't",
+    "is", "are", "do", "does", "did", "can", "could", "will", "would", "have", "has", "was", "were", "am", "should",
+    "may", "shall", "isn't", "don't", "didn't",
 ];
-const SUBJECTS: [&str; 12] =
-    ["you", "i", "that", "it", "this", "we", "there", "your", "they", "he", "she", "the"];
+const SUBJECTS: [&str; 12] = ["you", "i", "that", "it", "this", "we", "there", "your", "they", "he", "she", "the"];
 
 fn say(text: &str) -> Move {
     Move { say: text.to_owned(), ..Move::default() }
@@ -158,12 +160,13 @@ fn alike(a: &str, b: &str) -> bool {
     stem(a) == stem(b) || (a.len().min(b.len()) >= 5 && (a.starts_with(b) || b.starts_with(a)))
 }
 
-/// Positions where a yes/no question begins: an auxiliary before its subject, without a question word shortly before.
+/// An auxiliary before its subject (not after one: "this is your"), without a question word shortly before.
 fn is_yes_no(asked: &[String]) -> bool {
     let has = |list: &[&str], word: &String| list.contains(&word.as_str());
     asked.windows(2).enumerate().any(|(at, pair)| {
         let open = asked[at.saturating_sub(4)..at].iter().any(|word| has(&QUESTION_WORDS, word));
-        has(&AUXILIARIES, &pair[0]) && has(&SUBJECTS, &pair[1]) && !open
+        let stated = at > 0 && has(&SUBJECTS, &asked[at - 1]);
+        has(&AUXILIARIES, &pair[0]) && has(&SUBJECTS, &pair[1]) && !open && !stated
     })
 }
 
@@ -182,11 +185,10 @@ fn keyable(value: &str) -> Option<String> {
 /// The keys of "press 1 for sales, press two for support" or "for sales press 1", each with the words of its label.
 fn options(words: &[String]) -> Vec<(char, Vec<String>)> {
     let pressed = |at: usize| words[at] == "press" || (words[at] == "number" && at > 0 && words[at - 1] == "press");
-    let keys: Vec<(usize, char)> = (1..words.len())
-        .filter_map(|at| key(&words[at]).filter(|_| pressed(at - 1)).map(|key| (at, key)))
-        .collect();
-    // "press 1 for sales": the label follows; "for sales press 1": it stands before.
-    let after = keys.first().is_some_and(|(at, _)| words.get(at + 1).is_some_and(|word| word == "for" || word == "to"));
+    let keys: Vec<(usize, char)> =
+        (1..words.len()).filter_map(|at| key(&words[at]).filter(|_| pressed(at - 1)).map(|key| (at, key))).collect();
+    // "press 1 for sales": the label follows, also the last; "for sales press 1": it stands before.
+    let after = keys.last().is_some_and(|(at, _)| words.get(at + 1).is_some_and(|word| word == "for" || word == "to"));
     let label = |index: usize, at: usize| {
         let next = keys.get(index + 1).map_or(words.len(), |(next, _)| *next);
         let before = if index == 0 { 0 } else { keys[index - 1].0 + 1 };
@@ -234,8 +236,12 @@ mod tests {
             let next = speaker.next(&heard(agent));
             said.push((next.say, next.then == Then::Hangup));
         }
-        let expect =
-            [("I want to book a visit.", false), ("It is for Monday.", false), ("Thank you, goodbye.", true), ("Thank you, goodbye.", true)];
+        let expect = [
+            ("I want to book a visit.", false),
+            ("It is for Monday.", false),
+            ("Thank you, goodbye.", true),
+            ("Thank you, goodbye.", true),
+        ];
         assert_eq!(said, expect.map(|(text, ends)| (text.to_owned(), ends)));
     }
 
@@ -254,6 +260,7 @@ mod tests {
         check("thanks for calling how can i help you", "I need help.");
         check("what time would you prefer", "I need help.");
         check("the city hall is closed today", "I need help.");
+        check("hello this is your clinic", "I need help.");
     }
 
     #[test]

@@ -195,8 +195,7 @@ impl Answer {
             (self.finished, self.done) = (true, true);
             return Ok(None);
         }
-        let event: Value =
-            serde_json::from_slice(data).map_err(|_| broken("the language model sent no valid JSON"))?;
+        let event: Value = serde_json::from_slice(data).map_err(|_| broken("the language model sent no valid JSON"))?;
         if event.get("error").is_some_and(|error| !error.is_null()) {
             return Err(broken("the language model reported an error in its answer"));
         }

@@ -69,7 +69,8 @@ impl EmbeddedSpeech {
         if !text.chars().any(char::is_alphanumeric) {
             return Ok(Arc::default());
         }
-        let key = format!("{}|{}|{}|{}|{:?}|{text}", voice.id, voice.rate_wpm, voice.pitch, voice.formant, voice.bands_db);
+        let key =
+            format!("{}|{}|{}|{}|{:?}|{text}", voice.id, voice.rate_wpm, voice.pitch, voice.formant, voice.bands_db);
         if let Some(pcm) = self.cache.get(&key) {
             return Ok(pcm);
         }
@@ -102,7 +103,8 @@ impl EmbeddedSpeech {
             run(program, command, text).await?;
             read(program, &out).await?
         };
-        let clip = clip::Clip::from_wav(&wav).map_err(|cause| failed(format!("{program} wrote no usable audio: {cause}")))?;
+        let clip =
+            clip::Clip::from_wav(&wav).map_err(|cause| failed(format!("{program} wrote no usable audio: {cause}")))?;
         Ok(timbre::shift(&clip.pcm, clip.rate_hz, voice.formant))
     }
 }
@@ -225,7 +227,8 @@ mod tests {
 
     /// Pitch by the autocorrelation of the whole, 80 to 400 Hz.
     fn pitch_hz(pcm: &[i16]) -> f64 {
-        let alike = |lag: usize| -> f64 { pcm.iter().zip(&pcm[lag..]).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum() };
+        let alike =
+            |lag: usize| -> f64 { pcm.iter().zip(&pcm[lag..]).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum() };
         let best = (40..200).max_by(|&a, &b| alike(a).total_cmp(&alike(b))).expect("there are lags");
         16_000.0 / best as f64
     }
@@ -282,7 +285,13 @@ mod tests {
         };
         for id in ["flite:slt", "espeak-ng:en+m1"] {
             assert_eq!(seconds(id, "  ... ").await, 0.0, "{id}");
-            for text in ["--help me please", "-v is my letter", "$(reboot) now; `ls`", "<break time=\"60s\"/> hello", "[[ hello"] {
+            for text in [
+                "--help me please",
+                "-v is my letter",
+                "$(reboot) now; `ls`",
+                "<break time=\"60s\"/> hello",
+                "[[ hello",
+            ] {
                 let length = seconds(id, text).await;
                 assert!((0.2..8.0).contains(&length), "{id} {text}: {length} s");
             }

@@ -31,9 +31,8 @@ pub(super) fn choose(wanted: &VoiceWanted) -> Result<Voice, Failure> {
             (spoken_by(name, female, variant), exact)
         }
     };
-    let substituted = (!exact).then(|| {
-        format!("no {} voice for language {}: {id}", accent.unwrap_or_default(), wanted.language)
-    });
+    let substituted =
+        (!exact).then(|| format!("no {} voice for language {}: {id}", accent.unwrap_or_default(), wanted.language));
     Ok(Voice { id, rate_wpm: rate_wpm(&wanted.speed), pitch, formant, bands_db, substituted })
 }
 

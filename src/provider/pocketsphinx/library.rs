@@ -41,8 +41,7 @@ impl Library {
     /// Opens both libraries; the error is a text for a person.
     pub(super) fn open() -> Result<Arc<Library>, String> {
         // SAFETY: the initialisers of these two libraries do nothing beyond what any C library's do.
-        let (base, sphinx) =
-            unsafe { (Shared::new("libsphinxbase.so.3"), Shared::new("libpocketsphinx.so.3")) };
+        let (base, sphinx) = unsafe { (Shared::new("libsphinxbase.so.3"), Shared::new("libpocketsphinx.so.3")) };
         let (Ok(base), Ok(sphinx)) = (base, sphinx) else {
             return Err("libpocketsphinx.so.3 is missing: install the package libpocketsphinx3".into());
         };
@@ -107,13 +106,7 @@ impl Decoder {
         let pointers = words.each_ref().map(|word| word.as_ptr());
         // SAFETY: `pointers` are C strings that outlive the call, which copies them; `ps_args` is a static table.
         let config = unsafe {
-            (library.parse)(
-                std::ptr::null_mut(),
-                (library.arguments)(),
-                pointers.len() as i32,
-                pointers.as_ptr(),
-                0,
-            )
+            (library.parse)(std::ptr::null_mut(), (library.arguments)(), pointers.len() as i32, pointers.as_ptr(), 0)
         };
         if config.is_null() {
             return Err("the recognizer refused its settings".into());
