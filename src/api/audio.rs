@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use axum::body::to_bytes;
 
-    const FRAMES: i16 = 40_000;
+    const FRAMES: i16 = 30_000;
 
     /// Left counts up, right counts down; a chunk that is not samples stands before them.
     fn stereo() -> Vec<u8> {

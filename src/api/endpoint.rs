@@ -77,6 +77,8 @@ pub struct Endpoint {
     pub summary: &'static str,
     /// Whether an Idempotency-Key is honoured.
     pub idempotent: bool,
+    /// Asks a language model: it has a limit of its own.
+    pub generates: bool,
     /// Schemas of path, query and body.
     pub parts: [Describe; 3],
     /// What a success looks like.
@@ -112,6 +114,7 @@ where
         tag: "",
         resource: "",
         summary: "",
+        generates: false,
         parts: [
             SchemaGenerator::subschema_for::<P>,
             SchemaGenerator::subschema_for::<Q>,
@@ -202,6 +205,12 @@ impl Endpoint {
     /// A POST that creates nothing: an Idempotency-Key is not looked at.
     pub fn repeatable(mut self) -> Endpoint {
         self.idempotent = false;
+        self
+    }
+
+    /// Asks a language model.
+    pub fn generates(mut self) -> Endpoint {
+        self.generates = true;
         self
     }
 

@@ -19,6 +19,7 @@ use crate::api::Server;
 use crate::api::answer::{detail, no_method, options, refused, respond, scope_missing, too_large, unauthorized};
 use crate::api::endpoint::{Ctx, Endpoint};
 use crate::api::idempotency::{self, Call};
+use crate::api::rate::Quota;
 use crate::clock;
 use crate::error::Error;
 use crate::model::api_key::Scope;
@@ -99,13 +100,49 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
     }
     let ready = route.methods.iter().find(|ready| ready.endpoint.method == method);
     let ready = ready.ok_or_else(|| Box::new(no_method(route.allow.clone())))?;
-    let (mut parts, body) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let limit = server.setup.max_body_bytes;
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(Box::new(too_large(limit)));
     }
     let caller = admit(server, &ready.endpoint, &parts.headers, request_id).await?;
+    let quota = quota(server, ready, &caller);
+    if let Some(quota) = quota.filter(|quota| !quota.allowed) {
+        return Ok(quota.refusal());
+    }
+    let mut response = match admitted(server, ready, caller, parts, body, request_id).await {
+        Ok(response) => response,
+        Err(stop) => *stop,
+    };
+    if let Some(quota) = quota {
+        quota.show(&mut response);
+    }
+    Ok(response)
+}
+
+/// Takes one request from what the key may still do on this route.
+fn quota(server: &Server, ready: &Ready, caller: &Caller) -> Option<Quota> {
+    let limit = ready.endpoint.scope.map_or(0, |_| server.setup.rates.of(&ready.endpoint));
+    server.buckets.take(
+        caller.key_id,
+        ready.endpoint.method.clone(),
+        ready.endpoint.path,
+        limit,
+        server.service.clock().now_ms(),
+    )
+}
+
+/// The part behind the key: reading, checking, running.
+async fn admitted(
+    server: &Server,
+    ready: &Ready,
+    caller: Caller,
+    mut parts: Parts,
+    body: Body,
+    request_id: &str,
+) -> Result<Response, Stop> {
+    let limit = server.setup.max_body_bytes;
     let [.., body_node] = &ready.nodes;
     let bytes = if body_node.is_nothing() && !ready.endpoint.idempotent {
         Bytes::new()

@@ -7,6 +7,7 @@ pub mod endpoint;
 pub mod gate;
 pub mod idempotency;
 pub mod openapi;
+pub mod rate;
 
 mod agents;
 mod humans;
@@ -32,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::endpoint::Endpoint;
 use crate::api::gate::{Ready, Route};
 use crate::api::idempotency::Running;
+use crate::api::rate::{Buckets, Rates};
 pub use crate::api::system::{Part, PartStatus, Parts, Probe};
 use crate::clock;
 use crate::service::Service;
@@ -44,13 +46,15 @@ pub struct Setup {
     pub max_body_bytes: usize,
     /// Origins that a browser may call from; `*` is every origin.
     pub cors_origins: Vec<String>,
+    /// Requests a minute.
+    pub rates: Rates,
     /// Health of the parts that only the engine knows.
     pub probe: Option<Probe>,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { max_body_bytes: 32 * 1024 * 1024, cors_origins: Vec::new(), probe: None }
+        Setup { max_body_bytes: 32 * 1024 * 1024, cors_origins: Vec::new(), rates: Rates::default(), probe: None }
     }
 }
 
@@ -66,6 +70,8 @@ pub struct Server {
     pub document: Arc<str>,
     /// Requests that run on when their client goes away.
     pub tasks: Tasks,
+    /// What is left of the rates.
+    pub buckets: Buckets,
     /// Requests with an Idempotency-Key that are under way.
     pub running: Running,
 }
@@ -95,8 +101,8 @@ fn endpoints() -> Vec<Endpoint> {
 /// belong to `tasks`.
 pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks: Tasks) -> Router {
     let (document, ready) = openapi::compile(endpoints());
-    let running = Running::default();
-    let server = Arc::new(Server { service, setup, stopping, document: document.into(), tasks, running });
+    let (buckets, running) = (Buckets::default(), Running::default());
+    let server = Arc::new(Server { service, setup, stopping, document: document.into(), tasks, buckets, running });
     let mut router = Router::new();
     for route in routes(ready) {
         let path = route.methods[0].endpoint.path;

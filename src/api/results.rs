@@ -75,7 +75,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         post("/v1/end-conversations", end).of("Organization").about("End running conversations"),
         post("/v1/simulation-result/{id}/hangup", hangup).about("End one conversation"),
         delete("/v1/simulation-result/{id}", remove).about("Delete a result"),
-        post("/v1/re-evaluate-simulation-result/{id}", re_evaluate).about("Judge a result again"),
+        post("/v1/re-evaluate-simulation-result/{id}", re_evaluate).generates().about("Judge a result again"),
         get("/v1/simulation-result/{id}/timeline", timeline).about("Every event on the sample clock"),
         get("/v1/simulation-result/{id}/transcript", transcript).about("What was said, as JSON, text or WebVTT"),
         get("/v1/simulation-result/{id}/recording", recording).about("What was heard, whole or by channel"),

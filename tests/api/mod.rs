@@ -3,6 +3,9 @@
 
 mod case;
 mod corpus;
+mod document;
 mod idempotency;
+mod rates;
+mod results;
 mod round_trip;
 mod world;

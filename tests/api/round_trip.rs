@@ -110,7 +110,9 @@ async fn every_field_of_a_digital_human() {
     let world = World::with_rows().await;
     let human = fields(include_str!("../../fixtures/api/digital_human.json"));
     is_complete(&world, "/v1/create-digital-human", Some("digital_human"), &human).await;
-    let simulation = world.get("/v1/get-all-simulations").await["simulations"][0]["id"].clone();
+    let agent = world.get("/v1/all-agents").await[0]["id"].clone();
+    let simulation = json!({ "agent_id": agent, "always_on": true });
+    let simulation = world.post("/v1/create-simulation", simulation).await["simulation_id"].clone();
     let body = json!({ "digital_human": human, "simulation_id": simulation });
     let created = world.post("/v1/create-digital-human", body).await;
     assert_eq!(created["simulation_ids"], json!([simulation]));
@@ -120,7 +122,9 @@ async fn every_field_of_a_digital_human() {
     same(&read["digital_human"], &human, &["human_name", "description"]);
     assert_eq!(world.get("/v1/digital-human-by-test-name/maria-1").await, read);
 
-    let nulls: Map<String, Value> = human.keys().map(|name| (name.clone(), Value::Null)).collect();
+    // One that is always on keeps its number.
+    let cleared = human.keys().filter(|name| *name != "phone_number");
+    let nulls: Map<String, Value> = cleared.map(|name| (name.clone(), Value::Null)).collect();
     let read = world.call("PUT", &format!("/v1/update-digital-human/{id}"), Value::Object(nulls)).await;
     for (name, expect) in [
         ("intent", json!("Book a first physical.")),

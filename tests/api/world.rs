@@ -43,6 +43,10 @@ impl Answer {
 
 impl World {
     pub async fn new() -> World {
+        World::with_setup(Setup::default()).await
+    }
+
+    pub async fn with_setup(setup: Setup) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Store::open(&folder.path().join("ringer.db")).await.expect("a database");
         let settings = Settings::new(folder.path());
@@ -58,7 +62,7 @@ impl World {
             names.insert(name, key.api_key);
         }
         names.insert("organization", service.create_organization("a").await.expect("is there"));
-        let router = router(service.clone(), Setup::default(), CancellationToken::new(), Tasks::new());
+        let router = router(service.clone(), setup, CancellationToken::new(), Tasks::new());
         World { service, router, names, _folder: folder }
     }
 
@@ -111,6 +115,11 @@ impl World {
 
     pub async fn get(&self, path: &str) -> Value {
         self.call("GET", path, Value::Null).await
+    }
+
+    /// What `$name` stands for.
+    pub fn name(&self, name: &str) -> &str {
+        &self.names[name]
     }
 
     fn named(&self, text: &str) -> String {

@@ -1,0 +1,120 @@
+//! The OpenAPI document, its page, and the server on a real socket.
+
+use ringer::api::{Setup, serve};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+use super::world::World;
+
+#[tokio::test]
+async fn the_document_describes_every_route() {
+    let world = World::new().await;
+    let document = world.get("/openapi.json").await;
+    let mut operations = 0;
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("methods") {
+            operations += 1;
+            assert!(operation["summary"].as_str().is_some_and(|text| !text.is_empty()), "{method} {path}");
+            assert!(operation["tags"][0].as_str().is_some_and(|text| !text.is_empty()), "{method} {path}");
+            let in_path = path.matches('{').count();
+            let declared = operation["parameters"].as_array().cloned().unwrap_or_default();
+            let declared = declared.iter().filter(|parameter| parameter["in"] == "path");
+            assert!(
+                declared
+                    .clone()
+                    .all(|parameter| path.contains(&format!("{{{}}}", parameter["name"].as_str().unwrap())))
+            );
+            assert_eq!(declared.count(), in_path, "{method} {path}");
+        }
+    }
+    assert!(operations >= 59, "only {operations}");
+    assert_eq!(document["components"]["securitySchemes"]["ApiKey"]["name"], "X-API-Key");
+    assert_eq!(document["paths"]["/v1/ping"]["get"]["security"], Value::Null);
+    assert_eq!(
+        document["paths"]["/v1/api-keys/{key_id}"]["delete"]["responses"]["204"],
+        json!({"description":"Success"})
+    );
+}
+
+#[tokio::test]
+async fn every_reference_leads_somewhere_and_no_mark_is_shown() {
+    let world = World::new().await;
+    let document = world.get("/openapi.json").await;
+    let mut references = 0;
+    visit(&document, &mut |key, value| {
+        assert!(!key.starts_with("x-"), "{key} is for the walker");
+        if key == "$ref" {
+            let pointer = value.as_str().and_then(|text| text.strip_prefix('#')).expect("a local reference");
+            assert!(document.pointer(pointer).is_some(), "{pointer} leads nowhere");
+            references += 1;
+        }
+    });
+    assert!(references > 50);
+}
+
+fn visit(value: &Value, see: &mut impl FnMut(&str, &Value)) {
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, value)| {
+            see(key, value);
+            visit(value, see);
+        }),
+        Value::Array(items) => items.iter().for_each(|item| visit(item, see)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn the_page_is_small_and_needs_no_network() {
+    let world = World::new().await;
+    let page = world.send("GET", "/docs", &[], Vec::new()).await.body;
+    let page = String::from_utf8(page).expect("text");
+    assert!(page.len() <= 60_000);
+    assert!(!page.contains("http://") && !page.contains("https://"), "nothing from elsewhere");
+}
+
+/// Everything that the server answers on one connection to `text`.
+async fn exchange(address: std::net::SocketAddr, text: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("connects");
+    stream.write_all(text.as_bytes()).await.expect("writes");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("reads");
+    answer
+}
+
+#[tokio::test]
+async fn a_real_socket_serves_and_stops() {
+    let world = World::new().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let address = listener.local_addr().expect("an address");
+    let (stop, stopped) = oneshot::channel::<()>();
+    let setup = Setup { cors_origins: vec!["https://ui.example".into()], max_body_bytes: 10, ..Setup::default() };
+    let server = serve(listener, world.service.clone(), setup, async {
+        let _ = stopped.await;
+    });
+    let client = async {
+        let ping = "GET /v1/ping HTTP/1.1\r\nHost: x\r\nOrigin: https://ui.example\r\nConnection: close\r\n\r\n";
+        let answer = exchange(address, ping).await;
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(r#"{"message":"pong"}"#), "{answer}");
+        assert!(answer.contains("access-control-allow-origin: https://ui.example"), "{answer}");
+        let head = "HEAD /v1/ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let answer = exchange(address, head).await;
+        assert!(answer.contains("content-length: 18") && answer.ends_with("\r\n\r\n"), "{answer}");
+        assert!(!answer.contains("access-control"), "{answer}");
+        // A body that does not say how long it is is cut off at the limit, but only for a known key.
+        let key = world.name("admin");
+        for (key, expect) in [(key, "HTTP/1.1 413"), ("nobody", "HTTP/1.1 401")] {
+            let text = format!(
+                "POST /v1/add-agent HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nConnection: close\r\n\
+                 Transfer-Encoding: chunked\r\n\r\n20\r\n{}\r\n0\r\n\r\n",
+                "x".repeat(32)
+            );
+            let answer = exchange(address, &text).await;
+            assert!(answer.starts_with(expect), "{answer}");
+        }
+        stop.send(()).expect("the server runs");
+    };
+    let (served, ()) = tokio::join!(server, client);
+    served.expect("stops cleanly");
+}

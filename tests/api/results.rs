@@ -1,0 +1,205 @@
+//! Runs and results from queueing to listening.
+
+use ringer::model::status::ResultStatus as S;
+use ringer::model::transcript::Transcript;
+use ringer::service::Service;
+use serde_json::{Value, json};
+
+use super::world::World;
+
+const RATE_HZ: u32 = 16_000;
+
+/// A world with a run of two results.
+async fn queued() -> (World, i64, [i64; 2]) {
+    let world = World::with_rows().await;
+    let simulation = world.get("/v1/get-all-simulations").await["simulations"][0]["id"].as_i64().expect("an id");
+    let human = world.get("/v1/digital-humans").await["digital_humans"][0]["id"].clone();
+    let path = format!("/v1/simulation/{simulation}/add-digital-humans");
+    let linked = world.post(&path, json!({ "digital_human_ids": [human] })).await;
+    assert_eq!(linked, json!({ "message": "1 digital human(s) added" }));
+    let body =
+        json!({ "simulation_id": simulation, "runs_per_digital_human": 2, "seed": 7, "sip_uri": "sip:a@b.example" });
+    let queued = world.post("/v1/queue-simulation-run", body).await;
+    assert_eq!(queued["status"], "success");
+    let id = |value: &Value| value.as_str().and_then(|text| text.parse().ok()).expect("an id as text");
+    let results = queued["simulation_result_ids"].as_array().expect("ids");
+    (world, id(&queued["simulation_run_id"]), [id(&results[0]), id(&results[1])])
+}
+
+/// Takes a result through a call to its end.
+async fn finish(world: &World, id: i64) {
+    let organization = world.name("organization");
+    let way =
+        [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded, S::Evaluating, S::CallDropped];
+    for step in way.windows(2) {
+        let now = world.service.result(&Service::engine_caller(organization), id).await.expect("is there").body.status;
+        if now == step[0] {
+            world.service.advance(organization, id, step[0], step[1], |_| ()).await.expect("an allowed step");
+        }
+    }
+}
+
+async fn detail(world: &World, method: &str, path: &str) -> (u16, Value) {
+    let answer = world.send(method, path, &[], Vec::new()).await;
+    (answer.status, answer.json()["detail"].clone())
+}
+
+#[tokio::test]
+async fn a_run_is_listed_cancelled_and_deleted() {
+    let (world, run, [first, second]) = queued().await;
+    let run_path = format!("/v1/retrieve-simulation-results/{run}");
+    let read = world.get(&run_path).await;
+    assert_eq!(read["simulation_run"]["id"], run.to_string());
+    assert_eq!(read["simulation_results"][1]["id"], second);
+    assert_eq!(read["status"], "200");
+    let simulation = read["simulation_run"]["simulation_id"].as_str().expect("a text");
+    let runs = world.get(&format!("/v1/get-simulation-runs/{simulation}")).await;
+    assert_eq!(runs["simulation_runs"][0]["total_tests"], 2);
+
+    let hung_up = world.post(&format!("/v1/simulation-result/{first}/hangup"), Value::Null).await;
+    assert_eq!(hung_up, json!({ "simulation_result_id": first, "status": "CANCELLED" }));
+    let again = detail(&world, "POST", &format!("/v1/simulation-result/{first}/hangup")).await;
+    assert_eq!(again, (409, json!("Simulation result is already finished")));
+    let cancelled = world.post(&format!("/v1/simulation-run/{run}/cancel?hangup=yes"), Value::Null).await;
+    assert_eq!(cancelled, json!({ "simulation_run_id": run, "cancelled": 1, "ended": 0 }));
+    let read = world.get(&run_path).await;
+    assert_eq!(read["simulation_run"]["summary"], "0 passed, 0 failed, 2 cancelled of 2");
+    let deleted = world.call("DELETE", &format!("/v1/simulation-run/{run}"), Value::Null).await;
+    assert_eq!(deleted["deleted_simulation_run_id"], run);
+    assert_eq!(detail(&world, "GET", &run_path).await, (404, json!("Simulation run not found")));
+}
+
+#[tokio::test]
+async fn what_agents_post_is_in_the_record() {
+    let (world, _, [first, _]) = queued().await;
+    let body = json!({
+        "simulation_result_id": first, "tags": ["x"], "trace_ids": ["t"], "metadata": {"k": 1},
+        "events": [{"title": "Moved", "start_offset_ms": "1200"}],
+        "tool_calls": [{"name": "book", "start_offset_ms": 5, "parameters": {"a": 1}, "output": [true]}],
+    });
+    world.post("/v1/update-simulation-result", body).await;
+    let read = world.get(&format!("/v1/retrieve-simulation-result/{first}")).await["simulation_result"].clone();
+    assert_eq!((&read["tags"], &read["trace_ids"]), (&json!(["x"]), &json!(["t"])));
+    assert_eq!(read["metadata"]["k"], 1);
+    assert_eq!(read["events"][0]["start_offset_ms"], 1200);
+    assert_eq!(read["tool_calls"][0]["actual"][0]["output"], json!([true]));
+    let ended = world.post("/v1/end-conversations", json!({ "simulation_result_ids": [first] })).await;
+    assert_eq!((&ended["success"], &ended["failed_ids"]), (&json!(false), &json!([first])));
+}
+
+#[tokio::test]
+async fn parts_that_are_not_there_say_so() {
+    let (world, _, [first, _]) = queued().await;
+    for (part, expect) in [
+        ("timeline", "Timeline not available"),
+        ("transcript", "Transcript not available"),
+        ("recording", "Recording not available"),
+        ("peaks", "Recording not available"),
+    ] {
+        let path = format!("/v1/simulation-result/{first}/{part}");
+        assert_eq!(detail(&world, "GET", &path).await, (404, json!(expect)), "{part}");
+        let unknown = detail(&world, "GET", &format!("/v1/simulation-result/999/{part}")).await;
+        assert_eq!(unknown, (404, json!("Simulation result not found")), "{part}");
+    }
+    let path = format!("/v1/re-evaluate-simulation-result/{first}");
+    assert_eq!(detail(&world, "POST", &path).await, (409, json!("Simulation result is not finished")));
+}
+
+#[tokio::test]
+async fn a_transcript_has_three_forms() {
+    let (world, _, [first, _]) = queued().await;
+    let entry = json!({
+        "start_offset_ms": 0, "end_offset_ms": 500, "speaker": "AGENT", "utterance": "Hello.", "filler_utterance": false,
+        "interrupted": false, "scripted": false, "confidence": null, "source": "recognized", "words": [],
+    });
+    let whole = json!({ "simulation_result_id": first, "language": "en", "entries": [entry] });
+    let transcript: Transcript = serde_json::from_value(whole.clone()).expect("a transcript");
+    world.service.store_transcript(world.name("organization"), &transcript).await.expect("is kept");
+    let path = format!("/v1/simulation-result/{first}/transcript");
+    assert_eq!(world.get(&path).await, whole);
+    for (format, kind, expect) in [
+        ("text", "text/plain; charset=utf-8", "AGENT: Hello.\n"),
+        ("vtt", "text/vtt; charset=utf-8", "WEBVTT\n\n00:00:00.000 --> 00:00:00.500\n<v AGENT>Hello.\n"),
+    ] {
+        let answer = world.send("GET", &format!("{path}?format={format}"), &[], Vec::new()).await;
+        assert_eq!(String::from_utf8_lossy(&answer.body), expect);
+        assert_eq!(answer.headers["content-type"], kind);
+    }
+}
+
+/// A second of stereo: a square wave of 0.5 on the left, silence on the right.
+fn recording() -> Vec<u8> {
+    let data = RATE_HZ * 4;
+    let mut file = b"RIFF".to_vec();
+    file.extend((data + 36).to_le_bytes());
+    file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x02\0");
+    file.extend(RATE_HZ.to_le_bytes());
+    file.extend((RATE_HZ * 4).to_le_bytes());
+    file.extend(b"\x04\0\x10\0data");
+    file.extend(data.to_le_bytes());
+    for n in 0..RATE_HZ {
+        let left: i16 = if n % 100 < 50 { 16_384 } else { -16_384 };
+        file.extend(left.to_le_bytes());
+        file.extend(0i16.to_le_bytes());
+    }
+    file
+}
+
+#[tokio::test]
+async fn a_recording_is_heard_by_channel_and_in_part() {
+    let (world, _, [first, _]) = queued().await;
+    let folder = world.service.result_folder(first);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("recording.wav"), recording()).expect("a file");
+    let organization = world.name("organization");
+    let link = |doc: &mut ringer::model::result::ResultDoc| doc.body.audio_url = Some(Service::recording_link(first));
+    world.service.amend(organization, first, link).await.expect("is there");
+    let path = format!("/v1/simulation-result/{first}/recording");
+
+    let whole = world.send("GET", &path, &[], Vec::new()).await;
+    assert_eq!((whole.status, &whole.body), (200, &recording()));
+    assert_eq!(whole.headers["x-channel-layout"], "digital_human,agent");
+    let head = world.send("HEAD", &path, &[], Vec::new()).await;
+    assert_eq!((head.body.len(), head.headers["content-length"].to_str().ok()), (0, Some("64044")));
+    let agent = world.send("GET", &format!("{path}?channel=1"), &[], Vec::new()).await;
+    assert_eq!(agent.body.len(), 44 + RATE_HZ as usize * 2);
+    assert!(agent.body[44..].iter().all(|byte| *byte == 0), "the agent is silent");
+    let range = [("range".to_owned(), "bytes=44-47".to_owned())];
+    let part = world.send("GET", &format!("{path}?channel=mix"), &range, Vec::new()).await;
+    assert_eq!((part.status, part.body), (206, vec![0, 32, 0, 32]));
+    assert_eq!(part.headers["content-range"], "bytes 44-47/32044");
+    for (query, expect) in
+        [("?channel=2", "channel must be 0, 1, both or mix"), ("?format=mp3", "format must be wav, flac or opus")]
+    {
+        assert_eq!(detail(&world, "GET", &format!("{path}{query}")).await, (400, json!(expect)));
+    }
+    let peaks = world.get(&format!("/v1/simulation-result/{first}/peaks?points=100")).await;
+    assert_eq!(peaks["sample_rate"], RATE_HZ);
+    assert_eq!((&peaks["channels"][0][0], &peaks["channels"][0][1]), (&json!(-0.5), &json!(0.5)));
+}
+
+#[tokio::test]
+async fn events_are_streamed_to_their_end() {
+    let (world, _, [first, _]) = queued().await;
+    finish(&world, first).await;
+    let events: Vec<Value> = (0..3)
+        .map(|seq| json!({ "seq": seq, "sample": seq * 160, "event": "dtmf_sent", "side": "dh", "data": {"digits": "1"} }))
+        .collect();
+    world.service.store_timeline(world.name("organization"), first, &events).await.expect("is kept");
+    let path = format!("/v1/simulation-result/{first}/events");
+    let answer = world.send("GET", &path, &[], Vec::new()).await;
+    assert_eq!(answer.headers["content-type"], "text/event-stream");
+    let text = String::from_utf8(answer.body).expect("text");
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!(names.last(), Some(&"end"));
+    assert_eq!(names.iter().filter(|name| **name == "dtmf_sent").count(), 3);
+    assert!(names.contains(&"status") && text.contains(r#""status":"CALL_DROPPED""#), "{text}");
+    let resumed = world.send("GET", &path, &[("last-event-id".into(), "1".into())], Vec::new()).await;
+    let text = String::from_utf8(resumed.body).expect("text");
+    let ids: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
+    assert_eq!(ids, ["2"]);
+    assert_eq!(
+        detail(&world, "GET", "/v1/simulation-result/999/events").await,
+        (404, json!("Simulation result not found"))
+    );
+}
