@@ -1,0 +1,4 @@
+//! Real calls through the engine.
+
+mod peers;
+mod stage;
