@@ -46,7 +46,7 @@ async fn header_fields_go_out_with_the_invite() {
     let report = stage.call(placement).await.expect("it was placed");
     assert!(report.ending.connected, "{:?}", report.ending);
     let log = peer.end();
-    assert!(log.contains("X-Ringer-Test=[ 42]") || log.contains("X-Ringer-Test=[42]"), "{log}");
+    assert!(log.contains("X-Ringer-Test= 42 X-Trait= gold"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
