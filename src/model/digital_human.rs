@@ -413,6 +413,12 @@ impl Default for DigitalHumanSpec {
 }
 
 impl DigitalHumanSpec {
+    /// The number that it listens on at all times.
+    pub fn listens_on(&self) -> Option<&str> {
+        let active = self.always_on_mode && self.always_on_active.unwrap_or(true);
+        self.phone_number.as_deref().filter(|_| active)
+    }
+
     /// True when it was made from a scenario: its wording is the scenario's.
     pub fn is_workflow(&self) -> bool {
         self.tag.as_ref().is_some_and(|tag| tag.to_lowercase().contains("workflow"))

@@ -92,3 +92,38 @@ fn yes() -> bool {
 fn one() -> i64 {
     1
 }
+
+#[cfg(test)]
+mod tests {
+    use schemars::{JsonSchema, schema_for};
+    use serde_json::{Value, json};
+
+    fn check<T: JsonSchema>(pointer: &str, expect: Value) {
+        let schema = schema_for!(T).to_value();
+        assert_eq!(schema.pointer(pointer), Some(&expect), "{pointer} of {schema:#}");
+    }
+
+    #[test]
+    fn schemas_say_what_a_schema_can_say() {
+        use super::{agent::AgentSpec, digital_human::DigitalHumanSpec, run::QueueSpec, simulation::SimulationSpec};
+        check::<AgentSpec>("/required", json!(["name"]));
+        check::<AgentSpec>("/properties/name/maxLength", json!(255));
+        check::<AgentSpec>("/properties/labels/items/pattern", json!("^[A-Za-z0-9._ -]+$"));
+        check::<AgentSpec>("/properties/labels/items/maxLength", json!(64));
+        check::<AgentSpec>("/properties/svc_as_code_id/format", json!("uuid"));
+        check::<AgentSpec>("/$defs/AgentMode/enum", json!(["VOICE", "TEXT", "EMAIL"]));
+        check::<SimulationSpec>("/required", json!(["agent_id"]));
+        check::<SimulationSpec>("/properties/agent_id/x-id", json!(true));
+        check::<SimulationSpec>("/properties/name/minLength", json!(1));
+        check::<SimulationSpec>("/properties/max_concurrent/exclusiveMinimum", json!(0));
+        check::<SimulationSpec>("/properties/max_concurrent/maximum", json!(500));
+        check::<QueueSpec>("/properties/seed/maximum", json!(9_007_199_254_740_991_i64));
+        check::<DigitalHumanSpec>("/properties/endpointing_delay/maximum", json!(60.0));
+        check::<DigitalHumanSpec>("/properties/silence_timeout/minimum", json!(15.0));
+        check::<DigitalHumanSpec>("/$defs/Interruptions/discriminator", json!({"propertyName": "type"}));
+        check::<DigitalHumanSpec>("/$defs/Interruptions/oneOf/4/properties/keyword_responses/minItems", json!(1));
+        check::<DigitalHumanSpec>("/$defs/ScriptedResponse/properties/match_phrase/minLength", json!(1));
+        let stray = schema_for!(DigitalHumanSpec).to_value().get("required").cloned();
+        assert_eq!(stray, None, "every field of a Digital Human is optional");
+    }
+}

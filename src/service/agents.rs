@@ -216,15 +216,15 @@ impl Service {
     /// Every rule on an agent's fields, in their order; numbers are left in E.164 form.
     async fn check_agent(&self, db: &mut Session, spec: &mut AgentSpec, this: Option<i64>) -> Result<()> {
         let others = |rows: Vec<Row<AgentDoc>>| rows.iter().any(|row| Some(row.id) != this);
-        if let Some(code) = spec.svc_as_code_id {
-            if others(db.by("code_id", code).await?) {
-                return Err(Error::Conflict("svc_as_code_id is already used".into()));
-            }
+        if let Some(code) = spec.svc_as_code_id
+            && others(db.by("code_id", code).await?)
+        {
+            return Err(Error::Conflict("svc_as_code_id is already used".into()));
         }
-        if let Some(external) = &spec.external_agent_id {
-            if others(db.by("external_id", external.as_str()).await?) {
-                return Err(Error::Conflict("external_agent_id is already used".into()));
-            }
+        if let Some(external) = &spec.external_agent_id
+            && others(db.by("external_id", external.as_str()).await?)
+        {
+            return Err(Error::Conflict("external_agent_id is already used".into()));
         }
         check::phone("phone_number", &mut spec.phone_number)?;
         check::phones("follow_up_sms_sender_numbers", &mut spec.follow_up_sms_sender_numbers)?;
@@ -251,11 +251,6 @@ pub(super) async fn versions(db: &mut Session, agent_id: i64) -> Result<Vec<Row<
     Ok(versions)
 }
 
-/// The version that holds production.
-pub(super) async fn production(db: &mut Session, agent_id: i64) -> Result<Option<Row<VersionDoc>>> {
-    Ok(versions(db, agent_id).await?.into_iter().find(|row| row.doc.holds(PRODUCTION)))
-}
-
 /// Reads agents with their texts, hiding credentials from keys that may only read.
 pub(super) async fn read_agents(
     db: &mut Session,
@@ -270,7 +265,7 @@ pub(super) async fn read_agents(
 }
 
 async fn read_agent(db: &mut Session, caller: &Caller, row: Row<AgentDoc>) -> Result<AgentRecord> {
-    let text = production(db, row.id).await?.map(|version| version.doc.prompt_text).unwrap_or_default();
+    let text = db.production_version(row.id).await?.map(|version| version.doc.prompt_text).unwrap_or_default();
     let AgentDoc { mut spec, folder_id, http_webhook_key, inbound_token } = row.doc;
     spec.connection_type = spec.connection();
     spec.provider = Some(spec.provider());

@@ -30,7 +30,6 @@ pub fn check(spec: &mut DigitalHumanSpec, settings: &Settings) -> Result<()> {
     if spec.always_on_mode && spec.phone_number.is_none() {
         return refuse("always-on mode needs a phone number");
     }
-    spec.always_on_active.get_or_insert(spec.always_on_mode && spec.phone_number.is_some());
     Ok(())
 }
 
@@ -238,7 +237,7 @@ mod tests {
         let mut spec: DigitalHumanSpec = serde_json::from_value(body).expect("fits");
         assert_eq!(check(&mut spec, &Settings::new("/tmp")), Ok(()));
         assert_eq!(spec.tag.as_deref(), Some("Customer Journey"));
-        assert_eq!(spec.always_on_active, Some(true));
+        assert_eq!(spec.listens_on(), Some("+15550001111"));
         assert_eq!(spec.phone_number.as_deref(), Some("+15550001111"));
         assert_eq!(spec.journey_steps.expect("steps")[0].intent, "a");
     }

@@ -271,8 +271,7 @@ impl Service {
         this: Option<i64>,
         take_over: bool,
     ) -> Result<()> {
-        let listens = spec.always_on_mode && spec.always_on_active == Some(true);
-        let Some(number) = spec.phone_number.as_deref().filter(|_| listens) else { return Ok(()) };
+        let Some(number) = spec.listens_on() else { return Ok(()) };
         for mut other in db.by::<DigitalHumanSpec>("listens_on", number).await? {
             if Some(other.id) == this {
                 continue;
@@ -324,5 +323,8 @@ async fn linked(db: &mut Session, row: Row<DigitalHumanSpec>) -> Result<LinkedDi
 }
 
 fn shown(row: Row<DigitalHumanSpec>) -> DigitalHumanRecord {
-    DigitalHumanRecord { id: row.id, spec: row.doc, created_at: Timestamp(row.created_ms) }
+    let mut spec = row.doc;
+    let listens = spec.listens_on().is_some();
+    spec.always_on_active.get_or_insert(listens);
+    DigitalHumanRecord { id: row.id, spec, created_at: Timestamp(row.created_ms) }
 }

@@ -11,7 +11,7 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::status::{ResultStatus, RunStatus};
 use crate::model::time::Timestamp;
 use crate::queue::{CallJob, EvaluateJob, Lane};
-use crate::store::{Row, Session};
+use crate::store::{Owner, Row, Session};
 
 impl Service {
     /// Moves a result from `from` to `to`, with what `patch` changes, in one transaction. A result that is elsewhere, or a
@@ -110,10 +110,10 @@ impl Service {
 
     /// Completes a run whose results are all terminal; counts again when it already was.
     pub(super) async fn complete_run(&self, db: &mut Session, run_id: i64) -> Result<()> {
-        let tally = db.tally(run_id).await?;
-        if tally.open > 0 {
+        if db.has_open_results(Owner::Run, run_id).await? {
             return Ok(());
         }
+        let tally = db.tally(run_id).await?;
         let mut run = db.get::<RunDoc>(run_id).await?;
         run.doc.status = RunStatus::Completed;
         run.doc.completed_at.get_or_insert(Timestamp(self.clock.now_ms()));

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::agents::{base_seed, production, version_of};
+use super::agents::{base_seed, version_of};
 use super::check;
 use super::progress::lane;
 use super::{Caller, Service};
@@ -192,7 +192,7 @@ impl Service {
         let twin = check::twins(spec.agent_version_id, spec.prompt_id.take());
         let version = match twin.clone().ok().flatten().or(simulation.doc.agent_version_id) {
             Some(version) => Some(version_of(db, agent_id, version).await?.id),
-            None => production(db, agent_id).await?.map(|row| row.id),
+            None => db.production_version(agent_id).await?.map(|row| row.id),
         };
         twin?;
         spec.agent_version_id = version;

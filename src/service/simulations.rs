@@ -166,10 +166,10 @@ async fn check_simulation(db: &mut Session, spec: &mut SimulationSpec, this: Opt
     if let Some(version) = spec.agent_version_id {
         version_of(db, agent_id, version).await?;
     }
-    if let Some(code) = spec.svc_as_code_id {
-        if db.by::<SimulationSpec>("code_id", code).await?.iter().any(|row| Some(row.id) != this) {
-            return Err(Error::Conflict("svc_as_code_id is already used".into()));
-        }
+    if let Some(code) = spec.svc_as_code_id
+        && db.by::<SimulationSpec>("code_id", code).await?.iter().any(|row| Some(row.id) != this)
+    {
+        return Err(Error::Conflict("svc_as_code_id is already used".into()));
     }
     let thresholds = [
         (spec.custom_metrics_failing_threshold, spec.custom_metrics_passing_threshold),

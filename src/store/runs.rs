@@ -8,6 +8,7 @@ use super::db::Cell;
 use super::record::{Row, fields_of, read_row};
 use super::{Session, from_text, to_text};
 use crate::error::{Error, Result};
+use crate::model::agent_version::VersionDoc;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::result::ResultDoc;
 use crate::model::run::Counters;
@@ -68,8 +69,13 @@ impl Session {
 
     /// True when a result of `owner` is not terminal.
     pub(crate) async fn has_open_results(&mut self, owner: Owner, id: i64) -> Result<bool> {
-        let tallies = self.tallies(owner, id).await?;
-        Ok(tallies.values().any(|tally| tally.open > 0))
+        let mut cells = vec![self.organization().into(), id.into()];
+        let open = ResultStatus::ALL.iter().filter(|status| !status.is_terminal());
+        cells.extend(open.map(|status| Cell::from(status.as_str())));
+        let marks: Vec<String> = (3..=cells.len()).map(|n| format!("${n}")).collect();
+        let (column, marks) = (owner.column(), marks.join(", "));
+        let sql = format!("SELECT 1 FROM results WHERE org_id = $1 AND {column} = $2 AND status IN ({marks}) LIMIT 1");
+        Ok(self.row(&sql, &cells).await?.is_some())
     }
 
     /// Ids of the results of `owner`, ascending.
@@ -112,6 +118,16 @@ impl Session {
             .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
             .collect::<Result<_, sqlx::Error>>()
             .map_err(Error::internal)
+    }
+
+    /// The version of an agent that holds the label production.
+    pub async fn production_version(&mut self, agent_id: i64) -> Result<Option<Row<VersionDoc>>> {
+        let fields = fields_of("v");
+        let sql = format!(
+            "SELECT {fields} FROM agent_versions v WHERE v.org_id = $1 AND v.agent_id = $2 AND v.production = 1"
+        );
+        let cells = [self.organization().into(), agent_id.into()];
+        self.row(&sql, &cells).await?.as_ref().map(read_row).transpose()
     }
 
     /// Digital Humans linked to a simulation, in order of id.

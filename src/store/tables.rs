@@ -81,8 +81,7 @@ impl Resource for DigitalHumanSpec {
     type Id = i64;
 
     fn cells(&self) -> Vec<Cell> {
-        let listens = self.always_on_mode && self.always_on_active == Some(true);
-        let number = self.phone_number.clone().filter(|_| listens);
+        let number = self.listens_on().map(str::to_owned);
         vec![self.svc_as_code_id.into(), self.test_name.clone().into(), number.into()]
     }
 }

@@ -1,0 +1,130 @@
+//! Rows at rest and the rules above them, on a database file of their own.
+
+mod lifecycle;
+mod queue;
+mod resources;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use ringer::clock::Clock;
+use ringer::model::api_key::Scope;
+use ringer::model::digital_human::DigitalHumanSpec;
+use ringer::model::run::QueueSpec;
+use ringer::service::{Caller, LiveCalls, Service, Settings};
+use ringer::store::Store;
+use ringer_media::call::EndReason;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+/// When every test begins: 2026-01-05T09:00:00Z.
+const START_MS: i64 = 1_767_603_600_000;
+
+/// Remembers which calls were asked to end; holds the calls that a test says are live.
+#[derive(Default)]
+struct Live {
+    calls: Mutex<Vec<i64>>,
+    asked: Mutex<Vec<(i64, EndReason)>>,
+}
+
+impl LiveCalls for Live {
+    fn hangup(&self, result_id: i64, reason: EndReason) -> bool {
+        self.asked.lock().expect("no test panics with it").push((result_id, reason));
+        self.calls.lock().expect("no test panics with it").contains(&result_id)
+    }
+}
+
+/// A product on a database of its own.
+struct Fixture {
+    service: Service,
+    caller: Caller,
+    live: Arc<Live>,
+    clock: Clock,
+    folder: TempDir,
+}
+
+impl Fixture {
+    async fn new() -> Fixture {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let clock = Clock::fixed(START_MS);
+        let live = Arc::new(Live::default());
+        let service = open(folder.path(), &clock, live.clone()).await;
+        let caller = service.bootstrap("first", "key of the first").await.expect("a key");
+        Fixture { service, caller, live, clock, folder }
+    }
+
+    /// The same database, opened again.
+    async fn reopen(&mut self) {
+        self.service.store().close().await;
+        self.service = open(self.folder.path(), &self.clock, self.live.clone()).await;
+    }
+
+    /// Someone else.
+    async fn stranger(&self) -> Caller {
+        self.service.bootstrap("second", "key of the second").await.expect("a key")
+    }
+
+    async fn agent(&self, body: Value) -> i64 {
+        self.service.add_agent(&self.caller, spec(body)).await.expect("an agent").agent_id
+    }
+
+    async fn simulation(&self, body: Value) -> i64 {
+        self.service.create_simulation(&self.caller, spec(body)).await.expect("a simulation").simulation_id
+    }
+
+    async fn human(&self, body: Value, simulations: &[i64]) -> i64 {
+        let spec: DigitalHumanSpec = spec(body);
+        let made = self.service.create_digital_human(&self.caller, spec, simulations).await;
+        made.expect("a digital human").digital_human.id
+    }
+
+    /// An agent with a simulation of `humans` Digital Humans.
+    async fn booth(&self, simulation: Value, humans: usize) -> (i64, i64, Vec<i64>) {
+        let agent = self.agent(json!({"name": "Desk", "sip_uri": "sip:desk@pbx.example.com"})).await;
+        let mut body = json!({"agent_id": agent.to_string()});
+        extend(&mut body, simulation);
+        let simulation = self.simulation(body).await;
+        let mut ids = vec![];
+        for n in 0..humans {
+            ids.push(self.human(json!({"name": format!("Human {n}"), "intent": "book"}), &[simulation]).await);
+        }
+        (agent, simulation, ids)
+    }
+
+    /// Queues a run and answers its id and those of its results.
+    async fn run(&self, simulation: i64, more: Value) -> (i64, Vec<i64>) {
+        let mut body = json!({"simulation_id": simulation.to_string(), "seed": 7});
+        extend(&mut body, more);
+        let answer = self.service.queue_simulation_run(&self.caller, spec::<QueueSpec>(body)).await.expect("a run");
+        let ids = answer.simulation_result_ids.iter().map(|id| id.parse().expect("a number")).collect();
+        (answer.simulation_run_id.parse().expect("a number"), ids)
+    }
+}
+
+async fn open(folder: &Path, clock: &Clock, live: Arc<Live>) -> Service {
+    let store = Store::open(&folder.join("ringer.db")).await.expect("the database opens");
+    Service::new(store, clock.clone(), Settings::new(folder), live)
+}
+
+fn spec<T: DeserializeOwned>(body: Value) -> T {
+    serde_json::from_value(body).expect("the body fits")
+}
+
+fn map(body: Value) -> Map<String, Value> {
+    body.as_object().expect("an object").clone()
+}
+
+fn extend(body: &mut Value, more: Value) {
+    body.as_object_mut().expect("an object").extend(map(more));
+}
+
+/// The text of a refusal; "" when there is none.
+fn refusal<T>(result: ringer::error::Result<T>) -> String {
+    result.err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+/// A caller of the same organization that may only read.
+fn reader(caller: &Caller) -> Caller {
+    Caller { scope: Scope::Read, ..caller.clone() }
+}
