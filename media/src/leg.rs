@@ -12,7 +12,7 @@ use crate::codec::{Codec, Encoder};
 use crate::frame::{FRAME, Frame, SILENCE, Sample};
 use crate::resample::{DELAY, Down2, Up2};
 use crate::rtp::jitter::{Content, MAX_PAYLOAD};
-use crate::rtp::packet::{EventPayload, HEADER, Header, Malformed, Packet};
+use crate::rtp::packet::{EventPayload, HEADER, Header, Malformed, Packet, is_rtcp};
 use crate::rtp::playout::{Played, Playout};
 use crate::rtp::rtcp::{Reporter, SenderInfo};
 use crate::rtp::session::{Due, EventReceiver, Sender, onset};
@@ -55,6 +55,8 @@ pub enum Received {
     Comfort,
     /// Part of a telephone event.
     Event,
+    /// A report on the media port (RFC 5761).
+    Report,
     /// Nothing for this leg.
     Ignored(Ignored),
 }
@@ -92,7 +94,7 @@ pub struct Heard<'a> {
 pub struct Passed<'a> {
     /// Position of the first sample.
     pub position: Sample,
-    /// `Real`, `Lost` or `Silence`.
+    /// `Real` or `Lost`.
     pub kind: HeardKind,
     /// At 16 kHz.
     pub pcm: &'a Frame,
@@ -227,6 +229,10 @@ impl Leg {
 
     /// Takes a datagram of the RTP socket.
     pub fn receive(&mut self, arrived: Time, bytes: &[u8]) -> Received {
+        if is_rtcp(bytes) {
+            self.receive_report(arrived, bytes);
+            return Received::Report;
+        }
         let packet = match Packet::parse(bytes) {
             Ok(packet) => packet,
             Err(why) => {
@@ -260,14 +266,18 @@ impl Leg {
     /// The next 20 ms for the ears.
     pub fn listen(&mut self, now: Time) -> Heard<'_> {
         self.events.expire(now);
-        let first = self.ears.decoded(|pcm| self.playout.frame(now, pcm));
+        let samples = self.ears.samples();
         self.depth_ms = self.playout.depth_ms(now);
-        let ready = first.kind != HeardKind::Stretched && self.playout.may_catch_up(now, self.ears.samples());
-        let passed = ready.then(|| {
+        let mut played = self.ears.decoded(|pcm| self.playout.frame(now, pcm));
+        while played.kind == HeardKind::Silence && self.playout.may_catch_up(now, samples) {
+            played = self.ears.decoded(|pcm| self.playout.frame(now, pcm));
+        }
+        let mut passed = None;
+        if played.kind != HeardKind::Stretched && self.playout.may_catch_up(now, samples) {
             self.ears.pass();
-            first
-        });
-        let played = if ready { self.ears.decoded(|pcm| self.playout.frame(now, pcm)) } else { first };
+            passed = Some(played);
+            played = self.ears.decoded(|pcm| self.playout.frame(now, pcm));
+        }
         self.ears.heard(played, passed)
     }
 
@@ -379,6 +389,22 @@ impl Ears {
     fn decoded(&mut self, fill: impl FnOnce(&mut [i16]) -> Played) -> Played {
         let pcm: &mut [i16] = if self.is_wide { &mut self.wide } else { &mut self.narrow };
         let mut played = fill(pcm);
+        if played.kind == HeardKind::Stretched {
+            // What only fills time leaves no trace in the filters: it must not be heard in the frame after it.
+            let before = (self.up.clone(), self.down.clone(), self.still);
+            self.convert();
+            (self.up, self.down, self.still) = before;
+        } else {
+            self.convert();
+        }
+        if !self.is_wide {
+            played.position -= DELAY;
+        }
+        played
+    }
+
+    fn convert(&mut self) {
+        let pcm: &[i16] = if self.is_wide { &self.wide } else { &self.narrow };
         let silent = pcm.iter().all(|&sample| sample == 0);
         if self.still && silent {
             self.wide.fill(0);
@@ -389,10 +415,6 @@ impl Ears {
             self.up.process(&self.narrow, &mut self.wide);
         }
         self.still = silent;
-        if !self.is_wide {
-            played.position -= DELAY;
-        }
-        played
     }
 
     /// The frame just made is not for the ears.

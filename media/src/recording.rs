@@ -75,8 +75,8 @@ pub fn wav_header(layout: Layout, samples: u64) -> [u8; WAV_HEADER] {
 /// How old a position is when it is handed out.
 pub const WINDOW: Sample = 500 * PER_MS;
 
-/// Samples that the window holds for each channel: its age limit and as much ahead of it.
-const HELD: usize = 2 * WINDOW as usize;
+/// Samples that the window holds for each channel: its age limit and about as much ahead of it.
+const HELD: usize = 1 << 14;
 
 /// The reorder window of a stereo recording: this side on channel 0 (even samples), the other on channel 1.
 ///
@@ -136,24 +136,33 @@ impl StereoWindow {
     }
 
     fn put(&mut self, channel: usize, position: Sample, pcm: &[i16]) {
-        for (position, &sample) in (position..).zip(pcm) {
-            if (self.base..self.base + HELD as Sample).contains(&position) {
-                self.ring[position as usize % HELD * 2 + channel] = sample;
-            } else if position >= 0 {
-                self.missed += 1;
-            }
+        let end = position + pcm.len() as Sample;
+        let from = position.max(self.base);
+        let to = end.min(self.base + HELD as Sample).max(from);
+        // Of what does not fit, the part before position 0 is not missed.
+        let recorded = (end - position.max(0)).max(0);
+        self.missed += (recorded - (to - from)) as u64;
+        let Some(pcm) = pcm.get((from - position) as usize..(to - position) as usize) else { return };
+        let begin = from as usize % HELD;
+        let (head, tail) = pcm.split_at(pcm.len().min(HELD - begin));
+        for (pair, &sample) in self.ring[begin * 2..].chunks_exact_mut(2).zip(head) {
+            pair[channel] = sample;
+        }
+        for (pair, &sample) in self.ring.chunks_exact_mut(2).zip(tail) {
+            pair[channel] = sample;
         }
     }
 
     fn hand_out(&mut self, count: usize) -> &[i16] {
-        let out = &mut self.out[..count * 2];
-        for (position, pair) in (self.base as usize..).zip(out.chunks_exact_mut(2)) {
-            let at = position % HELD * 2;
-            pair.copy_from_slice(&self.ring[at..at + 2]);
-            self.ring[at..at + 2].fill(0);
+        let begin = self.base as usize % HELD;
+        let head = count.min(HELD - begin);
+        for (ring, out) in [(begin..begin + head, 0..head), (0..count - head, head..count)] {
+            let ring = &mut self.ring[ring.start * 2..ring.end * 2];
+            self.out[out.start * 2..out.end * 2].copy_from_slice(ring);
+            ring.fill(0);
         }
         self.base += count as Sample;
-        out
+        &self.out[..count * 2]
     }
 }
 

@@ -48,6 +48,11 @@ impl Concealer {
         self.remember(pcm);
     }
 
+    /// What was filled was only a wait: real audio goes on exactly where it stopped, and is not cross-faded.
+    pub fn resume(&mut self) {
+        self.lost = 0;
+    }
+
     /// Nothing came: fills `pcm`.
     pub fn conceal(&mut self, pcm: &mut [i16]) {
         if self.lost == 0 {

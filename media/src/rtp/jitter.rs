@@ -2,14 +2,14 @@
 //! stretch of time whether it is audio, a loss, or silence. It stores encoded payloads and decodes nothing.
 //!
 //! Its depth (how long after its least delayed arrival a sample is played) follows the lateness of the last packets. It grows
-//! where something is missing: the caller is told to wait and fills the time. It shrinks in gaps of the sender and where the
-//! caller takes more than time asks for (see [`JitterBuffer::excess_ms`]).
+//! where something is missing: the caller is told to wait and fills the time. It shrinks where the caller takes more than time
+//! asks for (see [`JitterBuffer::excess_ms`]).
 //!
 //! A gap in timestamps without a gap in sequence numbers (DTX, comfort noise) is silence, not a loss.
 
 use super::packet::Header;
 use super::source::{Arrival, Refused, Source};
-use super::timing::{DEEPEST_NS, TICK_NS, Timing};
+use super::timing::{DEEPEST_NS, Timing};
 use crate::time::Time;
 
 /// Packets held.
@@ -171,7 +171,10 @@ impl JitterBuffer {
                 return self.audio(at);
             }
             if missing == 0 {
-                return self.pause(now, ahead, gap);
+                self.resting = true;
+                let silence = gap.min(FRAME_TICKS);
+                self.head += silence;
+                return Next::Silence(silence as u32);
             }
             if gap > 0 && self.depth_ns(now, ahead) < self.timing.target_ns() {
                 return Next::Wait;
@@ -274,29 +277,15 @@ impl JitterBuffer {
         Next::Audio(&slot.payload[..slot.len])
     }
 
-    /// The sender left out `gap` ticks. A buffer deeper than needed uses them to become shallower.
-    fn pause(&mut self, now: Time, ahead: i64, gap: i64) -> Next<'_> {
-        self.resting = true;
-        let excess = (self.depth_ns(now, ahead) - self.timing.target_ns()) / TICK_NS - FRAME_TICKS;
-        let skipped = excess.clamp(0, gap);
-        let silence = (gap - skipped).min(FRAME_TICKS);
-        self.head += skipped + silence;
-        Next::Silence(silence as u32)
-    }
-
     /// Gives up the packet that is due; `missing` of them have `gap` ticks between what was played and the next that is there.
     fn lose(&mut self, missing: i64, gap: i64) -> Option<u32> {
         self.next += 1;
-        if gap <= 0 {
-            // It was silence already when it turned out to be lost.
-            self.concealed_ticks += self.packet as u64;
-            return None;
-        }
+        // All of it counts, also where its time passed as silence before it turned out to be lost.
+        self.concealed_ticks += self.packet as u64;
         let last = missing == 1 && gap < 2 * self.packet;
         let step = if last { gap } else { gap.min(self.packet) }.min(MAX_PAYLOAD as i64);
-        self.head += step;
-        self.concealed_ticks += step as u64;
-        Some(step as u32)
+        self.head += step.max(0);
+        (step > 0).then_some(step as u32)
     }
 
     /// Moves on until `sequence` fits; what is dropped is late.
@@ -317,4 +306,97 @@ impl JitterBuffer {
 
 fn index(sequence: i64) -> usize {
     sequence.rem_euclid(SLOTS) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::timing::TICK_NS;
+    use super::*;
+
+    fn header(sequence: u16, timestamp: u32) -> Header {
+        Header { sequence, timestamp, ssrc: 1, ..Header::default() }
+    }
+
+    /// What a row of packets is: (sequence number, timestamp, content), all arriving on time, then taken until silence or a
+    /// wait follows, at a time at which everything is due.
+    fn check(packets: &[(u16, u32, Content<'_>)], expect: &[Next<'_>]) -> JitterBuffer {
+        let mut buffer = JitterBuffer::new();
+        let mut last = 0;
+        for (sequence, timestamp, content) in packets {
+            let arrived = Time(1_000_000_000 + u64::from(*timestamp) * TICK_NS as u64);
+            let _ = buffer.insert(arrived, &header(*sequence, *timestamp), *content);
+            last = last.max(arrived.0);
+        }
+        let due = Time(last + 100_000_000);
+        for (i, next) in expect.iter().enumerate() {
+            assert_eq!(buffer.take(due, 0), *next, "{i} of {packets:?}");
+        }
+        buffer
+    }
+
+    const A: Content<'_> = Content::Audio(&[1; 160]);
+    const AUDIO: Next<'_> = Next::Audio(&[1; 160]);
+
+    #[test]
+    fn audio_loss_and_silence_are_told_apart() {
+        check(&[], &[Next::Idle]);
+        check(&[(0, 0, A), (1, 160, A)], &[AUDIO, AUDIO, Next::Wait]);
+        check(&[(1, 160, A), (0, 0, A), (0, 0, A)], &[AUDIO, AUDIO, Next::Wait]);
+        check(&[(0, 0, A), (2, 320, A)], &[AUDIO, Next::Lost(160), AUDIO]);
+        check(&[(0, 0, A), (3, 480, A)], &[AUDIO, Next::Lost(160), Next::Lost(160), AUDIO]);
+        // A pause without a gap in numbers, with and without comfort noise.
+        check(&[(0, 0, A), (1, 400, A)], &[AUDIO, Next::Silence(160), Next::Silence(80), AUDIO]);
+        check(&[(0, 0, A), (1, 160, Content::Comfort), (2, 320, A)], &[AUDIO, Next::Silence(160), AUDIO]);
+        check(&[(0, 0, A), (1, 160, Content::Comfort)], &[AUDIO, Next::Silence(160), Next::Silence(160)]);
+        // A loss within a pause.
+        check(&[(0, 0, A), (2, 640, A)], &[AUDIO, Next::Lost(160), Next::Silence(160), Next::Silence(160), AUDIO]);
+    }
+
+    #[test]
+    fn packets_without_audio_are_not_missed() {
+        let buffer = check(
+            &[(0, 0, A), (1, 160, Content::Other), (2, 160, Content::Other), (3, 320, A)],
+            &[AUDIO, Next::Silence(160), AUDIO],
+        );
+        assert_eq!((buffer.source().lost(), buffer.concealed_ticks(), buffer.late()), (0, 0, 0));
+        check(&[(0, 0, Content::Other), (1, 160, A)], &[AUDIO]);
+        let long = [0; MAX_PAYLOAD + 1];
+        check(&[(0, 0, A), (1, 160, Content::Audio(&long)), (2, 160, A)], &[AUDIO, AUDIO]);
+        check(&[(0, 0, A), (1, 160, Content::Audio(&[])), (2, 160, A)], &[AUDIO, AUDIO]);
+    }
+
+    #[test]
+    fn a_buffer_that_nobody_empties_keeps_the_newest() {
+        let packets: Vec<_> = (0..500u16).map(|i| (i, u32::from(i) * 160, A)).collect();
+        let buffer = check(&packets, &[AUDIO; 64]);
+        assert_eq!((buffer.late(), buffer.head()), (436, 500 * 160));
+        assert_eq!(buffer.concealed_ticks(), 436 * 160);
+    }
+
+    #[test]
+    fn late_packets_are_counted_and_not_heard() {
+        let mut buffer = check(&[(0, 0, A), (2, 320, A)], &[AUDIO, Next::Lost(160), AUDIO]);
+        assert_eq!((buffer.source().lost(), buffer.late()), (1, 0));
+        assert_eq!(buffer.insert(Time(1_200_000_000), &header(1, 160), A), Err(Refused::Late));
+        assert_eq!((buffer.source().lost(), buffer.late(), buffer.concealed_ticks()), (0, 1, 160));
+    }
+
+    #[test]
+    fn it_waits_for_a_while_and_then_goes_on() {
+        let mut buffer = check(&[(0, 0, A)], &[AUDIO]);
+        let mut waited = 0;
+        for tick in 1..30u64 {
+            match buffer.take(Time(1_100_000_000 + tick * 20_000_000), 0) {
+                Next::Wait => waited += 1,
+                Next::Silence(160) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        // From 100 ms deep to 200.
+        assert!((4..=6).contains(&waited), "{waited}");
+        let arrived = Time(1_000_000_000 + 2 * 20_000_000);
+        buffer.insert(arrived, &header(1, 160), A).unwrap();
+        assert_ne!(buffer.take(Time(1_300_000_000), 0), AUDIO);
+        assert_eq!((buffer.late(), buffer.concealed_ticks()), (1, 160));
+    }
 }

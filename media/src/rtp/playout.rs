@@ -23,7 +23,7 @@ const QUIET_JUMP: Sample = 5 * PER_MS;
 const JUMP: Sample = 20 * PER_MS;
 
 /// A buffer that is deeper than needed by this is emptied faster even while the sender is not quiet.
-const FORCED_MS: i64 = 120;
+const FORCED_MS: i64 = 60;
 
 /// Nanoseconds of a 16 kHz sample.
 const SAMPLE_NS: i64 = 62_500;
@@ -62,6 +62,8 @@ pub struct Playout {
     line: [i16; (160 + MAX_PAYLOAD) * 2],
     held: usize,
     held_kind: HeardKind,
+    /// Time was filled since the last real audio, and nothing was lost.
+    waiting: bool,
     position: Option<Sample>,
     quiet: bool,
     origin: Time,
@@ -78,6 +80,7 @@ impl Playout {
             line: [0; (160 + MAX_PAYLOAD) * 2],
             held: 0,
             held_kind: HeardKind::Silence,
+            waiting: false,
             position: None,
             quiet: true,
             origin,
@@ -124,11 +127,15 @@ impl Playout {
             let rest = &mut self.line[self.held..];
             let (count, kind) = match self.jitter.take(now, ahead) {
                 Next::Audio(payload) => {
+                    if std::mem::take(&mut self.waiting) {
+                        self.concealer.resume();
+                    }
                     let count = self.decoder.decode(payload, rest);
                     self.concealer.real(&mut rest[..count]);
                     (count, HeardKind::Real)
                 }
                 Next::Lost(ticks) => {
+                    self.waiting = false;
                     let count = ticks as usize * self.scale;
                     self.concealer.conceal(&mut rest[..count]);
                     (count, HeardKind::Lost)
@@ -140,6 +147,7 @@ impl Playout {
                     (count, HeardKind::Silence)
                 }
                 Next::Wait => {
+                    self.waiting |= self.held_kind == HeardKind::Real;
                     self.concealer.conceal(out);
                     return awaited;
                 }

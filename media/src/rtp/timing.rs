@@ -32,9 +32,10 @@ const REMEMBERED: usize = 160;
 const STEP_NS: i64 = 2_000_000;
 const STEPS: usize = 128;
 
-/// Depth of a buffer in nanoseconds: the smallest, the one before anything is known, the largest.
+/// Depth of a buffer in nanoseconds: the smallest, the first one, the largest.
 pub const SHALLOWEST_NS: i64 = 20_000_000;
-/// Used until 16 packets have come.
+/// Used until 16 packets have come, with twice the lateness seen so far: where packets come unevenly, more of them place
+/// the first words.
 pub const INITIAL_NS: i64 = 60_000_000;
 /// The most that a buffer waits for.
 pub const DEEPEST_NS: i64 = 200_000_000;
@@ -135,7 +136,8 @@ impl Timing {
     pub fn target_ns(&self) -> i64 {
         let held = self.seen.min(REMEMBERED);
         if held < 16 {
-            return INITIAL_NS;
+            let widest = self.counts.iter().rposition(|&count| count > 0).unwrap_or(0) as i64 * STEP_NS;
+            return (INITIAL_NS + 2 * widest).min(DEEPEST_NS);
         }
         let mut over = 0;
         let step = self.counts.iter().rposition(|&count| {

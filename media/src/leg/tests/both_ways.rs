@@ -1,0 +1,126 @@
+//! Legs that talk to each other: sending, events, reports, and what does no harm.
+
+use super::*;
+
+/// Two legs talk through a perfect network for `ticks`; each tick `act` says whether the near one sends.
+fn converse(codec: Codec, ticks: u64, mut act: impl FnMut(u64, &mut Leg) -> bool) -> (Vec<ReceivedDigit>, Leg) {
+    let origin = Time::from_millis(ORIGIN_MS);
+    let mut near = Leg::new(params(codec), Seed(1), origin);
+    let mut far = Leg::new(params(codec), Seed(2), origin);
+    let (mut packets, mut digits) = (Vec::new(), Vec::new());
+    for tick in 0..ticks {
+        let now = Time::from_millis(ORIGIN_MS + tick * 20);
+        if act(tick, &mut near) {
+            let pcm = std::array::from_fn(|i| tone(tick as usize * FRAME + i, 16_000, true));
+            packets.push(near.send(now, &pcm).to_vec());
+            while let Some(bytes) = near.extra_packet() {
+                packets.push(bytes.to_vec());
+            }
+        } else {
+            near.skip();
+        }
+        for bytes in &packets {
+            far.receive(now, bytes);
+        }
+        packets.clear();
+        far.listen(now);
+        digits.extend(std::iter::from_fn(|| far.digit()));
+    }
+    (digits, far)
+}
+
+#[test]
+fn what_one_leg_sends_the_other_hears() {
+    for codec in Codec::ALL {
+        let (digits, far) = converse(codec, 1000, |tick, near| {
+            if tick % 100 == 50 {
+                assert!(near.start_event('#', 100));
+            }
+            assert!(tick % 100 != 60 || !near.sending_event());
+            tick % 40 != 7
+        });
+        let figures = far.figures();
+        // 25 ticks were skipped and each event has two further end packets.
+        assert_eq!((figures.received, figures.lost, figures.malformed), (975 + 20, 0, 0), "{codec:?}");
+        assert_eq!(figures.concealed_ms, 0);
+        assert_eq!(digits.len(), 10);
+        for (i, digit) in digits.iter().enumerate() {
+            assert_eq!((digit.digit, digit.from, digit.duration_ms), ('#', (i as i64 * 2000 + 1000) * 16, 100));
+        }
+    }
+}
+
+#[test]
+fn reports_flow_both_ways_and_say_goodbye() {
+    let origin = Time::from_millis(ORIGIN_MS);
+    let mut legs = [Leg::new(params(Codec::Pcmu), Seed(1), origin), Leg::new(params(Codec::Pcmu), Seed(2), origin)];
+    for tick in 0..2000 {
+        let now = Time::from_millis(ORIGIN_MS + tick * 20);
+        let later = Time(now.0 + 15_000_000);
+        for from in 0..2 {
+            let packet = legs[from].send(now, &SILENCE).to_vec();
+            // Every fourth packet towards leg 1 is lost.
+            if from == 1 || tick % 4 != 0 {
+                legs[1 - from].receive(later, &packet);
+            }
+            let report = legs[from].report(now, ((ORIGIN_MS + tick * 20) << 32) / 1000).map(<[u8]>::to_vec);
+            report.into_iter().for_each(|bytes| legs[1 - from].receive_report(later, &bytes));
+        }
+    }
+    let lost = legs[0].figures().remote_fraction_lost.unwrap();
+    assert!((lost - 0.25).abs() < 0.02, "{lost}");
+    assert_eq!(legs[1].figures().remote_fraction_lost, Some(0.0));
+    for leg in &legs {
+        let trip = leg.figures().round_trip_ms.unwrap();
+        assert!((trip - 30.0).abs() < 0.1, "{trip}");
+        assert!(leg.figures().last_report.is_some());
+    }
+    let bye = legs[0].goodbye(origin, 0).to_vec();
+    assert_eq!(legs[1].receive(origin, &bye), Received::Report);
+    assert_eq!(bye[bye.len() - 8..bye.len() - 4], [0x81, 203, 0, 1]);
+}
+
+#[test]
+fn the_origin_can_be_moved() {
+    let mut leg = Leg::new(params(Codec::Pcmu), Seed(1), Time::from_millis(1000));
+    let mut peer = Peer::new(Codec::Pcmu);
+    peer.talk(0, 2000, 20, true);
+    let mut before = 0;
+    for (i, (at, bytes)) in peer.sent.iter().enumerate() {
+        let now = Time::from_millis(1000 + at);
+        leg.receive(now, bytes);
+        if i == 50 {
+            leg.set_origin(Time::from_millis(1500));
+            before -= 500 * 16;
+        }
+        let heard = leg.listen(now);
+        if i > 10 && heard.kind == HeardKind::Real {
+            assert_eq!(heard.position, before + FRAME as Sample, "{i}");
+        }
+        before = heard.position;
+    }
+}
+
+#[test]
+fn garbage_is_counted_and_harmless() {
+    let mut stream = Seed(9).stream("fuzz");
+    let mut leg = Leg::new(params(Codec::G722), Seed(1), Time(0));
+    let mut peer = Peer::new(Codec::G722);
+    peer.talk(0, 20_000, 20, true);
+    for (i, (at, bytes)) in peer.sent.iter().enumerate() {
+        let now = Time::from_millis(*at);
+        let mut bytes = bytes.clone();
+        for _ in 0..stream.index(4) {
+            let at = stream.index(16);
+            bytes[at] = stream.bits() as u8;
+        }
+        bytes.truncate(if i % 10 == 0 { stream.index(60) } else { 172 });
+        bytes.resize(if i % 17 == 0 { 1500 } else { bytes.len() }, 1);
+        leg.receive(now, &bytes);
+        leg.receive_report(now, &bytes);
+        leg.listen(now);
+        while leg.digit().is_some() {}
+    }
+    assert!(leg.figures().malformed > 20);
+    assert_eq!(leg.receive(Time(0), b"hello"), Received::Ignored(Ignored::Malformed(Malformed::Short)));
+}
