@@ -1,1 +1,355 @@
-//! placeholder
+//! The settings: from `ringer.toml`, then `RINGER_*` variables of the environment, then flags; the later one wins. Typed, with
+//! the defaults beside the fields. The only file that reads the environment. Reads no other part of the package.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, Serializer};
+
+mod behaviour;
+mod source;
+
+pub use behaviour::{Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words};
+pub use source::ConfigError;
+use source::Source;
+
+/// The file that is read when none is named.
+pub const FILE: &str = "ringer.toml";
+
+/// File handles that are not for calls: database, API connections, logs, providers.
+const RESERVED_FILES: u64 = 200;
+/// RTP, RTCP and the recording.
+const FILES_PER_CALL: u64 = 3;
+
+/// Every setting.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Config {
+    /// The API.
+    pub server: Server,
+    /// Folder of the database, results and caches.
+    pub data: PathBuf,
+    /// Key of scope admin that exists from the first start on.
+    pub bootstrap_key: Option<Secret>,
+    /// Signalling and media ports.
+    pub sip: Sip,
+    /// Caps.
+    pub limits: Limits,
+    /// The model that words what Digital Humans say and judges results.
+    pub language_model: LanguageModel,
+    /// Speech to text.
+    pub recognizer: Recognizer,
+    /// Numbers behind the named levels.
+    pub behaviour: Behaviour,
+    /// Built-in metrics and the metrics page.
+    pub metrics: Metrics,
+    /// Who may do what to whom.
+    pub security: Security,
+    /// Requests per minute.
+    pub rate_limit: RateLimit,
+    /// How long things are kept.
+    pub retention: Retention,
+    /// Said once at the start: what was given but is not known.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+}
+
+/// `[server]`
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Server {
+    /// Address of the HTTP API.
+    pub listen: SocketAddr,
+    /// Start of absolute URLs in answers; without it they are paths.
+    pub public_url: Option<String>,
+    /// Origins that a browser may call from; `*` is any.
+    pub cors_origins: Vec<String>,
+}
+
+/// `[sip]`
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sip {
+    /// Address of the SIP socket (UDP).
+    pub listen: SocketAddr,
+    /// Address put into SDP and Contact; without it, the address of the socket.
+    pub advertise: Option<IpAddr>,
+    /// Ports for RTP (even) and RTCP (odd), written `20000-29999`.
+    #[serde(serialize_with = "ports_text")]
+    pub rtp_ports: RangeInclusive<u16>,
+    /// How digits are sent.
+    pub dtmf: Dtmf,
+}
+
+/// How digits are sent on SIP calls.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dtmf {
+    /// Telephone events when negotiated (RFC 4733), else tones.
+    Rtp,
+    /// SIP INFO requests.
+    Info,
+}
+
+/// `[limits]`
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Limits {
+    /// Calls at once. Not given: derived from the file limit and the RTP ports.
+    pub max_calls: usize,
+    /// Calls begun in one second.
+    pub start_rate_per_s: f64,
+    /// Largest request body; routes that take audio have their own.
+    pub max_body_bytes: usize,
+    /// Results that one run may create.
+    pub max_results_per_run: usize,
+}
+
+/// `[language_model]`: a server of the chat completions kind. Off without `base_url`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LanguageModel {
+    /// For example `http://127.0.0.1:11434/v1`.
+    pub base_url: Option<String>,
+    /// Bearer token.
+    pub api_key: Option<Secret>,
+    /// Name of the model.
+    pub model: Option<String>,
+}
+
+/// `[recognizer]`
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recognizer {
+    /// How long a due turn waits for the final text.
+    pub grace_ms: u32,
+}
+
+/// `[metrics]`
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Metrics {
+    /// `/metrics` needs no key.
+    pub public: bool,
+    /// Agent words that only fill time, beside the built-in list.
+    pub filler_phrases: Vec<String>,
+}
+
+/// `[security]`
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Security {
+    /// Agents may live on loopback and private addresses. Not given: true when the API listens on a loopback address only.
+    pub allow_private_targets: bool,
+    /// Webhook URLs must be https.
+    pub require_https_webhooks: bool,
+    /// Token of the internal routes.
+    pub internal_token: Option<Secret>,
+}
+
+/// `[rate_limit]`; 0 is unlimited.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RateLimit {
+    /// Routes that make work for a model, a key and route.
+    pub generation_per_minute: u32,
+    /// All other routes, a key and route.
+    pub default_per_minute: u32,
+    /// `"POST /v1/queue-simulation-run" = 60`: method and path template.
+    pub routes: BTreeMap<String, u64>,
+}
+
+/// `[retention]`; 0 is for ever.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Retention {
+    /// Results with all that belongs to them.
+    pub results_days: u32,
+    /// Recordings.
+    pub recordings_days: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Config {
+            server: Server { listen: loopback(8080), public_url: None, cors_origins: Vec::new() },
+            data: PathBuf::from("data"),
+            bootstrap_key: None,
+            sip: Sip { listen: loopback(5060), advertise: None, rtp_ports: 20000..=29999, dtmf: Dtmf::Rtp },
+            limits: Limits {
+                max_calls: 0,
+                start_rate_per_s: 10.0,
+                max_body_bytes: 32 * 1024 * 1024,
+                max_results_per_run: 10_000,
+            },
+            language_model: LanguageModel::default(),
+            recognizer: Recognizer { grace_ms: 150 },
+            behaviour: Behaviour::default(),
+            metrics: Metrics { public: false, filler_phrases: Vec::new() },
+            security: Security { allow_private_targets: true, require_https_webhooks: false, internal_token: None },
+            rate_limit: RateLimit { generation_per_minute: 100, default_per_minute: 0, routes: BTreeMap::new() },
+            retention: Retention::default(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// The settings of this process. `path` is the `--config` flag (a named file must exist), `flags` are keys with their text
+    /// (`("sip.listen", "0.0.0.0:5060")`). Raises the limit of open files to what the system allows.
+    pub fn load(path: Option<&Path>, flags: &[(&str, String)]) -> Result<Config, ConfigError> {
+        let environment = environment();
+        let named = path.map(Path::to_owned).or_else(|| environment.get("RINGER_CONFIG").map(PathBuf::from));
+        let path = named.clone().unwrap_or_else(|| PathBuf::from(FILE));
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => Some(text),
+            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(ConfigError(vec![format!("{}: {error}", path.display())])),
+        };
+        let file = text.as_deref().map(|text| (path.as_path(), text));
+        Config::read(file, &environment, flags, raise_file_limit())
+    }
+
+    /// The settings of given texts; `file_limit` is how many files the process may have open.
+    pub fn read(
+        file: Option<(&Path, &str)>,
+        environment: &BTreeMap<String, String>,
+        flags: &[(&str, String)],
+        file_limit: u64,
+    ) -> Result<Config, ConfigError> {
+        let mut from = Source::new(file, environment, flags)?;
+        let mut config = Config::default();
+        // Read elsewhere: by `load`, by the log and by the command line.
+        from.pass_over(&["RINGER_CONFIG", "RINGER_LOG", "RINGER_SIP_PASSWORD"]);
+        from.parsed("data", "a folder", |text| Some(PathBuf::from(text)), &mut config.data);
+        from.secret("bootstrap_key", &mut config.bootstrap_key);
+        config.read_addresses(&mut from);
+        config.read_limits(&mut from, file_limit);
+        config.read_access(&mut from);
+        from.maybe_text("language_model.base_url", &mut config.language_model.base_url);
+        from.secret("language_model.api_key", &mut config.language_model.api_key);
+        from.maybe_text("language_model.model", &mut config.language_model.model);
+        if config.language_model.base_url.is_some() && config.language_model.model.is_none() {
+            from.refuse("language_model.model is missing: language_model.base_url is set".to_owned());
+        }
+        from.whole("recognizer.grace_ms", 0..=5000, &mut config.recognizer.grace_ms);
+        config.behaviour.read(&mut from);
+        from.boolean("metrics.public", &mut config.metrics.public);
+        from.list("metrics.filler_phrases", &mut config.metrics.filler_phrases);
+        from.whole("retention.results_days", 0..=36_500, &mut config.retention.results_days);
+        from.whole("retention.recordings_days", 0..=36_500, &mut config.retention.recordings_days);
+        config.warnings = from.finish()?;
+        Ok(config)
+    }
+
+    fn read_addresses(&mut self, from: &mut Source) {
+        let (server, sip) = (&mut self.server, &mut self.sip);
+        from.parsed("server.listen", "an address like 127.0.0.1:8080", |text| text.parse().ok(), &mut server.listen);
+        from.maybe_text("server.public_url", &mut server.public_url);
+        from.list("server.cors_origins", &mut server.cors_origins);
+        from.parsed("sip.listen", "an address like 127.0.0.1:5060", |text| text.parse().ok(), &mut sip.listen);
+        from.parsed("sip.advertise", "an IP address", |text| Some(Some(text.parse().ok()?)), &mut sip.advertise);
+        let allowed = "two ports like 20000-29999, the first even, with at least one pair";
+        from.parsed("sip.rtp_ports", allowed, parse_ports, &mut sip.rtp_ports);
+        let dtmf = |text: &str| match text {
+            "rtp" => Some(Dtmf::Rtp),
+            "info" => Some(Dtmf::Info),
+            _ => None,
+        };
+        from.parsed("sip.dtmf", "one of rtp, info", dtmf, &mut sip.dtmf);
+    }
+
+    fn read_limits(&mut self, from: &mut Source, file_limit: u64) {
+        let limits = &mut self.limits;
+        limits.max_calls = most_calls(file_limit, &self.sip.rtp_ports);
+        from.whole("limits.max_calls", 1..=1_000_000, &mut limits.max_calls);
+        from.number("limits.start_rate_per_s", 0.01..=10_000.0, &mut limits.start_rate_per_s);
+        from.whole("limits.max_body_bytes", 1024..=1 << 32, &mut limits.max_body_bytes);
+        from.whole("limits.max_results_per_run", 1..=1_000_000, &mut limits.max_results_per_run);
+    }
+
+    fn read_access(&mut self, from: &mut Source) {
+        self.security.allow_private_targets = self.server.listen.ip().is_loopback();
+        from.boolean("security.allow_private_targets", &mut self.security.allow_private_targets);
+        from.boolean("security.require_https_webhooks", &mut self.security.require_https_webhooks);
+        from.secret("security.internal_token", &mut self.security.internal_token);
+        let rates = &mut self.rate_limit;
+        from.whole("rate_limit.generation_per_minute", 0..=1_000_000, &mut rates.generation_per_minute);
+        from.whole("rate_limit.default_per_minute", 0..=1_000_000, &mut rates.default_per_minute);
+        from.whole_map("rate_limit.routes", 0..=1_000_000, &mut rates.routes);
+    }
+}
+
+/// A text that is never shown: `Debug` and JSON say only that it is there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides `text`.
+    pub fn new(text: String) -> Secret {
+        Secret(text)
+    }
+
+    /// The text itself, for the one place that sends or compares it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(set)")
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str("(set)")
+    }
+}
+
+/// Reads `20000-29999`: first port even, at least one pair.
+pub fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-')?;
+    let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (first.is_multiple_of(2) && first >= 1024 && last > first).then_some(first..=last)
+}
+
+fn ports_text<S: Serializer>(ports: &RangeInclusive<u16>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&format!("{}-{}", ports.start(), ports.end()))
+}
+
+/// How many calls this many open files and ports carry, at least 1.
+pub fn most_calls(file_limit: u64, rtp_ports: &RangeInclusive<u16>) -> usize {
+    let by_files = file_limit.saturating_sub(RESERVED_FILES) / FILES_PER_CALL;
+    let ports = u64::from(rtp_ports.end() - rtp_ports.start()) + 1;
+    by_files.min(ports / 2).max(1) as usize
+}
+
+/// Raises the soft limit of open files to the hard one and says what it then is.
+pub fn raise_file_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit that outlives both calls.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
+            return 1024;
+        }
+        let wanted = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &wanted) == 0 { wanted.rlim_cur } else { limit.rlim_cur }
+    }
+}
+
+/// Where programs are looked for.
+#[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+pub fn search_path() -> Vec<PathBuf> {
+    std::env::var_os("PATH").map_or_else(Vec::new, |path| std::env::split_paths(&path).collect())
+}
+
+/// What may be logged, in the words of tracing's filter (`RINGER_LOG`).
+#[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+pub fn log_filter() -> Option<String> {
+    std::env::var("RINGER_LOG").ok().filter(|text| !text.is_empty())
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+fn environment() -> BTreeMap<String, String> {
+    let text = |text: std::ffi::OsString| text.into_string().ok();
+    std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
+}
+
+#[cfg(test)]
+mod tests;

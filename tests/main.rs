@@ -1,1 +1,6 @@
 //! The one integration binary.
+
+mod api;
+mod peers;
+mod store;
+mod tidy;

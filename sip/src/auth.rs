@@ -7,8 +7,9 @@ use std::fmt;
 use md5::Md5;
 use sha2::{Digest, Sha256, Sha512_256};
 
+use crate::header::{quote, split_quoted};
 use crate::ids::hex;
-use crate::message::{Headers, quote, split_quoted};
+use crate::message::Headers;
 use crate::uri::Params;
 
 /// A hash, weakest first.
@@ -339,7 +340,7 @@ mod tests {
              nonce=\"5TsQWLVdgBdmrQ0XsxbDODV+57QdFR34I9HAbC/RVvkK\"",
             ("J\u{e4}s\u{f8}n Doe", "Secret, or not?"),
             "/doe.json",
-            "NTg6RKcb9boFIAS3KrFK9BGeh+niz/sm",
+            "NTg6RKcb9boFIAS3KrFK9BGeh+iDa/sm6jUMp2wds69v",
             "3798d4131c277846293534c3edc11bd8a5e4cdcbff78b05db9d95eeb1cec68a5",
         );
         check(
@@ -363,7 +364,10 @@ mod tests {
             &[("a", Algorithm::Sha256, Qop::Auth)],
         );
         check(
-            &["Digest realm=\"a\", nonce=\"1\", algorithm=SHA-512-256", "Digest realm=\"a\", nonce=\"2\", algorithm=MD5"],
+            &[
+                "Digest realm=\"a\", nonce=\"1\", algorithm=SHA-512-256",
+                "Digest realm=\"a\", nonce=\"2\", algorithm=MD5",
+            ],
             &[("a", Algorithm::Sha512_256, Qop::None)],
         );
         check(

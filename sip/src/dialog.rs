@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::message::{Headers, Method, NameAddr, Request, Response};
+use crate::header::NameAddr;
+use crate::message::{Headers, Method, Request, Response};
 use crate::uri::Uri;
 
 /// Most Route values that are kept from a peer.
@@ -148,7 +149,12 @@ mod tests {
             &["<sip:10.0.0.3;lr>", "<sip:p2.example;lr>"],
             "10.0.0.3:5060",
         );
-        check("<sip:10.0.0.4>, <sip:10.0.0.3>", "sip:10.0.0.3", &["<sip:10.0.0.4>", "<sip:b@10.0.0.2:5070>"], "10.0.0.3:5060");
+        check(
+            "<sip:10.0.0.4>, <sip:10.0.0.3>",
+            "sip:10.0.0.3",
+            &["<sip:10.0.0.4>", "<sip:b@10.0.0.2:5070>"],
+            "10.0.0.3:5060",
+        );
         check("<sip:p.example;lr>", "sip:b@10.0.0.2:5070", &["<sip:p.example;lr>"], "10.0.0.9:5060");
     }
 }

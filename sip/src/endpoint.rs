@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::header::{Via, split_quoted};
 use crate::ids::Ids;
-use crate::message::{Message, Method, Request, Response, Via, split_quoted};
+use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
 use crate::time::Time;
 use crate::transaction::{Client, Fired, Heard, Server};
@@ -32,6 +33,7 @@ pub struct EndpointConfig {
 }
 
 /// What is to be done or known.
+#[expect(clippy::large_enum_variant, reason = "one short queue holds them, and each is taken out at once")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Send this.
@@ -186,7 +188,13 @@ impl Endpoint {
     }
 
     /// Sends a request that begins a transaction. `via` comes on top unless the request has one (CANCEL).
-    pub(crate) fn send_request(&mut self, now: Time, call: CallKey, mut request: Request, to: SocketAddr) -> TransactionKey {
+    pub(crate) fn send_request(
+        &mut self,
+        now: Time,
+        call: CallKey,
+        mut request: Request,
+        to: SocketAddr,
+    ) -> TransactionKey {
         if request.headers.get("Via").is_none() {
             let via = self.via();
             request.headers.push_first("Via", via);
@@ -210,7 +218,12 @@ impl Endpoint {
     }
 
     /// Sends a response; the first final one ends the transaction. Returns the bytes and where they went.
-    pub(crate) fn send_response(&mut self, now: Time, key: &TransactionKey, mut response: Response) -> Option<(Vec<u8>, SocketAddr)> {
+    pub(crate) fn send_response(
+        &mut self,
+        now: Time,
+        key: &TransactionKey,
+        mut response: Response,
+    ) -> Option<(Vec<u8>, SocketAddr)> {
         let server = self.servers.get_mut(key).filter(|s| s.open())?;
         response.headers.push("Server", self.config.user_agent.clone());
         let bytes = response.to_bytes();
@@ -222,7 +235,14 @@ impl Endpoint {
     }
 
     /// Answers a request that belongs to no call.
-    pub(crate) fn reply(&mut self, now: Time, key: &TransactionKey, code: u16, phrase: &str, headers: &[(&'static str, &str)]) {
+    pub(crate) fn reply(
+        &mut self,
+        now: Time,
+        key: &TransactionKey,
+        code: u16,
+        phrase: &str,
+        headers: &[(&'static str, &str)],
+    ) {
         let tag = self.ids.next();
         let Some(server) = self.servers.get(key) else { return };
         let mut response = server.request.respond(code, phrase, &tag);
@@ -237,11 +257,12 @@ impl Endpoint {
     fn request(&mut self, now: Time, from: SocketAddr, mut request: Request) {
         let Ok(via) = request.headers.top_via() else { return };
         let key = server_key(&request, &via, &request.method);
+        let check = request.check();
         let to = stamp(&mut request, via.clone(), from);
         if request.method == Method::Ack {
             let absorbed = self.servers.get_mut(&key).is_some_and(|server| server.ack(now));
             self.reschedule(Owner::Server(key));
-            if !absorbed && request.check().is_ok() {
+            if !absorbed && check.is_ok() {
                 self.ack_received(now, &request);
             }
             return;
@@ -257,7 +278,6 @@ impl Endpoint {
             return;
         }
         let invite = (request.method == Method::Cancel).then(|| server_key(&request, &via, &Method::Invite));
-        let check = request.check();
         self.servers.insert(key.clone(), Server::new(request.clone(), to));
         match (check, invite) {
             (Err(defect), _) => {

@@ -26,7 +26,12 @@ impl Ids {
     }
 
     fn keyed(&self, bytes: &[u8]) -> [u8; 32] {
-        Sha256::new().chain_update(b"ringer sip").chain_update(self.seed.to_be_bytes()).chain_update(bytes).finalize().into()
+        Sha256::new()
+            .chain_update(b"ringer sip")
+            .chain_update(self.seed.to_be_bytes())
+            .chain_update(bytes)
+            .finalize()
+            .into()
     }
 }
 

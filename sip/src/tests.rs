@@ -1,7 +1,144 @@
-//! Behaviour of the whole library, one file a subject.
+//! Behaviour of the whole library, one file a subject, and the scripted far side that they share.
 
 mod caller;
 mod calls;
 mod garbage;
 mod session;
 mod torture;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::message::{Message, Method, Request, Response};
+use crate::parse::parse;
+use crate::testing::{invite_to, offer};
+use crate::{CallEvent, CallKey, Endpoint, EndpointConfig, Output, Time, sdp};
+
+/// One endpoint, and a far side whose every message the test writes.
+struct Scripted {
+    endpoint: Endpoint,
+    now: Time,
+    far: SocketAddr,
+    events: Vec<CallEvent>,
+    sent: Vec<Message>,
+    last_to: SocketAddr,
+}
+
+impl Scripted {
+    fn new() -> Scripted {
+        let local = "10.0.0.1:5060".parse().unwrap();
+        let far = "10.0.0.2:5060".parse().unwrap();
+        let endpoint = Endpoint::new(EndpointConfig { local, user_agent: "t".into(), seed: 5 });
+        Scripted { endpoint, now: Time(0), far, events: Vec::new(), sent: Vec::new(), last_to: far }
+    }
+
+    /// An INVITE of `alice` to `sip:bob@b.example`, sent to the far side.
+    fn calling(who: Option<(&str, &str)>) -> (Scripted, CallKey, Request) {
+        let mut stage = Scripted::new();
+        let mut invite = invite_to("sip:bob@b.example", stage.far);
+        (invite.username, invite.password) = who.map(|(name, password)| (name.to_owned(), password.into())).unzip();
+        let key = stage.endpoint.invite(stage.now, invite);
+        let request = stage.request(Method::Invite);
+        (stage, key, request)
+    }
+
+    /// A call that the far side (tag `b`) answered; its INVITE.
+    fn talking() -> (Scripted, CallKey, Request) {
+        let (mut stage, key, invite) = Scripted::calling(None);
+        stage.answer(&invite, "b");
+        stage.request(Method::Ack);
+        stage.events.clear();
+        (stage, key, invite)
+    }
+
+    fn pump(&mut self) {
+        while let Some(output) = self.endpoint.poll() {
+            match output {
+                Output::Datagram { to, bytes } => {
+                    self.last_to = to;
+                    self.sent.push(parse(&bytes).expect("what is sent can be read"));
+                }
+                Output::Event(_, event) => self.events.push(event),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Message {
+        self.pump();
+        assert!(!self.sent.is_empty(), "nothing was sent");
+        self.sent.remove(0)
+    }
+
+    /// The next message sent, which is this request.
+    fn request(&mut self, method: Method) -> Request {
+        match self.next() {
+            Message::Request(request) if request.method == method => request,
+            other => panic!("not {method}: {other:?}"),
+        }
+    }
+
+    /// The next message sent, which is this response.
+    fn response(&mut self, code: u16) -> Response {
+        match self.next() {
+            Message::Response(response) if response.code == code => response,
+            other => panic!("not {code}: {other:?}"),
+        }
+    }
+
+    /// Nothing more was sent.
+    fn quiet(&mut self) {
+        self.pump();
+        assert!(self.sent.is_empty(), "{:?}", self.sent);
+    }
+
+    fn hears(&mut self, text: &str) {
+        self.endpoint.receive(self.now, self.far, text.replace('\n', "\r\n").as_bytes());
+        self.pump();
+    }
+
+    fn reply(&mut self, request: &Request, code: u16, tag: &str, headers: &[(&'static str, &str)], sdp: Option<&str>) {
+        let mut response = request.respond(code, "", tag);
+        for (name, value) in headers {
+            response.headers.push(*name, *value);
+        }
+        if let Some(sdp) = sdp {
+            response.set_sdp(sdp);
+        }
+        self.endpoint.receive(self.now, self.far, &response.to_bytes());
+        self.pump();
+    }
+
+    fn answer(&mut self, invite: &Request, tag: &str) {
+        let offered = String::from_utf8(invite.body.clone()).unwrap();
+        let answer = sdp::negotiate(&offered, &offer(2)).unwrap().0.to_string();
+        self.reply(invite, 200, tag, &[("Contact", "<sip:bob@10.0.0.2>")], Some(&answer));
+    }
+
+    /// A request of the far side in the dialog that `invite` made.
+    fn in_dialog(&mut self, invite: &Request, method: &str, seq: u32, rest: &str) {
+        let (from, call_id) = (invite.headers.get("From").unwrap(), invite.headers.get("Call-ID").unwrap());
+        let text = format!(
+            "{method} sip:alice@10.0.0.1 SIP/2.0\nVia: SIP/2.0/UDP 10.0.0.2;branch=z9hG4bK{method}{seq};rport\n\
+             From: <sip:bob@b.example>;tag=b\nTo: {from}\nCall-ID: {call_id}\nCSeq: {seq} {method}\n\
+             Contact: <sip:bob@10.0.0.2>\nMax-Forwards: 70\n{rest}"
+        );
+        self.hears(&text);
+    }
+
+    fn wait(&mut self, ms: u64) {
+        let end = self.now + Duration::from_millis(ms);
+        while let Some(at) = self.endpoint.next_timer().filter(|at| *at <= end) {
+            self.now = at;
+            self.endpoint.tick(at);
+        }
+        self.now = end;
+        self.pump();
+    }
+
+    fn end(&self) -> &crate::CallEnd {
+        match self.events.last() {
+            Some(CallEvent::Ended(end)) => end,
+            other => panic!("not ended: {other:?}"),
+        }
+    }
+}

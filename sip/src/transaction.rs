@@ -250,7 +250,11 @@ mod tests {
     use super::*;
 
     /// The milliseconds at which the bytes are repeated, and how and when the transaction ends.
-    fn run(due: &dyn Fn(&mut (Client, Server)) -> Option<Time>, both: &mut (Client, Server), server: bool) -> (Vec<u64>, Fired, u64) {
+    fn run(
+        due: &dyn Fn(&mut (Client, Server)) -> Option<Time>,
+        both: &mut (Client, Server),
+        server: bool,
+    ) -> (Vec<u64>, Fired, u64) {
         let mut sent = Vec::new();
         while let Some(at) = due(both) {
             let fired = if server { both.1.timer(at) } else { both.0.timer(at) };

@@ -55,7 +55,9 @@ impl Uri {
             s if s.eq_ignore_ascii_case("tel") => Scheme::Tel,
             _ => return Err(ParseError::Scheme),
         };
-        if rest.chars().any(|c| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"')) || !escapes_ok(rest) {
+        if rest.chars().any(|c| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"'))
+            || !escapes_ok(rest)
+        {
             return Err(ParseError::Address);
         }
         if scheme == Scheme::Tel { Uri::parse_tel(rest) } else { Uri::parse_sip(scheme, rest) }
@@ -187,9 +189,9 @@ pub struct Params(pub Vec<(String, Option<String>)>);
 impl Params {
     /// Reads `name=value;flag`, with blanks around the marks; quotation marks are removed from values.
     pub fn parse(text: &str) -> Params {
-        let pairs = crate::message::split_quoted(text, ';').into_iter().filter(|part| !part.is_empty()).map(|part| {
+        let pairs = crate::header::split_quoted(text, ';').into_iter().filter(|part| !part.is_empty()).map(|part| {
             let (name, value) = part.split_once('=').map_or((part, None), |(n, v)| (n, Some(v)));
-            (name.trim().to_owned(), value.map(|v| crate::message::unquote(v.trim())))
+            (name.trim().to_owned(), value.map(|v| crate::header::unquote(v.trim())))
         });
         Params(pairs.collect())
     }
@@ -219,7 +221,7 @@ impl fmt::Display for Params {
             write!(f, ";{name}")?;
             match value {
                 Some(value) if value.chars().any(|c| c.is_whitespace() || matches!(c, '"' | ';' | ',' | '\\')) => {
-                    write!(f, "={}", crate::message::quote(value))?
+                    write!(f, "={}", crate::header::quote(value))?
                 }
                 Some(value) => write!(f, "={value}")?,
                 None => {}
@@ -244,13 +246,34 @@ mod tests {
             }
         };
         check("sip:alice@example.com", Some((Some("alice"), "example.com", None)));
-        check("sips:+15551234567@gw.example:5061;transport=tcp;lr", Some((Some("+15551234567"), "gw.example", Some(5061))));
+        check(
+            "sips:+15551234567@gw.example:5061;transport=tcp;lr",
+            Some((Some("+15551234567"), "gw.example", Some(5061))),
+        );
         check("sip:a:secret@[2001:db8::1]:5070?Subject=x", Some((Some("a"), "[2001:db8::1]", Some(5070))));
         check("sip:10.0.0.1", Some((None, "10.0.0.1", None)));
         check("tel:+1-201-555-0123;phone-context=example.com", Some((Some("+1-201-555-0123"), "", None)));
-        check("sip:sips%3Auser%40example.com@example.net", Some((Some("sips%3Auser%40example.com"), "example.net", None)));
-        check("sip:user;par=u%40example.net@example.com", Some((Some("user;par=u%40example.net"), "example.com", None)));
-        for bad in ["", "sip:", "sip:@h", "sip:u@", "http://x", "sip:u@[::1", "sip:u@h:99999", "sip:u%4@h", "sip:u@h:x", "sip:a b@h", "tel:abcxyz"] {
+        check(
+            "sip:sips%3Auser%40example.com@example.net",
+            Some((Some("sips%3Auser%40example.com"), "example.net", None)),
+        );
+        check(
+            "sip:user;par=u%40example.net@example.com",
+            Some((Some("user;par=u%40example.net"), "example.com", None)),
+        );
+        for bad in [
+            "",
+            "sip:",
+            "sip:@h",
+            "sip:u@",
+            "http://x",
+            "sip:u@[::1",
+            "sip:u@h:99999",
+            "sip:u%4@h",
+            "sip:u@h:x",
+            "sip:a b@h",
+            "tel:abcxyz",
+        ] {
             check(bad, None);
         }
         assert_eq!(Uri::parse_address("sip:example.com"), Err(ParseError::Address));

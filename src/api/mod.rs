@@ -1,1 +1,161 @@
-//! placeholder
+//! HTTP: routes, reading of requests, writing of answers. Every rule of the product is the service's; a handler here parses,
+//! calls the service once and returns.
+
+pub mod answer;
+pub mod audio;
+pub mod endpoint;
+pub mod gate;
+pub mod idempotency;
+pub mod openapi;
+
+mod agents;
+mod humans;
+mod keys;
+mod live;
+mod results;
+mod runs;
+mod simulations;
+mod system;
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::response::Response;
+use axum::routing::any;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::endpoint::Endpoint;
+use crate::api::gate::{Ready, Route};
+use crate::api::idempotency::Running;
+pub use crate::api::system::{Part, PartStatus, Parts, Probe};
+use crate::clock;
+use crate::service::Service;
+use crate::tasks::Tasks;
+
+/// What the server is told beside the service.
+#[derive(Clone)]
+pub struct Setup {
+    /// Largest request body.
+    pub max_body_bytes: usize,
+    /// Origins that a browser may call from; `*` is every origin.
+    pub cors_origins: Vec<String>,
+    /// Health of the parts that only the engine knows.
+    pub probe: Option<Probe>,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup { max_body_bytes: 32 * 1024 * 1024, cors_origins: Vec::new(), probe: None }
+    }
+}
+
+/// What all requests share.
+pub struct Server {
+    /// The product.
+    pub service: Service,
+    /// Sizes, origins, probe.
+    pub setup: Setup,
+    /// Cancelled when the server stops.
+    pub stopping: CancellationToken,
+    /// The OpenAPI document.
+    pub document: Arc<str>,
+    /// Requests that run on when their client goes away.
+    pub tasks: Tasks,
+    /// Requests with an Idempotency-Key that are under way.
+    pub running: Running,
+}
+
+impl Server {
+    /// True when a browser may call from `origin`.
+    pub fn allows(&self, origin: &HeaderValue) -> bool {
+        self.setup.cors_origins.iter().any(|allowed| allowed == "*" || allowed.as_bytes() == origin.as_bytes())
+    }
+}
+
+/// Every route of the interface.
+fn endpoints() -> Vec<Endpoint> {
+    [
+        system::endpoints(),
+        keys::endpoints(),
+        agents::endpoints(),
+        simulations::endpoints(),
+        runs::endpoints(),
+        results::endpoints(),
+        humans::endpoints(),
+    ]
+    .concat()
+}
+
+/// The routes as an axum service. Endless answers end when `stopping` is cancelled; requests that must run to their end
+/// belong to `tasks`.
+pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks: Tasks) -> Router {
+    let (document, ready) = openapi::compile(endpoints());
+    let running = Running::default();
+    let server = Arc::new(Server { service, setup, stopping, document: document.into(), tasks, running });
+    let mut router = Router::new();
+    for route in routes(ready) {
+        let path = route.methods[0].endpoint.path;
+        let (server, route) = (Arc::clone(&server), Arc::new(route));
+        router = router.route(path, any(move |request: Request| gate::pass(server, route, request)));
+        router = router.route(&format!("{path}/"), any(redirected));
+    }
+    router.fallback(async || identified(answer::no_route()))
+}
+
+/// Groups endpoints by path, in order of declaration.
+fn routes(ready: Vec<Ready>) -> Vec<Route> {
+    let mut routes: Vec<Route> = Vec::new();
+    for ready in ready {
+        match routes.iter_mut().find(|route| route.methods[0].endpoint.path == ready.endpoint.path) {
+            Some(route) => route.methods.push(ready),
+            None => routes.push(Route { methods: vec![ready], allow: HeaderValue::from_static("OPTIONS") }),
+        }
+    }
+    for route in &mut routes {
+        let mut methods: Vec<&str> = route.methods.iter().map(|ready| ready.endpoint.method.as_str()).collect();
+        if methods.contains(&"GET") {
+            methods.push("HEAD");
+        }
+        methods.push("OPTIONS");
+        route.allow = HeaderValue::from_str(&methods.join(", ")).expect("method names are visible ASCII");
+    }
+    routes
+}
+
+async fn redirected(request: Request) -> Response {
+    let path = request.uri().path().trim_end_matches('/');
+    let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+    identified(answer::redirect(&format!("{path}{query}")))
+}
+
+fn identified(mut response: Response) -> Response {
+    gate::finish(&mut response, &clock::new_id().to_string());
+    response
+}
+
+/// Serves until `stop` completes; requests under way are finished, endless answers are ended.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    service: Service,
+    setup: Setup,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let stopping = CancellationToken::new();
+    let tasks = Tasks::new();
+    let router = router(service, setup, stopping.clone(), tasks.clone());
+    let stop = async move {
+        stop.await;
+        stopping.cancel();
+    };
+    let served = axum::serve(listener, router).with_graceful_shutdown(stop).await;
+    tasks.stop().await;
+    served
+}

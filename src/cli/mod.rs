@@ -1,1 +1,160 @@
-//! placeholder
+//! The command line: one file a subcommand, each with its flags and a `run`. Wiring only; what a command does is elsewhere.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{Config, ConfigError};
+
+pub mod agent;
+pub mod call;
+pub mod demo;
+pub mod doctor;
+pub mod keys;
+pub mod load;
+mod local;
+pub mod openapi;
+pub mod up;
+
+/// What was asked for could not be read: a bad flag or setting. The same code as clap's.
+pub const BAD_USAGE: u8 = 2;
+
+/// Places live simulated phone calls to voice agents and measures what they do.
+#[derive(Debug, Parser)]
+#[command(name = "ringer", version, max_term_width = 100, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ringer doctor                                  is everything installed?
+  ringer demo                                    a call to the sample agent, from start to result
+  ringer call sip:agent@127.0.0.1:5080           call an agent now and watch the call
+  ringer up                                      the API on http://127.0.0.1:8080, its documentation on /docs
+
+RINGER_LOG sets what is logged to standard error (info; debug; ringer::engine=trace).";
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the engine and its API in this process.
+    Up(up::Args),
+    /// Call one SIP address now and print what happens.
+    Call(call::Args),
+    /// Run the sample voice agent, which answers calls and takes bookings.
+    Agent(agent::Args),
+    /// Run one call against the sample agent, with its recording, transcript and metrics.
+    Demo(demo::Args),
+    /// Make many calls at once and report how exactly they were paced.
+    Load(load::Args),
+    /// Say what is installed and what is missing.
+    Doctor(doctor::Args),
+    /// Create, list and revoke API keys.
+    Keys(keys::Args),
+    /// Print the OpenAPI document of the API.
+    Openapi(openapi::Args),
+}
+
+/// Carries out a command; the exit code is 0 when it did what was asked, 1 when not, 2 for bad flags and settings.
+pub async fn run(cli: Cli) -> ExitCode {
+    match cli.command {
+        Command::Up(args) => up::run(args).await,
+        Command::Call(args) => call::run(args).await,
+        Command::Agent(args) => agent::run(args).await,
+        Command::Demo(args) => demo::run(args).await,
+        Command::Load(args) => load::run(args).await,
+        Command::Doctor(args) => doctor::run(args).await,
+        Command::Keys(args) => keys::run(args).await,
+        Command::Openapi(args) => openapi::run(args).await,
+    }
+}
+
+/// Where the settings and the data are, for commands that use them.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Place {
+    /// Settings file [default: ringer.toml when it exists]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Folder of the database and the results [default: data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+impl Place {
+    /// The settings, with `flags` (key and text, `None` when the flag was not given) over them. Warnings are logged; an error is
+    /// printed and becomes the exit code.
+    pub fn settings(&self, flags: &[(&'static str, Option<String>)]) -> Result<Config, ExitCode> {
+        let mut given: Vec<(&str, String)> =
+            flags.iter().filter_map(|(key, text)| Some((*key, text.clone()?))).collect();
+        if let Some(data) = &self.data {
+            given.push(("data", data.to_string_lossy().into_owned()));
+        }
+        let config = Config::load(self.config.as_deref(), &given).map_err(|ConfigError(problems)| {
+            problems.iter().for_each(|problem| eprintln!("{problem}"));
+            ExitCode::from(BAD_USAGE)
+        })?;
+        config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        Ok(config)
+    }
+}
+
+/// Prints `cause` and gives the exit code of a command that failed.
+pub fn failed(cause: impl std::fmt::Display) -> ExitCode {
+    eprintln!("ringer: {cause}");
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::{Cli, Command};
+
+    #[test]
+    fn the_command_tree_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_has_a_help_text() {
+        for command in Cli::command().get_subcommands() {
+            assert!(command.get_about().is_some(), "{} has no help text", command.get_name());
+            for flag in command.get_arguments() {
+                let name = flag.get_id();
+                assert!(flag.get_help().is_some(), "{} {name} has no help text", command.get_name());
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_takes_its_flags() {
+        let line = "ringer call sip:bob@127.0.0.1:5080 --noise cafe:0.5 --codec G722,PCMU --seed 7 --header X-Run:9 --dtmf 12#";
+        let Command::Call(args) = Cli::parse_from(line.split(' ')).command else { panic!("not a call") };
+        assert_eq!(args.noise.map(|noise| (noise.kind, noise.volume)), Some(("cafe".to_owned(), 0.5)));
+        assert_eq!(args.codec, ["G722", "PCMU"]);
+        assert_eq!(args.header, [("X-Run".to_owned(), "9".to_owned())]);
+        assert_eq!((args.seed, args.dtmf.as_deref()), (Some(7), Some("12#")));
+    }
+
+    #[test]
+    fn bad_flags_are_refused() {
+        let check = |line: &str, part: &str| {
+            let error = Cli::try_parse_from(line.split(' ')).expect_err(line).to_string();
+            assert!(error.contains(part), "{line}: {error}");
+        };
+        check("ringer call", "<URI>");
+        check("ringer call bob", "must start with sip:");
+        check("ringer call sip:b --noise cave", "must be one of");
+        check("ringer call sip:b --noise cafe:2", "volume must be a number from 0 to 1");
+        check("ringer call sip:b --codec G729", "PCMU");
+        check("ringer call sip:b --dtmf 12E", "may hold only");
+        check("ringer call sip:b --header X-Run", "NAME:VALUE");
+        check("ringer agent --rtp-ports 1-2", "two ports like");
+        check("ringer keys create --scope all", "read");
+        check("ringer upp", "up");
+    }
+}

@@ -4,6 +4,7 @@
 mod drive;
 mod effects;
 pub mod lateness;
+pub mod noise;
 mod real;
 mod recorder;
 mod shard;
@@ -76,7 +77,7 @@ pub struct Placement {
     pub folder: Option<PathBuf>,
 }
 
-/// One line of a call's timeline as it leaves the engine: `results.md` shape of an event.
+/// One line of a call's timeline as it leaves the engine.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct TimelineEntry {
     /// 0-based.
@@ -172,4 +173,14 @@ pub enum PlaceError {
     NoMedia(String),
     /// A provider refused.
     Provider(Failure),
+}
+
+impl std::fmt::Display for PlaceError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            PlaceError::Full => f.write_str("as many calls as limits.max_calls allows are running"),
+            PlaceError::BadTarget(why) | PlaceError::NoMedia(why) => f.write_str(why),
+            PlaceError::Provider(failure) => f.write_str(&failure.message),
+        }
+    }
 }

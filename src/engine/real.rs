@@ -94,7 +94,8 @@ impl Engine {
             clock,
         });
         for (at, from_shard) in messages.into_iter().enumerate() {
-            let wake = AsyncFd::new(WakeRef(inner.shards[at].shared.wake.clone()))?;
+            // SAFETY: the wake owns its descriptor and closes it only when the last Arc, of which AsyncFd holds one, is gone.
+            let wake = unsafe { AsyncFd::register(inner.shards[at].shared.wake.clone())? };
             inner.tasks.spawn("shard messages", pump(inner.clone(), wake, from_shard));
         }
         Ok((Engine { inner }, incoming))
@@ -115,7 +116,7 @@ impl Engine {
         let no = self.inner.next_no();
         let codecs = &placement.dial.codecs;
         let codecs = if codecs.is_empty() { &sip::SIP_CODECS[..] } else { &codecs[..] };
-        let offer = sip::offer(codecs, self.inner.media_host(), port, no.0).to_string();
+        let offer = sip::offer(codecs, self.inner.media_host(), port, no.0).session().to_string();
         let invite = Invite {
             target: uri,
             destination,
@@ -330,20 +331,12 @@ fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
     Ok((ShardHandle { commands: Mutex::new(commands), shared, thread: Mutex::new(Some(thread)) }, reader))
 }
 
-struct WakeRef(Arc<Wake>);
-
-impl std::os::fd::AsRawFd for WakeRef {
-    fn as_raw_fd(&self) -> std::os::fd::RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
-async fn pump(inner: Arc<Inner>, wake: AsyncFd<WakeRef>, mut messages: Consumer<FromShard>) {
+async fn pump(inner: Arc<Inner>, wake: AsyncFd<Arc<Wake>>, mut messages: Consumer<FromShard>) {
     loop {
         tokio::select! {
             ready = wake.readable() => {
                 let Ok(mut ready) = ready else { return };
-                wake.get_ref().0.clear();
+                wake.get_ref().clear();
                 ready.clear_ready();
             }
             () = inner.tasks.stopping() => return,

@@ -1,7 +1,7 @@
 //! An eventfd by which a media thread wakes the task that reads its messages: one write a tick at most.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A wake-up signal between one thread and one task.
@@ -41,6 +41,12 @@ impl Wake {
         let mut count: u64 = 0;
         // SAFETY: reads 8 bytes into a u64 that outlives the call; an empty counter answers EAGAIN.
         unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut count).cast(), 8) };
+    }
+}
+
+impl AsFd for Wake {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

@@ -1,15 +1,200 @@
-//! Fillers and pauses: what makes a learner of the language sound like one. Beside the mind, because words are spoken while the
-//! mind still thinks of the next ones.
+//! Fillers and pauses of somebody who does not speak the language well. Changes no word, and leaves numbers, names and facts
+//! whole. Beside the mind, because words are spoken while the mind still thinks of the next ones.
+
+use ringer_media::seed::{Seed, Stream};
 
 use super::SpeechPart;
+use super::phrases::phrases;
+use super::text::word_count;
 
-/// Adds fillers and pauses to words that are not exact.
-#[derive(Debug, Default)]
-pub struct Fluency;
+/// How well the language is spoken.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum FluencyLevel {
+    /// Nothing is added.
+    #[default]
+    Native,
+    /// 4 fillers in 100 words, pauses of 0.3 to 0.6 s.
+    Intermediate,
+    /// 10 fillers in 100 words, pauses of 0.5 to 1.2 s.
+    Beginner,
+}
+
+impl FluencyLevel {
+    /// By its wire name; `native` for an unknown one.
+    pub fn named(name: &str) -> FluencyLevel {
+        match name {
+            "intermediate" => FluencyLevel::Intermediate,
+            "beginner" => FluencyLevel::Beginner,
+            _ => FluencyLevel::Native,
+        }
+    }
+
+    /// Fillers per word, pauses per clause end, shortest and longest pause in milliseconds.
+    fn figures(self) -> (f64, f64, f64, f64) {
+        match self {
+            FluencyLevel::Native => (0.0, 0.0, 0.0, 0.0),
+            FluencyLevel::Intermediate => (0.04, 0.25, 300.0, 600.0),
+            FluencyLevel::Beginner => (0.10, 0.50, 500.0, 1200.0),
+        }
+    }
+}
+
+/// Adds fillers and pauses to words that are not exact, by draws of its own.
+#[derive(Debug)]
+pub struct Fluency {
+    level: FluencyLevel,
+    fillers: &'static [&'static str],
+    /// Words inside which nothing is added.
+    whole: Vec<String>,
+    filler: Stream,
+    pause: Stream,
+}
+
+impl Default for Fluency {
+    /// Adds nothing.
+    fn default() -> Self {
+        Fluency::new(FluencyLevel::Native, "en", &[], Seed(0))
+    }
+}
 
 impl Fluency {
+    /// For one call. Inside the values of `facts` nothing is added.
+    pub fn new(level: FluencyLevel, language: &str, facts: &[(String, String)], seed: Seed) -> Fluency {
+        Fluency {
+            level,
+            fillers: phrases(language).fillers,
+            whole: facts.iter().map(|(_, value)| value.clone()).filter(|value| value.contains(' ')).collect(),
+            filler: seed.stream("filler"),
+            pause: seed.stream("pause"),
+        }
+    }
+
     /// The pieces of `text` in order: words, fillers (as words) and added silences.
     pub fn parts(&mut self, text: &str) -> Vec<SpeechPart> {
-        vec![SpeechPart::Words(text.into())]
+        let (fillers, pauses, shortest_ms, longest_ms) = self.level.figures();
+        let pieces = self.pieces(text);
+        let gaps = pieces.iter().filter(|piece| piece.gap).count();
+        // The places left by numbers and names get their share too, so that the rate holds for all words.
+        let chance = if gaps == 0 { 0.0 } else { (fillers * word_count(text) as f64 / gaps as f64).min(0.9) };
+        let (mut parts, mut words) = (Vec::new(), String::new());
+        for piece in &pieces {
+            words.push_str(piece.text);
+            let filled = piece.gap && self.filler.unit() < chance;
+            let paused = piece.clause_end && self.pause.unit() < pauses;
+            if filled || paused {
+                flush(&mut parts, &mut words);
+                parts.push(SpeechPart::PauseMs(self.pause.range(shortest_ms, longest_ms).round() as u32));
+            }
+            if filled {
+                words = format!("{}, ", self.fillers[self.filler.index(self.fillers.len())]);
+            }
+        }
+        flush(&mut parts, &mut words);
+        parts
+    }
+
+    /// Words with the blanks after them (clauses, where there are no blanks).
+    fn pieces<'a>(&self, text: &'a str) -> Vec<Piece<'a>> {
+        let ends = |c: char| matches!(c, ',' | ';' | ':' | '.' | '?' | '!' | '、' | '。' | '，' | '？' | '！' | '।');
+        let cuts = |c: char| c.is_whitespace() || matches!(c, '、' | '。' | '，' | '？' | '！');
+        let protected: Vec<_> = self
+            .whole
+            .iter()
+            .flat_map(|fact| text.match_indices(fact.as_str()).map(|(at, found)| at..at + found.len()))
+            .collect();
+        let texts: Vec<&str> = text.split_inclusive(cuts).collect();
+        let mut at = 0;
+        let piece = |(index, &piece): (usize, &&'a str)| {
+            at += piece.len();
+            let next = texts[index + 1..].iter().find(|text| !text.trim().is_empty());
+            let inside = protected.iter().any(|range| range.start < at && at < range.end);
+            let clause_end = next.is_some() && piece.trim_end().ends_with(ends);
+            let gap = next.is_some_and(|next| !joined(piece, next)) && !inside;
+            Piece { text: piece, gap, clause_end: clause_end && !inside }
+        };
+        texts.iter().enumerate().map(piece).collect()
+    }
+}
+
+struct Piece<'a> {
+    text: &'a str,
+    /// A filler may follow.
+    gap: bool,
+    /// A clause is over.
+    clause_end: bool,
+}
+
+/// Two words of one number or one name.
+fn joined(word: &str, next: &str) -> bool {
+    let has_digit = |word: &str| word.contains(char::is_numeric);
+    let capital = |word: &str| word.starts_with(char::is_uppercase) && word.trim().chars().count() > 1;
+    let open = !word.trim_end().ends_with(['.', '!', '?']) || word.trim_end().len() < 4;
+    (has_digit(word) && has_digit(next)) || (capital(word) && capital(next) && open)
+}
+
+fn flush(parts: &mut Vec<SpeechPart>, words: &mut String) {
+    let text = std::mem::take(words);
+    if !text.trim().is_empty() {
+        parts.push(SpeechPart::Words(text.trim().to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "well my last bill was much higher than i expected, and the meter shows another number; could you \
+        please look at the account again and tell me what happened there because nobody has told me anything so far";
+
+    fn spoken(parts: &[SpeechPart]) -> String {
+        let words = |part: &SpeechPart| match part {
+            SpeechPart::Words(text) => Some(text.clone()),
+            SpeechPart::PauseMs(_) => None,
+        };
+        parts.iter().filter_map(words).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_rate_of_fillers_and_the_pauses_follow_the_level() {
+        let check = |level, per_100: f64, pause_ms: std::ops::RangeInclusive<u32>| {
+            let (mut fillers, mut words) = (0, 0);
+            for seed in 0..300 {
+                let parts = Fluency::new(level, "en", &[], Seed(seed)).parts(TEXT);
+                let said = spoken(&parts);
+                let added = said.split(' ').filter(|word| ["um,", "uh,", "hmm,", "er,"].contains(word)).count();
+                fillers += added;
+                words += word_count(TEXT);
+                assert_eq!(word_count(&said), word_count(TEXT) + added);
+                for part in parts {
+                    let SpeechPart::PauseMs(ms) = part else { continue };
+                    assert!(pause_ms.contains(&ms), "{ms}");
+                }
+            }
+            let rate = 100.0 * fillers as f64 / words as f64;
+            assert!((rate - per_100).abs() <= 0.1 * per_100, "{level:?}: {rate} fillers in 100 words");
+        };
+        check(FluencyLevel::Native, 0.0, 1..=0);
+        check(FluencyLevel::Intermediate, 4.0, 300..=600);
+        check(FluencyLevel::Beginner, 10.0, 500..=1200);
+    }
+
+    #[test]
+    fn numbers_names_and_facts_stay_whole() {
+        let facts = [("street".to_owned(), "twelve elm street".to_owned())];
+        for seed in 0..200 {
+            let mut fluency = Fluency::new(FluencyLevel::Beginner, "en", &facts, Seed(seed));
+            for whole in ["44 11 82", "Maria Alvarez", "twelve elm street"] {
+                let said = spoken(&fluency.parts(&format!("i think it is {whole} if i am right")));
+                assert!(said.contains(whole), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_seed_speaks_the_same() {
+        let parts = |seed| Fluency::new(FluencyLevel::Beginner, "en", &[], Seed(seed)).parts(TEXT);
+        assert_eq!(parts(9), parts(9));
+        assert_ne!(parts(9), parts(10));
+        assert!(Fluency::new(FluencyLevel::Beginner, "zh", &[], Seed(1)).parts("你好，我想预约医生。").len() <= 4);
     }
 }

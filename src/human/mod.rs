@@ -2,19 +2,28 @@
 //! speaks (that is the Call).
 
 mod fluency;
+mod model;
+pub mod phrases;
+mod prompt;
+mod template;
+mod text;
 
-use ringer_media::call::Thought;
+use std::sync::Arc;
+
+use ringer_media::call::{Move, Thought};
+use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
-pub use self::fluency::Fluency;
-
-use crate::provider::Job;
+pub use self::fluency::{Fluency, FluencyLevel};
+use self::model::{ModelMind, Patience};
+use self::template::Template;
+use crate::provider::{Job, LanguageModel};
 
 /// Decides a Digital Human's next move. Lives as long as its call.
 pub trait Mind: Send {
     /// Sends the move, in one or more parts, into `out`; returns when done. The future is dropped when the move is no longer
     /// wanted.
-    fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<ringer_media::call::Move>) -> Job<'a, ()>;
+    fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<Move>) -> Job<'a, ()>;
 
     /// `template` or the model's name, for the result's metadata.
     fn speaker(&self) -> String;
@@ -27,4 +36,127 @@ pub enum SpeechPart {
     Words(String),
     /// Added silence.
     PauseMs(u32),
+}
+
+/// How much is said.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum Verbosity {
+    /// About 12 words a turn, at most 25.
+    Low,
+    /// About 30 words a turn, at most 60.
+    #[default]
+    Medium,
+    /// About 70 words a turn, at most 140.
+    High,
+}
+
+impl Verbosity {
+    /// By its wire name; `medium` for an unknown one.
+    pub fn named(name: &str) -> Verbosity {
+        match name {
+            "low" => Verbosity::Low,
+            "high" => Verbosity::High,
+            _ => Verbosity::Medium,
+        }
+    }
+}
+
+/// Who a mind is: plain values, translated by whoever places the call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// May be empty.
+    pub name: String,
+    /// What the caller wants; `{{trait}}` is replaced.
+    pub intent: String,
+    /// Who the caller is; `{{trait}}` is replaced.
+    pub role_description: String,
+    /// `en`, `es`, ...
+    pub language: String,
+    /// Facts by name, given exactly.
+    pub traits: Vec<(String, String)>,
+    /// Words a turn.
+    pub verbosity: Verbosity,
+    /// Fillers and pauses.
+    pub fluency: FluencyLevel,
+    /// Sampling temperature, 0 to 2.
+    pub creativity: f64,
+    /// When to hang up; `None`: goal reached, refused, or goodbye said.
+    pub hangup_instructions: Option<String>,
+    /// May hang up.
+    pub allow_end_call: bool,
+    /// May stay silent instead of a turn.
+    pub allow_silence: bool,
+    /// May press keys.
+    pub allow_dtmf: bool,
+    /// When to stay silent; `default` for the built-in rule.
+    pub silence_instructions: String,
+    /// Numbers are keyed rather than said.
+    pub keyed: bool,
+    /// Rules of the other side that this caller probes.
+    pub rules: Vec<String>,
+    /// Opening words, said exactly instead of made ones; `{{trait}}` is replaced.
+    pub first_message: Option<String>,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Profile {
+            name: String::new(),
+            intent: String::new(),
+            role_description: String::new(),
+            language: "en".into(),
+            traits: Vec::new(),
+            verbosity: Verbosity::Medium,
+            fluency: FluencyLevel::Native,
+            creativity: 0.7,
+            hangup_instructions: None,
+            allow_end_call: true,
+            allow_silence: true,
+            allow_dtmf: true,
+            silence_instructions: "default".into(),
+            keyed: false,
+            rules: Vec::new(),
+            first_message: None,
+        }
+    }
+}
+
+impl Profile {
+    /// The fillers and pauses of this caller in the call of `seed`.
+    pub fn fluency(&self, seed: Seed) -> Fluency {
+        Fluency::new(self.fluency, &self.language, &self.traits, seed)
+    }
+}
+
+/// The mind of one call: the model's, or the built-in speaker's when there is none.
+pub fn mind(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed) -> Box<dyn Mind> {
+    match model {
+        Some(model) => Box::new(ModelMind::new(profile, model, seed, Patience::default())),
+        None => Box::new(TemplateMind(Template::new(&profile, seed))),
+    }
+}
+
+/// `text` with each `{{name}}` replaced by the trait's value; an unknown placeholder stays.
+pub fn fill(text: &str, traits: &[(String, String)]) -> String {
+    text::filled(text, traits)
+}
+
+/// Opening words as they were given.
+fn exactly(text: &str, profile: &Profile) -> Move {
+    Move { say: fill(text, &profile.traits), exact: true, ..Move::default() }
+}
+
+struct TemplateMind(Template);
+
+impl Mind for TemplateMind {
+    fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<Move>) -> Job<'a, ()> {
+        let next = self.0.next(&thought);
+        Box::pin(async move {
+            let _ = out.send(next).await;
+        })
+    }
+
+    fn speaker(&self) -> String {
+        "template".into()
+    }
 }

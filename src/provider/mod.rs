@@ -2,7 +2,9 @@
 //! provider. A provider knows no calls, resources or prompts.
 
 mod cache;
+pub mod chat;
 mod espeak;
+pub mod fake;
 mod flite;
 pub mod pocketsphinx;
 pub mod speech;
@@ -135,4 +137,99 @@ pub trait Recognizer: Send + Sync {
 
     /// Whether it works.
     fn status(&self) -> Status;
+}
+
+/// Who says a message of a chat.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChatRole {
+    /// Instructions.
+    System,
+    /// The other side.
+    User,
+    /// The model itself.
+    Assistant,
+}
+
+/// One message of a chat.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct ChatMessage {
+    /// Who says it.
+    pub role: ChatRole,
+    /// What is said.
+    pub content: String,
+}
+
+/// Something that the model may call instead of, or after, its words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChatTool {
+    /// `[a-z_]+`.
+    pub name: &'static str,
+    /// When to call it.
+    pub description: String,
+    /// JSON schema of its arguments.
+    pub parameters: serde_json::Value,
+}
+
+/// What a language model is asked.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct ChatRequest {
+    /// Oldest first.
+    pub messages: Vec<ChatMessage>,
+    /// May be empty.
+    pub tools: Vec<ChatTool>,
+    /// Sampling temperature, 0 to 2.
+    pub temperature: f64,
+    /// Longest answer in tokens.
+    pub tokens_max: u32,
+    /// The answer has to be one JSON object.
+    pub json: bool,
+    /// Seed of the sampling, for models that take one.
+    pub seed: Option<u64>,
+}
+
+/// A piece of a model's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChatPart {
+    /// The next piece of text.
+    Text(String),
+    /// A whole tool call, after all text.
+    Tool {
+        /// Name as asked.
+        name: String,
+        /// JSON text as the model wrote it; not checked.
+        arguments: String,
+    },
+}
+
+/// Text to text, as it is made.
+pub trait LanguageModel: Send + Sync {
+    /// Sends the answer's parts into `out`, returns at its end. Dropping the future gives the answer up. An error may come
+    /// after some parts.
+    fn chat<'a>(&'a self, request: &'a ChatRequest, out: mpsc::Sender<ChatPart>) -> Job<'a, Result<(), Failure>>;
+
+    /// The model's name, for metadata.
+    fn name(&self) -> String;
+
+    /// Whether it works, as far as the last request told.
+    fn status(&self) -> Status;
+}
+
+/// The whole text of an answer, at most 1 MiB; tool calls are left out.
+pub async fn complete(model: &dyn LanguageModel, request: &ChatRequest) -> Result<String, Failure> {
+    const BYTES_MAX: usize = 1 << 20;
+    let (out, mut parts) = mpsc::channel(64);
+    let collect = async {
+        let mut text = String::new();
+        while let Some(part) = parts.recv().await {
+            if let ChatPart::Text(piece) = part
+                && text.len() + piece.len() <= BYTES_MAX
+            {
+                text.push_str(&piece);
+            }
+        }
+        text
+    };
+    let (result, text) = tokio::join!(model.chat(request, out), collect);
+    result.map(|()| text)
 }

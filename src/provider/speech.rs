@@ -102,7 +102,7 @@ impl EmbeddedSpeech {
             run(program, command, text).await?;
             read(program, &out).await?
         };
-        let clip = clip::parse(&wav).map_err(|cause| failed(format!("{program} wrote no usable audio: {cause}")))?;
+        let clip = clip::Clip::from_wav(&wav).map_err(|cause| failed(format!("{program} wrote no usable audio: {cause}")))?;
         Ok(timbre::shift(&clip.pcm, clip.rate_hz, voice.formant))
     }
 }
@@ -198,4 +198,129 @@ fn correction(text: &str, voice: &Voice, pcm: &[i16]) -> Option<f32> {
     let measured_wpm = words as f32 * 60.0 / timbre::speech_s(pcm).max(0.1);
     let factor = (voice.rate_wpm / measured_wpm).clamp(0.8, 1.25);
     ((factor - 1.0).abs() > 0.04).then_some(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::seed::Seed;
+
+    use super::*;
+
+    const TEXT: &str = "Hello, I am calling because my last electricity bill was much higher than I expected. I have \
+        checked the meter twice and the number on the paper does not match what I see. Could you please look at my account \
+        and tell me what happened, because I cannot pay this much money?";
+    const WORDS: f32 = 52.0;
+
+    fn voice(id: &str, speed: &str, seed: u64) -> Voice {
+        choose(&VoiceWanted {
+            language: "en".into(),
+            accent: None,
+            gender: None,
+            custom_voice_id: Some(id.into()),
+            speed: speed.into(),
+            seed: Seed(seed),
+        })
+        .expect("the voice is known")
+    }
+
+    /// Pitch by the autocorrelation of the whole, 80 to 400 Hz.
+    fn pitch_hz(pcm: &[i16]) -> f64 {
+        let alike = |lag: usize| -> f64 { pcm.iter().zip(&pcm[lag..]).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum() };
+        let best = (40..200).max_by(|&a, &b| alike(a).total_cmp(&alike(b))).expect("there are lags");
+        16_000.0 / best as f64
+    }
+
+    /// Higher for brighter voices: RMS of the differences over RMS of the samples, as the frequency of a sine.
+    fn brightness_hz(pcm: &[i16]) -> f64 {
+        let energy: f64 = pcm.iter().map(|&x| f64::from(x).powi(2)).sum();
+        let slope: f64 = pcm.windows(2).map(|pair| (f64::from(pair[1]) - f64::from(pair[0])).powi(2)).sum();
+        (slope / energy).sqrt() * 16_000.0 / std::f64::consts::TAU
+    }
+
+    #[tokio::test]
+    async fn speech_has_the_asked_speed_and_level_and_no_silent_ends() {
+        let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
+        for id in ["flite:slt", "flite:rms", "espeak-ng:en-gb+f3"] {
+            for (speed, expect_wpm) in [("slowest", 110.0), ("normal", 170.0), ("fastest", 250.0)] {
+                let pcm = speech.synthesize(TEXT, &voice(id, speed, 3)).await.expect("the programs are installed");
+                let wpm = WORDS * 60.0 / timbre::speech_s(&pcm);
+                assert!((wpm / expect_wpm - 1.0).abs() < 0.08, "{id} {speed}: {wpm} words per minute");
+                let level = level::active_level_dbov(&pcm, 16_000).expect("not silent").level_dbov;
+                assert!((level + 26.0).abs() < 0.5, "{id} {speed}: {level} dBov");
+                let edge = |samples: &[i16]| samples.iter().any(|x| x.unsigned_abs() > 30);
+                assert!(edge(&pcm[..640]) && edge(&pcm[pcm.len() - 640..]), "{id} {speed}: silent end");
+                assert!(pcm.iter().all(|x| x.unsigned_abs() < 23_300), "{id} {speed}: peak above -3 dBFS");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn callers_sound_different_and_the_same_caller_the_same() {
+        let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
+        let mut found = Vec::new();
+        for seed in [1, 2, 3, 4] {
+            let pcm = speech.synthesize("I would like an appointment.", &voice("slt", "normal", seed)).await;
+            let pcm = pcm.expect("flite is installed");
+            found.push((pitch_hz(&pcm), brightness_hz(&pcm)));
+        }
+        let apart = |a: f64, b: f64| (a / b - 1.0).abs();
+        let differ = |a: (f64, f64), b: (f64, f64)| apart(a.0, b.0) > 0.02 || apart(a.1, b.1) > 0.04;
+        for (at, &one) in found.iter().enumerate() {
+            assert!(found[at + 1..].iter().all(|&other| differ(one, other)), "{found:?}");
+        }
+        let other = EmbeddedSpeech::new().expect("there is a temporary folder");
+        let (text, caller) = ("I would like an appointment.", voice("slt", "normal", 1));
+        let [first, again] = [&speech, &other].map(|speech| speech.synthesize(text, &caller));
+        assert_eq!(first.await, again.await);
+    }
+
+    #[tokio::test]
+    async fn odd_texts_are_only_words() {
+        let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
+        let seconds = async |id: &str, text: &str| {
+            speech.synthesize(text, &voice(id, "normal", 1)).await.expect("said").len() as f32 / 16_000.0
+        };
+        for id in ["flite:slt", "espeak-ng:en+m1"] {
+            assert_eq!(seconds(id, "  ... ").await, 0.0, "{id}");
+            for text in ["--help me please", "-v is my letter", "$(reboot) now; `ls`", "<break time=\"60s\"/> hello", "[[ hello"] {
+                let length = seconds(id, text).await;
+                assert!((0.2..8.0).contains(&length), "{id} {text}: {length} s");
+            }
+        }
+        let long = "word ".repeat(2000);
+        let refused = speech.synthesize(&long, &voice("slt", "normal", 1)).await;
+        assert_eq!(refused.expect_err("too long").code, "text_too_long");
+    }
+
+    #[tokio::test]
+    async fn other_languages_are_said() {
+        let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
+        let texts = [
+            ("es", "Buenos d\u{ed}as, quiero una cita."),
+            ("de", "Guten Tag, ich h\u{e4}tte gern einen Termin."),
+            ("ja", "\u{3053}\u{3093}\u{306b}\u{3061}\u{306f}"),
+            ("zh", "\u{4f60}\u{597d}"),
+            ("ar", "\u{645}\u{631}\u{62d}\u{628}\u{627}"),
+        ];
+        for (language, text) in texts {
+            let wanted = VoiceWanted {
+                language: language.into(),
+                accent: None,
+                gender: Some("female".into()),
+                custom_voice_id: None,
+                speed: "normal".into(),
+                seed: Seed(5),
+            };
+            let voice = speech.voice(&wanted).expect("the language has a voice");
+            let pcm = speech.synthesize(text, &voice).await.expect("espeak-ng is installed");
+            assert!(pcm.len() > 3200, "{language}: {} samples", pcm.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_missing_program_is_named() {
+        let failure = run("flite", Command::new("/nowhere/flite"), "hello").await.expect_err("not there");
+        assert_eq!(failure.code, "synthesizer_missing");
+        assert!(failure.message.contains("install the package flite"), "{}", failure.message);
+    }
 }

@@ -1,1 +1,249 @@
-//! placeholder
+//! Work that is to be done after the request that asked for it: jobs in a table, claimed under a lease.
+//!
+//! A job is put in the transaction of the row that it is about. A claim is exclusive until its lease ends; a job whose worker
+//! died is claimed again with a higher `attempts`. Jobs of one lane are let out at most `limit` at a time, in the order in
+//! which they were put: the others are held until one of them is done.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sqlx::Row as _;
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::store::db::{self, Cell};
+use crate::store::{Session, Store, from_text, to_text};
+
+/// A kind of work.
+pub trait Job: Serialize + DeserializeOwned {
+    /// Name of the kind.
+    const NAME: &'static str;
+
+    /// Two jobs of one key are the same job: the second is not put.
+    fn key(&self) -> String;
+}
+
+/// Hold the conversation of a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallJob {
+    /// Whose result.
+    pub organization: String,
+    /// Which result.
+    pub result_id: i64,
+    /// Which attempt at it, from 1.
+    pub attempt: i64,
+}
+
+impl Job for CallJob {
+    const NAME: &'static str = "call";
+
+    fn key(&self) -> String {
+        format!("call:{}:{}", self.result_id, self.attempt)
+    }
+}
+
+/// Measure and judge a conversation that is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvaluateJob {
+    /// Whose result.
+    pub organization: String,
+    /// Which result.
+    pub result_id: i64,
+    /// Tells evaluations of one result apart: the attempt, or the time at which a new one was asked for.
+    pub serial: i64,
+}
+
+impl Job for EvaluateJob {
+    const NAME: &'static str = "evaluate";
+
+    fn key(&self) -> String {
+        format!("evaluate:{}:{}", self.result_id, self.serial)
+    }
+}
+
+/// A set of jobs that share a number of places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// Its name, for example `run:12`.
+    pub name: String,
+    /// Places.
+    pub limit: i64,
+}
+
+impl Session {
+    /// Puts a job, due at `due_ms`. A job with a lane is held until [`Session::release`] lets it out.
+    pub async fn put<J: Job>(&mut self, job: &J, due_ms: i64, lane: Option<&Lane>) -> Result<()> {
+        let sql = "INSERT INTO jobs (kind, job_key, payload, due_ms, lane, lane_limit, held) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (job_key) DO NOTHING";
+        let cells = [
+            J::NAME.into(),
+            job.key().into(),
+            to_text(job)?.into(),
+            due_ms.into(),
+            lane.map(|lane| lane.name.clone()).into(),
+            lane.map(|lane| lane.limit).into(),
+            lane.is_some().into(),
+        ];
+        self.execute(sql, &cells).await?;
+        self.note_job();
+        Ok(())
+    }
+
+    /// Takes a job back that was not claimed; its place goes to the next of its lane.
+    pub async fn withdraw<J: Job>(&mut self, job: &J) -> Result<()> {
+        let sql = "DELETE FROM jobs WHERE job_key = $1 AND lease_ms IS NULL RETURNING lane, lane_limit";
+        let row = self.row(sql, &[job.key().into()]).await?;
+        self.release_lane_of(row).await
+    }
+
+    /// Lets held jobs of a lane out while it has places.
+    pub async fn release(&mut self, lane: &Lane) -> Result<()> {
+        let count = "SELECT COUNT(*) FROM jobs WHERE lane = $1 AND held = 0";
+        let free = lane.limit - self.number(count, &[lane.name.as_str().into()]).await?;
+        if free > 0 {
+            let sql = "UPDATE jobs SET held = 0 WHERE id IN \
+                       (SELECT id FROM jobs WHERE lane = $1 AND held = 1 ORDER BY id LIMIT $2)";
+            self.execute(sql, &[lane.name.as_str().into(), free.into()]).await?;
+            self.note_job();
+        }
+        Ok(())
+    }
+
+    async fn release_lane_of(&mut self, deleted: Option<db::Row>) -> Result<()> {
+        let Some(row) = deleted else { return Ok(()) };
+        let name: Option<String> = row.try_get(0).map_err(Error::internal)?;
+        let limit: Option<i64> = row.try_get(1).map_err(Error::internal)?;
+        match (name, limit) {
+            (Some(name), Some(limit)) => self.release(&Lane { name, limit }).await,
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A claimed job. Only its holder may finish it, until the lease ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// Its id.
+    pub id: i64,
+    /// Name of its kind.
+    pub kind: String,
+    /// Counts claims, from 1; more than 1: an earlier worker gave it back or died.
+    pub attempts: i64,
+    payload: String,
+}
+
+impl Claimed {
+    /// The job itself.
+    pub fn job<J: Job>(&self) -> Result<J> {
+        from_text(&self.payload)
+    }
+}
+
+/// The jobs of a store. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    store: Store,
+    clock: Clock,
+}
+
+impl Queue {
+    /// The jobs of `store`.
+    pub fn new(store: Store, clock: Clock) -> Queue {
+        Queue { store, clock }
+    }
+
+    /// Claims the job of these kinds that is due longest; `None` when none is due.
+    pub async fn claim(&self, kinds: &[&str], lease_ms: i64) -> Result<Option<Claimed>> {
+        if kinds.is_empty() {
+            return Ok(None);
+        }
+        let now = self.clock.now_ms();
+        let mut cells: Vec<Cell> = vec![now.into(), (now + lease_ms).into()];
+        let marks = kind_marks(kinds, &mut cells);
+        let sql = format!(
+            "UPDATE jobs SET lease_ms = $2, attempts = attempts + 1 WHERE id = (SELECT id FROM jobs \
+             WHERE kind IN ({marks}) AND held = 0 AND due_ms <= $1 AND (lease_ms IS NULL OR lease_ms <= $1) \
+             ORDER BY due_ms, id LIMIT 1) RETURNING id, kind, attempts, payload"
+        );
+        let mut db = self.store.system().await?;
+        let Some(row) = db.row(&sql, &cells).await? else { return Ok(None) };
+        let read = |row: &db::Row| -> Result<Claimed, sqlx::Error> {
+            Ok(Claimed {
+                id: row.try_get("id")?,
+                kind: row.try_get("kind")?,
+                attempts: row.try_get("attempts")?,
+                payload: row.try_get("payload")?,
+            })
+        };
+        let claimed = read(&row).map_err(Error::internal)?;
+        db.commit().await?;
+        Ok(Some(claimed))
+    }
+
+    /// The job is done and forgotten. False: the lease had ended and another worker has it.
+    pub async fn done(&self, claimed: &Claimed) -> Result<bool> {
+        let mut db = self.store.system().await?;
+        let sql = "DELETE FROM jobs WHERE id = $1 AND attempts = $2 RETURNING lane, lane_limit";
+        let row = db.row(sql, &[claimed.id.into(), claimed.attempts.into()]).await?;
+        let was_ours = row.is_some();
+        db.release_lane_of(row).await?;
+        db.commit().await?;
+        Ok(was_ours)
+    }
+
+    /// Gives the job back, to be claimed again from `due_ms` on. False: another worker has it.
+    pub async fn retry(&self, claimed: &Claimed, due_ms: i64) -> Result<bool> {
+        let sql = "UPDATE jobs SET lease_ms = NULL, due_ms = $3 WHERE id = $1 AND attempts = $2";
+        self.change(claimed, sql, due_ms).await
+    }
+
+    /// Moves the end of the lease to `lease_ms` from now. False: another worker has it.
+    pub async fn extend(&self, claimed: &Claimed, lease_ms: i64) -> Result<bool> {
+        let sql = "UPDATE jobs SET lease_ms = $3 WHERE id = $1 AND attempts = $2";
+        self.change(claimed, sql, self.clock.now_ms() + lease_ms).await
+    }
+
+    async fn change(&self, claimed: &Claimed, sql: &str, value: i64) -> Result<bool> {
+        let mut db = self.store.system().await?;
+        let changed = db.execute(sql, &[claimed.id.into(), claimed.attempts.into(), value.into()]).await?;
+        db.note_job();
+        db.commit().await?;
+        Ok(changed > 0)
+    }
+
+    /// Ends every lease: at start of a process that is the only one, no other worker can hold any.
+    pub async fn end_leases(&self) -> Result<()> {
+        let mut db = self.store.system().await?;
+        db.execute("UPDATE jobs SET lease_ms = NULL WHERE lease_ms IS NOT NULL", &[]).await?;
+        db.note_job();
+        db.commit().await
+    }
+
+    /// When the next job of these kinds can be claimed: the past when one is due now, `None` when there is none.
+    pub async fn next_due_ms(&self, kinds: &[&str]) -> Result<Option<i64>> {
+        if kinds.is_empty() {
+            return Ok(None);
+        }
+        let mut cells = Vec::new();
+        let marks = kind_marks(kinds, &mut cells);
+        let sql = format!(
+            "SELECT MIN(CASE WHEN lease_ms IS NULL OR lease_ms < due_ms THEN due_ms ELSE lease_ms END) FROM jobs \
+             WHERE kind IN ({marks}) AND held = 0"
+        );
+        let row = self.store.org("").read().await?.row(&sql, &cells).await?;
+        row.map_or(Ok(None), |row| row.try_get(0).map_err(Error::internal))
+    }
+
+    /// Changes whenever a job may have become claimable by a change in this process (put, given back, let out). A worker
+    /// marks it seen, claims until there is nothing, and then waits for the next change or [`Queue::next_due_ms`].
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.store.watch_jobs()
+    }
+}
+
+/// Appends the kinds to `cells` and answers their marks.
+fn kind_marks(kinds: &[&str], cells: &mut Vec<Cell>) -> String {
+    let first = cells.len() + 1;
+    cells.extend(kinds.iter().map(|kind| Cell::from(*kind)));
+    (first..=cells.len()).map(|n| format!("${n}")).collect::<Vec<_>>().join(", ")
+}

@@ -1,1 +1,147 @@
-//! placeholder
+//! What the product does: every rule, one module a resource. Knows the store, the clock and the queue; knows no HTTP.
+//!
+//! Functions are named after the operation and take the [`Caller`] whose rows they may see. What a caller may do by scope
+//! is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do not see.
+
+mod agents;
+mod check;
+mod evaluation;
+mod folders;
+mod human_rules;
+mod humans;
+mod keys;
+mod listening;
+mod names;
+mod outcome;
+mod progress;
+mod results;
+mod runs;
+mod simulations;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ringer_media::call::EndReason;
+use uuid::Uuid;
+
+use crate::clock::Clock;
+use crate::model::api_key::Scope;
+use crate::queue::Queue;
+use crate::store::Store;
+
+pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
+pub use self::evaluation::Judged;
+pub use self::folders::{AgentMoved, FolderDeleted};
+pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
+pub use self::listening::{Peaks, Timeline};
+pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
+pub use self::runs::{RunCancelled, RunDeleted, RunResults};
+pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
+
+/// Who asks: an authenticated API key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Whose rows it may see.
+    pub organization: String,
+    /// The key.
+    pub key_id: Uuid,
+    /// What it may do.
+    pub scope: Scope,
+}
+
+/// Calls that are running in this process.
+pub trait LiveCalls: Send + Sync {
+    /// Asks the call of a result to end; false when this process does not hold it.
+    fn hangup(&self, result_id: i64, reason: EndReason) -> bool;
+}
+
+/// No call runs in this process.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct NoLiveCalls;
+
+impl LiveCalls for NoLiveCalls {
+    fn hangup(&self, _: i64, _: EndReason) -> bool {
+        false
+    }
+}
+
+/// How the product is set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where files lie: `results/<id>/recording.wav` and the rest.
+    pub data: PathBuf,
+    /// Address that users reach this server at, without a slash at the end; `None`: links are paths.
+    pub public_url: Option<String>,
+    /// Webhooks and fetched URLs may point to loopback and private addresses.
+    pub allow_private_targets: bool,
+    /// Agents may have loopback and private addresses.
+    pub allow_private_agents: bool,
+    /// Results of one run.
+    pub max_results_per_run: i64,
+}
+
+impl Settings {
+    /// The defaults, with files under `data`.
+    pub fn new(data: impl Into<PathBuf>) -> Settings {
+        Settings {
+            data: data.into(),
+            public_url: None,
+            allow_private_targets: true,
+            allow_private_agents: true,
+            max_results_per_run: 10_000,
+        }
+    }
+}
+
+/// The product. Cheap to clone.
+#[derive(Clone)]
+pub struct Service {
+    store: Store,
+    clock: Clock,
+    settings: Arc<Settings>,
+    live: Arc<dyn LiveCalls>,
+}
+
+impl Service {
+    /// A product over `store`. `live` is asked to end calls.
+    pub fn new(store: Store, clock: Clock, settings: Settings, live: Arc<dyn LiveCalls>) -> Service {
+        Service { store, clock, settings: Arc::new(settings), live }
+    }
+
+    /// The store below.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The clock in use.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// How it is set up.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The jobs that wait for a worker.
+    pub fn queue(&self) -> Queue {
+        Queue::new(self.store.clone(), self.clock.clone())
+    }
+
+    /// Folder of the files of a result.
+    pub fn result_folder(&self, result_id: i64) -> PathBuf {
+        self.settings.data.join("results").join(result_id.to_string())
+    }
+
+    /// Removes the files of deleted results. A file that cannot be removed is left and logged.
+    async fn remove_files(&self, result_ids: &[i64]) {
+        for id in result_ids {
+            match tokio::fs::remove_dir_all(self.result_folder(*id)).await {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    tracing::warn!(result = id, %error, "files of a deleted result could not be removed");
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use ringer_media::call::{RemoteEnd, RemoteKind};
 use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
-use ringer_sip::sdp::{self, Negotiated, Offer};
+use ringer_sip::sdp::{self, Negotiated, Offer, Refusal};
 use ringer_sip::uri::Uri;
 use ringer_sip::{CallEnd, EndKind};
 
@@ -43,8 +43,17 @@ fn sdp_codec(codec: Codec) -> sdp::Codec {
 /// # Errors
 /// No common codec, no usable address, an offer that cannot be read.
 pub fn answer(offer: &str, supported: &Offer) -> Result<(String, Settled), String> {
-    let (session, negotiated) = sdp::negotiate(offer, supported).map_err(|refusal| refusal.to_string())?;
+    let (session, negotiated) = sdp::negotiate(offer, supported).map_err(|refusal| refusal_text(refusal).to_owned())?;
     Ok((session.to_string(), settled(&negotiated)?))
+}
+
+fn refusal_text(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Malformed(_) => "the session description cannot be read",
+        Refusal::NoAudio => "no audio stream over plain RTP",
+        Refusal::NoCodec => "no common codec",
+        Refusal::NoAddress => "no address to send media to",
+    }
 }
 
 /// What offer and answer mean for a leg.
@@ -68,11 +77,11 @@ pub fn settled(negotiated: &Negotiated) -> Result<Settled, String> {
 /// Names what is wrong with the address.
 pub fn resolve(target: &str) -> Result<(Uri, SocketAddr), String> {
     let uri = Uri::parse(target).map_err(|error| format!("{target:?} is not a SIP address: {error}"))?;
-    if uri.user().is_none_or(str::is_empty) {
+    if uri.user.as_deref().is_none_or(str::is_empty) {
         return Err(format!("{target:?} is not a SIP address: it must be of the form sip:<user>@<host>"));
     }
-    let host = uri.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-    let port = uri.port().unwrap_or(SIP_PORT);
+    let host = uri.host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let port = uri.port.unwrap_or(SIP_PORT);
     let mut found = (host.as_str(), port)
         .to_socket_addrs()
         .map_err(|error| format!("the host of {target:?} cannot be resolved: {error}"))?;

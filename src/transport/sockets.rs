@@ -127,6 +127,17 @@ fn set_option(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) -> io
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The local address from which `to` is reached. Sends nothing.
+///
+/// # Errors
+/// No route.
+pub fn address_towards(to: SocketAddr) -> io::Result<IpAddr> {
+    let any: IpAddr = if to.is_ipv4() { [0, 0, 0, 0].into() } else { [0u16; 8].into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(to)?;
+    Ok(socket.local_addr()?.ip())
+}
+
 /// Buffers for reading several datagrams with their kernel receive times.
 pub struct Batch {
     data: Box<[[u8; DATAGRAM_BYTES]; BATCH]>,

@@ -12,6 +12,7 @@ use crate::mixer::Mixer;
 pub struct Mouth {
     utterance: Option<Utterance>,
     noise: Option<NoiseSpec>,
+    noise_gain: f32,
     tones: Option<Tones>,
     impair: Impair,
     mixer: Mixer,
@@ -33,6 +34,9 @@ impl Mouth {
         Mouth {
             utterance: None,
             noise: spec.noise.clone().filter(|noise| !noise.loop_pcm.is_empty()),
+            noise_gain: spec.noise.as_ref().map_or(0.0, |noise| {
+                if rate_hz < crate::frame::RATE_HZ { noise.gain_narrow } else { noise.gain_wide }
+            }),
             tones: None,
             impair: Impair::new(spec.audio_quality, rate_hz, spec.seed.stream("audio_quality")),
             mixer: Mixer::new(),
@@ -84,7 +88,7 @@ impl Mouth {
         let mixer = &mut self.mixer;
         self.tones.take_if(|tones| !tones.mix(at, mixer.sum()));
         if let Some(noise) = &mut self.noise {
-            mix_loop(self.mixer.sum(), noise);
+            mix_loop(self.mixer.sum(), noise, self.noise_gain);
         }
         self.mixer.finish(&mut self.frame);
         self.impair.process(&mut self.frame);
@@ -92,14 +96,14 @@ impl Mouth {
     }
 }
 
-fn mix_loop(mix: &mut [i32; FRAME], noise: &mut NoiseSpec) {
+fn mix_loop(mix: &mut [i32; FRAME], noise: &mut NoiseSpec, gain: f32) {
     let clip = &noise.loop_pcm;
     let mut at = noise.start % clip.len();
     let mut done = 0;
     while done < FRAME {
         let count = (clip.len() - at).min(FRAME - done);
         for (slot, sample) in mix[done..done + count].iter_mut().zip(&clip[at..at + count]) {
-            *slot += i32::from(*sample);
+            *slot += (f32::from(*sample) * gain).round_ties_even() as i32;
         }
         done += count;
         at = (at + count) % clip.len();

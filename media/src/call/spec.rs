@@ -192,8 +192,12 @@ impl Default for Limits {
 /// A background noise loop.
 #[derive(Clone, Debug)]
 pub struct NoiseSpec {
-    /// 16 kHz, seamless, already at the level at which it is mixed.
+    /// 16 kHz, seamless; shared by all calls that hear it.
     pub loop_pcm: Arc<[i16]>,
+    /// Factor at which it is mixed under a codec of 8 kHz (see [`crate::noise::gain_for`]).
+    pub gain_narrow: f32,
+    /// Factor at which it is mixed under a codec of 16 kHz.
+    pub gain_wide: f32,
     /// Where in the loop the call begins, in samples.
     pub start: usize,
 }

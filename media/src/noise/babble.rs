@@ -92,7 +92,7 @@ fn to_active_rms(audio: &mut [f32]) {
 /// fricatives and closures between syllables, four to five syllables a second.
 fn imitate(number: usize, stream: &mut Stream) -> Vec<f32> {
     let (base_hz, size) =
-        if number % 2 == 0 { (stream.range(95.0, 140.0), 1.0) } else { (stream.range(170.0, 240.0), 1.16) };
+        if number.is_multiple_of(2) { (stream.range(95.0, 140.0), 1.0) } else { (stream.range(170.0, 240.0), 1.16) };
     let length = 4 * RATE_HZ as usize;
     let mut audio = Vec::with_capacity(length + RATE_HZ as usize);
     let mut third = Biquad::band_pass(2600.0 * size, 250.0);

@@ -111,15 +111,20 @@ fn rounded_off(x: f64) -> f64 {
 ///
 /// A codec of 8 kHz carries what a half-band filter leaves below 4 kHz; one of 16 kHz or more carries all. Silence stays.
 pub fn level_for(noise: &mut [i16], snr_db: f64, codec_rate_hz: u32) {
-    let power =
-        if codec_rate_hz < RATE_HZ { half_band_power(noise) } else { mean_power(noise.iter().map(|&x| f64::from(x))) };
-    if power < 1e-6 {
-        return;
-    }
-    let gain = 32_768.0 * 10f64.powf((SPEECH_DBOV - snr_db) / 20.0) / power.sqrt();
+    let gain = gain_for(noise, snr_db, codec_rate_hz);
     for x in noise {
         *x = (f64::from(*x) * gain).round().clamp(-32_768.0, 32_767.0) as i16;
     }
+}
+
+/// The factor by which [`level_for`] scales; 1 for silence.
+pub fn gain_for(noise: &[i16], snr_db: f64, codec_rate_hz: u32) -> f64 {
+    let power =
+        if codec_rate_hz < RATE_HZ { half_band_power(noise) } else { mean_power(noise.iter().map(|&x| f64::from(x))) };
+    if power < 1e-6 {
+        return 1.0;
+    }
+    32_768.0 * 10f64.powf((SPEECH_DBOV - snr_db) / 20.0) / power.sqrt()
 }
 
 fn mean_power(audio: impl ExactSizeIterator<Item = f64>) -> f64 {

@@ -13,7 +13,10 @@ const BINS: usize = 193;
 const LEAST_MARGIN_DB: f32 = 5.0;
 
 /// Greatest distance: with a larger one speech 10 dB above the noise would be lost.
-const MOST_MARGIN_DB: f32 = 13.0;
+const MOST_MARGIN_DB: f32 = 10.0;
+
+/// Ratio of the reach of noise above its 10th percentile to the tail between its 2nd and 10th.
+const SPREAD: f32 = 3.0;
 
 /// A floor below this is no noise that could open the gate: its spread does not count. dBov.
 const QUIET_DBOV: f32 = -62.0;
@@ -52,6 +55,11 @@ impl Floor {
         self.margin_db
     }
 
+    /// True where no noise worth the name lies under the channel.
+    pub fn quiet(&self) -> bool {
+        self.floor_dbov <= QUIET_DBOV
+    }
+
     /// Remembers the level of a block, dBov.
     pub fn push(&mut self, level_dbov: f32) {
         if self.filled == MEMORY {
@@ -70,7 +78,7 @@ impl Floor {
         let [low, floor] = self.percentiles([0.02, 0.10]);
         self.floor_dbov = floor;
         // Noise that comes and goes has a tail below its floor as it has one above: the one tells of the other.
-        let spread = if floor > QUIET_DBOV { SPREAD * (floor - low) } else { 0.0 };
+        let spread = if !self.quiet() { SPREAD * (floor - low) } else { 0.0 };
         self.margin_db = spread.clamp(LEAST_MARGIN_DB, MOST_MARGIN_DB);
     }
 
@@ -89,6 +97,3 @@ impl Floor {
         levels
     }
 }
-
-/// Ratio of the reach of noise above its 10th percentile to the tail between its 2nd and 10th.
-const SPREAD: f32 = 4.0;

@@ -6,6 +6,7 @@
 //! moved back to the first and the last 10 ms whose level is that of speech.
 
 mod floor;
+mod tone;
 
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use floor::{Floor, LOWEST_DBOV};
@@ -28,12 +29,34 @@ const LEAST_DBOV: f32 = -50.0;
 /// Score from which the detector's vote counts.
 const SCORE: f32 = 0.5;
 
+/// One of the voting frames needs this score, or a block this far above the gate, before an onset is reported: murmur
+/// rarely gets there, near speech does.
+const SURE: f32 = 0.8;
+const SURE_DB: f32 = 6.0;
+
+/// In a quiet channel, sound that follows this soon after the votes still belongs to the speech (250 ms): the release of a
+/// last consonant.
+const TAIL: Sample = 250 * PER_MS;
+
+/// One or two sinusoids that stand this far above all else are a tone (in G.711 it is 34 to 40 dB; of speech, one frame in
+/// a hundred gets there).
+const TONE_DB: f32 = 34.0;
+
+/// Frames of those that would vote which a tone silences, itself included: speech that follows it at once is hardly late.
+const TONE_FRAMES: u32 = 5;
+
 /// Frames that vote (100 ms), and the votes that are needed.
 const VOTERS: u32 = 5;
 const VOTES: u32 = 2;
 
 /// Speech that is needed before an onset is reported (60 ms).
 const CONFIRM: Sample = 60 * PER_MS;
+
+/// The same where noise lies under the channel: its bursts are short (100 ms).
+const CONFIRM_IN_NOISE: Sample = 100 * PER_MS;
+
+/// Speech that comes back this soon (1 s) needs no more than [`CONFIRM`]: it is the same speaker after a pause.
+const SAME_SPEAKER: Sample = 1000 * PER_MS;
 
 /// Silence that is needed before an end is reported (120 ms).
 const RELEASE: Sample = 120 * PER_MS;
@@ -77,13 +100,21 @@ pub struct VoiceActivity {
     detector: Box<earshot::Detector>,
     floor: Floor,
     /// Samples that the detector has not seen yet, windows aligned to the channel's beginning.
-    pending: [i16; WINDOW * (LOOK_BACK + 2)],
+    pending: [i16; WINDOW * (LOOK_BACK + 3)],
     held: usize,
     /// Frames until the detector sleeps.
     awake: u32,
     never_sleeps: bool,
+    /// Frames for which a tone silences the vote.
+    tone_frames: u32,
     /// Votes of the last frames, the newest in bit 0.
     votes: u32,
+    /// Those of them that are sure, likewise.
+    sure: u32,
+    /// Where the last frame that the votes called speech began.
+    voted: Sample,
+    /// The highest block of the last frame above the gate, dB.
+    above_db: f32,
     blocks: [Block; HISTORY],
     heard: usize,
     next: Option<Sample>,
@@ -100,11 +131,15 @@ impl VoiceActivity {
         VoiceActivity {
             detector: earshot::Detector::default_boxed(),
             floor: Floor::new(),
-            pending: [0; WINDOW * (LOOK_BACK + 2)],
+            pending: [0; WINDOW * (LOOK_BACK + 3)],
             held: 0,
             awake: 0,
             never_sleeps: false,
+            tone_frames: 0,
             votes: 0,
+            sure: 0,
+            voted: 0,
+            above_db: 0.0,
             blocks: [Block { from: 0, loud: false }; HISTORY],
             heard: 0,
             next: None,
@@ -117,17 +152,26 @@ impl VoiceActivity {
     /// Hears the 20 ms that begin at `from`. Positions may jump: what is missing counts as silence, and a jump back as
     /// no time at all.
     pub fn push(&mut self, pcm: &Frame, from: Sample) -> Edges {
-        let missing = self.next.map_or(0, |next| from - next);
+        let missing = self.next.map_or(0, |next| from.saturating_sub(next));
+        if missing < 0 {
+            self.speech = self.speech.map(|end| end.min(from));
+            (self.earliest, self.voted) = (self.earliest.min(from), self.voted.min(from));
+        }
         self.next = Some(from + FRAME as Sample);
         let ended = if missing >= RELEASE { self.silence() } else { None };
         let open = self.measure(pcm, from);
-        self.votes = (self.votes << 1 | u32::from(self.judge(pcm, open))) & ((1 << VOTERS) - 1);
+        let score = self.judge(pcm, open);
+        let cast = |votes: u32, yes| (votes << 1 | u32::from(yes)) & ((1 << VOTERS) - 1);
+        (self.votes, self.sure) = (
+            cast(self.votes, score > SCORE),
+            cast(self.sure, score > SURE || (score > SCORE && self.above_db > SURE_DB)),
+        );
         let active = self.votes.count_ones() >= VOTES;
+        self.voted = if active { from } else { self.voted };
         match self.speech {
             // The silence before this frame ended the speech; its own speech cannot have been confirmed yet.
             _ if ended.is_some() => ended,
-            None if active => self.started(from),
-            None => None,
+            None => (active && self.sure > 0).then(|| self.started(from)).flatten(),
             Some(_) => self.go_on(active, from),
         }
     }
@@ -164,14 +208,18 @@ impl VoiceActivity {
             self.blocks[self.heard % HISTORY] = Block { from: from + (n * BLOCK) as Sample, loud: level > gate };
             self.heard += 1;
         }
-        levels.iter().any(|&level| level > gate)
+        self.above_db = levels[0].max(levels[1]) - gate;
+        self.above_db > 0.0
     }
 
-    /// The vote of a frame. The detector runs only while the gate is open or was open a short time ago.
-    fn judge(&mut self, pcm: &Frame, open: bool) -> bool {
+    /// How much a frame is speech, 0 to 1; 0 where the level gate is closed. In a quiet channel the
+    /// detector runs only while the gate is open or was open a short time ago; in noise its memory of the noise counts,
+    /// so there it never sleeps.
+    fn judge(&mut self, pcm: &Frame, open: bool) -> f32 {
         self.pending[self.held..self.held + FRAME].copy_from_slice(pcm);
         self.held += FRAME;
-        self.awake = if open || self.never_sleeps { AWAKE_FRAMES } else { self.awake.saturating_sub(1) };
+        self.awake =
+            if open || !self.floor.quiet() || self.never_sleeps { AWAKE_FRAMES } else { self.awake.saturating_sub(1) };
         let windows = self.held / WINDOW;
         let mut score = 0f32;
         let seen = if self.awake > 0 {
@@ -184,36 +232,47 @@ impl VoiceActivity {
         };
         self.pending.copy_within(seen * WINDOW..self.held, 0);
         self.held -= seen * WINDOW;
-        open && score > SCORE
+        if !open || score <= SCORE {
+            return 0.0;
+        }
+        // After a tone its own end, and the beginning of the next one, are no longer pure: they do not vote either.
+        self.tone_frames =
+            if tone::tonality_db(pcm) > TONE_DB { TONE_FRAMES } else { self.tone_frames.saturating_sub(1) };
+        if self.tone_frames > 0 { 0.0 } else { score }
     }
 
     /// Speech is voted for while none was on: reports its onset once enough of it is there.
     fn started(&mut self, from: Sample) -> Edges {
         let first_vote = 2 * (VOTERS.min(32 - self.votes.leading_zeros()) as usize);
-        let known = self.heard.min(HISTORY);
         let block = |back: usize| self.blocks[(self.heard - 1 - back) % HISTORY];
-        let (mut onset, mut quiet) = (None, 0);
-        for back in 0..known.min(first_vote + LEAD) {
+        let (mut onset, mut end, mut quiet) = (None, None, 0);
+        let mut later = from + FRAME as Sample;
+        for back in 0..self.heard.min(HISTORY).min(first_vote + LEAD) {
             let block = block(back);
-            if block.from < self.earliest {
+            let joined = (block.from + BLOCK as Sample - later).abs() <= BLOCK as Sample;
+            if block.from < self.earliest || !joined || (back >= first_vote && quiet > LEAD_GAP) {
                 break;
             }
+            later = block.from;
             quiet = if block.loud { 0 } else { quiet + 1 };
             if block.loud {
                 onset = Some(block.from);
-            } else if back >= first_vote && quiet > LEAD_GAP {
-                break;
+                end = end.or(Some(block.from + BLOCK as Sample));
             }
         }
-        let onset = onset.filter(|&onset| from + FRAME as Sample - onset >= CONFIRM)?;
-        self.speech = Some(onset);
-        self.extend();
+        let (onset, end) = (onset?, end?);
+        let trusted = self.floor.quiet() || from.saturating_sub(self.earliest) < SAME_SPEAKER;
+        let confirm = if trusted { CONFIRM } else { CONFIRM_IN_NOISE };
+        if from + FRAME as Sample - onset < confirm || end - onset < confirm {
+            return None;
+        }
+        self.speech = Some(end);
         Some(Edge::Started { onset })
     }
 
     /// Speech is on: carries its end forward, or reports it.
     fn go_on(&mut self, active: bool, from: Sample) -> Edges {
-        if active {
+        if active || (self.floor.quiet() && from - self.voted < TAIL) {
             self.extend();
         }
         let end = self.speech?;
@@ -232,7 +291,7 @@ impl VoiceActivity {
 
     /// Ends what is on, and forgets votes and blocks.
     fn silence(&mut self) -> Edges {
-        self.votes = 0;
+        (self.votes, self.sure) = (0, 0);
         let end = self.speech.take()?;
         self.earliest = end;
         Some(Edge::Ended { end })
@@ -256,4 +315,4 @@ fn dbov(power: f32) -> f32 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -85,7 +85,8 @@ impl Offer {
 /// What `remote` agrees to of `local`, and the local codec. Direction and RTCP are the caller's to fill in.
 fn choose(session: &Session, remote: &Media, local: &Offer) -> Result<(Negotiated, Codec), Refusal> {
     let offered = codecs(remote);
-    let common = |theirs: &Codec| local.codecs.iter().find(|ours| ours.same(theirs)).map(|ours| (theirs.clone(), ours.clone()));
+    let common =
+        |theirs: &Codec| local.codecs.iter().find(|ours| ours.same(theirs)).map(|ours| (theirs.clone(), ours.clone()));
     let (theirs, ours) = offered.iter().filter(|c| !is_event(c)).find_map(common).ok_or(Refusal::NoCodec)?;
     let event = offered.iter().filter(|c| is_event(c)).min_by_key(|e| e.clock_rate_hz != theirs.clock_rate_hz);
     let address = remote.address.or(session.address).ok_or(Refusal::NoAddress)?;

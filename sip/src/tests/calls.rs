@@ -25,7 +25,8 @@ fn rings(bob: &mut Endpoint, now: Time, call: CallKey, event: &CallEvent) {
 fn silent(_: &mut Endpoint, _: Time, _: CallKey, _: &CallEvent) {}
 
 fn end(pair: &Pair, party: Party) -> CallEnd {
-    let mut ends = pair.of(party).into_iter().filter_map(|e| if let CallEvent::Ended(end) = e { Some(end) } else { None });
+    let mut ends =
+        pair.of(party).into_iter().filter_map(|e| if let CallEvent::Ended(end) = e { Some(end) } else { None });
     let end = ends.next().expect("the call ended").clone();
     assert_eq!(ends.next(), None, "one end a call");
     end
@@ -48,7 +49,10 @@ fn a_call_is_answered_and_hung_up() {
     assert_eq!((media.remote_rtp.to_string(), media.remote_rtcp.port()), ("10.0.0.2:4000".into(), 4001));
     let bob = pair.of(Party::Bob);
     let CallEvent::Incoming { from, to, headers, call_id, .. } = bob[0] else { panic!("{bob:?}") };
-    assert_eq!((from.display.as_deref(), from.uri.as_str(), to.uri.as_str()), (Some("Alice"), "sip:alice@10.0.0.1", "sip:bob@10.0.0.2"));
+    assert_eq!(
+        (from.display.as_deref(), from.uri.as_str(), to.uri.as_str()),
+        (Some("Alice"), "sip:alice@10.0.0.1", "sip:bob@10.0.0.2")
+    );
     let own: Vec<_> = headers.iter().filter(|(n, _)| n.starts_with("X-")).map(|(n, v)| format!("{n}={v}")).collect();
     assert_eq!(own, ["X-One=1", "X-Two=2"]);
     assert_eq!(pair.alice.call_id(call), Some(call_id.as_str()));
@@ -58,7 +62,10 @@ fn a_call_is_answered_and_hung_up() {
     pair.run(100);
     let (alice, bob) = (end(&pair, Party::Alice), end(&pair, Party::Bob));
     assert_eq!((alice.kind, alice.by_remote, alice.q850_cause), (EndKind::LocalHangup, false, Some(16)));
-    assert_eq!((bob.kind, bob.by_remote, bob.q850_cause, bob.text.as_str()), (EndKind::RemoteBye, true, Some(16), "Normal call clearing"));
+    assert_eq!(
+        (bob.kind, bob.by_remote, bob.q850_cause, bob.text.as_str()),
+        (EndKind::RemoteBye, true, Some(16), "Normal call clearing")
+    );
     assert_eq!((pair.count(Party::Alice, "BYE"), pair.count(Party::Bob, "SIP/2.0 200")), (1, 2));
     pair.run(80_000);
     assert!(pair.alice.is_idle() && pair.bob.is_idle(), "nothing is left behind");
@@ -75,7 +82,11 @@ fn calls_survive_loss_both_ways() {
         let up = pair.of(Party::Alice).iter().any(|e| matches!(e, CallEvent::Answered { .. }));
         assert!(up, "seed {seed}: {:?}", pair.sent);
         let key = bobs_call(&pair);
-        if seed % 2 == 0 { pair.alice.hangup(pair.now, call, 16, "x") } else { pair.bob.hangup(pair.now, key, 16, "x") }
+        if seed % 2 == 0 {
+            pair.alice.hangup(pair.now, call, 16, "x")
+        } else {
+            pair.bob.hangup(pair.now, key, 16, "x")
+        }
         pair.run(100_000);
         end(&pair, Party::Alice);
         end(&pair, Party::Bob);
@@ -95,7 +106,10 @@ fn a_ringing_call_is_cancelled() {
     assert_eq!(end(&pair, Party::Alice).kind, EndKind::Cancelled);
     let bob = end(&pair, Party::Bob);
     assert_eq!((bob.kind, bob.sip_code, bob.by_remote), (EndKind::Cancelled, Some(487), true));
-    assert_eq!((pair.count(Party::Alice, "CANCEL"), pair.count(Party::Alice, "ACK"), pair.count(Party::Bob, "SIP/2.0 487")), (1, 1, 1));
+    assert_eq!(
+        (pair.count(Party::Alice, "CANCEL"), pair.count(Party::Alice, "ACK"), pair.count(Party::Bob, "SIP/2.0 487")),
+        (1, 1, 1)
+    );
     pair.run(80_000);
     assert!(pair.alice.is_idle() && pair.bob.is_idle());
 }
@@ -124,7 +138,8 @@ fn an_answer_that_crosses_a_cancel_is_acknowledged_and_ended() {
     assert_eq!(end(&pair, Party::Alice).kind, EndKind::LocalHangup);
     let bob = end(&pair, Party::Bob);
     assert_eq!((bob.kind, bob.q850_cause), (EndKind::RemoteBye, Some(102)));
-    let lines: Vec<_> = pair.sent.iter().filter(|(_, p, _)| *p == Party::Alice).map(|(_, _, l)| l.split(' ').next().unwrap()).collect();
+    let lines: Vec<_> =
+        pair.sent.iter().filter(|(_, p, _)| *p == Party::Alice).map(|(_, _, l)| l.split(' ').next().unwrap()).collect();
     assert_eq!(lines, ["INVITE", "CANCEL", "ACK", "BYE"]);
     pair.run(80_000);
     assert!(pair.alice.is_idle() && pair.bob.is_idle());
@@ -191,7 +206,7 @@ fn digest_lets_in_who_knows_the_password() {
         assert_eq!((pair.count(Party::Alice, "INVITE"), pair.count(Party::Bob, &format!("SIP/2.0 {code}"))), (2, 1));
 
         let wrong = end(&call(Some(("u", "wrong"))), Party::Alice);
-        assert_eq!((wrong.kind, wrong.sip_code, wrong.by_remote), (EndKind::AuthFailed, Some(403), true));
+        assert_eq!((wrong.kind, wrong.sip_code, wrong.by_remote), (EndKind::Refused, Some(403), true));
         let none = end(&call(None), Party::Alice);
         assert_eq!((none.kind, none.sip_code), (EndKind::AuthFailed, Some(code)));
     }
@@ -305,7 +320,8 @@ fn a_redirect_is_followed_once() {
     });
     pair.call();
     pair.run(1000);
-    let uris: Vec<_> = pair.sent.iter().filter(|(_, _, l)| l.starts_with("INVITE")).map(|(_, _, l)| l.as_str()).collect();
+    let uris: Vec<_> =
+        pair.sent.iter().filter(|(_, _, l)| l.starts_with("INVITE")).map(|(_, _, l)| l.as_str()).collect();
     assert_eq!(uris, ["INVITE sip:bob@10.0.0.2 SIP/2.0", "INVITE sip:new@10.0.0.2:5060 SIP/2.0"]);
     let alice = end(&pair, Party::Alice);
     assert_eq!((alice.kind, alice.sip_code), (EndKind::Refused, Some(302)));

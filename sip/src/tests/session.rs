@@ -1,1 +1,248 @@
-//! x
+//! A call that is up: what the far side may ask, and SDP.
+
+use super::Scripted;
+use crate::message::Method;
+use crate::sdp::{Direction, Offer, Refusal, Session, negotiate, read_answer};
+use crate::testing::offer;
+use crate::useragent::{CallEvent, EndKind};
+
+fn body(kind: &str, body: &str) -> String {
+    format!("Content-Type: {kind}\n\n{body}")
+}
+
+fn far_sdp(direction: Direction) -> String {
+    Offer { direction, ..offer(2) }.session().to_string().replace("\r\n", "\n")
+}
+
+#[test]
+fn hold_and_resume_are_answered_and_reported() {
+    let (mut stage, _, invite) = Scripted::talking();
+    let check =
+        |stage: &mut Scripted, method: &str, seq: u32, theirs: Direction, ours: Direction, hold: Option<bool>| {
+            stage.in_dialog(&invite, method, seq, &body("application/sdp", &far_sdp(theirs)));
+            let response = stage.response(200);
+            let session = Session::parse(&String::from_utf8(response.body).unwrap()).unwrap();
+            assert!(session.media[0].attributes.iter().any(|a| a.name == ours.as_str()), "{session}");
+            assert_eq!(session.version, 1 + u64::from(seq), "the version counts the changes");
+            if method == "INVITE" {
+                stage.in_dialog(&invite, "ACK", seq, "\n");
+            }
+            let holds: Vec<_> = stage.events.drain(..).filter(|e| matches!(e, CallEvent::Hold(_))).collect();
+            assert_eq!(holds, hold.map(CallEvent::Hold).into_iter().collect::<Vec<_>>());
+        };
+    check(&mut stage, "INVITE", 1, Direction::SendOnly, Direction::RecvOnly, Some(true));
+    check(&mut stage, "INVITE", 2, Direction::Inactive, Direction::Inactive, None);
+    check(&mut stage, "UPDATE", 3, Direction::SendRecv, Direction::SendRecv, Some(false));
+    stage.wait(40_000);
+    stage.quiet();
+}
+
+#[test]
+fn a_reinvite_without_offer_gets_one() {
+    let (mut stage, _, invite) = Scripted::talking();
+    stage.in_dialog(&invite, "INVITE", 1, "\n");
+    let offered = Session::parse(&String::from_utf8(stage.response(200).body).unwrap()).unwrap();
+    assert_eq!((offered.media[0].formats.len(), offered.version), (4, 2), "all codecs and events again");
+    stage.wait(600);
+    stage.response(200);
+    stage.in_dialog(&invite, "ACK", 1, &body("application/sdp", &far_sdp(Direction::SendOnly)));
+    assert!(stage.events.contains(&CallEvent::Hold(true)), "{:?}", stage.events);
+    stage.wait(40_000);
+    stage.quiet();
+}
+
+#[test]
+fn requests_in_a_dialog_are_answered() {
+    let check = |method: &str, rest: &str, code: u16, event: Option<CallEvent>| {
+        let (mut stage, _, invite) = Scripted::talking();
+        stage.in_dialog(&invite, method, 7, rest);
+        stage.response(code);
+        assert_eq!(stage.events, event.into_iter().collect::<Vec<_>>(), "{method}");
+        stage.quiet();
+    };
+    let relay = |text: &str| body("application/dtmf-relay", text);
+    check("INFO", &relay("Signal=5\nDuration=160\n"), 200, Some(CallEvent::Digit('5', 160)));
+    check("INFO", &relay("Signal= *\n"), 200, Some(CallEvent::Digit('*', 250)));
+    check("INFO", &relay("Signal=11\nDuration=99999999\n"), 200, Some(CallEvent::Digit('#', 10_000)));
+    check("INFO", &relay("Duration=1\n"), 200, None);
+    check("INFO", &body("application/dtmf", "a"), 200, Some(CallEvent::Digit('A', 250)));
+    check("INFO", &body("application/xml", "<a/>"), 415, None);
+    check("INFO", "\n", 200, None);
+    check(
+        "REFER",
+        "Refer-To: <sip:carol@c.example>\n\n",
+        603,
+        Some(CallEvent::Transfer { to: "sip:carol@c.example".into() }),
+    );
+    check("REFER", "\n", 400, None);
+    check("UPDATE", "\n", 200, None);
+    check("OPTIONS", "\n", 200, None);
+    check("NOTIFY", "Event: refer\n\n", 200, None);
+    check("MESSAGE", &body("text/plain", "hello"), 200, None);
+    check("SUBSCRIBE", "\n", 405, None);
+    check("FOO", "\n", 501, None);
+    check("INVITE", "Require: 100rel\n\n", 420, None);
+    check("INVITE", &body("application/sdp", "v=0\no=- 1 1 IN IP4 10.0.0.2\nm=audio 9 RTP/AVP 99\n"), 488, None);
+}
+
+#[test]
+fn a_bye_ends_the_call_with_its_reason() {
+    let (mut stage, _, invite) = Scripted::talking();
+    stage.in_dialog(&invite, "BYE", 1, "Reason: Q.850;cause=31;text=\"Normal, unspecified\"\n\n");
+    stage.response(200);
+    let end = stage.end();
+    assert_eq!(
+        (end.kind, end.q850_cause, end.text.as_str(), end.by_remote),
+        (EndKind::RemoteBye, Some(31), "Normal, unspecified", true)
+    );
+    stage.in_dialog(&invite, "INFO", 2, "\n");
+    stage.response(481);
+}
+
+#[test]
+fn requests_that_belong_nowhere_are_refused() {
+    let check = |method: &str, to_tag: &str, rest: &str, code: u16| {
+        let mut stage = Scripted::new();
+        stage.hears(&format!(
+            "{method} sip:alice@10.0.0.1 SIP/2.0\nVia: SIP/2.0/UDP 10.0.0.2;branch=z9hG4bKx;rport\nFrom: <sip:b@b>;tag=b\n\
+             To: <sip:a@a>{to_tag}\nCall-ID: none\nCSeq: 1 {method}\n{rest}\n"
+        ));
+        let response = stage.response(code);
+        assert!(!response.headers.to().unwrap().tag().is_empty(), "To has a tag");
+        let via = response.headers.top_via().unwrap();
+        assert_eq!((via.params.get("received"), via.params.get("rport")), (Some("10.0.0.2"), Some("5060")));
+    };
+    check("BYE", ";tag=x", "", 481);
+    check("INVITE", ";tag=x", "", 481);
+    check("CANCEL", "", "", 481);
+    check("BYE", "", "", 481);
+    check("OPTIONS", "", "", 200);
+    check("REGISTER", "", "", 405);
+    check("FOO", "", "", 501);
+    check("INVITE", "", "Require: a, b\n", 420);
+    check("OPTIONS", "", "Max-Forwards: 999\n", 400);
+}
+
+#[test]
+fn a_sequence_number_that_goes_back_is_refused() {
+    let (mut stage, _, invite) = Scripted::talking();
+    stage.in_dialog(&invite, "INFO", 9, "\n");
+    stage.response(200);
+    stage.in_dialog(&invite, "OPTIONS", 8, "\n");
+    stage.response(500);
+    // The same request again is a repetition: the same answer, no second event.
+    stage.in_dialog(&invite, "REFER", 10, "Refer-To: <sip:c@c>\n\n");
+    stage.in_dialog(&invite, "REFER", 10, "Refer-To: <sip:c@c>\n\n");
+    assert_eq!(stage.response(603), stage.response(603));
+    assert_eq!(stage.events.len(), 1);
+}
+
+#[test]
+fn two_branches_of_one_invite_make_one_call() {
+    let mut stage = Scripted::new();
+    for (branch, expect) in [("a", 100), ("b", 482)] {
+        stage.hears(&format!(
+            "INVITE sip:alice@10.0.0.1 SIP/2.0\nVia: SIP/2.0/UDP 10.0.0.2;branch=z9hG4bK{branch}\nFrom: <sip:b@b>;tag=b\n\
+             To: <sip:a@a>\nCall-ID: m\nCSeq: 1 INVITE\n\n"
+        ));
+        stage.response(expect);
+    }
+    assert_eq!(stage.events.len(), 1);
+}
+
+/// Codec, payload type, events, packet length, RTP address, RTCP port, direction, hold.
+type Row<'a> = (&'a str, u8, Option<u8>, u32, &'a str, u16, Direction, bool);
+
+#[test]
+fn offers_are_answered() {
+    let check = |lines: &str, expect: Result<Row<'_>, Refusal>| {
+        let text = format!("v=0\r\no=- 1 1 IN IP4 10.0.0.2\r\ns=-\r\nt=0 0\r\n{}", lines.replace('\n', "\r\n"));
+        let got = negotiate(&text, &Offer { rtcp_mux: true, ..offer(1) });
+        if let Ok((answer, media)) = &got {
+            let text = answer.to_string();
+            assert_eq!(Session::parse(&text).as_ref(), Ok(answer), "an answer reads back as itself");
+            assert_eq!(answer.media.len(), Session::parse(&text).unwrap().media.len());
+            assert!(media.ptime_ms.is_multiple_of(10));
+        }
+        let got = got.map(|(_, m)| m);
+        let got = got.as_ref().map(|m| {
+            (
+                m.codec.as_str(),
+                m.payload_type,
+                m.event_payload_type,
+                m.ptime_ms,
+                m.remote_rtp.to_string(),
+                m.remote_rtcp.port(),
+                m.direction,
+                m.on_hold,
+            )
+        });
+        let expect = expect.as_ref().map(|e| (e.0, e.1, e.2, e.3, e.4.to_owned(), e.5, e.6, e.7));
+        assert_eq!(got, expect, "{lines}");
+    };
+    use Direction::*;
+    let c = "c=IN IP4 10.0.0.2\n";
+    check(&format!("{c}m=audio 4000 RTP/AVP 8 0\n"), Ok(("PCMA", 8, None, 20, "10.0.0.2:4000", 4001, SendRecv, false)));
+    check(
+        &format!(
+            "{c}m=audio 4000 RTP/AVP 96 97 98\na=rtpmap:96 opus/48000/2\na=rtpmap:97 pcmu/8000\na=rtpmap:98 telephone-event/8000\na=ptime:30\na=rtcp:5000\n"
+        ),
+        Ok(("PCMU", 97, Some(98), 30, "10.0.0.2:4000", 5000, SendRecv, false)),
+    );
+    check(
+        "m=audio 4000 RTP/AVP 9\nc=IN IP6 2001:db8::1\na=rtcp-mux\na=sendonly\na=ptime:7\n",
+        Ok(("G722", 9, None, 10, "[2001:db8::1]:4000", 4000, RecvOnly, true)),
+    );
+    check(
+        &format!("{c}a=inactive\nm=audio 4000 RTP/AVPF 0\na=ptime:200\na=maxptime:40\n"),
+        Ok(("PCMU", 0, None, 40, "10.0.0.2:4000", 4001, Inactive, true)),
+    );
+    check(
+        "c=IN IP4 0.0.0.0\nm=audio 4000 RTP/AVP 0\n",
+        Ok(("PCMU", 0, None, 20, "0.0.0.0:4000", 4001, RecvOnly, true)),
+    );
+    check(
+        &format!("{c}m=video 7000 RTP/AVP 31\nm=audio 65535 RTP/AVP 0\n"),
+        Ok(("PCMU", 0, None, 20, "10.0.0.2:65535", 1, SendRecv, false)),
+    );
+    check(&format!("{c}m=audio 0 RTP/AVP 0\n"), Err(Refusal::NoAudio));
+    check(&format!("{c}m=audio 4000 RTP/SAVP 0\n"), Err(Refusal::NoAudio));
+    check(&format!("{c}m=audio 4000 RTP/AVP 3 18\n"), Err(Refusal::NoCodec));
+    check("m=audio 4000 RTP/AVP 0\n", Err(Refusal::NoAddress));
+    check("m=audio x RTP/AVP 0\n", Err(Refusal::Malformed(5)));
+}
+
+#[test]
+fn answers_are_read() {
+    let ours = offer(1).session().to_string();
+    let answer = "v=0\r\no=x 1 1 IN IP4 h\r\ns=-\r\nc=IN IP4 10.0.0.2\r\nt=0 0\r\nm=audio 4000 RTP/AVP 8 100\r\na=rtpmap:100 telephone-event/8000\r\n";
+    let media = read_answer(&ours, answer).unwrap();
+    assert_eq!((media.codec.as_str(), media.payload_type, media.event_payload_type), ("PCMA", 8, Some(100)));
+    assert_eq!(read_answer(&ours, &answer.replace("4000", "0")), Err(Refusal::NoAudio));
+    assert_eq!(read_answer(&ours, "v=0\r\n"), Err(Refusal::Malformed(2)));
+    let expect = "m=audio 4000 RTP/AVP 0 8 9 101\r\na=rtpmap:0 PCMU/8000\r\na=rtpmap:8 PCMA/8000\r\na=rtpmap:9 G722/8000\r\n\
+                  a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=ptime:20\r\na=sendrecv\r\n";
+    assert!(ours.ends_with(expect), "{ours}");
+}
+
+#[test]
+fn the_route_of_a_call_is_followed() {
+    let (mut stage, key, invite) = Scripted::calling(None);
+    let answer = offer(2).session().to_string();
+    let headers = [
+        ("Contact", "<sip:bob@10.9.9.9>"),
+        ("Record-Route", "<sip:10.0.0.8;lr>"),
+        ("Record-Route", "<sip:10.0.0.7;lr>"),
+    ];
+    stage.reply(&invite, 200, "b", &headers, Some(&answer));
+    let ack = stage.request(Method::Ack);
+    assert_eq!(
+        (ack.uri.as_str(), ack.headers.list("Route")),
+        ("sip:bob@10.9.9.9", vec!["<sip:10.0.0.7;lr>", "<sip:10.0.0.8;lr>"])
+    );
+    assert_eq!(stage.last_to, "10.0.0.7:5060".parse().unwrap());
+    stage.in_dialog(&invite, "UPDATE", 1, "Contact: <sip:x@10.0.0.2>\n\n");
+    stage.response(200);
+    stage.endpoint.hangup(stage.now, key, 16, "x");
+    assert_eq!(stage.request(Method::Bye).uri, "sip:bob@10.0.0.2", "the first Contact of the UPDATE is the new target");
+}

@@ -106,7 +106,8 @@ impl Endpoint {
 
     /// An INVITE without a To tag.
     pub(crate) fn incoming(&mut self, now: Time, tx: &TransactionKey, request: Request, source: SocketAddr) {
-        let (Ok(from), Ok(to), Ok(cseq)) = (request.headers.from(), request.headers.to(), request.headers.cseq()) else {
+        let (Ok(from), Ok(to), Ok(cseq)) = (request.headers.from(), request.headers.to(), request.headers.cseq())
+        else {
             return;
         };
         let call_id = request.headers.call_id().unwrap_or_default().to_owned();
@@ -118,6 +119,10 @@ impl Endpoint {
         if merged {
             return self.reply(now, tx, 482, "", &[]);
         }
+        let sdp = sdp_of(&request.headers, &request.body);
+        if sdp.is_none() && !request.body.is_empty() {
+            return self.reply(now, tx, 415, "", &[("Accept", "application/sdp")]);
+        }
         let tag = self.ids.next();
         let Some(dialog) = Dialog::of_answerer(&request, &tag, source) else { return };
         let mut call = Call::new(call_id.clone(), Side::Answerer(tx.clone()), String::new(), to.user());
@@ -128,13 +133,18 @@ impl Endpoint {
         }
         self.respond(now, key, 100, None, &[]);
         let headers = request.headers.iter().map(|h| (h.name.to_string(), h.value.clone())).collect();
-        let sdp = sdp_of(&request.headers, &request.body);
         let request_uri = request.uri;
         self.event(key, CallEvent::Incoming { from, to, request_uri, headers, sdp, call_id, source });
     }
 
     /// CANCEL: 200 to it, 487 to the INVITE when that has no final response yet (RFC 3261 9.2).
-    pub(crate) fn cancel_received(&mut self, now: Time, tx: &TransactionKey, invite: &TransactionKey, request: &Request) {
+    pub(crate) fn cancel_received(
+        &mut self,
+        now: Time,
+        tx: &TransactionKey,
+        invite: &TransactionKey,
+        request: &Request,
+    ) {
         let Some(server) = self.servers.get(invite) else { return self.reply(now, tx, 481, "", &[]) };
         let call = server.call;
         let dialog = call.and_then(|key| self.calls.get(&key)).and_then(|c| c.dialogs.first());
@@ -194,7 +204,11 @@ impl Endpoint {
             call.unacknowledged = None;
             let why = call.bye_after_ack.take().unwrap_or_else(|| reason(102, "No ACK"));
             self.bye(now, key, 0, Some(why));
-            self.end(now, key, CallEnd { q850_cause: Some(102), ..CallEnd::new(EndKind::Timeout, "No ACK within 32 s") });
+            self.end(
+                now,
+                key,
+                CallEnd { q850_cause: Some(102), ..CallEnd::new(EndKind::Timeout, "No ACK within 32 s") },
+            );
         } else if waiting.repeat <= now {
             waiting.interval = (waiting.interval * 2).min(crate::transaction::T2);
             waiting.repeat = now + waiting.interval;
@@ -208,9 +222,12 @@ impl Endpoint {
     pub(super) fn find_dialog(&self, request: &Request) -> Option<(CallKey, usize)> {
         let (from, to) = (request.headers.from().ok()?, request.headers.to().ok()?);
         self.calls_of(request.headers.call_id().ok()?).into_iter().find_map(|key| {
-            let at = self.calls.get(&key)?.dialogs.iter().position(|f| {
-                f.dialog.local_tag == to.tag() && f.dialog.remote_tag == from.tag()
-            })?;
+            let at = self
+                .calls
+                .get(&key)?
+                .dialogs
+                .iter()
+                .position(|f| f.dialog.local_tag == to.tag() && f.dialog.remote_tag == from.tag())?;
             Some((key, at))
         })
     }

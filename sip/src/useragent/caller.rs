@@ -6,8 +6,9 @@ use super::{Call, CallEnd, CallEvent, CallKey, Caller, EndKind, Fork, Invite, Lo
 use crate::auth::{Challenge, Credentials};
 use crate::dialog::Dialog;
 use crate::endpoint::{Endpoint, TransactionKey, hop_by_hop};
+use crate::header::{NameAddr, quote};
 use crate::ids::Ids;
-use crate::message::{Method, NameAddr, Request, Response, quote, sdp_of};
+use crate::message::{Method, Request, Response, sdp_of};
 use crate::parse::is_token;
 use crate::sdp;
 use crate::time::Time;
@@ -67,7 +68,8 @@ impl Endpoint {
 
     /// The address of a [`CallEvent::Redirected`] target, or `None` when it has none.
     pub fn resolved(&mut self, now: Time, call: CallKey, destination: Option<SocketAddr>) {
-        let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), deadline, .. }) = self.calls.get_mut(&call) else {
+        let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), deadline, .. }) = self.calls.get_mut(&call)
+        else {
             return;
         };
         if deadline.take().is_none() {
@@ -84,7 +86,9 @@ impl Endpoint {
 
     /// Ends a pending call of this side as the caller.
     pub(super) fn give_up(&mut self, now: Time, key: CallKey, why: Option<String>, end: CallEnd) {
-        let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), .. }) = self.calls.get_mut(&key) else { return };
+        let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), .. }) = self.calls.get_mut(&key) else {
+            return;
+        };
         caller.cancel = Some(why);
         if caller.provisional {
             self.send_cancel(now, key);
@@ -131,7 +135,14 @@ impl Endpoint {
     }
 
     /// A response to an INVITE of this side.
-    pub(crate) fn invite_response(&mut self, now: Time, key: CallKey, tx: &TransactionKey, request: &Request, response: Response) {
+    pub(crate) fn invite_response(
+        &mut self,
+        now: Time,
+        key: CallKey,
+        tx: &TransactionKey,
+        request: &Request,
+        response: Response,
+    ) {
         let Some(call) = self.calls.get(&key) else { return };
         let pending = call.stage == Stage::Pending && matches!(&call.side, Side::Caller(c) if c.transaction == *tx);
         match response.code {
@@ -140,10 +151,6 @@ impl Endpoint {
             _ if !pending => {}
             401 | 407 => self.challenged(now, key, &response),
             300..=399 => self.redirect(now, key, &response),
-            // 403 to an INVITE with credentials says that they are wrong (RFC 3261 22.4).
-            403 if self.caller(key).is_some_and(|c| !c.login.known.is_empty()) => {
-                self.refused(now, key, &response, EndKind::AuthFailed);
-            }
             _ => self.refused(now, key, &response, EndKind::Refused),
         }
     }
@@ -178,7 +185,8 @@ impl Endpoint {
         }
         let fork = &mut call.dialogs[at];
         fork.dialog.confirm(response);
-        let (mut ack, hop) = fork.dialog.request(Method::Ack, request.headers.cseq().map(|c| c.seq).unwrap_or_default());
+        let (mut ack, hop) =
+            fork.dialog.request(Method::Ack, request.headers.cseq().map(|c| c.seq).unwrap_or_default());
         ack.headers.push_first("Via", via);
         for name in ["Authorization", "Proxy-Authorization"] {
             ack.headers.copy(&request.headers, name);
@@ -280,7 +288,14 @@ impl Endpoint {
     }
 
     /// A challenged BYE is sent again with credentials; every other answer ends it.
-    pub(crate) fn bye_response(&mut self, now: Time, key: CallKey, request: &Request, response: &Response, to: SocketAddr) {
+    pub(crate) fn bye_response(
+        &mut self,
+        now: Time,
+        key: CallKey,
+        request: &Request,
+        response: &Response,
+        to: SocketAddr,
+    ) {
         let Some(Call { side: Side::Caller(caller), dialogs, .. }) = self.calls.get_mut(&key) else { return };
         if !matches!(response.code, 401 | 407) || !caller.login.learn(response) {
             return;
@@ -302,6 +317,7 @@ fn call_up(calls: &mut std::collections::BTreeMap<CallKey, Call>, key: CallKey, 
     if let Some(call) = calls.get_mut(&key) {
         call.stage = Stage::Up;
         call.active = Some(at);
+        call.confirmed = true;
     }
 }
 

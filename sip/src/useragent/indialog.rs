@@ -2,7 +2,8 @@
 
 use super::{ALLOW, CallEnd, CallEvent, CallKey, EndKind, Side, Stage, Unacknowledged};
 use crate::endpoint::{Endpoint, TransactionKey};
-use crate::message::{Method, NameAddr, Request, sdp_of};
+use crate::header::NameAddr;
+use crate::message::{Method, Request, sdp_of};
 use crate::sdp::{Direction, Negotiated, Offer, Refusal, Session, negotiate};
 use crate::time::Time;
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 use crate::auth::{Challenge, Credentials};
 use crate::dialog::Dialog;
 use crate::endpoint::TransactionKey;
-use crate::message::{NameAddr, Request};
+use crate::header::NameAddr;
+use crate::message::Request;
 use crate::sdp::Negotiated;
 use crate::time::Time;
 use crate::transaction::{T1, T1_64, T4};
@@ -211,7 +212,7 @@ pub(crate) struct Call {
     /// How often `local_sdp` was changed since.
     pub(crate) version: u64,
     pub(crate) on_hold: bool,
-    /// The first ACK came (answerer).
+    /// The ACK of the first answer came, or (caller) went.
     pub(crate) confirmed: bool,
     /// User part of the Contact, escaped.
     pub(crate) contact_user: String,
@@ -314,5 +315,5 @@ impl Call {
 /// The value of a Reason header (RFC 3326).
 fn reason(cause: u16, text: &str) -> String {
     let text: String = text.chars().filter(|c| !c.is_control()).collect();
-    format!("Q.850;cause={cause};text={}", crate::message::quote(&text))
+    format!("Q.850;cause={cause};text={}", crate::header::quote(&text))
 }

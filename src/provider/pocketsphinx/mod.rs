@@ -255,10 +255,12 @@ impl Desk {
                     }
                 }
                 (Some(decoder), Order::Finish) => {
-                    if let Some(stream) = stream.take() {
-                        stream.close(decoder);
-                    }
+                    let answer = stream.take().map(|stream| stream.close(decoder));
+                    // First: who has the final text may open the next stream at once.
                     self.release(slot);
+                    if let Some((last, result)) = answer {
+                        last.send(result);
+                    }
                 }
                 (Some(decoder), Order::Abandon) => {
                     if stream.take().is_some() {
@@ -307,13 +309,164 @@ impl Stream {
         }
     }
 
-    fn close(self, decoder: &mut Decoder) {
+    fn close(self, decoder: &mut Decoder) -> (mpsc::OwnedPermit<Recognized>, Recognized) {
         let heard = decoder.finish();
         let words = if heard { decoder.words() } else { Vec::new() };
         let confidence = (!words.is_empty()).then(|| {
             words.iter().filter_map(|word| word.confidence).sum::<f32>() / words.len() as f32
         });
         let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
-        self.last.send(Recognized::Final { text, words, confidence });
+        (self.last, Recognized::Final { text, words, confidence })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::frame::Sample;
+    use ringer_media::seed::Seed;
+
+    use super::*;
+    use crate::provider::speech::EmbeddedSpeech;
+    use crate::provider::{Synthesizer, VoiceWanted};
+
+    const SENTENCES: [&str; 10] = [
+        "hello i would like to make an appointment with the doctor",
+        "my last bill was much higher than i expected",
+        "could you please tell me when the office is open on saturday",
+        "i need to change the address on my account",
+        "the package has not arrived and i am waiting for two weeks",
+        "yes that is correct thank you very much",
+        "is there a way to speak with a real person",
+        "we are sorry but the line is busy at the moment",
+        "please hold while i transfer you to the right department",
+        "your order will be delivered on monday in the morning",
+    ];
+
+    async fn speech(text: &str, seed: u64) -> Vec<i16> {
+        let synthesizer = EmbeddedSpeech::new().expect("there is a temporary folder");
+        let wanted = VoiceWanted {
+            language: "en".into(),
+            accent: None,
+            gender: None,
+            custom_voice_id: Some(if seed.is_multiple_of(2) { "slt" } else { "rms" }.into()),
+            speed: "normal".into(),
+            seed: Seed(seed),
+        };
+        let voice = synthesizer.voice(&wanted).expect("the voice is known");
+        let pcm = synthesizer.synthesize(text, &voice).await.expect("flite is installed");
+        [&[0; 3200], &*pcm, &[0; 3200]].concat()
+    }
+
+    async fn hear(pool: &Pocketsphinx, pcm: &[i16]) -> (Vec<Recognized>, std::time::Duration) {
+        let (mut feed, mut news) = pool.open("en", &[]);
+        pcm.chunks(320).for_each(|frame| feed.push(frame));
+        feed.finish();
+        let begun = crate::clock::monotonic();
+        let mut all = Vec::new();
+        while let Some(message) = news.recv().await {
+            all.push(message);
+        }
+        (all, crate::clock::monotonic().since(begun))
+    }
+
+    /// Word errors by edit distance.
+    fn errors(said: &str, heard: &str) -> usize {
+        let (said, heard): (Vec<&str>, Vec<&str>) = (said.split(' ').collect(), heard.split(' ').collect());
+        let mut row: Vec<usize> = (0..=heard.len()).collect();
+        for (at, word) in said.iter().enumerate() {
+            let mut corner = std::mem::replace(&mut row[0], at + 1);
+            for (index, other) in heard.iter().enumerate() {
+                let best = (corner + usize::from(word != other)).min(row[index] + 1).min(row[index + 1] + 1);
+                corner = std::mem::replace(&mut row[index + 1], best);
+            }
+        }
+        row[heard.len()]
+    }
+
+    #[tokio::test]
+    async fn clear_sentences_are_understood_also_over_g722() {
+        use ringer_media::codec::{Codec, Decoder, Encoder};
+        let pool = Pocketsphinx::new(1, Path::new(MODEL));
+        let (mut wrong, mut wrong_g722, mut words, mut audio_s, mut work_s) = (0, 0, 0, 0.0, 0.0);
+        for (seed, text) in SENTENCES.iter().enumerate() {
+            let pcm = speech(text, seed as u64).await;
+            let (mut encoder, mut decoder) = (Encoder::new(Codec::G722), Decoder::new(Codec::G722));
+            let (mut bytes, mut frame, mut wire) = ([0; 160], [0; 320], Vec::new());
+            for block in pcm.chunks_exact(320) {
+                let count = encoder.encode(block, &mut bytes);
+                let count = decoder.decode(&bytes[..count], &mut frame);
+                wire.extend_from_slice(&frame[..count]);
+            }
+            words += text.split(' ').count();
+            for (audio, wrong) in [(&pcm, &mut wrong), (&wire, &mut wrong_g722)] {
+                let (news, took) = hear(&pool, audio).await;
+                audio_s += audio.len() as f64 / 16_000.0;
+                work_s += took.as_secs_f64();
+                let Some(Recognized::Final { text: heard, words, .. }) = news.last() else {
+                    panic!("no final text: {news:?}")
+                };
+                *wrong += errors(text, heard);
+                let end = audio.len() as Sample;
+                assert!(words.iter().all(|word| word.from >= 0 && word.from < word.to && word.to <= end + 1600));
+                assert!(words.is_sorted_by_key(|word| word.from));
+                let first = words.first().map_or(0, |word| word.from);
+                assert!((1600..6400).contains(&first), "first word at {first}, speech begins at 3200");
+            }
+        }
+        println!("{wrong} and {wrong_g722} (G.722) of {words} words wrong, {:.1} times real time", audio_s / work_s);
+        assert!(wrong * 100 <= words * 15, "{wrong} of {words} words wrong");
+        assert!(wrong_g722 * 100 <= words * 20, "{wrong_g722} of {words} words wrong over G.722");
+        assert_eq!(pool.dropped_samples(), 0);
+    }
+
+    #[tokio::test]
+    async fn running_text_comes_before_the_end_and_a_full_pool_says_so() {
+        let pool = Pocketsphinx::new(1, Path::new(MODEL));
+        let pcm = speech(SENTENCES[0], 0).await;
+        let (news, _) = hear(&pool, &pcm).await;
+        let partial = |message: &Recognized| matches!(message, Recognized::Partial(text) if text.contains("hello"));
+        assert!(news.iter().any(partial), "{news:?}");
+        assert!(news.len() <= 1 + pcm.len() / 4800 + 1);
+
+        let (feed, _news) = pool.open("en", &[]);
+        let (_, mut refused) = pool.open("en", &[]);
+        let Some(Recognized::Failed(failure)) = refused.recv().await else { panic!("two streams on one decoder") };
+        assert_eq!(failure.code, "recognizer_busy");
+        drop((feed, _news));
+        // The decoder is free again once the thread has seen the end of the stream before.
+        let (news, _) = loop {
+            let (news, took) = hear(&pool, &pcm).await;
+            if !matches!(news[0], Recognized::Failed(_)) {
+                break (news, took);
+            }
+            tokio::task::yield_now().await;
+        };
+        assert!(matches!(news.last(), Some(Recognized::Final { text, .. }) if text.contains("doctor")), "{news:?}");
+    }
+
+    #[tokio::test]
+    async fn silence_has_no_words() {
+        let pool = Pocketsphinx::new(1, Path::new(MODEL));
+        let (news, _) = hear(&pool, &[0; 16_000]).await;
+        let Some(Recognized::Final { words, confidence, .. }) = news.last() else { panic!("no final text") };
+        assert!(words.len() <= 1 && confidence.is_some() != words.is_empty(), "{words:?}");
+    }
+
+    #[tokio::test]
+    async fn a_missing_model_names_its_package() {
+        let pool = Pocketsphinx::new(1, Path::new("/nowhere"));
+        let (news, _) = hear(&pool, &[0; 320]).await;
+        let Some(Recognized::Failed(failure)) = news.last() else { panic!("there is no model: {news:?}") };
+        assert!(failure.message.contains("pocketsphinx-en-us"), "{}", failure.message);
+        assert!(matches!(pool.status(), Status::Down(_)));
+        assert!(pool.supports("en", 16_000).is_err());
+    }
+
+    #[test]
+    fn only_wideband_english_is_promised() {
+        let pool = Pocketsphinx::new(1, Path::new(MODEL));
+        assert_eq!(pool.supports("en", 16_000), Ok(()));
+        assert!(pool.supports("en", 8000).expect_err("useless").contains("narrowband"));
+        assert!(pool.supports("de", 16_000).expect_err("no model").contains("de"));
     }
 }

@@ -1,0 +1,81 @@
+# The ways into this repository. `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.NOTPARALLEL:
+.PHONY: help demo test bench load fmt packages peers build
+
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+RINGER := $(TARGET)/release/ringer
+
+# The voices and the recognizer are programs and libraries of the system, opened at run time; the build needs a C compiler.
+PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
+# The tests also call these, as independent other sides.
+PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+demo: packages build ## install what is missing, build, run the demonstration
+	"$(RINGER)" demo
+
+build: ## the release binary
+	$(CARGO) build --release --locked --bin ringer
+
+# One part after the other, each timed against its budget in seconds (a cold build on two cores). All parts run even when one
+# fails; an exceeded budget is said, a failed part fails the run.
+test: peers ## everything that is checked: format, lints, unit and integration tests
+	@report=; failed=0; \
+	part() { \
+	    local name=$$1 budget=$$2 start=$$SECONDS word=ok; shift 2; \
+	    printf '\n== %s: %s\n' "$$name" "$$*"; \
+	    "$$@" || { word=FAILED; failed=1; }; \
+	    local took=$$((SECONDS - start)); \
+	    if [ $$took -gt $$budget ]; then word="$$word (over its budget)"; fi; \
+	    report+=$$(printf '%-12s %5d s of %5d s  %s' "$$name" $$took $$budget "$$word")$$'\n'; \
+	}; \
+	part format 20 $(CARGO) fmt --all --check; \
+	part lints 420 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
+	part docs 120 $(CARGO) test --locked --workspace --doc; \
+	part unit 420 $(CARGO) test --locked -p ringer-media -p ringer-sip --lib --tests; \
+	part integration 900 $(CARGO) test --locked -p ringer --lib --bins --tests; \
+	printf '\n%s' "$$report"; \
+	exit $$failed
+
+bench: ## the cost of one 20 ms frame through a call
+	$(CARGO) bench --locked -p ringer-media
+
+load: packages build ## many calls at once against the sample agent, with the lateness of their packets
+	"$(RINGER)" load
+
+fmt: ## format the code
+	$(CARGO) fmt --all
+
+packages: ## install what running needs (Debian, Ubuntu)
+	@$(call install,$(PACKAGES))
+
+peers: ## install what testing needs (Debian, Ubuntu)
+	@$(call install,$(PEERS))
+
+# Installs the packages that are missing, all at once; when that fails, one by one, so that one unknown name does not take the
+# others with it. What then is still missing is named; `ringer doctor` says what does not work without it.
+define install
+have() { dpkg-query -W -f '$${Status}' "$$1" 2>/dev/null | grep -q ' installed$$'; }; \
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then \
+    echo 'No apt-get here: install what corresponds to these packages yourself: $(1)' >&2; exit 0; \
+fi; \
+missing=(); for name in $(1); do have "$$name" || missing+=("$$name"); done; \
+if [ $${#missing[@]} -eq 0 ]; then exit 0; fi; \
+as_root=(); \
+if [ "$$(id -u)" -ne 0 ]; then \
+    command -v sudo >/dev/null || { echo "Not root and no sudo: run as root: apt-get install $${missing[*]}" >&2; exit 1; }; \
+    as_root=(sudo); \
+fi; \
+apt() { "$${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 "$$@" </dev/null; }; \
+echo "Installing $${missing[*]}"; \
+apt update || echo 'The package lists could not be renewed; trying with the present ones.' >&2; \
+apt install --no-install-recommends "$${missing[@]}" \
+    || for name in "$${missing[@]}"; do apt install --no-install-recommends "$$name" || true; done; \
+for name in "$${missing[@]}"; do have "$$name" || echo "Could not install $$name." >&2; done
+endef

@@ -1,0 +1,151 @@
+//! Both sides at once: interruptions, how they end, and how the agent bears sounds that were not meant for it.
+
+use super::turn::{Heard, Turn, ends_sentence};
+use super::{Conversation, Metrics, Span, mean, ratio, seconds};
+use crate::call::Side;
+use crate::frame::{PER_MS, Sample};
+
+/// Overlap, and speech before it, that make an interruption.
+const OVERLAP: Sample = 200 * PER_MS;
+
+/// Time in which a turn is answered.
+const ANSWER: Sample = 10_000 * PER_MS;
+
+/// Time in which an interrupted agent has to fall silent.
+const YIELD: Sample = 2000 * PER_MS;
+
+/// A turn of at least this length counts for the rate of being interrupted.
+const LONG_TURN: Sample = 1000 * PER_MS;
+
+/// Speech of the agent before a probe counts.
+const BEFORE_PROBE: Sample = 1000 * PER_MS;
+
+/// Silence that shows that the agent let itself be stopped by a probe.
+const STOPPED: Sample = 500 * PER_MS;
+
+/// Where, after a probe's onset, that silence may not begin: after the first, up to the second.
+const PROBE_WINDOW: [Sample; 2] = [100 * PER_MS, 1500 * PER_MS];
+
+/// What a probe is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ProbeKind {
+    /// "Mm-hmm".
+    Backchannel,
+    /// A cough, a sniff.
+    VocalTic,
+    /// A sentence to somebody else.
+    NonDirected,
+}
+
+/// A sound of the Digital Human that asks for no reaction.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// What it is.
+    pub kind: ProbeKind,
+    /// When it sounded.
+    pub span: Span,
+}
+
+/// Fills in interruptions and full-duplex rates.
+pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard) {
+    let by_agent = interruptions(heard, Side::Agent, OVERLAP);
+    let by_dh = interruptions(heard, Side::Dh, 1);
+    metrics.agent_interruption_count = Some(by_agent.len() as f64);
+    metrics.customer_interruption_count = Some(by_dh.len() as f64);
+
+    let silent = |onset: Sample| heard.dh.iter().find(|span| span.holds(onset)).map(|span| span.to);
+    let yields: Vec<f64> = by_agent
+        .iter()
+        .filter_map(|(turn, _)| Some((silent(turn.from())? - turn.from()) as f64 / PER_MS as f64))
+        .collect();
+    metrics.dh_yield_latency_ms = mean(&yields);
+
+    let yielded: Vec<f64> = by_dh.iter().filter_map(|(turn, _)| agent_yields(turn, heard)).map(seconds).collect();
+    metrics.yield_rate = ratio(yielded.len() as f64, by_dh.len() as f64);
+    metrics.yield_latency = mean(&yielded);
+
+    let long: Vec<&Turn> = heard.turns_of(Side::Dh).filter(|turn| turn.span().length() >= LONG_TURN).collect();
+    let hit = long.iter().filter(|turn| by_agent.iter().any(|(_, other)| std::ptr::eq(*other, **turn))).count();
+    metrics.agent_interrupts_rate = ratio(hit as f64, long.len() as f64);
+
+    metrics.response_rate = response_rate(conversation, heard);
+    let selectivity = |kind| selectivity(kind, conversation, heard);
+    metrics.backchannel_selectivity = selectivity(ProbeKind::Backchannel);
+    metrics.vocal_tic_selectivity = selectivity(ProbeKind::VocalTic);
+    metrics.non_directed_selectivity = selectivity(ProbeKind::NonDirected);
+}
+
+/// Turns of `side` that begin inside a turn of the other side which has lasted `spoken` samples, with an overlap of 200 ms
+/// or more; each with the turn that it interrupts.
+fn interruptions(heard: &Heard, side: Side, spoken: Sample) -> Vec<(&Turn, &Turn)> {
+    let into = |turn: &&Turn, other: &&Turn| {
+        other.from() + spoken <= turn.from() && turn.from() < other.to() && turn.overlap(other) >= OVERLAP
+    };
+    heard
+        .turns_of(side)
+        .filter_map(|turn| {
+            let interrupted = heard.turns.iter().filter(|other| other.side != side).find(|other| into(&turn, other))?;
+            Some((turn, interrupted))
+        })
+        .collect()
+}
+
+/// From the onset of `turn` to the agent's silence, when it comes within 2 s and while the Digital Human speaks.
+fn agent_yields(turn: &Turn, heard: &Heard) -> Option<Sample> {
+    // Stretches are joined over less than 300 ms: each of their ends is a silence that counts.
+    let end = heard.agent.iter().map(|span| span.to).find(|to| *to > turn.from())?;
+    let speaking = heard.dh.iter().any(|span| (span.from..=span.to).contains(&end));
+    (speaking && end - turn.from() <= YIELD).then_some(end - turn.from())
+}
+
+/// Turns that were answered among those that could be. A turn in which the agent is already speaking when it ends, and
+/// one that the end of the call followed too soon, are neither.
+fn response_rate(conversation: &Conversation, heard: &Heard) -> Option<f64> {
+    let (mut answered, mut possible) = (0, 0);
+    for turn in heard.turns_of(Side::Dh) {
+        let end = turn.to();
+        let next = heard.turns_of(Side::Dh).map(Turn::from).find(|from| *from > end);
+        let limit = next.unwrap_or(Sample::MAX).min(end + ANSWER + 1);
+        if heard.turns_of(Side::Agent).any(|agent| agent.from() > end && agent.from() < limit) {
+            answered += 1;
+            possible += 1;
+        } else if !heard.turns_of(Side::Agent).any(|agent| agent.span().holds(end))
+            && (next.is_some_and(|next| next <= end + ANSWER) || end + ANSWER <= conversation.duration)
+        {
+            possible += 1;
+        }
+    }
+    ratio(f64::from(answered), f64::from(possible))
+}
+
+fn selectivity(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> Option<f64> {
+    let (mut passed, mut counted) = (0, 0);
+    for probe in conversation.probes.iter().filter(|probe| probe.kind == kind) {
+        let onset = probe.span.from;
+        let speaking = heard.agent.iter().any(|span| span.holds(onset));
+        let turn = heard.turns_of(Side::Agent).find(|turn| turn.span().holds(onset));
+        if !speaking || turn.is_none_or(|turn| turn.from() + BEFORE_PROBE > onset) {
+            continue;
+        }
+        match silence_after(onset, heard) {
+            None => (passed, counted) = (passed + 1, counted + 1),
+            Some(silence) if natural_end(silence, conversation) => {}
+            Some(_) => counted += 1,
+        }
+    }
+    ratio(f64::from(passed), f64::from(counted))
+}
+
+/// The first silence of the agent of 500 ms or more that begins in the window after a probe.
+fn silence_after(onset: Sample, heard: &Heard) -> Option<Sample> {
+    let [first, last] = PROBE_WINDOW.map(|after| onset + after);
+    let next = |at: usize| heard.agent.get(at + 1).map_or(Sample::MAX, |span| span.from);
+    let silences = heard.agent.iter().enumerate().filter(|(at, span)| next(*at).saturating_sub(span.to) >= STOPPED);
+    silences.map(|(_, span)| span.to).find(|to| *to > first && *to <= last)
+}
+
+/// True when the agent's last word before `silence` ends a sentence.
+fn natural_end(silence: Sample, conversation: &Conversation) -> bool {
+    let middle = |word: &&super::Word| (word.span.from + word.span.to) / 2 <= silence;
+    conversation.words.iter().rev().find(middle).is_some_and(|word| ends_sentence(&word.text))
+}

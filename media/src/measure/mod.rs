@@ -1,0 +1,275 @@
+//! What a conversation measured: turn latencies, interruptions, full-duplex rates, shares of speech. Works on spans of
+//! speech that were found before (by [`segments`], or known by who spoke); judges no words and no audio quality.
+
+mod audio;
+mod duplex;
+mod turn;
+
+pub use audio::{segments, snr_db};
+pub use duplex::{Probe, ProbeKind};
+pub use turn::{Turn, turns};
+
+use serde::Serialize;
+
+use crate::call::Side;
+use crate::frame::{PER_MS, Sample};
+
+/// A stretch of one channel: `from` is its first sample, `to` one past its last.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// First sample.
+    pub from: Sample,
+    /// One past the last sample.
+    pub to: Sample,
+}
+
+impl Span {
+    /// Length in samples; 0 when `to` is not after `from`.
+    pub fn length(self) -> Sample {
+        (self.to - self.from).max(0)
+    }
+
+    /// Samples that both spans hold.
+    pub fn overlap(self, other: Span) -> Sample {
+        (self.to.min(other.to) - self.from.max(other.from)).max(0)
+    }
+
+    /// True when `at` lies inside.
+    pub fn holds(self, at: Sample) -> bool {
+        (self.from..self.to).contains(&at)
+    }
+}
+
+/// A word of the agent with its time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Word {
+    /// When it was said.
+    pub span: Span,
+    /// As the recognizer wrote it, punctuation included.
+    pub text: String,
+}
+
+/// All that the metrics are computed from. Positions are on the call's sample clock, 0 at connect.
+#[derive(Clone, Debug, Default)]
+pub struct Conversation {
+    /// Samples from connect to the end.
+    pub duration: Sample,
+    /// Where the conversation begins; speech before it is not counted.
+    pub start: Sample,
+    /// Speech of the Digital Human.
+    pub dh: Vec<Span>,
+    /// Speech of the agent.
+    pub agent: Vec<Span>,
+    /// Digits that the Digital Human sent: turns, but no speech.
+    pub digits: Vec<Span>,
+    /// Duplex probes of the Digital Human: speech, but no turns.
+    pub probes: Vec<Probe>,
+    /// The agent's words; empty when they are not known.
+    pub words: Vec<Word>,
+    /// Phrases that are fillers ("um", "one moment"), in lower case.
+    pub fillers: Vec<String>,
+    /// Words that the agent said.
+    pub agent_words: usize,
+    /// Words that the Digital Human said.
+    pub dh_words: usize,
+    /// `PHONE` or `WEB`.
+    pub interface: &'static str,
+}
+
+/// The metrics of one conversation; fields are named as they are published, `None` where a metric has no value.
+///
+/// Latencies are seconds, rounded to milliseconds; percentages 0 to 100; rates and ratios 0 to 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Metrics {
+    /// Agent latency of each agent turn that has one, in order.
+    #[serde(skip)]
+    pub latency: Vec<f64>,
+
+    /// From the end of a turn of the Digital Human to the agent's onset: mean, seconds.
+    pub avg_agent_latency: Option<f64>,
+    /// Greatest, seconds.
+    pub max_agent_latency: Option<f64>,
+    /// 50th percentile, seconds.
+    pub p50_agent_latency: Option<f64>,
+    /// 90th percentile, seconds.
+    pub p90_agent_latency: Option<f64>,
+    /// 95th percentile, seconds.
+    pub p95_agent_latency: Option<f64>,
+    /// 99th percentile, seconds.
+    pub p99_agent_latency: Option<f64>,
+
+    /// The same to the agent's first word that is no filler: mean, seconds.
+    pub avg_filler_ignored_latency: Option<f64>,
+    /// 50th percentile, seconds.
+    pub p50_filler_ignored_latency: Option<f64>,
+    /// 90th percentile, seconds.
+    pub p90_filler_ignored_latency: Option<f64>,
+    /// 95th percentile, seconds.
+    pub p95_filler_ignored_latency: Option<f64>,
+    /// 99th percentile, seconds.
+    pub p99_filler_ignored_latency: Option<f64>,
+
+    /// From the end of an agent turn to the onset of the Digital Human: mean, seconds.
+    pub avg_customer_latency: Option<f64>,
+    /// 50th percentile, seconds.
+    pub p50_customer_latency: Option<f64>,
+    /// 90th percentile, seconds.
+    pub p90_customer_latency: Option<f64>,
+
+    /// Pauses between sentences inside an agent turn: mean, seconds.
+    pub avg_punctuation_latency: Option<f64>,
+    /// 50th percentile, seconds.
+    pub p50_punctuation_latency: Option<f64>,
+    /// 90th percentile, seconds.
+    pub p90_punctuation_latency: Option<f64>,
+
+    /// Seconds from the start of the conversation to the agent's first turn.
+    pub time_to_first_agent_utterance: Option<f64>,
+
+    /// Agent onsets inside a turn of the Digital Human with 200 ms or more of overlap.
+    pub agent_interruption_count: Option<f64>,
+    /// Onsets of the Digital Human inside an agent turn with 200 ms or more of overlap.
+    pub customer_interruption_count: Option<f64>,
+    /// Milliseconds from an agent's interruption to the Digital Human's silence, mean.
+    pub dh_yield_latency_ms: Option<f64>,
+
+    /// Turns of the Digital Human answered within 10 s, of those that could be.
+    pub response_rate: Option<f64>,
+    /// Interruptions of the agent after which it fell silent within 2 s, of all.
+    pub yield_rate: Option<f64>,
+    /// Mean time to that silence, seconds.
+    pub yield_latency: Option<f64>,
+    /// Turns of the Digital Human of 1 s or more that the agent interrupted, of all such.
+    pub agent_interrupts_rate: Option<f64>,
+    /// Backchannels that the agent talked on through, of those that count.
+    pub backchannel_selectivity: Option<f64>,
+    /// The same of coughs and the like.
+    pub vocal_tic_selectivity: Option<f64>,
+    /// The same of words to somebody else; by silence alone, not by what the agent says then.
+    pub non_directed_selectivity: Option<f64>,
+
+    /// Time in which the agent speaks.
+    pub agent_speak_percentage: Option<f64>,
+    /// Time in which the Digital Human speaks.
+    pub customer_speak_percentage: Option<f64>,
+    /// Time in which both speak.
+    pub overlap_percentage: Option<f64>,
+    /// Time in which neither speaks.
+    pub silence_percentage: Option<f64>,
+    /// The agent's part of all speech, 0 to 1.
+    pub talk_ratio: Option<f64>,
+    /// Agent turns.
+    pub num_turns: Option<f64>,
+    /// Mean length of an agent turn, milliseconds.
+    pub agent_turn_duration_avg: Option<f64>,
+    /// Words in an agent turn, mean.
+    pub agent_words_per_turn_avg: Option<f64>,
+    /// Words in a turn of the Digital Human, mean.
+    pub customer_words_per_turn_avg: Option<f64>,
+    /// Words in a minute of the agent's speech, pauses over 300 ms left out.
+    pub agent_wpm: Option<f64>,
+    /// Milliseconds from connect to the end.
+    pub duration: Option<f64>,
+    /// `PHONE` or `WEB`.
+    pub interface: &'static str,
+}
+
+/// The metrics of a spoken conversation.
+pub fn metrics(conversation: &Conversation) -> Metrics {
+    let heard = turn::Heard::of(conversation);
+    let mut metrics = Metrics {
+        duration: Some(conversation.duration as f64 / PER_MS as f64),
+        interface: conversation.interface,
+        ..Metrics::default()
+    };
+    latencies(&mut metrics, conversation, &heard);
+    shares(&mut metrics, conversation, &heard);
+    duplex::measure(&mut metrics, conversation, &heard);
+    metrics
+}
+
+fn latencies(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Heard) {
+    let answers = heard.answers();
+    let latency: Vec<f64> = answers.iter().map(|(turn, asked)| seconds(turn.from() - asked.to())).collect();
+    metrics.avg_agent_latency = mean(&latency);
+    metrics.max_agent_latency = latency.iter().copied().reduce(f64::max);
+    [metrics.p50_agent_latency, metrics.p90_agent_latency, metrics.p95_agent_latency, metrics.p99_agent_latency] =
+        [50.0, 90.0, 95.0, 99.0].map(|p| percentile(&latency, p));
+    metrics.latency = latency;
+
+    let filled: Vec<f64> = answers
+        .iter()
+        .filter_map(|(turn, asked)| Some(seconds(turn::meaning_from(turn, conversation)? - asked.to())))
+        .collect();
+    metrics.avg_filler_ignored_latency = mean(&filled);
+    [
+        metrics.p50_filler_ignored_latency,
+        metrics.p90_filler_ignored_latency,
+        metrics.p95_filler_ignored_latency,
+        metrics.p99_filler_ignored_latency,
+    ] = [50.0, 90.0, 95.0, 99.0].map(|p| percentile(&filled, p));
+
+    let customer: Vec<f64> = heard.replies().iter().map(|(turn, said)| seconds(turn.from() - said.to())).collect();
+    metrics.avg_customer_latency = mean(&customer);
+    [metrics.p50_customer_latency, metrics.p90_customer_latency] = [50.0, 90.0].map(|p| percentile(&customer, p));
+
+    let pauses: Vec<f64> = turn::sentence_pauses(heard, conversation).into_iter().map(seconds).collect();
+    metrics.avg_punctuation_latency = mean(&pauses);
+    [metrics.p50_punctuation_latency, metrics.p90_punctuation_latency] = [50.0, 90.0].map(|p| percentile(&pauses, p));
+
+    let first = heard.turns_of(Side::Agent).next();
+    metrics.time_to_first_agent_utterance = first.map(|turn| seconds(turn.from() - conversation.start));
+}
+
+fn shares(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Heard) {
+    let total = |spans: &[Span]| spans.iter().map(|span| span.length()).sum::<Sample>();
+    let (agent, dh) = (total(&heard.agent), total(&heard.dh));
+    let both: Sample =
+        heard.dh.iter().map(|dh| heard.agent.iter().map(|agent| agent.overlap(*dh)).sum::<Sample>()).sum();
+    let share = |samples| ratio(100.0 * samples as f64, conversation.duration as f64);
+    metrics.agent_speak_percentage = share(agent);
+    metrics.customer_speak_percentage = share(dh);
+    metrics.overlap_percentage = share(both);
+    metrics.silence_percentage = share((conversation.duration - agent - dh + both).max(0));
+    metrics.talk_ratio = ratio(agent as f64, (agent + dh) as f64);
+
+    let lengths: Vec<f64> =
+        heard.turns_of(Side::Agent).map(|turn| (turn.to() - turn.from()) as f64 / PER_MS as f64).collect();
+    metrics.num_turns = Some(lengths.len() as f64);
+    metrics.agent_turn_duration_avg = mean(&lengths);
+    metrics.agent_words_per_turn_avg = ratio(conversation.agent_words as f64, lengths.len() as f64);
+    metrics.customer_words_per_turn_avg = ratio(conversation.dh_words as f64, heard.turns_of(Side::Dh).count() as f64);
+    let minutes = agent as f64 / (60_000.0 * PER_MS as f64);
+    metrics.agent_wpm =
+        (conversation.agent_words >= 10).then(|| ratio(conversation.agent_words as f64, minutes)).flatten();
+}
+
+/// The `p`-th percentile, linear between ranks: position (n - 1) p / 100 in the sorted values. `None` without values.
+pub fn percentile(values: &[f64], p: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = sorted.len().checked_sub(1)? as f64 * p.clamp(0.0, 100.0) / 100.0;
+    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    Some(rounded(low + (high - low) * place.fract()))
+}
+
+/// The mean; `None` without values.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    ratio(values.iter().sum(), values.len() as f64)
+}
+
+/// `None` when `whole` is 0.
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| rounded(part / whole))
+}
+
+fn seconds(samples: Sample) -> f64 {
+    rounded(samples as f64 / (1000.0 * PER_MS as f64))
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests;

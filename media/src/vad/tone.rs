@@ -1,0 +1,50 @@
+//! Is a frame one or two steady tones? Digits and call progress tones stand above the floor and please the detector, but
+//! they are no speech.
+
+use crate::frame::{FRAME, Frame};
+
+/// Distances, in samples at 16 kHz, at which the recurrence is tried: speech may obey it at one by chance, tones do at all.
+const LAGS: [usize; 3] = [5, 7, 11];
+
+/// How far two steady sinusoids stand above all else in a frame, in dB, at most 60.
+///
+/// Two undamped sinusoids obey a symmetric recurrence, x(n) + x(n-4L) = a (x(n-L) + x(n-3L)) + b x(n-2L), at any lag L. So the
+/// three terms, scaled to equal noise, are linearly dependent but for the noise: the smallest eigenvalue of their
+/// covariance is the power of what is no such tone (Pisarenko's decomposition).
+pub fn tonality_db(pcm: &Frame) -> f32 {
+    let mean_power = pcm.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / FRAME as f64;
+    if mean_power <= 0.0 {
+        return 0.0;
+    }
+    let beside = LAGS.iter().map(|&lag| smallest_eigenvalue(covariance(pcm, lag))).fold(0.0, f64::max);
+    (10.0 * (mean_power / beside.max(1e-6 * mean_power)).log10()) as f32
+}
+
+/// Covariance of the three terms: upper triangle in the order 00, 01, 02, 11, 12, 22.
+fn covariance(pcm: &Frame, lag: usize) -> [f64; 6] {
+    let count = FRAME - 4 * lag;
+    let at = |k: usize| &pcm[k * lag..k * lag + count];
+    let mut sums = [0f32; 6];
+    for ((((w0, w1), w2), w3), w4) in at(0).iter().zip(at(1)).zip(at(2)).zip(at(3)).zip(at(4)) {
+        let outer = (f32::from(*w0) + f32::from(*w4)) * std::f32::consts::FRAC_1_SQRT_2;
+        let inner = (f32::from(*w1) + f32::from(*w3)) * std::f32::consts::FRAC_1_SQRT_2;
+        let middle = f32::from(*w2);
+        let products = [outer * outer, outer * inner, outer * middle, inner * inner, inner * middle, middle * middle];
+        sums.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
+    }
+    sums.map(|sum| f64::from(sum) / count as f64)
+}
+
+/// Of a symmetric, non-negative 3 x 3 matrix: the trigonometric solution of its characteristic equation.
+fn smallest_eigenvalue([a, d, e, b, f, c]: [f64; 6]) -> f64 {
+    let mean = (a + b + c) / 3.0;
+    let off = d * d + e * e + f * f;
+    let spread = (((a - mean).powi(2) + (b - mean).powi(2) + (c - mean).powi(2) + 2.0 * off) / 6.0).sqrt();
+    if spread <= 1e-12 * mean {
+        return mean;
+    }
+    let [a, b, c, d, e, f] = [a - mean, b - mean, c - mean, d, e, f].map(|x| x / spread);
+    let half_det = (a * (b * c - f * f) - d * (d * c - f * e) + e * (d * f - b * e)) / 2.0;
+    let angle = half_det.clamp(-1.0, 1.0).acos() / 3.0;
+    (mean + 2.0 * spread * (angle + 2.0 * std::f64::consts::FRAC_PI_3).cos()).max(0.0)
+}

@@ -1,0 +1,176 @@
+//! Typed header values, and the quoting that headers share (RFC 3261 20, 25.1).
+
+use std::fmt;
+
+use crate::message::Method;
+use crate::uri::{Params, Uri, split_host_port};
+
+/// `"Name" <uri>;params` of From, To, Contact, Route and the like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameAddr {
+    /// Without quotation marks.
+    pub display: Option<String>,
+    /// As written.
+    pub uri: String,
+    /// After the address, `tag` for one.
+    pub params: Params,
+}
+
+impl NameAddr {
+    /// Reads one value (RFC 3261 20.10): without `<`, what follows a `;` belongs to the header.
+    pub fn parse(text: &str) -> Option<NameAddr> {
+        let text = text.trim();
+        let open = match text.strip_prefix('"') {
+            Some(rest) => end_of_quoted(rest)? + 2 + text[end_of_quoted(rest)? + 2..].find('<')?,
+            None => match text.find('<') {
+                Some(open) => open,
+                None => {
+                    let (uri, params) = text.split_once(';').unwrap_or((text, ""));
+                    let uri = uri.trim();
+                    let good = uri.contains(':') && !uri.contains(char::is_whitespace);
+                    return good.then(|| NameAddr { display: None, uri: uri.into(), params: Params::parse(params) });
+                }
+            },
+        };
+        let close = open + text[open..].find('>')?;
+        let display = unquote(text[..open].trim());
+        let params = text[close + 1..].trim_start();
+        if !params.is_empty() && !params.starts_with(';') {
+            return None;
+        }
+        Some(NameAddr {
+            display: (!display.is_empty()).then_some(display),
+            uri: text[open + 1..close].trim().to_owned(),
+            params: Params::parse(params),
+        })
+    }
+
+    /// The `tag` parameter, empty when there is none.
+    pub fn tag(&self) -> &str {
+        self.params.get("tag").unwrap_or("")
+    }
+
+    /// The user part of the address, escapes as written; empty when there is none.
+    pub fn user(&self) -> String {
+        Uri::parse(&self.uri).ok().and_then(|uri| uri.user).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for NameAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(display) = &self.display {
+            write!(f, "{} ", quote(display))?;
+        }
+        write!(f, "<{}>{}", self.uri, self.params)
+    }
+}
+
+/// One Via value (RFC 3261 20.42).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Via {
+    /// `UDP`, `TCP`, ...
+    pub transport: String,
+    /// sent-by host.
+    pub host: String,
+    /// sent-by port.
+    pub port: Option<u16>,
+    /// `branch`, `received`, `rport`, ...
+    pub params: Params,
+}
+
+impl Via {
+    /// Reads one value, blanks around every mark allowed.
+    pub fn parse(text: &str) -> Option<Via> {
+        let (head, params) = text.split_once(';').unwrap_or((text, ""));
+        let mut parts = head.splitn(3, '/').map(str::trim);
+        if !parts.next()?.eq_ignore_ascii_case("SIP") || parts.next()? != "2.0" {
+            return None;
+        }
+        let (transport, sent_by) = parts.next()?.split_once(char::is_whitespace)?;
+        let (host, port) = split_host_port(sent_by)?;
+        Some(Via { transport: transport.into(), host: host.into(), port, params: Params::parse(params) })
+    }
+
+    /// The transaction's name; empty when there is none.
+    pub fn branch(&self) -> &str {
+        self.params.get("branch").unwrap_or("")
+    }
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SIP/2.0/{} {}", self.transport, self.host)?;
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        write!(f, "{}", self.params)
+    }
+}
+
+/// A CSeq value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CSeq {
+    /// Below 2^31 (RFC 3261 8.1.1.5).
+    pub seq: u32,
+    /// The request's method.
+    pub method: Method,
+}
+
+impl CSeq {
+    /// Reads `0009 INVITE`.
+    pub fn parse(text: &str) -> Option<CSeq> {
+        let (seq, method) = text.trim().split_once(char::is_whitespace)?;
+        let seq = seq.parse().ok().filter(|seq| *seq < 1 << 31)?;
+        Some(CSeq { seq, method: Method::parse(method.trim()) })
+    }
+}
+
+/// Splits at `mark` outside of quoted strings and angle brackets; parts are trimmed.
+pub(crate) fn split_quoted(text: &str, mark: char) -> Vec<&str> {
+    let (mut parts, mut start, mut quoted, mut angled, mut escaped) = (Vec::new(), 0, false, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '<' => angled = true,
+            '>' => angled = false,
+            c if c == mark && !angled => {
+                parts.push(text[start..at].trim());
+                start = at + c.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    parts
+}
+
+/// Index of the closing quotation mark in the text after the opening one.
+fn end_of_quoted(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    text.char_indices().find_map(|(at, c)| {
+        let end = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        end.then_some(at)
+    })
+}
+
+/// A quoted string's content; other text as it is.
+pub(crate) fn unquote(text: &str) -> String {
+    let Some(inner) = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) else { return text.to_owned() };
+    let mut escaped = false;
+    inner
+        .chars()
+        .filter(|c| {
+            escaped = *c == '\\' && !escaped;
+            !escaped
+        })
+        .collect()
+}
+
+/// `text` as a quoted string.
+pub(crate) fn quote(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}

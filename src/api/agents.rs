@@ -1,0 +1,189 @@
+//! Routes of agents, their folders and signing keys, and of the platforms' credentials.
+
+use axum::http::Method;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, endpoint, get, post, put, tagged};
+use crate::error::Result;
+use crate::model::Object;
+use crate::model::agent::{AgentRecord, AgentSpec};
+use crate::model::folder::{FolderRecord, FolderSpec, MoveAgent};
+use crate::model::id::IdString;
+use crate::model::integration::IntegrationSpec;
+use crate::model::patch::Patch;
+use crate::service::{AgentAdded, AgentMoved, AgentUpdated, FolderDeleted, SigningKey};
+
+#[derive(Deserialize, JsonSchema)]
+struct AgentPath {
+    agent_id: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ExternalPath {
+    external_id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct FolderPath {
+    folder_id: Uuid,
+}
+
+/// An id that must be given and may be null.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct NullableId(Option<IdString>);
+
+impl JsonSchema for NullableId {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "NullableId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "null"], "x-id": true })
+    }
+}
+
+/// The fields to change, and which agent's.
+#[derive(Deserialize, JsonSchema)]
+struct UpdateAgent {
+    /// Null: the agent is found by `external_agent_id`.
+    agent_id: NullableId,
+    #[serde(flatten)]
+    fields: Patch<AgentSpec>,
+}
+
+/// The fields to change; the agent is found by the first.
+#[derive(Deserialize, JsonSchema)]
+struct UpdateAgentByExternalId {
+    /// The customer's own identifier.
+    external_agent_id: String,
+    #[serde(flatten)]
+    fields: Patch<AgentSpec>,
+}
+
+/// Whose signing key; one of the two is needed.
+#[derive(Deserialize, JsonSchema)]
+struct WhoseKey {
+    /// The agent.
+    #[serde(default)]
+    agent_id: Option<IdString>,
+    /// The customer's own identifier.
+    #[serde(default)]
+    external_agent_id: Option<String>,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let agents = vec![
+        post("/v1/add-agent", add).about("Register an agent"),
+        post("/v1/update-agent", update).about("Change the given fields of an agent"),
+        put("/v1/update-agent-by-external-id", update_by_external_id).about("Change an agent found by its external id"),
+        get("/v1/agents/{agent_id}", read).about("One agent"),
+        get("/v1/agent-by-external-id/{external_id}", read_by_external_id).about("One agent by its external id"),
+        get("/v1/all-agents", all).of("Organization").about("All agents, newest first"),
+        delete("/v1/agent/{agent_id}", remove).about("Delete an agent with its simulations, runs and results"),
+        post("/v1/generate-http-webhook-key", generate_key).about("Make a new signing key"),
+        post("/v1/get-http-webhook-key", read_key).repeatable().about("The signing key"),
+    ];
+    let folders = vec![
+        post("/v1/create-folder", create_folder).about("Make a folder"),
+        get("/v1/all-folders", folders).of("Organization").about("All folders, newest first"),
+        get("/v1/folder/{folder_id}", folder).about("One folder"),
+        put("/v1/update-folder/{folder_id}", update_folder).about("Rename a folder"),
+        delete("/v1/folder/{folder_id}", remove_folder).about("Delete a folder; its agents stay"),
+        put("/v1/folders/move-agent", move_agent).about("Put an agent into a folder, or into none"),
+        get("/v1/get-agents-by-folder/{folder_id}", agents_of_folder).about("The agents of a folder"),
+    ];
+    let integrations = vec![
+        get("/v1/integrations", integrations).admin().about("Which credentials are set"),
+        endpoint(Method::PATCH, "/v1/integrations", update_integrations).admin().about("Set or clear credentials"),
+    ];
+    tagged("Agents", "Agent", agents)
+        .chain(tagged("Folders", "Folder", folders))
+        .chain(tagged("Integrations", "Organization", integrations))
+        .collect()
+}
+
+async fn add(ctx: Ctx, request: In<Nothing, Nothing, AgentSpec>) -> Result<AgentAdded> {
+    ctx.service.add_agent(&ctx.caller, request.body).await
+}
+
+async fn update(ctx: Ctx, request: In<Nothing, Nothing, UpdateAgent>) -> Result<AgentUpdated> {
+    let UpdateAgent { agent_id, fields } = request.body;
+    ctx.service.update_agent(&ctx.caller, agent_id.0.as_ref(), fields.into_given()).await
+}
+
+async fn update_by_external_id(
+    ctx: Ctx,
+    request: In<Nothing, Nothing, UpdateAgentByExternalId>,
+) -> Result<AgentUpdated> {
+    let UpdateAgentByExternalId { external_agent_id, fields } = request.body;
+    ctx.service.update_agent_by_external_id(&ctx.caller, &external_agent_id, fields.into_given()).await
+}
+
+async fn read(ctx: Ctx, request: In<AgentPath>) -> Result<AgentRecord> {
+    ctx.service.agent(&ctx.caller, request.path.agent_id).await
+}
+
+async fn read_by_external_id(ctx: Ctx, request: In<ExternalPath>) -> Result<AgentRecord> {
+    ctx.service.agent_by_external_id(&ctx.caller, &request.path.external_id).await
+}
+
+async fn all(ctx: Ctx, _: In) -> Result<Vec<AgentRecord>> {
+    ctx.service.all_agents(&ctx.caller).await
+}
+
+async fn remove(ctx: Ctx, request: In<AgentPath>) -> Result<AgentAdded> {
+    ctx.service.delete_agent(&ctx.caller, request.path.agent_id).await
+}
+
+async fn generate_key(ctx: Ctx, request: In<Nothing, Nothing, WhoseKey>) -> Result<SigningKey> {
+    let WhoseKey { agent_id, external_agent_id } = request.body;
+    ctx.service.generate_http_webhook_key(&ctx.caller, agent_id.as_ref(), external_agent_id.as_deref()).await
+}
+
+async fn read_key(ctx: Ctx, request: In<Nothing, Nothing, WhoseKey>) -> Result<SigningKey> {
+    let WhoseKey { agent_id, external_agent_id } = request.body;
+    ctx.service.get_http_webhook_key(&ctx.caller, agent_id.as_ref(), external_agent_id.as_deref()).await
+}
+
+async fn create_folder(ctx: Ctx, request: In<Nothing, Nothing, FolderSpec>) -> Result<FolderRecord> {
+    ctx.service.create_folder(&ctx.caller, request.body).await
+}
+
+async fn folders(ctx: Ctx, _: In) -> Result<Vec<FolderRecord>> {
+    ctx.service.all_folders(&ctx.caller).await
+}
+
+async fn folder(ctx: Ctx, request: In<FolderPath>) -> Result<FolderRecord> {
+    ctx.service.folder(&ctx.caller, request.path.folder_id).await
+}
+
+async fn update_folder(ctx: Ctx, request: In<FolderPath, Nothing, FolderSpec>) -> Result<FolderRecord> {
+    ctx.service.update_folder(&ctx.caller, request.path.folder_id, request.body).await
+}
+
+async fn remove_folder(ctx: Ctx, request: In<FolderPath>) -> Result<FolderDeleted> {
+    ctx.service.delete_folder(&ctx.caller, request.path.folder_id).await
+}
+
+async fn move_agent(ctx: Ctx, request: In<Nothing, Nothing, MoveAgent>) -> Result<AgentMoved> {
+    ctx.service.move_agent(&ctx.caller, request.body).await
+}
+
+async fn agents_of_folder(ctx: Ctx, request: In<FolderPath>) -> Result<Vec<AgentRecord>> {
+    ctx.service.agents_by_folder(&ctx.caller, request.path.folder_id).await
+}
+
+async fn integrations(ctx: Ctx, _: In) -> Result<Object> {
+    ctx.service.integrations(&ctx.caller).await
+}
+
+async fn update_integrations(ctx: Ctx, request: In<Nothing, Nothing, Patch<IntegrationSpec>>) -> Result<Object> {
+    ctx.service.update_integrations(&ctx.caller, request.body.into_given()).await
+}

@@ -1,0 +1,181 @@
+//! How results and refusals become HTTP answers. It knows statuses and bodies, not routes.
+
+use axum::body::Body;
+use axum::http::header::{ALLOW, CONNECTION, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::model::api_key::Scope;
+
+/// Something that a handler may give back.
+pub trait Answer: Send {
+    /// The answer with the status of success that the route declares.
+    ///
+    /// # Errors
+    /// When the value cannot be written.
+    fn answer(self, status: StatusCode) -> Result<Response>;
+
+    /// What the document says of it.
+    fn described(generator: &mut SchemaGenerator) -> Described;
+}
+
+/// The body of a success for the document.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// Its content type; `None` when there is no body.
+    pub content_type: Option<&'static str>,
+    /// Its schema; anything when not given.
+    pub schema: Option<Schema>,
+}
+
+impl<T: Serialize + JsonSchema + Send> Answer for T {
+    fn answer(self, status: StatusCode) -> Result<Response> {
+        let body = serde_json::to_vec(&self).map_err(Error::internal)?;
+        Ok(respond(status, JSON, body))
+    }
+
+    fn described(generator: &mut SchemaGenerator) -> Described {
+        Described { content_type: Some(JSON), schema: Some(generator.subschema_for::<T>()) }
+    }
+}
+
+/// An answer without a body.
+#[derive(Clone, Copy, Debug)]
+pub struct Empty;
+
+impl Answer for Empty {
+    fn answer(self, status: StatusCode) -> Result<Response> {
+        Ok(bare(status))
+    }
+
+    fn described(_: &mut SchemaGenerator) -> Described {
+        Described { content_type: None, schema: None }
+    }
+}
+
+/// An answer that is no JSON: a page, a recording, a stream. `KIND` indexes [`CONTENT_TYPES`].
+pub struct Raw<const KIND: usize>(pub Response);
+
+/// What [`Raw`] answers are, for the document.
+pub const CONTENT_TYPES: [&str; 4] = ["text/html; charset=utf-8", "audio/wav", "text/event-stream", JSON];
+
+/// A page.
+pub type Page = Raw<0>;
+/// Audio.
+pub type Audio = Raw<1>;
+/// Server-sent events.
+pub type Stream = Raw<2>;
+/// JSON, or the text form that was asked for.
+pub type Document = Raw<3>;
+
+impl<const KIND: usize> From<Response> for Raw<KIND> {
+    fn from(response: Response) -> Raw<KIND> {
+        Raw(response)
+    }
+}
+
+impl<const KIND: usize> Answer for Raw<KIND> {
+    fn answer(self, _: StatusCode) -> Result<Response> {
+        Ok(self.0)
+    }
+
+    fn described(_: &mut SchemaGenerator) -> Described {
+        Described { content_type: Some(CONTENT_TYPES[KIND]), schema: None }
+    }
+}
+
+/// The content type of nearly all answers.
+pub const JSON: &str = "application/json";
+
+/// A complete answer.
+pub fn respond(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+fn bare(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// `{"detail": text}`.
+pub fn detail(status: StatusCode, text: &str) -> Response {
+    respond(status, JSON, json!({ "detail": text }).to_string())
+}
+
+/// The methods of a path, as `Allow` lists them (RFC 9110 section 10.2.1).
+pub fn no_method(allow: HeaderValue) -> Response {
+    with(detail(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"), ALLOW, allow)
+}
+
+/// The answer to OPTIONS.
+pub fn options(allow: HeaderValue) -> Response {
+    with(bare(StatusCode::NO_CONTENT), ALLOW, allow)
+}
+
+/// The answer to a path that exists without its last slash.
+pub fn redirect(location: &str) -> Response {
+    match HeaderValue::from_str(location) {
+        Ok(location) => with(bare(StatusCode::TEMPORARY_REDIRECT), LOCATION, location),
+        Err(_) => no_route(),
+    }
+}
+
+/// The answer to a path that does not exist.
+pub fn no_route() -> Response {
+    detail(StatusCode::NOT_FOUND, "Not Found")
+}
+
+/// A body over the limit; the rest of it is not read, so the connection ends.
+pub fn too_large(limit_bytes: usize) -> Response {
+    let text = format!("Request body is too large, the limit is {limit_bytes} bytes");
+    with(detail(StatusCode::PAYLOAD_TOO_LARGE, &text), CONNECTION, HeaderValue::from_static("close"))
+}
+
+/// No key, or none that counts.
+pub fn unauthorized() -> Response {
+    let response = detail(StatusCode::UNAUTHORIZED, "Invalid or missing API key");
+    with(response, WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}
+
+/// A key of too small a scope.
+pub fn scope_missing(has: Scope, needs: Scope) -> Response {
+    let text = format!("API key scope '{}' is not sufficient, '{}' is required", has.as_str(), needs.as_str());
+    detail(StatusCode::FORBIDDEN, &text)
+}
+
+/// What a service refused, in HTTP. The cause of an engine fault goes to the log under the request's id.
+pub fn refused(error: Error, request_id: &str) -> Response {
+    let text = error.to_string();
+    match error {
+        Error::NotFound(_) | Error::NotAvailable(_) => detail(StatusCode::NOT_FOUND, &text),
+        Error::Forbidden(_) => detail(StatusCode::FORBIDDEN, &text),
+        Error::Refused(_) => detail(StatusCode::BAD_REQUEST, &text),
+        Error::Conflict(_) => detail(StatusCode::CONFLICT, &text),
+        Error::Unavailable(_) => {
+            with(detail(StatusCode::SERVICE_UNAVAILABLE, &text), RETRY_AFTER, HeaderValue::from_static("30"))
+        }
+        Error::Internal(cause) => {
+            tracing::error!(request_id, cause, "request failed");
+            fault(request_id)
+        }
+    }
+}
+
+/// The answer to an engine fault.
+pub fn fault(request_id: &str) -> Response {
+    let body: Value = json!({ "detail": "Internal server error", "request_id": request_id });
+    respond(StatusCode::INTERNAL_SERVER_ERROR, JSON, body.to_string())
+}
+
+fn with(mut response: Response, name: axum::http::HeaderName, value: HeaderValue) -> Response {
+    response.headers_mut().insert(name, value);
+    response
+}

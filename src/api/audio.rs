@@ -1,0 +1,309 @@
+//! Sends a stored recording: whole or in part (RFC 9110 section 14), as it is or as one of its channels. It reads the file
+//! while it sends, in pieces of a fixed size. It makes no file and no sound of its own.
+
+use std::io::{self, SeekFrom};
+use std::path::Path;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, RANGE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use futures_util::stream;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+
+use crate::error::{Error, Result};
+
+/// Bytes of a file that are read at once; a multiple of a stereo frame.
+const PIECE_BYTES: u64 = 64 * 1024;
+/// The headers that a recording may have before its samples.
+const MAX_HEADER_BYTES: usize = 4096;
+const HEADER_BYTES: u64 = 44;
+const LAYOUT: HeaderName = HeaderName::from_static("x-channel-layout");
+
+/// What of a stereo recording is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// The stereo file as it is.
+    Whole,
+    /// Any file as it is.
+    Plain,
+    /// One channel: 0 the Digital Human, 1 the agent.
+    Channel(usize),
+    /// The mean of both.
+    Mix,
+}
+
+/// Sends `path` seen as `view`, or the part of it that the `Range` header asks for.
+///
+/// # Errors
+/// When the file is not there or is not 16-bit PCM.
+pub async fn send(path: &Path, view: View, headers: &HeaderMap) -> Result<Response> {
+    let not_there = |_| Error::NotAvailable("Recording not available".to_owned());
+    let file = File::open(path).await.map_err(not_there)?;
+    let source = Source::open(file, view).await.map_err(Error::internal)?;
+    let length = source.length;
+    let (status, from, to) = match asked(headers, length) {
+        Asked::All => (StatusCode::OK, 0, length),
+        Asked::Part(from, to) => (StatusCode::PARTIAL_CONTENT, from, to),
+        Asked::Beyond => return Ok(beyond(length)),
+    };
+    let mut response = Response::new(source.body(from, to));
+    *response.status_mut() = status;
+    let fields = response.headers_mut();
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static("audio/wav"));
+    fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    fields.insert(CONTENT_LENGTH, HeaderValue::from(to - from));
+    if view == View::Whole {
+        fields.insert(LAYOUT, HeaderValue::from_static("digital_human,agent"));
+    }
+    if status == StatusCode::PARTIAL_CONTENT {
+        let range = format!("bytes {from}-{}/{length}", to - 1);
+        fields.insert(CONTENT_RANGE, HeaderValue::from_str(&range).map_err(Error::internal)?);
+    }
+    Ok(response)
+}
+
+fn beyond(length: u64) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+    if let Ok(range) = HeaderValue::from_str(&format!("bytes */{length}")) {
+        response.headers_mut().insert(CONTENT_RANGE, range);
+    }
+    response
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    All,
+    /// From the first byte to before the second.
+    Part(u64, u64),
+    Beyond,
+}
+
+/// One byte range; several, or what is no range, is the whole.
+fn asked(headers: &HeaderMap, length: u64) -> Asked {
+    let value = headers.get(RANGE).and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
+    let Some((first, last)) = value.filter(|value| !value.contains(',')).and_then(|value| value.split_once('-')) else {
+        return Asked::All;
+    };
+    let part = match (first.trim().parse::<u64>(), last.trim().parse::<u64>()) {
+        (Ok(first), Ok(last)) if first <= last => (first, (last + 1).min(length)),
+        (Ok(first), Err(_)) if last.trim().is_empty() => (first, length),
+        (Err(_), Ok(last)) if first.trim().is_empty() => (length.saturating_sub(last), length),
+        _ => return Asked::All,
+    };
+    if part.0 < part.1 { Asked::Part(part.0, part.1) } else { Asked::Beyond }
+}
+
+/// A file and how positions of the answer map onto it.
+struct Source {
+    file: File,
+    view: View,
+    header: Vec<u8>,
+    /// Where the samples start in the file.
+    data_at: u64,
+    /// Bytes of the answer.
+    length: u64,
+}
+
+impl Source {
+    async fn open(mut file: File, view: View) -> io::Result<Source> {
+        let size = file.metadata().await?.len();
+        if view.is_file() {
+            return Ok(Source { file, view, header: Vec::new(), data_at: 0, length: size });
+        }
+        let mut start = vec![0; MAX_HEADER_BYTES.min(usize::try_from(size).unwrap_or(MAX_HEADER_BYTES))];
+        file.read_exact(&mut start).await?;
+        let wave = Wave::read(&start).ok_or_else(|| io::Error::other("not a stereo recording of 16-bit PCM"))?;
+        // The size in the header of a recording under way may be old: the file counts.
+        let frames = size.saturating_sub(wave.data_at) / 4;
+        let header = mono_header(wave.rate_hz, frames * 2);
+        Ok(Source { file, view, header, data_at: wave.data_at, length: HEADER_BYTES + frames * 2 })
+    }
+
+    /// The bytes from `from` to before `to`, read as they are sent.
+    fn body(self, from: u64, to: u64) -> Body {
+        let pieces = stream::unfold((self, from), move |(mut source, at)| async move {
+            if at >= to {
+                return None;
+            }
+            let piece = source.piece(at, to).await;
+            let next = match &piece {
+                Ok(bytes) if !bytes.is_empty() => at + bytes.len() as u64,
+                // A fault or a file that became shorter ends the answer.
+                _ => to,
+            };
+            Some((piece, (source, next)))
+        });
+        Body::from_stream(pieces)
+    }
+
+    async fn piece(&mut self, at: u64, to: u64) -> io::Result<Bytes> {
+        if at < self.header.len() as u64 {
+            let end = to.min(self.header.len() as u64);
+            return Ok(Bytes::copy_from_slice(&self.header[at as usize..end as usize]));
+        }
+        let count = (to - at).min(PIECE_BYTES);
+        if self.view.is_file() {
+            return self.read(at, count).await.map(Bytes::from);
+        }
+        let at = at - HEADER_BYTES;
+        let (first, last) = (at / 2, (at + count).div_ceil(2));
+        let stereo = self.read(self.data_at + first * 4, (last - first) * 4).await?;
+        let mono: Vec<u8> = stereo.chunks_exact(4).flat_map(|frame| self.view.sample(frame).to_le_bytes()).collect();
+        let skip = (at % 2) as usize;
+        Ok(Bytes::from(mono).slice(skip.min(stereo.len() / 2)..(skip + count as usize).min(stereo.len() / 2)))
+    }
+
+    async fn read(&mut self, at: u64, count: u64) -> io::Result<Vec<u8>> {
+        self.file.seek(SeekFrom::Start(at)).await?;
+        let mut bytes = Vec::with_capacity(count as usize);
+        (&mut self.file).take(count).read_to_end(&mut bytes).await?;
+        Ok(bytes)
+    }
+}
+
+impl View {
+    fn is_file(self) -> bool {
+        matches!(self, View::Whole | View::Plain)
+    }
+
+    /// One sample of a stereo frame of 4 bytes.
+    fn sample(self, frame: &[u8]) -> i16 {
+        let left = i16::from_le_bytes([frame[0], frame[1]]);
+        let right = i16::from_le_bytes([frame[2], frame[3]]);
+        match self {
+            View::Channel(1) => right,
+            View::Mix => ((i32::from(left) + i32::from(right)) / 2) as i16,
+            View::Whole | View::Plain | View::Channel(_) => left,
+        }
+    }
+}
+
+/// What the header of a stereo recording says.
+#[derive(Debug, PartialEq, Eq)]
+struct Wave {
+    rate_hz: u32,
+    data_at: u64,
+}
+
+impl Wave {
+    /// Walks the RIFF chunks up to the samples.
+    fn read(start: &[u8]) -> Option<Wave> {
+        if start.get(..4)? != b"RIFF" || start.get(8..12)? != b"WAVE" {
+            return None;
+        }
+        let (mut at, mut rate_hz) = (12, None);
+        loop {
+            let size = u32::from_le_bytes(start.get(at + 4..at + 8)?.try_into().ok()?) as usize;
+            match start.get(at..at + 4)? {
+                b"data" => return Some(Wave { rate_hz: rate_hz?, data_at: at as u64 + 8 }),
+                b"fmt " => {
+                    let format = start.get(at + 8..at + 24)?;
+                    let stereo = format[2..4] == [2, 0] && format[14..16] == [16, 0];
+                    rate_hz = Some(u32::from_le_bytes(format[4..8].try_into().ok()?)).filter(|_| stereo);
+                }
+                _ => {}
+            }
+            at = at.checked_add(8)?.checked_add(size)?.checked_add(size % 2)?;
+        }
+    }
+}
+
+/// The header of a mono file of 16-bit PCM with `data_bytes` bytes of samples.
+fn mono_header(rate_hz: u32, data_bytes: u64) -> Vec<u8> {
+    let data_bytes = u32::try_from(data_bytes).unwrap_or(u32::MAX - 36);
+    let mut header = Vec::with_capacity(HEADER_BYTES as usize);
+    header.extend_from_slice(b"RIFF");
+    header.extend_from_slice(&(data_bytes + 36).to_le_bytes());
+    header.extend_from_slice(b"WAVEfmt ");
+    header.extend_from_slice(&16u32.to_le_bytes());
+    header.extend_from_slice(&1u16.to_le_bytes());
+    header.extend_from_slice(&1u16.to_le_bytes());
+    header.extend_from_slice(&rate_hz.to_le_bytes());
+    header.extend_from_slice(&(rate_hz * 2).to_le_bytes());
+    header.extend_from_slice(&2u16.to_le_bytes());
+    header.extend_from_slice(&16u16.to_le_bytes());
+    header.extend_from_slice(b"data");
+    header.extend_from_slice(&data_bytes.to_le_bytes());
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::to_bytes;
+
+    const FRAMES: i16 = 40_000;
+
+    /// Left counts up, right counts down; a chunk that is not samples stands before them.
+    fn stereo() -> Vec<u8> {
+        let mut file = Vec::new();
+        let data = FRAMES as u32 * 4;
+        file.extend_from_slice(b"RIFF");
+        file.extend_from_slice(&(data + 36 + 12).to_le_bytes());
+        file.extend_from_slice(b"WAVEfmt \x10\0\0\0\x01\0\x02\0");
+        file.extend_from_slice(&16_000u32.to_le_bytes());
+        file.extend_from_slice(&64_000u32.to_le_bytes());
+        file.extend_from_slice(b"\x04\0\x10\0LIST\x03\0\0\0abc\0data");
+        file.extend_from_slice(&data.to_le_bytes());
+        for n in 0..FRAMES {
+            file.extend_from_slice(&n.to_le_bytes());
+            file.extend_from_slice(&(-n - 2).to_le_bytes());
+        }
+        file
+    }
+
+    async fn get(view: View, range: Option<&'static str>) -> (u16, Vec<u8>, HeaderMap) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("recording.wav");
+        std::fs::write(&path, stereo()).expect("writes");
+        let mut headers = HeaderMap::new();
+        if let Some(range) = range {
+            headers.insert(RANGE, HeaderValue::from_static(range));
+        }
+        let response = send(&path, view, &headers).await.expect("sends");
+        let (parts, body) = response.into_parts();
+        let body = to_bytes(body, 1 << 20).await.expect("reads");
+        (parts.status.as_u16(), body.to_vec(), parts.headers)
+    }
+
+    #[tokio::test]
+    async fn whole_channels_and_mix() {
+        assert_eq!(get(View::Whole, None).await.1, stereo());
+        for (view, expect) in
+            [(View::Channel(0), (|n| n) as fn(i16) -> i16), (View::Channel(1), |n| -n - 2), (View::Mix, |_| -1)]
+        {
+            let (status, body, _) = get(view, None).await;
+            assert_eq!((status, body.len()), (200, 44 + FRAMES as usize * 2), "{view:?}");
+            let samples: Vec<i16> =
+                body[44..].chunks_exact(2).map(|two| i16::from_le_bytes([two[0], two[1]])).collect();
+            assert!(samples.iter().enumerate().all(|(n, sample)| *sample == expect(n as i16)), "{view:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_range_is_the_same_part_of_the_whole() {
+        for view in [View::Whole, View::Channel(1)] {
+            let whole = get(view, None).await.1;
+            let length = whole.len();
+            for (range, from, to) in [
+                ("bytes=0-0", 0, 1),
+                ("bytes=10-99", 10, 100),
+                ("bytes=43-70001", 43, 70_002),
+                ("bytes=1001-", 1001, length),
+                ("bytes=-7", length - 7, length),
+                ("bytes=5-99999999", 5, length),
+            ] {
+                let (status, body, headers) = get(view, Some(range)).await;
+                assert_eq!(status, 206, "{range}");
+                assert_eq!(body, whole[from..to], "{range} of {view:?}");
+                assert_eq!(headers[CONTENT_RANGE], format!("bytes {from}-{}/{length}", to - 1).as_str());
+            }
+            assert_eq!(get(view, Some("bytes=99999999-")).await.0, 416);
+            assert_eq!(get(view, Some("bytes=9-2")).await.0, 200);
+            assert_eq!(get(view, Some("lines=1-2")).await.0, 200);
+        }
+    }
+}

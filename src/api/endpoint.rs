@@ -1,0 +1,239 @@
+//! One declaration a route: method, path and a handler whose types say everything else. From it come the route, the checks
+//! of path, query and body, and the operation of the OpenAPI document. No macro, no rule of the product.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::Response;
+use futures_util::future::BoxFuture;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::answer::{Answer, Described};
+use crate::api::system::Probe;
+use crate::error::{Error, Result};
+use crate::model::api_key::Scope;
+use crate::service::{Caller, Service};
+
+/// What a handler works with: the service and who asks.
+#[derive(Clone)]
+pub struct Ctx {
+    /// The product.
+    pub service: Service,
+    /// The owner of the key; nobody in particular on routes without a key.
+    pub caller: Caller,
+    /// Header fields of the request.
+    pub headers: HeaderMap,
+    /// Completes when the server stops: endless answers end then.
+    pub stopping: CancellationToken,
+    /// The OpenAPI document.
+    pub document: Arc<str>,
+    /// Health of the parts that only the engine knows.
+    pub probe: Option<Probe>,
+}
+
+/// The checked parts of a request.
+#[derive(Clone, Debug)]
+pub struct In<P = Nothing, Q = Nothing, B = Nothing> {
+    /// Segments of the path.
+    pub path: P,
+    /// Parameters of the query.
+    pub query: Q,
+    /// The body. An optional body is an `Option`.
+    pub body: B,
+}
+
+/// A part that a route does not have.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+pub struct Nothing {}
+
+/// Makes the schema of a part.
+pub type Describe = fn(&mut SchemaGenerator) -> Schema;
+
+type Run = dyn Fn(Ctx, [Value; 3], StatusCode) -> BoxFuture<'static, Result<Response>> + Send + Sync;
+
+/// A route with everything that is declared about it.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// The method; GET answers HEAD as well.
+    pub method: Method,
+    /// The path with parameters as `{name}`.
+    pub path: &'static str,
+    /// The least scope of a key; `None`: no key is needed.
+    pub scope: Option<Scope>,
+    /// The status of success.
+    pub status: StatusCode,
+    /// Kept for old callers.
+    pub deprecated: bool,
+    /// The group in the document.
+    pub tag: &'static str,
+    /// The word of the addressed resource in `WORD not found`; empty until it is said.
+    pub resource: &'static str,
+    /// One line for the document.
+    pub summary: &'static str,
+    /// Whether an Idempotency-Key is honoured.
+    pub idempotent: bool,
+    /// Schemas of path, query and body.
+    pub parts: [Describe; 3],
+    /// What a success looks like.
+    pub answer: fn(&mut SchemaGenerator) -> Described,
+    run: Arc<Run>,
+}
+
+/// Declares a route. It needs a key of scope write, read for GET, and answers 200, until a builder method says otherwise.
+pub fn endpoint<P, Q, B, R, F, Fut>(method: Method, path: &'static str, handler: F) -> Endpoint
+where
+    P: DeserializeOwned + JsonSchema + Send + 'static,
+    Q: DeserializeOwned + JsonSchema + Send + 'static,
+    B: DeserializeOwned + JsonSchema + Send + 'static,
+    R: Answer + 'static,
+    F: Fn(Ctx, In<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<R>> + Send + 'static,
+{
+    let run = move |ctx: Ctx, [path, query, body]: [Value; 3], status: StatusCode| {
+        let handler = handler.clone();
+        let run = async move {
+            let parts = In { path: built(path)?, query: built(query)?, body: built(body)? };
+            handler(ctx, parts).await?.answer(status)
+        };
+        Box::pin(run) as BoxFuture<'static, Result<Response>>
+    };
+    Endpoint {
+        scope: Some(if method == Method::GET { Scope::Read } else { Scope::Write }),
+        idempotent: method == Method::POST,
+        method,
+        path,
+        status: StatusCode::OK,
+        deprecated: false,
+        tag: "",
+        resource: "",
+        summary: "",
+        parts: [
+            SchemaGenerator::subschema_for::<P>,
+            SchemaGenerator::subschema_for::<Q>,
+            SchemaGenerator::subschema_for::<B>,
+        ],
+        answer: R::described,
+        run: Arc::new(run),
+    }
+}
+
+/// A GET route.
+pub fn get<P, Q, B, R, F, Fut>(path: &'static str, handler: F) -> Endpoint
+where
+    P: DeserializeOwned + JsonSchema + Send + 'static,
+    Q: DeserializeOwned + JsonSchema + Send + 'static,
+    B: DeserializeOwned + JsonSchema + Send + 'static,
+    R: Answer + 'static,
+    F: Fn(Ctx, In<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<R>> + Send + 'static,
+{
+    endpoint(Method::GET, path, handler)
+}
+
+/// A POST route.
+pub fn post<P, Q, B, R, F, Fut>(path: &'static str, handler: F) -> Endpoint
+where
+    P: DeserializeOwned + JsonSchema + Send + 'static,
+    Q: DeserializeOwned + JsonSchema + Send + 'static,
+    B: DeserializeOwned + JsonSchema + Send + 'static,
+    R: Answer + 'static,
+    F: Fn(Ctx, In<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<R>> + Send + 'static,
+{
+    endpoint(Method::POST, path, handler)
+}
+
+/// A PUT route.
+pub fn put<P, Q, B, R, F, Fut>(path: &'static str, handler: F) -> Endpoint
+where
+    P: DeserializeOwned + JsonSchema + Send + 'static,
+    Q: DeserializeOwned + JsonSchema + Send + 'static,
+    B: DeserializeOwned + JsonSchema + Send + 'static,
+    R: Answer + 'static,
+    F: Fn(Ctx, In<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<R>> + Send + 'static,
+{
+    endpoint(Method::PUT, path, handler)
+}
+
+/// A DELETE route.
+pub fn delete<P, Q, B, R, F, Fut>(path: &'static str, handler: F) -> Endpoint
+where
+    P: DeserializeOwned + JsonSchema + Send + 'static,
+    Q: DeserializeOwned + JsonSchema + Send + 'static,
+    B: DeserializeOwned + JsonSchema + Send + 'static,
+    R: Answer + 'static,
+    F: Fn(Ctx, In<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<R>> + Send + 'static,
+{
+    endpoint(Method::DELETE, path, handler)
+}
+
+impl Endpoint {
+    /// Needs a key of scope admin.
+    pub fn admin(mut self) -> Endpoint {
+        self.scope = Some(Scope::Admin);
+        self
+    }
+
+    /// Needs no key.
+    pub fn open(mut self) -> Endpoint {
+        self.scope = None;
+        self
+    }
+
+    /// Answers `status` on success.
+    pub fn status(mut self, status: StatusCode) -> Endpoint {
+        self.status = status;
+        self
+    }
+
+    /// Kept for old callers.
+    pub fn deprecated(mut self) -> Endpoint {
+        self.deprecated = true;
+        self
+    }
+
+    /// A POST that creates nothing: an Idempotency-Key is not looked at.
+    pub fn repeatable(mut self) -> Endpoint {
+        self.idempotent = false;
+        self
+    }
+
+    /// One line for the document.
+    pub fn about(mut self, summary: &'static str) -> Endpoint {
+        self.summary = summary;
+        self
+    }
+
+    /// The resource that the path addresses.
+    pub fn of(mut self, resource: &'static str) -> Endpoint {
+        self.resource = resource;
+        self
+    }
+
+    /// Runs the handler on the walked values of path, query and body.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn run(&self, ctx: Ctx, parts: [Value; 3]) -> Result<Response> {
+        (self.run)(ctx, parts, self.status).await
+    }
+}
+
+/// Puts routes into a group of the document. `resource` is what they address where they do not say it themselves.
+pub fn tagged(tag: &'static str, resource: &'static str, endpoints: Vec<Endpoint>) -> impl Iterator<Item = Endpoint> {
+    endpoints.into_iter().map(move |endpoint| {
+        let resource = if endpoint.resource.is_empty() { resource } else { endpoint.resource };
+        Endpoint { tag, resource, ..endpoint }
+    })
+}
+
+fn built<T: DeserializeOwned>(value: Value) -> Result<T> {
+    serde_json::from_value(value).map_err(|error| Error::internal(format!("a walked value is refused: {error}")))
+}

@@ -1,0 +1,248 @@
+//! What every request passes before its handler: method, size, key, scope, reading and checking of the body, organization,
+//! Idempotency-Key; the first that fails answers. And what every answer carries: its request id. No route is named here.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, AUTHORIZATION,
+    CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, VARY,
+};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::response::Response;
+use serde_json::Value;
+
+use crate::api::Server;
+use crate::api::answer::{detail, no_method, options, refused, respond, scope_missing, too_large, unauthorized};
+use crate::api::endpoint::{Ctx, Endpoint};
+use crate::api::idempotency::{self, Call};
+use crate::clock;
+use crate::error::Error;
+use crate::model::api_key::Scope;
+use crate::model::issue::{Issues, Problem, Step};
+use crate::model::json::{self, Json};
+use crate::model::schema::Node;
+use crate::model::validate::{Source, validate};
+use crate::service::Caller;
+
+/// How much of a body of the wrong content type is shown back.
+const SHOWN_CHARS: usize = 1000;
+
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const ORGANIZATION: HeaderName = HeaderName::from_static("x-organization-id");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// An endpoint with its compiled checks of path, query and body.
+pub struct Ready {
+    /// What was declared.
+    pub endpoint: Endpoint,
+    /// What is checked: path, query, body.
+    pub nodes: [Node; 3],
+}
+
+/// All methods of one path.
+pub struct Route {
+    /// The endpoints, one a method.
+    pub methods: Vec<Ready>,
+    /// Their methods for `Allow`.
+    pub allow: HeaderValue,
+}
+
+/// An answer that ends a request early.
+type Stop = Box<Response>;
+
+/// Answers one request to `route`.
+pub async fn pass(server: Arc<Server>, route: Arc<Route>, request: Request) -> Response {
+    let request_id = clock::new_id().to_string();
+    let (head, origin) = (request.method() == Method::HEAD, request.headers().get(ORIGIN).cloned());
+    let mut response = match answer(&server, &route, request, &request_id).await {
+        Ok(response) => response,
+        Err(stop) => *stop,
+    };
+    finish(&mut response, &request_id);
+    if let Some(origin) = origin.filter(|origin| server.allows(origin)) {
+        allow_origin(response.headers_mut(), origin, &route.allow);
+    }
+    if head { without_body(response) } else { response }
+}
+
+/// Gives an answer its request id.
+pub fn finish(response: &mut Response, request_id: &str) {
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+}
+
+fn allow_origin(headers: &mut HeaderMap, origin: HeaderValue, methods: &HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods.clone());
+    let fields = "authorization, content-type, idempotency-key, last-event-id, range, x-api-key, x-organization-id";
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(fields));
+    headers.insert(VARY, HeaderValue::from_static("origin"));
+}
+
+fn without_body(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    Response::from_parts(parts, Body::empty())
+}
+
+async fn answer(server: &Server, route: &Route, request: Request, request_id: &str) -> Result<Response, Stop> {
+    let method = if request.method() == Method::HEAD { Method::GET } else { request.method().clone() };
+    if method == Method::OPTIONS {
+        return Ok(options(route.allow.clone()));
+    }
+    let ready = route.methods.iter().find(|ready| ready.endpoint.method == method);
+    let ready = ready.ok_or_else(|| Box::new(no_method(route.allow.clone())))?;
+    let (mut parts, body) = request.into_parts();
+    let limit = server.setup.max_body_bytes;
+    let announced = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(Box::new(too_large(limit)));
+    }
+    let caller = admit(server, &ready.endpoint, &parts.headers, request_id).await?;
+    let [.., body_node] = &ready.nodes;
+    let bytes = if body_node.is_nothing() && !ready.endpoint.idempotent {
+        Bytes::new()
+    } else {
+        to_bytes(body, limit).await.map_err(|_| Box::new(too_large(limit)))?
+    };
+    let walked = check(ready, &mut parts, &bytes).await?;
+    own_organization(ready, &parts.headers, &caller, request_id)?;
+    let ctx = Ctx {
+        service: server.service.clone(),
+        caller,
+        headers: parts.headers,
+        stopping: server.stopping.clone(),
+        document: Arc::clone(&server.document),
+        probe: server.setup.probe.clone(),
+    };
+    let call = Call {
+        endpoint: ready.endpoint.clone(),
+        path: parts.uri.path().to_owned(),
+        ctx,
+        parts: walked,
+        request_id: request_id.to_owned(),
+    };
+    Ok(idempotency::once(server, call, &bytes).await)
+}
+
+/// The caller of a key that may use this endpoint.
+async fn admit(server: &Server, endpoint: &Endpoint, headers: &HeaderMap, request_id: &str) -> Result<Caller, Stop> {
+    let Some(needed) = endpoint.scope else { return Ok(nobody()) };
+    let key = match headers.get(API_KEY) {
+        Some(key) => key.to_str().ok(),
+        None => headers.get(AUTHORIZATION).and_then(|value| bearer(value.to_str().ok()?)),
+    };
+    let key = key.filter(|key| !key.is_empty()).ok_or_else(|| Box::new(unauthorized()))?;
+    let known = server.service.authenticate(key).await.map_err(|error| Box::new(refused(error, request_id)))?;
+    let caller = known.ok_or_else(|| Box::new(unauthorized()))?;
+    if !caller.scope.covers(needed) {
+        return Err(Box::new(scope_missing(caller.scope, needed)));
+    }
+    Ok(caller)
+}
+
+/// The caller of a route without a key: it owns nothing.
+fn nobody() -> Caller {
+    Caller { organization: String::new(), key_id: uuid::Uuid::nil(), scope: Scope::Read }
+}
+
+/// The token of `Bearer TOKEN` (RFC 6750 section 2.1; the scheme's case does not matter).
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Checks all parts at once; the values that the typed parts are built from.
+async fn check(ready: &Ready, parts: &mut Parts, bytes: &Bytes) -> Result<[Value; 3], Stop> {
+    let [path_node, query_node, body_node] = &ready.nodes;
+    let mut issues = Issues::default();
+    let body_text = match body_node.is_nothing() {
+        true => "",
+        false => std::str::from_utf8(bytes)
+            .map_err(|_| Box::new(detail(StatusCode::BAD_REQUEST, "There was an error parsing the body")))?,
+    };
+    let body_json = read_body(body_text, &parts.headers)?;
+    let path = match path_node.is_nothing() {
+        true => Value::Object(serde_json::Map::new()),
+        false => {
+            let segments = RawPathParams::from_request_parts(parts, &()).await;
+            let segments = segments.map_err(|_| Box::new(detail(StatusCode::BAD_REQUEST, "Bad Request")))?;
+            let segments = segments.iter().map(|(name, value)| (Cow::Borrowed(name), Json::Text(Cow::Borrowed(value))));
+            validate(Source::Path, path_node, &Json::Object(segments.collect()), &mut issues)
+        }
+    };
+    let query = match query_node.is_nothing() {
+        true => Value::Object(serde_json::Map::new()),
+        false => validate(Source::Query, query_node, &parameters(parts.uri.query().unwrap_or_default()), &mut issues),
+    };
+    if ready.endpoint.idempotent {
+        idempotency::check_key(&parts.headers, &mut issues);
+    }
+    let body = match body_json {
+        _ if body_node.is_nothing() => Value::Object(serde_json::Map::new()),
+        None if body_node.nullable => Value::Null,
+        None => {
+            issues.add(&[Step::Name(Cow::Borrowed("body"))], &Problem::plain("missing"), &Json::Null);
+            Value::Null
+        }
+        Some(json) => validate(Source::Body, body_node, &json, &mut issues),
+    };
+    if issues.is_empty() { Ok([path, query, body]) } else { Err(Box::new(unprocessable(&issues))) }
+}
+
+fn unprocessable(issues: &Issues) -> Response {
+    respond(StatusCode::UNPROCESSABLE_ENTITY, crate::api::answer::JSON, issues.body())
+}
+
+/// The body's value. Text of another content type is a string in its place, so that it fails as one where an object is due.
+fn read_body<'b>(text: &'b str, headers: &HeaderMap) -> Result<Option<Json<'b>>, Stop> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if !is_json(headers) {
+        let shown = text.char_indices().nth(SHOWN_CHARS).map_or(text, |(at, _)| &text[..at]);
+        return Ok(Some(Json::Text(Cow::Borrowed(shown))));
+    }
+    json::read(text).map(Some).map_err(|fault| {
+        let mut issues = Issues::default();
+        let loc = [Step::Name(Cow::Borrowed("body")), Step::Index(fault.at_char)];
+        issues.add(&loc, &Problem::json_invalid(fault.why), &json::empty_object());
+        Box::new(unprocessable(&issues))
+    })
+}
+
+/// `application/json` and `application/*+json` (RFC 6839), any case, any parameters.
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind.strip_prefix("application/").is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
+}
+
+/// Parameters of a query, the last of a repeated name.
+fn parameters(query: &str) -> Json<'_> {
+    let mut given: Vec<(Cow<'_, str>, Json<'_>)> = Vec::new();
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        match given.iter_mut().find(|(known, _)| *known == name) {
+            Some(slot) => slot.1 = Json::Text(value),
+            None => given.push((name, Json::Text(value))),
+        }
+    }
+    Json::Object(given)
+}
+
+/// A key reaches only its own organization: to it, the resources of another one do not exist.
+fn own_organization(ready: &Ready, headers: &HeaderMap, caller: &Caller, request_id: &str) -> Result<(), Stop> {
+    match headers.get(ORGANIZATION) {
+        Some(asked) if ready.endpoint.scope.is_some() && asked.as_bytes() != caller.organization.as_bytes() => {
+            Err(Box::new(refused(Error::NotFound(ready.endpoint.resource), request_id)))
+        }
+        _ => Ok(()),
+    }
+}

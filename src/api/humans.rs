@@ -1,0 +1,146 @@
+//! Routes of Digital Humans.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::error::Result;
+use crate::model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
+use crate::model::patch::Patch;
+use crate::service::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation};
+
+#[derive(Deserialize, JsonSchema)]
+struct HumanPath {
+    digital_human_id: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct SimulationPath {
+    simulation_id: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct TestNamePath {
+    test_name: String,
+}
+
+/// A Digital Human and the simulations that it becomes part of.
+#[derive(Deserialize, JsonSchema)]
+struct CreateDigitalHuman {
+    /// The Digital Human.
+    digital_human: DigitalHumanSpec,
+    /// Its simulations.
+    #[serde(default)]
+    simulation_ids: Vec<i64>,
+    /// One more simulation.
+    #[serde(default)]
+    simulation_id: Option<i64>,
+}
+
+/// Several Digital Humans for the same simulations.
+#[derive(Deserialize, JsonSchema)]
+struct CreateDigitalHumans {
+    /// 1 to 100.
+    #[schemars(length(min = 1, max = 100))]
+    digital_humans: Vec<DigitalHumanSpec>,
+    /// Their simulations.
+    #[serde(default)]
+    simulation_ids: Vec<i64>,
+}
+
+/// The fields to change.
+#[derive(Deserialize, JsonSchema)]
+struct UpdateDigitalHuman {
+    #[serde(flatten)]
+    fields: Patch<DigitalHumanSpec>,
+    /// Replaces the simulations that it is part of.
+    #[serde(default)]
+    simulation_ids: Option<Vec<i64>>,
+    /// Takes the number from the Digital Human that is always on with it.
+    #[serde(default)]
+    override_conflict: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct PageQuery {
+    /// From 1.
+    #[serde(default = "first")]
+    #[schemars(range(min = 1))]
+    page: i64,
+    /// 1 to 100.
+    #[serde(default = "twenty")]
+    page_size: i64,
+}
+
+fn first() -> i64 {
+    1
+}
+
+fn twenty() -> i64 {
+    20
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct IdsQuery {
+    /// Comma-separated integers.
+    digital_human_ids: String,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        post("/v1/create-digital-human", create).about("Make a Digital Human"),
+        post("/v1/create-digital-humans", create_many).about("Make several Digital Humans"),
+        get("/v1/digital-human/{digital_human_id}", read).about("One Digital Human"),
+        put("/v1/update-digital-human/{digital_human_id}", update).about("Change the given fields of a Digital Human"),
+        delete("/v1/digital-human/{digital_human_id}", remove).about("Delete a Digital Human; its results stay"),
+        delete("/v1/delete-digital-humans", remove_many).of("Organization").about("Delete several Digital Humans"),
+        get("/v1/digital-humans", page).of("Organization").about("All Digital Humans by page, newest first"),
+        get("/v1/digital-humans-by-simulation/{simulation_id}", of_simulation)
+            .of("Simulation")
+            .about("The Digital Humans of a simulation"),
+        get("/v1/digital-human-by-test-name/{test_name}", by_test_name)
+            .about("The newest Digital Human of a test name"),
+    ];
+    tagged("Digital Humans", "Digital human", endpoints).collect()
+}
+
+async fn create(ctx: Ctx, request: In<Nothing, Nothing, CreateDigitalHuman>) -> Result<LinkedDigitalHuman> {
+    let CreateDigitalHuman { digital_human, mut simulation_ids, simulation_id } = request.body;
+    simulation_ids.extend(simulation_id);
+    ctx.service.create_digital_human(&ctx.caller, digital_human, &simulation_ids).await
+}
+
+async fn create_many(ctx: Ctx, request: In<Nothing, Nothing, CreateDigitalHumans>) -> Result<BulkCreated> {
+    let CreateDigitalHumans { digital_humans, simulation_ids } = request.body;
+    ctx.service.create_digital_humans(&ctx.caller, digital_humans, &simulation_ids).await
+}
+
+async fn read(ctx: Ctx, request: In<HumanPath>) -> Result<LinkedDigitalHuman> {
+    ctx.service.digital_human(&ctx.caller, request.path.digital_human_id).await
+}
+
+async fn update(ctx: Ctx, request: In<HumanPath, Nothing, UpdateDigitalHuman>) -> Result<LinkedDigitalHuman> {
+    let UpdateDigitalHuman { fields, simulation_ids, override_conflict } = request.body;
+    let (id, fields) = (request.path.digital_human_id, fields.into_given());
+    ctx.service.update_digital_human(&ctx.caller, id, fields, simulation_ids.as_deref(), override_conflict).await
+}
+
+async fn remove(ctx: Ctx, request: In<HumanPath>) -> Result<DigitalHumanRecord> {
+    ctx.service.delete_digital_human(&ctx.caller, request.path.digital_human_id).await
+}
+
+async fn remove_many(ctx: Ctx, request: In<Nothing, IdsQuery>) -> Result<BulkDeleted> {
+    ctx.service.delete_digital_humans(&ctx.caller, &request.query.digital_human_ids).await
+}
+
+async fn page(ctx: Ctx, request: In<Nothing, PageQuery>) -> Result<DigitalHumanPage> {
+    ctx.service.digital_humans(&ctx.caller, request.query.page, request.query.page_size).await
+}
+
+async fn of_simulation(ctx: Ctx, request: In<SimulationPath>) -> Result<HumansOfSimulation> {
+    ctx.service.digital_humans_by_simulation(&ctx.caller, request.path.simulation_id).await
+}
+
+async fn by_test_name(ctx: Ctx, request: In<TestNamePath>) -> Result<LinkedDigitalHuman> {
+    ctx.service.digital_human_by_test_name(&ctx.caller, &request.path.test_name).await
+}

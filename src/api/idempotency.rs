@@ -1,0 +1,161 @@
+//! Idempotency-Key: a repeated request gets the first answer again, byte for byte. The request runs to its end even when its
+//! client goes away, so that an answer is always kept; a second one in this process waits for it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Bytes, to_bytes};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use futures_util::FutureExt;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
+
+use crate::api::Server;
+use crate::api::answer::{self, detail, refused};
+use crate::api::endpoint::{Ctx, Endpoint};
+use crate::error::Error;
+use crate::model::issue::{Issues, Problem, Step};
+use crate::model::json::Json;
+use crate::store::idempotency::{RequestKey, Seen};
+
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+const PATTERN: &str = r"^[\x21-\x7e]+$";
+const MAX_KEY_CHARS: u64 = 255;
+/// Largest answer that is kept; all creating routes stay far below.
+const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
+/// How long a repeat waits for the first request.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The requests with a key that are under way in this process.
+#[derive(Clone, Debug, Default)]
+pub struct Running {
+    locks: Arc<Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>>,
+}
+
+impl Running {
+    fn lock_of(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        // A lock that only this table holds belongs to a request that has ended.
+        locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+        Arc::clone(locks.entry(name.to_owned()).or_default())
+    }
+}
+
+/// Adds what is wrong with the header.
+pub fn check_key(headers: &HeaderMap, issues: &mut Issues) {
+    let Some(value) = headers.get(KEY) else { return };
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let problem = if text.chars().count() as u64 > MAX_KEY_CHARS {
+        Problem::string_too_long(MAX_KEY_CHARS)
+    } else if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Problem::pattern(PATTERN)
+    } else {
+        return;
+    };
+    let loc = [Step::Name(Cow::Borrowed("header")), Step::Name(Cow::Borrowed("idempotency-key"))];
+    issues.add(&loc, &problem, &Json::Text(text));
+}
+
+/// Who asks what: everything that a run needs.
+pub struct Call {
+    /// Where.
+    pub endpoint: Endpoint,
+    /// The path as sent.
+    pub path: String,
+    /// By whom.
+    pub ctx: Ctx,
+    /// With which checked parts.
+    pub parts: [Value; 3],
+    /// Under which id in the log.
+    pub request_id: String,
+}
+
+impl Call {
+    /// A panic is a fault of this request alone.
+    async fn run(self) -> Response {
+        match AssertUnwindSafe(self.endpoint.run(self.ctx, self.parts)).catch_unwind().await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => refused(error, &self.request_id),
+            Err(_) => {
+                tracing::error!(request_id = self.request_id, "a handler panicked");
+                answer::fault(&self.request_id)
+            }
+        }
+    }
+}
+
+/// Runs a call, or gives the answer that the same call got before.
+pub async fn once(server: &Server, call: Call, bytes: &Bytes) -> Response {
+    let key = call.ctx.headers.get(KEY).filter(|_| call.endpoint.idempotent);
+    let Some(key) = key.and_then(|key| key.to_str().ok()).map(str::to_owned) else { return call.run().await };
+    let request_id = call.request_id.clone();
+    let route = format!("{} {}", call.endpoint.method, call.path);
+    let hash: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let lock = server.running.lock_of(&format!("{} {route} {key}", call.ctx.caller.organization));
+    let (answered, answer) = oneshot::channel();
+    server.tasks.spawn("idempotent request", async move {
+        let response = match tokio::time::timeout(PATIENCE, lock.lock()).await {
+            Ok(_held) => first_or_again(call, &route, &key, &hash).await,
+            Err(_) => in_progress(),
+        };
+        // The client may have gone; the answer is kept all the same.
+        let _ = answered.send(response);
+    });
+    answer.await.unwrap_or_else(|_| answer::fault(&request_id))
+}
+
+async fn first_or_again(call: Call, route: &str, key: &str, hash: &str) -> Response {
+    let (service, request_id) = (call.ctx.service.clone(), call.request_id.clone());
+    let organization = call.ctx.caller.organization.clone();
+    let request = RequestKey { organization: &organization, route, key };
+    let store = service.store();
+    match store.begin_request(request, hash, service.clock().now_ms()).await {
+        Err(error) => refused(error, &request_id),
+        Ok(Seen::OtherBody) => conflict("Idempotency-Key was already used with a different request body"),
+        Ok(Seen::Running) => in_progress(),
+        Ok(Seen::Answered { status, body }) => again(status, body),
+        Ok(Seen::First) => match kept(call.run().await).await {
+            (response, Some((status, body))) => match store.finish_request(request, status, &body).await {
+                Ok(()) => response,
+                Err(error) => refused(error, &request_id),
+            },
+            (response, None) => match store.abandon_request(request).await {
+                Ok(()) => response,
+                Err(error) => refused(error, &request_id),
+            },
+        },
+    }
+}
+
+/// An answer together with what of it is kept. Faults and refusals of the request itself are not.
+async fn kept(response: Response) -> (Response, Option<(u16, String)>) {
+    let (parts, body) = response.into_parts();
+    let Ok(bytes) = to_bytes(body, MAX_KEPT_BYTES).await else {
+        return (refused(Error::internal("an answer could not be read back"), ""), None);
+    };
+    let status = parts.status.as_u16();
+    let final_status = matches!(status, 200..=299 | 400..=499) && !matches!(status, 401 | 403 | 422 | 429);
+    let text = String::from_utf8(bytes.to_vec()).ok().filter(|_| final_status);
+    (Response::from_parts(parts, bytes.into()), text.map(|text| (status, text)))
+}
+
+fn again(status: u16, body: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    let mut response = answer::respond(status, answer::JSON, body);
+    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    response
+}
+
+fn in_progress() -> Response {
+    conflict("A request with this Idempotency-Key is still in progress")
+}
+
+fn conflict(text: &str) -> Response {
+    detail(StatusCode::CONFLICT, text)
+}

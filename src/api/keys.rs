@@ -1,0 +1,37 @@
+//! Routes of API keys.
+
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::api::answer::Empty;
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
+use crate::error::Result;
+use crate::model::api_key::{CreateKeyIn, KeyOut};
+
+#[derive(Deserialize, JsonSchema)]
+struct KeyPath {
+    key_id: String,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        post("/v1/api-keys", create).admin().about("Make a key; its text is shown this once"),
+        get("/v1/api-keys", all).admin().about("All keys, newest first"),
+        delete("/v1/api-keys/{key_id}", revoke).admin().status(StatusCode::NO_CONTENT).about("Revoke a key"),
+    ];
+    tagged("API keys", "API key", endpoints).collect()
+}
+
+async fn create(ctx: Ctx, request: In<Nothing, Nothing, CreateKeyIn>) -> Result<KeyOut> {
+    ctx.service.create_key(&ctx.caller, request.body).await
+}
+
+async fn all(ctx: Ctx, _: In) -> Result<Vec<KeyOut>> {
+    ctx.service.keys(&ctx.caller).await
+}
+
+async fn revoke(ctx: Ctx, request: In<KeyPath>) -> Result<Empty> {
+    ctx.service.revoke_key(&ctx.caller, &request.path.key_id).await?;
+    Ok(Empty)
+}

@@ -1,0 +1,182 @@
+//! The OpenAPI 3.1 document and the compiled checks, both from the same declarations: what is described is what is checked.
+
+use schemars::SchemaGenerator;
+use serde_json::{Map, Value, json};
+
+use crate::api::endpoint::Endpoint;
+use crate::api::gate::Ready;
+use crate::model::schema::{self, ALIASES, ID, Node, PATCH};
+
+/// Version of the interface.
+pub const VERSION: &str = "0.1.0";
+
+/// The document of `endpoints`, and the endpoints ready to serve.
+pub fn compile(endpoints: Vec<Endpoint>) -> (String, Vec<Ready>) {
+    let mut generator = schema::generator();
+    let mut paths = Map::new();
+    let mut described = Vec::with_capacity(endpoints.len());
+    for endpoint in endpoints {
+        let parts = endpoint.parts.map(|describe| describe(&mut generator).to_value());
+        let answer = answers(&endpoint, &mut generator);
+        described.push((endpoint, parts, answer));
+    }
+    let definitions = generator.take_definitions(false);
+    let mut ready = Vec::with_capacity(described.len());
+    for (endpoint, parts, answer) in described {
+        let nodes = parts.each_ref().map(|schema| Node::compile(schema, &definitions));
+        let operation = operation(&endpoint, &parts, &nodes, answer, &definitions);
+        let path = paths.entry(endpoint.path).or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(path) = path {
+            path.insert(endpoint.method.as_str().to_lowercase(), operation);
+        }
+        ready.push(Ready { endpoint, nodes });
+    }
+    let mut document = document(paths, definitions);
+    without_marks(&mut document);
+    (document.to_string(), ready)
+}
+
+fn document(paths: Map<String, Value>, mut definitions: Map<String, Value>) -> Value {
+    definitions.retain(|name, _| !name.starts_with("Nothing"));
+    definitions.insert("ValidationIssue".to_owned(), issue());
+    definitions.insert(
+        "ValidationError".to_owned(),
+        json!({
+            "type": "object",
+            "description": "Everything that is wrong with a request.",
+            "required": ["detail"],
+            "properties": { "detail": { "type": "array", "items": reference("ValidationIssue") } },
+        }),
+    );
+    definitions.insert(
+        "Refusal".to_owned(),
+        json!({ "type": "object", "required": ["detail"], "properties": { "detail": { "type": "string" } } }),
+    );
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Ringer",
+            "version": VERSION,
+            "description": "Places live simulated calls to voice agents and measures them.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": definitions,
+            "securitySchemes": {
+                "ApiKey": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
+                "Bearer": { "type": "http", "scheme": "bearer" },
+            },
+        },
+    })
+}
+
+fn issue() -> Value {
+    json!({
+        "type": "object",
+        "description": "One thing that is wrong.",
+        "required": ["type", "loc", "msg", "input"],
+        "properties": {
+            "type": { "type": "string" },
+            "loc": { "type": "array", "items": { "type": ["string", "integer"] } },
+            "msg": { "type": "string" },
+            "input": true,
+            "ctx": { "type": "object", "additionalProperties": true },
+        },
+    })
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#{}/{name}", schema::DEFINITIONS) })
+}
+
+fn answers(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
+    let described = (endpoint.answer)(generator);
+    let mut success = json!({ "description": "Success" });
+    if let Some(content_type) = described.content_type {
+        let schema = described.schema.map_or(json!({}), |schema| schema.to_value());
+        success["content"] = json!({ content_type: { "schema": schema } });
+    }
+    json!({ endpoint.status.as_str(): success })
+}
+
+fn operation(
+    endpoint: &Endpoint,
+    [path, query, body]: &[Value; 3],
+    [path_node, query_node, body_node]: &[Node; 3],
+    mut answers: Value,
+    definitions: &Map<String, Value>,
+) -> Value {
+    let mut parameters = Vec::new();
+    if !path_node.is_nothing() {
+        parameters.extend(parameters_of("path", path, definitions));
+    }
+    if !query_node.is_nothing() {
+        parameters.extend(parameters_of("query", query, definitions));
+    }
+    let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": reference("Refusal") } } });
+    if endpoint.scope.is_some() {
+        answers["401"] = refusal("Invalid or missing API key");
+        answers["403"] = refusal("The key's scope is not sufficient");
+        let invalid = json!({ "schema": reference("ValidationError") });
+        answers["422"] = json!({ "description": "Validation error", "content": { "application/json": invalid } });
+    }
+    if !path_node.is_nothing() {
+        answers["404"] = refusal("Not found");
+    }
+    let name = endpoint.path.trim_matches('/').replace(['/', '-', '.'], "_").replace(['{', '}'], "");
+    let mut operation = json!({
+        "tags": [endpoint.tag],
+        "summary": endpoint.summary,
+        "operationId": format!("{}_{name}", endpoint.method.as_str().to_lowercase()),
+        "responses": answers,
+    });
+    if endpoint.deprecated {
+        operation["deprecated"] = Value::Bool(true);
+    }
+    if endpoint.scope.is_some() {
+        operation["security"] = json!([{ "ApiKey": [] }, { "Bearer": [] }]);
+        parameters.push(header("X-Organization-Id"));
+    }
+    if endpoint.idempotent {
+        parameters.push(header("Idempotency-Key"));
+    }
+    if !parameters.is_empty() {
+        operation["parameters"] = Value::Array(parameters);
+    }
+    if !body_node.is_nothing() {
+        operation["requestBody"] =
+            json!({ "required": !body_node.nullable, "content": { "application/json": { "schema": body } } });
+    }
+    operation
+}
+
+fn header(name: &str) -> Value {
+    json!({ "name": name, "in": "header", "required": false, "schema": { "type": "string" } })
+}
+
+fn parameters_of(place: &str, schema: &Value, definitions: &Map<String, Value>) -> Vec<Value> {
+    let name = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.rsplit('/').next());
+    let schema = name.and_then(|name| definitions.get(name)).unwrap_or(schema);
+    let required = schema.get("required").and_then(Value::as_array);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let parameter = |(name, property): (&String, &Value)| {
+        let required = place == "path" || required.is_some_and(|all| all.iter().any(|one| one == name));
+        let description = property.get("description").cloned().unwrap_or_default();
+        json!({ "name": name, "in": place, "required": required, "description": description, "schema": property })
+    };
+    properties.into_iter().flatten().map(parameter).collect()
+}
+
+/// Takes out what only the walker reads.
+fn without_marks(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for mark in [ALIASES, PATCH, ID] {
+                map.remove(mark);
+            }
+            map.values_mut().for_each(without_marks);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_marks),
+        _ => {}
+    }
+}

@@ -1,0 +1,71 @@
+//! Routes of runs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
+use crate::error::Result;
+use crate::model::run::{QueueAnswer, QueueSpec, RunItem};
+use crate::service::{RunCancelled, RunDeleted, RunResults};
+
+#[derive(Deserialize, JsonSchema)]
+struct SimulationPath {
+    simulation_id: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct RunPath {
+    simulation_run_id: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct IdPath {
+    id: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CancelQuery {
+    /// Also end the conversations that are running.
+    #[serde(default)]
+    hangup: bool,
+}
+
+/// The runs of a simulation.
+#[derive(Serialize, JsonSchema)]
+struct Runs {
+    /// Newest first.
+    simulation_runs: Vec<RunItem>,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        post("/v1/queue-simulation-run", queue).of("Simulation").about("Run a simulation"),
+        get("/v1/get-simulation-runs/{simulation_id}", of_simulation)
+            .of("Simulation")
+            .about("The runs of a simulation"),
+        get("/v1/retrieve-simulation-results/{simulation_run_id}", results).about("A run with all its results"),
+        post("/v1/simulation-run/{id}/cancel", cancel).about("Cancel what has not started, or end everything"),
+        delete("/v1/simulation-run/{id}", remove).about("Delete a run with its results"),
+    ];
+    tagged("Runs", "Simulation run", endpoints).collect()
+}
+
+async fn queue(ctx: Ctx, request: In<Nothing, Nothing, QueueSpec>) -> Result<QueueAnswer> {
+    ctx.service.queue_simulation_run(&ctx.caller, request.body).await
+}
+
+async fn of_simulation(ctx: Ctx, request: In<SimulationPath>) -> Result<Runs> {
+    Ok(Runs { simulation_runs: ctx.service.simulation_runs(&ctx.caller, request.path.simulation_id).await? })
+}
+
+async fn results(ctx: Ctx, request: In<RunPath>) -> Result<RunResults> {
+    ctx.service.run_results(&ctx.caller, request.path.simulation_run_id).await
+}
+
+async fn cancel(ctx: Ctx, request: In<IdPath, CancelQuery>) -> Result<RunCancelled> {
+    ctx.service.cancel_run(&ctx.caller, request.path.id, request.query.hangup).await
+}
+
+async fn remove(ctx: Ctx, request: In<IdPath>) -> Result<RunDeleted> {
+    ctx.service.delete_run(&ctx.caller, request.path.id).await
+}

@@ -1,0 +1,86 @@
+//! Routes of simulations.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::error::Result;
+use crate::model::patch::Patch;
+use crate::model::simulation::{SimulationRecord, SimulationSpec, SimulationSummary};
+use crate::service::{Message, SimulationAdded, SimulationDeleted};
+
+#[derive(Deserialize, JsonSchema)]
+struct SimulationPath {
+    simulation_id: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct AgentPath {
+    agent_id: i64,
+}
+
+/// Which Digital Humans.
+#[derive(Deserialize, JsonSchema)]
+struct Links {
+    /// Their ids.
+    digital_human_ids: Vec<i64>,
+}
+
+/// A list of simulations.
+#[derive(Serialize, JsonSchema)]
+struct Simulations {
+    /// Newest first.
+    simulations: Vec<SimulationSummary>,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        post("/v1/create-simulation", create).about("Make a simulation"),
+        get("/v1/simulation/{simulation_id}", read).about("One simulation"),
+        put("/v1/simulation/{simulation_id}", update).about("Change the given fields of a simulation"),
+        delete("/v1/simulation/{simulation_id}", remove).about("Delete a simulation with its runs and results"),
+        get("/v1/get-all-simulations", all).of("Organization").about("All simulations, newest first"),
+        get("/v1/get-simulations-by-agent/{agent_id}", of_agent).of("Agent").about("The simulations of an agent"),
+        post("/v1/simulation/{simulation_id}/add-digital-humans", link)
+            .repeatable()
+            .about("Make Digital Humans part of a simulation"),
+        post("/v1/simulation/{simulation_id}/remove-digital-humans", unlink)
+            .repeatable()
+            .about("Take Digital Humans out of a simulation"),
+    ];
+    tagged("Simulations", "Simulation", endpoints).collect()
+}
+
+async fn create(ctx: Ctx, request: In<Nothing, Nothing, SimulationSpec>) -> Result<SimulationAdded> {
+    ctx.service.create_simulation(&ctx.caller, request.body).await
+}
+
+async fn read(ctx: Ctx, request: In<SimulationPath>) -> Result<SimulationRecord> {
+    ctx.service.simulation(&ctx.caller, request.path.simulation_id).await
+}
+
+async fn update(ctx: Ctx, request: In<SimulationPath, Nothing, Patch<SimulationSpec>>) -> Result<SimulationRecord> {
+    ctx.service.update_simulation(&ctx.caller, request.path.simulation_id, request.body.into_given()).await
+}
+
+async fn remove(ctx: Ctx, request: In<SimulationPath>) -> Result<SimulationDeleted> {
+    ctx.service.delete_simulation(&ctx.caller, request.path.simulation_id).await
+}
+
+async fn all(ctx: Ctx, _: In) -> Result<Simulations> {
+    Ok(Simulations { simulations: ctx.service.simulations(&ctx.caller).await? })
+}
+
+async fn of_agent(ctx: Ctx, request: In<AgentPath>) -> Result<Simulations> {
+    Ok(Simulations { simulations: ctx.service.simulations_by_agent(&ctx.caller, request.path.agent_id).await? })
+}
+
+async fn link(ctx: Ctx, request: In<SimulationPath, Nothing, Links>) -> Result<Message> {
+    let (id, links) = (request.path.simulation_id, request.body.digital_human_ids);
+    ctx.service.add_digital_humans(&ctx.caller, id, &links).await
+}
+
+async fn unlink(ctx: Ctx, request: In<SimulationPath, Nothing, Links>) -> Result<Message> {
+    let (id, links) = (request.path.simulation_id, request.body.digital_human_ids);
+    ctx.service.remove_digital_humans(&ctx.caller, id, &links).await
+}

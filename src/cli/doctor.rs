@@ -1,0 +1,219 @@
+//! `ringer doctor`: what is installed, what is missing and the command that installs it. Changes nothing.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::clock;
+use crate::config::{Config, most_calls, raise_file_limit, search_path};
+
+/// Sleeps that the timer is judged by.
+const TIMER_PROBES: usize = 200;
+/// Distance of two probes.
+const PROBE_NS: u64 = 1_000_000;
+/// A packet is due every 20 ms; a machine whose timers are this late shakes what is measured.
+const LATE_US: u64 = 5_000;
+/// Fewer open files than this carry only a few calls.
+const FEW_FILES: u64 = 1024;
+/// Where distributions put the English model.
+const MODEL: &str = "/usr/share/pocketsphinx/model/en-us/en-us";
+
+/// Flags of `ringer doctor`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "The exit code is 0 when nothing is missing, else 1.")]
+pub struct Args {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What was found.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Nothing is missing.
+    pub ok: bool,
+    /// One thing each.
+    pub checks: Vec<Check>,
+    /// The command that installs all that is missing.
+    pub install: Option<String>,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Check {
+    /// Package or part of the machine.
+    pub name: &'static str,
+    /// It is there and good.
+    pub ok: bool,
+    /// What it is for.
+    pub purpose: &'static str,
+    /// Where it was found, a measured figure, or what is wrong.
+    pub detail: String,
+    /// The package that mends it.
+    pub package: Option<&'static str>,
+}
+
+impl Report {
+    /// Sums up `checks`.
+    pub fn new(checks: Vec<Check>) -> Report {
+        let missing: Vec<&str> = checks.iter().filter(|check| !check.ok).filter_map(|check| check.package).collect();
+        let install = (!missing.is_empty()).then(|| format!("apt-get install {}", missing.join(" ")));
+        Report { ok: checks.iter().all(|check| check.ok), checks, install }
+    }
+
+    /// The report as lines for a person.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for check in &self.checks {
+            let word = if check.ok { "ok" } else { "MISSING" };
+            let word = if !check.ok && check.package.is_none() { "WEAK" } else { word };
+            text += &format!("{word:8} {:20} {}: {}\n", check.name, check.purpose, check.detail);
+        }
+        match &self.install {
+            Some(command) => text += &format!("\nInstall what is missing (as root):\n  {command}\n"),
+            None if self.ok => text += "\nEverything is there.\n",
+            None => {}
+        }
+        text
+    }
+}
+
+/// Looks and prints.
+pub async fn run(args: Args) -> ExitCode {
+    let report = tokio::task::block_in_place(|| {
+        Report::new(vec![
+            program("flite", "English voices"),
+            program("espeak-ng", "voices of other languages and accents"),
+            recognizer(),
+            model(Path::new(MODEL)),
+            files(raise_file_limit()),
+            timer(&probe_timer()),
+        ])
+    });
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report).expect("a report has text keys only"));
+    } else {
+        print!("{}", report.text());
+    }
+    if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn program(name: &'static str, purpose: &'static str) -> Check {
+    let found = search_path().iter().map(|folder| folder.join(name)).find(|path| path.is_file());
+    Check {
+        name,
+        ok: found.is_some(),
+        purpose,
+        detail: found.map_or_else(|| "not found in PATH".to_owned(), |path| path.display().to_string()),
+        package: Some(name),
+    }
+}
+
+fn recognizer() -> Check {
+    // SAFETY: the library's initialisers only fill its own tables, and nothing of it is called.
+    let opened = unsafe { libloading::Library::new("libpocketsphinx.so.3") };
+    Check {
+        name: "libpocketsphinx3",
+        ok: opened.is_ok(),
+        purpose: "hearing words (without it: turn-taking alone)",
+        detail: opened.map_or_else(|_| "not found".to_owned(), |_| "libpocketsphinx.so.3".to_owned()),
+        package: Some("libpocketsphinx3"),
+    }
+}
+
+fn model(path: &Path) -> Check {
+    let ok = path.join("mdef").is_file() || path.join("mdef.bin").is_file();
+    let detail = if ok { path.display().to_string() } else { format!("nothing in {}", path.display()) };
+    let package = Some("pocketsphinx-en-us");
+    Check { name: "pocketsphinx-en-us", ok, purpose: "hearing English words", detail, package }
+}
+
+fn files(limit: u64) -> Check {
+    let calls = most_calls(limit, &Config::default().sip.rtp_ports);
+    Check {
+        name: "open files",
+        ok: limit >= FEW_FILES,
+        purpose: "calls at once",
+        detail: format!("limit {limit}, enough for {calls} calls; `ulimit -n` or LimitNOFILE= raises it"),
+        package: None,
+    }
+}
+
+fn timer(late_us: &[u64]) -> Check {
+    let at = |percent: usize| late_us.get(late_us.len() * percent / 100).copied().unwrap_or(0);
+    Check {
+        name: "timer",
+        ok: at(99) < LATE_US,
+        purpose: "sending each packet when it is due",
+        detail: format!("late by {} us in the middle, {} us at the 99th percentile", at(50), at(99)),
+        package: None,
+    }
+}
+
+/// How late this thread wakes up, in microseconds, sorted.
+fn probe_timer() -> Vec<u64> {
+    // SAFETY: sets the timer slack of this thread to 1 ns; takes no pointer.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    let start = clock::monotonic().0;
+    let mut late_us: Vec<u64> = (1..=TIMER_PROBES as u64)
+        .map(|probe| {
+            let due = start + probe * PROBE_NS;
+            let at = libc::timespec {
+                tv_sec: (due / 1_000_000_000) as libc::time_t,
+                tv_nsec: (due % 1_000_000_000) as libc::c_long,
+            };
+            // SAFETY: `at` is a valid timespec; a null remainder is allowed with an absolute time.
+            unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut()) };
+            clock::monotonic().0.saturating_sub(due) / 1000
+        })
+        .collect();
+    late_us.sort_unstable();
+    late_us
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Check, Report, files, model, timer};
+
+    fn check(name: &'static str, ok: bool, package: Option<&'static str>) -> Check {
+        Check { name, ok, purpose: "p", detail: "d".to_owned(), package }
+    }
+
+    #[test]
+    fn missing_packages_become_one_command() {
+        let report = Report::new(vec![
+            check("a", true, Some("a")),
+            check("b", false, Some("b")),
+            check("c", false, Some("c-package")),
+            check("d", false, None),
+        ]);
+        assert_eq!(report.install.as_deref(), Some("apt-get install b c-package"));
+        assert!(!report.ok);
+        let text = report.text();
+        assert!(text.contains("MISSING  b ") && text.contains("WEAK     d ") && text.contains("ok       a "), "{text}");
+    }
+
+    #[test]
+    fn nothing_missing_is_ok() {
+        let report = Report::new(vec![check("a", true, Some("a"))]);
+        assert!(report.ok && report.install.is_none());
+        assert!(report.text().ends_with("Everything is there.\n"));
+    }
+
+    #[test]
+    fn figures_are_judged() {
+        assert!(files(4096).ok && files(4096).detail.contains("1298 calls"));
+        assert!(!files(256).ok);
+        assert!(timer(&[10; 100]).ok);
+        assert!(!timer(&[9000; 100]).ok);
+    }
+
+    #[test]
+    fn a_model_is_a_folder_with_its_parts() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        assert!(!model(folder.path()).ok);
+        std::fs::write(folder.path().join("mdef"), "").expect("the folder is writable");
+        assert!(model(folder.path()).ok);
+    }
+}

@@ -1,0 +1,276 @@
+//! Where a setting's value comes from, and what is said when it cannot be used. Knows how to read values, not which settings
+//! exist: whoever asks for a key makes it known, and a key of the file that nobody asked for is unknown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+
+/// What is wrong with the settings, one problem a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(pub Vec<String>);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// A value as it was written: text from a flag or the environment, a typed value from the file.
+#[derive(Clone, Debug)]
+enum Raw {
+    Text(String),
+    Typed { value: toml::Value, written: String },
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Raw::Text(text) | Raw::Typed { value: toml::Value::String(text), .. } => write!(f, "\"{text}\""),
+            Raw::Typed { written, .. } => f.write_str(written),
+        }
+    }
+}
+
+impl Raw {
+    fn text(&self) -> Option<String> {
+        match self {
+            Raw::Text(text) | Raw::Typed { value: toml::Value::String(text), .. } => Some(text.clone()),
+            Raw::Typed { .. } => None,
+        }
+    }
+
+    fn whole(&self) -> Option<u64> {
+        match self {
+            Raw::Text(text) => text.trim().parse().ok(),
+            Raw::Typed { value: toml::Value::Integer(number), .. } => u64::try_from(*number).ok(),
+            Raw::Typed { .. } => None,
+        }
+    }
+
+    fn number(&self) -> Option<f64> {
+        match self {
+            Raw::Text(text) => text.trim().parse().ok(),
+            Raw::Typed { value: toml::Value::Float(number), .. } => Some(*number),
+            Raw::Typed { value: toml::Value::Integer(number), .. } => Some(*number as f64),
+            Raw::Typed { .. } => None,
+        }
+    }
+
+    fn boolean(&self) -> Option<bool> {
+        match self {
+            Raw::Text(text) => match text.trim() {
+                "true" | "1" | "yes" | "on" => Some(true),
+                "false" | "0" | "no" | "off" => Some(false),
+                _ => None,
+            },
+            Raw::Typed { value, .. } => value.as_bool(),
+        }
+    }
+
+    fn list(&self) -> Option<Vec<String>> {
+        match self {
+            Raw::Text(text) => {
+                Some(text.split(',').map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect())
+            }
+            Raw::Typed { value, .. } => value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+        }
+    }
+}
+
+struct Found {
+    raw: Raw,
+    place: String,
+}
+
+/// All values that were given, and every problem that was met while they were asked for.
+pub struct Source {
+    file: BTreeMap<String, Found>,
+    environment: BTreeMap<String, String>,
+    flags: BTreeMap<String, String>,
+    asked: BTreeSet<String>,
+    problems: Vec<String>,
+}
+
+impl Source {
+    /// Values of the text of a settings file (`path` names it in messages), of the environment and of flags (key and text).
+    pub fn new(
+        file: Option<(&Path, &str)>,
+        environment: &BTreeMap<String, String>,
+        flags: &[(&str, String)],
+    ) -> Result<Source, ConfigError> {
+        let mut source = Source {
+            file: BTreeMap::new(),
+            environment: environment.iter().filter(|(name, _)| name.starts_with("RINGER_")).map(own).collect(),
+            flags: flags.iter().map(|(key, text)| ((*key).to_owned(), text.clone())).collect(),
+            asked: BTreeSet::new(),
+            problems: Vec::new(),
+        };
+        if let Some((path, text)) = file {
+            let table = DeTable::parse(text).map_err(|error| {
+                let line = error.span().map_or(1, |span| line_of(text, span.start));
+                ConfigError(vec![format!("{}:{line}: {}", path.display(), error.message())])
+            })?;
+            source.flatten(path, text, "", table.get_ref());
+        }
+        Ok(source)
+    }
+
+    fn flatten(&mut self, path: &Path, text: &str, prefix: &str, table: &DeTable<'_>) {
+        for (name, value) in table {
+            let key =
+                if prefix.is_empty() { name.get_ref().to_string() } else { format!("{prefix}.{}", name.get_ref()) };
+            let place = format!("{}:{}", path.display(), line_of(text, name.span().start));
+            match value.get_ref() {
+                DeValue::Table(inner) => self.flatten(path, text, &key, inner),
+                _ => match text[value.span()].parse::<toml::Value>() {
+                    Ok(typed) => {
+                        let raw = Raw::Typed { value: typed, written: text[value.span()].to_owned() };
+                        self.file.insert(key, Found { raw, place });
+                    }
+                    Err(_) => self.problems.push(format!("{place}: {key} cannot be read")),
+                },
+            }
+        }
+    }
+
+    /// Variables of the environment that are no settings.
+    pub fn pass_over(&mut self, names: &[&str]) {
+        names.iter().for_each(|name| drop(self.environment.remove(*name)));
+    }
+
+    /// A text, or nothing when empty.
+    pub fn maybe_text(&mut self, key: &str, into: &mut Option<String>) {
+        self.read(key, "a text", |raw| raw.text().map(|text| Some(text).filter(|text| !text.is_empty())), into);
+    }
+
+    /// A text that never shows in messages.
+    pub fn secret(&mut self, key: &str, into: &mut Option<super::Secret>) {
+        if let Some(found) = self.find(key) {
+            match found.raw.text() {
+                Some(text) => *into = Some(text).filter(|text| !text.is_empty()).map(super::Secret::new),
+                None => self.problems.push(format!("{}: {key} must be a text", found.place)),
+            }
+        }
+    }
+
+    /// true or false.
+    pub fn boolean(&mut self, key: &str, into: &mut bool) {
+        self.read(key, "true or false", Raw::boolean, into);
+    }
+
+    /// A whole number in `range`.
+    pub fn whole<T: TryFrom<u64>>(&mut self, key: &str, range: RangeInclusive<u64>, into: &mut T) {
+        let allowed = format!("a whole number from {} to {}", range.start(), range.end());
+        self.read(
+            key,
+            &allowed,
+            |raw| raw.whole().filter(|n| range.contains(n)).and_then(|n| T::try_from(n).ok()),
+            into,
+        );
+    }
+
+    /// A number in `range`.
+    pub fn number(&mut self, key: &str, range: RangeInclusive<f64>, into: &mut f64) {
+        let allowed = format!("a number from {} to {}", range.start(), range.end());
+        self.read(key, &allowed, |raw| raw.number().filter(|number| range.contains(number)), into);
+    }
+
+    /// A list of texts; commas part them in the environment.
+    pub fn list(&mut self, key: &str, into: &mut Vec<String>) {
+        self.read(key, "a list of texts", Raw::list, into);
+    }
+
+    /// A text that `parse` understands; `allowed` says what that is.
+    pub fn parsed<T>(&mut self, key: &str, allowed: &str, parse: impl Fn(&str) -> Option<T>, into: &mut T) {
+        self.read(key, allowed, |raw| parse(raw.text()?.trim()), into);
+    }
+
+    /// Whole numbers in `range` under names that the user chooses, one table level below `prefix`. Only in the file.
+    pub fn whole_map(&mut self, prefix: &str, range: RangeInclusive<u64>, into: &mut BTreeMap<String, u64>) {
+        let start = format!("{prefix}.");
+        let keys: Vec<String> = self.file.keys().filter(|key| key.starts_with(&start)).cloned().collect();
+        for key in keys {
+            let mut value = 0;
+            self.whole(&key, range.clone(), &mut value);
+            into.insert(key[start.len()..].to_owned(), value);
+        }
+    }
+
+    /// A problem that shows only when several values are seen together.
+    pub fn refuse(&mut self, problem: String) {
+        self.problems.push(problem);
+    }
+
+    fn read<T>(&mut self, key: &str, allowed: &str, read: impl Fn(&Raw) -> Option<T>, into: &mut T) {
+        let Some(found) = self.find(key) else { return };
+        match read(&found.raw) {
+            Some(value) => *into = value,
+            None => self
+                .problems
+                .push(format!("{}: {key} = {} is not allowed: it must be {allowed}", found.place, found.raw)),
+        }
+    }
+
+    /// A flag wins over the environment, the environment over the file.
+    fn find(&mut self, key: &str) -> Option<Found> {
+        self.asked.insert(key.to_owned());
+        let in_file = self.file.remove(key);
+        let name = environment_name(key);
+        let in_environment = self.environment.remove(&name);
+        if let Some(text) = self.flags.remove(key) {
+            return Some(Found { raw: Raw::Text(text), place: "command line".to_owned() });
+        }
+        match in_environment {
+            Some(text) => Some(Found { raw: Raw::Text(text), place: format!("environment variable {name}") }),
+            None => in_file,
+        }
+    }
+
+    /// Names what nobody asked for; an error when there was any problem. The texts of the answer are warnings: a variable of the
+    /// environment may have been put there by somebody else (a cluster that announces a service called ringer does that).
+    pub fn finish(mut self) -> Result<Vec<String>, ConfigError> {
+        for (key, found) in &self.file {
+            let near = nearest(key, self.asked.iter().map(String::as_str));
+            self.problems.push(format!("{}: unknown setting {key}{near}", found.place));
+        }
+        let names: Vec<String> = self.asked.iter().map(|key| environment_name(key)).collect();
+        let warn = |name: &String| {
+            format!("unknown environment variable {name}{}", nearest(name, names.iter().map(String::as_str)))
+        };
+        let warnings = self.environment.keys().map(warn).collect();
+        self.problems.extend(self.flags.keys().map(|key| format!("command line: unknown setting {key}")));
+        if self.problems.is_empty() { Ok(warnings) } else { Err(ConfigError(self.problems)) }
+    }
+}
+
+fn own((name, value): (&String, &String)) -> (String, String) {
+    (name.clone(), value.clone())
+}
+
+/// `sip.rtp_ports` is `RINGER_SIP_RTP_PORTS`.
+fn environment_name(key: &str) -> String {
+    format!("RINGER_{}", key.replace('.', "_").to_ascii_uppercase())
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// `, did you mean X?` when a known name is near enough to be a slip of the keyboard, or the same word in another section.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
+    known
+        .map(|key| {
+            let word = name.rsplit('.').next().unwrap_or(name);
+            let moved = if word == last(key) { 0.9 } else { 0.0 };
+            (key, strsim::normalized_damerau_levenshtein(name, key).max(moved))
+        })
+        .filter(|(_, likeness)| *likeness >= 0.7)
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .map_or_else(String::new, |(key, _)| format!(", did you mean {key}?"))
+}

@@ -1,0 +1,152 @@
+//! Settings by what is given and what is said.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{Config, Dtmf, Secret, most_calls, parse_ports};
+
+fn read(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, String> {
+    let environment: BTreeMap<String, String> =
+        environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let flags: Vec<(&str, String)> = flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
+    Config::read(Some((Path::new("r.toml"), file)), &environment, &flags, 3200).map_err(|error| error.to_string())
+}
+
+#[test]
+fn nothing_given_is_the_defaults() {
+    let config = read("", &[], &[]).expect("an empty file is allowed");
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.sip.rtp_ports, 20000..=29999);
+    assert_eq!(config.limits.max_calls, 1000);
+    assert_eq!(config.behaviour.noise_snr_db(0.4), 20.0);
+    assert_eq!(config.behaviour.speed.slowest, 110.0);
+    assert!(config.security.allow_private_targets);
+    assert!(config.warnings.is_empty());
+}
+
+#[test]
+fn flags_win_over_the_environment_and_that_over_the_file() {
+    let file =
+        "[sip]\nlisten = '127.0.0.1:1'\n[recognizer]\ngrace_ms = 7\n[limits]\nmax_calls = 3\nstart_rate_per_s = 2";
+    let environment = [("RINGER_SIP_LISTEN", "127.0.0.1:2"), ("RINGER_RECOGNIZER_GRACE_MS", "8"), ("HOME", "/")];
+    let config = read(file, &environment, &[("sip.listen", "127.0.0.1:3")]).expect("all are allowed");
+    assert_eq!(config.sip.listen.port(), 3);
+    assert_eq!(config.recognizer.grace_ms, 8);
+    assert_eq!((config.limits.max_calls, config.limits.start_rate_per_s), (3, 2.0));
+}
+
+#[test]
+fn tables_lists_and_names_of_the_user_are_read() {
+    let file = r#"
+        data = "/var/lib/ringer"
+        server.cors_origins = ["http://a", "http://b"]
+        sip.dtmf = "info"
+        [rate_limit.routes]
+        "POST /v1/queue-simulation-run" = 60
+        [behaviour.connection.low]
+        loss_pct = 7.5
+        [behaviour.interruption]
+        high = 1
+    "#;
+    let config = read(file, &[("RINGER_METRICS_FILLER_PHRASES", "um, let me check")], &[]).expect("all are allowed");
+    assert_eq!(config.data, Path::new("/var/lib/ringer"));
+    assert_eq!(config.server.cors_origins, ["http://a", "http://b"]);
+    assert_eq!(config.sip.dtmf, Dtmf::Info);
+    assert_eq!(config.rate_limit.routes["POST /v1/queue-simulation-run"], 60);
+    assert_eq!(config.behaviour.connection.low.loss_pct, 7.5);
+    assert_eq!(config.behaviour.interruption.high, 1.0);
+    assert_eq!(config.metrics.filler_phrases, ["um", "let me check"]);
+}
+
+#[test]
+fn problems_name_the_place_the_value_and_what_is_allowed() {
+    let check = |file: &str, environment: &[(&str, &str)], expect: &str| {
+        assert_eq!(read(file, environment, &[]).expect_err(file), expect, "{file}");
+    };
+    check("\n[limits]\nmax_cals = 3", &[], "r.toml:3: unknown setting limits.max_cals, did you mean limits.max_calls?");
+    check("[server]\nrtp_ports = 'x'", &[], "r.toml:2: unknown setting server.rtp_ports, did you mean sip.rtp_ports?");
+    check("zzz = 1", &[], "r.toml:1: unknown setting zzz");
+    check(
+        "[sip]\nlisten = 'here'",
+        &[],
+        "r.toml:2: sip.listen = \"here\" is not allowed: it must be an address like 127.0.0.1:5060",
+    );
+    check(
+        "[limits]\nmax_calls = 0",
+        &[],
+        "r.toml:2: limits.max_calls = 0 is not allowed: it must be a whole number from 1 to 1000000",
+    );
+    check(
+        "[metrics]\npublic = 'perhaps'",
+        &[],
+        "r.toml:2: metrics.public = \"perhaps\" is not allowed: it must be true or false",
+    );
+    check(
+        "",
+        &[("RINGER_SIP_DTMF", "voice")],
+        "environment variable RINGER_SIP_DTMF: sip.dtmf = \"voice\" is not allowed: it must be one of rtp, info",
+    );
+    check(
+        "[language_model]\nbase_url = 'http://h'",
+        &[],
+        "language_model.model is missing: language_model.base_url is set",
+    );
+    check("security = 5", &[], "r.toml:1: unknown setting security");
+    check("[sip", &[], "r.toml:1: unclosed table, expected `]`");
+    check(
+        "[behaviour.interruption]\nfrom_ms = 4000",
+        &[],
+        "behaviour.interruption.from_ms = 4000 is not allowed: it must be at most behaviour.interruption.to_ms, which is 3000",
+    );
+}
+
+#[test]
+fn every_problem_is_named_at_once() {
+    let text = read("[limits]\nmax_calls = 0\n[sip]\nfoo = 1\ndtmf = 4", &[], &[]).expect_err("three are wrong");
+    assert_eq!(text.lines().count(), 3, "{text}");
+}
+
+#[test]
+fn an_unknown_variable_is_a_warning() {
+    let config = read("", &[("RINGER_SERVER_LISTN", "x"), ("RINGER_PORT", "tcp://1")], &[]).expect("not an error");
+    assert_eq!(
+        config.warnings,
+        [
+            "unknown environment variable RINGER_PORT",
+            "unknown environment variable RINGER_SERVER_LISTN, did you mean RINGER_SERVER_LISTEN?"
+        ]
+    );
+}
+
+#[test]
+fn secrets_do_not_show() {
+    let file = "bootstrap_key = 'tell-nobody'\n[language_model]\napi_key = 'tell-nobody'\n[security]\ninternal_token = 'tell-nobody'";
+    let config = read(file, &[], &[]).expect("all are allowed");
+    assert_eq!(config.bootstrap_key.as_ref().map(Secret::expose), Some("tell-nobody"));
+    let json = serde_json::to_string(&config).expect("settings have text keys only");
+    assert!(!format!("{config:?}{json}").contains("tell-nobody"));
+    let refused = read("bootstrap_key = ['tell-nobody']", &[], &[]).expect_err("not a text");
+    assert!(!refused.contains("tell-nobody"), "{refused}");
+}
+
+#[test]
+fn private_targets_follow_the_address_of_the_api() {
+    let allows =
+        |listen: &str| read("", &[], &[("server.listen", listen)]).expect("an address").security.allow_private_targets;
+    assert!(allows("127.0.0.1:80"));
+    assert!(!allows("0.0.0.0:80"));
+}
+
+#[test]
+fn ports_and_calls() {
+    let check = |text: &str, expect| assert_eq!(parse_ports(text), expect, "{text}");
+    check("20000-20001", Some(20000..=20001));
+    check(" 20000 - 20009 ", Some(20000..=20009));
+    for bad in ["", "20000", "20001-20010", "20000-20000", "30000-20000", "80-90", "20000-70000", "a-b"] {
+        check(bad, None);
+    }
+    let calls = |files, last, expect| assert_eq!(most_calls(files, &(20000..=last)), expect, "{files} {last}");
+    calls(1024, 29999, 274);
+    calls(1_048_576, 29999, 5000);
+    calls(100, 29999, 1);
+}

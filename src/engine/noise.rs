@@ -1,0 +1,71 @@
+//! Background noise loops: made once per kind and seed, kept in memory for all calls, and on disk for the next start.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ringer_media::call::NoiseSpec;
+use ringer_media::clip::{Clip, write_wav};
+use ringer_media::frame::RATE_HZ;
+use ringer_media::noise::{Kind, gain_for, generate};
+use ringer_media::seed::{Seed, Stream};
+
+/// Length of a loop.
+const LOOP_SECONDS: u32 = 60;
+/// All calls of an engine share one loop a kind; where a call begins in it is drawn from the call's own seed.
+const LOOP_SEED: Seed = Seed(1);
+
+/// The loops of an engine.
+#[derive(Debug)]
+pub struct NoiseBeds {
+    folder: Option<PathBuf>,
+    beds: Mutex<HashMap<&'static str, Arc<[i16]>>>,
+}
+
+impl NoiseBeds {
+    /// Loops are also kept in `folder`, when there is one.
+    pub fn new(folder: Option<PathBuf>) -> NoiseBeds {
+        NoiseBeds { folder, beds: Mutex::default() }
+    }
+
+    /// The noise of one call, `snr_db` below active speech. Makes the loop when it is not there yet (up to a second of
+    /// computing: not for async tasks or media threads).
+    pub fn bed(&self, kind: Kind, snr_db: f64, start: &mut Stream) -> NoiseSpec {
+        let loop_pcm = self.loop_of(kind);
+        NoiseSpec {
+            gain_narrow: gain_for(&loop_pcm, snr_db, 8000) as f32,
+            gain_wide: gain_for(&loop_pcm, snr_db, RATE_HZ) as f32,
+            start: start.index(loop_pcm.len()),
+            loop_pcm,
+        }
+    }
+
+    fn loop_of(&self, kind: Kind) -> Arc<[i16]> {
+        let mut beds = self.beds.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = beds.entry(kind.name()).or_insert_with(|| self.read(kind).unwrap_or_else(|| self.make(kind)));
+        made.clone()
+    }
+
+    fn path(&self, kind: Kind) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(format!("{}-{}.wav", kind.name(), env!("CARGO_PKG_VERSION"))))
+    }
+
+    fn read(&self, kind: Kind) -> Option<Arc<[i16]>> {
+        let clip = Clip::from_wav(&fs::read(self.path(kind)?).ok()?).ok()?;
+        let whole = clip.rate_hz == RATE_HZ && clip.pcm.len() == (LOOP_SECONDS * RATE_HZ) as usize;
+        whole.then(|| clip.pcm.into())
+    }
+
+    fn make(&self, kind: Kind) -> Arc<[i16]> {
+        let pcm = generate(kind, LOOP_SEED, LOOP_SECONDS, &[]);
+        if let (Some(path), Some(folder)) = (self.path(kind), &self.folder) {
+            // The cache only saves time: what cannot be written is made again.
+            let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, write_wav(RATE_HZ, 1, &pcm)));
+            if let Err(error) = written {
+                tracing::warn!("the noise cache {} cannot be written: {error}", folder.display());
+            }
+        }
+        pcm.into()
+    }
+}

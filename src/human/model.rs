@@ -1,0 +1,359 @@
+//! A mind that asks a language model: its words go out sentence by sentence as they come. A late model is covered by a filler,
+//! a silent or failing one by the built-in speaker.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringer_media::call::{Move, Purpose, Then, Thought};
+use ringer_media::seed::{Seed, Stream};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::phrases::phrases;
+use super::prompt::{self, END_CALL, SEND_DTMF, STAY_SILENT};
+use super::template::Template;
+use super::text::{first_words, sentence_end, spoken, word_count};
+use super::{Mind, Profile};
+use crate::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel};
+
+/// Words to cut in with.
+const CUT_IN_WORDS_MAX: usize = 12;
+/// Digits of one move.
+const DIGITS_MAX: usize = 32;
+/// Longest text that is held while its sentence is not over.
+const OPEN_BYTES_MAX: usize = 4096;
+
+/// How long a model may take.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Patience {
+    /// For its first words; then a filler is said.
+    pub(super) filler: Duration,
+    /// For its first words, and then for each next piece; then the built-in speaker answers, or the move ends.
+    pub(super) give_up: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience { filler: Duration::from_millis(2500), give_up: Duration::from_secs(6) }
+    }
+}
+
+/// Asks a language model.
+pub(super) struct ModelMind {
+    profile: Profile,
+    model: Arc<dyn LanguageModel>,
+    template: Template,
+    draw: Stream,
+    patience: Patience,
+}
+
+impl ModelMind {
+    pub(super) fn new(profile: Profile, model: Arc<dyn LanguageModel>, seed: Seed, patience: Patience) -> ModelMind {
+        ModelMind {
+            template: Template::new(&profile, seed),
+            draw: seed.stream("model"),
+            profile,
+            model,
+            patience,
+        }
+    }
+
+    async fn answer(&mut self, thought: Thought, out: mpsc::Sender<Move>) {
+        if let (Purpose::Opening, Some(first)) = (&thought.purpose, &self.profile.first_message) {
+            let _ = out.send(super::exactly(first, &self.profile)).await;
+            return;
+        }
+        let request = prompt::request(&self.profile, &thought, u64::from(self.draw.bits()));
+        let words_max = match thought.purpose {
+            Purpose::Opening | Purpose::Reply => self.profile.verbosity.words_max(),
+            Purpose::CutIn | Purpose::Contextual { .. } | Purpose::StillThere => CUT_IN_WORDS_MAX,
+        };
+        let contextual = matches!(thought.purpose, Purpose::Contextual { .. });
+        let mut speech = Speech::new(&self.profile, words_max, contextual, out);
+        let heard = listen(&*self.model, &request, self.patience, &mut speech).await;
+        match heard {
+            _ if speech.said_or_did() || contextual => speech.close().await,
+            Ok(()) | Err(_) => {
+                let mut instead = self.template.next(&thought);
+                instead.notes.push("fallback_speaker");
+                let _ = speech.out.send(instead).await;
+            }
+        }
+    }
+}
+
+impl Mind for ModelMind {
+    fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<Move>) -> Job<'a, ()> {
+        Box::pin(self.answer(thought, out))
+    }
+
+    fn speaker(&self) -> String {
+        self.model.name()
+    }
+}
+
+/// Takes the model's answer until it is over, fails, or is too late.
+async fn listen(
+    model: &dyn LanguageModel,
+    request: &ChatRequest,
+    patience: Patience,
+    speech: &mut Speech,
+) -> Result<(), Failure> {
+    let (sender, mut parts) = mpsc::channel(64);
+    let mut chat = model.chat(request, sender);
+    let begun = Instant::now();
+    let mut give_up = begun + patience.give_up;
+    let (mut covered, mut result) = (speech.contextual, None);
+    loop {
+        tokio::select! {
+            biased;
+            part = parts.recv() => match part {
+                Some(part) => {
+                    (covered, give_up) = (true, Instant::now() + patience.give_up);
+                    speech.take(part).await;
+                }
+                // The model has dropped its end; its result tells why.
+                None => return match result {
+                    Some(result) => result,
+                    None => chat.await,
+                },
+            },
+            done = &mut chat, if result.is_none() => result = Some(done),
+            () = sleep_until(begun + patience.filler), if !covered => {
+                covered = true;
+                speech.cover().await;
+            }
+            () = sleep_until(give_up) => {
+                let message = "the language model is too late".into();
+                return Err(Failure { code: "language_model_late", message });
+            }
+        }
+    }
+}
+
+/// A move on its way out.
+struct Speech {
+    out: mpsc::Sender<Move>,
+    filler: &'static str,
+    open: String,
+    words: usize,
+    words_max: usize,
+    /// Nothing more is said.
+    full: bool,
+    /// A `no` says nothing at all; the words are one short sentence, so they go out at the end.
+    contextual: bool,
+    then: Option<Then>,
+    dtmf: String,
+    may: [bool; 3],
+}
+
+impl Speech {
+    fn new(profile: &Profile, words_max: usize, contextual: bool, out: mpsc::Sender<Move>) -> Speech {
+        Speech {
+            out,
+            filler: phrases(&profile.language).moment,
+            open: String::new(),
+            words: 0,
+            words_max,
+            full: false,
+            contextual,
+            then: None,
+            dtmf: String::new(),
+            may: [profile.allow_end_call, profile.allow_silence, profile.allow_dtmf],
+        }
+    }
+
+    fn said_or_did(&self) -> bool {
+        self.words > 0 || self.then.is_some() || !self.dtmf.is_empty() || word_count(&spoken(&self.open)) > 0
+    }
+
+    async fn cover(&mut self) {
+        let notes = vec!["late_first_token"];
+        let filler = Move { say: self.filler.into(), exact: true, more: true, notes, ..Move::default() };
+        let _ = self.out.send(filler).await;
+    }
+
+    async fn take(&mut self, part: ChatPart) {
+        match part {
+            ChatPart::Text(text) if !self.full && self.open.len() + text.len() <= OPEN_BYTES_MAX => {
+                self.open.push_str(&text);
+                while !self.contextual && let Some(end) = sentence_end(&self.open) {
+                    let rest = self.open.split_off(end);
+                    let sentence = std::mem::replace(&mut self.open, rest);
+                    self.say(&sentence, Move { more: true, ..Move::default() }).await;
+                }
+            }
+            ChatPart::Text(_) => {}
+            ChatPart::Tool { name, arguments } => self.call(&name, &arguments),
+        }
+    }
+
+    fn call(&mut self, name: &str, arguments: &str) {
+        let [may_end, may_be_silent, may_key] = self.may;
+        match name {
+            END_CALL if may_end => self.then = Some(Then::Hangup),
+            STAY_SILENT if may_be_silent && self.then.is_none() => self.then = Some(Then::StaySilent),
+            SEND_DTMF if may_key => {
+                let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+                let key = |c: &char| c.is_ascii_digit() || "*#ABCD".contains(*c);
+                let digits = arguments["digits"].as_str().unwrap_or_default().chars().filter(key);
+                self.dtmf.extend(digits.take(DIGITS_MAX - self.dtmf.len()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends a sentence with `with`, or nothing when there are no words in it and `with` is not the end.
+    async fn say(&mut self, sentence: &str, with: Move) {
+        let mut say = spoken(sentence);
+        let room = self.words_max - self.words;
+        if word_count(&say) > room {
+            // A sentence that does not fit is left out, unless it is the first.
+            say = if self.words == 0 { first_words(&say, room) } else { String::new() };
+            (self.full, self.open) = (true, String::new());
+        }
+        let words = if self.full && self.words > 0 { 0 } else { word_count(&say) };
+        self.words += words;
+        if words > 0 || !with.more {
+            let say = if words > 0 { say } else { String::new() };
+            let _ = self.out.send(Move { say, ..with }).await;
+        }
+    }
+
+    async fn close(mut self) {
+        let mut rest = std::mem::take(&mut self.open);
+        if self.contextual && is_no(&rest) {
+            rest.clear();
+        }
+        let (dtmf, then) = (std::mem::take(&mut self.dtmf), self.then.unwrap_or_default());
+        self.say(&rest, Move { dtmf, then, ..Move::default() }).await;
+    }
+}
+
+/// `No.`, `NO`, or nothing.
+fn is_no(answer: &str) -> bool {
+    let answer = answer.trim().trim_end_matches(['.', '!']).trim_matches('"');
+    answer.is_empty() || answer.eq_ignore_ascii_case("no")
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::call::Line;
+
+    use super::*;
+    use crate::human::Verbosity;
+    use crate::provider::fake::{Reply, ScriptedModel};
+
+    const LONG: Duration = Duration::from_secs(600);
+    const AT_ONCE: Duration = Duration::ZERO;
+
+    fn thought(purpose: Purpose) -> Thought {
+        let line = Line { other: true, text: "hello".into(), digits: String::new(), interrupted: false };
+        Thought { purpose, history: vec![line], unsaid: None }
+    }
+
+    async fn moves(profile: Profile, reply: Reply, purpose: Purpose, patience: Patience) -> Vec<Move> {
+        let model = Arc::new(ScriptedModel::new(vec![reply]));
+        let mut mind = ModelMind::new(profile, model, Seed(1), patience);
+        let (out, mut moves) = mpsc::channel(32);
+        mind.think(thought(purpose), out).await;
+        let mut all = Vec::new();
+        while let Some(next) = moves.recv().await {
+            all.push(next);
+        }
+        let last = all.pop().expect("a move has an end");
+        assert!(!last.more && all.iter().all(|part| part.more), "{all:?} {last:?}");
+        all.push(last);
+        all
+    }
+
+    async fn reply(reply: Reply) -> Vec<Move> {
+        let profile = Profile { intent: "I want help.".into(), verbosity: Verbosity::Low, ..Profile::default() };
+        moves(profile, reply, Purpose::Reply, Patience { filler: LONG, give_up: LONG }).await
+    }
+
+    fn texts(moves: &[Move]) -> Vec<&str> {
+        moves.iter().map(|part| part.say.as_str()).collect()
+    }
+
+    #[tokio::test]
+    async fn words_leave_sentence_by_sentence() {
+        let said = reply(Reply::says(&["Hello, I am", " Maria. I", " want *coughs* help", "."])).await;
+        assert_eq!(texts(&said), ["Hello, I am Maria.", "I want help."]);
+        assert!(said.iter().all(|part| part.notes.is_empty() && part.then == Then::Listen));
+    }
+
+    #[tokio::test]
+    async fn the_word_limit_cuts_at_a_sentence_where_it_can() {
+        let check = async |pieces: &[&str], expect: &[&str]| {
+            let said = reply(Reply::says(pieces)).await;
+            assert_eq!(texts(&said), expect, "{pieces:?}");
+        };
+        let twenty = "word ".repeat(19) + "word. ";
+        check(&[&twenty, &twenty, "More."], &[twenty.trim(), ""]).await;
+        let thirty = "word ".repeat(30) + "end. ";
+        let cut = "word ".repeat(24) + "word.";
+        check(&[&thirty, "More."], &[&cut, ""]).await;
+    }
+
+    #[tokio::test]
+    async fn tools_become_the_end_of_the_move() {
+        let said = reply(Reply::says(&["Goodbye."]).calls(END_CALL, "{}")).await;
+        assert_eq!((said[0].say.as_str(), said[0].then), ("Goodbye.", Then::Hangup));
+        let said = reply(Reply::says(&[]).calls(STAY_SILENT, "")).await;
+        assert_eq!((texts(&said), said[0].then), (vec![""], Then::StaySilent));
+        let said = reply(Reply::says(&[]).calls(SEND_DTMF, r#"{"digits":"12x#"}"#)).await;
+        assert_eq!(said[0].dtmf, "12#");
+        let forbidden = Profile { allow_end_call: false, ..Profile::default() };
+        let patience = Patience { filler: LONG, give_up: LONG };
+        let said = moves(forbidden, Reply::says(&["Bye."]).calls(END_CALL, "{}"), Purpose::Reply, patience).await;
+        assert_eq!(said[0].then, Then::Listen);
+    }
+
+    #[tokio::test]
+    async fn the_built_in_speaker_stands_in() {
+        let check = async |answer: Reply| {
+            let said = reply(answer).await;
+            assert_eq!((texts(&said), &said[0].notes[..]), (vec!["I want help."], &["fallback_speaker"][..]));
+        };
+        check(Reply::status(500)).await;
+        check(Reply::says(&[]).cut()).await;
+        check(Reply::says(&[])).await;
+        check(Reply::says(&["*nods*"])).await;
+        let said = reply(Reply::says(&["My name is Maria. And my"]).cut()).await;
+        assert_eq!(texts(&said), ["My name is Maria.", "And my"]);
+    }
+
+    #[tokio::test]
+    async fn a_late_model_is_covered_and_then_replaced() {
+        let profile = || Profile { intent: "I want help.".into(), ..Profile::default() };
+        let patience = Patience { filler: AT_ONCE, give_up: Duration::from_millis(5) };
+        let said = moves(profile(), Reply::says(&[]).stall(), Purpose::Reply, patience).await;
+        assert_eq!(texts(&said), ["Hm, one moment.", "I want help."]);
+        assert_eq!((&said[0].notes[..], &said[1].notes[..]), (&["late_first_token"][..], &["fallback_speaker"][..]));
+        assert!(said[0].exact && !said[1].exact);
+
+        let patience = Patience { filler: AT_ONCE, give_up: LONG };
+        let said = moves(profile(), Reply::says(&["Here I am."]).delayed(5), Purpose::Reply, patience).await;
+        assert_eq!(texts(&said), ["Hm, one moment.", "Here I am."]);
+
+        let patience = Patience { filler: LONG, give_up: Duration::from_millis(5) };
+        let said = moves(profile(), Reply::says(&["One. Two"]).stall(), Purpose::Reply, patience).await;
+        assert_eq!(texts(&said), ["One.", "Two"]);
+    }
+
+    #[tokio::test]
+    async fn cutting_in_is_short_and_a_no_is_silent() {
+        let check = async |purpose: Purpose, answer: &str, expect: &str| {
+            let patience = Patience { filler: LONG, give_up: LONG };
+            let said = moves(Profile::default(), Reply::says(&[answer]), purpose, patience).await;
+            assert_eq!(texts(&said), [expect], "{answer}");
+        };
+        let asked = || Purpose::Contextual { prompt: "The agent names a price.".into() };
+        check(asked(), "NO", "").await;
+        check(asked(), "no.", "").await;
+        check(asked(), "Wait, that is too much!", "Wait, that is too much!").await;
+        check(Purpose::CutIn, &"word ".repeat(15), &("word ".repeat(11) + "word.")).await;
+    }
+}

@@ -1,0 +1,290 @@
+//! The built-in speaker: no language model, no understanding beyond words. It says the sentences of its intent one per turn,
+//! gives its facts when a question names them, says yes, presses keys when asked to, and says goodbye.
+
+use std::collections::{HashSet, VecDeque};
+
+use ringer_media::call::{Line, Move, Purpose, Then, Thought};
+use ringer_media::seed::{Seed, Stream};
+
+use super::Profile;
+use super::phrases::{Phrases, phrases};
+use super::text::{filled, plain_words, sentences};
+
+/// Longest run of digits that is keyed.
+const DIGITS_MAX: usize = 32;
+
+/// Says what it is given.
+pub(super) struct Template {
+    sentences: VecDeque<String>,
+    intent: Vec<String>,
+    traits: Vec<(String, String)>,
+    words: &'static Phrases,
+    may_key: bool,
+    prefers_keys: bool,
+    may_end: bool,
+    first: Move,
+    draw: Stream,
+}
+
+impl Template {
+    pub(super) fn new(profile: &Profile, seed: Seed) -> Template {
+        let intent = filled(&profile.intent, &profile.traits);
+        Template {
+            sentences: sentences(&intent).into(),
+            intent: plain_words(&intent),
+            traits: profile.traits.clone(),
+            words: phrases(&profile.language),
+            may_key: profile.allow_dtmf,
+            prefers_keys: profile.keyed,
+            may_end: profile.allow_end_call,
+            first: profile.first_message.as_ref().map(|text| super::exactly(text, profile)).unwrap_or_default(),
+            draw: seed.stream("template"),
+        }
+    }
+
+    /// The next move, whole.
+    pub(super) fn next(&mut self, thought: &Thought) -> Move {
+        match &thought.purpose {
+            Purpose::Opening if self.first.say.is_empty() => {
+                let first = self.sentences.pop_front().unwrap_or_default();
+                say(format!("{} {first}", self.words.greeting).trim_end())
+            }
+            Purpose::Opening => self.first.clone(),
+            Purpose::Reply => {
+                let heard = thought.history.last().filter(|line| line.other);
+                self.reply(heard.map_or("", |line: &Line| line.text.as_str()))
+            }
+            Purpose::CutIn => say(self.words.interruption[self.draw.index(self.words.interruption.len())]),
+            Purpose::Contextual { .. } => Move::default(),
+            Purpose::StillThere => Move { exact: true, ..say(self.words.still_there) },
+        }
+    }
+
+    fn reply(&mut self, heard: &str) -> Move {
+        let asked = plain_words(heard);
+        let fact = if is_request(heard, &asked) { self.fact(&asked) } else { None };
+        if let Some(digits) = self.keys(&asked, fact.as_deref()) {
+            return Move { dtmf: digits, ..Move::default() };
+        }
+        if let Some(value) = fact {
+            return say(&value);
+        }
+        if is_yes_no(&asked) {
+            return say(self.words.yes);
+        }
+        match self.sentences.pop_front() {
+            Some(sentence) => say(&sentence),
+            None if self.may_end => Move { then: Then::Hangup, ..say(self.words.goodbye) },
+            None => say(self.words.goodbye),
+        }
+    }
+
+    /// The value of the trait whose name the question shares most words with, at least half of the name's.
+    fn fact(&self, asked: &[String]) -> Option<String> {
+        let share = |name: &str| {
+            let name = name_words(name);
+            let shared = name.iter().filter(|word| asked.iter().any(|other| alike(other, word))).count();
+            shared as f64 / name.len().max(1) as f64
+        };
+        let best = self.traits.iter().map(|(name, value)| (share(name), value));
+        let (share, value) = best.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        (share >= 0.5).then(|| value.clone())
+    }
+
+    /// Digits to press: the asked fact's, the offered option that the intent speaks of, else what the traits or the intent
+    /// say about keys.
+    fn keys(&self, asked: &[String], fact: Option<&str>) -> Option<String> {
+        let demanded = asked.iter().any(|word| matches!(word.as_str(), "press" | "keypad" | "dial" | "key" | "touchtone"));
+        if !self.may_key || !(demanded || (self.prefers_keys && fact.is_some())) {
+            return None;
+        }
+        if let Some(digits) = fact.and_then(keyable) {
+            return Some(digits);
+        }
+        let offered = options(asked);
+        let told = options(&self.intent).into_iter().next().map(|(key, _)| key);
+        let about_keys = |name: &&(String, String)| {
+            let name = name_words(&name.0);
+            name.iter().any(|word| matches!(word.as_str(), "menu" | "digits" | "dtmf" | "keypad" | "choice" | "option"))
+        };
+        let kept = || self.traits.iter().find(about_keys).and_then(|(_, value)| keyable(value));
+        let wanted = |label: &[String]| label.iter().filter(|word| self.meant(word)).count();
+        let best = offered.iter().rev().max_by_key(|(_, label)| wanted(label)).filter(|(_, label)| wanted(label) > 0);
+        told.map(String::from).or_else(kept).or_else(|| best.map(|(key, _)| key.to_string()))
+    }
+
+    fn meant(&self, word: &str) -> bool {
+        !STOP_WORDS.contains(&word) && self.intent.iter().any(|other| alike(other, word))
+    }
+}
+
+/// Words that say nothing about a topic.
+const STOP_WORDS: [&str; 32] = [
+    "a", "an", "the", "for", "to", "of", "in", "on", "and", "or", "you", "your", "i", "my", "me", "we", "our", "is", "are",
+    "it", "this", "that", "with", "press", "please", "number", "want", "would", "like", "at", "by", "if",
+];
+const QUESTION_WORDS: [&str; 9] = ["what", "which", "who", "whose", "when", "where", "why", "how", "whats"];
+const REQUEST_WORDS: [&str; 14] = [
+    "tell", "give", "provide", "confirm", "need", "enter", "spell", "share", "verify", "state", "say", "type", "key", "repeat",
+];
+const AUXILIARIES: [&str; 20] = [
+    "is", "are", "do", "does", "did", "can", "could", "will", "would", "have", "has", "was", "were", "am", "should", "may",
+    "shall", "isn't", "don't", "didn't",
+];
+const SUBJECTS: [&str; 12] =
+    ["you", "i", "that", "it", "this", "we", "there", "your", "they", "he", "she", "the"];
+
+fn say(text: &str) -> Move {
+    Move { say: text.to_owned(), ..Move::default() }
+}
+
+/// `member_id`, `memberId` and `member id` are the same two words.
+fn name_words(name: &str) -> Vec<String> {
+    let mut spaced = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && spaced.ends_with(char::is_lowercase) {
+            spaced.push(' ');
+        }
+        spaced.push(if c == '_' { ' ' } else { c });
+    }
+    let words: HashSet<String> = plain_words(&spaced).into_iter().collect();
+    let telling = words.iter().filter(|word| !STOP_WORDS.contains(&word.as_str())).cloned().collect::<Vec<_>>();
+    if telling.is_empty() { words.into_iter().collect() } else { telling }
+}
+
+/// The same word, but for a plural or an ending.
+fn alike(a: &str, b: &str) -> bool {
+    let stem = |word: &str| word.trim_end_matches("'s").trim_end_matches('s').to_owned();
+    stem(a) == stem(b) || (a.len().min(b.len()) >= 5 && (a.starts_with(b) || b.starts_with(a)))
+}
+
+/// Positions where a yes/no question begins: an auxiliary before its subject, without a question word shortly before.
+fn is_yes_no(asked: &[String]) -> bool {
+    let has = |list: &[&str], word: &String| list.contains(&word.as_str());
+    asked.windows(2).enumerate().any(|(at, pair)| {
+        let open = asked[at.saturating_sub(4)..at].iter().any(|word| has(&QUESTION_WORDS, word));
+        has(&AUXILIARIES, &pair[0]) && has(&SUBJECTS, &pair[1]) && !open
+    })
+}
+
+fn is_request(heard: &str, asked: &[String]) -> bool {
+    let telling = |word: &String| QUESTION_WORDS.contains(&word.as_str()) || REQUEST_WORDS.contains(&word.as_str());
+    heard.contains(['?', '？', '؟']) || asked.iter().any(telling) || is_yes_no(asked)
+}
+
+/// The digits of a value that can be keyed: digits with blanks and signs between them.
+fn keyable(value: &str) -> Option<String> {
+    let digits: String = value.chars().filter(|c| c.is_ascii_digit() || "*#".contains(*c)).collect();
+    let only = value.chars().all(|c| c.is_ascii_digit() || c.is_whitespace() || "*#-+()./".contains(c));
+    (only && !digits.is_empty() && digits.len() <= DIGITS_MAX).then_some(digits)
+}
+
+/// The keys of "press 1 for sales, press two for support" or "for sales press 1", each with the words of its label.
+fn options(words: &[String]) -> Vec<(char, Vec<String>)> {
+    let pressed = |at: usize| words[at] == "press" || (words[at] == "number" && at > 0 && words[at - 1] == "press");
+    let keys: Vec<(usize, char)> = (1..words.len())
+        .filter_map(|at| key(&words[at]).filter(|_| pressed(at - 1)).map(|key| (at, key)))
+        .collect();
+    // "press 1 for sales": the label follows; "for sales press 1": it stands before.
+    let after = keys.first().is_some_and(|(at, _)| words.get(at + 1).is_some_and(|word| word == "for" || word == "to"));
+    let label = |index: usize, at: usize| {
+        let next = keys.get(index + 1).map_or(words.len(), |(next, _)| *next);
+        let before = if index == 0 { 0 } else { keys[index - 1].0 + 1 };
+        if after { words[at + 1..next].to_vec() } else { words[before..at].to_vec() }
+    };
+    keys.iter().enumerate().map(|(index, &(at, key))| (key, label(index, at))).collect()
+}
+
+fn key(word: &str) -> Option<char> {
+    const NAMES: [&str; 10] = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+    let named = NAMES.iter().position(|name| *name == word).and_then(|digit| char::from_digit(digit as u32, 10));
+    let mut letters = word.chars();
+    match (letters.next(), letters.next()) {
+        (Some(digit), None) if digit.is_ascii_digit() => Some(digit),
+        _ if word == "star" => Some('*'),
+        _ if word == "pound" || word == "hash" => Some('#'),
+        _ => named,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(intent: &str, traits: &[(&str, &str)], keyed: bool) -> Template {
+        let profile = Profile {
+            intent: intent.into(),
+            traits: traits.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+            keyed,
+            ..Profile::default()
+        };
+        Template::new(&profile, Seed(1))
+    }
+
+    fn heard(text: &str) -> Thought {
+        let line = Line { other: true, text: text.into(), digits: String::new(), interrupted: false };
+        Thought { purpose: Purpose::Reply, history: vec![line], unsaid: None }
+    }
+
+    #[test]
+    fn the_intent_is_said_sentence_by_sentence_then_goodbye() {
+        let mut speaker = template("I want to book a visit. It is for {{day}}.", &[("day", "Monday")], false);
+        let mut said = Vec::new();
+        for agent in ["hello this is the clinic", "okay", "all done", ""] {
+            let next = speaker.next(&heard(agent));
+            said.push((next.say, next.then == Then::Hangup));
+        }
+        let expect =
+            [("I want to book a visit.", false), ("It is for Monday.", false), ("Thank you, goodbye.", true), ("Thank you, goodbye.", true)];
+        assert_eq!(said, expect.map(|(text, ends)| (text.to_owned(), ends)));
+    }
+
+    #[test]
+    fn questions_get_facts_yes_or_the_next_sentence() {
+        let traits = [("member_id", "M-4411"), ("dateOfBirth", "March third"), ("city", "Graz"), ("name", "Maria")];
+        let check = |agent: &str, expect: &str| {
+            assert_eq!(template("I need help.", &traits, false).next(&heard(agent)).say, expect, "{agent}");
+        };
+        check("may i have your member id please", "M-4411");
+        check("and what is your date of birth", "March third");
+        check("Which city do you live in?", "Graz");
+        check("what's the name on the account", "Maria");
+        check("is that correct", "Yes.");
+        check("okay would you like a morning appointment", "Yes.");
+        check("thanks for calling how can i help you", "I need help.");
+        check("what time would you prefer", "I need help.");
+        check("the city hall is closed today", "I need help.");
+    }
+
+    #[test]
+    fn keys_are_pressed_when_asked_and_known() {
+        let check = |intent: &str, traits: &[(&str, &str)], keyed, agent: &str, expect: &str| {
+            let next = template(intent, traits, keyed).next(&heard(agent));
+            assert_eq!(next.dtmf, expect, "{agent}: {}", next.say);
+            assert!(expect.is_empty() || next.say.is_empty());
+        };
+        let menu = "for sales press one for billing press two for support press three";
+        check("I have a question about my billing.", &[], false, menu, "2");
+        check("I need help.", &[("menu_choice", "3")], false, menu, "3");
+        check("I need help. Press 1 in the menu.", &[], false, menu, "1");
+        check("I need help.", &[], false, menu, "");
+        check("Support, please.", &[], false, "press 1 for sales, press 2 for support", "2");
+        let pin = [("pin", "4 2 1 7")];
+        check("Help.", &pin, false, "please enter your pin on the keypad", "4217");
+        check("Help.", &pin, false, "please tell me your pin", "");
+        check("Help.", &pin, true, "please tell me your pin", "4217");
+        check("Help.", &[("name", "Maria")], true, "please tell me your name", "");
+    }
+
+    #[test]
+    fn other_purposes_have_fixed_words() {
+        let ask = |purpose| {
+            let thought = Thought { purpose, history: Vec::new(), unsaid: None };
+            template("Book a visit.", &[], false).next(&thought).say
+        };
+        assert_eq!(ask(Purpose::Opening), "Hello. Book a visit.");
+        assert_eq!(ask(Purpose::StillThere), "Are you still there?");
+        assert_eq!(ask(Purpose::Contextual { prompt: "now?".into() }), "");
+        assert!(!ask(Purpose::CutIn).is_empty());
+    }
+}

@@ -1,0 +1,396 @@
+//! The voice agent under test and how it is reached.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::Object;
+use super::time::Timestamp;
+
+words! {
+    /// Who calls whom: an INBOUND agent is called, an OUTBOUND agent calls.
+    AgentType { Inbound = "INBOUND", Outbound = "OUTBOUND" } default Inbound
+}
+
+words! {
+    /// What a conversation with the agent is made of.
+    AgentMode { Voice = "VOICE", Text = "TEXT", Email = "EMAIL" } default Voice
+}
+
+words! {
+    /// How the agent is reached.
+    ConnectionType {
+        Sms = "SMS", HttpWebhook = "HTTP_WEBHOOK", Phone = "PHONE", Sip = "SIP", WebSocket = "WEBSOCKET", Email = "EMAIL",
+        P1 = "P1", P2 = "P2", P3 = "P3", P4 = "P4", P5 = "P5", P6 = "P6", P7 = "P7", P8 = "P8", P9 = "P9", P10 = "P10",
+        P11 = "P11", P12 = "P12",
+    }
+}
+
+words! {
+    /// The platform that the agent's definition comes from.
+    Provider {
+        Custom = "CUSTOM", P3 = "P3", P4 = "P4", P5 = "P5", P6 = "P6", P7 = "P7", P8 = "P8", P9 = "P9", P10 = "P10",
+        P11 = "P11", P12 = "P12",
+    } default Custom
+}
+
+/// The writable fields of an agent.
+///
+/// `system_prompt`, `labels` and `folder` are not part of the stored agent: they become version 1 and a folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentSpec {
+    /// 1 to 255 characters.
+    #[schemars(length(min = 1, max = 255))]
+    pub name: String,
+    /// Text of the first version; on update a changed text makes a new version.
+    #[serde(default, skip_serializing)]
+    pub system_prompt: String,
+    /// What the agent is for, one goal an entry.
+    #[serde(default)]
+    pub goals: Vec<String>,
+    /// Stable identifier for the declarative push; unique in the organization.
+    #[serde(default)]
+    pub svc_as_code_id: Option<Uuid>,
+    /// The customer's own identifier; unique in the organization.
+    #[serde(default)]
+    pub external_agent_id: Option<String>,
+    /// INBOUND: the agent is called. OUTBOUND: the agent calls.
+    #[serde(default, rename = "type")]
+    pub kind: AgentType,
+    /// Voice, text or e-mail.
+    #[serde(default)]
+    pub mode: AgentMode,
+    /// How the agent is reached; inferred from the other fields when absent.
+    #[serde(default)]
+    pub connection_type: Option<ConnectionType>,
+    /// Platform of the agent's definition; P3 when the connection is P3, else CUSTOM.
+    #[serde(default)]
+    pub provider: Option<Provider>,
+    /// E.164.
+    #[serde(default)]
+    pub phone_number: Option<String>,
+    /// Address that a Digital Human writes to.
+    #[serde(default)]
+    pub email_address: Option<String>,
+    /// Senders whose mail is taken as the agent's; empty: `email_address`.
+    #[serde(default)]
+    pub email_reply_addresses: Vec<String>,
+    /// E.164; empty turns follow-up SMS off.
+    #[serde(default)]
+    pub follow_up_sms_sender_numbers: Vec<String>,
+    /// ws, wss, http or https URL.
+    #[serde(default)]
+    pub websocket_url: Option<String>,
+    /// User of the upgrade request.
+    #[serde(default)]
+    pub websocket_username: Option<String>,
+    /// Password of the upgrade request.
+    #[serde(default)]
+    pub websocket_password: Option<String>,
+    /// `sip:user@host`.
+    #[serde(default)]
+    pub sip_uri: Option<String>,
+    /// Digest user.
+    #[serde(default)]
+    pub sip_username: Option<String>,
+    /// Digest password.
+    #[serde(default)]
+    pub sip_password: Option<String>,
+    /// Header fields of the INVITE, names without `X-`.
+    #[serde(default)]
+    pub custom_sip_headers: Option<BTreeMap<String, String>>,
+    /// Asked for the address before each call; not together with `sip_uri`.
+    #[serde(default)]
+    pub dynamic_sip_webhook_url: Option<String>,
+    /// Called to make an OUTBOUND agent place its call.
+    #[serde(default)]
+    pub outbound_trigger_webhook_url: Option<String>,
+    /// Body of the trigger request, with templates.
+    #[serde(default)]
+    pub outbound_trigger_payload_template: Option<Object>,
+    /// The platform itself is asked to place the call.
+    #[serde(default)]
+    pub enable_outbound_call_auto_start: Option<bool>,
+    /// True: nothing can be queued.
+    #[serde(default)]
+    pub simulations_disabled: bool,
+    /// Personal data is replaced before results are stored.
+    #[serde(default)]
+    pub redact_pii: bool,
+    /// Address that text messages are posted to.
+    #[serde(default)]
+    pub http_webhook: Option<String>,
+    /// The answer to a posted message is the agent's reply.
+    #[serde(default)]
+    pub http_webhook_sync_reply: bool,
+    /// Speech vendor; free text.
+    #[serde(default)]
+    pub voice_provider: Option<String>,
+    /// Handle on that vendor; free text.
+    #[serde(default)]
+    pub provider_id: Option<String>,
+    /// Bias words of the recognizer.
+    #[serde(default)]
+    pub keyterms: Vec<String>,
+    /// Labels of version 1, besides production and latest.
+    #[serde(default, skip_serializing)]
+    #[schemars(inner(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9._ -]+$")))]
+    pub labels: Vec<String>,
+    /// Name of the folder; created when absent.
+    #[serde(default, skip_serializing)]
+    pub folder: Option<String>,
+    /// Stored as given.
+    #[serde(default)]
+    pub workflow: Option<Object>,
+    /// Stored as given.
+    #[serde(default)]
+    pub red_team_profile: Option<Object>,
+    /// Stored as given; `emails` and `webhook_url` are used.
+    #[serde(default)]
+    pub simulation_notifications: Object,
+    /// Agent to dispatch into the room.
+    #[serde(default, rename = "P1_agent_name")]
+    pub p1_agent_name: Option<String>,
+    /// Topic of tool call packets.
+    #[serde(default, rename = "P1_customer_tool_topic")]
+    pub p1_customer_tool_topic: Option<String>,
+    /// Gives room and token.
+    #[serde(default, rename = "P1_token_webhook_url")]
+    pub p1_token_webhook_url: Option<String>,
+    /// Authorization header of that request.
+    #[serde(default, rename = "P1_token_webhook_auth")]
+    pub p1_token_webhook_auth: Option<String>,
+    /// Room metadata.
+    #[serde(default, rename = "P1_metadata")]
+    pub p1_metadata: Option<Object>,
+    /// Pipeline to start.
+    #[serde(default, rename = "P2_agent_name")]
+    pub p2_agent_name: Option<String>,
+    /// Given to the pipeline.
+    #[serde(default, rename = "P2_agent_configuration")]
+    pub p2_agent_configuration: Option<Object>,
+    /// Given to the pipeline.
+    #[serde(default, rename = "P2_room_properties")]
+    pub p2_room_properties: Option<Object>,
+    /// Agent on the platform.
+    #[serde(default, rename = "P3_agent_id")]
+    pub p3_agent_id: Option<String>,
+    /// Agent on the platform.
+    #[serde(default, rename = "P4_agent_id")]
+    pub p4_agent_id: Option<String>,
+    /// Assistant on the platform.
+    #[serde(default, rename = "P5_assistant_id")]
+    pub p5_assistant_id: Option<String>,
+    /// App on the platform.
+    #[serde(default, rename = "P6_app_id")]
+    pub p6_app_id: Option<String>,
+    /// Deployment on the platform.
+    #[serde(default, rename = "P6_deployment_id")]
+    pub p6_deployment_id: Option<String>,
+    /// Project on the platform.
+    #[serde(default, rename = "P7_project_id")]
+    pub p7_project_id: Option<String>,
+    /// Region of the project.
+    #[serde(default, rename = "P7_location")]
+    pub p7_location: Option<String>,
+    /// Agent on the platform.
+    #[serde(default, rename = "P7_agent_id")]
+    pub p7_agent_id: Option<String>,
+    /// https URL.
+    #[serde(default, rename = "P8_base_url")]
+    pub p8_base_url: Option<String>,
+    /// Domain on the platform.
+    #[serde(default, rename = "P8_domain_code")]
+    pub p8_domain_code: Option<String>,
+    /// Flow on the platform.
+    #[serde(default, rename = "P8_flow_name")]
+    pub p8_flow_name: Option<String>,
+    /// Agent on the platform.
+    #[serde(default, rename = "P8_agent_name")]
+    pub p8_agent_name: Option<String>,
+    /// Pathway on the platform.
+    #[serde(default, rename = "P9_pathway_id")]
+    pub p9_pathway_id: Option<String>,
+    /// Agent on the platform.
+    #[serde(default, rename = "P9_agent_id")]
+    pub p9_agent_id: Option<String>,
+    /// Passed through.
+    #[serde(default, rename = "P9_call_settings")]
+    pub p9_call_settings: Option<Object>,
+    /// Token of the agent.
+    #[serde(default, rename = "P10_agent_token")]
+    pub p10_agent_token: Option<String>,
+    /// Passed through.
+    #[serde(default, rename = "P10_release")]
+    pub p10_release: Option<String>,
+    /// Passed through.
+    #[serde(default, rename = "P10_agent_parameters")]
+    pub p10_agent_parameters: Option<Object>,
+    /// Host of the platform.
+    #[serde(default, rename = "P11_host")]
+    pub p11_host: Option<String>,
+    /// Bot on the platform.
+    #[serde(default, rename = "P11_bot_id")]
+    pub p11_bot_id: Option<String>,
+    /// Client of the platform.
+    #[serde(default, rename = "P11_client_id")]
+    pub p11_client_id: Option<String>,
+    /// Its secret.
+    #[serde(default, rename = "P11_client_secret")]
+    pub p11_client_secret: Option<String>,
+    /// Base URL of the chat-completions endpoint.
+    #[serde(default, rename = "P12_base_url")]
+    pub p12_base_url: Option<String>,
+    /// Its key.
+    #[serde(default, rename = "P12_api_key")]
+    pub p12_api_key: Option<String>,
+    /// Its model.
+    #[serde(default, rename = "P12_model")]
+    pub p12_model: Option<String>,
+}
+
+impl Default for AgentSpec {
+    fn default() -> Self {
+        serde_json::from_str(r#"{"name":""}"#).expect("every field but name has a default")
+    }
+}
+
+impl AgentSpec {
+    /// How the agent is reached: the given kind, else the first whose settings are there, else `None`.
+    pub fn connection(&self) -> Option<ConnectionType> {
+        if self.dynamic_sip_webhook_url.is_some() {
+            return Some(ConnectionType::Sip);
+        }
+        self.connection_type.or_else(|| self.inferred_connection())
+    }
+
+    fn inferred_connection(&self) -> Option<ConnectionType> {
+        let given = [
+            (self.sip_uri.is_some(), ConnectionType::Sip),
+            (self.websocket_url.is_some(), ConnectionType::WebSocket),
+            (self.p1_agent_name.is_some() || self.p1_token_webhook_url.is_some(), ConnectionType::P1),
+            (self.p2_agent_name.is_some(), ConnectionType::P2),
+            (self.p3_agent_id.is_some(), ConnectionType::P3),
+            (self.p4_agent_id.is_some(), ConnectionType::P4),
+            (self.p5_assistant_id.is_some(), ConnectionType::P5),
+            (self.p6_app_id.is_some(), ConnectionType::P6),
+            (self.p7_agent_id.is_some(), ConnectionType::P7),
+            (self.p8_base_url.is_some(), ConnectionType::P8),
+            (self.p9_pathway_id.is_some() || self.p9_agent_id.is_some(), ConnectionType::P9),
+            (self.p10_agent_token.is_some(), ConnectionType::P10),
+            (self.p11_bot_id.is_some(), ConnectionType::P11),
+            (self.p12_base_url.is_some(), ConnectionType::P12),
+            (self.http_webhook.is_some(), ConnectionType::HttpWebhook),
+            (self.mode == AgentMode::Email, ConnectionType::Email),
+            (self.phone_number.is_some() && self.mode == AgentMode::Voice, ConnectionType::Phone),
+            (self.phone_number.is_some() && self.mode == AgentMode::Text, ConnectionType::Sms),
+        ];
+        given.into_iter().find(|(set, _)| *set).map(|(_, kind)| kind)
+    }
+
+    /// The given platform, else P3 for P3 connections, else CUSTOM.
+    pub fn provider(&self) -> Provider {
+        let inferred = if self.connection() == Some(ConnectionType::P3) { Provider::P3 } else { Provider::Custom };
+        self.provider.unwrap_or(inferred)
+    }
+}
+
+/// An agent as stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentDoc {
+    /// What was written.
+    pub spec: AgentSpec,
+    /// Folder that it lies in.
+    #[serde(default)]
+    pub folder_id: Option<Uuid>,
+    /// Signing key of agent-directed requests, 64 hex characters.
+    #[serde(default)]
+    pub http_webhook_key: Option<String>,
+    /// Token of the P11 answers' address, made on creation.
+    #[serde(default)]
+    pub inbound_token: Option<String>,
+}
+
+/// An agent as read.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AgentRecord {
+    /// Its id.
+    pub id: i64,
+    /// Text of the production version.
+    pub agent_description: String,
+    /// Owner.
+    pub organization_id: String,
+    /// Same as the organization.
+    pub workspace_id: Option<String>,
+    /// Writable fields, `connection_type` and `provider` filled in.
+    #[serde(flatten)]
+    pub spec: AgentSpec,
+    /// Folder that it lies in.
+    pub folder_id: Option<Uuid>,
+    /// Signing key.
+    pub http_webhook_key: Option<String>,
+    /// Always null.
+    #[serde(rename = "P9_persona_id")]
+    pub p9_persona_id: Option<String>,
+    /// Token of the P11 answers' address.
+    #[serde(rename = "P11_inbound_token")]
+    pub p11_inbound_token: Option<String>,
+    /// Always empty.
+    pub knowledge_base: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Option<Timestamp>,
+    /// Always null: keys, not users, write.
+    pub created_by: Option<Uuid>,
+    /// Always null: keys, not users, write.
+    pub updated_by: Option<Uuid>,
+    /// Key of the last change.
+    pub updated_by_api_key: Option<Uuid>,
+}
+
+impl AgentRecord {
+    /// Sets every credential to null, for keys that may only read.
+    pub fn hide_secrets(&mut self) {
+        let spec = &mut self.spec;
+        for secret in [
+            &mut spec.websocket_password,
+            &mut spec.sip_password,
+            &mut spec.p1_token_webhook_auth,
+            &mut spec.p10_agent_token,
+            &mut spec.p11_client_secret,
+            &mut spec.p12_api_key,
+            &mut self.http_webhook_key,
+            &mut self.p11_inbound_token,
+        ] {
+            *secret = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_is_inferred_by_the_first_match() {
+        for (body, expect) in [
+            (r#"{"name":"a"}"#, None),
+            (r#"{"name":"a","phone_number":"+15550001111"}"#, Some(ConnectionType::Phone)),
+            (r#"{"name":"a","phone_number":"+15550001111","mode":"TEXT"}"#, Some(ConnectionType::Sms)),
+            (r#"{"name":"a","phone_number":"+15550001111","mode":"EMAIL"}"#, Some(ConnectionType::Email)),
+            (r#"{"name":"a","websocket_url":"ws://h","sip_uri":"sip:a@b"}"#, Some(ConnectionType::Sip)),
+            (r#"{"name":"a","connection_type":"PHONE","sip_uri":"sip:a@b"}"#, Some(ConnectionType::Phone)),
+            (
+                r#"{"name":"a","connection_type":"PHONE","dynamic_sip_webhook_url":"http://h"}"#,
+                Some(ConnectionType::Sip),
+            ),
+            (r#"{"name":"a","P12_base_url":"http://h","http_webhook":"http://h"}"#, Some(ConnectionType::P12)),
+        ] {
+            let spec: AgentSpec = serde_json::from_str(body).expect("fits");
+            assert_eq!(spec.connection(), expect, "{body}");
+        }
+    }
+}

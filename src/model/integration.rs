@@ -1,0 +1,99 @@
+//! Credentials of the platforms P1 to P10, one set an organization.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Names of the fields that are never shown again.
+pub const SECRETS: &[&str] = &[
+    "P1_api_key",
+    "P1_api_secret",
+    "P2_api_key",
+    "P3_api_key",
+    "P4_api_key",
+    "P5_private_key",
+    "P6_credentials",
+    "P7_credentials",
+    "P8_credentials",
+    "P9_api_key",
+    "P10_api_key",
+];
+
+/// A partial update of the credentials: null clears. Credentials are a string or an object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[expect(non_snake_case, reason = "wire names")]
+pub struct IntegrationSpec {
+    /// Server of the rooms.
+    #[serde(default)]
+    pub P1_url: Option<String>,
+    /// Key of the rooms.
+    #[serde(default)]
+    pub P1_api_key: Option<String>,
+    /// Secret of the rooms.
+    #[serde(default)]
+    pub P1_api_secret: Option<String>,
+    /// Base address of the pipelines.
+    #[serde(default)]
+    pub P2_base_url: Option<String>,
+    /// Key of the pipelines.
+    #[serde(default)]
+    pub P2_api_key: Option<String>,
+    /// Key.
+    #[serde(default)]
+    pub P3_api_key: Option<String>,
+    /// Key.
+    #[serde(default)]
+    pub P4_api_key: Option<String>,
+    /// Key.
+    #[serde(default)]
+    pub P5_private_key: Option<String>,
+    /// String or object.
+    #[serde(default)]
+    pub P6_credentials: Value,
+    /// String or object.
+    #[serde(default)]
+    pub P7_credentials: Value,
+    /// String or object.
+    #[serde(default)]
+    pub P8_credentials: Value,
+    /// Key.
+    #[serde(default)]
+    pub P9_api_key: Option<String>,
+    /// String or object.
+    #[serde(default)]
+    pub P10_api_key: Value,
+}
+
+impl IntegrationSpec {
+    /// What may be read: plain fields, and for each secret null plus `<field>_set`.
+    pub fn record(&self) -> Map<String, Value> {
+        let Ok(Value::Object(fields)) = serde_json::to_value(self) else { return Map::new() };
+        let mut shown = Map::new();
+        for (name, value) in fields {
+            if SECRETS.contains(&name.as_str()) {
+                shown.insert(name.clone(), Value::Null);
+                shown.insert(format!("{name}_set"), Value::Bool(!value.is_null()));
+            } else {
+                shown.insert(name, value);
+            }
+        }
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_secret_is_a_field_and_none_is_shown() {
+        let mut spec = IntegrationSpec { P1_url: Some("wss://rooms".into()), ..Default::default() };
+        spec.P10_api_key = Value::String("k".into());
+        let shown = spec.record();
+        assert_eq!(shown["P1_url"], "wss://rooms");
+        assert_eq!(shown["P10_api_key_set"], true);
+        for secret in SECRETS {
+            assert_eq!(shown[*secret], Value::Null, "{secret}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a Digital Human does on cue: interruptions and scripted responses.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+fn certain() -> f64 {
+    1.0
+}
+
+/// One keyword and what is said when it is heard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KeywordResponse {
+    /// Whole words, case-insensitive.
+    pub keyword: String,
+    /// Said exactly.
+    pub response: String,
+    /// 0 to 1.
+    #[serde(default = "certain")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub probability: f64,
+}
+
+// The members carry no docs: doc comments on variants would change the shape of the schema.
+/// When a Digital Human cuts in, told apart by `type`: never; with probability 0.10, 0.25, 0.50 a turn (low, medium,
+/// high); at a keyword; when the model says so.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
+#[schemars(extend("discriminator" = {"propertyName": "type"}))]
+pub enum Interruptions {
+    None {},
+    Low {},
+    Medium {},
+    High {},
+    Keywords {
+        #[schemars(length(min = 1))]
+        keyword_responses: Vec<KeywordResponse>,
+    },
+    Contextual {
+        #[schemars(length(min = 1))]
+        contextual_prompt: String,
+    },
+}
+
+words! {
+    /// How a scripted phrase is compared.
+    MatchType { Exact = "exact", Context = "context" } default Exact
+}
+
+words! {
+    /// What a scripted response is.
+    ResponseType { Phrase = "phrase", Silence = "silence", Dtmf = "dtmf", Audio = "audio" } default Phrase
+}
+
+words! {
+    /// How often a scripted response fires.
+    OccurrenceMode { Always = "always", FirstN = "first_n" } default Always
+}
+
+/// A fixed answer to what the agent says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScriptedResponse {
+    /// By words or by meaning.
+    pub match_type: MatchType,
+    /// What the agent has to say.
+    #[schemars(length(min = 1))]
+    pub match_phrase: String,
+    /// Words, silence, digits or audio.
+    pub response_type: ResponseType,
+    /// Words (phrase), digits (dtmf), or words after the pause (silence).
+    #[serde(default)]
+    pub response_value: Option<String>,
+    /// Audio, played once to its end.
+    #[serde(default)]
+    pub scripted_response_audio_snippet_url: Option<String>,
+    /// Always, or the first `occurrence_n` times.
+    pub occurrence_mode: OccurrenceMode,
+    /// For first_n.
+    #[serde(default)]
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub occurrence_n: Option<i64>,
+    /// Seconds; null: until the end of the next agent turn.
+    #[serde(default)]
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 600.0))]
+    pub silence_duration: Option<f64>,
+}

@@ -1,0 +1,286 @@
+//! A result: one conversation, what it was and what is known about it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::Object;
+use super::error_code::Owner;
+use super::evaluation::{CustomResult, Evaluation};
+use super::id::IdString;
+use super::status::{EndedBy, Outcome, ResultStatus};
+use super::time::Timestamp;
+use super::transcript::PostedEntry;
+
+/// A change of state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusChange {
+    /// New state.
+    pub status: ResultStatus,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Something that happened in a conversation, posted or marked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PostedEvent {
+    /// What.
+    pub title: String,
+    /// Milliseconds from connect.
+    pub start_offset_ms: i64,
+    /// More.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// Milliseconds from connect.
+    #[serde(default)]
+    pub end_offset_ms: Option<i64>,
+    /// Free labels.
+    #[serde(default)]
+    pub tags: Option<Vec<String>>,
+    /// Free.
+    #[serde(default)]
+    pub metadata: Option<Object>,
+}
+
+/// A tool call that the agent made, as posted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PostedToolCall {
+    /// Name of the tool.
+    pub name: String,
+    /// Milliseconds from connect, at least 0.
+    #[schemars(range(min = 0))]
+    pub start_offset_ms: i64,
+    /// More.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// What it was called with.
+    #[serde(default)]
+    pub parameters: Option<Object>,
+    /// What it gave.
+    #[serde(default)]
+    pub output: Value,
+}
+
+/// What an agent's owner adds to a result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UpdateResultSpec {
+    /// Which result.
+    pub simulation_result_id: IdString,
+    /// Appended.
+    #[serde(default)]
+    pub events: Option<Vec<PostedEvent>>,
+    /// Replace the calls posted before; calls that came another way stay.
+    #[serde(default)]
+    pub tool_calls: Option<Vec<PostedToolCall>>,
+    /// The agent's own transcript; replaces.
+    #[serde(default)]
+    pub recorded_transcript: Option<Vec<PostedEntry>>,
+    /// Added to the tags that are there.
+    #[serde(default)]
+    pub tags: Option<Vec<String>>,
+    /// Merged at the top level.
+    #[serde(default)]
+    pub metadata: Option<Object>,
+    /// Appended, duplicates dropped.
+    #[serde(default)]
+    pub trace_ids: Option<Vec<String>>,
+}
+
+/// A call that was expected.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExpectedCall {
+    /// Members that the parameters must contain.
+    pub parameters: Option<Object>,
+    /// What the output must contain.
+    pub output: Value,
+}
+
+/// A call that was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ActualCall {
+    /// What it was called with.
+    pub parameters: Option<Object>,
+    /// What it gave.
+    pub output: Value,
+    /// Milliseconds from connect.
+    pub start_offset_ms: i64,
+}
+
+/// Expected and actual calls of one tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCallGroup {
+    /// Name of the tool.
+    pub name: String,
+    /// Calls that were expected.
+    pub expected: Vec<ExpectedCall>,
+    /// Calls that were made.
+    pub actual: Vec<ActualCall>,
+}
+
+/// A measured or judged value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricValue {
+    /// Name of the metric.
+    pub name: String,
+    /// Number, boolean, string or object.
+    pub value: Value,
+}
+
+/// How well the engine itself worked during the call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EngineQuality {
+    /// 99th percentile of the sending time error per frame.
+    pub pacing_p99_ms: f64,
+    /// Ticks more than one frame late.
+    pub late_frames: i64,
+    /// Real losses of the received stream.
+    pub lost_packets: i64,
+    /// Concealed audio by real losses.
+    pub concealed_ms: i64,
+    /// False: timing metrics are not to be relied on.
+    pub trusted: bool,
+}
+
+/// The members of a result record besides its id: what is stored and what is read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResultBody {
+    /// Null when the Digital Human was deleted.
+    pub digital_human_id: Option<i64>,
+    /// The run.
+    pub simulation_run_id: i64,
+    /// The simulation.
+    pub simulation_id: i64,
+    /// The agent under test.
+    pub agent_id: i64,
+    /// Where it stands.
+    pub status: ResultStatus,
+    /// Every state with its time.
+    pub status_history: Vec<StatusChange>,
+    /// Deprecated: {goal_success, goal_reasoning}.
+    pub result: Option<Object>,
+    /// Verdict; null until terminal.
+    pub outcome: Option<Outcome>,
+    /// Connect.
+    pub start_time: Option<Timestamp>,
+    /// End.
+    pub end_time: Option<Timestamp>,
+    /// Seconds, rounded half up.
+    pub duration: Option<i64>,
+    /// Milliseconds.
+    pub duration_ms: Option<i64>,
+    /// Agent latency per turn, seconds.
+    pub latency: Option<Vec<f64>>,
+    /// Posted and marked events.
+    pub events: Vec<PostedEvent>,
+    /// Where the transcript is.
+    pub transcript_url: Option<String>,
+    /// Where the recording is.
+    pub audio_url: Option<String>,
+    /// 0 or 1 entry.
+    pub evaluations: Vec<Evaluation>,
+    /// Deprecated copy of the evaluation's.
+    pub custom_metrics: Option<Vec<CustomResult>>,
+    /// Built-in metrics, null values left out.
+    pub metrics: Vec<MetricValue>,
+    /// Grouped by name; expected first.
+    pub tool_calls: Vec<ToolCallGroup>,
+    /// The customer's traces.
+    pub trace_ids: Vec<String>,
+    /// Free labels.
+    pub tags: Vec<String>,
+    /// Posted members and the engine's.
+    pub metadata: Object,
+    /// Why there is no good ending.
+    pub error_code: Option<String>,
+    /// The same for a person.
+    pub error_message: Option<String>,
+    /// Who has to act.
+    pub error_owner: Option<Owner>,
+    /// Final SIP status.
+    pub sip_code: Option<i64>,
+    /// ITU-T Q.850 cause.
+    pub q850_cause: Option<i64>,
+    /// Why the conversation ended.
+    pub end_reason: Option<String>,
+    /// By whom.
+    pub conversation_ended_by: Option<EndedBy>,
+    /// From 1.
+    pub attempt: i64,
+    /// Step of the journey.
+    pub journey_step: Option<i64>,
+    /// Messages after the call.
+    pub follow_up_sms: Option<Object>,
+    /// Version tested.
+    pub agent_version_id: Option<Uuid>,
+    /// Seed of every draw.
+    pub seed: i64,
+    /// How well the engine itself worked.
+    pub engine_quality: Option<EngineQuality>,
+}
+
+impl ResultBody {
+    /// The built-in metric `name`.
+    pub fn metric(&self, name: &str) -> Option<&Value> {
+        self.metrics.iter().find(|metric| metric.name == name).map(|metric| &metric.value)
+    }
+
+    /// Sets the ending: `code` with its message and owner.
+    pub fn fail(&mut self, code: &str, message: impl Into<String>) {
+        self.error_owner = Some(super::error_code::owner(code));
+        self.error_code = Some(code.to_owned());
+        self.error_message = Some(message.into());
+    }
+}
+
+/// A result as stored: the record and what only the engine reads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResultDoc {
+    /// What is read.
+    pub body: ResultBody,
+    /// Repetition of the Digital Human in its run, from 0.
+    #[serde(default)]
+    pub repetition: i64,
+    /// The agent's own transcript.
+    #[serde(default)]
+    pub recorded_transcript: Option<Vec<PostedEntry>>,
+    /// Tool calls that were posted; a new post replaces them.
+    #[serde(default)]
+    pub posted_calls: Vec<PostedToolCall>,
+    /// Tool calls that came another way (from the conversation itself).
+    #[serde(default)]
+    pub heard_calls: Vec<PostedToolCall>,
+    /// Members of the metadata that were posted; the engine does not overwrite them.
+    #[serde(default)]
+    pub posted_keys: Vec<String>,
+}
+
+impl ResultDoc {
+    /// Sets a metadata member as the engine: beside a posted one of the same name it is called `engine.NAME`.
+    pub fn note(&mut self, key: &str, value: Value) {
+        let posted = self.posted_keys.iter().any(|posted| posted == key);
+        let key = if posted { format!("engine.{key}") } else { key.to_owned() };
+        self.body.metadata.insert(key, value);
+    }
+
+    /// Sets a metadata member as posted; what the engine had there moves to `engine.NAME`.
+    pub fn post_metadata(&mut self, key: &str, value: Value) {
+        if !self.posted_keys.iter().any(|posted| posted == key) {
+            if let Some(engines) = self.body.metadata.get(key).cloned() {
+                self.body.metadata.insert(format!("engine.{key}"), engines);
+            }
+            self.posted_keys.push(key.to_owned());
+        }
+        self.body.metadata.insert(key.to_owned(), value);
+    }
+}
+
+/// A result as read.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ResultRecord {
+    /// Its id.
+    pub id: i64,
+    /// Everything else.
+    #[serde(flatten)]
+    pub body: ResultBody,
+}

@@ -1,0 +1,195 @@
+//! A run: one queueing of a simulation, with one result per conversation.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::Object;
+use super::id::IdString;
+use super::status::{RunOutcome, RunStatus};
+use super::time::Timestamp;
+
+/// Asks for a run. Everything but the simulation overrides the agent's or the simulation's setting for this run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueSpec {
+    /// What to run.
+    pub simulation_id: IdString,
+    /// Version under test.
+    #[serde(default)]
+    pub agent_version_id: Option<Uuid>,
+    /// Deprecated twin of agent_version_id.
+    #[serde(default)]
+    #[schemars(extend("deprecated" = true))]
+    pub prompt_id: Option<Uuid>,
+    /// Which Digital Humans; absent or []: all of the simulation.
+    #[serde(default)]
+    pub digital_human_ids: Option<Vec<IdString>>,
+    /// E.164.
+    #[serde(default)]
+    pub phone_number: Option<String>,
+    /// `sip:user@host`.
+    #[serde(default)]
+    pub sip_uri: Option<String>,
+    /// ws, wss, http or https URL.
+    #[serde(default)]
+    pub websocket_url: Option<String>,
+    /// "" is the default dispatch.
+    #[serde(default, rename = "P1_agent_name")]
+    pub p1_agent_name: Option<String>,
+    /// Replaces the agent's.
+    #[serde(default, rename = "P1_metadata")]
+    pub p1_metadata: Option<Object>,
+    /// Replaces the agent's.
+    #[serde(default, rename = "P2_agent_configuration")]
+    pub p2_agent_configuration: Option<Object>,
+    /// Replaces the agent's.
+    #[serde(default, rename = "P2_room_properties")]
+    pub p2_room_properties: Option<Object>,
+    /// Pipeline to start.
+    #[serde(default, rename = "P2_agent_name")]
+    pub p2_agent_name: Option<String>,
+    /// Agent on the platform.
+    #[serde(default, rename = "P3_agent_id")]
+    pub p3_agent_id: Option<String>,
+    /// Agent on the platform.
+    #[serde(default, rename = "P4_agent_id")]
+    pub p4_agent_id: Option<String>,
+    /// Assistant on the platform.
+    #[serde(default, rename = "P5_assistant_id")]
+    pub p5_assistant_id: Option<String>,
+    /// Results per Digital Human.
+    #[serde(default)]
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub runs_per_digital_human: Option<i64>,
+    /// Base seed of the run; drawn when absent.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 9_007_199_254_740_991_i64))]
+    pub seed: Option<i64>,
+}
+
+/// What queueing answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct QueueAnswer {
+    /// The run.
+    pub simulation_run_id: String,
+    /// Its results, ascending.
+    pub simulation_result_ids: Vec<String>,
+    /// The agent under test.
+    pub agent_id: String,
+    /// `success`.
+    pub status: String,
+}
+
+/// A run as stored. Counters are not: they are counted from the results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunDoc {
+    /// What was run.
+    pub simulation_id: i64,
+    /// The agent under test.
+    pub agent_id: i64,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// Written when completed.
+    pub summary: Option<String>,
+    /// When the last result became terminal.
+    pub completed_at: Option<Timestamp>,
+    /// Base seed.
+    pub seed: i64,
+    /// The queue body: overrides of this run.
+    pub overrides: QueueSpec,
+}
+
+/// Results of a run by verdict.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Counters {
+    /// Outcome passed.
+    pub tests_passed: i64,
+    /// Outcome failed.
+    pub tests_failed: i64,
+    /// All results.
+    pub total_tests: i64,
+    /// Terminal results.
+    pub tests_completed: i64,
+    /// Outcome cancelled.
+    pub tests_cancelled: i64,
+    /// Outcome not_evaluated.
+    pub tests_not_evaluated: i64,
+}
+
+impl Counters {
+    /// `N passed, M failed, K cancelled of T`.
+    pub fn summary(&self) -> String {
+        let Counters { tests_passed, tests_failed, tests_cancelled, total_tests, .. } = self;
+        format!("{tests_passed} passed, {tests_failed} failed, {tests_cancelled} cancelled of {total_tests}")
+    }
+
+    /// Score against the thresholds of the simulation (percent, default 80); `None` when nothing was judged.
+    pub fn outcome(&self, failing: Option<i64>, passing: Option<i64>) -> Option<RunOutcome> {
+        let judged = self.tests_passed + self.tests_failed;
+        if judged == 0 {
+            return None;
+        }
+        let score = 100.0 * self.tests_passed as f64 / judged as f64;
+        Some(if score < failing.unwrap_or(80) as f64 {
+            RunOutcome::Failed
+        } else if score >= passing.unwrap_or(80) as f64 {
+            RunOutcome::Passed
+        } else {
+            RunOutcome::Warning
+        })
+    }
+}
+
+/// A run in the list of a simulation's runs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunItem {
+    /// Its id.
+    pub id: i64,
+    /// The simulation's id.
+    pub experiment_id: i64,
+    /// When it was queued.
+    pub created_at: Timestamp,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// Written when completed.
+    pub summary: Option<String>,
+    /// Results by verdict.
+    #[serde(flatten)]
+    pub counters: Counters,
+    /// Always null.
+    pub curr_step_id: Option<i64>,
+    /// Number of the queue body.
+    pub phone_number: Option<String>,
+    /// The simulation's id.
+    pub simulation_id: i64,
+    /// Verdict.
+    pub outcome: Option<RunOutcome>,
+    /// Base seed.
+    pub seed: Option<i64>,
+    /// When the last result became terminal.
+    pub completed_at: Option<Timestamp>,
+}
+
+/// A run beside its results: as [`RunItem`], ids as strings.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunRecord {
+    /// Its id.
+    pub id: String,
+    /// The simulation's id.
+    pub simulation_id: String,
+    /// When it was queued.
+    pub created_at: Timestamp,
+    /// Written when completed.
+    pub summary: Option<String>,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// Results by verdict.
+    #[serde(flatten)]
+    pub counters: Counters,
+    /// Verdict.
+    pub outcome: Option<RunOutcome>,
+    /// Base seed.
+    pub seed: Option<i64>,
+    /// When the last result became terminal.
+    pub completed_at: Option<Timestamp>,
+}

@@ -1,0 +1,473 @@
+//! Lax reading of single values: how a JSON value or a text of a path, query or header becomes an integer, a number, a
+//! boolean, a uuid, a point in time or a URL. Nothing here knows fields or locations.
+
+use std::borrow::Cow;
+
+use url::{ParseError, Url};
+
+use crate::model::issue::Problem;
+use crate::model::json::Json;
+use crate::model::time::{civil_from_days, days_from_civil};
+
+/// Longest URL in characters.
+pub const MAX_URL_CHARS: u64 = 2083;
+
+/// Epochs above this are milliseconds, others seconds.
+const MS_WATERSHED: f64 = 2e10;
+
+/// A value and whether it had to be converted to get it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Read<T> {
+    /// The value.
+    pub value: T,
+    /// False when it was written in its own type.
+    pub converted: bool,
+}
+
+type Outcome<T> = Result<Read<T>, Problem>;
+
+fn same<T>(value: T) -> Outcome<T> {
+    Ok(Read { value, converted: false })
+}
+
+fn converted<T>(value: T) -> Outcome<T> {
+    Ok(Read { value, converted: true })
+}
+
+/// An integer of 64 bits with sign.
+pub fn integer(json: &Json<'_>) -> Outcome<i64> {
+    match json {
+        Json::Number(text) => match text.parse::<i64>() {
+            Ok(value) => same(value),
+            Err(_) if !text.contains(['.', 'e', 'E']) => Err(Problem::plain("int_parsing_size")),
+            Err(_) => whole(text.parse().unwrap_or(f64::NAN)),
+        },
+        Json::Bool(flag) => converted(i64::from(*flag)),
+        Json::Text(text) => match digits_of(text.trim()) {
+            None => Err(Problem::plain("int_parsing")),
+            Some(digits) => digits.parse().map_err(|_| Problem::plain("int_parsing_size")).and_then(converted),
+        },
+        Json::Null | Json::Array(_) | Json::Object(_) => Err(Problem::plain("int_type")),
+    }
+}
+
+fn whole(value: f64) -> Outcome<i64> {
+    if !value.is_finite() {
+        Err(Problem::plain("finite_number"))
+    } else if value.fract() != 0.0 {
+        Err(Problem::plain("int_from_float"))
+    } else if value.abs() >= 9.2e18 && !(i64::MIN as f64..i64::MAX as f64).contains(&value) {
+        Err(Problem::plain("int_parsing_size"))
+    } else {
+        converted(value as i64)
+    }
+}
+
+/// `[sign] digits, single _ between them [. zeros]` as sign and digits.
+fn digits_of(text: &str) -> Option<String> {
+    let text = match text.split_once('.') {
+        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => whole,
+        Some(_) => return None,
+        None => text,
+    };
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let plain = without_separators(digits)?;
+    let legal = !plain.is_empty() && plain.bytes().all(|byte| byte.is_ascii_digit());
+    legal.then(|| if text.starts_with('-') { format!("-{plain}") } else { plain.into_owned() })
+}
+
+/// Takes out `_` where it stands singly between two digits; `None` where it stands elsewhere.
+fn without_separators(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('_') {
+        return Some(Cow::Borrowed(text));
+    }
+    let bytes = text.as_bytes();
+    let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let legal = (0..bytes.len()).all(|at| bytes[at] != b'_' || digit(at.checked_sub(1)) && digit(Some(at + 1)));
+    legal.then(|| Cow::Owned(text.replace('_', "")))
+}
+
+/// A finite number.
+pub fn number(json: &Json<'_>) -> Outcome<f64> {
+    let read = match json {
+        Json::Number(text) => Read { value: text.parse().unwrap_or(f64::NAN), converted: false },
+        Json::Bool(flag) => Read { value: f64::from(u8::from(*flag)), converted: true },
+        Json::Text(text) => {
+            Read { value: decimal(text.trim()).ok_or(Problem::plain("float_parsing"))?, converted: true }
+        }
+        Json::Null | Json::Array(_) | Json::Object(_) => return Err(Problem::plain("float_type")),
+    };
+    if read.value.is_finite() { Ok(read) } else { Err(Problem::plain("finite_number")) }
+}
+
+fn decimal(text: &str) -> Option<f64> {
+    let plain = without_separators(text)?;
+    // The language's own reader takes exactly decimal, exponent, nan, inf and infinity forms, in any case.
+    plain.parse().ok()
+}
+
+/// A boolean.
+pub fn boolean(json: &Json<'_>) -> Outcome<bool> {
+    match json {
+        Json::Bool(flag) => same(*flag),
+        Json::Number(text) => match text.parse::<f64>() {
+            Ok(0.0) => converted(false),
+            Ok(1.0) => converted(true),
+            Ok(value) if value.fract() == 0.0 => Err(Problem::plain("bool_parsing")),
+            _ => Err(Problem::plain("bool_type")),
+        },
+        Json::Text(text) => match text.to_ascii_lowercase().as_str() {
+            "true" | "t" | "yes" | "y" | "on" | "1" => converted(true),
+            "false" | "f" | "no" | "n" | "off" | "0" => converted(false),
+            _ => Err(Problem::plain("bool_parsing")),
+        },
+        Json::Null | Json::Array(_) | Json::Object(_) => Err(Problem::plain("bool_type")),
+    }
+}
+
+/// A string, unchanged.
+pub fn string<'j>(json: &'j Json<'_>) -> Outcome<&'j str> {
+    match json {
+        Json::Text(text) => same(text),
+        _ => Err(Problem::plain("string_type")),
+    }
+}
+
+/// An identifier that travels as text: a string, or an integer that becomes its decimal text.
+pub fn text_id(json: &Json<'_>) -> Outcome<String> {
+    match json {
+        Json::Text(text) => same(text.clone().into_owned()),
+        Json::Number(_) => match integer(json) {
+            Ok(read) => converted(read.value.to_string()),
+            Err(_) => Err(Problem::plain("string_type")),
+        },
+        _ => Err(Problem::plain("string_type")),
+    }
+}
+
+/// A uuid, given back in lower case with hyphens (RFC 9562 section 4).
+pub fn uuid(json: &Json<'_>) -> Outcome<String> {
+    let Json::Text(text) = json else { return Err(Problem::plain("uuid_type")) };
+    match uuid::Uuid::parse_str(text) {
+        Ok(uuid) => {
+            let canonical = uuid.as_hyphenated().to_string();
+            let converted = canonical != text.as_ref();
+            Ok(Read { value: canonical, converted })
+        }
+        Err(_) => Err(Problem::parsing("uuid_parsing", &why_no_uuid(text))),
+    }
+}
+
+fn why_no_uuid(text: &str) -> String {
+    const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+    let braced = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let (inner, offset) = match (braced, text.strip_prefix("urn:uuid:")) {
+        (Some(inner), _) => (inner, 1),
+        (_, Some(inner)) => (inner, 9),
+        _ => (text, 0),
+    };
+    if let Some((at, bad)) = inner.chars().enumerate().find(|(_, c)| *c != '-' && !c.is_ascii_hexdigit()) {
+        return format!("invalid character: found `{bad}` at {}", at + offset);
+    }
+    let groups: Vec<&str> = inner.split('-').collect();
+    match groups.len() {
+        1 if offset == 0 => format!("invalid length: found {}", inner.len()),
+        5 => {
+            let wrong = (0..5).find(|group| groups[*group].len() != GROUPS[*group]).unwrap_or(4);
+            let (expected, found) = (GROUPS[wrong], groups[wrong].len());
+            format!("invalid group length in group {wrong}: expected {expected}, found {found}")
+        }
+        count => format!("invalid group count: expected 5, found {count}"),
+    }
+}
+
+/// An absolute http or https URL, unchanged.
+pub fn url<'j>(json: &'j Json<'_>) -> Outcome<&'j str> {
+    let Json::Text(text) = json else { return Err(Problem::plain("url_type")) };
+    if text.chars().count() as u64 > MAX_URL_CHARS {
+        return Err(Problem::url_too_long(MAX_URL_CHARS));
+    }
+    if text.is_empty() {
+        return Err(Problem::parsing("url_parsing", "input is empty"));
+    }
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => same(text),
+        Ok(_) => Err(Problem::url_scheme()),
+        Err(error) => Err(Problem::parsing("url_parsing", why_no_url(error))),
+    }
+}
+
+fn why_no_url(error: ParseError) -> &'static str {
+    match error {
+        ParseError::EmptyHost => "empty host",
+        ParseError::InvalidPort => "invalid port number",
+        ParseError::InvalidIpv6Address => "invalid IPv6 address",
+        ParseError::InvalidIpv4Address => "invalid IPv4 address",
+        ParseError::IdnaError | ParseError::InvalidDomainCharacter => "invalid international domain name",
+        _ => "relative URL without a base",
+    }
+}
+
+/// Microseconds since 1970-01-01T00:00:00Z.
+pub type Micros = i64;
+
+const DAY_US: i64 = 86_400_000_000;
+
+/// A point in time, given back as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
+pub fn timestamp(json: &Json<'_>) -> Outcome<String> {
+    let read = moment(json, "datetime_type", "datetime_from_date_parsing")?;
+    Ok(Read { value: print_timestamp(read.value), converted: read.converted })
+}
+
+/// A calendar date, given back as `YYYY-MM-DD`.
+pub fn date(json: &Json<'_>) -> Outcome<String> {
+    let read = moment(json, "date_type", "date_from_datetime_parsing")?;
+    if read.value.rem_euclid(DAY_US) != 0 {
+        return Err(Problem::plain("date_from_datetime_inexact"));
+    }
+    Ok(Read { value: print_timestamp(read.value)[..10].to_owned(), converted: read.converted })
+}
+
+fn moment(json: &Json<'_>, no_type: &'static str, no_parse: &'static str) -> Outcome<Micros> {
+    let epoch = match json {
+        Json::Number(text) => text.parse::<f64>().ok(),
+        Json::Text(text) if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') => text.parse::<f64>().ok(),
+        Json::Text(_) => None,
+        _ => return Err(Problem::plain(no_type)),
+    };
+    if let Some(epoch) = epoch {
+        let us = if epoch.abs() > MS_WATERSHED { epoch * 1e3 } else { epoch * 1e6 };
+        let (first, last) = (days_from_civil(1, 1, 1) * DAY_US, days_from_civil(10_000, 1, 1) * DAY_US);
+        return match us as i64 {
+            us if (first..last).contains(&us) => converted(us),
+            _ => Err(Problem::parsing(no_parse, "day value is outside expected range")),
+        };
+    }
+    match json {
+        Json::Text(text) => iso(text).map_err(|why| Problem::parsing(no_parse, why)).and_then(same),
+        _ => Err(Problem::plain(no_type)),
+    }
+}
+
+const REST: &str = "unexpected extra characters at the end of the input";
+
+/// ISO 8601: a date, then optionally a time, then optionally a zone.
+fn iso(text: &str) -> Result<Micros, &'static str> {
+    let bytes = text.as_bytes();
+    if bytes.len() < 10 {
+        return Err("input is too short");
+    }
+    let year = digits(bytes, 0, 4).filter(|_| bytes[4] == b'-').ok_or("invalid character in year")?;
+    let month = digits(bytes, 5, 2).filter(|month| (1..=12).contains(month) && bytes[7] == b'-');
+    let month = month.ok_or("month value is outside expected range of 1-12")?;
+    let day = digits(bytes, 8, 2).filter(|day| (1..=days_in(year, month)).contains(day));
+    let day = day.ok_or("day value is outside expected range")?;
+    let midnight = days_from_civil(year, month, day) * DAY_US;
+    if bytes.len() == 10 {
+        return Ok(midnight);
+    }
+    if !matches!(bytes[10], b'T' | b't' | b' ') {
+        return Err(REST);
+    }
+    time_of_day(&bytes[11..]).map(|us| midnight + us).ok_or(REST)
+}
+
+/// `hh:mm[:ss[.f...]][Z|+hh:mm]` in microseconds after midnight UTC.
+fn time_of_day(bytes: &[u8]) -> Option<Micros> {
+    let field = |at: usize, limit: i64| digits(bytes, at, 2).filter(|value| *value < limit);
+    let minutes = field(0, 24)? * 60 + (bytes.get(2) == Some(&b':')).then(|| field(3, 60))??;
+    let (mut at, mut us) = (5, minutes * 60_000_000);
+    if bytes.get(at) == Some(&b':') {
+        us += field(at + 1, 60)? * 1_000_000;
+        at += 3;
+        if let Some(b'.' | b',') = bytes.get(at) {
+            let places = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let kept = places.min(6);
+            us += digits(bytes, at + 1, kept).filter(|_| kept > 0)? * 10i64.pow(6 - kept as u32);
+            at += 1 + places;
+        }
+    }
+    let zone = match (bytes.get(at), bytes.len() - at.min(bytes.len())) {
+        (None, _) | (Some(b'Z' | b'z'), 1) => 0,
+        (Some(sign @ (b'+' | b'-')), 5 | 6) => {
+            let minute = if bytes[at + 3] == b':' { at + 4 } else { at + 3 };
+            let minutes = field(at + 1, 24)? * 60 + field(minute, 60).filter(|_| minute + 2 == bytes.len())?;
+            if *sign == b'-' { -minutes } else { minutes }
+        }
+        _ => return None,
+    };
+    Some(us - zone * 60_000_000)
+}
+
+fn digits(bytes: &[u8], at: usize, count: usize) -> Option<i64> {
+    let digits = bytes.get(at..at + count)?;
+    digits.iter().try_fold(0, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + i64::from(digit - b'0')))
+}
+
+fn days_in(year: i64, month: i64) -> i64 {
+    let (next_year, next) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    days_from_civil(next_year, next, 1) - days_from_civil(year, month, 1)
+}
+
+/// `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
+fn print_timestamp(us: Micros) -> String {
+    let (year, month, day) = civil_from_days(us.div_euclid(DAY_US));
+    let us = us.rem_euclid(DAY_US);
+    let (seconds, fraction) = (us / 1_000_000, us % 1_000_000);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:06}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::json::read;
+
+    fn check<T: std::fmt::Display>(reader: impl Fn(&Json<'_>) -> Outcome<T>, cases: &[(&str, &str)]) {
+        for (text, expect) in cases {
+            let got = match reader(&read(text).expect("the case is JSON")) {
+                Ok(read) => read.value.to_string(),
+                Err(problem) => match problem.ctx.get("error") {
+                    Some(why) => format!("{}: {}", problem.kind, why.as_str().unwrap_or_default()),
+                    None => problem.kind.to_owned(),
+                },
+            };
+            assert_eq!(&got, expect, "for {text}");
+        }
+    }
+
+    #[test]
+    fn integers() {
+        check(
+            integer,
+            &[
+                ("1", "1"),
+                ("1.0", "1"),
+                ("1e3", "1000"),
+                ("-0.0", "0"),
+                ("true", "1"),
+                ("\"12\"", "12"),
+                ("\" +12 \"", "12"),
+                ("\"01\"", "1"),
+                ("\"1_000\"", "1000"),
+                ("\"12.00\"", "12"),
+                ("\"1.5\"", "int_parsing"),
+                ("\"1e3\"", "int_parsing"),
+                ("\"12.\"", "int_parsing"),
+                ("\"0x1\"", "int_parsing"),
+                ("\"1__0\"", "int_parsing"),
+                ("\"_1\"", "int_parsing"),
+                ("\"\"", "int_parsing"),
+                ("1.5", "int_from_float"),
+                ("null", "int_type"),
+                ("[]", "int_type"),
+                ("9223372036854775807", "9223372036854775807"),
+                ("9223372036854775808", "int_parsing_size"),
+                ("1180591620717411303424", "int_parsing_size"),
+                ("\"1180591620717411303424\"", "int_parsing_size"),
+                ("1e30", "int_parsing_size"),
+            ],
+        );
+    }
+
+    #[test]
+    fn numbers_and_booleans() {
+        check(
+            number,
+            &[
+                ("1", "1"),
+                ("true", "1"),
+                ("\" 1.5 \"", "1.5"),
+                ("\".5\"", "0.5"),
+                ("\"5.\"", "5"),
+                ("\"1e5\"", "100000"),
+                ("\"1_0\"", "10"),
+                ("\"x\"", "float_parsing"),
+                ("\"0x1\"", "float_parsing"),
+                ("\"\"", "float_parsing"),
+                ("\"nan\"", "finite_number"),
+                ("\"-Infinity\"", "finite_number"),
+                ("1e999", "finite_number"),
+                ("{}", "float_type"),
+            ],
+        );
+        check(
+            boolean,
+            &[
+                ("\"Yes\"", "true"),
+                ("\"oFF\"", "false"),
+                ("0.0", "false"),
+                ("1", "true"),
+                ("2", "bool_parsing"),
+                ("0.5", "bool_type"),
+                ("\" true\"", "bool_parsing"),
+                ("\"\"", "bool_parsing"),
+                ("null", "bool_type"),
+            ],
+        );
+    }
+
+    #[test]
+    fn uuids_urls_and_times() {
+        check(
+            uuid,
+            &[
+                ("\"6A1E0B64-6F0A-4C3B-9A25-0F4F6F7A1C11\"", "6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11"),
+                ("\"urn:uuid:6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11\"", "6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11"),
+                ("\"x\"", "uuid_parsing: invalid character: found `x` at 0"),
+                ("\"abc\"", "uuid_parsing: invalid length: found 3"),
+                ("\"\"", "uuid_parsing: invalid length: found 0"),
+                ("\"a-b\"", "uuid_parsing: invalid group count: expected 5, found 2"),
+                (
+                    "\"6a1e0b64-6f0-4c3b-9a25-0f4f6f7a1c11\"",
+                    "uuid_parsing: invalid group length in group 1: expected 4, found 3",
+                ),
+                ("7", "uuid_type"),
+            ],
+        );
+        check(
+            |json| url(json).map(|read| Read { value: read.value.to_owned(), converted: read.converted }),
+            &[
+                ("\"https://a.example/x\"", "https://a.example/x"),
+                ("\"\"", "url_parsing: input is empty"),
+                ("\"a.example\"", "url_parsing: relative URL without a base"),
+                ("\"http://\"", "url_parsing: empty host"),
+                ("\"http://a:99999\"", "url_parsing: invalid port number"),
+                ("\"http://[1::\"", "url_parsing: invalid IPv6 address"),
+                ("\"http://1.2.3.400\"", "url_parsing: invalid IPv4 address"),
+                ("\"ftp://a.example\"", "url_scheme"),
+                ("1", "url_type"),
+            ],
+        );
+        check(
+            timestamp,
+            &[
+                ("\"2024-02-29\"", "2024-02-29T00:00:00.000000Z"),
+                ("\"2026-01-05t10:00\"", "2026-01-05T10:00:00.000000Z"),
+                ("\"2026-01-05 10:00:01.1234567+02:00\"", "2026-01-05T08:00:01.123456Z"),
+                ("0", "1970-01-01T00:00:00.000000Z"),
+                ("1767607200.5", "2026-01-05T10:00:00.500000Z"),
+                ("\"1767607200000\"", "2026-01-05T10:00:00.000000Z"),
+                ("-1", "1969-12-31T23:59:59.000000Z"),
+                ("\"x\"", "datetime_from_date_parsing: input is too short"),
+                ("\"20x6-01-05\"", "datetime_from_date_parsing: invalid character in year"),
+                ("\"2026-13-05\"", "datetime_from_date_parsing: month value is outside expected range of 1-12"),
+                ("\"2026-02-29\"", "datetime_from_date_parsing: day value is outside expected range"),
+                (
+                    "\"2026-02-20T25:00\"",
+                    "datetime_from_date_parsing: unexpected extra characters at the end of the input",
+                ),
+                ("true", "datetime_type"),
+            ],
+        );
+        check(
+            date,
+            &[
+                ("\"2026-01-05\"", "2026-01-05"),
+                ("\"2026-01-05T00:00:00Z\"", "2026-01-05"),
+                ("\"2026-01-05T00:00:01Z\"", "date_from_datetime_inexact"),
+                ("[]", "date_type"),
+            ],
+        );
+    }
+}

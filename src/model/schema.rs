@@ -1,0 +1,327 @@
+//! JSON Schema (2020-12, as derived from the model's structs) compiled into a tree that `validate` walks. Compiled once at
+//! start: no reference is resolved and no expression is built while a request is read. It understands what the derive
+//! writes and three marks of its own (`ALIASES`, `PATCH`, `ID`), not every JSON Schema.
+
+use std::borrow::Cow;
+
+use regex_lite::Regex;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value};
+
+use crate::model::issue::Side;
+
+/// Schema key of a field: further names under which the field is read (array of strings).
+pub const ALIASES: &str = "x-aliases";
+/// Schema key of a field of a partial update: null clears it or leaves it, as its type says.
+pub const PATCH: &str = "x-patch";
+/// Schema key of a string: an integer is taken as its decimal text.
+pub const ID: &str = "x-id";
+/// Where shared schemas stand in a document.
+pub const DEFINITIONS: &str = "/components/schemas";
+
+/// Schemas inside each other; a schema that contains itself is open (`Any`) below this.
+const MAX_NESTING: usize = 24;
+
+/// What a value must look like.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The type.
+    pub kind: Kind,
+    /// True when null is a value.
+    pub nullable: bool,
+}
+
+/// A type with its limits.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// Every value.
+    Any,
+    /// A string: least and most characters, expression.
+    Text { least: u64, most: u64, pattern: Option<Regex> },
+    /// A string that may be written as an integer.
+    TextId,
+    /// A uuid.
+    Uuid,
+    /// A point in time.
+    Timestamp,
+    /// A calendar date.
+    Date,
+    /// An http or https URL.
+    Url,
+    /// An integer within bounds.
+    Integer(Vec<Bound>),
+    /// A finite number within bounds.
+    Number(Vec<Bound>),
+    /// A boolean.
+    Boolean,
+    /// One of some strings; `expected` is their list for people, `constant` tells a fixed value from an enumeration.
+    Choice { values: Vec<String>, expected: String, constant: bool },
+    /// An array: items, least and most of them.
+    List { item: Box<Node>, least: u64, most: u64 },
+    /// An object with named fields in order of declaration.
+    Fields(Vec<Field>),
+    /// An object with free names.
+    Map(Box<Node>),
+    /// An object whose kind is told by the field `tag`; `expected` lists all tags.
+    Tagged { tag: String, members: Vec<(String, Node)>, expected: String },
+    /// One of some types, told apart by trying them.
+    Plain(Vec<(String, Node)>),
+}
+
+/// A limit of a number.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// Which side.
+    pub side: Side,
+    /// The limit as a number.
+    pub limit: f64,
+    /// The limit as it is shown: of the declared type.
+    pub shown: Value,
+}
+
+/// A named field of an object.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Its wire name.
+    pub name: String,
+    /// Other names under which it is read.
+    pub aliases: Vec<String>,
+    /// True when it must be present.
+    pub required: bool,
+    /// True in a partial update.
+    pub patch: bool,
+    /// Its type.
+    pub node: Node,
+}
+
+/// The settings under which all schemas of the interface are made: OpenAPI 3.1 uses JSON Schema 2020-12.
+pub fn generator() -> SchemaGenerator {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = Cow::Borrowed(DEFINITIONS);
+    settings.meta_schema = None;
+    settings.into_generator()
+}
+
+impl Node {
+    /// The tree of a type of its own.
+    pub fn of<T: JsonSchema>() -> Node {
+        let mut generator = generator();
+        let schema = generator.subschema_for::<T>().to_value();
+        Node::compile(&schema, generator.definitions())
+    }
+
+    /// The tree of `schema`, whose references point into `definitions`.
+    pub fn compile(schema: &Value, definitions: &Map<String, Value>) -> Node {
+        Compiler { definitions }.node(schema, 0)
+    }
+
+    /// True for an object that declares no field at all: such a source is not read.
+    pub fn is_nothing(&self) -> bool {
+        matches!(&self.kind, Kind::Fields(fields) if fields.is_empty())
+    }
+}
+
+struct Compiler<'d> {
+    definitions: &'d Map<String, Value>,
+}
+
+impl Compiler<'_> {
+    fn node(&self, schema: &Value, depth: usize) -> Node {
+        let any = Node { kind: Kind::Any, nullable: false };
+        let Value::Object(schema) = schema else { return any };
+        if depth > MAX_NESTING {
+            return any;
+        }
+        if let Some((_, target)) = self.target(schema)
+            && !schema.contains_key("properties")
+        {
+            return self.node(target, depth + 1);
+        }
+        if let Some(Value::Array(members)) = schema.get("anyOf").or(schema.get("oneOf")).or(schema.get("allOf")) {
+            return self.members(members, depth);
+        }
+        if let Some(values) = choices(schema) {
+            let nullable = schema.get("enum").and_then(Value::as_array).is_some_and(|all| all.contains(&Value::Null));
+            return Node { kind: choice(values, schema.contains_key("const")), nullable };
+        }
+        self.typed(schema, depth)
+    }
+
+    fn target<'a>(&'a self, schema: &'a Map<String, Value>) -> Option<(&'a str, &'a Value)> {
+        let name = schema.get("$ref")?.as_str()?.rsplit('/').next()?;
+        Some((name, self.definitions.get(name)?))
+    }
+
+    /// A schema behind its reference.
+    fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        let target = schema.as_object().and_then(|schema| self.target(schema));
+        target.map_or(schema, |(_, target)| target)
+    }
+
+    fn typed(&self, schema: &Map<String, Value>, depth: usize) -> Node {
+        let (types, nullable) = types_of(schema);
+        let kind = match types.as_slice() {
+            ["string"] if schema.contains_key(ID) => Kind::TextId,
+            ["string"] => text(schema),
+            ["integer"] => Kind::Integer(bounds(schema, true)),
+            ["number"] => Kind::Number(bounds(schema, false)),
+            ["boolean"] => Kind::Boolean,
+            ["array"] => Kind::List {
+                item: Box::new(self.node(schema.get("items").unwrap_or(&Value::Bool(true)), depth + 1)),
+                least: schema.get("minItems").and_then(Value::as_u64).unwrap_or(0),
+                most: schema.get("maxItems").and_then(Value::as_u64).unwrap_or(u64::MAX),
+            },
+            ["object"] => self.object(schema, depth),
+            _ => Kind::Any,
+        };
+        Node { kind, nullable }
+    }
+
+    fn object(&self, schema: &Map<String, Value>, depth: usize) -> Kind {
+        if !schema.contains_key("properties")
+            && let Some(values) = schema.get("additionalProperties")
+            && *values != Value::Bool(false)
+        {
+            return Kind::Map(Box::new(self.node(values, depth + 1)));
+        }
+        let mut fields = Vec::new();
+        if let Some((_, Value::Object(base))) = self.target(schema)
+            && let Kind::Fields(inherited) = self.object(base, depth + 1)
+        {
+            fields = inherited;
+        }
+        let required = |name: &str| {
+            schema.get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == name))
+        };
+        for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let aliases = property.get(ALIASES).and_then(Value::as_array).into_iter().flatten();
+            fields.push(Field {
+                name: name.clone(),
+                aliases: aliases.filter_map(Value::as_str).map(str::to_owned).collect(),
+                required: required(name),
+                patch: property.get(PATCH) == Some(&Value::Bool(true)),
+                node: self.node(property, depth + 1),
+            });
+        }
+        Kind::Fields(fields)
+    }
+
+    fn members(&self, members: &[Value], depth: usize) -> Node {
+        let is_null = |schema: &&Value| schema.get("type").is_some_and(|kind| kind == "null");
+        let nullable = members.iter().any(|member| is_null(&member));
+        let members: Vec<&Value> = members.iter().filter(|member| !is_null(member)).collect();
+        if let [only] = members.as_slice() {
+            let node = self.node(only, depth + 1);
+            return Node { nullable: nullable || node.nullable, ..node };
+        }
+        let all_choices: Option<Vec<Vec<String>>> =
+            members.iter().map(|member| self.resolved(member).as_object().and_then(choices)).collect();
+        if let Some(values) = all_choices {
+            return Node { kind: choice(values.concat(), false), nullable };
+        }
+        let kind = match self.tag_of(&members) {
+            Some(tag) => self.tagged(tag, &members, depth),
+            None => Kind::Plain(members.iter().map(|one| (self.name_of(one), self.node(one, depth + 1))).collect()),
+        };
+        Node { kind, nullable }
+    }
+
+    /// The field that is constant in every member.
+    fn tag_of(&self, members: &[&Value]) -> Option<String> {
+        let constant = |schema: &Value, name: &str| {
+            let own = |schema: &Value| schema.pointer(&format!("/properties/{name}/const")).is_some();
+            own(schema) || own(self.resolved(schema))
+        };
+        let first = members.first()?;
+        let own = first.get("properties").or(self.resolved(first).get("properties"))?.as_object()?;
+        own.keys().find(|name| members.iter().all(|member| constant(member, name))).cloned()
+    }
+
+    fn tagged(&self, tag: String, members: &[&Value], depth: usize) -> Kind {
+        let pointer = format!("/properties/{tag}/const");
+        let value = |schema: &Value| schema.pointer(&pointer).and_then(Value::as_str).map(str::to_owned);
+        let members: Vec<(String, Node)> = members
+            .iter()
+            .filter_map(|member| Some((value(member).or_else(|| value(self.resolved(member)))?, *member)))
+            .map(|(name, member)| (name, self.node(member, depth + 1)))
+            .collect();
+        let quoted: Vec<String> = members.iter().map(|(name, _)| format!("'{name}'")).collect();
+        Kind::Tagged { tag, members, expected: quoted.join(", ") }
+    }
+
+    /// How a member of a plain union is called in a location.
+    fn name_of(&self, schema: &Value) -> String {
+        let reference = schema.as_object().and_then(|schema| self.target(schema)).map(|(name, _)| name);
+        let title = schema.get("title").and_then(Value::as_str);
+        let scalar = match schema.get("type").and_then(Value::as_str) {
+            Some("integer") => "int",
+            Some("number") => "float",
+            Some("string") => "str",
+            Some("boolean") => "bool",
+            Some("array") => "list",
+            _ => "dict",
+        };
+        reference.or(title).unwrap_or(scalar).to_owned()
+    }
+}
+
+fn types_of(schema: &Map<String, Value>) -> (Vec<&str>, bool) {
+    let types: Vec<&str> = match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
+        _ if schema.contains_key("properties") => vec!["object"],
+        _ => Vec::new(),
+    };
+    let nullable = types.contains(&"null");
+    (types.into_iter().filter(|one| *one != "null").collect(), nullable)
+}
+
+fn choices(schema: &Map<String, Value>) -> Option<Vec<String>> {
+    if let Some(constant) = schema.get("const") {
+        return constant.as_str().map(|one| vec![one.to_owned()]);
+    }
+    let values = schema.get("enum")?.as_array()?;
+    Some(values.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+}
+
+fn choice(values: Vec<String>, constant: bool) -> Kind {
+    let quoted: Vec<String> = values.iter().map(|value| format!("'{value}'")).collect();
+    let expected = match quoted.as_slice() {
+        [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+        _ => quoted.join(", "),
+    };
+    Kind::Choice { values, expected, constant }
+}
+
+fn text(schema: &Map<String, Value>) -> Kind {
+    match schema.get("format").and_then(Value::as_str) {
+        Some("uuid") => Kind::Uuid,
+        Some("date-time") => Kind::Timestamp,
+        Some("date") => Kind::Date,
+        Some("uri") => Kind::Url,
+        _ => Kind::Text {
+            least: schema.get("minLength").and_then(Value::as_u64).unwrap_or(0),
+            most: schema.get("maxLength").and_then(Value::as_u64).unwrap_or(u64::MAX),
+            pattern: schema.get("pattern").and_then(Value::as_str).map(|pattern| {
+                Regex::new(pattern).expect("patterns are written in the model, each is compiled by a test")
+            }),
+        },
+    }
+}
+
+/// Exclusive bounds come first: where a type's own bound and a stricter one are both broken, the stricter one speaks.
+fn bounds(schema: &Map<String, Value>, integer: bool) -> Vec<Bound> {
+    let sides = [
+        ("exclusiveMinimum", Side::Above),
+        ("minimum", Side::AtLeast),
+        ("exclusiveMaximum", Side::Below),
+        ("maximum", Side::AtMost),
+    ];
+    let bound = |(key, side)| {
+        let limit = schema.get(key)?.as_f64()?;
+        let shown = if integer { Value::from(limit as i64) } else { Value::from(limit) };
+        Some(Bound { side, limit, shown })
+    };
+    sides.into_iter().filter_map(bound).collect()
+}

@@ -1,0 +1,106 @@
+//! The lives of runs and results: which states there are and which changes are allowed.
+
+words! {
+    /// State of a run: COMPLETED when all its results are terminal.
+    RunStatus { Running = "RUNNING", Completed = "COMPLETED" } default Running
+}
+
+words! {
+    /// State of a result.
+    ResultStatus {
+        Initializing = "INITIALIZING", Queued = "QUEUED", Ready = "READY", Dispatched = "DISPATCHED", Running = "RUNNING",
+        ConversationEnded = "CONVERSATION_ENDED", Evaluating = "EVALUATING", Completed = "COMPLETED",
+        NoConnection = "NO_CONNECTION", NoAnswer = "NO_ANSWER", CallDropped = "CALL_DROPPED",
+        OutOfFunds = "OUT_OF_FUNDS", SystemError = "SYSTEM_ERROR", Cancelled = "CANCELLED",
+    } default Initializing
+}
+
+words! {
+    /// Verdict on a terminal result.
+    Outcome { Passed = "passed", Failed = "failed", Cancelled = "cancelled", NotEvaluated = "not_evaluated" }
+}
+
+words! {
+    /// Verdict on a completed run.
+    RunOutcome { Passed = "passed", Failed = "failed", Warning = "warning" }
+}
+
+words! {
+    /// Which side ended a conversation: USER is the Digital Human (or its timers).
+    EndedBy { Agent = "AGENT", User = "USER" }
+}
+
+use ResultStatus as S;
+
+impl ResultStatus {
+    /// True when nothing follows any more.
+    pub fn is_terminal(self) -> bool {
+        use S::*;
+        matches!(self, Completed | NoConnection | NoAnswer | CallDropped | OutOfFunds | SystemError | Cancelled)
+    }
+
+    /// True before the conversation runs: a cancel or hang-up makes these CANCELLED.
+    pub fn is_early(self) -> bool {
+        matches!(self, S::Initializing | S::Queued | S::Ready | S::Dispatched)
+    }
+
+    /// True while the result holds one of the places that limit a run.
+    pub fn holds_place(self) -> bool {
+        matches!(self, S::Dispatched | S::Running)
+    }
+
+    /// True when a result may change from this state to `to`.
+    pub fn may_become(self, to: ResultStatus) -> bool {
+        if to == S::SystemError {
+            return !self.is_terminal();
+        }
+        let next: &[ResultStatus] = match self {
+            S::Initializing => &[S::Queued, S::OutOfFunds, S::NoConnection, S::Cancelled],
+            S::Queued => &[S::NoConnection, S::Dispatched, S::Ready, S::Cancelled],
+            S::Ready => &[S::Dispatched, S::Running, S::NoAnswer, S::NoConnection, S::Cancelled],
+            S::Dispatched => &[S::Running, S::NoAnswer, S::NoConnection, S::Cancelled],
+            S::Running => &[S::ConversationEnded, S::NoAnswer],
+            S::ConversationEnded => &[S::Evaluating],
+            S::Evaluating => &[S::Completed, S::CallDropped, S::OutOfFunds, S::Queued],
+            _ => &[],
+        };
+        next.contains(&to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows: from; columns: to, in declared order (I Q r D R E e C n a d f s x).
+    const TABLE: &str = "
+        INITIALIZING       . Q . . . . . . n . . f s x
+        QUEUED             . . r D . . . . n . . . s x
+        READY              . . . D R . . . n a . . s x
+        DISPATCHED         . . . . R . . . n a . . s x
+        RUNNING            . . . . . E . . . a . . s .
+        CONVERSATION_ENDED . . . . . . e . . . . . s .
+        EVALUATING         . Q . . . . . C . . d f s .
+        COMPLETED          . . . . . . . . . . . . . .
+        NO_CONNECTION      . . . . . . . . . . . . . .
+        NO_ANSWER          . . . . . . . . . . . . . .
+        CALL_DROPPED       . . . . . . . . . . . . . .
+        OUT_OF_FUNDS       . . . . . . . . . . . . . .
+        SYSTEM_ERROR       . . . . . . . . . . . . . .
+        CANCELLED          . . . . . . . . . . . . . .";
+
+    #[test]
+    fn only_the_changes_of_the_table_are_allowed() {
+        let rows: Vec<&str> = TABLE.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        assert_eq!(rows.len(), ResultStatus::ALL.len());
+        for row in rows {
+            let mut words = row.split_whitespace();
+            let from = words.next().and_then(ResultStatus::parse).expect("a status");
+            let cells: Vec<&str> = words.collect();
+            assert_eq!(cells.len(), ResultStatus::ALL.len(), "{row}");
+            for (to, cell) in ResultStatus::ALL.iter().zip(cells) {
+                assert_eq!(from.may_become(*to), cell != ".", "{} to {}", from.as_str(), to.as_str());
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Expected and actual tool calls: grouped by name, and whether what was expected was done.
+
+use serde_json::Value;
+
+use super::Object;
+use super::digital_human::ExpectedToolCall;
+use super::result::{ActualCall, ExpectedCall, PostedToolCall, ToolCallGroup};
+
+/// Groups calls by name: names that were expected first, in their order, then the others by first time.
+pub fn group<'a>(
+    expected: &[ExpectedToolCall],
+    actual: impl IntoIterator<Item = &'a PostedToolCall>,
+) -> Vec<ToolCallGroup> {
+    let mut groups: Vec<ToolCallGroup> = Vec::new();
+    for call in expected {
+        let entry = ExpectedCall { parameters: call.parameters.clone(), output: call.output.clone() };
+        group_named(&mut groups, &call.name).expected.push(entry);
+    }
+    let mut actual: Vec<&PostedToolCall> = actual.into_iter().collect();
+    actual.sort_by_key(|call| call.start_offset_ms);
+    for call in actual {
+        let (parameters, output) = (call.parameters.clone(), call.output.clone());
+        let entry = ActualCall { parameters, output, start_offset_ms: call.start_offset_ms };
+        group_named(&mut groups, &call.name).actual.push(entry);
+    }
+    groups
+}
+
+fn group_named<'a>(groups: &'a mut Vec<ToolCallGroup>, name: &str) -> &'a mut ToolCallGroup {
+    let at = groups.iter().position(|group| group.name == name).unwrap_or_else(|| {
+        groups.push(ToolCallGroup { name: name.to_owned(), expected: vec![], actual: vec![] });
+        groups.len() - 1
+    });
+    &mut groups[at]
+}
+
+/// True when every expected call has an actual call of its name whose parameters and output contain the expected ones;
+/// `None` when nothing is expected.
+pub fn met(groups: &[ToolCallGroup]) -> Option<bool> {
+    let mut expected = groups.iter().flat_map(|group| group.expected.iter().map(move |call| (group, call))).peekable();
+    expected.peek()?;
+    Some(expected.all(|(group, call)| group.actual.iter().any(|actual| fulfils(actual, call))))
+}
+
+fn fulfils(actual: &ActualCall, expected: &ExpectedCall) -> bool {
+    let none = Object::new();
+    let given = actual.parameters.as_ref().unwrap_or(&none);
+    let wanted = expected.parameters.as_ref().unwrap_or(&none);
+    object_contains(given, wanted) && (expected.output.is_null() || output_contains(&actual.output, &expected.output))
+}
+
+fn output_contains(actual: &Value, wanted: &Value) -> bool {
+    match (actual, wanted) {
+        (Value::String(actual), Value::String(wanted)) => actual.contains(wanted.trim()),
+        _ => contains(actual, wanted),
+    }
+}
+
+/// Deep subset: objects by member, arrays by position, numbers by value, strings trimmed.
+fn contains(actual: &Value, wanted: &Value) -> bool {
+    match (actual, wanted) {
+        (Value::Object(actual), Value::Object(wanted)) => object_contains(actual, wanted),
+        (Value::Array(actual), Value::Array(wanted)) => {
+            actual.len() == wanted.len() && actual.iter().zip(wanted).all(|(actual, wanted)| contains(actual, wanted))
+        }
+        (Value::Number(actual), Value::Number(wanted)) => actual == wanted || actual.as_f64() == wanted.as_f64(),
+        (Value::String(actual), Value::String(wanted)) => actual.trim() == wanted.trim(),
+        _ => actual == wanted,
+    }
+}
+
+fn object_contains(actual: &Object, wanted: &Object) -> bool {
+    wanted.iter().all(|(key, wanted)| actual.get(key).is_some_and(|actual| contains(actual, wanted)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(expected: Value, actual: Value, expect: Option<bool>) {
+        let expected: Vec<ExpectedToolCall> = serde_json::from_value(expected).expect("expected calls");
+        let actual: Vec<PostedToolCall> = serde_json::from_value(actual).expect("actual calls");
+        assert_eq!(met(&group(&expected, &actual)), expect, "{expected:?} {actual:?}");
+    }
+
+    #[test]
+    fn expected_calls_are_a_deep_subset() {
+        let book = json!([{"name": "book", "parameters": {"day": "Tue", "n": 1, "who": {"a": " x "}}}]);
+        let call = |parameters: Value| json!([{"name": "book", "start_offset_ms": 5, "parameters": parameters}]);
+        check(json!([]), call(json!({})), None);
+        check(book.clone(), json!([]), Some(false));
+        check(book.clone(), call(json!({"day": " Tue", "n": 1.0, "who": {"a": "x", "b": 2}, "more": 1})), Some(true));
+        check(book.clone(), call(json!({"day": "Wed", "n": 1, "who": {"a": "x"}})), Some(false));
+        check(book, call(json!({"day": "Tue", "n": 1})), Some(false));
+        let output = json!([{"name": "book", "output": {"ok": true}}]);
+        check(
+            output.clone(),
+            json!([{"name": "book", "start_offset_ms": 0, "output": {"ok": true, "id": 1}}]),
+            Some(true),
+        );
+        check(output, json!([{"name": "book", "start_offset_ms": 0}]), Some(false));
+    }
+
+    #[test]
+    fn expected_names_come_first() {
+        let expected: Vec<ExpectedToolCall> = serde_json::from_value(json!([{"name": "b"}])).expect("fits");
+        let actual: Vec<PostedToolCall> = serde_json::from_value(json!([
+            {"name": "c", "start_offset_ms": 9}, {"name": "a", "start_offset_ms": 3}, {"name": "b", "start_offset_ms": 5}
+        ]))
+        .expect("fits");
+        let names: Vec<String> = group(&expected, &actual).into_iter().map(|group| group.name).collect();
+        assert_eq!(names, ["b", "a", "c"]);
+    }
+}

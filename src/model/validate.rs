@@ -1,0 +1,429 @@
+//! Walks a value along its schema, converts what may be converted and reports everything that is wrong at once, in the order
+//! in which the fields are declared. The result is the value that the typed struct is built from. It decides types,
+//! lengths, ranges and patterns; rules that need other fields or other rows are the service's.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use crate::model::issue::{Issues, Problem, Side, Step};
+use crate::model::json::Json;
+use crate::model::scalar::{self, Read};
+use crate::model::schema::{Bound, Field, Kind, Node};
+
+/// Where a value came from; the first step of its location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A segment of the path.
+    Path,
+    /// The query string.
+    Query,
+    /// A header field.
+    Header,
+    /// The request body.
+    Body,
+}
+
+impl Source {
+    /// The word in a location.
+    pub fn word(self) -> &'static str {
+        match self {
+            Source::Path => "path",
+            Source::Query => "query",
+            Source::Header => "header",
+            Source::Body => "body",
+        }
+    }
+}
+
+/// Checks `json` against `node`. Problems are added to `issues`; the returned value is complete only when none was added.
+pub fn validate(source: Source, node: &Node, json: &Json<'_>, issues: &mut Issues) -> Value {
+    let mut walk = Walk::new(vec![Step::Name(Cow::Borrowed(source.word()))]);
+    walk.shows_parent = source == Source::Body;
+    let value = walk.node(node, json);
+    issues.append(walk.issues);
+    value
+}
+
+struct Walk<'s> {
+    loc: Vec<Step<'s>>,
+    issues: Issues,
+    /// Something had to be converted: a plain union prefers a member that takes the value as it stands.
+    converted: bool,
+    /// A missing field shows the object that lacks it; a missing parameter shows null.
+    shows_parent: bool,
+}
+
+impl<'s> Walk<'s> {
+    fn new(loc: Vec<Step<'s>>) -> Walk<'s> {
+        Walk { loc, issues: Issues::default(), converted: false, shows_parent: true }
+    }
+
+    fn fail(&mut self, problem: &Problem, input: &Json<'_>) -> Value {
+        self.issues.add(&self.loc, problem, input);
+        Value::Null
+    }
+
+    fn inside(&mut self, step: Step<'s>, node: &'s Node, json: &Json<'_>) -> Value {
+        self.loc.push(step);
+        let value = self.node(node, json);
+        self.loc.pop();
+        value
+    }
+
+    fn keep<T: Into<Value>>(&mut self, read: Result<Read<T>, Problem>, json: &Json<'_>) -> Value {
+        match read {
+            Ok(read) => {
+                self.converted |= read.converted;
+                read.value.into()
+            }
+            Err(problem) => self.fail(&problem, json),
+        }
+    }
+
+    fn node(&mut self, node: &'s Node, json: &Json<'_>) -> Value {
+        if node.nullable && *json == Json::Null {
+            return Value::Null;
+        }
+        match &node.kind {
+            Kind::Any => json.to_value(),
+            Kind::Text { least, most, pattern } => {
+                let read = scalar::string(json).and_then(|read| {
+                    let count = read.value.chars().count() as u64;
+                    match pattern {
+                        _ if count < *least => Err(Problem::string_too_short(*least)),
+                        _ if count > *most => Err(Problem::string_too_long(*most)),
+                        Some(pattern) if !pattern.is_match(read.value) => Err(Problem::pattern(pattern.as_str())),
+                        _ => Ok(read),
+                    }
+                });
+                self.keep(read, json)
+            }
+            Kind::TextId => self.keep(scalar::text_id(json), json),
+            Kind::Uuid => self.keep(scalar::uuid(json), json),
+            Kind::Timestamp => self.keep(scalar::timestamp(json), json),
+            Kind::Date => self.keep(scalar::date(json), json),
+            Kind::Url => self.keep(scalar::url(json), json),
+            Kind::Integer(bounds) => {
+                let read = scalar::integer(json);
+                self.keep(read.and_then(|read| within(bounds, read.value as f64).map(|()| read)), json)
+            }
+            Kind::Number(bounds) => {
+                let read = scalar::number(json);
+                self.keep(read.and_then(|read| within(bounds, read.value).map(|()| read)), json)
+            }
+            Kind::Boolean => self.keep(scalar::boolean(json), json),
+            Kind::Choice { values, expected, constant } => match json {
+                Json::Text(text) if values.iter().any(|value| value == text) => Value::from(text.as_ref()),
+                _ => {
+                    let kind = if *constant { "literal_error" } else { "enum" };
+                    self.fail(&Problem::choice(kind, expected), json)
+                }
+            },
+            Kind::List { item, least, most } => self.list(item, *least, *most, json),
+            Kind::Fields(fields) => self.fields(fields, json),
+            Kind::Map(values) => self.map(values, json),
+            Kind::Tagged { tag, members, expected } => self.tagged(tag, members, expected, json),
+            Kind::Plain(members) => self.plain(members, json),
+        }
+    }
+
+    fn list(&mut self, item: &'s Node, least: u64, most: u64, json: &Json<'_>) -> Value {
+        let Json::Array(items) = json else { return self.fail(&Problem::plain("list_type"), json) };
+        if items.len() as u64 > most {
+            return self.fail(&Problem::too_long(most, items.len()), json);
+        }
+        if (items.len() as u64) < least {
+            return self.fail(&Problem::too_short(least, items.len()), json);
+        }
+        let walked = items.iter().enumerate().map(|(at, one)| self.inside(Step::Index(at), item, one));
+        Value::Array(walked.collect())
+    }
+
+    fn map(&mut self, values: &'s Node, json: &Json<'_>) -> Value {
+        let Json::Object(entries) = json else { return self.fail(&Problem::plain("dict_type"), json) };
+        let mut map = Map::new();
+        for (key, one) in entries {
+            // The key is the caller's text: its copy in the location lives only as long as the entry is walked.
+            let value = self.inside(Step::Name(Cow::Owned(key.to_string())), values, one);
+            map.insert(key.to_string(), value);
+        }
+        Value::Object(map)
+    }
+
+    fn fields(&mut self, fields: &'s [Field], json: &Json<'_>) -> Value {
+        if !matches!(json, Json::Object(_)) {
+            return self.fail(&Problem::plain("model_attributes_type"), json);
+        }
+        let mut map = Map::new();
+        for field in fields {
+            let given = given(field, json);
+            let Some((name, value)) = given else {
+                if field.required {
+                    self.loc.push(Step::Name(Cow::Borrowed(&field.name)));
+                    let input = if self.shows_parent { json } else { &Json::Null };
+                    self.fail(&Problem::plain("missing"), input);
+                    self.loc.pop();
+                }
+                continue;
+            };
+            let absent = *value == Json::Null && !field.required && !field.node.nullable;
+            let walked = match absent {
+                false => Some(self.inside(Step::Name(Cow::Borrowed(name)), &field.node, value)),
+                true if field.patch => cleared(&field.node),
+                true => None,
+            };
+            if let Some(walked) = walked {
+                map.insert(field.name.clone(), walked);
+            }
+        }
+        Value::Object(map)
+    }
+
+    fn tagged(&mut self, tag: &'s str, members: &'s [(String, Node)], expected: &str, json: &Json<'_>) -> Value {
+        if !matches!(json, Json::Object(_)) {
+            return self.fail(&Problem::plain("model_attributes_type"), json);
+        }
+        let Some(value) = json.get(tag) else { return self.fail(&Problem::tag_missing(tag), json) };
+        let mut text = String::new();
+        match value {
+            Json::Text(name) => text.push_str(name),
+            other => other.write(&mut text),
+        }
+        match members.iter().find(|(name, _)| matches!(value, Json::Text(_)) && *name == text) {
+            Some((name, node)) => self.inside(Step::Name(Cow::Borrowed(name)), node, json),
+            None => self.fail(&Problem::tag_invalid(tag, &text, expected), json),
+        }
+    }
+
+    /// The first member that takes the value as it stands, else the first that takes it at all, else the errors of all.
+    fn plain(&mut self, members: &'s [(String, Node)], json: &Json<'_>) -> Value {
+        let mut lax = None;
+        let mut refused = Issues::default();
+        for (name, node) in members {
+            let mut attempt = Walk::new(self.loc.clone());
+            attempt.shows_parent = self.shows_parent;
+            let value = attempt.inside(Step::Name(Cow::Borrowed(name)), node, json);
+            match (attempt.issues.is_empty(), attempt.converted) {
+                (true, false) => return value,
+                (true, true) => lax = lax.or(Some(value)),
+                (false, _) => refused.append(attempt.issues),
+            }
+        }
+        match lax {
+            Some(value) => {
+                self.converted = true;
+                value
+            }
+            None => {
+                self.issues.append(refused);
+                Value::Null
+            }
+        }
+    }
+}
+
+/// A field under its name, else under an alias, with the name that was sent.
+fn given<'a, 'j, 's: 'a>(field: &'s Field, json: &'a Json<'j>) -> Option<(&'s str, &'a Json<'j>)> {
+    let names = std::iter::once(&field.name).chain(&field.aliases);
+    names.filter_map(|name| Some((name.as_str(), json.get(name)?))).next()
+}
+
+/// What null does to a field of a partial update that is never null: collections are emptied, all else is left.
+fn cleared(node: &Node) -> Option<Value> {
+    match &node.kind {
+        Kind::List { .. } => Some(Value::Array(Vec::new())),
+        Kind::Map(_) => Some(Value::Object(Map::new())),
+        Kind::Any => Some(Value::Null),
+        Kind::Fields(fields) if fields.iter().all(|field| !field.required) => Some(Value::Object(Map::new())),
+        _ => None,
+    }
+}
+
+fn within(bounds: &[Bound], value: f64) -> Result<(), Problem> {
+    let breaks = |bound: &&Bound| match bound.side {
+        Side::Above => value <= bound.limit,
+        Side::AtLeast => value < bound.limit,
+        Side::Below => value >= bound.limit,
+        Side::AtMost => value > bound.limit,
+    };
+    match bounds.iter().find(breaks) {
+        Some(bound) => Err(Problem::bound(bound.side, &bound.shown)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::json::read;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct All {
+        #[serde(default)]
+        plan: Option<Plan>,
+        #[serde(default)]
+        scalar: Option<Scalar>,
+        #[serde(default)]
+        either: Option<Lax>,
+        #[serde(default)]
+        #[schemars(extend("format" = "uri"))]
+        link: Option<String>,
+        #[serde(default)]
+        #[schemars(extend("format" = "date"))]
+        day: Option<String>,
+        #[serde(default)]
+        #[schemars(extend("format" = "date-time"))]
+        at: Option<String>,
+        #[serde(default)]
+        said: Documented,
+    }
+
+    /// Told apart by trying.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    enum Plan {
+        Daily(Daily),
+        Cron(Cron),
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Daily {
+        frequency: OnlyDaily,
+        #[schemars(regex(pattern = r"^\d{2}:\d{2}$"))]
+        time: String,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Cron {
+        expression: String,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    enum OnlyDaily {
+        #[serde(rename = "daily")]
+        Daily,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    enum Scalar {
+        Int(i64),
+        Float(f64),
+        Bool(bool),
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    enum Lax {
+        Number(i64),
+        Flag(bool),
+    }
+
+    #[derive(Default, Deserialize, JsonSchema)]
+    enum Documented {
+        /// The first.
+        #[default]
+        One,
+        /// The second.
+        Two,
+        Three,
+    }
+
+    fn walked(body: &str) -> (Value, Issues) {
+        let mut issues = Issues::default();
+        let node = Node::of::<All>();
+        let value = validate(Source::Body, &node, &read(body).expect("the case is JSON"), &mut issues);
+        (value, issues)
+    }
+
+    #[test]
+    fn values_are_made_canonical() {
+        for (body, expect) in [
+            (r#"{"plan":{"expression":"* * * * *","x":1}}"#, json!({"plan":{"expression":"* * * * *"}})),
+            (r#"{"plan":{"frequency":"daily","time":"09:30"}}"#, json!({"plan":{"frequency":"daily","time":"09:30"}})),
+            (r#"{"scalar":1}"#, json!({"scalar":1})),
+            (r#"{"scalar":1.5}"#, json!({"scalar":1.5})),
+            // No member takes it as it stands: the first that takes it at all.
+            (r#"{"scalar":"7"}"#, json!({"scalar":7})),
+            // The second member takes it as it stands.
+            (r#"{"either":true}"#, json!({"either":true})),
+            (r#"{"day":"2026-01-05T00:00:00Z"}"#, json!({"day":"2026-01-05"})),
+            (r#"{"at":"2026-01-05 10:00+01:00"}"#, json!({"at":"2026-01-05T09:00:00.000000Z"})),
+            (r#"{"said":"Two","link":"https://a.example"}"#, json!({"link":"https://a.example","said":"Two"})),
+            (r#"{"said":null,"link":null}"#, json!({"link":null})),
+        ] {
+            let (value, issues) = walked(body);
+            assert!(issues.is_empty(), "{body}: {}", issues.body());
+            assert_eq!(value, expect, "{body}");
+        }
+    }
+
+    fn check(body: &str, expect: &[(&str, Value)]) {
+        let (_, issues) = walked(body);
+        let got: Value = serde_json::from_str(&issues.body()).expect("items are JSON");
+        let got: Vec<(&str, &Value)> = got["detail"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| (one["type"].as_str().unwrap(), &one["loc"]))
+            .collect();
+        let expect: Vec<(&str, &Value)> = expect.iter().map(|(kind, loc)| (*kind, loc)).collect();
+        assert_eq!(got, expect, "{body}");
+    }
+
+    #[test]
+    fn a_plain_union_reports_every_member() {
+        check(
+            r#"{"plan":{"frequency":"weekly","time":"9:30"}}"#,
+            &[
+                ("enum", json!(["body", "plan", "Daily", "frequency"])),
+                ("string_pattern_mismatch", json!(["body", "plan", "Daily", "time"])),
+                ("missing", json!(["body", "plan", "Cron", "expression"])),
+            ],
+        );
+        check(
+            r#"{"plan":5,"scalar":[]}"#,
+            &[
+                ("model_attributes_type", json!(["body", "plan", "Daily"])),
+                ("model_attributes_type", json!(["body", "plan", "Cron"])),
+                ("int_type", json!(["body", "scalar", "int"])),
+                ("float_type", json!(["body", "scalar", "float"])),
+                ("bool_type", json!(["body", "scalar", "bool"])),
+            ],
+        );
+    }
+
+    #[test]
+    fn formats_report_their_own_errors() {
+        check(
+            r#"{"link":"x","day":"2026-01-05T01:00","at":"soon","said":"four"}"#,
+            &[
+                ("url_parsing", json!(["body", "link"])),
+                ("date_from_datetime_inexact", json!(["body", "day"])),
+                ("datetime_from_date_parsing", json!(["body", "at"])),
+                ("enum", json!(["body", "said"])),
+            ],
+        );
+    }
+
+    #[test]
+    fn the_number_of_items_is_limited() {
+        let body = format!(r#"{{"plan":{{}},"x":[{}1]}}"#, "1,".repeat(9));
+        assert_eq!(walked(&body).1.len(), 3);
+        let mut issues = Issues::default();
+        let node = Node::of::<Vec<String>>();
+        let many = format!("[{}1]", "1,".repeat(20_000));
+        validate(Source::Body, &node, &read(&many).expect("JSON"), &mut issues);
+        assert_eq!(issues.len(), crate::model::issue::MAX_ISSUES);
+    }
+}

@@ -1,0 +1,351 @@
+//! Agents: who is tested, how it is reached, and its signing key.
+
+use ringer_media::seed::Seed;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::check::{self, patched};
+use super::keys::hex;
+use super::{Caller, Service};
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::model::Object;
+use crate::model::agent::{AgentDoc, AgentRecord, AgentSpec, AgentType};
+use crate::model::agent_version::{LATEST, PRODUCTION, VersionDoc};
+use crate::model::api_key::Scope;
+use crate::model::id::IdString;
+use crate::model::time::Timestamp;
+use crate::store::{Owner, Row, Session};
+
+/// What adding or deleting an agent answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AgentAdded {
+    /// The agent.
+    pub agent_id: i64,
+    /// `200`.
+    pub status: String,
+    /// Signing key, when one was made.
+    pub http_webhook_key: Option<String>,
+}
+
+/// What changing an agent answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AgentUpdated {
+    /// The given fields as they now are.
+    pub agent: Object,
+    /// `200`.
+    pub status: String,
+    /// Signing key, when one was made.
+    pub http_webhook_key: Option<String>,
+}
+
+/// A signing key in plain.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SigningKey {
+    /// 64 hex characters.
+    pub signing_key: String,
+    /// For a person.
+    pub message: String,
+}
+
+impl Service {
+    /// Makes an agent with version 1 of its prompt, labelled production, latest and as asked.
+    pub async fn add_agent(&self, caller: &Caller, mut spec: AgentSpec) -> Result<AgentAdded> {
+        let now = self.clock.now_ms();
+        let mut db = self.store.org(&caller.organization).write().await?;
+        self.check_agent(&mut db, &mut spec, None).await?;
+        let http_webhook_key = spec.http_webhook.as_ref().map(|_| signing_key());
+        let folder_id = self.folder_named(&mut db, caller, spec.folder.as_deref()).await?;
+        let first = first_version(&spec);
+        let doc = AgentDoc {
+            folder_id,
+            http_webhook_key: http_webhook_key.clone(),
+            inbound_token: spec.p11_bot_id.as_ref().map(|_| signing_key()),
+            spec,
+        };
+        let agent_id = db.insert(&doc, now, Some(caller.key_id)).await?;
+        db.insert(&VersionDoc { agent_id, ..first }, now, Some(caller.key_id)).await?;
+        db.commit().await?;
+        Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key })
+    }
+
+    /// One agent.
+    pub async fn agent(&self, caller: &Caller, agent_id: i64) -> Result<AgentRecord> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row = db.get::<AgentDoc>(agent_id).await?;
+        read_agent(&mut db, caller, row).await
+    }
+
+    /// The agent with the customer's own identifier.
+    pub async fn agent_by_external_id(&self, caller: &Caller, external_id: &str) -> Result<AgentRecord> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row = by_external_id(&mut db, external_id).await?;
+        read_agent(&mut db, caller, row).await
+    }
+
+    /// All agents, newest first.
+    pub async fn all_agents(&self, caller: &Caller) -> Result<Vec<AgentRecord>> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let rows = db.all::<AgentDoc>().await?;
+        read_agents(&mut db, caller, rows).await
+    }
+
+    /// Changes the given fields. Without an id the agent is found by the given `external_agent_id`.
+    pub async fn update_agent(
+        &self,
+        caller: &Caller,
+        agent_id: Option<&IdString>,
+        patch: Object,
+    ) -> Result<AgentUpdated> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let external = patch.get("external_agent_id").and_then(Value::as_str);
+        let row = find_agent(&mut db, agent_id, external).await?;
+        self.change_agent(db, caller, row, patch).await
+    }
+
+    /// As [`Service::update_agent`], found by the customer's own identifier.
+    pub async fn update_agent_by_external_id(
+        &self,
+        caller: &Caller,
+        external_id: &str,
+        patch: Object,
+    ) -> Result<AgentUpdated> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let row = by_external_id(&mut db, external_id).await?;
+        self.change_agent(db, caller, row, patch).await
+    }
+
+    /// Deletes an agent with its simulations, runs, results and versions.
+    pub async fn delete_agent(&self, caller: &Caller, agent_id: i64) -> Result<AgentAdded> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        db.get::<AgentDoc>(agent_id).await?;
+        if db.has_open_results(Owner::Agent, agent_id).await? {
+            return Err(Error::Conflict("Agent has running simulations".into()));
+        }
+        let results = db.result_ids(Owner::Agent, agent_id).await?;
+        db.delete::<AgentDoc>(agent_id).await?;
+        db.commit().await?;
+        self.remove_files(&results).await;
+        Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key: None })
+    }
+
+    /// Makes a signing key; the old one is no longer valid.
+    pub async fn generate_http_webhook_key(
+        &self,
+        caller: &Caller,
+        agent_id: Option<&IdString>,
+        external_agent_id: Option<&str>,
+    ) -> Result<SigningKey> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let mut row = find_agent(&mut db, agent_id, external_agent_id).await?;
+        let key = signing_key();
+        row.doc.http_webhook_key = Some(key.clone());
+        db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.commit().await?;
+        Ok(SigningKey { signing_key: key, message: "Signing key generated".into() })
+    }
+
+    /// The signing key in force.
+    pub async fn get_http_webhook_key(
+        &self,
+        caller: &Caller,
+        agent_id: Option<&IdString>,
+        external_agent_id: Option<&str>,
+    ) -> Result<SigningKey> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row = find_agent(&mut db, agent_id, external_agent_id).await?;
+        let key = row.doc.http_webhook_key.ok_or(Error::NotFound("Signing key"))?;
+        Ok(SigningKey { signing_key: key, message: "Signing key retrieved".into() })
+    }
+
+    async fn change_agent(
+        &self,
+        mut db: Session,
+        caller: &Caller,
+        row: Row<AgentDoc>,
+        patch: Object,
+    ) -> Result<AgentUpdated> {
+        let now = self.clock.now_ms();
+        let mut doc = row.doc;
+        let mut spec = patched(&doc.spec, &patch)?;
+        self.check_agent(&mut db, &mut spec, Some(row.id)).await?;
+        if patch.contains_key("folder") {
+            doc.folder_id = self.folder_named(&mut db, caller, spec.folder.as_deref()).await?;
+        }
+        let new_key = (spec.http_webhook.is_some() && doc.http_webhook_key.is_none()).then(signing_key);
+        doc.http_webhook_key = doc.http_webhook_key.or_else(|| new_key.clone());
+        if spec.p11_bot_id.is_some() && doc.inbound_token.is_none() {
+            doc.inbound_token = Some(signing_key());
+        }
+        if let Some(text) = patch.get("system_prompt").and_then(Value::as_str) {
+            self.new_version_if_changed(&mut db, caller, row.id, text).await?;
+        }
+        let agent = given(&patch, &spec)?;
+        doc.spec = spec;
+        db.update(row.id, &doc, now, Some(caller.key_id)).await?;
+        db.commit().await?;
+        Ok(AgentUpdated { agent, status: "200".into(), http_webhook_key: new_key })
+    }
+
+    async fn new_version_if_changed(&self, db: &mut Session, caller: &Caller, agent_id: i64, text: &str) -> Result<()> {
+        let now = self.clock.now_ms();
+        let versions = versions(db, agent_id).await?;
+        let Some(latest) = versions.into_iter().next() else {
+            return Err(Error::internal("an agent has no version"));
+        };
+        if latest.doc.prompt_text == text {
+            return Ok(());
+        }
+        let version = latest.doc.version + 1;
+        let mut old = latest.doc;
+        old.labels.retain(|label| label != LATEST);
+        db.update(latest.id, &old, now, Some(caller.key_id)).await?;
+        let new = VersionDoc {
+            agent_id,
+            version,
+            prompt_text: text.to_owned(),
+            commit_message: None,
+            labels: vec![LATEST.into()],
+            metadata: None,
+        };
+        db.insert(&new, now, Some(caller.key_id)).await.map(drop)
+    }
+
+    /// Every rule on an agent's fields, in their order; numbers are left in E.164 form.
+    async fn check_agent(&self, db: &mut Session, spec: &mut AgentSpec, this: Option<i64>) -> Result<()> {
+        let others = |rows: Vec<Row<AgentDoc>>| rows.iter().any(|row| Some(row.id) != this);
+        if let Some(code) = spec.svc_as_code_id {
+            if others(db.by("code_id", code).await?) {
+                return Err(Error::Conflict("svc_as_code_id is already used".into()));
+            }
+        }
+        if let Some(external) = &spec.external_agent_id {
+            if others(db.by("external_id", external.as_str()).await?) {
+                return Err(Error::Conflict("external_agent_id is already used".into()));
+            }
+        }
+        check::phone("phone_number", &mut spec.phone_number)?;
+        check::phones("follow_up_sms_sender_numbers", &mut spec.follow_up_sms_sender_numbers)?;
+        let settings = self.settings();
+        check::websocket(spec.websocket_url.as_deref(), settings)?;
+        check::sip_uri(spec.sip_uri.as_deref(), settings)?;
+        check::webhook("dynamic_sip_webhook_url", spec.dynamic_sip_webhook_url.as_deref(), settings)?;
+        if spec.sip_uri.is_some() && spec.dynamic_sip_webhook_url.is_some() {
+            return Err(Error::Refused("Set either sip_uri or dynamic_sip_webhook_url, not both".into()));
+        }
+        check::webhook("outbound_trigger_webhook_url", spec.outbound_trigger_webhook_url.as_deref(), settings)?;
+        if spec.outbound_trigger_webhook_url.is_some() && spec.kind != AgentType::Outbound {
+            return Err(Error::Refused("outbound_trigger_webhook_url needs type OUTBOUND".into()));
+        }
+        check::webhook("http_webhook", spec.http_webhook.as_deref(), settings)?;
+        check::webhook("P1_token_webhook_url", spec.p1_token_webhook_url.as_deref(), settings)
+    }
+}
+
+/// Versions of an agent, highest first.
+pub(super) async fn versions(db: &mut Session, agent_id: i64) -> Result<Vec<Row<VersionDoc>>> {
+    let mut versions = db.by::<VersionDoc>("agent_id", agent_id).await?;
+    versions.sort_by_key(|row| std::cmp::Reverse(row.doc.version));
+    Ok(versions)
+}
+
+/// The version that holds production.
+pub(super) async fn production(db: &mut Session, agent_id: i64) -> Result<Option<Row<VersionDoc>>> {
+    Ok(versions(db, agent_id).await?.into_iter().find(|row| row.doc.holds(PRODUCTION)))
+}
+
+/// Reads agents with their texts, hiding credentials from keys that may only read.
+pub(super) async fn read_agents(
+    db: &mut Session,
+    caller: &Caller,
+    rows: Vec<Row<AgentDoc>>,
+) -> Result<Vec<AgentRecord>> {
+    let mut agents = Vec::with_capacity(rows.len());
+    for row in rows {
+        agents.push(read_agent(db, caller, row).await?);
+    }
+    Ok(agents)
+}
+
+async fn read_agent(db: &mut Session, caller: &Caller, row: Row<AgentDoc>) -> Result<AgentRecord> {
+    let text = production(db, row.id).await?.map(|version| version.doc.prompt_text).unwrap_or_default();
+    let AgentDoc { mut spec, folder_id, http_webhook_key, inbound_token } = row.doc;
+    spec.connection_type = spec.connection();
+    spec.provider = Some(spec.provider());
+    let mut record = AgentRecord {
+        id: row.id,
+        agent_description: text,
+        organization_id: caller.organization.clone(),
+        workspace_id: Some(caller.organization.clone()),
+        spec,
+        folder_id,
+        http_webhook_key,
+        p9_persona_id: None,
+        p11_inbound_token: inbound_token,
+        knowledge_base: String::new(),
+        created_at: Timestamp(row.created_ms),
+        updated_at: Some(Timestamp(row.updated_ms)),
+        created_by: None,
+        updated_by: None,
+        updated_by_api_key: row.updated_by,
+    };
+    if !caller.scope.covers(Scope::Write) {
+        record.hide_secrets();
+    }
+    Ok(record)
+}
+
+async fn by_external_id(db: &mut Session, external_id: &str) -> Result<Row<AgentDoc>> {
+    db.by("external_id", external_id).await?.into_iter().next().ok_or(Error::NotFound("Agent"))
+}
+
+async fn find_agent(db: &mut Session, id: Option<&IdString>, external: Option<&str>) -> Result<Row<AgentDoc>> {
+    match (id, external) {
+        (Some(id), _) => db.get(id.get().ok_or(Error::NotFound("Agent"))?).await,
+        (None, Some(external)) => by_external_id(db, external).await,
+        (None, None) => Err(Error::Refused("agent_id or external_agent_id is required".into())),
+    }
+}
+
+fn first_version(spec: &AgentSpec) -> VersionDoc {
+    let mut labels = vec![PRODUCTION.to_owned(), LATEST.to_owned()];
+    for label in &spec.labels {
+        if !labels.contains(label) {
+            labels.push(label.clone());
+        }
+    }
+    let prompt_text = spec.system_prompt.clone();
+    VersionDoc { agent_id: 0, version: 1, prompt_text, commit_message: None, labels, metadata: None }
+}
+
+/// The fields of `patch` that an agent has, with the values that they now have.
+fn given(patch: &Object, spec: &AgentSpec) -> Result<Object> {
+    let Value::Object(stored) = serde_json::to_value(spec).map_err(Error::internal)? else {
+        return Ok(Object::new());
+    };
+    let value = |key: &str, given: &Value| match key {
+        "system_prompt" | "labels" | "folder" => Some(given.clone()),
+        _ => stored.get(key).cloned(),
+    };
+    Ok(patch.iter().filter_map(|(key, given)| Some((key.clone(), value(key, given)?))).collect())
+}
+
+/// 64 hex characters.
+fn signing_key() -> String {
+    let mut bytes = [0; 32];
+    clock::random_bytes(&mut bytes);
+    hex(&bytes)
+}
+
+/// A version of the agent, when it has it.
+pub(super) async fn version_of(db: &mut Session, agent_id: i64, id: Uuid) -> Result<Row<VersionDoc>> {
+    let row = db.find::<VersionDoc>(id).await?.filter(|row| row.doc.agent_id == agent_id);
+    row.ok_or(Error::NotFound("Agent version"))
+}
+
+/// Draws a base seed of a run from the clock's randomness when none is given.
+pub(super) fn base_seed(given: Option<i64>) -> Seed {
+    Seed(given.map_or_else(clock::random_seed, |seed| seed as u64))
+}

@@ -1,0 +1,213 @@
+//! Rules about single values that a schema cannot say: numbers, addresses, hosts.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use url::{Host, Url};
+use uuid::Uuid;
+
+use super::Settings;
+use crate::error::{Error, Result};
+use crate::model::Object;
+use crate::model::merge::merge;
+
+/// Text of two twins that differ.
+const TWINS: &str = "prompt_id and agent_version_id must be the same";
+
+/// E.164 after blanks, hyphens, dots and parentheses are removed; the value is left in that form.
+pub fn phone(field: &str, value: &mut Option<String>) -> Result<()> {
+    let Some(number) = value else { return Ok(()) };
+    number.retain(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')'));
+    let digits = number.strip_prefix('+').unwrap_or("");
+    let fits = (7..=15).contains(&digits.len())
+        && digits.bytes().all(|digit| digit.is_ascii_digit())
+        && !digits.starts_with('0');
+    if fits { Ok(()) } else { Err(Error::Refused(format!("{field} must be in E.164 format"))) }
+}
+
+/// As [`phone`], for each entry.
+pub fn phones(field: &str, values: &mut [String]) -> Result<()> {
+    for value in values {
+        let mut number = Some(std::mem::take(value));
+        let checked = phone(field, &mut number);
+        *value = number.unwrap_or_default();
+        checked?;
+    }
+    Ok(())
+}
+
+/// `sip:user@host[:port][;parameters]` or `sips:`, and a host that agents may have.
+pub fn sip_uri(value: Option<&str>, settings: &Settings) -> Result<()> {
+    let Some(text) = value else { return Ok(()) };
+    let Some(host) = sip_host(text) else {
+        return Err(Error::Refused("sip_uri must be of the form sip:<user>@<host>".into()));
+    };
+    // The parser of web addresses knows hosts: names, IPv4, bracketed IPv6.
+    match Url::parse(&format!("http://{host}/")) {
+        Ok(url) => allowed("sip_uri", &url, settings.allow_private_agents),
+        Err(_) => Err(Error::Refused("sip_uri must be of the form sip:<user>@<host>".into())),
+    }
+}
+
+fn sip_host(text: &str) -> Option<&str> {
+    let (scheme, rest) = text.split_once(':')?;
+    if !matches!(scheme.to_ascii_lowercase().as_str(), "sip" | "sips") {
+        return None;
+    }
+    let (user, host) = rest.split_once('@')?;
+    let host = host.split([';', '?']).next()?;
+    let plain = |c: char| !c.is_whitespace() && !matches!(c, '@' | '/' | '<' | '>');
+    (!user.is_empty() && !host.is_empty() && rest.chars().filter(|c| *c == '@').count() == 1)
+        .then_some(host)
+        .filter(|host| host.chars().all(plain) && user.chars().all(plain))
+}
+
+/// An absolute http or https URL to a host that may be asked.
+pub fn webhook(field: &str, value: Option<&str>, settings: &Settings) -> Result<()> {
+    let Some(text) = value else { return Ok(()) };
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => allowed(field, &url, settings.allow_private_targets),
+        _ => Err(Error::Refused(format!("{field} must be a valid http or https URL"))),
+    }
+}
+
+/// A ws, wss, http or https URL to a host that agents may have.
+pub fn websocket(value: Option<&str>, settings: &Settings) -> Result<()> {
+    let Some(text) = value else { return Ok(()) };
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "ws" | "wss" | "http" | "https") && url.has_host() => {
+            allowed("websocket_url", &url, settings.allow_private_agents)
+        }
+        _ => Err(Error::Refused("websocket_url must be a ws, wss, http or https URL".into())),
+    }
+}
+
+/// Refuses hosts by what they are written as. Names are checked again, with their addresses, when they are connected to.
+fn allowed(field: &str, url: &Url, private: bool) -> Result<()> {
+    let fine = match url.host() {
+        Some(Host::Ipv4(address)) => ip_allowed(address.into(), private),
+        Some(Host::Ipv6(address)) => ip_allowed(address.into(), private),
+        Some(Host::Domain(name)) => name_allowed(&name.trim_end_matches('.').to_ascii_lowercase(), private),
+        None => false,
+    };
+    if fine { Ok(()) } else { Err(Error::Refused(format!("{field} points to a host that is not allowed"))) }
+}
+
+fn name_allowed(name: &str, private: bool) -> bool {
+    let local = name == "localhost" || name.ends_with(".localhost");
+    !matches!(name, "metadata" | "metadata.google.internal") && (private || !local)
+}
+
+/// True when an address may be connected to: never link-local, multicast or a metadata service; loopback and private ones
+/// only when `private`.
+pub fn ip_allowed(address: IpAddr, private: bool) -> bool {
+    match address {
+        IpAddr::V4(address) => v4_allowed(address, private),
+        IpAddr::V6(address) => match address.to_ipv4_mapped() {
+            Some(mapped) => v4_allowed(mapped, private),
+            None => v6_allowed(address, private),
+        },
+    }
+}
+
+fn v4_allowed(address: Ipv4Addr, private: bool) -> bool {
+    let never = address.is_link_local() || address.is_multicast() || address.is_broadcast();
+    let inside = address.is_loopback() || address.is_private() || address.is_unspecified();
+    !never && (private || !inside)
+}
+
+fn v6_allowed(address: Ipv6Addr, private: bool) -> bool {
+    const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+    let never = address.is_unicast_link_local() || address.is_multicast() || address == METADATA;
+    let inside = address.is_loopback() || address.is_unique_local() || address.is_unspecified();
+    !never && (private || !inside)
+}
+
+/// The one value of two twin fields.
+pub fn twins(agent_version_id: Option<Uuid>, prompt_id: Option<Uuid>) -> Result<Option<Uuid>> {
+    match (agent_version_id, prompt_id) {
+        (Some(a), Some(b)) if a != b => Err(Error::Refused(TWINS.into())),
+        (version, prompt) => Ok(version.or(prompt)),
+    }
+}
+
+/// A stored Spec with a partial update laid over it. The update was walked against the Spec's schema, so that what does not
+/// fit is a fault of the engine.
+pub fn patched<T: Serialize + DeserializeOwned + Default>(stored: &T, patch: &Object) -> Result<T> {
+    merge(stored, patch).map_err(Error::internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(result: Result<()>) -> String {
+        result.err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn phone_numbers_are_e164() {
+        for (value, expect) in [
+            ("+1 (555) 000-11.11", Some("+15550001111")),
+            ("+4912345", Some("+4912345")),
+            ("+491234", None),
+            ("15550001111", None),
+            ("+05550001111", None),
+            ("+1555000111122223", None),
+            ("+1555x001111", None),
+            ("", None),
+        ] {
+            let mut number = Some(value.to_owned());
+            match expect {
+                Some(expect) => {
+                    assert_eq!(phone("phone_number", &mut number), Ok(()), "{value}");
+                    assert_eq!(number.as_deref(), Some(expect));
+                }
+                None => assert_eq!(text(phone("f", &mut number)), "f must be in E.164 format", "{value}"),
+            }
+        }
+    }
+
+    #[test]
+    fn sip_addresses_have_user_and_host() {
+        let settings = Settings::new("/tmp");
+        for good in ["sip:a@b", "sips:a@b.example:5061;transport=tls", "sip:+15550001111@10.0.0.1", "sip:a@[::1]:5060"]
+        {
+            assert_eq!(sip_uri(Some(good), &settings), Ok(()), "{good}");
+        }
+        for bad in ["sip:b", "a@b", "http://a@b", "sip:@b", "sip:a@", "sip:a@b c", "sip:a@b@c", "sip:a@:5060", ""] {
+            assert_eq!(text(sip_uri(Some(bad), &settings)), "sip_uri must be of the form sip:<user>@<host>", "{bad}");
+        }
+        assert_eq!(
+            text(sip_uri(Some("sip:a@169.254.169.254"), &settings)),
+            "sip_uri points to a host that is not allowed"
+        );
+    }
+
+    #[test]
+    fn hosts_are_refused_by_kind() {
+        let open = Settings::new("/tmp");
+        let closed = Settings { allow_private_targets: false, ..Settings::new("/tmp") };
+        for (url, when_open, when_closed) in [
+            ("https://example.com/x", true, true),
+            ("http://127.0.0.1:80/", true, false),
+            ("http://localhost/", true, false),
+            ("http://10.1.2.3/", true, false),
+            ("http://[::1]/", true, false),
+            ("http://[::ffff:10.0.0.1]/", true, false),
+            ("http://[fe80::1]/", false, false),
+            ("http://169.254.169.254/latest", false, false),
+            ("http://metadata.google.internal/", false, false),
+            ("http://224.0.0.1/", false, false),
+        ] {
+            assert_eq!(webhook("u", Some(url), &open).is_ok(), when_open, "{url}");
+            assert_eq!(webhook("u", Some(url), &closed).is_ok(), when_closed, "{url}");
+        }
+        for bad in ["ftp://h/", "/path", "http://", "h"] {
+            assert_eq!(text(webhook("u", Some(bad), &open)), "u must be a valid http or https URL", "{bad}");
+        }
+        assert_eq!(websocket(Some("wss://h/x"), &open), Ok(()));
+        assert_eq!(text(websocket(Some("sip:h"), &open)), "websocket_url must be a ws, wss, http or https URL");
+    }
+}

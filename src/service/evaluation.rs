@@ -1,0 +1,182 @@
+//! Keeping what the judge found: evaluations, metrics and tool calls of a result.
+
+use serde_json::{Value, json};
+
+use super::Service;
+use super::outcome::outcome;
+use super::progress::lane;
+use crate::error::{Error, Result};
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::error_code;
+use crate::model::evaluation::Evaluation;
+use crate::model::result::{EngineQuality, MetricValue, ResultBody, ResultDoc};
+use crate::model::simulation::SimulationSpec;
+use crate::model::status::{Outcome, ResultStatus};
+use crate::model::{Object, tool_call};
+use crate::queue::CallJob;
+use crate::store::{Row, Session};
+
+/// Name of the metric that tells whether the expected tool calls were made.
+const CALLS_MET: &str = "expected_tool_calls_met";
+
+/// What was found out about a conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judged {
+    /// The evaluation record; what people wrote into the one that it replaces is kept.
+    pub evaluation: Evaluation,
+    /// Built-in metrics; null values and `expected_tool_calls_met` are left out.
+    pub metrics: Vec<MetricValue>,
+    /// Agent latency per turn, seconds.
+    pub latency: Option<Vec<f64>>,
+    /// How well the engine worked.
+    pub engine_quality: Option<EngineQuality>,
+    /// Tags to add (`custom_error`).
+    pub tags: Vec<String>,
+    /// Metadata to set (`judge_model`).
+    pub metadata: Object,
+}
+
+impl Service {
+    /// Keeps what was found. A result in EVALUATING becomes terminal (or is queued again, when a repetition is due); one that
+    /// is terminal keeps its state and gets a new verdict.
+    pub async fn store_evaluation(&self, organization: &str, result_id: i64, judged: Judged) -> Result<Row<ResultDoc>> {
+        let mut db = self.store.org(organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        let status = row.doc.body.status;
+        if status != ResultStatus::Evaluating && !status.is_terminal() {
+            return Err(Error::Conflict(format!("Simulation result is {}", status.as_str())));
+        }
+        keep(&mut row.doc, judged);
+        self.regroup_calls(&mut db, &mut row).await?;
+        let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?.doc;
+        if status.is_terminal() {
+            row.doc.body.outcome = outcome(&row.doc.body, &simulation);
+            db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
+            self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
+        } else {
+            let end = final_status(&row.doc.body);
+            if rerun_is_due(&row.doc.body, end, &simulation) {
+                self.rerun(&mut db, &mut row, &simulation).await?;
+            } else {
+                self.step(&mut db, &mut row, end).await?;
+            }
+        }
+        db.commit().await?;
+        Ok(row)
+    }
+
+    /// Groups the tool calls of a result again and, when it was evaluated, judges them.
+    pub(super) async fn regroup_calls(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
+        let human = match row.doc.body.digital_human_id {
+            Some(id) => db.find::<DigitalHumanSpec>(id).await?,
+            None => None,
+        };
+        let expected = human.map(|human| human.doc.expected_tool_calls).unwrap_or_default();
+        let groups = tool_call::group(&expected, row.doc.posted_calls.iter().chain(&row.doc.heard_calls));
+        let body = &mut row.doc.body;
+        if !body.evaluations.is_empty() {
+            body.metrics.retain(|metric| metric.name != CALLS_MET);
+            if let Some(met) = tool_call::met(&groups) {
+                body.metrics.push(MetricValue { name: CALLS_MET.into(), value: Value::Bool(met) });
+            }
+        }
+        body.tool_calls = groups;
+        if body.status.is_terminal() {
+            let simulation = db.get::<SimulationSpec>(body.simulation_id).await?;
+            body.outcome = outcome(body, &simulation.doc);
+        }
+        Ok(())
+    }
+
+    /// Queues a failed result again; what it was is kept in its metadata.
+    async fn rerun(&self, db: &mut Session, row: &mut Row<ResultDoc>, simulation: &SimulationSpec) -> Result<()> {
+        let body = &mut row.doc.body;
+        let goal = body.evaluations.first().and_then(Evaluation::goal);
+        let attempt = json!({
+            "attempt": body.attempt, "status": final_status(body), "error_code": body.error_code, "goal_success": goal,
+            "start_time": body.start_time, "end_time": body.end_time,
+        });
+        let mut attempts = match body.metadata.remove("attempts") {
+            Some(Value::Array(attempts)) => attempts,
+            _ => vec![],
+        };
+        attempts.push(attempt);
+        *body = afresh(body);
+        row.doc.heard_calls.clear();
+        row.doc.note("attempts", Value::Array(attempts));
+        self.step(db, row, ResultStatus::Queued).await?;
+        let organization = db.organization().to_owned();
+        let job = CallJob { organization, result_id: row.id, attempt: row.doc.body.attempt };
+        let lane = lane(row.doc.body.simulation_run_id, simulation);
+        db.put(&job, self.clock.now_ms(), lane.as_ref()).await?;
+        match &lane {
+            Some(lane) => db.release(lane).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Takes what was found over into a result.
+fn keep(doc: &mut ResultDoc, judged: Judged) {
+    let Judged { mut evaluation, metrics, latency, engine_quality, tags, metadata } = judged;
+    if let Some(old) = doc.body.evaluations.first() {
+        evaluation.keep_human_fields(old);
+    }
+    doc.body.result = Some(Object::from_iter([
+        ("goal_success".to_owned(), json!(evaluation.goal_success)),
+        ("goal_reasoning".to_owned(), json!(evaluation.goal_reasoning)),
+    ]));
+    doc.body.custom_metrics = Some(evaluation.custom_metrics.clone());
+    doc.body.evaluations = vec![evaluation];
+    doc.body.metrics = metrics.into_iter().filter(|metric| !metric.value.is_null()).collect();
+    doc.body.latency = latency.or(doc.body.latency.take());
+    doc.body.engine_quality = engine_quality.or(doc.body.engine_quality.take());
+    for tag in tags {
+        if !doc.body.tags.contains(&tag) {
+            doc.body.tags.push(tag);
+        }
+    }
+    for (key, value) in metadata {
+        doc.note(&key, value);
+    }
+}
+
+/// The state that an evaluated conversation ends in, by its error code.
+fn final_status(body: &ResultBody) -> ResultStatus {
+    let Some(code) = &body.error_code else { return ResultStatus::Completed };
+    match error_code::status(code, true) {
+        end @ (ResultStatus::OutOfFunds | ResultStatus::SystemError) => end,
+        _ => ResultStatus::CallDropped,
+    }
+}
+
+fn rerun_is_due(body: &ResultBody, end: ResultStatus, simulation: &SimulationSpec) -> bool {
+    if body.attempt > simulation.rerun_max_retries || end == ResultStatus::OutOfFunds {
+        return false;
+    }
+    let ended = ResultBody { status: end, ..body.clone() };
+    let failed = outcome(&ended, simulation) == Some(Outcome::Failed);
+    let custom_error = body.tags.iter().any(|tag| tag == "custom_error");
+    (failed && simulation.enable_rerun_failed_test_results) || (custom_error && simulation.enable_rerun_on_custom_error)
+}
+
+/// The result as it is before its next attempt: same id, seed and history, nothing of the last conversation.
+fn afresh(body: &ResultBody) -> ResultBody {
+    ResultBody {
+        digital_human_id: body.digital_human_id,
+        simulation_run_id: body.simulation_run_id,
+        simulation_id: body.simulation_id,
+        agent_id: body.agent_id,
+        status: body.status,
+        status_history: body.status_history.clone(),
+        events: body.events.clone(),
+        trace_ids: body.trace_ids.clone(),
+        tags: body.tags.iter().filter(|tag| *tag != "custom_error").cloned().collect(),
+        metadata: body.metadata.clone(),
+        attempt: body.attempt + 1,
+        journey_step: body.journey_step,
+        agent_version_id: body.agent_version_id,
+        seed: body.seed,
+        ..ResultBody::default()
+    }
+}

@@ -1,0 +1,245 @@
+//! Rules on a Digital Human's fields that need more than one field.
+
+use super::simulations::gives;
+use super::{Settings, check};
+use crate::error::{Error, Result};
+use crate::model::Object;
+use crate::model::digital_human::{
+    BackgroundNoise, DigitalHumanSpec, JourneyStep, SpeaksFirst, SpeaksFirstMode, Trait, TraitType,
+};
+use crate::model::playback::{OccurrenceMode, ResponseType, ScriptedResponse};
+
+/// Every rule, in the order of the fields; fills what follows from other fields.
+pub fn check(spec: &mut DigitalHumanSpec, settings: &Settings) -> Result<()> {
+    check_noise(spec, settings)?;
+    check::phone("phone_number", &mut spec.phone_number)?;
+    if spec.extension.as_deref().is_some_and(|extension| !is_extension(extension)) {
+        return refuse("extension may hold only 0-9, *, # and comma");
+    }
+    check::phone("outbound_text_number", &mut spec.outbound_text_number)?;
+    check::websocket(spec.websocket_url.as_deref(), settings)?;
+    spec.traits.iter().try_for_each(check_trait)?;
+    for (index, response) in spec.scripted_responses.iter().enumerate() {
+        check_scripted(index, response, settings)?;
+    }
+    spec.speaks_first_config.as_ref().map_or(Ok(()), check_speaks_first)?;
+    if let Some(steps) = &mut spec.journey_steps {
+        check_journey(steps)?;
+        spec.tag.get_or_insert_with(|| "Customer Journey".into());
+    }
+    if spec.always_on_mode && spec.phone_number.is_none() {
+        return refuse("always-on mode needs a phone number");
+    }
+    spec.always_on_active.get_or_insert(spec.always_on_mode && spec.phone_number.is_some());
+    Ok(())
+}
+
+/// Names of fields as they were called before, read where the present one was not given.
+pub fn take_old_names(spec: &mut DigitalHumanSpec) {
+    let (name, intent) = (spec.human_name.take(), spec.description.take());
+    spec.name = spec.name.take().or(name);
+    if let (true, Some(intent)) = (spec.intent.is_empty(), intent) {
+        spec.intent = intent;
+    }
+}
+
+/// What an update may not do to a Digital Human that was made from a scenario, and what follows from the update.
+pub fn check_update(old: &DigitalHumanSpec, new: &mut DigitalHumanSpec, patch: &Object) -> Result<()> {
+    if old.is_workflow() {
+        let changed = [
+            ("intent", old.intent != new.intent),
+            ("success_criteria", old.success_criteria != new.success_criteria),
+            ("role_description", old.role_description != new.role_description),
+            ("original_transcript", old.original_transcript != new.original_transcript),
+            ("formatted_transcript", old.formatted_transcript != new.formatted_transcript),
+        ];
+        if let Some((field, _)) = changed.into_iter().find(|(_, changed)| *changed) {
+            return Err(Error::Refused(format!("{field} cannot be changed on a workflow digital human")));
+        }
+    } else if gives(patch, "formatted_transcript") && !patch.contains_key("original_transcript") {
+        new.original_transcript = None;
+    }
+    Ok(())
+}
+
+fn refuse(text: &str) -> Result<()> {
+    Err(Error::Refused(text.to_owned()))
+}
+
+fn check_noise(spec: &DigitalHumanSpec, settings: &Settings) -> Result<()> {
+    let url = spec.custom_background_noise_url.as_deref().filter(|url| !url.is_empty());
+    if spec.background_noise == BackgroundNoise::Custom && url.is_none() {
+        return refuse("custom background noise needs custom_background_noise_url");
+    }
+    // Anything else is the id of an uploaded noise.
+    let url = url.filter(|url| url.contains("://"));
+    check::webhook("custom_background_noise_url", url, settings)
+}
+
+fn is_extension(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'*' | b'#' | b','))
+}
+
+fn check_trait(given: &Trait) -> Result<()> {
+    let invented = matches!(given.value.as_str(), Some("__random__" | "__partial_random__"));
+    let fits = match given.trait_data_type {
+        TraitType::Boolean => given.value.is_boolean(),
+        TraitType::String => given.value.is_string(),
+        TraitType::Date => given.value.as_str().is_some_and(is_date),
+        TraitType::Number => given.value.is_number(),
+    };
+    if fits || invented {
+        return Ok(());
+    }
+    let (name, kind) = (&given.trait_name, given.trait_data_type.as_str());
+    Err(Error::Refused(format!("value of trait {name} is not a valid {kind}")))
+}
+
+/// `YYYY-MM-DD` of the Gregorian calendar.
+fn is_date(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let [year, month, day] = parts[..] else { return false };
+    let digits = |part: &str, len| part.len() == len && part.bytes().all(|b| b.is_ascii_digit());
+    if !(digits(year, 4) && digits(month, 2) && digits(day, 2)) {
+        return false;
+    }
+    let number = |part: &str| part.parse::<u32>().unwrap_or(0);
+    let (year, month, day) = (number(year), number(month), number(day));
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        2 => 28 + u32::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    (1..=12).contains(&month) && (1..=last).contains(&day)
+}
+
+fn check_scripted(index: usize, response: &ScriptedResponse, settings: &Settings) -> Result<()> {
+    let at = format!("scripted_responses[{index}]");
+    let kind = response.response_type;
+    let empty = response.response_value.as_deref().unwrap_or("").is_empty();
+    if matches!(kind, ResponseType::Phrase | ResponseType::Dtmf) && empty {
+        return Err(Error::Refused(format!("{at}.response_value is required for response_type {}", kind.as_str())));
+    }
+    if response.occurrence_mode == OccurrenceMode::FirstN && response.occurrence_n.is_none() {
+        return Err(Error::Refused(format!("{at}.occurrence_n is required for occurrence_mode first_n")));
+    }
+    let audio = response.scripted_response_audio_snippet_url.as_deref();
+    if kind == ResponseType::Audio && audio.unwrap_or("").is_empty() {
+        let text = format!("{at}.scripted_response_audio_snippet_url is required for response_type audio");
+        return Err(Error::Refused(text));
+    }
+    let audio = audio.filter(|url| !url.is_empty());
+    check::webhook(&format!("{at}.scripted_response_audio_snippet_url"), audio, settings)
+}
+
+fn check_speaks_first(config: &SpeaksFirst) -> Result<()> {
+    if config.speaks_first && config.mode.is_none() {
+        return refuse("speaks_first_config.mode is required when speaks_first is true");
+    }
+    let custom = config.speaks_first && config.mode == Some(SpeaksFirstMode::Custom);
+    if custom && config.message.as_deref().unwrap_or("").is_empty() {
+        return refuse("speaks_first_config.message is required for mode custom");
+    }
+    Ok(())
+}
+
+fn check_journey(steps: &mut [JourneyStep]) -> Result<()> {
+    steps.sort_by_key(|step| step.step);
+    if !steps.iter().zip(1..).all(|(step, number)| step.step == number) {
+        return refuse("journey_steps must be numbered 1..N without gaps");
+    }
+    for step in steps {
+        if step.intent.trim().is_empty() {
+            return Err(Error::Refused(format!("journey step {} needs an intent", step.step)));
+        }
+        check::phone("phone_number", &mut step.phone_number)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn refusal(body: Value) -> String {
+        let mut spec: DigitalHumanSpec = serde_json::from_value(body).expect("fits");
+        check(&mut spec, &Settings::new("/tmp")).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn fields_are_checked_against_each_other() {
+        let scripted = |more: Value| {
+            let mut rule = json!({"match_type": "exact", "match_phrase": "a", "response_type": "phrase",
+                "response_value": "b", "occurrence_mode": "always"});
+            rule.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            json!({"scripted_responses": [rule]})
+        };
+        for (body, expect) in [
+            (json!({}), ""),
+            (json!({"background_noise": "custom"}), "custom background noise needs custom_background_noise_url"),
+            (json!({"background_noise": "custom", "custom_background_noise_url": "0b5f"}), ""),
+            (
+                json!({"custom_background_noise_url": "ftp://h/x"}),
+                "custom_background_noise_url must be a valid http or https URL",
+            ),
+            (json!({"extension": "12,#*"}), ""),
+            (json!({"extension": "12a"}), "extension may hold only 0-9, *, # and comma"),
+            (json!({"extension": ""}), "extension may hold only 0-9, *, # and comma"),
+            (json!({"outbound_text_number": "12"}), "outbound_text_number must be in E.164 format"),
+            (
+                json!({"traits": [{"trait_name": "n", "trait_data_type": "NUMBER", "value": "1"}]}),
+                "value of trait n is not a valid NUMBER",
+            ),
+            (
+                json!({"traits": [{"trait_name": "d", "trait_data_type": "DATE", "value": "2023-02-29"}]}),
+                "value of trait d is not a valid DATE",
+            ),
+            (json!({"traits": [{"trait_name": "d", "trait_data_type": "DATE", "value": "2024-02-29"}]}), ""),
+            (json!({"traits": [{"trait_name": "d", "trait_data_type": "DATE", "value": "__random__"}]}), ""),
+            (scripted(json!({})), ""),
+            (
+                scripted(json!({"response_value": null})),
+                "scripted_responses[0].response_value is required for response_type phrase",
+            ),
+            (
+                scripted(json!({"occurrence_mode": "first_n"})),
+                "scripted_responses[0].occurrence_n is required for occurrence_mode first_n",
+            ),
+            (
+                scripted(json!({"response_type": "audio"})),
+                "scripted_responses[0].scripted_response_audio_snippet_url is required for response_type audio",
+            ),
+            (
+                json!({"speaks_first_config": {"speaks_first": true}}),
+                "speaks_first_config.mode is required when speaks_first is true",
+            ),
+            (
+                json!({"speaks_first_config": {"speaks_first": true, "mode": "custom"}}),
+                "speaks_first_config.message is required for mode custom",
+            ),
+            (json!({"speaks_first_config": {"speaks_first": false}}), ""),
+            (
+                json!({"journey_steps": [{"step": 1, "intent": "a"}, {"step": 3, "intent": "b"}]}),
+                "journey_steps must be numbered 1..N without gaps",
+            ),
+            (json!({"journey_steps": [{"step": 1}]}), "journey step 1 needs an intent"),
+            (json!({"always_on_mode": true}), "always-on mode needs a phone number"),
+        ] {
+            assert_eq!(refusal(body.clone()), expect, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_follows_is_filled_in() {
+        let body = json!({"journey_steps": [{"step": 2, "intent": "b"}, {"step": 1, "intent": "a"}],
+            "always_on_mode": true, "phone_number": "+1 555 000 1111"});
+        let mut spec: DigitalHumanSpec = serde_json::from_value(body).expect("fits");
+        assert_eq!(check(&mut spec, &Settings::new("/tmp")), Ok(()));
+        assert_eq!(spec.tag.as_deref(), Some("Customer Journey"));
+        assert_eq!(spec.always_on_active, Some(true));
+        assert_eq!(spec.phone_number.as_deref(), Some("+15550001111"));
+        assert_eq!(spec.journey_steps.expect("steps")[0].intent, "a");
+    }
+}

@@ -1,0 +1,328 @@
+//! Digital Humans.
+
+use ringer_media::seed::Seed;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::check::patched;
+use super::simulations::check_journeys;
+use super::{Caller, Service, human_rules, names};
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
+use crate::model::result::ResultDoc;
+use crate::model::simulation::SimulationSpec;
+use crate::model::time::Timestamp;
+use crate::model::{Object, Page};
+use crate::store::{Row, Session};
+
+/// Why one of several could not be made.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct IndexError {
+    /// Position in the request, from 0.
+    pub index: i64,
+    /// Why.
+    pub detail: String,
+}
+
+/// Why one of several could not be deleted.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct IdError {
+    /// Which.
+    pub id: i64,
+    /// Why.
+    pub detail: String,
+}
+
+/// What making several answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BulkCreated {
+    /// Those that were made.
+    pub created: Vec<LinkedDigitalHuman>,
+    /// Those that were not.
+    pub errors: Vec<IndexError>,
+}
+
+/// What deleting several answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BulkDeleted {
+    /// Those that were deleted, as they were.
+    pub deleted: Vec<DigitalHumanRecord>,
+    /// Those that were not.
+    pub errors: Vec<IdError>,
+}
+
+/// One page of Digital Humans.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DigitalHumanPage {
+    /// Newest first.
+    pub digital_humans: Vec<DigitalHumanRecord>,
+    /// On all pages.
+    pub total_count: i64,
+    /// This page, from 1.
+    pub page: i64,
+    /// Rows a page.
+    pub page_size: i64,
+    /// 0 when there is none.
+    pub total_pages: i64,
+}
+
+/// The Digital Humans of a simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HumansOfSimulation {
+    /// Newest first.
+    pub digital_humans: Vec<DigitalHumanRecord>,
+    /// How many.
+    pub total: i64,
+    /// The simulation.
+    pub simulation_id: i64,
+}
+
+impl Service {
+    /// Makes a Digital Human, part of the given simulations.
+    pub async fn create_digital_human(
+        &self,
+        caller: &Caller,
+        spec: DigitalHumanSpec,
+        simulation_ids: &[i64],
+    ) -> Result<LinkedDigitalHuman> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let made = self.make_human(&mut db, caller, spec, simulation_ids).await?;
+        db.commit().await?;
+        Ok(made)
+    }
+
+    /// Makes several; one that is refused does not keep the others from being made.
+    pub async fn create_digital_humans(
+        &self,
+        caller: &Caller,
+        specs: Vec<DigitalHumanSpec>,
+        simulation_ids: &[i64],
+    ) -> Result<BulkCreated> {
+        self.check_simulations(caller, simulation_ids).await?;
+        let mut answer = BulkCreated { created: vec![], errors: vec![] };
+        for (index, spec) in (0..).zip(specs) {
+            match self.create_digital_human(caller, spec, simulation_ids).await {
+                Ok(made) => answer.created.push(made),
+                Err(Error::Internal(cause)) => return Err(Error::Internal(cause)),
+                Err(error) => answer.errors.push(IndexError { index, detail: error.to_string() }),
+            }
+        }
+        Ok(answer)
+    }
+
+    /// One Digital Human.
+    pub async fn digital_human(&self, caller: &Caller, id: i64) -> Result<LinkedDigitalHuman> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row = owned(&mut db, id).await?;
+        linked(&mut db, row).await
+    }
+
+    /// The newest Digital Human with this handle.
+    pub async fn digital_human_by_test_name(&self, caller: &Caller, test_name: &str) -> Result<LinkedDigitalHuman> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let rows = db.by::<DigitalHumanSpec>("test_name", test_name).await?;
+        let row = rows.into_iter().next().ok_or(Error::NotFound("Digital human"))?;
+        linked(&mut db, row).await
+    }
+
+    /// Changes the given fields; given `simulation_ids` replace all links. `override_conflict` takes a number over from the
+    /// always-on Digital Human that holds it.
+    pub async fn update_digital_human(
+        &self,
+        caller: &Caller,
+        id: i64,
+        patch: Object,
+        simulation_ids: Option<&[i64]>,
+        override_conflict: bool,
+    ) -> Result<LinkedDigitalHuman> {
+        let now = self.clock.now_ms();
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let old = owned(&mut db, id).await?;
+        let mut spec = patched(&old.doc, &patch)?;
+        self.check_links(&mut db, simulation_ids.unwrap_or_default()).await?;
+        human_rules::check_update(&old.doc, &mut spec, &patch)?;
+        human_rules::check(&mut spec, self.settings())?;
+        check_code(&mut db, &spec, Some(id)).await?;
+        check_always_on(&mut db, &spec, simulation_ids.unwrap_or_default()).await?;
+        self.free_number(&mut db, caller, &spec, Some(id), override_conflict).await?;
+        db.update(id, &spec, now, Some(caller.key_id)).await?;
+        if let Some(wanted) = simulation_ids {
+            for old in db.simulations_of(id).await? {
+                if !wanted.contains(&old) {
+                    db.unlink(old, id).await?;
+                }
+            }
+            self.link_all(&mut db, id, wanted).await?;
+        }
+        let row = db.get(id).await?;
+        let answer = linked(&mut db, row).await?;
+        db.commit().await?;
+        Ok(answer)
+    }
+
+    /// Deletes a Digital Human; its results stay without it.
+    pub async fn delete_digital_human(&self, caller: &Caller, id: i64) -> Result<DigitalHumanRecord> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let row = owned(&mut db, id).await?;
+        for mut result in db.by::<ResultDoc>("digital_human_id", id).await? {
+            result.doc.body.digital_human_id = None;
+            db.update(result.id, &result.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        }
+        db.delete::<DigitalHumanSpec>(id).await?;
+        db.commit().await?;
+        Ok(shown(row))
+    }
+
+    /// Deletes several, given as comma separated ids.
+    pub async fn delete_digital_humans(&self, caller: &Caller, ids: &str) -> Result<BulkDeleted> {
+        let parsed: Option<Vec<i64>> = ids.split(',').map(|id| id.trim().parse().ok()).collect();
+        let text = "digital_human_ids must be a comma-separated list of integers";
+        let ids = parsed.ok_or_else(|| Error::Refused(text.into()))?;
+        let mut answer = BulkDeleted { deleted: vec![], errors: vec![] };
+        for id in ids {
+            match self.delete_digital_human(caller, id).await {
+                Ok(deleted) => answer.deleted.push(deleted),
+                Err(Error::Internal(cause)) => return Err(Error::Internal(cause)),
+                Err(error) => answer.errors.push(IdError { id, detail: error.to_string() }),
+            }
+        }
+        Ok(answer)
+    }
+
+    /// One page, newest first.
+    pub async fn digital_humans(&self, caller: &Caller, page: i64, page_size: i64) -> Result<DigitalHumanPage> {
+        if !(1..=100).contains(&page_size) {
+            return Err(Error::Refused("page_size must be between 1 and 100".into()));
+        }
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let total_count = db.count::<DigitalHumanSpec>().await?;
+        let rows = db.slice(page_size, (page - 1).saturating_mul(page_size)).await?;
+        let page = Page { items: rows, total_count, page, page_size };
+        let total_pages = page.total_pages();
+        let digital_humans = page.items.into_iter().map(shown).collect();
+        Ok(DigitalHumanPage { digital_humans, total_count, page: page.page, page_size, total_pages })
+    }
+
+    /// Those that are part of a simulation, newest first.
+    pub async fn digital_humans_by_simulation(
+        &self,
+        caller: &Caller,
+        simulation_id: i64,
+    ) -> Result<HumansOfSimulation> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        db.get::<SimulationSpec>(simulation_id).await?;
+        let rows = db.digital_humans_of(simulation_id).await?;
+        let total = rows.len() as i64;
+        let digital_humans = rows.into_iter().rev().map(shown).collect();
+        Ok(HumansOfSimulation { digital_humans, total, simulation_id })
+    }
+
+    async fn make_human(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        mut spec: DigitalHumanSpec,
+        simulation_ids: &[i64],
+    ) -> Result<LinkedDigitalHuman> {
+        self.check_links(db, simulation_ids).await?;
+        human_rules::take_old_names(&mut spec);
+        human_rules::check(&mut spec, self.settings())?;
+        check_code(db, &spec, None).await?;
+        check_always_on(db, &spec, simulation_ids).await?;
+        self.free_number(db, caller, &spec, None, false).await?;
+        if spec.name.is_none() {
+            let seed = spec.svc_as_code_id.map_or_else(|| Seed(clock::random_seed()), |id| Seed::of(&id.to_string()));
+            spec.name = Some(names::draw(seed, spec.language, spec.gender));
+        }
+        let id = db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+        self.link_all(db, id, simulation_ids).await?;
+        let row = db.get(id).await?;
+        linked(db, row).await
+    }
+
+    async fn check_simulations(&self, caller: &Caller, simulation_ids: &[i64]) -> Result<()> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        self.check_links(&mut db, simulation_ids).await
+    }
+
+    async fn check_links(&self, db: &mut Session, simulation_ids: &[i64]) -> Result<()> {
+        for simulation_id in simulation_ids {
+            db.get::<SimulationSpec>(*simulation_id).await?;
+        }
+        Ok(())
+    }
+
+    async fn link_all(&self, db: &mut Session, id: i64, simulation_ids: &[i64]) -> Result<()> {
+        // Links made at one time are told apart by their order in the request.
+        for (offset, simulation_id) in (0..).zip(simulation_ids) {
+            db.link(*simulation_id, id, self.clock.now_ms() + offset).await?;
+            check_journeys(db, *simulation_id).await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a number that another always-on Digital Human listens on, or takes it over.
+    async fn free_number(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        spec: &DigitalHumanSpec,
+        this: Option<i64>,
+        take_over: bool,
+    ) -> Result<()> {
+        let listens = spec.always_on_mode && spec.always_on_active == Some(true);
+        let Some(number) = spec.phone_number.as_deref().filter(|_| listens) else { return Ok(()) };
+        for mut other in db.by::<DigitalHumanSpec>("listens_on", number).await? {
+            if Some(other.id) == this {
+                continue;
+            }
+            if !take_over {
+                let text = "Phone number is already used by another always-on digital human";
+                return Err(Error::Conflict(text.into()));
+            }
+            other.doc.always_on_active = Some(false);
+            db.update(other.id, &other.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The row, with the answer that a Digital Human of another organization gets.
+async fn owned(db: &mut Session, id: i64) -> Result<Row<DigitalHumanSpec>> {
+    if let Some(row) = db.find(id).await? {
+        return Ok(row);
+    }
+    if db.exists_anywhere::<DigitalHumanSpec>(id).await? {
+        return Err(Error::Forbidden("Digital human belongs to a different organization".into()));
+    }
+    Err(Error::NotFound("Digital human"))
+}
+
+async fn check_code(db: &mut Session, spec: &DigitalHumanSpec, this: Option<i64>) -> Result<()> {
+    let Some(code) = spec.svc_as_code_id else { return Ok(()) };
+    let taken = db.by::<DigitalHumanSpec>("code_id", code).await?.iter().any(|row| Some(row.id) != this);
+    if taken { Err(Error::Conflict("svc_as_code_id is already used".into())) } else { Ok(()) }
+}
+
+async fn check_always_on(db: &mut Session, spec: &DigitalHumanSpec, simulation_ids: &[i64]) -> Result<()> {
+    if !spec.always_on_mode || simulation_ids.is_empty() {
+        return Ok(());
+    }
+    for simulation_id in simulation_ids {
+        if db.get::<SimulationSpec>(*simulation_id).await?.doc.always_on {
+            return Ok(());
+        }
+    }
+    Err(Error::Refused("Simulation is not an always-on simulation".into()))
+}
+
+async fn linked(db: &mut Session, row: Row<DigitalHumanSpec>) -> Result<LinkedDigitalHuman> {
+    let simulation_ids = db.simulations_of(row.id).await?;
+    let simulation_id = simulation_ids.first().copied();
+    Ok(LinkedDigitalHuman { digital_human: shown(row), simulation_ids, simulation_id })
+}
+
+fn shown(row: Row<DigitalHumanSpec>) -> DigitalHumanRecord {
+    DigitalHumanRecord { id: row.id, spec: row.doc, created_at: Timestamp(row.created_ms) }
+}

@@ -1,0 +1,218 @@
+//! What can be heard and read of a conversation: timeline, transcript, recording.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, BufReader};
+
+use super::{Caller, Service};
+use crate::error::{Error, Result};
+use crate::model::result::ResultDoc;
+use crate::model::time::Timestamp;
+use crate::model::transcript::Transcript;
+use crate::store::Row;
+
+/// Samples per second of the timeline and of recordings.
+const SAMPLE_RATE: i64 = 16_000;
+
+/// Everything that happened, on the sample clock.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Timeline {
+    /// Whose timeline.
+    pub simulation_result_id: i64,
+    /// 16000.
+    pub sample_rate: i64,
+    /// Wall clock of sample 0.
+    pub started_at: Option<Timestamp>,
+    /// In order of sample, then of sequence.
+    pub events: Value,
+}
+
+/// The outline of a recording.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Peaks {
+    /// Samples per second.
+    pub sample_rate: i64,
+    /// Samples between two pairs.
+    pub samples_per_peak: i64,
+    /// For each channel: minimum and maximum of each stretch, -1 to 1, 3 decimals.
+    pub channels: Vec<Vec<f64>>,
+}
+
+impl Service {
+    /// The timeline, once the conversation is over.
+    pub async fn timeline(&self, caller: &Caller, result_id: i64) -> Result<Timeline> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        let events = db.text("timelines", result_id).await?;
+        let events = events.ok_or_else(|| Error::NotAvailable("Timeline not available".into()))?;
+        let started_at = row.doc.body.start_time;
+        Ok(Timeline { simulation_result_id: result_id, sample_rate: SAMPLE_RATE, started_at, events })
+    }
+
+    /// Keeps the events of a conversation that is over.
+    pub async fn store_timeline<T: Serialize + Sync>(
+        &self,
+        organization: &str,
+        result_id: i64,
+        events: &[T],
+    ) -> Result<()> {
+        let mut db = self.store.org(organization).write().await?;
+        db.get::<ResultDoc>(result_id).await?;
+        db.put_text("timelines", result_id, &events).await?;
+        db.commit().await
+    }
+
+    /// The transcript, once there is one.
+    pub async fn transcript(&self, caller: &Caller, result_id: i64) -> Result<Transcript> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        db.get::<ResultDoc>(result_id).await?;
+        let kept = db.text("transcripts", result_id).await?;
+        kept.ok_or_else(|| Error::NotAvailable("Transcript not available".into()))
+    }
+
+    /// Keeps a transcript and its link.
+    pub async fn store_transcript(&self, organization: &str, transcript: &Transcript) -> Result<()> {
+        let id = transcript.simulation_result_id;
+        let mut db = self.store.org(organization).write().await?;
+        let mut row = db.get::<ResultDoc>(id).await?;
+        row.doc.body.transcript_url = Some(format!("/v1/simulation-result/{id}/transcript"));
+        db.update(id, &row.doc, self.clock.now_ms(), None).await?;
+        db.put_text("transcripts", id, transcript).await?;
+        db.commit().await
+    }
+
+    /// The link of a result's recording, for its record.
+    pub fn recording_link(result_id: i64) -> String {
+        format!("/v1/simulation-result/{result_id}/recording")
+    }
+
+    /// The file of the stereo recording, once it is finished.
+    pub async fn recording_path(&self, caller: &Caller, result_id: i64) -> Result<PathBuf> {
+        self.file_of(caller, result_id, "recording.wav").await
+    }
+
+    /// The file of the Digital Human's voice alone, without noise, once it is finished.
+    pub async fn caller_clean_path(&self, caller: &Caller, result_id: i64) -> Result<PathBuf> {
+        self.file_of(caller, result_id, "caller_clean.wav").await
+    }
+
+    async fn file_of(&self, caller: &Caller, result_id: i64, name: &str) -> Result<PathBuf> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row: Row<ResultDoc> = db.get(result_id).await?;
+        let path = self.result_folder(result_id).join(name);
+        let there = row.doc.body.audio_url.is_some() && tokio::fs::try_exists(&path).await.unwrap_or(false);
+        if there { Ok(path) } else { Err(Error::NotAvailable("Recording not available".into())) }
+    }
+
+    /// The outline of the recording in at most `points` stretches.
+    pub async fn peaks(&self, caller: &Caller, result_id: i64, points: i64) -> Result<Peaks> {
+        let path = self.recording_path(caller, result_id).await?;
+        let file = File::open(path).await.map_err(Error::internal)?;
+        outline(BufReader::with_capacity(1 << 16, file), points.max(1)).await.map_err(Error::internal)
+    }
+}
+
+/// Format of 16 bit PCM in a RIFF WAVE file.
+struct Format {
+    channels: usize,
+    rate: i64,
+    data_bytes: u64,
+}
+
+/// Reads up to the first sample.
+async fn read_header<R: AsyncReadExt + Unpin>(file: &mut R) -> std::io::Result<Format> {
+    let bad = |what: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned());
+    let mut riff = [0; 12];
+    file.read_exact(&mut riff).await?;
+    if &riff[..4] != b"RIFF" || &riff[8..] != b"WAVE" {
+        return Err(bad("not a WAVE file"));
+    }
+    let mut format = None;
+    loop {
+        let mut head = [0; 8];
+        file.read_exact(&mut head).await?;
+        let length = u64::from(u32::from_le_bytes([head[4], head[5], head[6], head[7]]));
+        match (&head[..4], format) {
+            (b"data", Some((channels, rate))) => return Ok(Format { channels, rate, data_bytes: length }),
+            (b"fmt ", _) if (16..=64).contains(&length) => {
+                let mut body = vec![0; length as usize + (length % 2) as usize];
+                file.read_exact(&mut body).await?;
+                let channels = usize::from(u16::from_le_bytes([body[2], body[3]]));
+                let bits = u16::from_le_bytes([body[14], body[15]]);
+                if !(1..=8).contains(&channels) || bits != 16 {
+                    return Err(bad("not 16 bit PCM"));
+                }
+                let rate = u32::from_le_bytes([body[4], body[5], body[6], body[7]]);
+                format = Some((channels, i64::from(rate)));
+            }
+            _ => {
+                let skipped = length + length % 2;
+                if tokio::io::copy(&mut file.take(skipped), &mut tokio::io::sink()).await? < skipped {
+                    return Err(bad("no audio"));
+                }
+            }
+        }
+    }
+}
+
+async fn outline<R: AsyncReadExt + Unpin>(mut file: R, points: i64) -> std::io::Result<Peaks> {
+    let format = read_header(&mut file).await?;
+    let frame_bytes = 2 * format.channels as u64;
+    let frames = (format.data_bytes / frame_bytes) as i64;
+    let samples_per_peak = ((frames + points - 1) / points).max(1);
+    let mut channels = vec![Vec::new(); format.channels];
+    let mut left = frames;
+    let mut stretch = Vec::new();
+    while left > 0 {
+        let count = left.min(samples_per_peak);
+        stretch.resize((count as u64 * frame_bytes) as usize, 0);
+        file.read_exact(&mut stretch).await?;
+        for (channel, peaks) in channels.iter_mut().enumerate() {
+            let samples = stretch.chunks_exact(frame_bytes as usize);
+            let samples = samples.map(|frame| i16::from_le_bytes([frame[2 * channel], frame[2 * channel + 1]]));
+            let (low, high) = samples.fold((i16::MAX, i16::MIN), |(low, high), s| (low.min(s), high.max(s)));
+            peaks.extend([low, high].map(|sample| (f64::from(sample) / 32.768).round() / 1000.0));
+        }
+        left -= count;
+    }
+    Ok(Peaks { sample_rate: format.rate, samples_per_peak, channels })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wav(frames: &[[i16; 2]]) -> Vec<u8> {
+        let data: Vec<u8> = frames.iter().flatten().flat_map(|sample| sample.to_le_bytes()).collect();
+        let mut file =
+            b"RIFF\0\0\0\0WAVELIST\x03\0\0\0abc\0fmt \x10\0\0\0\x01\0\x02\0\x80\x3e\0\0\0\xfa\0\0\x04\0\x10\0data"
+                .to_vec();
+        file.extend((data.len() as u32).to_le_bytes());
+        file.extend(data);
+        file
+    }
+
+    async fn check(file: &[u8], points: i64, expect: Option<(i64, Vec<Vec<f64>>)>) {
+        let peaks = outline(file, points).await.ok().map(|peaks| (peaks.samples_per_peak, peaks.channels));
+        assert_eq!(peaks, expect);
+    }
+
+    #[tokio::test]
+    async fn peaks_are_the_extremes_of_each_stretch() {
+        let file = wav(&[[0, 100], [16384, -200], [-16384, 300], [-32768, 32767], [328, -328]]);
+        check(&file, 2, Some((3, vec![vec![-0.5, 0.5, -1.0, 0.01], vec![-0.006, 0.009, -0.01, 1.0]]))).await;
+        check(&file, 100, Some((1, peaks_of_single_frames()))).await;
+        check(&wav(&[]), 100, Some((1, vec![vec![], vec![]]))).await;
+        check(&file[..file.len() - 1], 2, None).await;
+        check(b"not a wave file at all", 2, None).await;
+    }
+
+    fn peaks_of_single_frames() -> Vec<Vec<f64>> {
+        let twice = |values: &[f64]| values.iter().flat_map(|value| [*value, *value]).collect();
+        vec![twice(&[0.0, 0.5, -0.5, -1.0, 0.01]), twice(&[0.003, -0.006, 0.009, 1.0, -0.01])]
+    }
+}

@@ -1,0 +1,150 @@
+//! How results move through their states: the one place that changes a status.
+
+use super::outcome::outcome;
+use super::{Caller, Service};
+use crate::error::{Error, Result};
+use crate::model::api_key::Scope;
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::result::{ResultDoc, StatusChange};
+use crate::model::run::RunDoc;
+use crate::model::simulation::SimulationSpec;
+use crate::model::status::{ResultStatus, RunStatus};
+use crate::model::time::Timestamp;
+use crate::queue::{CallJob, EvaluateJob, Lane};
+use crate::store::{Row, Session};
+
+impl Service {
+    /// Moves a result from `from` to `to`, with what `patch` changes, in one transaction. A result that is elsewhere, or a
+    /// change that is not allowed, is a conflict and nothing is changed.
+    ///
+    /// CONVERSATION_ENDED asks for the evaluation; a terminal state starts the next journey step and completes the run
+    /// when it was the last.
+    pub async fn advance(
+        &self,
+        organization: &str,
+        result_id: i64,
+        from: ResultStatus,
+        to: ResultStatus,
+        patch: impl FnOnce(&mut ResultDoc) + Send,
+    ) -> Result<Row<ResultDoc>> {
+        let mut db = self.store.org(organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        if row.doc.body.status != from {
+            let found = row.doc.body.status.as_str();
+            return Err(Error::Conflict(format!("Simulation result is {found}, not {}", from.as_str())));
+        }
+        patch(&mut row.doc);
+        self.step(&mut db, &mut row, to).await?;
+        db.commit().await?;
+        Ok(row)
+    }
+
+    /// Changes a result without moving it: what arrives while it is in some state.
+    pub async fn amend(
+        &self,
+        organization: &str,
+        result_id: i64,
+        patch: impl FnOnce(&mut ResultDoc) + Send,
+    ) -> Result<Row<ResultDoc>> {
+        let mut db = self.store.org(organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        let status = row.doc.body.status;
+        patch(&mut row.doc);
+        row.doc.body.status = status;
+        db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
+        db.commit().await?;
+        Ok(row)
+    }
+
+    /// One change of state within a transaction.
+    pub(super) async fn step(&self, db: &mut Session, row: &mut Row<ResultDoc>, to: ResultStatus) -> Result<()> {
+        let now = self.clock.now_ms();
+        let from = row.doc.body.status;
+        if !from.may_become(to) {
+            let text = format!("Simulation result cannot change from {} to {}", from.as_str(), to.as_str());
+            return Err(Error::Conflict(text));
+        }
+        row.doc.body.status = to;
+        row.doc.body.status_history.push(StatusChange { status: to, at: Timestamp(now) });
+        if to.is_terminal() {
+            let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?;
+            row.doc.body.outcome = outcome(&row.doc.body, &simulation.doc);
+        }
+        db.update(row.id, &row.doc, now, None).await?;
+        if to == ResultStatus::ConversationEnded {
+            let organization = db.organization().to_owned();
+            let job = EvaluateJob { organization, result_id: row.id, serial: row.doc.body.attempt };
+            db.put(&job, now, None).await?;
+        }
+        if to.is_terminal() {
+            self.start_next_step(db, &row.doc).await?;
+            self.complete_run(db, row.doc.body.simulation_run_id).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets the next step of a journey go, its pause after this one.
+    async fn start_next_step(&self, db: &mut Session, done: &ResultDoc) -> Result<()> {
+        let Some(next) = db.next_step(done).await? else { return Ok(()) };
+        if next.doc.body.status != ResultStatus::Initializing {
+            return Ok(());
+        }
+        let human = match done.body.digital_human_id {
+            Some(id) => db.find::<DigitalHumanSpec>(id).await?,
+            None => None,
+        };
+        let steps = human.and_then(|row| row.doc.journey_steps).unwrap_or_default();
+        let wait = steps.iter().find(|step| Some(step.step) == next.doc.body.journey_step);
+        let wait_ms = wait.map_or(0, |step| (step.wait_seconds.max(0.0) * 1000.0) as i64);
+        let organization = db.organization().to_owned();
+        let job = CallJob { organization, result_id: next.id, attempt: next.doc.body.attempt };
+        let simulation = db.get::<SimulationSpec>(done.body.simulation_id).await?.doc;
+        // A step that has to wait must not hold one of the run's places meanwhile.
+        let lane = lane(done.body.simulation_run_id, &simulation).filter(|_| wait_ms == 0);
+        db.put(&job, self.clock.now_ms() + wait_ms, lane.as_ref()).await?;
+        match &lane {
+            Some(lane) => db.release(lane).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Completes a run whose results are all terminal; counts again when it already was.
+    pub(super) async fn complete_run(&self, db: &mut Session, run_id: i64) -> Result<()> {
+        let tally = db.tally(run_id).await?;
+        if tally.open > 0 {
+            return Ok(());
+        }
+        let mut run = db.get::<RunDoc>(run_id).await?;
+        run.doc.status = RunStatus::Completed;
+        run.doc.completed_at.get_or_insert(Timestamp(self.clock.now_ms()));
+        run.doc.summary = Some(tally.counters.summary());
+        db.update(run_id, &run.doc, self.clock.now_ms(), None).await.map(drop)
+    }
+
+    /// After a restart: conversations that were at work when the engine stopped end as SYSTEM_ERROR. Answers how many.
+    /// All other work resumes by its jobs.
+    pub async fn recover(&self) -> Result<usize> {
+        let interrupted = self.store.system().await?.interrupted().await?;
+        for (organization, id) in &interrupted {
+            let mut db = self.store.org(organization).write().await?;
+            let mut row = db.get::<ResultDoc>(*id).await?;
+            row.doc.body.fail("ENGINE_RESTARTED", "The engine was restarted during the call");
+            row.doc.body.end_time = Some(Timestamp(self.clock.now_ms()));
+            self.step(&mut db, &mut row, ResultStatus::SystemError).await?;
+            db.commit().await?;
+        }
+        self.queue().end_leases().await?;
+        self.store.abandon_running_requests().await?;
+        Ok(interrupted.len())
+    }
+
+    /// The engine itself, working for an organization.
+    pub fn engine_caller(organization: &str) -> Caller {
+        Caller { organization: organization.to_owned(), key_id: uuid::Uuid::nil(), scope: Scope::Admin }
+    }
+}
+
+/// The lane of a run's calls, when its simulation limits them.
+pub(super) fn lane(run_id: i64, simulation: &SimulationSpec) -> Option<Lane> {
+    simulation.concurrency().map(|limit| Lane { name: format!("run:{run_id}"), limit })
+}

@@ -1,0 +1,200 @@
+//! Results: reading, adding to, ending and deleting them.
+
+use ringer_media::call::EndReason;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Caller, Service};
+use crate::error::{Error, Result};
+use crate::model::result::{ResultDoc, ResultRecord, UpdateResultSpec};
+use crate::model::status::ResultStatus;
+use crate::queue::EvaluateJob;
+use crate::store::Row;
+
+/// What adding to a result answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ResultUpdated {
+    /// `success`.
+    pub status: String,
+    /// For a person.
+    pub message: String,
+}
+
+/// What ending conversations answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ConversationsEnded {
+    /// True when none failed.
+    pub success: bool,
+    /// How many were asked to end.
+    pub ended_count: i64,
+    /// Which.
+    pub test_result_ids: Vec<i64>,
+    /// Those that were not running; null when none.
+    pub failed_ids: Option<Vec<i64>>,
+    /// For a person.
+    pub message: String,
+}
+
+/// What hanging up answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HungUp {
+    /// The result.
+    pub simulation_result_id: i64,
+    /// Its new state.
+    pub status: ResultStatus,
+}
+
+/// What deleting a result answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ResultDeleted {
+    /// For a person.
+    pub message: String,
+    /// The result.
+    pub deleted_simulation_result_id: i64,
+}
+
+/// What asking for a new evaluation answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ReEvaluation {
+    /// `success`.
+    pub status: String,
+    /// The result.
+    pub simulation_result_id: i64,
+    /// For a person.
+    pub message: String,
+}
+
+impl Service {
+    /// One result.
+    pub async fn result(&self, caller: &Caller, result_id: i64) -> Result<ResultRecord> {
+        let row = self.store.org(&caller.organization).read().await?.get(result_id).await?;
+        Ok(self.result_record(row))
+    }
+
+    /// Adds what the agent's owner knows. Tool calls that come after the evaluation are judged again.
+    pub async fn update_result(&self, caller: &Caller, spec: UpdateResultSpec) -> Result<ResultUpdated> {
+        let id = spec.simulation_result_id.get().ok_or(Error::NotFound("Simulation result"))?;
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let mut row = db.get::<ResultDoc>(id).await?;
+        let calls_changed = spec.tool_calls.is_some();
+        add(&mut row.doc, spec);
+        if calls_changed {
+            self.regroup_calls(&mut db, &mut row).await?;
+        }
+        db.update(id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
+        db.commit().await?;
+        Ok(ResultUpdated { status: "success".into(), message: "Simulation result updated".into() })
+    }
+
+    /// Ends running conversations; results in any other state fail.
+    pub async fn end_conversations(&self, caller: &Caller, result_ids: &[i64]) -> Result<ConversationsEnded> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let (mut ended, mut failed) = (vec![], vec![]);
+        for id in result_ids {
+            let row = db.find::<ResultDoc>(*id).await?;
+            let running = row.is_some_and(|row| row.doc.body.status == ResultStatus::Running);
+            let list = if running && self.live.hangup(*id, EndReason::ApiHangup) { &mut ended } else { &mut failed };
+            list.push(*id);
+        }
+        Ok(ConversationsEnded {
+            success: failed.is_empty(),
+            ended_count: ended.len() as i64,
+            message: format!("Ended {} conversation(s)", ended.len()),
+            test_result_ids: ended,
+            failed_ids: (!failed.is_empty()).then_some(failed),
+        })
+    }
+
+    /// Ends one conversation, or cancels it when it has not begun.
+    pub async fn hangup(&self, caller: &Caller, result_id: i64) -> Result<HungUp> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        let before = row.doc.body.status;
+        if before.is_terminal() {
+            return Err(Error::Conflict("Simulation result is already finished".into()));
+        }
+        if before.is_early() {
+            self.cancel(&mut db, &mut row).await?;
+        }
+        db.commit().await?;
+        let mut status = row.doc.body.status;
+        if before == ResultStatus::Dispatched {
+            self.live.hangup(result_id, EndReason::Cancelled);
+        }
+        if before == ResultStatus::Running && self.live.hangup(result_id, EndReason::ApiHangup) {
+            status = ResultStatus::ConversationEnded;
+        }
+        Ok(HungUp { simulation_result_id: result_id, status })
+    }
+
+    /// Deletes a result with its files.
+    pub async fn delete_result(&self, caller: &Caller, result_id: i64) -> Result<ResultDeleted> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        if !row.doc.body.status.is_terminal() {
+            return Err(Error::Conflict("Simulation result is still running".into()));
+        }
+        db.delete::<ResultDoc>(result_id).await?;
+        self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
+        db.commit().await?;
+        self.remove_files(&[result_id]).await;
+        Ok(ResultDeleted {
+            message: "Simulation result deleted successfully".into(),
+            deleted_simulation_result_id: result_id,
+        })
+    }
+
+    /// Asks for a new evaluation of a finished result; the old one stays until then.
+    pub async fn re_evaluate(&self, caller: &Caller, result_id: i64) -> Result<ReEvaluation> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        if !row.doc.body.status.is_terminal() {
+            return Err(Error::Conflict("Simulation result is not finished".into()));
+        }
+        let now = self.clock.now_ms();
+        let job = EvaluateJob { organization: caller.organization.clone(), result_id, serial: now };
+        db.put(&job, now, None).await?;
+        db.commit().await?;
+        Ok(ReEvaluation {
+            status: "success".into(),
+            simulation_result_id: result_id,
+            message: "Re-evaluation queued".into(),
+        })
+    }
+
+    /// A result as it is read: links are made absolute where the server knows its address.
+    pub(super) fn result_record(&self, row: Row<ResultDoc>) -> ResultRecord {
+        let mut body = row.doc.body;
+        if let Some(base) = &self.settings.public_url {
+            for link in [&mut body.transcript_url, &mut body.audio_url].into_iter().flatten() {
+                link.insert_str(0, base);
+            }
+        }
+        ResultRecord { id: row.id, body }
+    }
+}
+
+/// Lays what was posted over a result.
+fn add(doc: &mut ResultDoc, spec: UpdateResultSpec) {
+    doc.body.events.extend(spec.events.unwrap_or_default());
+    if let Some(calls) = spec.tool_calls {
+        doc.posted_calls = calls;
+    }
+    if spec.recorded_transcript.is_some() {
+        doc.recorded_transcript = spec.recorded_transcript;
+    }
+    add_new(&mut doc.body.tags, spec.tags);
+    add_new(&mut doc.body.trace_ids, spec.trace_ids);
+    for (key, value) in spec.metadata.unwrap_or_default() {
+        doc.post_metadata(&key, value);
+    }
+}
+
+fn add_new(list: &mut Vec<String>, more: Option<Vec<String>>) {
+    for entry in more.unwrap_or_default() {
+        if !list.contains(&entry) {
+            list.push(entry);
+        }
+    }
+}

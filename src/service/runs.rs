@@ -1,0 +1,333 @@
+//! Runs: queueing a simulation, listing, cancelling and deleting what came of it.
+
+use ringer_media::call::EndReason;
+use ringer_media::seed::Seed;
+use schemars::JsonSchema;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::agents::{base_seed, production, version_of};
+use super::check;
+use super::progress::lane;
+use super::{Caller, Service};
+use crate::error::{Error, Result};
+use crate::model::agent::{AgentDoc, AgentMode, ConnectionType};
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::id::IdString;
+use crate::model::result::{ResultBody, ResultDoc, ResultRecord, StatusChange};
+use crate::model::run::{Counters, QueueAnswer, QueueSpec, RunDoc, RunItem, RunRecord};
+use crate::model::simulation::SimulationSpec;
+use crate::model::status::{ResultStatus, RunOutcome, RunStatus};
+use crate::model::time::Timestamp;
+use crate::queue::CallJob;
+use crate::store::{Owner, Row, Session};
+
+/// A run with its results.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunResults {
+    /// The run.
+    pub simulation_run: RunRecord,
+    /// Ascending.
+    pub simulation_results: Vec<ResultRecord>,
+    /// `200`.
+    pub status: String,
+}
+
+/// What cancelling a run answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunCancelled {
+    /// The run.
+    pub simulation_run_id: i64,
+    /// Results that became CANCELLED.
+    pub cancelled: i64,
+    /// Conversations that were asked to end.
+    pub ended: i64,
+}
+
+/// What deleting a run answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunDeleted {
+    /// For a person.
+    pub message: String,
+    /// The run.
+    pub deleted_simulation_run_id: i64,
+}
+
+/// Everything that a run is made of, found and checked.
+struct Plan {
+    simulation: Row<SimulationSpec>,
+    agent_id: i64,
+    version: Option<Uuid>,
+    humans: Vec<Row<DigitalHumanSpec>>,
+    runs: i64,
+    overrides: QueueSpec,
+}
+
+impl Service {
+    /// Makes a run with all its results, and a call job for each conversation that need not wait for another.
+    pub async fn queue_simulation_run(&self, caller: &Caller, spec: QueueSpec) -> Result<QueueAnswer> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let plan = self.plan(&mut db, spec).await?;
+        let now = self.clock.now_ms();
+        let seed = base_seed(plan.overrides.seed);
+        let run = RunDoc {
+            simulation_id: plan.simulation.id,
+            agent_id: plan.agent_id,
+            status: RunStatus::Running,
+            summary: None,
+            completed_at: None,
+            seed: seed.0 as i64,
+            overrides: plan.overrides.clone(),
+        };
+        let run_id = db.insert(&run, now, Some(caller.key_id)).await?;
+        let mut ids = Vec::new();
+        for human in &plan.humans {
+            for repetition in 0..repetitions(&plan, human) {
+                for step in steps(human) {
+                    let doc = new_result(&plan, run_id, seed, human.id, repetition, step, now);
+                    let id = db.insert(&doc, now, Some(caller.key_id)).await?;
+                    ids.push(id.to_string());
+                    if step.is_none_or(|step| step == 1) {
+                        let job = CallJob { organization: caller.organization.clone(), result_id: id, attempt: 1 };
+                        db.put(&job, now, lane(run_id, &plan.simulation.doc).as_ref()).await?;
+                    }
+                }
+            }
+        }
+        if let Some(lane) = lane(run_id, &plan.simulation.doc) {
+            db.release(&lane).await?;
+        }
+        db.commit().await?;
+        Ok(QueueAnswer {
+            simulation_run_id: run_id.to_string(),
+            simulation_result_ids: ids,
+            agent_id: plan.agent_id.to_string(),
+            status: "success".into(),
+        })
+    }
+
+    /// The runs of a simulation, newest first.
+    pub async fn simulation_runs(&self, caller: &Caller, simulation_id: i64) -> Result<Vec<RunItem>> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let simulation = db.get::<SimulationSpec>(simulation_id).await?.doc;
+        let tallies = db.tallies(Owner::Simulation, simulation_id).await?;
+        let runs = db.by::<RunDoc>("simulation_id", simulation_id).await?;
+        let item = |run: Row<RunDoc>| {
+            let counters = tallies.get(&run.id).copied().unwrap_or_default().counters;
+            run_item(run, counters, &simulation)
+        };
+        Ok(runs.into_iter().map(item).collect())
+    }
+
+    /// A run with its results.
+    pub async fn run_results(&self, caller: &Caller, run_id: i64) -> Result<RunResults> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let run = db.get::<RunDoc>(run_id).await?;
+        let simulation = db.get::<SimulationSpec>(run.doc.simulation_id).await?.doc;
+        let counters = db.tally(run_id).await?.counters;
+        let results = db.results_of_run(run_id).await?;
+        Ok(RunResults {
+            simulation_run: run_record(run, counters, &simulation),
+            simulation_results: results.into_iter().map(|row| self.result_record(row)).collect(),
+            status: "200".into(),
+        })
+    }
+
+    /// Cancels what has not begun; `hangup`: also asks running conversations to end.
+    pub async fn cancel_run(&self, caller: &Caller, run_id: i64, hangup: bool) -> Result<RunCancelled> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        db.get::<RunDoc>(run_id).await?;
+        let (mut cancelled, mut dialling, mut running) = (0, vec![], vec![]);
+        for mut row in db.results_of_run(run_id).await? {
+            let status = row.doc.body.status;
+            if status == ResultStatus::Running {
+                running.push(row.id);
+            }
+            // A step before this one may have put it on its way within this loop: what is in the store counts.
+            if status.is_early() {
+                self.cancel(&mut db, &mut row).await?;
+                cancelled += 1;
+                if status == ResultStatus::Dispatched {
+                    dialling.push(row.id);
+                }
+            }
+        }
+        db.commit().await?;
+        for id in dialling {
+            self.live.hangup(id, EndReason::Cancelled);
+        }
+        let end = |id: &&i64| hangup && self.live.hangup(**id, EndReason::ApiHangup);
+        let ended = running.iter().filter(end).count() as i64;
+        Ok(RunCancelled { simulation_run_id: run_id, cancelled, ended })
+    }
+
+    /// Deletes a run with its results.
+    pub async fn delete_run(&self, caller: &Caller, run_id: i64) -> Result<RunDeleted> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        db.get::<RunDoc>(run_id).await?;
+        if db.has_open_results(Owner::Run, run_id).await? {
+            return Err(Error::Conflict("Simulation run is still running".into()));
+        }
+        let results = db.result_ids(Owner::Run, run_id).await?;
+        db.delete::<RunDoc>(run_id).await?;
+        db.commit().await?;
+        self.remove_files(&results).await;
+        Ok(RunDeleted { message: "Simulation run deleted successfully".into(), deleted_simulation_run_id: run_id })
+    }
+
+    /// Makes an early result CANCELLED and takes its call back.
+    pub(super) async fn cancel(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
+        let organization = db.organization().to_owned();
+        let attempt = row.doc.body.attempt;
+        self.step(db, row, ResultStatus::Cancelled).await?;
+        db.withdraw(&CallJob { organization, result_id: row.id, attempt }).await
+    }
+
+    async fn plan(&self, db: &mut Session, mut spec: QueueSpec) -> Result<Plan> {
+        let simulation_id = spec.simulation_id.get().ok_or(Error::NotFound("Simulation"))?;
+        let simulation = db.get::<SimulationSpec>(simulation_id).await?;
+        let agent_id = simulation.doc.agent_id.get().ok_or(Error::NotFound("Agent"))?;
+        let agent = db.get::<AgentDoc>(agent_id).await?.doc;
+        let chosen = chosen_humans(db, spec.digital_human_ids.as_deref()).await?;
+        let twin = check::twins(spec.agent_version_id, spec.prompt_id.take());
+        let version = match twin.clone().ok().flatten().or(simulation.doc.agent_version_id) {
+            Some(version) => Some(version_of(db, agent_id, version).await?.id),
+            None => production(db, agent_id).await?.map(|row| row.id),
+        };
+        twin?;
+        spec.agent_version_id = version;
+        if agent.spec.simulations_disabled {
+            return Err(Error::Refused("Simulations are disabled for this agent".into()));
+        }
+        let humans = pick(db.digital_humans_of(simulation_id).await?, &chosen, simulation_id)?;
+        check::phone("phone_number", &mut spec.phone_number)?;
+        check::sip_uri(spec.sip_uri.as_deref(), self.settings())?;
+        check::websocket(spec.websocket_url.as_deref(), self.settings())?;
+        check_mode(agent.spec.connection(), agent.spec.mode)?;
+        let runs = spec.runs_per_digital_human.or(simulation.doc.runs_per_digital_human).unwrap_or(1);
+        let plan = Plan { simulation, agent_id, version, humans, runs, overrides: spec };
+        let total = plan.humans.iter().fold(0i64, |total, human| {
+            let results = repetitions(&plan, human).saturating_mul(steps(human).len() as i64);
+            total.saturating_add(results)
+        });
+        let limit = self.settings.max_results_per_run;
+        if total > limit {
+            return Err(Error::Refused(format!("Run would create {total} results, the limit is {limit}")));
+        }
+        Ok(plan)
+    }
+}
+
+/// The ids asked for, each of a Digital Human that the organization has; empty: all of the simulation.
+async fn chosen_humans(db: &mut Session, ids: Option<&[IdString]>) -> Result<Vec<i64>> {
+    let mut chosen = Vec::new();
+    for id in ids.unwrap_or_default() {
+        let id = id.get().ok_or(Error::NotFound("Digital human"))?;
+        db.get::<DigitalHumanSpec>(id).await?;
+        chosen.push(id);
+    }
+    Ok(chosen)
+}
+
+fn pick(linked: Vec<Row<DigitalHumanSpec>>, chosen: &[i64], simulation: i64) -> Result<Vec<Row<DigitalHumanSpec>>> {
+    if linked.is_empty() {
+        return Err(Error::Refused("Simulation has no digital humans".into()));
+    }
+    if let Some(id) = chosen.iter().find(|id| linked.iter().all(|row| row.id != **id)) {
+        return Err(Error::Refused(format!("Digital human {id} is not part of simulation {simulation}")));
+    }
+    let wanted = |row: &Row<DigitalHumanSpec>| chosen.is_empty() || chosen.contains(&row.id);
+    Ok(linked.into_iter().filter(wanted).collect())
+}
+
+/// Refuses a connection that cannot carry the agent's mode. No connection at all is found out at run time.
+fn check_mode(connection: Option<ConnectionType>, mode: AgentMode) -> Result<()> {
+    use ConnectionType as C;
+    let Some(connection) = connection else { return Ok(()) };
+    let modes: &[AgentMode] = match connection {
+        C::Sms | C::HttpWebhook | C::P12 => &[AgentMode::Text],
+        C::Email => &[AgentMode::Email],
+        C::P6 | C::P7 | C::P8 | C::P10 | C::P11 => &[AgentMode::Voice, AgentMode::Text],
+        _ => &[AgentMode::Voice],
+    };
+    if modes.contains(&mode) {
+        return Ok(());
+    }
+    Err(Error::Refused(format!("connection_type {} needs mode {}", connection.as_str(), modes[0].as_str())))
+}
+
+fn repetitions(plan: &Plan, human: &Row<DigitalHumanSpec>) -> i64 {
+    plan.runs.saturating_mul(human.doc.num_runs)
+}
+
+/// Journey steps of a Digital Human; one `None` without a journey.
+fn steps(human: &Row<DigitalHumanSpec>) -> Vec<Option<i64>> {
+    match &human.doc.journey_steps {
+        Some(steps) if !steps.is_empty() => steps.iter().map(|step| Some(step.step)).collect(),
+        _ => vec![None],
+    }
+}
+
+fn new_result(
+    plan: &Plan,
+    run_id: i64,
+    base: Seed,
+    human_id: i64,
+    repetition: i64,
+    step: Option<i64>,
+    now_ms: i64,
+) -> ResultDoc {
+    let step_text = step.map(|step| step.to_string()).unwrap_or_default();
+    let seed = Seed::of(&format!("{}:{human_id}:{repetition}:{step_text}", base.0));
+    let status = ResultStatus::Initializing;
+    let body = ResultBody {
+        digital_human_id: Some(human_id),
+        simulation_run_id: run_id,
+        simulation_id: plan.simulation.id,
+        agent_id: plan.agent_id,
+        status,
+        status_history: vec![StatusChange { status, at: Timestamp(now_ms) }],
+        attempt: 1,
+        journey_step: step,
+        agent_version_id: plan.version,
+        seed: seed.0 as i64,
+        ..ResultBody::default()
+    };
+    ResultDoc { body, repetition, ..ResultDoc::default() }
+}
+
+fn verdict(run: &RunDoc, counters: &Counters, simulation: &SimulationSpec) -> Option<RunOutcome> {
+    let (failing, passing) = (simulation.outcome_failing_threshold, simulation.outcome_passing_threshold);
+    (run.status == RunStatus::Completed).then(|| counters.outcome(failing, passing))?
+}
+
+fn run_item(run: Row<RunDoc>, counters: Counters, simulation: &SimulationSpec) -> RunItem {
+    RunItem {
+        id: run.id,
+        experiment_id: run.doc.simulation_id,
+        created_at: Timestamp(run.created_ms),
+        status: run.doc.status,
+        outcome: verdict(&run.doc, &counters, simulation),
+        summary: run.doc.summary,
+        counters,
+        curr_step_id: None,
+        phone_number: run.doc.overrides.phone_number,
+        simulation_id: run.doc.simulation_id,
+        seed: Some(run.doc.seed),
+        completed_at: run.doc.completed_at,
+    }
+}
+
+fn run_record(run: Row<RunDoc>, counters: Counters, simulation: &SimulationSpec) -> RunRecord {
+    RunRecord {
+        id: run.id.to_string(),
+        simulation_id: run.doc.simulation_id.to_string(),
+        created_at: Timestamp(run.created_ms),
+        outcome: verdict(&run.doc, &counters, simulation),
+        summary: run.doc.summary,
+        status: run.doc.status,
+        counters,
+        seed: Some(run.doc.seed),
+        completed_at: run.doc.completed_at,
+    }
+}

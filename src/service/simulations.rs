@@ -1,0 +1,227 @@
+//! Simulations and the Digital Humans that are part of them.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::agents::version_of;
+use super::check::{self, patched};
+use super::{Caller, Service};
+use crate::error::{Error, Result};
+use crate::model::Object;
+use crate::model::agent::AgentDoc;
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::simulation::{SimulationRecord, SimulationSpec, SimulationSummary, SimulationType};
+use crate::model::time::Timestamp;
+use crate::store::{Owner, Row, Session};
+
+/// Journeys that one simulation may hold.
+const MAX_JOURNEYS: usize = 200;
+
+/// What creating a simulation answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SimulationAdded {
+    /// The simulation.
+    pub simulation_id: i64,
+    /// `200`.
+    pub status: String,
+}
+
+/// What deleting a simulation answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SimulationDeleted {
+    /// For a person.
+    pub message: String,
+    /// The simulation.
+    pub deleted_simulation_id: i64,
+}
+
+/// A sentence for a person.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Message {
+    /// The sentence.
+    pub message: String,
+}
+
+impl Service {
+    /// Makes a simulation of an agent.
+    pub async fn create_simulation(&self, caller: &Caller, mut spec: SimulationSpec) -> Result<SimulationAdded> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        check_simulation(&mut db, &mut spec, None).await?;
+        let simulation_id = db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.commit().await?;
+        Ok(SimulationAdded { simulation_id, status: "200".into() })
+    }
+
+    /// One simulation.
+    pub async fn simulation(&self, caller: &Caller, simulation_id: i64) -> Result<SimulationRecord> {
+        let row = self.store.org(&caller.organization).read().await?.get(simulation_id).await?;
+        Ok(shown(row))
+    }
+
+    /// Changes the given fields.
+    pub async fn update_simulation(
+        &self,
+        caller: &Caller,
+        simulation_id: i64,
+        mut patch: Object,
+    ) -> Result<SimulationRecord> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let stored = db.get::<SimulationSpec>(simulation_id).await?;
+        // A lone twin speaks for the pair; without this the stored version would seem to contradict it.
+        if let (Some(prompt), false) = (patch.get("prompt_id").cloned(), patch.contains_key("agent_version_id")) {
+            patch.insert("agent_version_id".into(), prompt);
+        }
+        let mut spec = patched(&stored.doc, &patch)?;
+        check_simulation(&mut db, &mut spec, Some(simulation_id)).await?;
+        db.update(simulation_id, &spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let row = db.get(simulation_id).await?;
+        db.commit().await?;
+        Ok(shown(row))
+    }
+
+    /// Deletes a simulation with its runs and results.
+    pub async fn delete_simulation(&self, caller: &Caller, simulation_id: i64) -> Result<SimulationDeleted> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        db.get::<SimulationSpec>(simulation_id).await?;
+        if db.has_open_results(Owner::Simulation, simulation_id).await? {
+            return Err(Error::Conflict("Simulation has running results".into()));
+        }
+        let results = db.result_ids(Owner::Simulation, simulation_id).await?;
+        db.delete::<SimulationSpec>(simulation_id).await?;
+        db.commit().await?;
+        self.remove_files(&results).await;
+        Ok(SimulationDeleted {
+            message: "Simulation deleted successfully".into(),
+            deleted_simulation_id: simulation_id,
+        })
+    }
+
+    /// All simulations, newest first.
+    pub async fn simulations(&self, caller: &Caller) -> Result<Vec<SimulationSummary>> {
+        let rows = self.store.org(&caller.organization).read().await?.all().await?;
+        Ok(rows.into_iter().map(summary).collect())
+    }
+
+    /// The simulations of one agent, newest first.
+    pub async fn simulations_by_agent(&self, caller: &Caller, agent_id: i64) -> Result<Vec<SimulationSummary>> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        db.get::<AgentDoc>(agent_id).await?;
+        let rows = db.by("agent_id", agent_id).await?;
+        Ok(rows.into_iter().map(summary).collect())
+    }
+
+    /// Makes Digital Humans part of a simulation; those that are already stay.
+    pub async fn add_digital_humans(&self, caller: &Caller, simulation_id: i64, ids: &[i64]) -> Result<Message> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        db.get::<SimulationSpec>(simulation_id).await?;
+        for id in ids {
+            db.get::<DigitalHumanSpec>(*id).await?;
+        }
+        let mut added = 0;
+        for id in ids {
+            added += u32::from(db.link(simulation_id, *id, self.clock.now_ms()).await?);
+        }
+        check_journeys(&mut db, simulation_id).await?;
+        db.commit().await?;
+        Ok(Message { message: format!("{added} digital human(s) added") })
+    }
+
+    /// Takes Digital Humans out of a simulation; those that are not part of it do not matter.
+    pub async fn remove_digital_humans(&self, caller: &Caller, simulation_id: i64, ids: &[i64]) -> Result<Message> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        db.get::<SimulationSpec>(simulation_id).await?;
+        for id in ids {
+            db.get::<DigitalHumanSpec>(*id).await?;
+        }
+        let mut removed = 0;
+        for id in ids {
+            removed += u32::from(db.unlink(simulation_id, *id).await?);
+        }
+        db.commit().await?;
+        Ok(Message { message: format!("{removed} digital human(s) removed") })
+    }
+}
+
+/// Refuses a simulation that holds too many journeys.
+pub(super) async fn check_journeys(db: &mut Session, simulation_id: i64) -> Result<()> {
+    let humans = db.digital_humans_of(simulation_id).await?;
+    let journeys = humans.iter().filter(|row| row.doc.journey_steps.is_some()).count();
+    if journeys > MAX_JOURNEYS {
+        return Err(Error::Refused(format!("A simulation can hold at most {MAX_JOURNEYS} journeys")));
+    }
+    Ok(())
+}
+
+/// The name that is shown.
+pub(super) fn name_of(row: &Row<SimulationSpec>) -> String {
+    row.doc.name.clone().unwrap_or_else(|| format!("Simulation {}", row.id))
+}
+
+/// Every rule on a simulation's fields; the twins become one.
+async fn check_simulation(db: &mut Session, spec: &mut SimulationSpec, this: Option<i64>) -> Result<()> {
+    let agent_id = spec.agent_id.get().ok_or(Error::NotFound("Agent"))?;
+    db.get::<AgentDoc>(agent_id).await?;
+    spec.agent_version_id = check::twins(spec.agent_version_id, spec.prompt_id.take())?;
+    if let Some(version) = spec.agent_version_id {
+        version_of(db, agent_id, version).await?;
+    }
+    if let Some(code) = spec.svc_as_code_id {
+        if db.by::<SimulationSpec>("code_id", code).await?.iter().any(|row| Some(row.id) != this) {
+            return Err(Error::Conflict("svc_as_code_id is already used".into()));
+        }
+    }
+    let thresholds = [
+        (spec.custom_metrics_failing_threshold, spec.custom_metrics_passing_threshold),
+        (spec.outcome_failing_threshold, spec.outcome_passing_threshold),
+    ];
+    if thresholds.iter().any(|pair| matches!(pair, (Some(failing), Some(passing)) if failing > passing)) {
+        return Err(Error::Refused("failing threshold must not exceed passing threshold".into()));
+    }
+    Ok(())
+}
+
+fn shown(row: Row<SimulationSpec>) -> SimulationRecord {
+    let name = name_of(&row);
+    let spec = row.doc;
+    let kind = match spec.concurrency() {
+        Some(_) => SimulationType::MaxConcurrent,
+        None => SimulationType::Parallel,
+    };
+    SimulationRecord {
+        id: row.id,
+        agent_id: spec.agent_id.get().unwrap_or_default(),
+        name,
+        kind,
+        svc_as_code_id: spec.svc_as_code_id,
+        settings: spec.settings(),
+        max_concurrent: spec.concurrency(),
+        max_turns: spec.max_turns,
+        ringing_timeout: spec.ringing_timeout,
+        inactivity_timeout_seconds: spec.inactivity_timeout_seconds,
+        tags: spec.tags,
+        description: spec.description,
+        pinned: spec.pinned,
+        always_on: spec.always_on,
+        created_at: Timestamp(row.created_ms),
+        updated_at: Timestamp(row.updated_ms),
+        created_by: None,
+        updated_by: None,
+    }
+}
+
+fn summary(row: Row<SimulationSpec>) -> SimulationSummary {
+    SimulationSummary {
+        id: row.id,
+        name: name_of(&row),
+        created_at: Timestamp(row.created_ms),
+        agent_id: row.doc.agent_id.get().unwrap_or_default(),
+        settings: row.doc.settings(),
+        selected_custom_metrics: row.doc.selected_custom_metrics.clone().unwrap_or_default(),
+    }
+}
+
+/// True when `patch` gives a value, not null, for `key`.
+pub(super) fn gives(patch: &Object, key: &str) -> bool {
+    patch.get(key).is_some_and(|value| *value != Value::Null)
+}

@@ -1,0 +1,97 @@
+//! Organizations and API keys. A key is found by its hash, before any organization is known.
+
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::db::{self, Cell};
+use super::{Session, Store};
+use crate::error::{Error, Result};
+use crate::model::api_key::Scope;
+
+/// An API key as stored: never its text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyRow {
+    /// Its id.
+    pub id: Uuid,
+    /// Whose it is.
+    pub organization: String,
+    /// Hex SHA-256 of its text.
+    pub hash: String,
+    /// First characters of its text.
+    pub prefix: String,
+    /// What it may do.
+    pub scope: Scope,
+    /// Free text.
+    pub name: String,
+    /// No longer accepted.
+    pub revoked: bool,
+    /// When it was made, milliseconds since 1970.
+    pub created_ms: i64,
+}
+
+const FIELDS: &str = "id, org_id, hash, prefix, scope, name, revoked, created_ms";
+
+impl Store {
+    /// The key of this hash, revoked or not.
+    pub async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRow>> {
+        let sql = format!("SELECT {FIELDS} FROM api_keys WHERE hash = $1");
+        let row = self.org("").read().await?.row(&sql, &[hash.into()]).await?;
+        row.as_ref().map(read_key).transpose()
+    }
+}
+
+impl Session {
+    /// The id of the organization called `name`, made when absent.
+    pub async fn organization_named(&mut self, name: &str, fresh: Uuid, now_ms: i64) -> Result<String> {
+        let sql = "INSERT INTO organizations (id, name, created_ms) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING";
+        self.execute(sql, &[fresh.into(), name.into(), now_ms.into()]).await?;
+        let row = self.row("SELECT id FROM organizations WHERE name = $1", &[name.into()]).await?;
+        row.ok_or(Error::NotFound("Organization"))?.try_get(0).map_err(Error::internal)
+    }
+
+    /// Inserts a key; nothing happens when its hash is known.
+    pub async fn insert_key(&mut self, key: &KeyRow) -> Result<()> {
+        let sql = format!(
+            "INSERT INTO api_keys ({FIELDS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (hash) DO NOTHING"
+        );
+        let cells = [
+            key.id.into(),
+            key.organization.as_str().into(),
+            key.hash.as_str().into(),
+            key.prefix.as_str().into(),
+            key.scope.as_str().into(),
+            key.name.as_str().into(),
+            key.revoked.into(),
+            key.created_ms.into(),
+        ];
+        self.execute(&sql, &cells).await.map(drop)
+    }
+
+    /// The organization's keys, newest first.
+    pub async fn keys(&mut self) -> Result<Vec<KeyRow>> {
+        let sql = format!("SELECT {FIELDS} FROM api_keys WHERE org_id = $1 ORDER BY created_ms DESC, id DESC");
+        let cells = [Cell::from(self.organization())];
+        self.rows(&sql, &cells).await?.iter().map(read_key).collect()
+    }
+
+    /// Marks a key as no longer accepted.
+    pub async fn revoke_key(&mut self, id: Uuid) -> Result<()> {
+        let cells = [id.into(), self.organization().into()];
+        self.execute("UPDATE api_keys SET revoked = 1 WHERE id = $1 AND org_id = $2", &cells).await.map(drop)
+    }
+}
+
+fn read_key(row: &db::Row) -> Result<KeyRow> {
+    let text = |column: &str| row.try_get::<String, _>(column).map_err(Error::internal);
+    let number = |column: &str| row.try_get::<i64, _>(column).map_err(Error::internal);
+    Ok(KeyRow {
+        id: Uuid::parse_str(&text("id")?).map_err(Error::internal)?,
+        organization: text("org_id")?,
+        hash: text("hash")?,
+        prefix: text("prefix")?,
+        scope: Scope::parse(&text("scope")?).ok_or_else(|| Error::internal("a key has no known scope"))?,
+        name: text("name")?,
+        revoked: number("revoked")? != 0,
+        created_ms: number("created_ms")?,
+    })
+}

@@ -1,0 +1,189 @@
+//! Create, read, update and delete, once for all resources: a row is an id, an organization, a few columns lifted out of the
+//! document for lookups, and the document itself.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::db::{self, Cell};
+use super::{Session, from_text, to_text};
+use crate::clock;
+use crate::error::{Error, Result};
+
+/// An id of a row.
+pub trait Key: Copy + Into<Cell> + Send + Sync {
+    /// An id made before the insert; `None`: the database counts.
+    fn fresh() -> Option<Self>;
+    /// The id in column `id` of a row.
+    fn read(row: &db::Row) -> Result<Self>;
+}
+
+impl Key for i64 {
+    fn fresh() -> Option<i64> {
+        None
+    }
+
+    fn read(row: &db::Row) -> Result<i64> {
+        row.try_get("id").map_err(Error::internal)
+    }
+}
+
+impl Key for Uuid {
+    fn fresh() -> Option<Uuid> {
+        Some(clock::new_id())
+    }
+
+    fn read(row: &db::Row) -> Result<Uuid> {
+        let text: String = row.try_get("id").map_err(Error::internal)?;
+        Uuid::parse_str(&text).map_err(Error::internal)
+    }
+}
+
+/// A document with a table of its own.
+pub trait Resource: Serialize + DeserializeOwned + Send + Sync {
+    /// The table.
+    const TABLE: &'static str;
+    /// The word of `WORD not found`.
+    const WORD: &'static str;
+    /// Columns lifted out of the document.
+    const COLUMNS: &'static [&'static str];
+    /// How rows are named.
+    type Id: Key;
+
+    /// Values of `COLUMNS`.
+    fn cells(&self) -> Vec<Cell>;
+}
+
+/// A stored document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row<R: Resource> {
+    /// Its id.
+    pub id: R::Id,
+    /// The document.
+    pub doc: R,
+    /// When it was made, milliseconds since 1970.
+    pub created_ms: i64,
+    /// When it was last changed, milliseconds since 1970.
+    pub updated_ms: i64,
+    /// API key that changed it last.
+    pub updated_by: Option<Uuid>,
+}
+
+const FIELDS: &str = "id, doc, created_ms, updated_ms, updated_by";
+const NEWEST_FIRST: &str = "ORDER BY created_ms DESC, id DESC";
+
+impl Session {
+    /// Inserts a document and answers its id.
+    pub async fn insert<R: Resource>(&mut self, doc: &R, now_ms: i64, by: Option<Uuid>) -> Result<R::Id> {
+        let mut names = vec!["org_id", "doc", "created_ms", "updated_ms", "updated_by"];
+        let mut cells =
+            vec![Cell::from(self.organization()), to_text(doc)?.into(), now_ms.into(), now_ms.into(), by.into()];
+        names.extend(R::COLUMNS);
+        cells.extend(doc.cells());
+        if let Some(id) = R::Id::fresh() {
+            names.push("id");
+            cells.push(id.into());
+        }
+        let marks: Vec<String> = (1..=cells.len()).map(|n| format!("${n}")).collect();
+        let (names, marks) = (names.join(", "), marks.join(", "));
+        let sql = format!("INSERT INTO {} ({names}) VALUES ({marks}) RETURNING id", R::TABLE);
+        let row = self.row(&sql, &cells).await?;
+        R::Id::read(&row.ok_or_else(|| Error::internal("an insert answered no id"))?)
+    }
+
+    /// The row of `id`, when this organization has it.
+    pub async fn find<R: Resource>(&mut self, id: R::Id) -> Result<Option<Row<R>>> {
+        let sql = format!("SELECT {FIELDS} FROM {} WHERE id = $1 AND org_id = $2", R::TABLE);
+        let cells = [id.into(), self.organization().into()];
+        self.row(&sql, &cells).await?.as_ref().map(read_row).transpose()
+    }
+
+    /// The row of `id`, else `WORD not found`.
+    pub async fn get<R: Resource>(&mut self, id: R::Id) -> Result<Row<R>> {
+        self.find(id).await?.ok_or(Error::NotFound(R::WORD))
+    }
+
+    /// True when some organization, this one or another, has the row.
+    pub async fn exists_anywhere<R: Resource>(&mut self, id: R::Id) -> Result<bool> {
+        let sql = format!("SELECT 1 FROM {} WHERE id = $1", R::TABLE);
+        Ok(self.row(&sql, &[id.into()]).await?.is_some())
+    }
+
+    /// All rows, newest first.
+    pub async fn all<R: Resource>(&mut self) -> Result<Vec<Row<R>>> {
+        let sql = format!("SELECT {FIELDS} FROM {} WHERE org_id = $1 {NEWEST_FIRST}", R::TABLE);
+        let cells = [self.organization().into()];
+        self.rows(&sql, &cells).await?.iter().map(read_row).collect()
+    }
+
+    /// Rows `offset .. offset + limit`, newest first.
+    pub async fn slice<R: Resource>(&mut self, limit: i64, offset: i64) -> Result<Vec<Row<R>>> {
+        let sql = format!("SELECT {FIELDS} FROM {} WHERE org_id = $1 {NEWEST_FIRST} LIMIT $2 OFFSET $3", R::TABLE);
+        let cells = [self.organization().into(), limit.into(), offset.into()];
+        self.rows(&sql, &cells).await?.iter().map(read_row).collect()
+    }
+
+    /// The number of all rows.
+    pub async fn count<R: Resource>(&mut self) -> Result<i64> {
+        let sql = format!("SELECT COUNT(*) FROM {} WHERE org_id = $1", R::TABLE);
+        let cells = [self.organization().into()];
+        self.number(&sql, &cells).await
+    }
+
+    /// Rows whose `column` has `value`, newest first.
+    pub async fn by<R: Resource>(&mut self, column: &'static str, value: impl Into<Cell>) -> Result<Vec<Row<R>>> {
+        let sql = format!("SELECT {FIELDS} FROM {} WHERE org_id = $1 AND {column} = $2 {NEWEST_FIRST}", R::TABLE);
+        let cells = [self.organization().into(), value.into()];
+        self.rows(&sql, &cells).await?.iter().map(read_row).collect()
+    }
+
+    /// Replaces the document of `id`; false when this organization has no such row.
+    pub async fn update<R: Resource>(&mut self, id: R::Id, doc: &R, now_ms: i64, by: Option<Uuid>) -> Result<bool> {
+        let mut cells = vec![id.into(), self.organization().into(), to_text(doc)?.into(), now_ms.into(), by.into()];
+        let mut sets = String::from("doc = $3, updated_ms = $4, updated_by = $5");
+        for (column, cell) in R::COLUMNS.iter().zip(doc.cells()) {
+            cells.push(cell);
+            sets.push_str(&format!(", {column} = ${}", cells.len()));
+        }
+        let sql = format!("UPDATE {} SET {sets} WHERE id = $1 AND org_id = $2", R::TABLE);
+        Ok(self.execute(&sql, &cells).await? > 0)
+    }
+
+    /// Deletes the row of `id` and what the schema hangs on it; false when this organization has no such row.
+    pub async fn delete<R: Resource>(&mut self, id: R::Id) -> Result<bool> {
+        let sql = format!("DELETE FROM {} WHERE id = $1 AND org_id = $2", R::TABLE);
+        let cells = [id.into(), self.organization().into()];
+        Ok(self.execute(&sql, &cells).await? > 0)
+    }
+
+    /// The one integer that a query answers.
+    pub(crate) async fn number(&mut self, sql: &str, cells: &[Cell]) -> Result<i64> {
+        let row = self.row(sql, cells).await?;
+        row.map_or(Ok(0), |row| row.try_get(0).map_err(Error::internal))
+    }
+
+    /// The first column of every row, as integers.
+    pub(crate) async fn numbers(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<i64>> {
+        let rows = self.rows(sql, cells).await?;
+        rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
+    }
+}
+
+/// A row of the columns in `FIELDS`.
+pub(super) fn read_row<R: Resource>(row: &db::Row) -> Result<Row<R>> {
+    let doc: String = row.try_get("doc").map_err(Error::internal)?;
+    let by: Option<String> = row.try_get("updated_by").map_err(Error::internal)?;
+    Ok(Row {
+        id: R::Id::read(row)?,
+        doc: from_text(&doc)?,
+        created_ms: row.try_get("created_ms").map_err(Error::internal)?,
+        updated_ms: row.try_get("updated_ms").map_err(Error::internal)?,
+        updated_by: by.and_then(|text| Uuid::parse_str(&text).ok()),
+    })
+}
+
+/// The columns that [`read_row`] needs, of a table with an alias.
+pub(super) fn fields_of(alias: &str) -> String {
+    FIELDS.split(", ").map(|field| format!("{alias}.{field}")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,192 @@
+//! Queries about runs and results that are more than one row of one table.
+
+use std::collections::HashMap;
+
+use sqlx::Row as _;
+
+use super::db::Cell;
+use super::record::{Row, fields_of, read_row};
+use super::{Session, from_text, to_text};
+use crate::error::{Error, Result};
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::result::ResultDoc;
+use crate::model::run::Counters;
+use crate::model::status::{Outcome, ResultStatus};
+
+/// How many results a run has, by verdict and by state.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// By verdict.
+    pub counters: Counters,
+    /// Not terminal.
+    pub open: i64,
+}
+
+/// What results are counted or listed by.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Agent,
+    Simulation,
+    Run,
+}
+
+impl Owner {
+    fn column(self) -> &'static str {
+        match self {
+            Owner::Agent => "agent_id",
+            Owner::Simulation => "simulation_id",
+            Owner::Run => "run_id",
+        }
+    }
+}
+
+impl Session {
+    /// Counters of one run.
+    pub async fn tally(&mut self, run_id: i64) -> Result<Tally> {
+        let tallies = self.tallies(Owner::Run, run_id).await?;
+        Ok(tallies.get(&run_id).copied().unwrap_or_default())
+    }
+
+    /// Counters of every run of `owner`, by run id.
+    pub(crate) async fn tallies(&mut self, owner: Owner, id: i64) -> Result<HashMap<i64, Tally>> {
+        let sql = format!(
+            "SELECT run_id, status, outcome, COUNT(*) FROM results WHERE org_id = $1 AND {} = $2 \
+             GROUP BY run_id, status, outcome",
+            owner.column()
+        );
+        let cells = [self.organization().into(), id.into()];
+        let mut tallies = HashMap::<i64, Tally>::new();
+        for row in self.rows(&sql, &cells).await? {
+            let status: String = row.try_get(1).map_err(Error::internal)?;
+            let outcome: Option<String> = row.try_get(2).map_err(Error::internal)?;
+            let count: i64 = row.try_get(3).map_err(Error::internal)?;
+            let tally = tallies.entry(row.try_get(0).map_err(Error::internal)?).or_default();
+            tally.add(ResultStatus::parse(&status), outcome.as_deref().and_then(Outcome::parse), count);
+        }
+        Ok(tallies)
+    }
+
+    /// True when a result of `owner` is not terminal.
+    pub(crate) async fn has_open_results(&mut self, owner: Owner, id: i64) -> Result<bool> {
+        let tallies = self.tallies(owner, id).await?;
+        Ok(tallies.values().any(|tally| tally.open > 0))
+    }
+
+    /// Ids of the results of `owner`, ascending.
+    pub(crate) async fn result_ids(&mut self, owner: Owner, id: i64) -> Result<Vec<i64>> {
+        let sql = format!("SELECT id FROM results WHERE org_id = $1 AND {} = $2 ORDER BY id", owner.column());
+        let cells = [self.organization().into(), id.into()];
+        self.numbers(&sql, &cells).await
+    }
+
+    /// The results of a run, ascending.
+    pub async fn results_of_run(&mut self, run_id: i64) -> Result<Vec<Row<ResultDoc>>> {
+        let fields = fields_of("r");
+        let sql = format!("SELECT {fields} FROM results r WHERE r.org_id = $1 AND r.run_id = $2 ORDER BY r.id");
+        let cells = [self.organization().into(), run_id.into()];
+        self.rows(&sql, &cells).await?.iter().map(read_row).collect()
+    }
+
+    /// The result of the same repetition one journey step on, when there is one.
+    pub async fn next_step(&mut self, done: &ResultDoc) -> Result<Option<Row<ResultDoc>>> {
+        let body = &done.body;
+        let (Some(step), Some(human)) = (body.journey_step, body.digital_human_id) else { return Ok(None) };
+        let fields = fields_of("r");
+        let sql = format!(
+            "SELECT {fields} FROM results r WHERE r.org_id = $1 AND r.run_id = $2 AND r.digital_human_id = $3 \
+             ORDER BY r.id"
+        );
+        let cells = [self.organization().into(), body.simulation_run_id.into(), human.into()];
+        let rows: Vec<Row<ResultDoc>> = self.rows(&sql, &cells).await?.iter().map(read_row).collect::<Result<_>>()?;
+        let follows =
+            |row: &Row<ResultDoc>| row.doc.repetition == done.repetition && row.doc.body.journey_step == Some(step + 1);
+        Ok(rows.into_iter().find(follows))
+    }
+
+    /// Results of every organization that were at work when the engine stopped: (organization, id).
+    pub(crate) async fn interrupted(&mut self) -> Result<Vec<(String, i64)>> {
+        let sql = "SELECT org_id, id FROM results WHERE status IN ($1, $2) ORDER BY id";
+        let cells: [Cell; 2] = [ResultStatus::Dispatched.as_str().into(), ResultStatus::Running.as_str().into()];
+        let rows = self.rows(sql, &cells).await?;
+        rows.iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+            .collect::<Result<_, sqlx::Error>>()
+            .map_err(Error::internal)
+    }
+
+    /// Digital Humans linked to a simulation, in order of id.
+    pub async fn digital_humans_of(&mut self, simulation_id: i64) -> Result<Vec<Row<DigitalHumanSpec>>> {
+        let fields = fields_of("d");
+        let sql = format!(
+            "SELECT {fields} FROM digital_humans d JOIN simulation_digital_humans l ON l.digital_human_id = d.id \
+             WHERE d.org_id = $1 AND l.simulation_id = $2 ORDER BY d.id"
+        );
+        let cells = [self.organization().into(), simulation_id.into()];
+        self.rows(&sql, &cells).await?.iter().map(read_row).collect()
+    }
+
+    /// Simulations that a Digital Human is linked to, oldest link first.
+    pub async fn simulations_of(&mut self, digital_human_id: i64) -> Result<Vec<i64>> {
+        let sql = "SELECT simulation_id FROM simulation_digital_humans WHERE org_id = $1 AND digital_human_id = $2 \
+                   ORDER BY created_ms, simulation_id";
+        let cells = [self.organization().into(), digital_human_id.into()];
+        self.numbers(sql, &cells).await
+    }
+
+    /// Links a Digital Human to a simulation; a repeat is no error.
+    pub async fn link(&mut self, simulation_id: i64, digital_human_id: i64, now_ms: i64) -> Result<bool> {
+        let sql = "INSERT INTO simulation_digital_humans (simulation_id, digital_human_id, org_id, created_ms) \
+                   VALUES ($1, $2, $3, $4) ON CONFLICT (simulation_id, digital_human_id) DO NOTHING";
+        let cells = [simulation_id.into(), digital_human_id.into(), self.organization().into(), now_ms.into()];
+        Ok(self.execute(sql, &cells).await? > 0)
+    }
+
+    /// Takes a link away; true when it was there.
+    pub async fn unlink(&mut self, simulation_id: i64, digital_human_id: i64) -> Result<bool> {
+        let sql = "DELETE FROM simulation_digital_humans \
+                   WHERE simulation_id = $1 AND digital_human_id = $2 AND org_id = $3";
+        let cells = [simulation_id.into(), digital_human_id.into(), self.organization().into()];
+        Ok(self.execute(sql, &cells).await? > 0)
+    }
+
+    /// Keeps a text (`timelines` or `transcripts`) of a result, replacing an earlier one.
+    pub(crate) async fn put_text<T: serde::Serialize>(&mut self, table: &str, result_id: i64, doc: &T) -> Result<()> {
+        let sql = format!(
+            "INSERT INTO {table} (result_id, org_id, doc) VALUES ($1, $2, $3) \
+             ON CONFLICT (result_id) DO UPDATE SET doc = $3"
+        );
+        let cells = [result_id.into(), self.organization().into(), to_text(doc)?.into()];
+        self.execute(&sql, &cells).await.map(drop)
+    }
+
+    /// The text that `put_text` kept.
+    pub(crate) async fn text<T: serde::de::DeserializeOwned>(
+        &mut self,
+        table: &str,
+        result_id: i64,
+    ) -> Result<Option<T>> {
+        let sql = format!("SELECT doc FROM {table} WHERE result_id = $1 AND org_id = $2");
+        let cells = [result_id.into(), self.organization().into()];
+        let Some(row) = self.row(&sql, &cells).await? else { return Ok(None) };
+        let doc: String = row.try_get(0).map_err(Error::internal)?;
+        from_text(&doc).map(Some)
+    }
+}
+
+impl Tally {
+    fn add(&mut self, status: Option<ResultStatus>, outcome: Option<Outcome>, count: i64) {
+        self.counters.total_tests += count;
+        if !status.is_some_and(ResultStatus::is_terminal) {
+            self.open += count;
+            return;
+        }
+        self.counters.tests_completed += count;
+        match outcome {
+            Some(Outcome::Passed) => self.counters.tests_passed += count,
+            Some(Outcome::Failed) => self.counters.tests_failed += count,
+            Some(Outcome::Cancelled) => self.counters.tests_cancelled += count,
+            Some(Outcome::NotEvaluated) => self.counters.tests_not_evaluated += count,
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Which document lies in which table, and which of its fields are lifted into columns.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::db::Cell;
+use super::record::Resource;
+use crate::model::agent::AgentDoc;
+use crate::model::agent_version::{PRODUCTION, VersionDoc};
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::folder::FolderSpec;
+use crate::model::integration::IntegrationSpec;
+use crate::model::result::ResultDoc;
+use crate::model::run::RunDoc;
+use crate::model::simulation::SimulationSpec;
+
+impl Resource for AgentDoc {
+    const TABLE: &'static str = "agents";
+    const WORD: &'static str = "Agent";
+    const COLUMNS: &'static [&'static str] = &["code_id", "external_id", "folder_id"];
+    type Id = i64;
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![self.spec.svc_as_code_id.into(), self.spec.external_agent_id.clone().into(), self.folder_id.into()]
+    }
+}
+
+impl Resource for VersionDoc {
+    const TABLE: &'static str = "agent_versions";
+    const WORD: &'static str = "Agent version";
+    const COLUMNS: &'static [&'static str] = &["agent_id", "version", "production"];
+    type Id = Uuid;
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![self.agent_id.into(), self.version.into(), self.holds(PRODUCTION).into()]
+    }
+}
+
+impl Resource for FolderSpec {
+    const TABLE: &'static str = "folders";
+    const WORD: &'static str = "Folder";
+    const COLUMNS: &'static [&'static str] = &["name"];
+    type Id = Uuid;
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![self.name.as_str().into()]
+    }
+}
+
+/// Platform credentials; an organization has at most one row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Integrations(pub IntegrationSpec);
+
+impl Resource for Integrations {
+    const TABLE: &'static str = "integrations";
+    const WORD: &'static str = "Organization";
+    const COLUMNS: &'static [&'static str] = &[];
+    type Id = Uuid;
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![]
+    }
+}
+
+impl Resource for SimulationSpec {
+    const TABLE: &'static str = "simulations";
+    const WORD: &'static str = "Simulation";
+    const COLUMNS: &'static [&'static str] = &["agent_id", "code_id"];
+    type Id = i64;
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![self.agent_id.get().into(), self.svc_as_code_id.into()]
+    }
+}
+
+impl Resource for DigitalHumanSpec {
+    const TABLE: &'static str = "digital_humans";
+    const WORD: &'static str = "Digital human";
+    const COLUMNS: &'static [&'static str] = &["code_id", "test_name", "listens_on"];
+    type Id = i64;
+
+    fn cells(&self) -> Vec<Cell> {
+        let listens = self.always_on_mode && self.always_on_active == Some(true);
+        let number = self.phone_number.clone().filter(|_| listens);
+        vec![self.svc_as_code_id.into(), self.test_name.clone().into(), number.into()]
+    }
+}
+
+impl Resource for RunDoc {
+    const TABLE: &'static str = "runs";
+    const WORD: &'static str = "Simulation run";
+    const COLUMNS: &'static [&'static str] = &["simulation_id", "agent_id", "status"];
+    type Id = i64;
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![self.simulation_id.into(), self.agent_id.into(), self.status.as_str().into()]
+    }
+}
+
+impl Resource for ResultDoc {
+    const TABLE: &'static str = "results";
+    const WORD: &'static str = "Simulation result";
+    const COLUMNS: &'static [&'static str] =
+        &["run_id", "simulation_id", "agent_id", "digital_human_id", "status", "outcome"];
+    type Id = i64;
+
+    fn cells(&self) -> Vec<Cell> {
+        let body = &self.body;
+        vec![
+            body.simulation_run_id.into(),
+            body.simulation_id.into(),
+            body.agent_id.into(),
+            body.digital_human_id.into(),
+            body.status.as_str().into(),
+            body.outcome.map(|outcome| outcome.as_str().to_owned()).into(),
+        ]
+    }
+}

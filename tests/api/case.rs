@@ -1,0 +1,70 @@
+//! Reads `.http` files: what is sent and what must come back.
+
+use serde_json::Value;
+
+/// One request and its expected answer.
+#[derive(Clone, Debug, Default)]
+pub struct Case {
+    /// What it shows.
+    pub title: String,
+    pub method: String,
+    pub path: String,
+    /// Header lines as written; an empty value takes a default header away.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    pub status: u16,
+    /// Behind the status: the text of `detail`, or JSON that the body must contain.
+    pub expect: String,
+    /// `type | loc | msg | input | ctx` lines.
+    pub items: Vec<Value>,
+    /// `< name: value` lines behind the status.
+    pub answers: Vec<(String, String)>,
+}
+
+/// All cases of a file.
+pub fn read(text: &str) -> Vec<Case> {
+    let blocks = text.split("\n## ").skip(1);
+    blocks.map(|block| one(block).unwrap_or_else(|| panic!("no case: {block}"))).collect()
+}
+
+fn one(block: &str) -> Option<Case> {
+    let mut lines = block.lines().filter(|line| !line.trim().is_empty());
+    let mut case = Case { title: lines.next()?.to_owned(), ..Case::default() };
+    let (method, path) = lines.next()?.split_once(' ')?;
+    (case.method, case.path) = (method.to_owned(), path.to_owned());
+    let pair = |line: &str| line.split_once(':').map(|(name, value)| (name.trim().into(), value.trim().into()));
+    for line in lines {
+        let status = line.get(..3).filter(|_| case.status == 0).and_then(|digits| digits.parse::<u16>().ok());
+        if let Some(status) = status.filter(|_| matches!(line.as_bytes().get(3), None | Some(b' '))) {
+            case.status = status;
+            case.expect = line[3..].trim().to_owned();
+        } else if let Some(header) = line.strip_prefix("> ") {
+            case.headers.push(pair(header)?);
+        } else if let Some(header) = line.strip_prefix("< ") {
+            case.answers.push(pair(header)?);
+        } else if let Some(hex) = line.strip_prefix("hex ") {
+            case.body = (0..hex.len() / 2)
+                .map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).ok())
+                .collect::<Option<_>>()?;
+        } else if case.status == 0 {
+            case.body.extend_from_slice(line.as_bytes());
+        } else {
+            case.items.push(item(line)?);
+        }
+    }
+    (case.status != 0).then_some(case)
+}
+
+fn item(line: &str) -> Option<Value> {
+    let parts: Vec<&str> = line.split(" | ").collect();
+    let json = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let mut item = serde_json::Map::new();
+    item.insert("type".into(), parts.first()?.to_string().into());
+    item.insert("loc".into(), json(parts.get(1)?)?);
+    item.insert("msg".into(), parts.get(2)?.to_string().into());
+    item.insert("input".into(), json(parts.get(3)?)?);
+    if let Some(ctx) = parts.get(4) {
+        item.insert("ctx".into(), json(ctx)?);
+    }
+    Some(Value::Object(item))
+}

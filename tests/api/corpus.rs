@@ -1,0 +1,71 @@
+//! Every case of `fixtures/api/*.http`.
+
+use serde_json::Value;
+
+use super::case::{self, Case};
+use super::world::World;
+
+#[tokio::test]
+async fn validation() {
+    check_all(include_str!("../../fixtures/api/validation.http"), 120).await;
+}
+
+#[tokio::test]
+async fn access() {
+    check_all(include_str!("../../fixtures/api/access.http"), 30).await;
+}
+
+async fn check_all(text: &str, at_least: usize) {
+    let world = World::with_rows().await;
+    let cases = case::read(text);
+    assert!(cases.len() >= at_least, "only {} cases", cases.len());
+    let mut wrong = Vec::new();
+    for case in &cases {
+        if let Err(why) = check(&world, case).await {
+            wrong.push(format!("## {}\n{} {}\n{why}\n", case.title, case.method, case.path));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+async fn check(world: &World, case: &Case) -> Result<(), String> {
+    let answer = world.send(&case.method, &case.path, &case.headers, case.body.clone()).await;
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    if answer.status != case.status {
+        return Err(format!("status {} instead of {}: {text}", answer.status, case.status));
+    }
+    if answer.headers.get("x-request-id").is_none_or(|id| id.len() != 36) {
+        return Err("no request id".into());
+    }
+    for (name, value) in &case.answers {
+        let got = answer.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if got != value {
+            return Err(format!("{name}: {got:?} instead of {value:?}"));
+        }
+    }
+    let body: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+    if case.status == 422 {
+        let expected = serde_json::json!({ "detail": case.items }).to_string();
+        return if body.to_string() == expected {
+            Ok(())
+        } else {
+            Err(format!("got      {body}\nexpected {expected}"))
+        };
+    }
+    if case.expect.is_empty() {
+        return Ok(());
+    }
+    let expected = match serde_json::from_str::<Value>(&case.expect) {
+        Ok(Value::Object(expected)) => Value::Object(expected),
+        _ => serde_json::json!({ "detail": case.expect }),
+    };
+    if contains(&body, &expected) { Ok(()) } else { Err(format!("got      {text}\nexpected {expected}")) }
+}
+
+/// True when every member of `expected` is in `body`. A refusal has no member but `detail`.
+fn contains(body: &Value, expected: &Value) -> bool {
+    let Some(members) = expected.as_object() else { return body == expected };
+    let only_detail = members.len() == 1 && members.contains_key("detail");
+    let extra = only_detail && body.as_object().is_some_and(|body| body.len() != 1);
+    !extra && members.iter().all(|(name, value)| body.get(name).is_some_and(|got| contains(got, value)))
+}

@@ -1,0 +1,8 @@
+//! The HTTP interface, in process: an in-memory client against the whole router over a temporary database. Cases are data:
+//! `fixtures/api/*.http`.
+
+mod case;
+mod corpus;
+mod idempotency;
+mod round_trip;
+mod world;

@@ -1,0 +1,123 @@
+//! A whole server without a socket: two organizations, their keys, and some rows to ask for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request};
+use ringer::api::{Setup, router};
+use ringer::clock::Clock;
+use ringer::model::api_key::Scope;
+use ringer::service::{NoLiveCalls, Service, Settings};
+use ringer::store::Store;
+use ringer::tasks::Tasks;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+/// 2026-01-05T09:00:00Z.
+const NOW_MS: i64 = 1_767_603_600_000;
+
+pub struct World {
+    pub service: Service,
+    router: Router,
+    /// What `$name` in a case stands for.
+    names: BTreeMap<&'static str, String>,
+    _folder: TempDir,
+}
+
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|_| panic!("no JSON: {}", String::from_utf8_lossy(&self.body)))
+    }
+}
+
+impl World {
+    pub async fn new() -> World {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::open(&folder.path().join("ringer.db")).await.expect("a database");
+        let settings = Settings::new(folder.path());
+        let service = Service::new(store, Clock::fixed(NOW_MS), settings, Arc::new(NoLiveCalls));
+        let mut names = BTreeMap::new();
+        for (name, organization, scope) in [
+            ("admin", "a", Scope::Admin),
+            ("write", "a", Scope::Write),
+            ("read", "a", Scope::Read),
+            ("foreign", "b", Scope::Admin),
+        ] {
+            let key = service.create_key_in(organization, scope, name).await.expect("a key");
+            names.insert(name, key.api_key);
+        }
+        names.insert("organization", service.create_organization("a").await.expect("is there"));
+        let router = router(service.clone(), Setup::default(), CancellationToken::new(), Tasks::new());
+        World { service, router, names, _folder: folder }
+    }
+
+    /// A world with an agent, a simulation of it, a Digital Human and a revoked key.
+    pub async fn with_rows() -> World {
+        let mut world = World::new().await;
+        let agent = world.post("/v1/add-agent", json!({ "name": "Desk" })).await["agent_id"].to_string();
+        let body = json!({ "agent_id": agent, "name": "Booking" });
+        let simulation = world.post("/v1/create-simulation", body).await["simulation_id"].to_string();
+        let body = json!({ "digital_human": { "name": "Maria", "intent": "Book." } });
+        let human = world.post("/v1/create-digital-human", body).await["digital_human"]["id"].to_string();
+        let key = world.post("/v1/api-keys", json!({ "scope": "admin" })).await;
+        let path = format!("/v1/api-keys/{}", key["id"].as_str().expect("an id"));
+        assert_eq!(world.send("DELETE", &path, &[], Vec::new()).await.status, 204);
+        world.names.insert("revoked", key["api_key"].as_str().expect("a text").to_owned());
+        world.names.extend([("agent", agent), ("simulation", simulation), ("digital_human", human)]);
+        world
+    }
+
+    /// Sends a request with the admin key and JSON, unless `headers` say otherwise; an empty value takes a header away.
+    pub async fn send(&self, method: &str, path: &str, headers: &[(String, String)], body: Vec<u8>) -> Answer {
+        let mut fields: Vec<(String, String)> =
+            vec![("x-api-key".into(), "$admin".into()), ("content-type".into(), "application/json".into())];
+        for (name, value) in headers {
+            fields.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+            fields.push((name.to_lowercase(), value.clone()));
+        }
+        let mut request = Request::builder().method(method).uri(self.named(path));
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+            request = request.header(name, self.named(value));
+        }
+        let request = request.body(Body::from(body)).expect("a legal request");
+        let response = self.router.clone().oneshot(request).await.expect("a router answers");
+        let (parts, body) = response.into_parts();
+        let body = to_bytes(body, 1 << 24).await.expect("a body").to_vec();
+        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    /// Sends JSON and expects success.
+    pub async fn call(&self, method: &str, path: &str, body: Value) -> Value {
+        let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let answer = self.send(method, path, &[], bytes).await;
+        assert_eq!(answer.status, 200, "{method} {path}: {}", String::from_utf8_lossy(&answer.body));
+        answer.json()
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Value {
+        self.call("POST", path, body).await
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        self.call("GET", path, Value::Null).await
+    }
+
+    fn named(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, value) in &self.names {
+            text = text.replace(&format!("${name}"), value);
+        }
+        text
+    }
+}

@@ -1,0 +1,292 @@
+//! Other people's SIP programs as the other side of a test: sipp and baresip, each a child process on loopback with ports of
+//! its own, awaited by what it says or does, never by a while, and killed with the test.
+
+use std::fs;
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+mod starts;
+
+/// No peer lives longer, whatever happens to the test.
+const LIFE_S: u32 = 120;
+/// How long a condition may take on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Distance of two looks at a thing that does not tell when it changes.
+const LOOK: Duration = Duration::from_millis(10);
+/// Ports of peers: below those that the system and the engine give out.
+const PORTS: std::ops::Range<u16> = 10_000..19_000;
+/// SIP and four for media.
+const PORTS_PER_PEER: u16 = 8;
+/// What is kept of a peer's output.
+const OUTPUT_BYTES: usize = 256 * 1024;
+
+/// Frequency of the tone that [`Peer::baresip`] sends, for as long as the call lasts.
+pub const TONE_HZ: u32 = 1000;
+
+/// A running program of the other side.
+pub struct Peer {
+    name: String,
+    child: Child,
+    output: Arc<Output>,
+    folder: TempDir,
+    /// Where it listens for SIP (UDP).
+    pub sip: SocketAddr,
+}
+
+#[derive(Default)]
+struct Output {
+    said: Mutex<Said>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Said {
+    text: String,
+    open_streams: u32,
+}
+
+impl Peer {
+    /// sipp that answers `calls` calls with PCMU, sends back the RTP that it gets, and then ends.
+    pub fn answering(calls: u32) -> Peer {
+        Peer::sipp("answer", &["-sf", &fixture("answer"), "-rtp_echo", "-m", &calls.to_string()])
+    }
+
+    /// sipp that takes one call by `fixtures/sip/NAME.xml`, with RTP echo, and then ends.
+    pub fn scenario(name: &str) -> Peer {
+        Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1"])
+    }
+
+    /// sipp that calls `to` by `fixtures/sip/NAME.xml` as user `ringer` with `password`; the RTP goes to `rtp` on 127.0.0.1.
+    pub fn calling(name: &str, to: SocketAddr, password: &str, rtp: u16) -> Peer {
+        let (to, rtp) = (to.to_string(), rtp.to_string());
+        let who = ["-s", "bob", "-au", "ringer", "-ap", password, "-key", "rtp_port", &rtp];
+        Peer::sipp(name, &[&["-sf", &fixture(name), &to, "-m", "1"], &who[..]].concat())
+    }
+
+    fn sipp(name: &str, how: &[&str]) -> Peer {
+        let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+        let first = free_ports();
+        let (sip, media) = (first.to_string(), (first + 2).to_string());
+        let mut command = limited("sipp");
+        command.args(how).args(["-i", "127.0.0.1", "-mi", "127.0.0.1", "-p", &sip, "-mp", &media, "-nostdin"]);
+        command.args(["-trace_logs", "-log_file", "log", "-trace_err", "-error_file", "errors"]);
+        let peer = Peer::start(&format!("sipp {name}"), command, folder, first);
+        let listens = peer.comes_true(|| listens(first) || peer.has_ended());
+        assert!(listens, "{} does not listen\n{}", peer.name, peer.report());
+        peer
+    }
+
+    /// baresip that answers every call at once as `bob`, with PCMU, and sends a tone of [`TONE_HZ`]; what it hears is kept in
+    /// [`Peer::heard`].
+    pub fn baresip() -> Peer {
+        let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+        let first = free_ports();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("tone.wav"), tone()).expect("the folder is writable");
+        fs::write(path("accounts"), "<sip:bob@127.0.0.1>;regint=0;answermode=auto;audio_codecs=PCMU/8000/1\n")
+            .and_then(|()| fs::write(path("contacts"), ""))
+            .and_then(|()| fs::write(path("config"), baresip_config(folder.path(), first)))
+            .expect("the folder is writable");
+        let mut command = limited("baresip");
+        command.args(["-4", "-v", "-f"]).arg(folder.path());
+        let peer = Peer::start("baresip", command, folder, first);
+        peer.wait_for("baresip is ready");
+        peer
+    }
+
+    fn start(name: &str, mut command: Command, folder: TempDir, port: u16) -> Peer {
+        command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.process_group(0).spawn().expect("timeout(1) is part of every Linux");
+        let output = Arc::new(Output::default());
+        output.said.lock().expect("nothing panics while it is held").open_streams = 2;
+        let stdout = child.stdout.take().expect("stdout was piped");
+        let stderr = child.stderr.take().expect("stderr was piped");
+        listen(stdout, &output);
+        listen(stderr, &output);
+        Peer { name: name.to_owned(), child, output, folder, sip: SocketAddr::from((Ipv4Addr::LOCALHOST, port)) }
+    }
+
+    /// Everything that it has printed (the last of it, when it is much).
+    pub fn output(&self) -> String {
+        self.output.said.lock().expect("nothing panics while it is held").text.clone()
+    }
+
+    /// What its scenario has logged so far.
+    pub fn log(&self) -> String {
+        self.file("log")
+    }
+
+    /// The recording of what it has heard (baresip, after the call): a WAV file.
+    pub fn heard(&self) -> Option<PathBuf> {
+        let files = fs::read_dir(self.folder.path()).ok()?.flatten();
+        files.map(|entry| entry.path()).find(|path| path.to_string_lossy().ends_with("-dec.wav"))
+    }
+
+    /// Waits until it has printed `text`.
+    pub fn wait_for(&self, text: &str) {
+        let said = self.output.said.lock().expect("nothing panics while it is held");
+        let waiting = |said: &mut Said| !said.text.contains(text) && said.open_streams > 0;
+        let (said, _) =
+            self.output.changed.wait_timeout_while(said, PATIENCE, waiting).expect("nothing panics while it is held");
+        let found = said.text.contains(text);
+        drop(said);
+        assert!(found, "{} never said {text:?}\n{}", self.name, self.report());
+    }
+
+    /// Waits until it has ended by itself, with success, and gives what its scenario has logged.
+    pub fn end(mut self) -> String {
+        let said = self.output.said.lock().expect("nothing panics while it is held");
+        let waiting = |said: &mut Said| said.open_streams > 0;
+        drop(self.output.changed.wait_timeout_while(said, PATIENCE, waiting).expect("nothing panics while it is held"));
+        assert!(self.has_ended(), "{} does not end\n{}", self.name, self.report());
+        let status = self.child.wait().expect("it is our child");
+        assert!(status.success(), "{}: {status}\n{}", self.name, self.report());
+        self.log()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.output.said.lock().expect("nothing panics while it is held").open_streams == 0
+    }
+
+    /// Whether `holds` comes true in time.
+    fn comes_true(&self, holds: impl Fn() -> bool) -> bool {
+        let looks = PATIENCE.as_millis() / LOOK.as_millis();
+        (0..looks).any(|_| {
+            let said = self.output.said.lock().expect("nothing panics while it is held");
+            drop(self.output.changed.wait_timeout(said, LOOK));
+            holds()
+        })
+    }
+
+    fn file(&self, name: &str) -> String {
+        fs::read(self.folder.path().join(name))
+            .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into())
+    }
+
+    fn report(&self) -> String {
+        format!("output: {}\nlog: {}\nerrors: {}", self.output(), self.log(), self.file("errors"))
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            // SAFETY: signals the process group that this peer leads; it is not reaped yet, so its number is still its own.
+            unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
+            let _ = self.child.wait();
+            // What timeout(1) ran is not our child: its socket is the last that it leaves.
+            self.comes_true(|| !listens(self.sip.port()));
+        }
+    }
+}
+
+/// `program`, ended by timeout(1) when nothing else does.
+fn limited(program: &str) -> Command {
+    let known = ["/usr/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join(program).is_file());
+    assert!(known, "{program} is not installed: `make peers` installs it");
+    let mut command = Command::new("timeout");
+    command.args(["-k", "2", &LIFE_S.to_string(), program]);
+    command
+}
+
+fn fixture(name: &str) -> String {
+    format!("{}/fixtures/sip/{name}.xml", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Collects what a stream says until it closes.
+fn listen(mut stream: impl Read + Send + 'static, output: &Arc<Output>) {
+    let output = Arc::clone(output);
+    let read = move || {
+        let mut bytes = [0; 4096];
+        loop {
+            let count = stream.read(&mut bytes).unwrap_or(0);
+            let mut said = output.said.lock().expect("nothing panics while it is held");
+            said.text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+            if said.text.len() > OUTPUT_BYTES {
+                said.text = said.text.chars().skip(OUTPUT_BYTES / 2).collect();
+            }
+            said.open_streams -= u32::from(count == 0);
+            output.changed.notify_all();
+            if count == 0 {
+                break;
+            }
+        }
+    };
+    thread::Builder::new().name("peer output".to_owned()).spawn(read).expect("the system has a thread left");
+}
+
+/// The first of [`PORTS_PER_PEER`] ports of 127.0.0.1 that nobody uses; no other peer of this process gets them.
+fn free_ports() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let blocks = (PORTS.end - PORTS.start) / PORTS_PER_PEER;
+    // Another process that runs the same tests starts elsewhere.
+    let own = (std::process::id() % u32::from(blocks)) as u16;
+    let free = |port: u16| UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    (0..blocks)
+        .map(|_| PORTS.start + (own + NEXT.fetch_add(1, Ordering::Relaxed)) % blocks * PORTS_PER_PEER)
+        .find(|first| (*first..first + PORTS_PER_PEER).all(free))
+        .expect("some thousand ports are not all in use")
+}
+
+/// Whether a UDP socket has this port, by the kernel's list: trying to bind it could take it away from the peer.
+fn listens(port: u16) -> bool {
+    let table = fs::read_to_string("/proc/net/udp").expect("every Linux has it");
+    let wanted = format!(":{port:04X}");
+    table.lines().skip(1).any(|line| line.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&wanted)))
+}
+
+fn baresip_config(folder: &Path, first_port: u16) -> String {
+    let tone = folder.join("tone.wav");
+    let (tone, media, last) = (tone.display(), first_port + 2, first_port + PORTS_PER_PEER - 1);
+    format!(
+        "poll_method epoll\n\
+         sip_listen 127.0.0.1:{first_port}\n\
+         net_interface 127.0.0.1\n\
+         rtp_ports {media}-{last}\n\
+         audio_source aufile,{tone}\n\
+         audio_alert aufile,{tone}\n\
+         ausrc_srate 8000\nauplay_srate 8000\nausrc_channels 1\nauplay_channels 1\n\
+         snd_path {}\n\
+         module_path {}\n\
+         module g711.so\nmodule aufile.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n",
+        folder.display(),
+        baresip_modules().display(),
+    )
+}
+
+fn baresip_modules() -> PathBuf {
+    let folders = [
+        "/usr/lib/baresip/modules",
+        "/usr/lib/x86_64-linux-gnu/baresip/modules",
+        "/usr/lib/aarch64-linux-gnu/baresip/modules",
+    ];
+    folders.iter().map(PathBuf::from).find(|folder| folder.is_dir()).expect("baresip is installed with its modules")
+}
+
+/// Two minutes of [`TONE_HZ`] at 8 kHz as a WAV file.
+fn tone() -> Vec<u8> {
+    let rate = 8000_u32;
+    let samples = rate * LIFE_S;
+    let mut file = Vec::with_capacity(44 + 2 * samples as usize);
+    file.extend_from_slice(b"RIFF");
+    file.extend_from_slice(&(36 + 2 * samples).to_le_bytes());
+    file.extend_from_slice(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    file.extend_from_slice(&rate.to_le_bytes());
+    file.extend_from_slice(&(2 * rate).to_le_bytes());
+    file.extend_from_slice(b"\x02\0\x10\0data");
+    file.extend_from_slice(&(2 * samples).to_le_bytes());
+    for n in 0..samples {
+        let turn = f64::from(n * TONE_HZ % rate) / f64::from(rate);
+        file.extend_from_slice(&((8000.0 * (turn * std::f64::consts::TAU).sin()) as i16).to_le_bytes());
+    }
+    file
+}
