@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::event::{Kind, Side, What};
-use super::io::{EffectId, Move, Purpose};
+use super::io::{Effect, EffectId, Move, Output, Purpose};
 use super::plan::Stage;
 use super::script::contains_phrase;
 use super::spec::{Interruption, Opening};
@@ -17,8 +17,13 @@ const CONTEXT_EVERY_MS: u32 = 500;
 const CONTEXT_FROM_MS: u32 = 1000;
 /// A short overlapping sound that does not stop the speaker is a backchannel.
 const BACKCHANNEL_MS: u32 = 600;
-/// A frame of other speech may still be in the jitter buffer when the moment to yield comes.
-const HEARING_LAG_MS: u32 = 20;
+/// The last moment to stop, after that at which it was due.
+const LATEST_MS: u32 = 40;
+/// Longer quiet at the end of what was heard may be the end of the speech.
+const PAUSE_MS: u32 = 30;
+
+/// Stands for the effect of audio that is there already.
+const READY: EffectId = EffectId(u32::MAX);
 
 /// A planned cut into the other side's turn.
 #[derive(Debug)]
@@ -42,24 +47,55 @@ pub(super) struct Overlap {
 #[derive(Debug)]
 pub(super) struct KeywordClip {
     effect: EffectId,
-    audio: Option<Arc<[i16]>>,
+    audio: Vec<Arc<[i16]>>,
+    complete: bool,
     /// The turn (by onset) in which it was last used.
     used_in: Option<Sample>,
 }
 
+impl KeywordClip {
+    /// The effect that brings its audio.
+    pub fn effect(&self) -> EffectId {
+        self.effect
+    }
+
+    /// All of its audio is here.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+}
+
 impl Call {
     // --- cutting in ---
+
+    /// What was planned for this turn of the other side is not wanted any more.
+    pub(super) fn drop_cut(&mut self) {
+        let Some(cut) = self.cut.take() else { return };
+        let mut left: Vec<EffectId> = cut.utterance.iter().flat_map(Utterance::waiting).collect();
+        left.extend(cut.thinking);
+        self.cancel(left);
+    }
+
+    pub(super) fn cut_waits_for(&self, id: EffectId) -> bool {
+        self.cut.as_ref().is_some_and(|cut| cut.thinking == Some(id))
+    }
+
+    /// Not in the greeting of a side that is listened to first, nor in a silence kept on purpose.
+    fn may_cut_in(&self) -> bool {
+        let greeting = self.history.is_empty() && matches!(self.opening, Opening::Listen { .. });
+        !greeting && self.hold.is_none() && self.waits.hangup.is_none()
+    }
 
     /// At the onset of a turn of the other side.
     pub(super) fn draw_interruption(&mut self, onset: Sample) {
         let Interruption::Level { probability, from_ms, to_ms, at_most } = self.spec.interruption else { return };
         let u = self.draws.interruption.unit();
         let at_ms = self.draws.interruption.range(from_ms.into(), to_ms.into()) as u32;
-        let greeting = self.history.is_empty() && matches!(self.opening, Opening::Listen { .. });
-        if u >= probability || greeting || at_most.is_some_and(|limit| self.cuts >= limit) {
+        if u >= probability || !self.may_cut_in() || at_most.is_some_and(|limit| self.cuts >= limit) {
             return;
         }
         self.event(onset, Side::Dh, What::InterruptionDecided { kind: "level", u, at_ms, keyword: None });
+        self.drop_cut();
         let thinking = Some(self.think(Purpose::CutIn));
         self.cut = Some(Cut { at: onset + ms(at_ms), thinking, utterance: None, to_the_end: false });
     }
@@ -67,15 +103,18 @@ impl Call {
     pub(super) fn prepare_keywords(&mut self) {
         let Interruption::Keywords(keywords) = self.spec.interruption.clone() else { return };
         for keyword in keywords {
-            let effect = super::Effect::Synthesize { text: keyword.response, fluency: false };
+            let effect = Effect::Synthesize { text: keyword.response, fluency: false };
             let effect = self.effect(effect);
-            self.keywords.push(KeywordClip { effect, audio: None, used_in: None });
+            self.keywords.push(KeywordClip { effect, audio: Vec::new(), complete: false, used_in: None });
         }
     }
 
     /// The running text of the other side's turn changed.
     pub(super) fn match_running_text(&mut self) {
         let Some((onset, text)) = self.other.turn.as_ref().map(|turn| (turn.from, turn.text())) else { return };
+        if !self.may_cut_in() {
+            return;
+        }
         match self.spec.interruption.clone() {
             Interruption::Keywords(keywords) => {
                 for (at, keyword) in keywords.iter().enumerate() {
@@ -99,17 +138,18 @@ impl Call {
         let at_ms = ((self.frame_at - onset).max(0) / PER_MS) as u32;
         let what = What::InterruptionDecided { kind: "keywords", u, at_ms, keyword: Some(keyword.into()) };
         self.event(onset, Side::Dh, what);
-        let mut utterance = match self.keywords[at].audio.clone() {
-            Some(pcm) => {
-                self.last_utterance += 1;
-                let mut ready = Utterance::new(self.last_utterance, Kind::Interruption, true);
-                ready.add_words(response, EffectId(u32::MAX));
-                ready.give(EffectId(u32::MAX), pcm, true);
-                ready
+        let utterance = if self.keywords[at].complete {
+            self.last_utterance += 1;
+            let mut ready = Utterance::new(self.last_utterance, Kind::Interruption, true);
+            ready.add_words(response, READY);
+            for pcm in &self.keywords[at].audio {
+                ready.give(READY, pcm.clone(), false);
             }
-            None => self.words(response, Kind::Interruption, true),
+            ready.give(READY, Arc::new([]), true);
+            ready
+        } else {
+            self.words(response, Kind::Interruption, true)
         };
-        utterance.holds_floor = true;
         self.cut = Some(Cut { at: self.frame_at, thinking: None, utterance: Some(utterance), to_the_end: true });
     }
 
@@ -133,9 +173,16 @@ impl Call {
             return true;
         }
         if contextual && cut.utterance.is_none() {
-            let at_ms = ((self.frame_at - cut.at).max(0) / PER_MS) as u32;
+            let onset = self.other.turn.as_ref().map_or(cut.at, |turn| turn.from);
+            let at_ms = ((self.frame_at - onset).max(0) / PER_MS) as u32;
             let what = What::InterruptionDecided { kind: "contextual", u: 0.0, at_ms, keyword: None };
-            self.event(self.frame_at, Side::Dh, what);
+            self.event(onset, Side::Dh, what);
+        }
+        if let Some(said) = cut.utterance.as_mut().filter(|_| !next.say.is_empty()) {
+            self.last_effect += 1;
+            let effect = EffectId(self.last_effect);
+            self.out.push(Output::Effect(effect, Effect::Synthesize { text: next.say.clone(), fluency: !next.exact }));
+            said.add_words(&next.say, effect);
         }
         if cut.utterance.is_none() {
             let drawn = self.draws.words.index(self.spec.phrases.interruption.len());
@@ -159,17 +206,20 @@ impl Call {
             return;
         }
         if let Some(clip) = self.keywords.iter_mut().find(|clip| clip.effect == id) {
-            clip.audio = Some(pcm.clone());
+            clip.audio.push(pcm.clone());
+            clip.complete = last;
         }
     }
 
     pub(super) fn run_cut(&mut self) {
         let frame_end = self.frame_at + FRAME as Sample;
-        let ready = self.cut.as_ref().is_some_and(|cut| {
-            cut.at < frame_end && cut.utterance.as_ref().is_some_and(Utterance::is_ready)
-        });
+        let Some(cut) = self.cut.as_ref().filter(|cut| cut.at < frame_end) else { return };
+        let ready = cut.thinking.is_none() && cut.utterance.as_ref().is_some_and(Utterance::is_ready);
         let mine = self.mouth.speaking_since().is_some() || self.dial.is_some() || self.hold.is_some();
-        if !ready || mine || self.other.since.is_none() {
+        if mine {
+            return self.drop_cut();
+        }
+        if !ready || self.other.since.is_none() {
             return;
         }
         let Some(cut) = self.cut.take() else { return };
@@ -203,13 +253,22 @@ impl Call {
         }
         let turn = &self.spec.turn;
         let cut_in = self.other.turn.as_ref().is_some_and(|turn| turn.cut);
+        let held = cut_in && self.frame_at < started + ms(turn.hold_floor_ms);
         let both_started = (onset - started).abs() <= ms(turn.both_start_ms) && !cut_in;
-        let since = if cut_in { onset.max(started + ms(turn.hold_floor_ms)) } else { onset };
-        if both_started || self.frame_at >= since + ms(turn.yield_after_ms + HEARING_LAG_MS) {
+        if !held && (both_started || self.has_spoken(onset, turn.yield_after_ms)) {
             if let Some(said) = self.mouth.saying() {
                 said.stop();
             }
         }
+    }
+
+    /// The other side has spoken for `length_ms` since `onset`: heard to have, or, where the jitter buffer is too deep to hear
+    /// it in time, not heard to have paused.
+    fn has_spoken(&self, onset: Sample, length_ms: u32) -> bool {
+        let Some(spoken_to) = self.ears.vad.spoken_to() else { return false };
+        let heard = spoken_to - onset >= ms(length_ms);
+        let goes_on = self.ears.heard_to - spoken_to <= ms(PAUSE_MS);
+        heard || (goes_on && self.frame_at >= onset + ms(length_ms + LATEST_MS))
     }
 
     /// The other side fell silent at `end`.

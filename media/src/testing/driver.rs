@@ -6,8 +6,8 @@ use super::far::Far;
 use super::mind::{Delays, Mind};
 use super::voice::Voice;
 use crate::call::{
-    Call, CallSpec, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Signal, TICK,
-    Thought,
+    Call, CallSpec, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path,
+    Signal, TICK, Thought,
 };
 use crate::frame::{PER_MS, Sample};
 use crate::leg::MediaParams;
@@ -90,8 +90,6 @@ pub struct Log {
     pub after_end: usize,
     /// Answers that were on their way when their effect was cancelled.
     pub cancelled: usize,
-    /// Connected ticks that the driver ran.
-    pub ticks: usize,
 }
 
 /// A recognizer stream.
@@ -207,7 +205,6 @@ impl Rig {
         self.now = self.now + TICK;
         self.run_recognizer();
         self.deliver();
-        self.log.ticks += usize::from(self.connected && self.log.endings.is_empty());
         self.input(Input::Tick { late: Duration::ZERO });
         self.far_sends();
         while let Some((arrived, bytes)) = self.net.receive(self.now) {
@@ -370,4 +367,3 @@ fn packet(at: Time, bytes: &[u8]) -> SentPacket {
         timestamp: u32::from(word(4)) << 16 | u32::from(word(6)),
     }
 }
-

@@ -6,7 +6,6 @@ use crate::call::{Path, Word};
 use crate::dtmf::{Detected, Detector, Pace, Tones};
 use crate::frame::{FRAME, Frame, PER_MS, SILENCE, Sample};
 use crate::leg::{Leg, MediaParams};
-use crate::resample::DELAY;
 use crate::seed::Seed;
 use crate::time::Time;
 
@@ -100,13 +99,11 @@ impl Far {
         }
     }
 
-    /// Narrowband codecs are entered through a filter: what it delays is rendered as much earlier.
     fn render(&mut self, at: Sample) -> Frame {
-        let ahead = if self.leg.params().codec.rate_hz() == 8000 { DELAY } else { 0 };
         let mut sums = [0i32; FRAME];
         for said in &self.spoken {
             for (n, sum) in sums.iter_mut().enumerate() {
-                let index = at + n as Sample + ahead - said.from;
+                let index = at + n as Sample - said.from;
                 if (0..said.pcm.len() as Sample).contains(&index) {
                     *sum += i32::from(said.pcm[index as usize]);
                 }

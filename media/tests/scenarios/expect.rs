@@ -125,7 +125,9 @@ fn events(log: &Log, line: &mut Line, none: bool) -> Parsed<()> {
     let mut side = None;
     let (mut conditions, mut count, mut at) = (Vec::new(), None, None);
     while !line.is_empty() {
-        if line.eat("by") {
+        if let Some(key) = ["by", "count"].into_iter().find(|key| line.eat(&format!("{key} ="))) {
+            conditions.push((key.into(), "=".into(), line.word()?));
+        } else if line.eat("by") {
             side = Some(line.word()?);
         } else if line.eat("count") {
             count = Some(line.number()? as usize);

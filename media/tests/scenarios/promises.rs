@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use ringer_media::call::{EndReason, TICK, What};
+use ringer_media::frame::FRAME;
 use ringer_media::testing::Rig;
 
 use super::grammar::{Action, Scenario};
@@ -54,7 +55,14 @@ fn packets(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String))
             check(false, format!("two audio packets at {:?}", packet.at));
         }
     }
-    check(ticks.len() == rig.log.ticks, format!("{} ticks had a packet of {}", ticks.len(), rig.log.ticks));
+    let last = packets.last().map_or(first.at, |packet| packet.at);
+    let missed: usize =
+        scenario.actions.iter().map(|(_, action)| if let Action::Misses(n) = action { *n } else { 0 }).sum();
+    let span = (last.since(first.at).as_millis() / TICK.as_millis()) as usize + 1;
+    check(ticks.len() + missed == span, format!("{} ticks had a packet of {span}", ticks.len()));
+    let length = rig.log.endings[0].samples as usize / FRAME;
+    let dead = rig.log.endings[0].reason == EndReason::MediaTimeout;
+    check(dead || span.abs_diff(length) <= 1, format!("packets in {span} ticks of {length}"));
 }
 
 /// Speech begins and ends in turns, each once; a turn is told once, and never over another.
