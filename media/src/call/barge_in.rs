@@ -18,9 +18,9 @@ const CONTEXT_FROM_MS: u32 = 1000;
 /// A short overlapping sound that does not stop the speaker is a backchannel.
 const BACKCHANNEL_MS: u32 = 600;
 /// The last moment to stop, after that at which it was due.
-const LATEST_MS: u32 = 40;
+const LATEST_MS: u32 = 35;
 /// Longer quiet at the end of what was heard may be the end of the speech.
-const PAUSE_MS: u32 = 30;
+const PAUSE_MS: u32 = 10;
 
 /// Stands for the effect of audio that is there already.
 const READY: EffectId = EffectId(u32::MAX);
@@ -41,6 +41,8 @@ pub(super) struct Cut {
 pub(super) struct Overlap {
     by: Side,
     at: Sample,
+    /// This side's words were over here, and the other side's end was not known yet.
+    own_end: Option<Sample>,
 }
 
 /// The ready-made audio of a keyword's response.
@@ -234,7 +236,8 @@ impl Call {
         }
         self.cuts += 1;
         self.begin(utterance, at);
-        self.overlap = Some(Overlap { by: Side::Dh, at });
+        self.settle_overlap(None);
+        self.overlap = Some(Overlap { by: Side::Dh, at, own_end: None });
     }
 
     // --- overlaps ---
@@ -242,7 +245,7 @@ impl Call {
     /// The other side's speech is confirmed while this side speaks.
     pub(super) fn overlap_begins(&mut self, started: Sample, onset: Sample) {
         let (by, at) = if onset >= started { (Side::Agent, onset) } else { (Side::Dh, started) };
-        self.overlap = Some(Overlap { by, at });
+        self.overlap = Some(Overlap { by, at, own_end: None });
     }
 
     /// Stops this side's words when it is time to give way.
@@ -266,42 +269,41 @@ impl Call {
     /// it in time, not heard to have paused.
     fn has_spoken(&self, onset: Sample, length_ms: u32) -> bool {
         let Some(spoken_to) = self.ears.vad.spoken_to() else { return false };
-        let heard = spoken_to - onset >= ms(length_ms);
+        let heard = spoken_to - onset > ms(length_ms);
         let goes_on = self.ears.heard_to - spoken_to <= ms(PAUSE_MS);
         heard || (goes_on && self.frame_at >= onset + ms(length_ms + LATEST_MS))
     }
 
     /// The other side fell silent at `end`.
     pub(super) fn overlap_ends(&mut self, end: Sample) {
-        let Some(overlap) = self.overlap.take() else { return };
-        let length_ms = ((end - overlap.at).max(0) / PER_MS) as u32;
-        match overlap.by {
-            Side::Dh => {
-                let what = What::BargeIn { by: Side::Dh, overlap_ms: length_ms, stop_ms: Some(length_ms) };
-                self.event(overlap.at, Side::Dh, what);
-            }
-            _ if length_ms >= BACKCHANNEL_MS => {
-                let what = What::BargeIn { by: Side::Agent, overlap_ms: length_ms, stop_ms: None };
-                self.event(overlap.at, Side::Agent, what);
-            }
-            _ => {}
+        self.settle_overlap(Some(end));
+    }
+
+    /// This side's words were over at `end`: whether the other side had stopped before is known some 120 ms later.
+    pub(super) fn own_speech_ended(&mut self, end: Sample) {
+        if let Some(overlap) = &mut self.overlap {
+            overlap.own_end.get_or_insert(end);
+        }
+        if self.other.since.is_none() {
+            self.settle_overlap(None);
         }
     }
 
-    /// This side's words were over at `end`.
-    pub(super) fn own_speech_ended(&mut self, end: Sample) {
-        let Some(overlap) = self.overlap.take() else { return };
-        let length_ms = ((end - overlap.at).max(0) / PER_MS) as u32;
-        match overlap.by {
-            Side::Dh => {
-                let what = What::BargeIn { by: Side::Dh, overlap_ms: length_ms, stop_ms: None };
-                self.event(overlap.at, Side::Dh, what);
-            }
-            _ if length_ms >= SHORT_MS => {
-                let what = What::BargeIn { by: Side::Agent, overlap_ms: length_ms, stop_ms: Some(length_ms) };
-                self.event(overlap.at, Side::Agent, what);
-            }
-            _ => {}
+    /// Reports an overlap. `other_end` is where the other side fell silent, if it did.
+    fn settle_overlap(&mut self, other_end: Option<Sample>) {
+        let Some(Overlap { by, at, own_end }) = self.overlap.take() else { return };
+        let other_stopped = other_end.is_some_and(|end| own_end.is_none_or(|own| end <= own));
+        let Some(end) = (if other_stopped { other_end } else { own_end }) else { return };
+        let overlap_ms = ((end - at).max(0) / PER_MS) as u32;
+        // Of a sound of the other side that stops nobody, only more than a backchannel counts.
+        let least_ms = match by {
+            Side::Dh => 0,
+            _ if other_stopped => BACKCHANNEL_MS,
+            _ => SHORT_MS,
+        };
+        let stop_ms = (other_stopped == (by == Side::Dh)).then_some(overlap_ms);
+        if overlap_ms >= least_ms {
+            self.event(at, by, What::BargeIn { by, overlap_ms, stop_ms });
         }
     }
 }

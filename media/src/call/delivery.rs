@@ -26,7 +26,9 @@ impl Call {
             || self.other.since.is_some()
             || self.mouth.speaking_since().is_some()
             || self.dial.is_some();
-        if plan.due < frame_end && plan.is_ready() && !blocked {
+        // A sound that is not confirmed yet may be the other side going on.
+        let may_go_on = plan.answers && self.ears.vad.is_stirring();
+        if plan.due < frame_end && plan.is_ready() && !blocked && !may_go_on {
             self.take_turn();
         }
     }

@@ -9,7 +9,7 @@ use crate::frame::{PER_MS, Sample};
 use crate::time::Time;
 use crate::vad::Edge;
 
-/// Other sound shorter than this is no speech.
+/// Other sound not longer than this is no speech: on the 10 ms grid of its edges a sound seems up to 20 ms longer than it is.
 pub(super) const SHORT_MS: u32 = 200;
 /// From a hang-up phrase of the other side to the hang-up.
 pub(super) const PHRASE_HANGUP_MS: u32 = 300;
@@ -51,7 +51,7 @@ impl Call {
         let arrival_ms = self.sample(now) as f64 / PER_MS as f64;
         self.event(end, Side::Agent, What::AgentSpeechEnded { arrival_ms });
         let onset = self.other.since.take().unwrap_or(end);
-        let long = end - onset >= ms(SHORT_MS);
+        let long = end - onset > ms(SHORT_MS);
         self.other.ended = Some(end);
         self.other.spoke |= long;
         self.waits.quiet_since = self.waits.quiet_since.max(end);
@@ -85,7 +85,7 @@ impl Call {
             return;
         }
         let due = end + ms(self.spec.turn.endpointing_delay_ms);
-        if self.unsaid.is_some() {
+        if self.history.last().is_some_and(|line| !line.other && line.interrupted) {
             self.plan_thought(Purpose::Reply, Kind::Turn, due);
         } else if self.history.is_empty() {
             self.plan_opening(due);

@@ -96,7 +96,7 @@ fn speech(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     check(apart && told.iter().all(|turn| turn.0 <= turn.1), format!("turns run into each other: {told:?}"));
 }
 
-/// The recognizer's audio has no gap in a segment when the network has none, and begins before the onset.
+/// In a segment the recognizer's audio runs on when the network is good; a buffer that becomes shallower may skip up to two frames.
 fn ears(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) {
     let broken_on_purpose = scenario.actions.iter().any(|(_, action)| !matches!(action, Action::Says { .. }));
     if scenario.net != Default::default() || broken_on_purpose {
@@ -104,7 +104,10 @@ fn ears(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) {
     }
     for pair in rig.log.ears.windows(2).filter(|pair| !pair[1].first) {
         let next = pair[0].from + pair[0].len as i64;
-        check(pair[1].from == next, format!("ears jump from {next} to {}", pair[1].from));
+        check(
+            (next..=next + 2 * FRAME as i64).contains(&pair[1].from),
+            format!("ears jump from {next} to {}", pair[1].from),
+        );
     }
 }
 
