@@ -16,7 +16,7 @@ const LEAD: Sample = 200 * PER_MS;
 /// Voice activity, digits, and the recent past.
 pub(super) struct EarSet {
     pub which: Ears,
-    vad: VoiceActivity,
+    pub vad: VoiceActivity,
     digits: Detector,
     past: Box<[(Sample, Frame); PAST]>,
     next: usize,
@@ -50,7 +50,8 @@ impl EarSet {
     /// The frames heard since a little before `onset`, in order, as one run.
     pub fn past_since(&self, onset: Sample) -> Option<(Sample, Vec<i16>)> {
         let frames = (0..PAST).map(|at| &self.past[(self.next + at) % PAST]);
-        let mut wanted = frames.filter(|(from, _)| *from != Sample::MIN && *from + FRAME as Sample > onset - LEAD).peekable();
+        let mut wanted =
+            frames.filter(|(from, _)| *from != Sample::MIN && *from + FRAME as Sample > onset - LEAD).peekable();
         let from = wanted.peek()?.0;
         Some((from, wanted.flat_map(|(_, pcm)| pcm.iter().copied()).collect()))
     }
@@ -88,7 +89,7 @@ impl Call {
                 }
             }
         }
-        self.tell_network();
+        self.tell_network(now);
         if let Some(stereo) = self.window.advance(self.frame_at) {
             self.out.recorded(false, stereo);
         }
@@ -116,7 +117,7 @@ impl Call {
         }
     }
 
-    fn tell_network(&mut self) {
+    fn tell_network(&mut self, now: Time) {
         if self.frame_at < self.waits.network_at {
             return;
         }
@@ -124,7 +125,7 @@ impl Call {
         if let Some(figures) = self.leg.as_ref().map(|leg| leg.figures()) {
             let (received, lost, late) = (figures.received, figures.lost, figures.late);
             let what = What::Network { received, lost, late, jitter_ms: figures.jitter_ms };
-            self.event(self.frame_at, Side::Engine, what);
+            self.event(self.sample(now), Side::Engine, what);
         }
     }
 
