@@ -258,10 +258,11 @@ impl Call {
         let cut_in = self.other.turn.as_ref().is_some_and(|turn| turn.cut);
         let held = cut_in && self.frame_at < started + ms(turn.hold_floor_ms);
         let both_started = (onset - started).abs() <= ms(turn.both_start_ms) && !cut_in;
-        if !held && (both_started || self.has_spoken(onset, turn.yield_after_ms)) {
-            if let Some(said) = self.mouth.saying() {
-                said.stop();
-            }
+        if !held
+            && (both_started || self.has_spoken(onset, turn.yield_after_ms))
+            && let Some(said) = self.mouth.saying()
+        {
+            said.stop();
         }
     }
 

@@ -81,12 +81,12 @@ impl Call {
         }
         self.ears.remember(from, &pcm);
         self.find_digits(&narrow, from);
-        if self.ears.which.voice_activity {
-            if let Some(edge) = self.ears.vad.push(&pcm, from) {
-                match edge {
-                    Edge::Started { onset } => self.other_speaks(onset, now),
-                    Edge::Ended { end } => self.other_stops(end, now),
-                }
+        if self.ears.which.voice_activity
+            && let Some(edge) = self.ears.vad.push(&pcm, from)
+        {
+            match edge {
+                Edge::Started { onset } => self.other_speaks(onset, now),
+                Edge::Ended { end } => self.other_stops(end, now),
             }
         }
         self.tell_network(now);

@@ -3,6 +3,7 @@
 use super::event::{Kind, Side, What};
 use super::hearing::OtherTurn;
 use super::io::{Effect, EffectId, Effected, EndReason, Move, Purpose};
+use super::plan::Stage;
 use super::script::contains_phrase;
 use super::{Call, ms};
 use crate::frame::{PER_MS, Sample};
@@ -214,9 +215,23 @@ impl Call {
                 self.event(self.frame_at, Side::Agent, What::TranscriptPartial { text });
             }
             self.match_running_text();
+            self.reconsider();
             self.decide_when_final();
         } else if self.other.closing.iter_mut().any(|turn| turn.take(id, done).is_some()) {
             self.tell_closed_turns();
+        }
+    }
+
+    /// A text that came after the answer was decided on may still say that there is none.
+    fn reconsider(&mut self) {
+        let decided = self
+            .plan
+            .as_ref()
+            .is_some_and(|plan| plan.answers && matches!(plan.stage, Stage::Thinking | Stage::Settled));
+        let Some(turn) = self.other.turn.as_ref().filter(|turn| decided && turn.is_final()) else { return };
+        if self.ends_call(&turn.text()) {
+            self.drop_answer();
+            self.close_other_turn();
         }
     }
 

@@ -115,6 +115,7 @@ fn talk(scenario: &Scenario, rig: &mut Rig) {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a switch of whoever runs the test")]
 fn scenarios() {
     let wanted = std::env::var("SCENARIO").ok();
     let voice = voice();
