@@ -1,1 +1,153 @@
-//! placeholder
+//! The sample voice agent: a small appointment desk that answers SIP calls, speaks and listens, takes keys, cuts in on callers
+//! who talk for long and can be cut in on. It is a Call with a [`mind::DeskMind`], and keeps a log of its own of all that
+//! happens, so that what an engine measures can be held against what the agent really did. Not a product: a known other side.
+
+mod log;
+pub mod mind;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ringer_media::call::{CallSpec, Interruption, Opening, Phrases, TurnSpec};
+use ringer_media::seed::Seed;
+use ringer_sip::CallEvent;
+use tokio::sync::mpsc;
+
+pub use self::log::Log;
+use self::log::CallLog;
+use self::mind::{CUT_IN, DeskMind, GREETING, STILL_THERE};
+use crate::engine::{CallHandle, CallNews, Dial, Engine, Placement};
+use crate::human::Fluency;
+use crate::provider::{Voice, VoiceWanted};
+use crate::tasks::Tasks;
+use crate::transport::io::IncomingCall;
+
+/// The header field by which a caller says which result its call belongs to.
+pub const RESULT_ID: &str = "X-Simulation-Result-Id";
+
+/// Silence of the caller before the desk answers, in milliseconds.
+const ENDPOINTING_MS: u32 = 700;
+/// Pause after the last key before the keys are a turn, in milliseconds.
+const DIGITS_MS: u32 = 900;
+/// When in a caller's turn the desk cuts in, in milliseconds.
+const CUT_IN_MS: (u32, u32) = (2500, 3000);
+/// Mutual silence before the desk asks whether somebody is there, in milliseconds.
+const SILENCE_MS: u32 = 10_000;
+
+/// Answers the calls of an engine.
+pub struct Desk {
+    engine: Engine,
+    voice: Voice,
+    log: Option<Arc<Log>>,
+    tasks: Tasks,
+    calls: AtomicU64,
+}
+
+impl Desk {
+    /// A desk that speaks with `voice` and writes into `log`, when there is one.
+    pub fn new(engine: Engine, voice: Voice, log: Option<Log>) -> Arc<Desk> {
+        Arc::new(Desk { engine, voice, log: log.map(Arc::new), tasks: Tasks::new(), calls: AtomicU64::new(0) })
+    }
+
+    /// How the desk wants to sound.
+    pub fn voice_wanted() -> VoiceWanted {
+        VoiceWanted {
+            language: "en".into(),
+            accent: Some("american".into()),
+            gender: Some("female".into()),
+            custom_voice_id: None,
+            speed: "normal".into(),
+            seed: Seed(7),
+        }
+    }
+
+    /// Answers what comes in until `most` calls are over, or for ever when it is `None`. Dropping the future ends no call.
+    pub async fn serve(self: &Arc<Self>, mut incoming: mpsc::Receiver<IncomingCall>, most: Option<u64>) {
+        let (over, mut ended) = mpsc::channel(64);
+        let mut count = 0;
+        while most.is_none_or(|most| count < most) {
+            tokio::select! {
+                call = incoming.recv() => match call {
+                    Some(call) => self.take(call, over.clone()),
+                    None => return,
+                },
+                Some(()) = ended.recv() => count += 1,
+            }
+        }
+    }
+
+    /// Ends all calls and waits until each is written down.
+    pub async fn stop(&self) {
+        self.engine.stop().await;
+        self.tasks.stop().await;
+    }
+
+    fn take(self: &Arc<Self>, call: IncomingCall, over: mpsc::Sender<()>) {
+        let desk = self.clone();
+        self.tasks.spawn("desk call", async move {
+            desk.answer(call).await;
+            let _ = over.send(()).await;
+        });
+    }
+
+    async fn answer(&self, incoming: IncomingCall) {
+        let CallEvent::Incoming { headers, call_id, .. } = &incoming.invite else { return };
+        let named = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(RESULT_ID));
+        let result_id = named.map(|(_, value)| value.clone());
+        let mut log = self.log.clone().map(|log| CallLog::new(log, call_id.clone(), result_id));
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let placement = self.placement(call_id.clone(), Seed(number));
+        match self.engine.answer(incoming, placement).await {
+            Ok(handle) => follow(handle, &mut log).await,
+            Err(refusal) => tracing::warn!("a call was refused: {refusal}"),
+        }
+    }
+
+    fn placement(&self, id: String, seed: Seed) -> Placement {
+        let spec = CallSpec {
+            seed,
+            turn: TurnSpec {
+                endpointing_delay_ms: ENDPOINTING_MS,
+                silence_timeout_ms: SILENCE_MS,
+                digit_turn_ms: Some(DIGITS_MS),
+                ..TurnSpec::default()
+            },
+            opening: Opening::Say(GREETING.into()),
+            interruption: Interruption::Level {
+                probability: 1.0,
+                from_ms: CUT_IN_MS.0,
+                to_ms: CUT_IN_MS.1,
+                at_most: Some(1),
+            },
+            phrases: Phrases {
+                reprompt: STILL_THERE.into(),
+                interruption: vec![CUT_IN.into()],
+                still_there: STILL_THERE.into(),
+            },
+            ..CallSpec::default()
+        };
+        Placement {
+            id,
+            spec,
+            dial: Dial::default(),
+            mind: Box::new(DeskMind::default()),
+            fluency: Fluency::default(),
+            voice: Some(self.voice.clone()),
+            language: "en".into(),
+            keyterms: Vec::new(),
+            folder: None,
+        }
+    }
+}
+
+async fn follow(mut handle: CallHandle, log: &mut Option<CallLog>) {
+    while let Some(news) = handle.news.recv().await {
+        let over = matches!(news, CallNews::Ended(_));
+        if let Some(log) = log {
+            log.add(&news);
+        }
+        if over {
+            return;
+        }
+    }
+}

@@ -5,7 +5,11 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::failed;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{failed, local};
+use crate::agent::{Desk, Log};
+use crate::provider::Synthesizer;
 
 /// Flags of `ringer agent`.
 #[derive(Debug, clap::Args)]
@@ -22,11 +26,40 @@ pub struct Args {
     /// Ports for RTP and RTCP
     #[arg(long, value_name = "FIRST-LAST", default_value = "30000-39999", value_parser = ports)]
     pub rtp_ports: RangeInclusive<u16>,
+    /// End after this many calls
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub once: Option<u64>,
 }
 
+/// Says that the agent answers; the address follows.
+pub const READY: &str = "agent ready on ";
+
 /// Answers calls until it is told to stop.
-pub async fn run(_args: Args) -> ExitCode {
-    failed("`ringer agent` is not built in")
+pub async fn run(args: Args) -> ExitCode {
+    match serve(args).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => failed(why),
+    }
+}
+
+async fn serve(args: Args) -> Result<(), String> {
+    let log = match &args.log {
+        Some(path) => Some(Log::append(path).map_err(|error| format!("{}: {error}", path.display()))?),
+        None => None,
+    };
+    let voice = local::synthesizer()?.voice(&Desk::voice_wanted()).map_err(|failure| failure.message)?;
+    let mut terminated = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+    let (engine, incoming) = local::engine(args.listen, args.rtp_ports.clone(), None).await?;
+    let address = engine.sip_address();
+    let desk = Desk::new(engine, voice, log);
+    println!("{READY}sip:desk@{address}");
+    tokio::select! {
+        () = desk.serve(incoming, args.once) => {}
+        _ = terminated.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    desk.stop().await;
+    Ok(())
 }
 
 fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {

@@ -1,0 +1,290 @@
+//! What the desk says: a fixed flow of steps. It stands on turns, keys and yes or no; other words only refine it, so that it
+//! goes through without any recognizer. Not when it speaks: that is the Call.
+
+use ringer_media::call::{Line, Move, Purpose, Then, Thought, normal_form};
+use tokio::sync::mpsc;
+
+use crate::human::Mind;
+use crate::provider::Job;
+
+/// First words of every call.
+pub const GREETING: &str = "Thank you for calling the Northside Clinic. Press 1 for appointments, press 2 for opening hours, \
+                            or just tell me how I can help you.";
+/// Said when the desk cuts in.
+pub const CUT_IN: &str = "Sorry, may I stop you there for a moment?";
+/// Said after a long silence.
+pub const STILL_THERE: &str = "Hello? Are you still there?";
+
+const MENU: &str = "Sorry, I do not have that option. Press 1 for appointments, or press 2 for opening hours.";
+const HOURS: &str =
+    "We are open Monday to Friday, from eight in the morning until six in the evening. Can I help you with anything else?";
+const BIRTH: &str = "Of course. May I have your date of birth, please?";
+const TIMES: &str = "Thank you, I have found your record. This week I can offer you Tuesday at nine in the morning, Wednesday \
+                     at half past two in the afternoon, Thursday at eleven, or Friday at four in the afternoon. Would Tuesday \
+                     at nine be good for you?";
+const OTHER_TIME: &str = "No problem. Would Thursday at eleven be better for you?";
+const BOOKED: &str = "Very good, your appointment is booked. Thank you for calling, and goodbye.";
+const MEMBER: &str = "Please enter your four digit member number on the keypad.";
+const CHECKED_IN: &str = "Thank you, you are checked in. A nurse will call you back today. Goodbye.";
+const CALL_BACK: &str = "I am sorry, I cannot help you like this. Please call again later. Goodbye.";
+const GOODBYE: &str = "You are welcome. Thank you for calling, and goodbye.";
+
+/// Digits of a member number.
+const MEMBER_DIGITS: usize = 4;
+/// How often the same thing is asked before the desk gives up.
+const MOST_ASKED: u32 = 3;
+
+/// What the desk waits for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// A key or a wish.
+    Menu,
+    /// Whether there is something else.
+    AnythingElse,
+    /// The date of birth.
+    Birth,
+    /// Yes or no to the first time.
+    Time,
+    /// Yes or no to the second time.
+    OtherTime,
+    /// Four keys.
+    Member,
+    /// Yes or no to the digits that were read back.
+    MemberRight,
+    /// Goodbye was said.
+    Over,
+}
+
+/// Where the desk is in its flow.
+#[derive(Clone, Debug)]
+struct State {
+    step: Step,
+    /// Times in a row that the step was asked for.
+    asked: u32,
+    /// Keys towards a member number.
+    digits: String,
+}
+
+/// The desk's mind, for one call.
+pub struct DeskMind {
+    state: State,
+    /// State before the last move, with what it was to say and the lines known then: a move that was dropped before its first
+    /// word never happened.
+    before: Option<(State, String, usize)>,
+}
+
+impl Default for DeskMind {
+    fn default() -> Self {
+        DeskMind { state: State { step: Step::Menu, asked: 1, digits: String::new() }, before: None }
+    }
+}
+
+impl Mind for DeskMind {
+    fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<Move>) -> Job<'a, ()> {
+        let next = self.next(&thought);
+        Box::pin(async move {
+            let _ = out.send(next).await;
+        })
+    }
+
+    fn speaker(&self) -> String {
+        "desk".into()
+    }
+}
+
+impl DeskMind {
+    fn next(&mut self, thought: &Thought) -> Move {
+        match thought.purpose {
+            Purpose::Opening => say(GREETING, Then::Listen),
+            Purpose::CutIn => say(CUT_IN, Then::Listen),
+            Purpose::StillThere => say(STILL_THERE, Then::Listen),
+            Purpose::Contextual { .. } => Move::default(),
+            Purpose::Reply => self.reply(&thought.history),
+        }
+    }
+
+    fn reply(&mut self, history: &[Line]) -> Move {
+        if let Some((state, text, lines)) = self.before.take() {
+            let later = history.get(lines..).unwrap_or_default();
+            let begun = later.iter().any(|line| !line.other && line.digits.is_empty() && text.starts_with(&line.text));
+            if !begun {
+                self.state = state;
+            }
+        }
+        let before = self.state.clone();
+        let heard = Heard::of(history);
+        let (words, step) = self.answer(&heard);
+        self.state.asked = if step == self.state.step { self.state.asked + 1 } else { 1 };
+        self.state.step = step;
+        let next = say(&words, if step == Step::Over { Then::Hangup } else { Then::Listen });
+        self.before = Some((before, words, history.len()));
+        next
+    }
+
+    /// What is said to `heard`, and what is then waited for.
+    fn answer(&mut self, heard: &Heard) -> (String, Step) {
+        let step = self.state.step;
+        if heard.cut_in && self.state.asked < MOST_ASKED {
+            if let Some(question) = again(step) {
+                return (format!("Yes, of course. {question}"), step);
+            }
+        }
+        let (words, next) = match step {
+            Step::Menu | Step::AnythingElse => self.choose(heard),
+            Step::Birth => (TIMES.into(), Step::Time),
+            Step::Time if heard.no => (OTHER_TIME.into(), Step::OtherTime),
+            Step::Time => (BOOKED.into(), Step::Over),
+            Step::OtherTime if heard.no => (CALL_BACK.into(), Step::Over),
+            Step::OtherTime => (BOOKED.into(), Step::Over),
+            Step::Member => self.member(heard),
+            Step::MemberRight if heard.no => (MEMBER.into(), Step::Member),
+            Step::MemberRight => (CHECKED_IN.into(), Step::Over),
+            Step::Over => (GOODBYE.into(), Step::Over),
+        };
+        if next == step && self.state.asked >= MOST_ASKED {
+            return (CALL_BACK.into(), Step::Over);
+        }
+        (words, next)
+    }
+
+    fn choose(&self, heard: &Heard) -> (String, Step) {
+        match heard.digits.chars().next() {
+            Some('1') => (MEMBER.into(), Step::Member),
+            Some('2') => (HOURS.into(), Step::AnythingElse),
+            Some(_) => (MENU.into(), Step::Menu),
+            None if heard.has(&["hours", "open"]) => (HOURS.into(), Step::AnythingElse),
+            None if self.state.step == Step::AnythingElse && heard.no => (GOODBYE.into(), Step::Over),
+            None => (BIRTH.into(), Step::Birth),
+        }
+    }
+
+    fn member(&mut self, heard: &Heard) -> (String, Step) {
+        let digits = &mut self.state.digits;
+        digits.extend(heard.digits.chars().filter(char::is_ascii_digit));
+        let number = std::mem::take(digits);
+        match number.len() {
+            0 => (MEMBER.into(), Step::Member),
+            MEMBER_DIGITS => {
+                let spaced: Vec<String> = number.chars().map(String::from).collect();
+                (format!("Thank you. Your member number is {}. Is that right?", spaced.join(", ")), Step::MemberRight)
+            }
+            count => (format!("Sorry, I have got {count} digits. {MEMBER}"), Step::Member),
+        }
+    }
+}
+
+/// What the caller did in the last turn.
+#[derive(Debug, Default)]
+struct Heard {
+    words: Vec<String>,
+    digits: String,
+    no: bool,
+    /// The desk was stopped by it, and there is nothing in it that answers.
+    cut_in: bool,
+}
+
+impl Heard {
+    fn of(history: &[Line]) -> Heard {
+        let Some(last) = history.last().filter(|line| line.other) else { return Heard::default() };
+        let own = history.iter().rev().find(|line| !line.other);
+        let words: Vec<String> = normal_form(&last.text).split(' ').map(String::from).collect();
+        let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
+        let no = has(&["no", "nope", "not", "dont", "cant", "cannot", "neither", "wrong"]);
+        let yes = has(&["yes", "yeah", "yep", "sure", "okay", "right", "correct", "fine", "good", "great", "works"]);
+        let cut_in = own.is_some_and(|line| line.interrupted) && last.digits.is_empty() && !yes && !no;
+        Heard { digits: last.digits.clone(), no: no && !yes, cut_in, words }
+    }
+
+    fn has(&self, wanted: &[&str]) -> bool {
+        self.words.iter().any(|word| wanted.contains(&word.as_str()))
+    }
+}
+
+/// The question of a step that was cut off, in short.
+fn again(step: Step) -> Option<&'static str> {
+    match step {
+        Step::Birth => Some("May I have your date of birth, please?"),
+        Step::Time => Some("Would Tuesday at nine in the morning be good for you?"),
+        Step::OtherTime => Some("Would Thursday at eleven be better for you?"),
+        Step::AnythingElse => Some("Can I help you with anything else?"),
+        Step::Member | Step::MemberRight | Step::Menu | Step::Over => None,
+    }
+}
+
+fn say(words: &str, then: Then) -> Move {
+    Move { say: words.to_owned(), exact: true, then, ..Move::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(text: &str, interrupted: bool) -> Line {
+        Line { other: false, text: text.into(), digits: String::new(), interrupted }
+    }
+
+    /// A caller's turn: words, keys after a `#`.
+    fn turn(text: &str) -> Line {
+        let (text, digits) = text.split_once('#').unwrap_or((text, ""));
+        Line { other: true, text: text.into(), digits: digits.into(), interrupted: false }
+    }
+
+    /// Plays the turns and compares how each answer begins; the last one hangs up or not.
+    fn check(turns: &[&str], expect: &[&str], hangs_up: bool) {
+        let (mut mind, mut history, mut last) = (DeskMind::default(), vec![own(GREETING, false)], Move::default());
+        for (heard, expect) in turns.iter().zip(expect) {
+            history.push(turn(heard));
+            last = mind.next(&Thought { purpose: Purpose::Reply, history: history.clone(), unsaid: None });
+            assert!(last.say.contains(expect), "{heard}: {}", last.say);
+            history.push(own(&last.say, false));
+        }
+        assert_eq!(last.then == Then::Hangup, hangs_up, "{turns:?}");
+    }
+
+    #[test]
+    fn a_booking_goes_through_with_words_and_without() {
+        let expect = ["date of birth", "Tuesday at nine", "booked"];
+        check(&["i want an appointment", "march third", "yes please"], &expect, true);
+        check(&["", "", ""], &expect, true);
+        check(&["", "", "no i can't", "yes"], &["date of birth", "Tuesday", "Thursday at eleven", "booked"], true);
+    }
+
+    #[test]
+    fn the_menu_takes_keys() {
+        check(&["#1", "#4711", "yes"], &["four digit", "4, 7, 1, 1", "checked in"], true);
+        check(&["#1", "#47", "#4712", "that is wrong"], &["four digit", "2 digits", "4, 7, 1, 2", "four digit"], false);
+        check(&["#2", "no thank you"], &["open Monday", "welcome"], true);
+        check(&["#9", "#9", "#9"], &["that option", "that option", "call again"], true);
+        check(&["when are you open"], &["open Monday"], false);
+    }
+
+    #[test]
+    fn a_move_that_was_never_said_did_not_happen() {
+        let mut mind = DeskMind::default();
+        let mut history = vec![own(GREETING, false), turn("hello")];
+        let ask = |mind: &mut DeskMind, history: &[Line]| {
+            mind.next(&Thought { purpose: Purpose::Reply, history: history.to_vec(), unsaid: None }).say
+        };
+        assert_eq!(ask(&mut mind, &history), BIRTH);
+        history[1] = turn("hello i have a question");
+        assert_eq!(ask(&mut mind, &history), BIRTH);
+        history.extend([own("Of course. May I have", true), turn("")]);
+        assert!(ask(&mut mind, &history).starts_with("Yes, of course. May I have your date of birth"));
+    }
+
+    #[test]
+    fn who_cuts_in_is_asked_again_in_short() {
+        let mut mind = DeskMind::default();
+        let mut history = vec![own(GREETING, false)];
+        for text in ["", ""] {
+            history.push(turn(text));
+            let next = mind.next(&Thought { purpose: Purpose::Reply, history: history.clone(), unsaid: None });
+            history.push(own(&next.say, false));
+        }
+        let words = history.last_mut().expect("the times were offered");
+        *words = own("Thank you, I have found your", true);
+        history.push(turn("sorry can i just say something"));
+        let next = mind.next(&Thought { purpose: Purpose::Reply, history, unsaid: None });
+        assert_eq!(next.say, "Yes, of course. Would Tuesday at nine in the morning be good for you?");
+    }
+}
