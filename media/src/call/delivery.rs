@@ -10,6 +10,9 @@ use super::utterance::Utterance;
 use super::{Call, Dial, Hold, ms};
 use crate::frame::{FRAME, PER_MS, Sample};
 
+/// What began before the turn was due is confirmed as speech by then.
+const CONFIRM_MS: u32 = 100;
+
 impl Call {
     pub(super) fn run_plan(&mut self) {
         let frame_end = self.frame_at + FRAME as Sample;
@@ -26,8 +29,9 @@ impl Call {
             || self.other.since.is_some()
             || self.mouth.speaking_since().is_some()
             || self.dial.is_some();
-        // A sound that is not confirmed yet may be the other side going on.
-        let may_go_on = plan.answers && self.ears.vad.is_stirring();
+        // A sound that is not confirmed yet may be the other side going on; a noise that never is must not hold the turn up.
+        let settled = self.frame_at >= plan.floor + ms(CONFIRM_MS);
+        let may_go_on = plan.answers && !settled && self.ears.vad.is_stirring();
         if plan.due < frame_end && plan.is_ready() && !blocked && !may_go_on {
             self.take_turn();
         }
