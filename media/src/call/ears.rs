@@ -22,6 +22,8 @@ pub(super) struct EarSet {
     next: usize,
     /// A recognizer is being fed.
     pub feeding: bool,
+    /// The other side pauses: the recognizer is fed until here.
+    pub linger: Option<Sample>,
     /// One past the last sample heard.
     pub heard_to: Sample,
     /// A digit came as an event: the same digit heard in the band is its echo.
@@ -37,6 +39,7 @@ impl EarSet {
             past: Box::new([(Sample::MIN, SILENCE); PAST]),
             next: 0,
             feeding: false,
+            linger: None,
             heard_to: Sample::MIN,
             event_digit_at: Sample::MIN / 2,
         }

@@ -188,6 +188,7 @@ impl Call {
         self.close_late(self.frame_at - ms(LATE_TEXT_MS));
         self.run_hold();
         self.run_silence();
+        self.run_linger();
         self.run_plan();
         self.run_cut();
         self.run_yield();

@@ -12,6 +12,10 @@ use crate::vad::Edge;
 
 /// Other sound not longer than this is no speech: on the 10 ms grid of its edges a sound seems up to 20 ms longer than it is.
 pub(super) const SHORT_MS: u32 = 200;
+/// A recognizer hears words that belong together better in one piece: it goes on through pauses of this length, when the
+/// endpointing delay leaves [`ANSWER_MS`] for its final text and the answer.
+const LINGER_MS: u32 = 400;
+const ANSWER_MS: u32 = 700;
 /// From a hang-up phrase of the other side to the hang-up.
 pub(super) const PHRASE_HANGUP_MS: u32 = 300;
 
@@ -33,10 +37,11 @@ impl Call {
         }
         let is_new = self.other.turn.as_ref().is_none_or(|turn| !turn.has_speech());
         let mut turn = self.other.turn.take().unwrap_or_else(|| OtherTurn::new(onset));
-        if self.ears.which.text {
+        let goes_on = self.ears.linger.take().is_some();
+        if self.ears.which.text && !goes_on {
             turn.open(self.effect(Effect::Hear { from: onset }));
             self.feed_from(onset);
-        } else {
+        } else if !self.ears.which.text {
             turn.open_deaf();
         }
         self.other.turn = Some(turn);
@@ -60,13 +65,15 @@ impl Call {
         if long {
             self.waits.reprompts = 0;
         }
-        self.ears.feeding = false;
-        let recognize = EffectId(self.last_effect + 1);
-        let Some(turn) = &mut self.other.turn else { return };
+        let Some(turn) = &mut self.other.turn else {
+            self.ears.feeding = false;
+            return;
+        };
         turn.end = end;
         turn.counts |= long;
-        if let Some(hear) = turn.close_segment(recognize) {
-            self.effect(Effect::Recognize { hear, to: end });
+        match self.linger_ms() {
+            0 => self.close_segment(),
+            linger_ms => self.ears.linger = Some(end + ms(linger_ms)),
         }
         self.overlap_ends(end);
         let Some(turn) = &self.other.turn else { return };
@@ -77,6 +84,31 @@ impl Call {
         } else {
             self.close_other_turn();
             self.resume(end);
+        }
+    }
+
+    /// Hang-up phrases act so soon after a turn that their text is wanted at once.
+    fn linger_ms(&self) -> u32 {
+        let wanted = if self.spec.hangup_phrases.is_empty() { LINGER_MS } else { 0 };
+        self.spec.turn.endpointing_delay_ms.saturating_sub(ANSWER_MS).min(wanted)
+    }
+
+    /// A pause was long enough: what was heard is one piece for the recognizer.
+    pub(super) fn run_linger(&mut self) {
+        if self.ears.linger.is_some_and(|until| self.frame_at >= until) {
+            self.close_segment();
+            self.decide_when_final();
+        }
+    }
+
+    fn close_segment(&mut self) {
+        self.ears.linger = None;
+        self.ears.feeding = false;
+        let recognize = EffectId(self.last_effect + 1);
+        let Some(turn) = &mut self.other.turn else { return };
+        let to = turn.end;
+        if let Some(hear) = turn.close_segment(recognize) {
+            self.effect(Effect::Recognize { hear, to });
         }
     }
 
@@ -95,6 +127,9 @@ impl Call {
 
     /// The turn is over: its line joins the conversation, its text may still come.
     pub(super) fn close_other_turn(&mut self) {
+        if self.ears.linger.is_some() {
+            self.close_segment();
+        }
         let Some(mut turn) = self.other.turn.take() else { return };
         self.drop_cut();
         if !turn.counts && turn.digits.is_empty() {
