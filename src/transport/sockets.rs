@@ -94,6 +94,11 @@ impl MediaSockets {
         send(&self.rtp, bytes);
     }
 
+    /// Sends media from a socket that is not connected.
+    pub fn send_rtp_to(&self, to: SocketAddr, bytes: &[u8]) {
+        let _ = self.rtp.send_to(bytes, to);
+    }
+
     /// Sends a report.
     pub fn send_rtcp(&self, bytes: &[u8]) {
         send(&self.rtcp, bytes);
