@@ -164,7 +164,10 @@ impl Engine {
         Ok(handle)
     }
 
-    fn prepare_answer(&self, incoming: &IncomingCall) -> Result<(Room, MediaSockets, String, sip::Settled, String), PlaceError> {
+    fn prepare_answer(
+        &self,
+        incoming: &IncomingCall,
+    ) -> Result<(Room, MediaSockets, String, sip::Settled, String), PlaceError> {
         let CallEvent::Incoming { sdp, call_id, .. } = &incoming.invite else {
             return Err(PlaceError::NoMedia("not an INVITE".into()));
         };
@@ -222,7 +225,8 @@ impl Engine {
         }
         for shard in &self.inner.shards {
             shard.shared.stop.store(true, Ordering::Relaxed);
-            if let Some(thread) = lock(&shard.thread).take() {
+            let thread = lock(&shard.thread).take();
+            if let Some(thread) = thread {
                 let _ = tokio::task::spawn_blocking(move || thread.join()).await;
             }
         }
@@ -274,7 +278,8 @@ impl Inner {
         let files = Files::open(&self.recorder, placement.folder.as_deref());
         let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
         let (files, recording, early) = files.split();
-        let shard = (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
+        let shard =
+            (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
         let live = LiveCall {
             no,
             call: Call::new(placement.spec.clone()),
@@ -287,7 +292,8 @@ impl Inner {
             ticks: 0,
         };
         self.order(shard, ToShard::Place(Box::new(live)));
-        let driver = Driver::new(self.clone(), no, shard, placement, files, tap_reader, from_shard, news, hangups, room);
+        let driver =
+            Driver::new(self.clone(), no, shard, placement, files, tap_reader, from_shard, news, hangups, room);
         (driver, CallHandle { news: watch, control })
     }
 
@@ -358,8 +364,8 @@ impl Inner {
             // Dropping the call closes its sockets and rings, here and not on the media thread.
             FromShard::Gone(_) => return,
         };
-        let driver = lock(&self.calls).get(&no).cloned();
-        if let Some(Err(mpsc::error::TrySendError::Full(_))) = driver.map(|driver| driver.try_send(message)) {
+        let Some(driver) = lock(&self.calls).get(&no).cloned() else { return };
+        if let Err(mpsc::error::TrySendError::Full(_)) = driver.try_send(message) {
             tracing::error!(call = no.0, "the call's driver does not keep up; a message was lost");
         }
     }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ringer_media::call::{Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Signal};
+use ringer_media::call::{
+    Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Signal,
+};
 use ringer_media::time::Time;
 use rtrb::{Consumer, Producer};
 
@@ -68,7 +70,10 @@ pub(super) enum FromShard {
     Event(CallNo, Event),
     Ended(CallNo, Ending),
     /// The call itself, to be dropped elsewhere.
-    Gone(#[expect(dead_code, reason = "only dropped: closing sockets and rings is not for a media thread")] Box<LiveCall>),
+    Gone(
+        #[expect(dead_code, reason = "only dropped: closing sockets and rings is not for a media thread")]
+        Box<LiveCall>,
+    ),
 }
 
 /// What a media thread shares with the rest.
@@ -188,7 +193,7 @@ impl Shard {
                 }
             }
             live.ticks = live.ticks.wrapping_add(1);
-            if live.ticks % RTCP_EVERY == 0 {
+            if live.ticks.is_multiple_of(RTCP_EVERY) {
                 while let Some(bytes) = live.sockets.receive_rtcp(&mut self.report[..]) {
                     live.call.handle(now, Input::Packet { path: Path::Rtcp, arrived: now, bytes });
                 }

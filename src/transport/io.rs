@@ -27,7 +27,7 @@ const DATAGRAM_BYTES: usize = 65_535;
 #[derive(Debug)]
 pub enum SipNews {
     /// Something happened.
-    Event(CallEvent),
+    Event(Box<CallEvent>),
     /// A message as it went over the wire, secrets masked, for the call's SIP log.
     Trace(String),
 }
@@ -76,7 +76,8 @@ impl SipSocket {
         let config = EndpointConfig { local, user_agent, seed: crate::clock::random_seed() };
         let (orders, waiting) = mpsc::channel(ORDERS);
         let (incoming, arrivals) = mpsc::channel(INCOMING);
-        let port = Port { endpoint: Endpoint::new(config), socket, calls: HashMap::new(), by_id: HashMap::new(), incoming };
+        let port =
+            Port { endpoint: Endpoint::new(config), socket, calls: HashMap::new(), by_id: HashMap::new(), incoming };
         tasks.spawn("sip", port.run(waiting, tasks.clone()));
         Ok((SipSocket { orders, local }, arrivals))
     }
@@ -127,7 +128,7 @@ impl Port {
         let mut buffer = vec![0; DATAGRAM_BYTES];
         let socket = self.socket.clone();
         loop {
-            let wait = self.endpoint.next_timer().map(|at| until(at));
+            let wait = self.endpoint.next_timer().map(until);
             tokio::select! {
                 received = socket.recv_from(&mut buffer) => {
                     match received {
@@ -215,7 +216,7 @@ impl Port {
         }
         let over = matches!(event, CallEvent::Ended(_));
         if let Some(call) = self.calls.get(&key) {
-            let _ = call.try_send(SipNews::Event(event));
+            let _ = call.try_send(SipNews::Event(Box::new(event)));
         }
         if over {
             self.calls.remove(&key);

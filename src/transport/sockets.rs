@@ -148,7 +148,8 @@ pub fn address_towards(to: SocketAddr) -> io::Result<IpAddr> {
 /// # Errors
 /// The kernel's refusal.
 pub fn keep_errors(socket: &impl AsRawFd, v6: bool) -> io::Result<()> {
-    let (level, option) = if v6 { (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) } else { (libc::IPPROTO_IP, libc::IP_RECVERR) };
+    let (level, option) =
+        if v6 { (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) } else { (libc::IPPROTO_IP, libc::IP_RECVERR) };
     set(socket.as_raw_fd(), level, option, 1)
 }
 
@@ -233,8 +234,8 @@ impl Batch {
             libc::recvmmsg(fd, headers.as_mut_ptr(), BATCH as _, libc::MSG_DONTWAIT as _, std::ptr::null_mut())
         };
         self.count = usize::try_from(got).unwrap_or(0);
-        for at in 0..self.count {
-            self.received[at] = (kernel_time_ns(&headers[at].msg_hdr), headers[at].msg_len as usize);
+        for (at, header) in headers.iter().enumerate().take(self.count) {
+            self.received[at] = (kernel_time_ns(&header.msg_hdr), header.msg_len as usize);
         }
     }
 

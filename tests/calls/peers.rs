@@ -99,8 +99,10 @@ async fn early_media_is_recorded_apart() {
 async fn nobody_there_is_told_at_once() {
     let stage = Stage::new().await;
     // A port that was free a moment ago.
-    let port = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("one is free").port();
-    let report = stage.call(stage.placement(&format!("sip:bob@127.0.0.1:{port}"), "Hello.")).await.expect("it was placed");
+    let port =
+        std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("one is free").port();
+    let report =
+        stage.call(stage.placement(&format!("sip:bob@127.0.0.1:{port}"), "Hello.")).await.expect("it was placed");
     assert_eq!(report.ending.reason, EndReason::DialFailed);
     assert_eq!(report.ending.remote.map(|end| end.kind), Some(RemoteKind::Unreachable));
 }

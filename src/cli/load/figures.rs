@@ -141,8 +141,10 @@ impl Figures {
     pub fn window(&mut self, before: &Window, after: &Window) {
         self.seconds = after.at.since(before.at).as_secs_f64();
         let calls = (before.live + after.live) as f64 / 2.0;
-        self.cpu_ms_per_call_second = (after.cpu - before.cpu).as_secs_f64() * 1000.0 / (calls * self.seconds).max(1e-9);
-        self.late_counts = after.late_counts.iter().zip(&before.late_counts).map(|(after, before)| after - before).collect();
+        self.cpu_ms_per_call_second =
+            (after.cpu - before.cpu).as_secs_f64() * 1000.0 / (calls * self.seconds).max(1e-9);
+        self.late_counts =
+            after.late_counts.iter().zip(&before.late_counts).map(|(after, before)| after - before).collect();
         self.late_max_ms = after.late_max_ms.min(quantile_ms(&self.late_counts, 1.0));
         if self.late_counts.last().is_some_and(|beyond| *beyond > 0) {
             self.late_max_ms = after.late_max_ms;
