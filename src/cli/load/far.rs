@@ -140,7 +140,7 @@ async fn answer_all(
         let orders = orders.clone();
         tasks.spawn_until_stop("far call", async move {
             while let Some(item) = news.recv().await {
-                if matches!(item, SipNews::Event(CallEvent::Ended(_))) {
+                if matches!(item, SipNews::Event(event) if matches!(*event, CallEvent::Ended(_))) {
                     break;
                 }
             }
