@@ -1,1 +1,342 @@
-fn main() {}
+//! What one 20 ms tick of a call costs: thread CPU time of whole calls and of their stages, as a table. Not a test: it fails
+//! only when a tick without an event allocates.
+//!
+//! Each figure is the median over runs of many ticks. The far side speaks half of the time.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringer_media::call::{
+    Call, CallSpec, Ears, Effect, EffectId, Effected, Input, Move, NoiseSpec, Opening, Output, Path, Signal,
+};
+use ringer_media::codec::{Codec, Decoder, Encoder};
+use ringer_media::dtmf::Detector;
+use ringer_media::frame::{FRAME, Frame, RATE_HZ, SILENCE, Sample};
+use ringer_media::leg::{Leg, MediaParams};
+use ringer_media::mixer::Mixer;
+use ringer_media::noise::{Kind, gain_for, generate, snr_db};
+use ringer_media::recording::StereoWindow;
+use ringer_media::resample::{Down2, resample_whole};
+use ringer_media::seed::Seed;
+use ringer_media::time::Time;
+use ringer_media::vad::VoiceActivity;
+
+/// 20 s of speech in mu-law.
+const SPEECH: &[u8] = include_bytes!("../../fixtures/audio/speech.ul");
+/// Ticks of speech, then as many of silence: 2 s.
+const STRETCH: usize = 100;
+/// Ticks of one run.
+const TICKS: usize = 5000;
+/// Runs; their median counts.
+const RUNS: usize = 7;
+
+fn main() {
+    let far = FarSide::new();
+    let all = Ears { text: false, voice_activity: true, dtmf: true };
+    let none = Ears { voice_activity: false, dtmf: false, ..all };
+    println!("whole calls, us of CPU per 20 ms tick");
+    let totals = [
+        ("PCMU: noise, voice activity, DTMF, recording", Codec::Pcmu, all, true),
+        ("  without noise", Codec::Pcmu, all, false),
+        ("  without DTMF", Codec::Pcmu, Ears { dtmf: false, ..all }, true),
+        ("  without voice activity", Codec::Pcmu, Ears { voice_activity: false, ..all }, true),
+        ("  without voice activity and DTMF", Codec::Pcmu, none, true),
+        ("PCMA: all", Codec::Pcma, all, true),
+        ("G722: all", Codec::G722, all, true),
+        ("  without voice activity and DTMF", Codec::G722, none, true),
+    ];
+    let mut allocating = 0;
+    for (name, codec, ears, noise) in totals {
+        let mut conversation = Conversation::new(&far, codec, ears, noise);
+        row(name, || conversation.run(TICKS));
+        allocating += conversation.allocating_ticks;
+    }
+    println!("stages of PCMU, us per 20 ms");
+    stages(&far);
+    println!("ticks without an event that allocated: {allocating}");
+    assert_eq!(allocating, 0, "a tick without an event allocates");
+}
+
+fn stages(far: &FarSide) {
+    let mut packets = far.packets(Codec::Pcmu);
+    let [speech, silence] = [0, STRETCH * FRAME].map(|from| far.frames(from));
+    let mut leg = Leg::new(media(Codec::Pcmu), Seed(1), Time::default());
+    let mut clock = Clock::default();
+    row("receive, jitter buffer, decode, resample", || {
+        for _ in 0..TICKS {
+            let now = clock.next();
+            black_box(leg.receive(now, &packets.packet()));
+            black_box(leg.listen(now));
+        }
+    });
+    let mut clock = Clock::default();
+    row("encode, resample, packet", || {
+        for at in 0..TICKS {
+            black_box(leg.send(clock.next(), &speech[at % STRETCH]));
+        }
+    });
+    for (name, frames) in [("voice activity awake", &speech), ("voice activity asleep", &silence)] {
+        let (mut vad, mut from) = (VoiceActivity::new(), 0);
+        row(name, || {
+            for at in 0..TICKS {
+                black_box(vad.push(&frames[at % STRETCH], from));
+                from += FRAME as Sample;
+            }
+        });
+    }
+    for (name, frames) in [("DTMF in speech", &speech), ("DTMF in silence", &silence)] {
+        let narrow: Vec<Vec<i16>> = frames.iter().map(|frame| narrow(frame)).collect();
+        let (mut digits, mut from) = (Detector::new(), 0);
+        row(name, || {
+            for at in 0..TICKS {
+                black_box(digits.push(&narrow[at % STRETCH], from));
+                from += FRAME as Sample;
+            }
+        });
+    }
+    let (mut mixer, mut frame) = (Mixer::new(), SILENCE);
+    row("mix and limit", || {
+        for at in 0..TICKS {
+            mixer.add(0, &speech[at % STRETCH]);
+            mixer.add(0, &speech[(at + 7) % STRETCH]);
+            mixer.finish(black_box(&mut frame));
+        }
+    });
+    let (mut window, mut at) = (StereoWindow::new(), 0);
+    row("recording window", || {
+        for tick in 0..TICKS {
+            window.push_sent(at, &speech[tick % STRETCH]);
+            window.push_heard(at - 700, &speech[tick % STRETCH]);
+            at += FRAME as Sample;
+            black_box(window.advance(at));
+        }
+    });
+}
+
+/// The far side's audio: speech and silence in turn.
+struct FarSide {
+    wide: Vec<i16>,
+    noise: Arc<[i16]>,
+}
+
+impl FarSide {
+    fn new() -> FarSide {
+        let mut pcm = vec![0; SPEECH.len()];
+        Decoder::new(Codec::Pcmu).decode(SPEECH, &mut pcm);
+        let spoken = resample_whole(&pcm, 8000, RATE_HZ);
+        let mut wide = Vec::new();
+        for stretch in spoken.chunks_exact(STRETCH * FRAME) {
+            wide.extend_from_slice(stretch);
+            wide.resize(wide.len() + STRETCH * FRAME, 0);
+        }
+        FarSide { wide, noise: generate(Kind::Cafe, Seed(1), 10, &[]).into() }
+    }
+
+    fn frames(&self, from: usize) -> Vec<Frame> {
+        let frames = self.wide[from..][..STRETCH * FRAME].chunks_exact(FRAME);
+        frames.map(|frame| frame.try_into().expect("chunks are exact")).collect()
+    }
+
+    fn packets(&self, codec: Codec) -> Packets {
+        let mut encoder = Encoder::new(codec);
+        let payloads = self.wide.chunks_exact(FRAME).map(|frame| {
+            let mut bytes = [0; 160];
+            if codec.rate_hz() == RATE_HZ {
+                encoder.encode(frame, &mut bytes)
+            } else {
+                encoder.encode(&narrow(frame), &mut bytes)
+            };
+            bytes
+        });
+        Packets { payloads: payloads.collect(), codec, sent: 0 }
+    }
+
+    fn noise(&self) -> NoiseSpec {
+        NoiseSpec {
+            gain_narrow: gain_for(&self.noise, snr_db(0.8), 8000) as f32,
+            gain_wide: gain_for(&self.noise, snr_db(0.8), RATE_HZ) as f32,
+            start: 0,
+            loop_pcm: self.noise.clone(),
+        }
+    }
+}
+
+/// RTP without end.
+struct Packets {
+    payloads: Vec<[u8; 160]>,
+    codec: Codec,
+    sent: u32,
+}
+
+impl Packets {
+    fn packet(&mut self) -> [u8; 172] {
+        let mut packet = [0; 172];
+        packet[0] = 0x80;
+        packet[1] = self.codec.payload_type();
+        packet[2..4].copy_from_slice(&(self.sent as u16).to_be_bytes());
+        packet[4..8].copy_from_slice(&self.sent.wrapping_mul(160).to_be_bytes());
+        packet[8..12].copy_from_slice(&7u32.to_be_bytes());
+        packet[12..].copy_from_slice(&self.payloads[self.sent as usize % self.payloads.len()]);
+        self.sent += 1;
+        packet
+    }
+}
+
+/// A call with what its driver does.
+struct Conversation {
+    call: Call,
+    packets: Packets,
+    clock: Clock,
+    answers: Vec<(EffectId, Effected)>,
+    clip: Arc<[i16]>,
+    allocating_ticks: u64,
+}
+
+impl Conversation {
+    fn new(far: &FarSide, codec: Codec, ears: Ears, noise: bool) -> Conversation {
+        let mut spec =
+            CallSpec { ears, opening: Opening::Made, noise: noise.then(|| far.noise()), ..CallSpec::default() };
+        spec.limits.max_duration_ms = None;
+        spec.turn.silence_timeout_ms = u32::MAX;
+        let mut call = Call::new(spec);
+        let clock = Clock::default();
+        call.handle(clock.0, Input::Signal(Signal::Dialing { address: "sip:far@192.0.2.1".into() }));
+        call.handle(clock.0, Input::Signal(Signal::Answered { code: 200, media: media(codec), text: false }));
+        let clip = far.wide[..50 * FRAME].into();
+        let packets = far.packets(codec);
+        let mut made =
+            Conversation { call, packets, clock, answers: Vec::with_capacity(16), clip, allocating_ticks: 0 };
+        made.run(500);
+        made.allocating_ticks = 0;
+        made
+    }
+
+    fn run(&mut self, ticks: usize) {
+        for _ in 0..ticks {
+            let before = ALLOCATIONS.get();
+            if !self.tick() && ALLOCATIONS.get() != before {
+                self.allocating_ticks += 1;
+            }
+        }
+        assert!(!self.call.is_over(), "the call goes on");
+    }
+
+    /// One tick as a media thread does it; true when it was more than audio.
+    fn tick(&mut self) -> bool {
+        let now = self.clock.next();
+        let mut eventful = !self.answers.is_empty();
+        for (id, done) in std::mem::take(&mut self.answers) {
+            self.call.handle(now, Input::Done(id, done));
+            eventful |= self.drain();
+        }
+        self.call.handle(now, Input::Tick { late: Duration::from_micros(80) });
+        eventful |= self.drain();
+        let packet = self.packets.packet();
+        self.call.handle(now, Input::Packet { path: Path::Rtp, arrived: now, bytes: &packet });
+        self.call.handle(now, Input::Listen);
+        self.drain() || eventful
+    }
+
+    fn drain(&mut self) -> bool {
+        let mut eventful = false;
+        while let Some(output) = self.call.poll() {
+            match output {
+                Output::Packet { bytes, .. } => {
+                    black_box(bytes);
+                }
+                Output::Recorded { pcm, .. } => {
+                    black_box(pcm);
+                }
+                Output::Effect(id, Effect::Think(_)) => {
+                    let next = Move { say: "Yes, please go on.".into(), exact: true, ..Move::default() };
+                    self.answers.push((id, Effected::Move(next)));
+                    eventful = true;
+                }
+                Output::Effect(id, Effect::Synthesize { .. }) => {
+                    self.answers.push((id, Effected::Audio { pcm: self.clip.clone(), last: true }));
+                    eventful = true;
+                }
+                _ => eventful = true,
+            }
+        }
+        eventful
+    }
+}
+
+/// Driver time, 20 ms a step.
+#[derive(Default)]
+struct Clock(Time);
+
+impl Clock {
+    fn next(&mut self) -> Time {
+        self.0 = self.0 + Duration::from_millis(20);
+        self.0
+    }
+}
+
+fn media(codec: Codec) -> MediaParams {
+    MediaParams { codec, payload_type: codec.payload_type(), event_payload_type: Some(101), ptime_ms: 20 }
+}
+
+fn narrow(frame: &[i16]) -> Vec<i16> {
+    let mut out = vec![0; frame.len() / 2];
+    Down2::new().process(frame, &mut out);
+    out
+}
+
+/// Prints the median cost of a tick of `run`, which does [`TICKS`] of them.
+fn row(name: &str, mut run: impl FnMut()) {
+    let mut costs: Vec<f64> = (0..RUNS)
+        .map(|_| {
+            let before = cpu_us();
+            run();
+            (cpu_us() - before) / TICKS as f64
+        })
+        .collect();
+    costs.sort_by(f64::total_cmp);
+    println!("{:8.2}  {name}", costs[RUNS / 2]);
+}
+
+/// CPU time of this thread in microseconds.
+fn cpu_us() -> f64 {
+    #[repr(C)]
+    struct Timespec {
+        seconds: std::ffi::c_long,
+        nanos: std::ffi::c_long,
+    }
+    unsafe extern "C" {
+        fn clock_gettime(clock: std::ffi::c_int, at: *mut Timespec) -> std::ffi::c_int;
+    }
+    const THREAD_CPU: std::ffi::c_int = 3;
+    let mut at = Timespec { seconds: 0, nanos: 0 };
+    // SAFETY: `at` has the layout of a timespec of 64-bit Linux and outlives the call.
+    unsafe { clock_gettime(THREAD_CPU, &mut at) };
+    at.seconds as f64 * 1e6 + at.nanos as f64 / 1e3
+}
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counted.
+struct Counted;
+
+// SAFETY: every call is passed on to the system's allocator; the counter is a plain thread-local without a destructor.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as promised by the caller.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTED: Counted = Counted;

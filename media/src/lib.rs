@@ -40,3 +40,5 @@ pub mod recording;
 pub mod measure;
 
 pub mod call;
+
+pub mod testing;

@@ -13,8 +13,8 @@ use ringer_media::seed::Seed;
 use ringer_sip::CallEvent;
 use tokio::sync::mpsc;
 
-pub use self::log::Log;
 use self::log::CallLog;
+pub use self::log::Log;
 use self::mind::{CUT_IN, DeskMind, GREETING, STILL_THERE};
 use crate::engine::{CallHandle, CallNews, Dial, Engine, Placement};
 use crate::human::Fluency;

@@ -291,7 +291,7 @@ mod tests {
             for (range, from, to) in [
                 ("bytes=0-0", 0, 1),
                 ("bytes=10-99", 10, 100),
-                ("bytes=43-70001", 43, 70_002),
+                ("bytes=43-50001", 43, 50_002),
                 ("bytes=1001-", 1001, length),
                 ("bytes=-7", length - 7, length),
                 ("bytes=5-99999999", 5, length),

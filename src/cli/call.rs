@@ -222,7 +222,7 @@ fn finish(report: &CallReport, args: &Args) -> ExitCode {
 }
 
 /// The local address from which the target is reached, with a free port.
-fn local_address(target: &str) -> Result<SocketAddr, String> {
+pub(super) fn local_address(target: &str) -> Result<SocketAddr, String> {
     let (_, to) = crate::transport::sip::resolve(target)?;
     let host = crate::transport::sockets::address_towards(to)
         .map_err(|error| format!("{target} is not reachable from here: {error}"))?;

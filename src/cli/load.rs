@@ -1,9 +1,37 @@
-//! `ringer load`: many calls at once, to see what this machine carries.
+//! `ringer load`: many calls at once, to see what this machine carries. Each is a whole caller: noise, voice activity, digits,
+//! words now and then, a recording; only the recognizer and the synthesizer are left out, whose cost is their own.
 
-use std::path::PathBuf;
+mod caller;
+mod far;
+mod figures;
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use super::{call::sip_address, failed};
+use ringer_media::call::EndReason;
+use tokio::sync::mpsc;
+
+use self::caller::Callers;
+use self::far::FarSide;
+use self::figures::{Figures, Window};
+use super::{
+    call::{local_address, sip_address},
+    failed,
+};
+use crate::clock::{Clock, monotonic, new_id};
+use crate::config::{most_calls, raise_file_limit};
+use crate::engine::{CallControl, CallHandle, CallNews, CallReport, Engine, EngineConfig};
+use crate::tasks::Tasks;
+
+/// Ports of the media of all calls.
+const RTP_PORTS: std::ops::RangeInclusive<u16> = 10_000..=59_999;
+/// How long the last calls may take to be connected.
+const SET_UP: Duration = Duration::from_secs(10);
+/// From the last connection to the measured window.
+const SETTLE: Duration = Duration::from_secs(2);
+/// How long calls may take to end.
+const HANG_UP: Duration = Duration::from_secs(15);
 
 /// Flags of `ringer load`.
 #[derive(Debug, clap::Args)]
@@ -11,19 +39,19 @@ use super::{call::sip_address, failed};
   ringer load --calls 200 --seconds 30
   ringer load --to sip:echo@192.0.2.7 --calls 50 --no-vad --json")]
 pub struct Args {
-    /// Who to call [default: a sample agent that is started for it]
+    /// Who to call [default: a far side that is started for it]
     #[arg(long, value_name = "URI", value_parser = sip_address)]
     pub to: Option<String>,
     /// Calls at once
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub calls: u32,
-    /// Length of each call
+    /// How long all calls are up and measured
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: u32,
     /// Calls begun in one second
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rate: u32,
-    /// Write recordings and timelines into this folder [default: nothing is written]
+    /// Keep recordings and timelines in this folder [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Print one JSON object
@@ -35,9 +63,127 @@ pub struct Args {
     /// Do not look for digits in what is received
     #[arg(long)]
     pub no_dtmf: bool,
+    /// Be the far side: answer calls until standard input ends
+    #[arg(long, hide = true)]
+    pub far_side: bool,
 }
 
-/// Makes the calls and prints the report.
-pub async fn run(_args: Args) -> ExitCode {
-    failed("`ringer load` is not built in")
+/// Makes the calls and prints the report; 0 when all calls were connected and stayed up.
+pub async fn run(args: Args) -> ExitCode {
+    if args.far_side {
+        return far::run().await;
+    }
+    match load(&args).await {
+        Ok(figures) => {
+            figures.print(args.json);
+            if figures.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(why) => failed(why),
+    }
+}
+
+async fn load(args: &Args) -> Result<Figures, String> {
+    let far = match &args.to {
+        None => Some(FarSide::start().await?),
+        Some(_) => None,
+    };
+    let to = args.to.clone().or(far.as_ref().map(|far| far.uri.clone())).unwrap_or_default();
+    let sip = local_address(&to)?;
+    let most = most_calls(raise_file_limit(), &RTP_PORTS);
+    if (args.calls as usize) > most {
+        return Err(format!("at most {most} calls: raise the limit of open files (ulimit -n)"));
+    }
+    let config = EngineConfig { sip, rtp_ports: RTP_PORTS, advertise: None, shards: 0, max_calls: most };
+    let (engine, _incoming) = Engine::start(config, caller::speech(), Clock::Real)
+        .await
+        .map_err(|error| format!("the SIP socket {sip}: {error}"))?;
+    let folder = args.data.clone().unwrap_or_else(|| std::env::temp_dir().join(format!("ringer-load-{}", new_id())));
+    let run = Run { engine: &engine, args, folder: &folder, tasks: Tasks::new() };
+    let measured = run.measure(Callers::new(to, args).await?).await;
+    engine.stop().await;
+    if args.data.is_none() {
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+    let mut figures = measured?;
+    figures.far_side = match far {
+        Some(far) => far.stop().await,
+        None => None,
+    };
+    Ok(figures)
+}
+
+/// What a call tells.
+enum News {
+    Connected { after: Duration },
+    Ended(Box<CallReport>),
+}
+
+/// The calls of one command.
+struct Run<'a> {
+    engine: &'a Engine,
+    args: &'a Args,
+    folder: &'a Path,
+    tasks: Tasks,
+}
+
+impl Run<'_> {
+    async fn measure(self, callers: Callers) -> Result<Figures, String> {
+        let calls = self.args.calls as usize;
+        let (tell, mut news) = mpsc::channel(2 * calls + 16);
+        let mut controls = Vec::with_capacity(calls);
+        let mut figures = Figures::new(self.args.calls);
+        let mut pace = tokio::time::interval(Duration::from_secs(1) / self.args.rate);
+        for number in 0..calls {
+            pace.tick().await;
+            let placed = monotonic();
+            match self.engine.place(callers.placement(number, self.folder)).await {
+                Ok(CallHandle { news, control }) => {
+                    controls.push(control);
+                    self.tasks.spawn("watch", watch(news, tell.clone(), placed));
+                }
+                Err(refusal) => figures.refused(&refusal.to_string()),
+            }
+        }
+        drop(tell);
+        let all_up = async {
+            while figures.connected + figures.failed < self.args.calls {
+                let Some(news) = news.recv().await else { break };
+                figures.take(news);
+            }
+        };
+        let _ = tokio::time::timeout(SET_UP, all_up).await;
+        if figures.connected == 0 {
+            return Err(figures.first_failure.unwrap_or_else(|| "no call was connected".into()));
+        }
+        tokio::time::sleep(SETTLE).await;
+        let before = Window::now(self.engine);
+        tokio::time::sleep(Duration::from_secs(self.args.seconds.into())).await;
+        figures.window(&before, &Window::now(self.engine));
+        self.hang_up(&controls);
+        let all_down = async {
+            while let Some(news) = news.recv().await {
+                figures.take(news);
+            }
+        };
+        if tokio::time::timeout(HANG_UP, all_down).await.is_err() {
+            tracing::warn!("some calls did not end");
+        }
+        figures.finish();
+        Ok(figures)
+    }
+
+    fn hang_up(&self, controls: &[CallControl]) {
+        controls.iter().for_each(|control| control.hangup(EndReason::ApiHangup));
+    }
+}
+
+async fn watch(mut news: mpsc::Receiver<CallNews>, tell: mpsc::Sender<News>, placed: ringer_media::time::Time) {
+    while let Some(item) = news.recv().await {
+        let item = match item {
+            CallNews::Connected(_) => News::Connected { after: monotonic().since(placed) },
+            CallNews::Ended(report) => News::Ended(report),
+            CallNews::Dispatched | CallNews::Event(_) => continue,
+        };
+        let _ = tell.send(item).await;
+    }
 }

@@ -159,9 +159,9 @@ impl Driver {
         while self.ending.is_none() {
             tokio::select! {
                 biased;
-                Some(message) = self.from_shard.recv() => self.from_shard(key, message).await,
+                Some(message) = self.from_shard.recv() => self.follow_shard(key, message).await,
                 news = sip_news.recv(), if !self.sip_over => match news {
-                    Some(news) => self.from_sip(key, news).await,
+                    Some(news) => self.follow_sip(key, news).await,
                     None => self.sip_over = true,
                 },
                 Some(reason) = self.hangups.recv() => self.tell(ToShard::Hangup(self.no, reason)),
@@ -173,7 +173,7 @@ impl Driver {
         self.report(call_id, sip_news).await;
     }
 
-    async fn from_shard(&mut self, key: CallKey, message: FromShard) {
+    async fn follow_shard(&mut self, key: CallKey, message: FromShard) {
         match message {
             FromShard::Control(_, Control::Cancel) => self.inner.sip.hang_up(key, 16, "Normal call clearing").await,
             FromShard::Control(_, Control::Hangup { q850_cause }) => {
@@ -198,10 +198,10 @@ impl Driver {
         let _ = self.news.try_send(CallNews::Event(entry));
     }
 
-    async fn from_sip(&mut self, key: CallKey, news: SipNews) {
+    async fn follow_sip(&mut self, key: CallKey, news: SipNews) {
         let event = match news {
             SipNews::Trace(message) => return self.log_sip(&message),
-            SipNews::Event(event) => event,
+            SipNews::Event(event) => *event,
         };
         match event {
             CallEvent::Provisional { code, media, .. } => match media.as_ref().map(sip::settled) {

@@ -220,10 +220,8 @@ impl Effects {
         let taken = self.taken;
         self.segments.retain_mut(|segment| {
             let over = segment.to.is_some_and(|to| taken >= to);
-            if over {
-                if let Some(feed) = &mut segment.feed {
-                    feed.finish();
-                }
+            if let Some(feed) = segment.feed.as_mut().filter(|_| over) {
+                feed.finish();
             }
             !over
         });

@@ -5,6 +5,7 @@ mod drive;
 mod effects;
 pub mod lateness;
 pub mod noise;
+pub mod pace;
 mod real;
 mod recorder;
 mod shard;

@@ -225,7 +225,8 @@ impl Engine {
         }
         for shard in &self.inner.shards {
             shard.shared.stop.store(true, Ordering::Relaxed);
-            if let Some(thread) = lock(&shard.thread).take() {
+            let thread = lock(&shard.thread).take();
+            if let Some(thread) = thread {
                 let _ = tokio::task::spawn_blocking(move || thread.join()).await;
             }
         }
@@ -363,8 +364,8 @@ impl Inner {
             // Dropping the call closes its sockets and rings, here and not on the media thread.
             FromShard::Gone(_) => return,
         };
-        let driver = lock(&self.calls).get(&no).cloned();
-        if let Some(Err(mpsc::error::TrySendError::Full(_))) = driver.map(|driver| driver.try_send(message)) {
+        let Some(driver) = lock(&self.calls).get(&no).cloned() else { return };
+        if let Err(mpsc::error::TrySendError::Full(_)) = driver.try_send(message) {
             tracing::error!(call = no.0, "the call's driver does not keep up; a message was lost");
         }
     }

@@ -99,7 +99,7 @@ fn run(orders: &Receiver<Order>) {
             Err(RecvTimeoutError::Timeout) => {}
         }
         pass = pass.wrapping_add(1);
-        let refresh = pass % HEADER_EVERY == 0;
+        let refresh = pass.is_multiple_of(HEADER_EVERY);
         files.retain_mut(|file| file.move_samples(refresh));
     }
 }
@@ -144,15 +144,13 @@ impl WavFile {
             }
             self.samples += waiting as u64;
         }
-        if self.state.problem().is_none() {
-            if let Err(error) = self.write(waiting > 0, refresh || ended) {
-                self.state.fail(format!("{}: {error}", self.path.display()));
-            }
+        if self.state.problem().is_none()
+            && let Err(error) = self.write(waiting > 0, refresh || ended)
+        {
+            self.state.fail(format!("{}: {error}", self.path.display()));
         }
-        if ended {
-            if let Some(closed) = self.closed.take() {
-                let _ = closed.send(());
-            }
+        if let Some(closed) = self.closed.take_if(|_| ended) {
+            let _ = closed.send(());
         }
         !ended
     }

@@ -14,6 +14,7 @@ use ringer_media::time::Time;
 use rtrb::{Consumer, Producer};
 
 use super::lateness::Lateness;
+use super::pace::{prefer_timing, sleep_until};
 use crate::clock::monotonic;
 use crate::transport::sockets::{Batch, KernelClock, MediaSockets};
 
@@ -192,7 +193,7 @@ impl Shard {
                 }
             }
             live.ticks = live.ticks.wrapping_add(1);
-            if live.ticks % RTCP_EVERY == 0 {
+            if live.ticks.is_multiple_of(RTCP_EVERY) {
                 while let Some(bytes) = live.sockets.receive_rtcp(&mut self.report[..]) {
                     live.call.handle(now, Input::Packet { path: Path::Rtcp, arrived: now, bytes });
                 }
@@ -274,29 +275,5 @@ fn tell(messages: &mut Producer<FromShard>, backlog: &mut VecDeque<FromShard>, s
 fn push(tap: &mut Producer<i16>, pcm: &[i16], count: &mut u64) {
     if tap.push_entire_slice(pcm).is_ok() {
         *count += pcm.len() as u64;
-    }
-}
-
-fn sleep_until(deadline: Time) {
-    let at = libc::timespec {
-        tv_sec: (deadline.0 / 1_000_000_000) as libc::time_t,
-        tv_nsec: (deadline.0 % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: `at` is a valid timespec that outlives the call; an absolute sleep needs no remainder. A signal only ends it
-    // early, and then the same deadline is slept for again.
-    unsafe {
-        while libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut())
-            == libc::EINTR
-        {}
-    }
-}
-
-/// Timer slack of 1 ns, and real-time scheduling where the machine allows it; a refusal changes nothing.
-fn prefer_timing() {
-    // SAFETY: both calls take plain values and concern this thread only.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0);
-        let param = libc::sched_param { sched_priority: 10 };
-        libc::sched_setscheduler(0, libc::SCHED_FIFO, &param);
     }
 }

@@ -173,7 +173,7 @@ mod tests {
             let rate = 100.0 * fillers as f64 / words as f64;
             assert!((rate - per_100).abs() <= 0.1 * per_100, "{level:?}: {rate} fillers in 100 words");
         };
-        check(FluencyLevel::Native, 0.0, 1..=0);
+        check(FluencyLevel::Native, 0.0, 0..=0);
         check(FluencyLevel::Intermediate, 4.0, 300..=600);
         check(FluencyLevel::Beginner, 10.0, 500..=1200);
     }

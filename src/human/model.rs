@@ -1,6 +1,7 @@
 //! A mind that asks a language model: its words go out sentence by sentence as they come. A late model is covered by a filler,
 //! a silent or failing one by the built-in speaker.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use ringer_media::call::{Move, Purpose, Then, Thought};
 use ringer_media::seed::{Seed, Stream};
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep;
 
 use super::phrases::phrases;
 use super::prompt::{self, END_CALL, SEND_DTMF, STAY_SILENT};
@@ -96,15 +97,16 @@ async fn listen(
 ) -> Result<(), Failure> {
     let (sender, mut parts) = mpsc::channel(64);
     let mut chat = model.chat(request, sender);
-    let begun = Instant::now();
-    let mut give_up = begun + patience.give_up;
+    let mut filler = pin!(sleep(patience.filler));
+    let mut give_up = pin!(sleep(patience.give_up));
     let (mut covered, mut result) = (speech.contextual, None);
     loop {
         tokio::select! {
             biased;
             part = parts.recv() => match part {
                 Some(part) => {
-                    (covered, give_up) = (true, Instant::now() + patience.give_up);
+                    covered = true;
+                    give_up.set(sleep(patience.give_up));
                     speech.take(part).await;
                 }
                 // The model has dropped its end; its result tells why.
@@ -114,11 +116,11 @@ async fn listen(
                 },
             },
             done = &mut chat, if result.is_none() => result = Some(done),
-            () = sleep_until(begun + patience.filler), if !covered => {
+            () = &mut filler, if !covered => {
                 covered = true;
                 speech.cover().await;
             }
-            () = sleep_until(give_up) => {
+            () = &mut give_up => {
                 let message = "the language model is too late".into();
                 return Err(Failure { code: "language_model_late", message });
             }

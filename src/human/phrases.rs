@@ -37,7 +37,7 @@ pub fn call_phrases(language: &str) -> ringer_media::call::Phrases {
     }
 }
 
-const TABLE: [(&str, Phrases); 15] = [
+static TABLE: [(&str, Phrases); 15] = [
     (
         "en",
         Phrases {

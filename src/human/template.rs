@@ -124,7 +124,8 @@ const STOP_WORDS: [&str; 32] = [
     "a", "an", "the", "for", "to", "of", "in", "on", "and", "or", "you", "your", "i", "my", "me", "we", "our", "is",
     "are", "it", "this", "that", "with", "press", "please", "number", "want", "would", "like", "at", "by", "if",
 ];
-const QUESTION_WORDS: [&str; 9] = ["what", "which", "who", "whose", "when", "where", "why", "how", "whats"];
+const QUESTION_WORDS: [&str; 11] =
+    ["what", "which", "who", "whose", "when", "where", "why", "how", "what's", "who's", "where's"];
 const REQUEST_WORDS: [&str; 14] = [
     "tell", "give", "provide", "confirm", "need", "enter", "spell", "share", "verify", "state", "say", "type", "key",
     "repeat",
@@ -159,12 +160,13 @@ fn alike(a: &str, b: &str) -> bool {
     stem(a) == stem(b) || (a.len().min(b.len()) >= 5 && (a.starts_with(b) || b.starts_with(a)))
 }
 
-/// Positions where a yes/no question begins: an auxiliary before its subject, without a question word shortly before.
+/// An auxiliary before its subject (not after one: "this is your"), without a question word shortly before.
 fn is_yes_no(asked: &[String]) -> bool {
     let has = |list: &[&str], word: &String| list.contains(&word.as_str());
     asked.windows(2).enumerate().any(|(at, pair)| {
         let open = asked[at.saturating_sub(4)..at].iter().any(|word| has(&QUESTION_WORDS, word));
-        has(&AUXILIARIES, &pair[0]) && has(&SUBJECTS, &pair[1]) && !open
+        let stated = at > 0 && has(&SUBJECTS, &asked[at - 1]);
+        has(&AUXILIARIES, &pair[0]) && has(&SUBJECTS, &pair[1]) && !open && !stated
     })
 }
 
@@ -185,8 +187,8 @@ fn options(words: &[String]) -> Vec<(char, Vec<String>)> {
     let pressed = |at: usize| words[at] == "press" || (words[at] == "number" && at > 0 && words[at - 1] == "press");
     let keys: Vec<(usize, char)> =
         (1..words.len()).filter_map(|at| key(&words[at]).filter(|_| pressed(at - 1)).map(|key| (at, key))).collect();
-    // "press 1 for sales": the label follows; "for sales press 1": it stands before.
-    let after = keys.first().is_some_and(|(at, _)| words.get(at + 1).is_some_and(|word| word == "for" || word == "to"));
+    // "press 1 for sales": the label follows, also the last; "for sales press 1": it stands before.
+    let after = keys.last().is_some_and(|(at, _)| words.get(at + 1).is_some_and(|word| word == "for" || word == "to"));
     let label = |index: usize, at: usize| {
         let next = keys.get(index + 1).map_or(words.len(), |(next, _)| *next);
         let before = if index == 0 { 0 } else { keys[index - 1].0 + 1 };
@@ -258,6 +260,7 @@ mod tests {
         check("thanks for calling how can i help you", "I need help.");
         check("what time would you prefer", "I need help.");
         check("the city hall is closed today", "I need help.");
+        check("hello this is your clinic", "I need help.");
     }
 
     #[test]

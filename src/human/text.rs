@@ -76,7 +76,7 @@ pub(super) fn spoken(text: &str) -> String {
             said.push(c);
         }
     }
-    said.split_whitespace().collect::<Vec<_>>().join(" ")
+    said.split_whitespace().collect::<Vec<_>>().join(" ").replace(" ,", ",").replace(" .", ".")
 }
 
 /// The first `count` words, closed by a full stop when some are left out.
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn stage_directions_are_not_said() {
         let check = |text: &str, expect: &str| assert_eq!(spoken(text), expect, "{text}");
-        check("*sighs* Well (pause), **yes**.", "Well , .");
+        check("*sighs* Well (pause), **yes**.", "Well, yes.");
         check("[angry] I want 3 * 4.", "I want 3 4.");
         check("Call me (maybe", "Call me (maybe");
     }

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::monotonic;
 use crate::tasks::Tasks;
+use crate::transport::sockets::{keep_errors, undelivered};
 
 /// Orders that may wait for the socket's task.
 const ORDERS: usize = 4096;
@@ -26,7 +27,7 @@ const DATAGRAM_BYTES: usize = 65_535;
 #[derive(Debug)]
 pub enum SipNews {
     /// Something happened.
-    Event(CallEvent),
+    Event(Box<CallEvent>),
     /// A message as it went over the wire, secrets masked, for the call's SIP log.
     Trace(String),
 }
@@ -68,6 +69,7 @@ impl SipSocket {
         tasks: &Tasks,
     ) -> io::Result<(SipSocket, mpsc::Receiver<IncomingCall>)> {
         let socket = Arc::new(UdpSocket::bind(listen).await?);
+        keep_errors(&*socket, listen.is_ipv6())?;
         let bound = socket.local_addr()?;
         let local = SocketAddr::new(advertise.unwrap_or(bound.ip()), bound.port());
         let user_agent = concat!("Ringer/", env!("CARGO_PKG_VERSION")).to_owned();
@@ -126,12 +128,15 @@ impl Port {
         let mut buffer = vec![0; DATAGRAM_BYTES];
         let socket = self.socket.clone();
         loop {
-            let wait = self.endpoint.next_timer().map(|at| until(at));
+            let wait = self.endpoint.next_timer().map(until);
             tokio::select! {
                 received = socket.recv_from(&mut buffer) => {
-                    if let Ok((len, from)) = received {
-                        self.trace(false, from, &buffer[..len]);
-                        self.endpoint.receive(now(), from, &buffer[..len]);
+                    match received {
+                        Ok((len, from)) => {
+                            self.trace(false, from, &buffer[..len]);
+                            self.endpoint.receive(now(), from, &buffer[..len]);
+                        }
+                        Err(_) => self.note_undelivered(),
                     }
                 }
                 order = orders.recv() => match order {
@@ -176,12 +181,26 @@ impl Port {
             match output {
                 Output::Datagram { to, bytes } => {
                     self.trace(true, to, &bytes);
-                    if self.socket.send_to(&bytes, to).await.is_err() {
-                        self.endpoint.unreachable(now(), to);
-                    }
+                    self.send(to, &bytes).await;
                 }
                 Output::Event(key, event) => self.tell(key, event),
             }
+        }
+    }
+
+    /// An error of an earlier datagram ends a later send in its place; that one is then sent again.
+    async fn send(&mut self, to: SocketAddr, bytes: &[u8]) {
+        if self.socket.send_to(bytes, to).await.is_err() {
+            self.note_undelivered();
+            if self.socket.send_to(bytes, to).await.is_err() {
+                self.endpoint.unreachable(now(), to);
+            }
+        }
+    }
+
+    fn note_undelivered(&mut self) {
+        while let Some(to) = undelivered(&*self.socket) {
+            self.endpoint.unreachable(now(), to);
         }
     }
 
@@ -197,7 +216,7 @@ impl Port {
         }
         let over = matches!(event, CallEvent::Ended(_));
         if let Some(call) = self.calls.get(&key) {
-            let _ = call.try_send(SipNews::Event(event));
+            let _ = call.try_send(SipNews::Event(Box::new(event)));
         }
         if over {
             self.calls.remove(&key);

@@ -71,7 +71,7 @@ impl MediaSockets {
         for socket in [&rtp, &rtcp] {
             socket.set_nonblocking(true)?;
         }
-        set_option(&rtp, libc::SO_TIMESTAMPNS, 1)?;
+        set(rtp.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
         Ok(MediaSockets { rtp, rtcp, port })
     }
 
@@ -92,6 +92,11 @@ impl MediaSockets {
     /// Sends media; a full buffer or an unreachable far side is a lost packet.
     pub fn send_rtp(&self, bytes: &[u8]) {
         send(&self.rtp, bytes);
+    }
+
+    /// Sends media from a socket that is not connected.
+    pub fn send_rtp_to(&self, to: SocketAddr, bytes: &[u8]) {
+        let _ = self.rtp.send_to(bytes, to);
     }
 
     /// Sends a report.
@@ -118,11 +123,11 @@ fn send(socket: &UdpSocket, bytes: &[u8]) {
     }
 }
 
-fn set_option(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+fn set(socket: libc::c_int, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the descriptor is open for the whole call and `value` is a c_int of the size given.
     let done = unsafe {
         let size = size_of::<libc::c_int>() as libc::socklen_t;
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const value).cast(), size)
+        libc::setsockopt(socket, level, option, (&raw const value).cast(), size)
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -136,6 +141,51 @@ pub fn address_towards(to: SocketAddr) -> io::Result<IpAddr> {
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(to)?;
     Ok(socket.local_addr()?.ip())
+}
+
+/// Asks the kernel to keep what routers and hosts say of datagrams that could not be delivered (RFC 1122 4.1.3.3).
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn keep_errors(socket: &impl AsRawFd, v6: bool) -> io::Result<()> {
+    let (level, option) =
+        if v6 { (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) } else { (libc::IPPROTO_IP, libc::IP_RECVERR) };
+    set(socket.as_raw_fd(), level, option, 1)
+}
+
+/// The next address of which [`keep_errors`] kept an error; `None` when there is none left.
+pub fn undelivered(socket: &impl AsRawFd) -> Option<SocketAddr> {
+    // SAFETY: all three are plain C structs for which all zeroes are valid.
+    let (mut header, mut name, mut part): (libc::msghdr, libc::sockaddr_storage, libc::iovec) = unsafe { zeroed() };
+    let (mut data, mut control) = ([0u8; 1], [0u8; 512]);
+    part.iov_base = data.as_mut_ptr().cast();
+    part.iov_len = data.len();
+    header.msg_name = (&raw mut name).cast();
+    header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = control.len() as _;
+    // SAFETY: the header points at buffers of this frame that outlive the call, with their true sizes.
+    let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
+    if got < 0 { None } else { address(&name) }
+}
+
+fn address(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
+    match libc::c_int::from(name.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says that the storage holds a sockaddr_in, which it is large enough and aligned for.
+            let name = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in>() };
+            let host = std::net::Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr));
+            Some((host, u16::from_be(name.sin_port)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above, for sockaddr_in6.
+            let name = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in6>() };
+            Some((std::net::Ipv6Addr::from(name.sin6_addr.s6_addr), u16::from_be(name.sin6_port)).into())
+        }
+        _ => None,
+    }
 }
 
 /// Buffers for reading several datagrams with their kernel receive times.
@@ -184,8 +234,8 @@ impl Batch {
             libc::recvmmsg(fd, headers.as_mut_ptr(), BATCH as _, libc::MSG_DONTWAIT as _, std::ptr::null_mut())
         };
         self.count = usize::try_from(got).unwrap_or(0);
-        for at in 0..self.count {
-            self.received[at] = (kernel_time_ns(&headers[at].msg_hdr), headers[at].msg_len as usize);
+        for (at, header) in headers.iter().enumerate().take(self.count) {
+            self.received[at] = (kernel_time_ns(&header.msg_hdr), header.msg_len as usize);
         }
     }
 

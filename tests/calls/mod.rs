@@ -1,3 +1,5 @@
 //! Calls to other people's SIP programs, on real sockets.
 
 mod runs;
+mod peers;
+mod stage;

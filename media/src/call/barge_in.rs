@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::event::{Kind, Side, What};
-use super::io::{EffectId, Move, Purpose};
+use super::io::{Effect, EffectId, Move, Output, Purpose};
 use super::plan::Stage;
 use super::script::contains_phrase;
 use super::spec::{Interruption, Opening};
@@ -17,8 +17,13 @@ const CONTEXT_EVERY_MS: u32 = 500;
 const CONTEXT_FROM_MS: u32 = 1000;
 /// A short overlapping sound that does not stop the speaker is a backchannel.
 const BACKCHANNEL_MS: u32 = 600;
-/// A frame of other speech may still be in the jitter buffer when the moment to yield comes.
-const HEARING_LAG_MS: u32 = 20;
+/// The last moment to stop, after that at which it was due.
+const LATEST_MS: u32 = 35;
+/// Longer quiet at the end of what was heard may be the end of the speech.
+const PAUSE_MS: u32 = 10;
+
+/// Stands for the effect of audio that is there already.
+const READY: EffectId = EffectId(u32::MAX);
 
 /// A planned cut into the other side's turn.
 #[derive(Debug)]
@@ -36,30 +41,63 @@ pub(super) struct Cut {
 pub(super) struct Overlap {
     by: Side,
     at: Sample,
+    /// This side's words were over here, and the other side's end was not known yet.
+    own_end: Option<Sample>,
 }
 
 /// The ready-made audio of a keyword's response.
 #[derive(Debug)]
 pub(super) struct KeywordClip {
     effect: EffectId,
-    audio: Option<Arc<[i16]>>,
+    audio: Vec<Arc<[i16]>>,
+    complete: bool,
     /// The turn (by onset) in which it was last used.
     used_in: Option<Sample>,
 }
 
+impl KeywordClip {
+    /// The effect that brings its audio.
+    pub fn effect(&self) -> EffectId {
+        self.effect
+    }
+
+    /// All of its audio is here.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+}
+
 impl Call {
     // --- cutting in ---
+
+    /// What was planned for this turn of the other side is not wanted any more.
+    pub(super) fn drop_cut(&mut self) {
+        let Some(cut) = self.cut.take() else { return };
+        let mut left: Vec<EffectId> = cut.utterance.iter().flat_map(Utterance::waiting).collect();
+        left.extend(cut.thinking);
+        self.cancel(left);
+    }
+
+    pub(super) fn cut_waits_for(&self, id: EffectId) -> bool {
+        self.cut.as_ref().is_some_and(|cut| cut.thinking == Some(id))
+    }
+
+    /// Not in the greeting of a side that is listened to first, nor in a silence kept on purpose.
+    fn may_cut_in(&self) -> bool {
+        let greeting = self.history.is_empty() && matches!(self.opening, Opening::Listen { .. });
+        !greeting && self.hold.is_none() && self.waits.hangup.is_none()
+    }
 
     /// At the onset of a turn of the other side.
     pub(super) fn draw_interruption(&mut self, onset: Sample) {
         let Interruption::Level { probability, from_ms, to_ms, at_most } = self.spec.interruption else { return };
         let u = self.draws.interruption.unit();
         let at_ms = self.draws.interruption.range(from_ms.into(), to_ms.into()) as u32;
-        let greeting = self.history.is_empty() && matches!(self.opening, Opening::Listen { .. });
-        if u >= probability || greeting || at_most.is_some_and(|limit| self.cuts >= limit) {
+        if u >= probability || !self.may_cut_in() || at_most.is_some_and(|limit| self.cuts >= limit) {
             return;
         }
         self.event(onset, Side::Dh, What::InterruptionDecided { kind: "level", u, at_ms, keyword: None });
+        self.drop_cut();
         let thinking = Some(self.think(Purpose::CutIn));
         self.cut = Some(Cut { at: onset + ms(at_ms), thinking, utterance: None, to_the_end: false });
     }
@@ -67,15 +105,18 @@ impl Call {
     pub(super) fn prepare_keywords(&mut self) {
         let Interruption::Keywords(keywords) = self.spec.interruption.clone() else { return };
         for keyword in keywords {
-            let effect = super::Effect::Synthesize { text: keyword.response, fluency: false };
+            let effect = Effect::Synthesize { text: keyword.response, fluency: false };
             let effect = self.effect(effect);
-            self.keywords.push(KeywordClip { effect, audio: None, used_in: None });
+            self.keywords.push(KeywordClip { effect, audio: Vec::new(), complete: false, used_in: None });
         }
     }
 
     /// The running text of the other side's turn changed.
     pub(super) fn match_running_text(&mut self) {
         let Some((onset, text)) = self.other.turn.as_ref().map(|turn| (turn.from, turn.text())) else { return };
+        if !self.may_cut_in() {
+            return;
+        }
         match self.spec.interruption.clone() {
             Interruption::Keywords(keywords) => {
                 for (at, keyword) in keywords.iter().enumerate() {
@@ -99,17 +140,18 @@ impl Call {
         let at_ms = ((self.frame_at - onset).max(0) / PER_MS) as u32;
         let what = What::InterruptionDecided { kind: "keywords", u, at_ms, keyword: Some(keyword.into()) };
         self.event(onset, Side::Dh, what);
-        let mut utterance = match self.keywords[at].audio.clone() {
-            Some(pcm) => {
-                self.last_utterance += 1;
-                let mut ready = Utterance::new(self.last_utterance, Kind::Interruption, true);
-                ready.add_words(response, EffectId(u32::MAX));
-                ready.give(EffectId(u32::MAX), pcm, true);
-                ready
+        let utterance = if self.keywords[at].complete {
+            self.last_utterance += 1;
+            let mut ready = Utterance::new(self.last_utterance, Kind::Interruption, true);
+            ready.add_words(response, READY);
+            for pcm in &self.keywords[at].audio {
+                ready.give(READY, pcm.clone(), false);
             }
-            None => self.words(response, Kind::Interruption, true),
+            ready.give(READY, Arc::new([]), true);
+            ready
+        } else {
+            self.words(response, Kind::Interruption, true)
         };
-        utterance.holds_floor = true;
         self.cut = Some(Cut { at: self.frame_at, thinking: None, utterance: Some(utterance), to_the_end: true });
     }
 
@@ -133,9 +175,16 @@ impl Call {
             return true;
         }
         if contextual && cut.utterance.is_none() {
-            let at_ms = ((self.frame_at - cut.at).max(0) / PER_MS) as u32;
+            let onset = self.other.turn.as_ref().map_or(cut.at, |turn| turn.from);
+            let at_ms = ((self.frame_at - onset).max(0) / PER_MS) as u32;
             let what = What::InterruptionDecided { kind: "contextual", u: 0.0, at_ms, keyword: None };
-            self.event(self.frame_at, Side::Dh, what);
+            self.event(onset, Side::Dh, what);
+        }
+        if let Some(said) = cut.utterance.as_mut().filter(|_| !next.say.is_empty()) {
+            self.last_effect += 1;
+            let effect = EffectId(self.last_effect);
+            self.out.push(Output::Effect(effect, Effect::Synthesize { text: next.say.clone(), fluency: !next.exact }));
+            said.add_words(&next.say, effect);
         }
         if cut.utterance.is_none() {
             let drawn = self.draws.words.index(self.spec.phrases.interruption.len());
@@ -159,17 +208,20 @@ impl Call {
             return;
         }
         if let Some(clip) = self.keywords.iter_mut().find(|clip| clip.effect == id) {
-            clip.audio = Some(pcm.clone());
+            clip.audio.push(pcm.clone());
+            clip.complete = last;
         }
     }
 
     pub(super) fn run_cut(&mut self) {
         let frame_end = self.frame_at + FRAME as Sample;
-        let ready = self.cut.as_ref().is_some_and(|cut| {
-            cut.at < frame_end && cut.utterance.as_ref().is_some_and(Utterance::is_ready)
-        });
+        let Some(cut) = self.cut.as_ref().filter(|cut| cut.at < frame_end) else { return };
+        let ready = cut.thinking.is_none() && cut.utterance.as_ref().is_some_and(Utterance::is_ready);
         let mine = self.mouth.speaking_since().is_some() || self.dial.is_some() || self.hold.is_some();
-        if !ready || mine || self.other.since.is_none() {
+        if mine {
+            return self.drop_cut();
+        }
+        if !ready || self.other.since.is_none() {
             return;
         }
         let Some(cut) = self.cut.take() else { return };
@@ -184,7 +236,8 @@ impl Call {
         }
         self.cuts += 1;
         self.begin(utterance, at);
-        self.overlap = Some(Overlap { by: Side::Dh, at });
+        self.settle_overlap(None);
+        self.overlap = Some(Overlap { by: Side::Dh, at, own_end: None });
     }
 
     // --- overlaps ---
@@ -192,7 +245,7 @@ impl Call {
     /// The other side's speech is confirmed while this side speaks.
     pub(super) fn overlap_begins(&mut self, started: Sample, onset: Sample) {
         let (by, at) = if onset >= started { (Side::Agent, onset) } else { (Side::Dh, started) };
-        self.overlap = Some(Overlap { by, at });
+        self.overlap = Some(Overlap { by, at, own_end: None });
     }
 
     /// Stops this side's words when it is time to give way.
@@ -203,46 +256,55 @@ impl Call {
         }
         let turn = &self.spec.turn;
         let cut_in = self.other.turn.as_ref().is_some_and(|turn| turn.cut);
+        let held = cut_in && self.frame_at < started + ms(turn.hold_floor_ms);
         let both_started = (onset - started).abs() <= ms(turn.both_start_ms) && !cut_in;
-        let since = if cut_in { onset.max(started + ms(turn.hold_floor_ms)) } else { onset };
-        if both_started || self.frame_at >= since + ms(turn.yield_after_ms + HEARING_LAG_MS) {
-            if let Some(said) = self.mouth.saying() {
-                said.stop();
-            }
+        if !held
+            && (both_started || self.has_spoken(onset, turn.yield_after_ms))
+            && let Some(said) = self.mouth.saying()
+        {
+            said.stop();
         }
+    }
+
+    /// The other side has spoken for `length_ms` since `onset`: heard to have, or, where the jitter buffer is too deep to hear
+    /// it in time, not heard to have paused.
+    fn has_spoken(&self, onset: Sample, length_ms: u32) -> bool {
+        let Some(spoken_to) = self.ears.vad.spoken_to() else { return false };
+        let heard = spoken_to - onset > ms(length_ms);
+        let goes_on = self.ears.heard_to - spoken_to <= ms(PAUSE_MS);
+        heard || (goes_on && self.frame_at >= onset + ms(length_ms + LATEST_MS))
     }
 
     /// The other side fell silent at `end`.
     pub(super) fn overlap_ends(&mut self, end: Sample) {
-        let Some(overlap) = self.overlap.take() else { return };
-        let length_ms = ((end - overlap.at).max(0) / PER_MS) as u32;
-        match overlap.by {
-            Side::Dh => {
-                let what = What::BargeIn { by: Side::Dh, overlap_ms: length_ms, stop_ms: Some(length_ms) };
-                self.event(overlap.at, Side::Dh, what);
-            }
-            _ if length_ms >= BACKCHANNEL_MS => {
-                let what = What::BargeIn { by: Side::Agent, overlap_ms: length_ms, stop_ms: None };
-                self.event(overlap.at, Side::Agent, what);
-            }
-            _ => {}
+        self.settle_overlap(Some(end));
+    }
+
+    /// This side's words were over at `end`: whether the other side had stopped before is known some 120 ms later.
+    pub(super) fn own_speech_ended(&mut self, end: Sample) {
+        if let Some(overlap) = &mut self.overlap {
+            overlap.own_end.get_or_insert(end);
+        }
+        if self.other.since.is_none() {
+            self.settle_overlap(None);
         }
     }
 
-    /// This side's words were over at `end`.
-    pub(super) fn own_speech_ended(&mut self, end: Sample) {
-        let Some(overlap) = self.overlap.take() else { return };
-        let length_ms = ((end - overlap.at).max(0) / PER_MS) as u32;
-        match overlap.by {
-            Side::Dh => {
-                let what = What::BargeIn { by: Side::Dh, overlap_ms: length_ms, stop_ms: None };
-                self.event(overlap.at, Side::Dh, what);
-            }
-            _ if length_ms >= SHORT_MS => {
-                let what = What::BargeIn { by: Side::Agent, overlap_ms: length_ms, stop_ms: Some(length_ms) };
-                self.event(overlap.at, Side::Agent, what);
-            }
-            _ => {}
+    /// Reports an overlap. `other_end` is where the other side fell silent, if it did.
+    fn settle_overlap(&mut self, other_end: Option<Sample>) {
+        let Some(Overlap { by, at, own_end }) = self.overlap.take() else { return };
+        let other_stopped = other_end.is_some_and(|end| own_end.is_none_or(|own| end <= own));
+        let Some(end) = (if other_stopped { other_end } else { own_end }) else { return };
+        let overlap_ms = ((end - at).max(0) / PER_MS) as u32;
+        // Of a sound of the other side that stops nobody, only more than a backchannel counts.
+        let least_ms = match by {
+            Side::Dh => 0,
+            _ if other_stopped => BACKCHANNEL_MS,
+            _ => SHORT_MS,
+        };
+        let stop_ms = (other_stopped == (by == Side::Dh)).then_some(overlap_ms);
+        if overlap_ms >= least_ms {
+            self.event(at, by, What::BargeIn { by, overlap_ms, stop_ms });
         }
     }
 }

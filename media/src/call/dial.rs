@@ -62,9 +62,7 @@ mod tests {
 
     fn times(digits: &str) -> Vec<(char, Sample)> {
         let mut dial = Dial::new(digits, 0);
-        (0..2000)
-            .filter_map(|frame| dial.due(frame * 320).map(|digit| (digit, frame * 320 / PER_MS)))
-            .collect()
+        (0..2000).filter_map(|frame| dial.due(frame * 320).map(|digit| (digit, frame * 320 / PER_MS))).collect()
     }
 
     #[test]

@@ -16,12 +16,14 @@ const LEAD: Sample = 200 * PER_MS;
 /// Voice activity, digits, and the recent past.
 pub(super) struct EarSet {
     pub which: Ears,
-    vad: VoiceActivity,
+    pub vad: VoiceActivity,
     digits: Detector,
     past: Box<[(Sample, Frame); PAST]>,
     next: usize,
     /// A recognizer is being fed.
     pub feeding: bool,
+    /// The other side pauses: the recognizer is fed until here.
+    pub linger: Option<Sample>,
     /// One past the last sample heard.
     pub heard_to: Sample,
     /// A digit came as an event: the same digit heard in the band is its echo.
@@ -37,6 +39,7 @@ impl EarSet {
             past: Box::new([(Sample::MIN, SILENCE); PAST]),
             next: 0,
             feeding: false,
+            linger: None,
             heard_to: Sample::MIN,
             event_digit_at: Sample::MIN / 2,
         }
@@ -50,7 +53,8 @@ impl EarSet {
     /// The frames heard since a little before `onset`, in order, as one run.
     pub fn past_since(&self, onset: Sample) -> Option<(Sample, Vec<i16>)> {
         let frames = (0..PAST).map(|at| &self.past[(self.next + at) % PAST]);
-        let mut wanted = frames.filter(|(from, _)| *from != Sample::MIN && *from + FRAME as Sample > onset - LEAD).peekable();
+        let mut wanted =
+            frames.filter(|(from, _)| *from != Sample::MIN && *from + FRAME as Sample > onset - LEAD).peekable();
         let from = wanted.peek()?.0;
         Some((from, wanted.flat_map(|(_, pcm)| pcm.iter().copied()).collect()))
     }
@@ -80,15 +84,15 @@ impl Call {
         }
         self.ears.remember(from, &pcm);
         self.find_digits(&narrow, from);
-        if self.ears.which.voice_activity {
-            if let Some(edge) = self.ears.vad.push(&pcm, from) {
-                match edge {
-                    Edge::Started { onset } => self.other_speaks(onset, now),
-                    Edge::Ended { end } => self.other_stops(end, now),
-                }
+        if self.ears.which.voice_activity
+            && let Some(edge) = self.ears.vad.push(&pcm, from)
+        {
+            match edge {
+                Edge::Started { onset } => self.other_speaks(onset, now),
+                Edge::Ended { end } => self.other_stops(end, now),
             }
         }
-        self.tell_network();
+        self.tell_network(now);
         if let Some(stereo) = self.window.advance(self.frame_at) {
             self.out.recorded(false, stereo);
         }
@@ -116,7 +120,7 @@ impl Call {
         }
     }
 
-    fn tell_network(&mut self) {
+    fn tell_network(&mut self, now: Time) {
         if self.frame_at < self.waits.network_at {
             return;
         }
@@ -124,7 +128,7 @@ impl Call {
         if let Some(figures) = self.leg.as_ref().map(|leg| leg.figures()) {
             let (received, lost, late) = (figures.received, figures.lost, figures.late);
             let what = What::Network { received, lost, late, jitter_ms: figures.jitter_ms };
-            self.event(self.frame_at, Side::Engine, what);
+            self.event(self.sample(now), Side::Engine, what);
         }
     }
 

@@ -40,12 +40,25 @@ pub struct OtherTurn {
 impl OtherTurn {
     /// A turn that begins at `from`.
     pub fn new(from: Sample) -> OtherTurn {
-        OtherTurn { from, end: from, digits: String::new(), cut: false, counts: false, line: None, segments: Vec::new() }
+        OtherTurn {
+            from,
+            end: from,
+            digits: String::new(),
+            cut: false,
+            counts: false,
+            line: None,
+            segments: Vec::new(),
+        }
     }
 
     /// A segment begins; `hear` brings its text.
     pub fn open(&mut self, hear: EffectId) {
         self.segments.push(Segment { hear, recognize: None, text: Text::Running(String::new()) });
+    }
+
+    /// It has a segment of speech.
+    pub fn has_speech(&self) -> bool {
+        !self.segments.is_empty()
     }
 
     /// A segment begins that nobody recognises.
@@ -71,7 +84,7 @@ impl OtherTurn {
         for segment in &mut self.segments {
             if matches!(segment.text, Text::Running(_)) {
                 segment.text = Text::Missing;
-                left.push(segment.hear);
+                left.push(segment.recognize.unwrap_or(segment.hear));
             }
         }
         left

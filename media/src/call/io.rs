@@ -130,7 +130,8 @@ pub enum Output<'a> {
         /// Borrowed from the leg.
         bytes: &'a [u8],
     },
-    /// Audio for the recognizer: 16 kHz, contiguous while a segment is open.
+    /// Audio for the recognizer: 16 kHz, in order while a segment is open; a jitter buffer that becomes shallower, or stalls,
+    /// makes `from` jump.
     Ears {
         /// Sample position of the first sample.
         from: Sample,
@@ -384,7 +385,8 @@ pub struct Ending {
     pub reason: EndReason,
     /// The call was up.
     pub connected: bool,
-    /// Samples from connect to the end; 0 when never connected.
+    /// Samples from connect to the end; 0 when never connected. After [`EndReason::MediaTimeout`] the end of the recording is
+    /// the last packet, and frames beyond it were handed out already: cut the recording here.
     pub samples: Sample,
     /// The far side's part, when it had one.
     pub remote: Option<RemoteEnd>,

@@ -5,7 +5,9 @@
 //! asks for speech and thought by [`Output::Effect`]; the answers come back as [`Input::Done`]. Sample 0 is the first tick
 //! after the answer. A tick without an event allocates nothing.
 
+mod answer;
 mod barge_in;
+mod delivery;
 mod dial;
 mod ears;
 mod event;

@@ -17,6 +17,8 @@ pub struct Mouth {
     impair: Impair,
     mixer: Mixer,
     frame: Frame,
+    /// One past the last sample of the utterance that has words.
+    said_to: Sample,
 }
 
 /// An utterance that is over.
@@ -34,19 +36,22 @@ impl Mouth {
         Mouth {
             utterance: None,
             noise: spec.noise.clone().filter(|noise| !noise.loop_pcm.is_empty()),
-            noise_gain: spec.noise.as_ref().map_or(0.0, |noise| {
-                if rate_hz < crate::frame::RATE_HZ { noise.gain_narrow } else { noise.gain_wide }
-            }),
+            noise_gain: spec
+                .noise
+                .as_ref()
+                .map_or(0.0, |noise| if rate_hz < crate::frame::RATE_HZ { noise.gain_narrow } else { noise.gain_wide }),
             tones: None,
             impair: Impair::new(spec.audio_quality, rate_hz, spec.seed.stream("audio_quality")),
             mixer: Mixer::new(),
             frame: SILENCE,
+            said_to: 0,
         }
     }
 
     /// Begins `utterance` at `at`.
     pub fn say(&mut self, mut utterance: Utterance, at: Sample) {
         utterance.started = Some(at);
+        self.said_to = at;
         self.utterance = Some(utterance);
     }
 
@@ -80,8 +85,13 @@ impl Mouth {
         let mut said = None;
         if let Some(mut utterance) = self.utterance.take() {
             let from = utterance.started.map_or(0, |start| (start - at).clamp(0, FRAME as Sample)) as usize;
-            match utterance.render(self.mixer.sum(), from).ended {
-                Some(end) => said = Some(Said { utterance, end: at + end as Sample }),
+            let rendered = utterance.render(self.mixer.sum(), from);
+            if let Some(to) = rendered.wrote_to {
+                self.said_to = at + to as Sample;
+            }
+            // Words may have ended before it was known that none follow.
+            match rendered.ended {
+                Some(_) => said = Some(Said { utterance, end: self.said_to }),
                 None => self.utterance = Some(utterance),
             }
         }

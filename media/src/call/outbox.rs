@@ -56,7 +56,6 @@ impl Outbox {
         self.queue.push_back(Waiting::Ears { from });
     }
 
-
     /// One frame of the recording; longer input is cut.
     pub fn recorded(&mut self, early: bool, pcm: &[i16]) {
         let len = pcm.len().min(FRAME * 2);

@@ -1,8 +1,9 @@
 //! From dialling to the end: signals, timers, endings.
 
 use super::event::{Side, What};
-use super::io::{Control, EndReason, Ending, Output, Quality, RemoteEnd, RemoteKind, Signal};
+use super::io::{Control, EffectId, EndReason, Ending, Output, Quality, RemoteEnd, RemoteKind, Signal};
 use super::mouth::Mouth;
+use super::utterance::Utterance;
 use super::{Call, Dial, ms};
 use crate::codec::Codec;
 use crate::frame::{FRAME, RATE_HZ, Sample};
@@ -12,6 +13,10 @@ use std::time::Duration;
 
 /// How long after the end a recognizer may still bring the last words.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
+/// How long after a turn its text may still come while the call goes on.
+const LATE_TEXT_MS: u32 = 10_000;
+/// A re-prompt's speech is ordered this much ahead.
+const REPROMPT_AHEAD_MS: u32 = 1000;
 /// From connect to the first digit of an extension.
 const EXTENSION_AFTER_MS: u32 = 500;
 /// From the last tone of an extension to the conversation.
@@ -75,9 +80,14 @@ pub(super) struct Hold {
     /// Ends when the other side begins to speak (the mind's silence).
     pub until_onset: bool,
     /// Said at its end.
-    pub then: Option<String>,
-    /// The words at its end are a re-prompt.
-    pub reprompt: bool,
+    pub then: Option<Utterance>,
+}
+
+impl Hold {
+    /// Effects that are not wanted any more when it is dropped.
+    pub fn effects(&self) -> Vec<EffectId> {
+        self.then.iter().flat_map(Utterance::waiting).collect()
+    }
 }
 
 impl Call {
@@ -123,7 +133,7 @@ impl Call {
             Phase::Closing { until, .. } => {
                 let last_words = self.other.closing.iter().any(|turn| !turn.is_final());
                 if !last_words || now >= *until {
-                    self.close_late();
+                    self.close_late(Sample::MAX);
                     self.over();
                 }
             }
@@ -175,14 +185,16 @@ impl Call {
         if !self.phase.is_connected() {
             return;
         }
+        self.close_late(self.frame_at - ms(LATE_TEXT_MS));
         self.run_hold();
         self.run_silence();
+        self.run_linger();
         self.run_plan();
         self.run_cut();
         self.run_yield();
     }
 
-    fn run_dial(&mut self) {
+    pub(super) fn run_dial(&mut self) {
         let at = self.frame_at;
         let Some(dial) = &mut self.dial else { return };
         if let Some(digit) = dial.due(at) {
@@ -195,12 +207,11 @@ impl Call {
             }
             let method = if by_event { "rtp_event" } else { "inband" };
             self.event(at, Side::Dh, What::DtmfSent { digit, method, duration_ms: super::dial::TONE_MS });
-            self.waits.quiet_since = at;
-            self.waits.active_at = at;
         }
         if let Some(end) = self.dial.as_ref().and_then(|dial| dial.done(at)) {
             self.dial = None;
-            self.waits.quiet_since = end;
+            self.waits.quiet_since = self.waits.quiet_since.max(end);
+            self.waits.active_at = self.waits.active_at.max(end);
             if self.waits.start.is_none() {
                 self.begin_conversation(end + ms(CONVERSATION_AFTER_MS));
             }
@@ -229,57 +240,48 @@ impl Call {
         self.other.since.is_none() && self.mouth.speaking_since().is_none() && self.dial.is_none()
     }
 
+    /// Speech and digits of either side set `quiet_since` to their end.
     fn run_silence(&mut self) {
+        if !self.is_quiet() || self.hold.is_some() || self.waits.start.is_none() || self.waits.hangup.is_some() {
+            return;
+        }
         let at = self.frame_at;
-        if !self.is_quiet() || self.hold.is_some() || self.waits.start.is_none() {
-            if self.mouth.speaking_since().is_some() || self.other.since.is_some() {
-                self.waits.active_at = at;
-            }
-            self.waits.quiet_since = at.max(self.waits.quiet_since);
+        if self.opens_itself(at - self.waits.quiet_since) || self.plan.is_some() {
             return;
         }
-        let quiet = at - self.waits.quiet_since;
-        if self.opens_itself(quiet) || self.plan.is_some() || self.waits.hangup.is_some() {
-            return;
-        }
-        if quiet >= ms(self.spec.turn.silence_timeout_ms) {
-            if self.waits.reprompts == 0 {
-                self.waits.reprompts = 1;
-                self.event(at, Side::Dh, What::Reprompt { n: 1 });
-                let text = self.spec.phrases.reprompt.clone();
-                self.plan_words(&text, super::event::Kind::Reprompt, at);
-            } else {
-                self.waits.hangup = Some((at, EndReason::SilenceTimeout));
-            }
+        let due = self.waits.quiet_since + ms(self.spec.turn.silence_timeout_ms);
+        if self.waits.reprompts > 0 && at >= due {
+            self.waits.hangup = Some((due, EndReason::SilenceTimeout));
+        } else if self.waits.reprompts == 0 && at >= due - ms(REPROMPT_AHEAD_MS) {
+            let text = self.spec.phrases.reprompt.clone();
+            self.plan_words(&text, super::event::Kind::Reprompt, due);
+            self.plan.iter_mut().for_each(|plan| plan.reprompt = true);
         }
     }
 
     fn run_hold(&mut self) {
-        let at = self.frame_at;
-        let over = self.hold.as_ref().is_some_and(|hold| hold.until.is_some_and(|until| at >= until));
-        if over && self.other.since.is_none() {
-            self.end_hold(at);
+        let frame_end = self.frame_at + FRAME as Sample;
+        let until = self.hold.as_ref().and_then(|hold| hold.until).filter(|until| *until < frame_end);
+        if let Some(until) = until.filter(|_| self.other.since.is_none()) {
+            self.end_hold(until);
         }
     }
 
     /// The held silence is over at `due`: its words, if any, are planned.
     pub(super) fn end_hold(&mut self, due: Sample) {
         let Some(hold) = self.hold.take() else { return };
-        self.waits.quiet_since = self.frame_at;
-        let Some(text) = hold.then else { return };
-        let kind = if hold.reprompt { super::event::Kind::Reprompt } else { super::event::Kind::Scripted };
-        self.plan_words(&text, kind, due);
+        self.waits.quiet_since = self.waits.quiet_since.max(self.frame_at);
+        if let Some(utterance) = hold.then {
+            self.plan_ready(utterance, due);
+        }
     }
 
     /// A silence that the mind chose.
     pub(super) fn stay_silent(&mut self) {
         self.event(self.frame_at, Side::Dh, What::SilenceTool);
-        self.hold = Some(Hold {
-            until: Some(self.frame_at + ms(STAY_SILENT_MS)),
-            until_onset: true,
-            then: Some(self.spec.phrases.still_there.clone()),
-            reprompt: true,
-        });
+        let text = self.spec.phrases.still_there.clone();
+        let then = Some(self.words(&text, super::event::Kind::Reprompt, true));
+        self.hold = Some(Hold { until: Some(self.frame_at + ms(STAY_SILENT_MS)), until_onset: true, then });
     }
 
     /// From the control API.
@@ -305,7 +307,8 @@ impl Call {
     pub(super) fn fail(&mut self, code: &'static str) {
         if self.phase.is_connected() {
             self.out.push(Output::Control(Control::Hangup { q850_cause: 16 }));
-            let now = self.origin + Duration::from_micros((self.frame_at.max(0) as u64 * 1_000_000) / u64::from(RATE_HZ));
+            let now =
+                self.origin + Duration::from_micros((self.frame_at.max(0) as u64 * 1_000_000) / u64::from(RATE_HZ));
             self.finish(now, EndReason::Fault, None, Some(code));
         }
     }
@@ -329,7 +332,8 @@ impl Call {
         let end = if connected { self.recorded_end(now, reason) } else { 0 };
         if connected {
             self.stop_speech(end);
-            self.close_other_turn();
+            self.other_is_cut(end, now);
+            self.drop_plans();
         }
         let by = match reason {
             EndReason::AgentHangup | EndReason::Rejected => "AGENT",
@@ -337,7 +341,8 @@ impl Call {
             _ => "USER",
         };
         let (sip_code, q850_cause) = remote.as_ref().map_or((None, None), |end| (end.sip_code, end.q850_cause));
-        self.event(end, Side::Engine, What::Ended { by, reason: reason.as_str(), sip_code, q850_cause });
+        let told = if connected { self.sample(now).clamp(end, end.max(self.frame_at)) } else { 0 };
+        self.event(told, Side::Engine, What::Ended { by, reason: reason.as_str(), sip_code, q850_cause });
         let ending = Ending {
             reason,
             connected,
@@ -348,6 +353,17 @@ impl Call {
             quality: self.quality(),
         };
         self.phase = Phase::Closing { until: now + LAST_WORDS, ending: Box::new(ending) };
+    }
+
+    /// Nothing that was planned will happen.
+    fn drop_plans(&mut self) {
+        let mut left: Vec<EffectId> = self.plan.take().map(|plan| plan.effects()).unwrap_or_default();
+        left.extend(self.hold.take().map(|hold| hold.effects()).unwrap_or_default());
+        left.extend(self.keywords.drain(..).filter(|clip| !clip.is_complete()).map(|clip| clip.effect()));
+        self.cancel(left);
+        self.drop_cut();
+        self.dial = None;
+        self.waits.hangup = None;
     }
 
     /// The recording ends where the call ended: at the last packet, when the far side died.

@@ -24,7 +24,7 @@ pub enum Stage {
     /// The other side's final text is awaited.
     Hearing,
     /// The mind is asked.
-    Thinking(EffectId),
+    Thinking,
     /// Everything is known (audio may still come).
     Settled,
     /// Being carried out.
@@ -52,8 +52,10 @@ pub struct Plan {
     pub next: Next,
     /// Scripted rule that made it (position in the script).
     pub rule: Option<usize>,
-    /// More parts of the mind's move follow.
-    pub more: bool,
+    /// The thought whose move (or further parts of it) is awaited.
+    pub thinking: Option<EffectId>,
+    /// It is the re-prompt after mutual silence.
+    pub reprompt: bool,
     /// It answers a turn of the other side and is dropped when that side goes on.
     pub answers: bool,
 }
@@ -71,7 +73,8 @@ impl Plan {
             digits: String::new(),
             next: Next::Listen,
             rule: None,
-            more: false,
+            thinking: None,
+            reprompt: false,
             answers: false,
         }
     }
@@ -81,7 +84,7 @@ impl Plan {
         let words_ready = self.utterance.as_ref().is_none_or(Utterance::is_ready);
         match self.stage {
             Stage::Settled => words_ready,
-            Stage::Thinking(_) => self.more && self.utterance.as_ref().is_some_and(Utterance::is_ready),
+            Stage::Thinking => self.utterance.as_ref().is_some_and(Utterance::is_ready),
             Stage::Hearing | Stage::Taken => false,
         }
     }
@@ -89,9 +92,7 @@ impl Plan {
     /// Effects that are not wanted any more when it is dropped.
     pub fn effects(&self) -> Vec<EffectId> {
         let mut left: Vec<EffectId> = self.utterance.iter().flat_map(Utterance::waiting).collect();
-        if let Stage::Thinking(id) = self.stage {
-            left.push(id);
-        }
+        left.extend(self.thinking);
         left
     }
 }

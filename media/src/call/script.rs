@@ -10,10 +10,8 @@ pub fn normal_form(text: &str) -> String {
     for c in text.nfkc().flat_map(char::to_lowercase) {
         if c.is_alphanumeric() {
             words.push(c);
-        } else if c.is_whitespace() || c == '-' {
-            if !words.is_empty() && !words.ends_with(' ') {
-                words.push(' ');
-            }
+        } else if (c.is_whitespace() || c == '-') && !words.is_empty() && !words.ends_with(' ') {
+            words.push(' ');
         }
     }
     words.truncate(words.trim_end().len());

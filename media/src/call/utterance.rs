@@ -53,9 +53,11 @@ pub struct Utterance {
     stopping: bool,
 }
 
-/// What rendering did.
+/// What rendering a frame did.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct Rendered {
+    /// One past the last sample of this frame that has words, when any has.
+    pub wrote_to: Option<usize>,
     /// One past the last sample of this frame that the utterance wrote, when it ended in this frame.
     pub ended: Option<usize>,
 }
@@ -92,7 +94,9 @@ impl Utterance {
 
     /// Gives audio to the part that waits for `effect`; false when none does.
     pub fn give(&mut self, effect: EffectId, pcm: Arc<[i16]>, last: bool) -> bool {
-        let Some(part) = self.parts.iter_mut().find(|part| part.effect == effect && !part.complete) else { return false };
+        let Some(part) = self.parts.iter_mut().find(|part| part.effect == effect && !part.complete) else {
+            return false;
+        };
         if !pcm.is_empty() {
             part.audio.push(pcm);
         }
@@ -123,6 +127,7 @@ impl Utterance {
     /// Mixes the next samples into `frame` from `from` on.
     pub fn render(&mut self, frame: &mut [i32], from: usize) -> Rendered {
         let mut at = from;
+        let mut wrote_to = None;
         let end = if self.stopping { (from + FADE).min(frame.len()) } else { frame.len() };
         while at < end {
             if self.gap > 0 {
@@ -133,8 +138,11 @@ impl Utterance {
             }
             let Some(part) = self.parts.get(self.part) else { break };
             let Some(chunk) = part.audio.get(self.chunk) else {
+                if !part.complete && !self.stopping {
+                    return Rendered { wrote_to, ended: None };
+                }
                 if !part.complete {
-                    return Rendered::default();
+                    break;
                 }
                 self.next_part();
                 continue;
@@ -144,16 +152,17 @@ impl Utterance {
                 *slot += i32::from(*sample);
             }
             (at, self.offset, self.said) = (at + count, self.offset + count, self.said + count);
+            wrote_to = Some(at);
             if self.offset == chunk.len() {
                 (self.chunk, self.offset) = (self.chunk + 1, 0);
             }
         }
         if self.stopping {
             fade_out(&mut frame[from..end]);
-            return Rendered { ended: Some(end) };
+            return Rendered { wrote_to, ended: Some(at) };
         }
         self.settle();
-        Rendered { ended: (self.part >= self.parts.len() && !self.open).then_some(at) }
+        Rendered { wrote_to, ended: (self.part >= self.parts.len() && !self.open).then_some(at) }
     }
 
     fn settle(&mut self) {

@@ -186,6 +186,16 @@ impl VoiceActivity {
         self.speech.is_some()
     }
 
+    /// No speech is on, but some was voted for in the last 100 ms: an onset may be reported soon.
+    pub fn is_stirring(&self) -> bool {
+        self.speech.is_none() && self.votes != 0
+    }
+
+    /// One past the last block of the speech that is on, as far as heard.
+    pub fn spoken_to(&self) -> Option<Sample> {
+        self.speech
+    }
+
     /// The noise floor: 10th percentile of the last 3 s, dBov; -96 before anything was heard.
     pub fn floor_dbov(&self) -> f32 {
         self.floor.floor_dbov()

@@ -1,0 +1,246 @@
+//! Planning: what this side will do next, from the end of the other side's speech to the moment it is ready.
+
+use super::event::{Kind, Side, What};
+use super::hearing::OtherTurn;
+use super::io::{Effect, EffectId, EndReason, Move, Purpose, Then, Thought};
+use super::plan::{Next, Plan, Stage};
+use super::spec::{Opening, Response};
+use super::turn::PHRASE_HANGUP_MS;
+use super::utterance::Utterance;
+use super::{Call, ms};
+use crate::frame::{FRAME, PER_MS, Sample};
+
+/// From the last own words to the hang-up.
+pub(super) const OWN_HANGUP_MS: u32 = 500;
+/// An opening begins this long after the conversation's start.
+const OPENING_MS: (f64, f64) = (400.0, 900.0);
+
+impl Call {
+    pub(super) fn plan_answer(&mut self, end: Sample, delay_ms: u32) {
+        let due = end + ms(delay_ms);
+        if self.waits.hangup.is_some() || (self.hold.is_some() && !self.hold_ends_with_turn(end, due)) {
+            return self.close_other_turn();
+        }
+        if let Some(plan) = &mut self.plan {
+            plan.due = plan.due.max(due);
+            plan.floor = plan.due;
+            return;
+        }
+        let mut plan = Plan::new(due, Kind::Turn);
+        plan.floor = plan.due.max(self.frame_at + FRAME as Sample);
+        plan.answers = true;
+        self.plan = Some(plan);
+        self.decide_when_final();
+    }
+
+    /// A scripted silence without a length, or one that ran out during this turn, is over at its end. True when the turn is
+    /// then answered as usual, because the silence has no words of its own.
+    fn hold_ends_with_turn(&mut self, end: Sample, due: Sample) -> bool {
+        let ends = self.hold.as_ref().is_some_and(|hold| hold.until.is_none_or(|until| until <= end));
+        if ends {
+            self.end_hold(due);
+        }
+        ends && self.plan.is_none()
+    }
+
+    /// The other side goes on before the turn was taken: the planned answer is dropped.
+    pub(super) fn drop_answer(&mut self) {
+        let Some(plan) = self.plan.take_if(|plan| plan.stage != Stage::Taken) else { return };
+        if plan.kind == Kind::Scripted && !plan.answers {
+            // The words after a scripted silence are said in any case.
+            self.plan = Some(plan);
+            return;
+        }
+        self.cancel(plan.effects());
+    }
+
+    /// The opening, if this side opens, follows `start` by 0.4 to 0.9 s.
+    pub(super) fn plan_opening(&mut self, start: Sample) {
+        let wait_ms = self.draws.opening.range(OPENING_MS.0, OPENING_MS.1);
+        let due = start + (wait_ms * PER_MS as f64) as Sample;
+        match self.opening.clone() {
+            Opening::Listen { .. } => {}
+            Opening::Say(text) => self.plan_words(&text, Kind::Opening, due),
+            Opening::Made => self.plan_thought(Purpose::Opening, Kind::Opening, due),
+        }
+    }
+
+    /// Nobody has said anything for `quiet` samples since the start, and this side opens in that case.
+    pub(super) fn opens_itself(&mut self, quiet: Sample) -> bool {
+        let Opening::Listen { open_after_ms: Some(after_ms) } = self.opening else { return false };
+        let untouched = self.history.is_empty() && self.plan.is_none() && self.other.turn.is_none();
+        if !untouched || quiet < ms(after_ms) {
+            return false;
+        }
+        self.opening = Opening::Made;
+        self.plan_thought(Purpose::Opening, Kind::Opening, self.frame_at);
+        true
+    }
+
+    pub(super) fn plan_thought(&mut self, purpose: Purpose, kind: Kind, due: Sample) {
+        let mut plan = Plan::new(due, kind);
+        plan.stage = Stage::Thinking;
+        plan.thinking = Some(self.think(purpose));
+        self.plan = Some(plan);
+    }
+
+    /// Plans words that are said exactly.
+    pub(super) fn plan_words(&mut self, text: &str, kind: Kind, due: Sample) {
+        let utterance = self.words(text, kind, true);
+        self.plan_ready(utterance, due);
+    }
+
+    /// Plans an utterance.
+    pub(super) fn plan_ready(&mut self, utterance: Utterance, due: Sample) {
+        let mut plan = Plan::new(due, utterance.kind);
+        plan.stage = Stage::Settled;
+        plan.utterance_id = utterance.id;
+        plan.utterance = Some(utterance);
+        self.plan = Some(plan);
+    }
+
+    /// An utterance of `text` whose audio is on its way.
+    pub(super) fn words(&mut self, text: &str, kind: Kind, exact: bool) -> Utterance {
+        let mut utterance = self.no_words(kind, exact);
+        let effect = self.effect(Effect::Synthesize { text: text.into(), fluency: !exact });
+        utterance.add_words(text, effect);
+        utterance
+    }
+
+    fn no_words(&mut self, kind: Kind, exact: bool) -> Utterance {
+        self.last_utterance += 1;
+        Utterance::new(self.last_utterance, kind, exact)
+    }
+
+    pub(super) fn think(&mut self, purpose: Purpose) -> EffectId {
+        let mut history = self.history.clone();
+        history.extend(self.other.turn.as_ref().map(OtherTurn::as_line));
+        let unsaid = self.unsaid.clone();
+        self.effect(Effect::Think(Thought { purpose, history, unsaid }))
+    }
+
+    pub(super) fn decide_when_final(&mut self) {
+        let hearing = self.plan.as_ref().is_some_and(|plan| plan.stage == Stage::Hearing);
+        let is_final = self.other.turn.as_ref().is_none_or(OtherTurn::is_final);
+        if hearing && is_final && self.other.since.is_none() {
+            self.decide();
+        }
+    }
+
+    /// The other side's text is final (or will not come): what is the answer?
+    pub(super) fn decide(&mut self) {
+        let text = self.other.turn.as_ref().map(OtherTurn::text).unwrap_or_default();
+        let end = self.other.turn.as_ref().map_or(self.frame_at, |turn| turn.end);
+        if self.ends_call(&text) {
+            let next = Next::Hangup { reason: EndReason::HangupPhrase, after_ms: 0 };
+            return self.settle(end + ms(PHRASE_HANGUP_MS), next);
+        }
+        let turns = self.other.turns + u32::from(self.other.turn.as_ref().is_some_and(|turn| turn.counts));
+        if self.spec.limits.max_turns.is_some_and(|limit| turns >= limit) {
+            let due = end + ms(self.spec.turn.endpointing_delay_ms);
+            return self.settle(due, Next::Hangup { reason: EndReason::MaxTurns, after_ms: 0 });
+        }
+        if let Some(rule) = self.script.find(&self.spec.script, self.spec.script_ordered, &text) {
+            return self.plan_rule(rule);
+        }
+        if let Opening::Say(text) = self.opening.clone() {
+            let utterance = self.words(&text, Kind::Opening, true);
+            return self.plan_utterance(utterance);
+        }
+        let id = self.think(Purpose::Reply);
+        if let Some(plan) = &mut self.plan {
+            plan.stage = Stage::Thinking;
+            plan.thinking = Some(id);
+        }
+    }
+
+    fn settle(&mut self, due: Sample, next: Next) {
+        if let Some(plan) = &mut self.plan {
+            plan.stage = Stage::Settled;
+            (plan.due, plan.floor) = (due, due.max(self.frame_at));
+            plan.next = next;
+        }
+    }
+
+    fn plan_utterance(&mut self, utterance: Utterance) {
+        if let Some(plan) = &mut self.plan {
+            plan.stage = Stage::Settled;
+            plan.kind = utterance.kind;
+            plan.utterance_id = utterance.id;
+            plan.utterance = Some(utterance);
+        }
+    }
+
+    fn plan_rule(&mut self, rule: usize) {
+        let response = self.spec.script[rule].response.clone();
+        if let Some(plan) = &mut self.plan {
+            plan.rule = Some(rule);
+            plan.stage = Stage::Settled;
+        }
+        match response {
+            Response::Phrase(text) => {
+                let utterance = self.words(&text, Kind::Scripted, true);
+                self.plan_utterance(utterance);
+            }
+            Response::Audio(pcm) => {
+                let mut utterance = self.no_words(Kind::Scripted, true);
+                utterance.holds_floor = true;
+                utterance.add_clip(pcm);
+                self.plan_utterance(utterance);
+            }
+            Response::Dtmf(digits) => self.plan.iter_mut().for_each(|plan| plan.digits.clone_from(&digits)),
+            Response::Silence { duration_ms, then } => {
+                self.plan.iter_mut().for_each(|plan| plan.next = Next::Silence { duration_ms, then: then.clone() });
+            }
+        }
+    }
+
+    /// A mind's move, or a part of it.
+    pub(super) fn moved(&mut self, id: EffectId, next: Move) {
+        for code in &next.notes {
+            self.event(self.frame_at, Side::Engine, What::Note { code });
+        }
+        if self.cut_moved(id, &next) {
+            return;
+        }
+        let Some(mut plan) = self.plan.take_if(|plan| plan.thinking == Some(id)) else { return };
+        if !next.say.is_empty() {
+            self.add_words(&mut plan, &next);
+        }
+        plan.digits.push_str(&next.dtmf);
+        plan.thinking = next.more.then_some(id);
+        plan.next = match next.then {
+            Then::Listen => plan.next,
+            Then::StaySilent => Next::StaySilent,
+            Then::Hangup => Next::Hangup { reason: EndReason::DhEndCall, after_ms: OWN_HANGUP_MS },
+        };
+        if let Some(said) = self.mouth.saying().filter(|said| said.id == plan.utterance_id) {
+            said.open = next.more;
+            said.holds_floor |= matches!(plan.next, Next::Hangup { .. });
+        }
+        if let Some(said) = &mut plan.utterance {
+            said.open = next.more;
+            said.holds_floor |= matches!(plan.next, Next::Hangup { .. });
+        }
+        if !next.more && plan.stage != Stage::Taken {
+            plan.stage = Stage::Settled;
+        }
+        self.plan = Some(plan);
+    }
+
+    fn add_words(&mut self, plan: &mut Plan, next: &Move) {
+        let effect = self.effect(Effect::Synthesize { text: next.say.clone(), fluency: !next.exact });
+        let saying = self.mouth.saying().filter(|said| said.id == plan.utterance_id);
+        if let Some(said) = saying {
+            return said.add_words(&next.say, effect);
+        }
+        if plan.utterance.is_none() {
+            let utterance = self.no_words(plan.kind, next.exact);
+            plan.utterance_id = utterance.id;
+            plan.utterance = Some(utterance);
+        }
+        if let Some(said) = &mut plan.utterance {
+            said.add_words(&next.say, effect);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Carrying a plan out: taking the turn, words, digits, and what follows them.
+
+use super::answer::OWN_HANGUP_MS;
+use super::event::{Kind, Side, What};
+use super::io::{EndReason, Line};
+use super::mouth::Said;
+use super::plan::{Next, Stage};
+use super::spec::{Matching, Opening, Response};
+use super::utterance::Utterance;
+use super::{Call, Dial, Hold, ms};
+use crate::frame::{FRAME, PER_MS, Sample};
+
+/// What began before the turn was due is confirmed as speech by then.
+const CONFIRM_MS: u32 = 100;
+
+impl Call {
+    pub(super) fn run_plan(&mut self) {
+        let frame_end = self.frame_at + FRAME as Sample;
+        let Some(plan) = &self.plan else { return };
+        if plan.stage == Stage::Taken {
+            return self.follow_plan();
+        }
+        let grace = ms(self.spec.turn.recognizer_grace_ms);
+        if plan.stage == Stage::Hearing && self.frame_at >= plan.due + grace && self.other.since.is_none() {
+            self.go_without_text();
+        }
+        let Some(plan) = &self.plan else { return };
+        let blocked = self.waits.hangup.is_some()
+            || self.other.since.is_some()
+            || self.mouth.speaking_since().is_some()
+            || self.dial.is_some();
+        // A sound that is not confirmed yet may be the other side going on; a noise that never is must not hold the turn up.
+        let settled = self.frame_at >= plan.floor + ms(CONFIRM_MS);
+        let may_go_on = plan.answers && !settled && self.ears.vad.is_stirring();
+        if plan.due < frame_end && plan.is_ready() && !blocked && !may_go_on {
+            self.take_turn();
+        }
+    }
+
+    /// What was understood so far is all that is answered; the turn is told when its text comes.
+    fn go_without_text(&mut self) {
+        self.event(self.frame_at, Side::Engine, What::Note { code: "recognizer_late" });
+        self.decide();
+    }
+
+    fn take_turn(&mut self) {
+        let Some(mut plan) = self.plan.take() else { return };
+        plan.stage = Stage::Taken;
+        let at = plan.due.max(self.frame_at);
+        self.close_other_turn();
+        if plan.reprompt {
+            self.waits.reprompts += 1;
+            self.event(at, Side::Dh, What::Reprompt { n: self.waits.reprompts });
+        }
+        if plan.kind == Kind::Opening {
+            self.opening = Opening::Listen { open_after_ms: None };
+        }
+        if let Some(rule) = plan.rule {
+            self.tell_rule(rule, at);
+        }
+        if let Some(utterance) = plan.utterance.take() {
+            let late = at - plan.floor;
+            if late >= PER_MS {
+                let late_ms = (late / PER_MS) as u32;
+                self.event(at, Side::Dh, What::LateTurn { late_ms, utterance_id: utterance.id });
+            }
+            self.begin(utterance, at);
+        }
+        self.plan = Some(plan);
+        self.follow_plan();
+    }
+
+    fn tell_rule(&mut self, rule: usize, at: Sample) {
+        self.script.fire(rule);
+        let rule = &self.spec.script[rule];
+        let match_type = match rule.matching {
+            Matching::Exact => "exact",
+            Matching::Context => "context",
+        };
+        let response_type = match rule.response {
+            Response::Phrase(_) => "phrase",
+            Response::Silence { .. } => "silence",
+            Response::Dtmf(_) => "dtmf",
+            Response::Audio(_) => "audio",
+        };
+        let what = What::ScriptedResponse { index: rule.index, match_type, response_type };
+        self.event(at, Side::Dh, what);
+    }
+
+    /// The first sample of `utterance` is at `at`.
+    pub(super) fn begin(&mut self, utterance: Utterance, at: Sample) {
+        let (utterance_id, text, kind) = (utterance.id, utterance.text(), utterance.kind);
+        self.event(at, Side::Dh, What::SpeechStarted { utterance_id, text, kind });
+        self.unsaid = None;
+        self.mouth.say(utterance, at);
+    }
+
+    /// Words are over: digits, then what follows.
+    fn follow_plan(&mut self) {
+        if self.mouth.speaking_since().is_some() || self.dial.is_some() {
+            return;
+        }
+        let Some(plan) = &mut self.plan else { return };
+        if !plan.digits.is_empty() {
+            let digits = std::mem::take(&mut plan.digits);
+            self.history.push(Line { other: false, text: String::new(), digits: digits.clone(), interrupted: false });
+            self.dial = Some(Dial::new(&digits, self.frame_at));
+            self.run_dial();
+            return;
+        }
+        if plan.thinking.is_some() {
+            return;
+        }
+        let next = std::mem::replace(&mut plan.next, Next::Listen);
+        let due = plan.due;
+        self.plan = None;
+        match next {
+            Next::Listen => {}
+            Next::Hangup { reason, after_ms } => {
+                self.waits.hangup = Some((self.waits.quiet_since.min(self.frame_at) + ms(after_ms), reason));
+            }
+            Next::StaySilent => self.stay_silent(),
+            Next::Silence { duration_ms, then } => {
+                let until = duration_ms.map(|duration| due.max(self.frame_at) + ms(duration));
+                let then = then.map(|text| self.words(&text, Kind::Scripted, true));
+                self.hold = Some(Hold { until, until_onset: false, then });
+            }
+        }
+    }
+
+    /// An utterance is over.
+    pub(super) fn said(&mut self, Said { utterance, end }: Said) {
+        let (spoken, left) = utterance.split();
+        let interrupted = !left.is_empty();
+        let own_phrase = self.ends_call(&spoken);
+        let (utterance_id, kind, exact) = (utterance.id, utterance.kind, utterance.exact);
+        let what = What::SpeechEnded { utterance_id, text: spoken.clone(), kind, interrupted, exact };
+        self.event(end, Side::Dh, what);
+        self.history.push(Line { other: false, text: spoken, digits: String::new(), interrupted });
+        self.unsaid = interrupted.then_some(left);
+        self.waits.quiet_since = self.waits.quiet_since.max(end);
+        self.waits.active_at = self.waits.active_at.max(end);
+        self.own_speech_ended(end);
+        if own_phrase && !interrupted {
+            self.waits.hangup = Some((end + ms(OWN_HANGUP_MS), EndReason::HangupPhrase));
+        }
+        if interrupted {
+            let plan = self.plan.take_if(|plan| plan.stage == Stage::Taken);
+            self.cancel(plan.map(|plan| plan.effects()).unwrap_or_default());
+            self.cancel(utterance.waiting().collect());
+        }
+    }
+
+    /// The call ends at `end` in the middle of words.
+    pub(super) fn stop_speech(&mut self, end: Sample) {
+        if let Some(utterance) = self.mouth.take() {
+            self.said(Said { utterance, end: end.max(0) });
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! Drives a call: ticks, packets through a network, effects that are answered after a while, and the log of it all.
+
+use std::time::Duration;
+
+use super::far::Far;
+use super::mind::{Delays, Mind};
+use super::voice::Voice;
+use crate::call::{
+    Call, CallSpec, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path,
+    Signal, TICK, Thought,
+};
+use crate::frame::{PER_MS, Sample};
+use crate::leg::MediaParams;
+use crate::netem::{Netem, NetemSpec};
+use crate::time::Time;
+
+/// Samples of speech a character of synthesized text takes (60 ms).
+const PER_CHARACTER: usize = 960;
+/// The first part of synthesized speech: 200 ms.
+const FIRST_PART: usize = 3200;
+/// Words before the segment's onset by less than this belong to it.
+const LEAD: Sample = 200 * PER_MS;
+
+/// A conversation to be.
+pub struct RigSpec {
+    /// The call.
+    pub call: CallSpec,
+    /// What offer and answer settle.
+    pub media: MediaParams,
+    /// The network from the far side to the call.
+    pub net: NetemSpec,
+    /// How long effects take.
+    pub delays: Delays,
+    /// Whether a recognizer follows.
+    pub text: bool,
+    /// The mind of this side.
+    pub mind: Mind,
+    /// The voice of both sides.
+    pub voice: Voice,
+}
+
+/// A packet that the call sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentPacket {
+    /// The tick's time.
+    pub at: Time,
+    /// Sequence number (RFC 3550 5.1).
+    pub sequence: u16,
+    /// Payload type.
+    pub payload_type: u8,
+    /// Timestamp.
+    pub timestamp: u32,
+}
+
+/// Audio that was given to the recognizer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heard {
+    /// First sample.
+    pub from: Sample,
+    /// Samples.
+    pub len: usize,
+    /// It begins a stream.
+    pub first: bool,
+}
+
+/// Everything that came out of a call.
+#[derive(Default)]
+pub struct Log {
+    /// In the order in which they were given.
+    pub events: Vec<Event>,
+    /// Interleaved.
+    pub recorded: Vec<i16>,
+    /// Mono, before connect.
+    pub early: Vec<i16>,
+    /// RTP only.
+    pub packets: Vec<SentPacket>,
+    /// What the recognizer was given.
+    pub ears: Vec<Heard>,
+    /// Call control.
+    pub controls: Vec<Control>,
+    /// What the mind was asked, and when.
+    pub thoughts: Vec<(Time, Thought)>,
+    /// Words given to the synthesizer.
+    pub synthesized: Vec<String>,
+    /// Effects that are neither done nor cancelled.
+    pub open: Vec<EffectId>,
+    /// Ends that were told.
+    pub endings: Vec<Ending>,
+    /// Outputs after the end.
+    pub after_end: usize,
+    /// Answers that were on their way when their effect was cancelled.
+    pub cancelled: usize,
+}
+
+/// A recognizer stream.
+struct Stream {
+    id: EffectId,
+    from: Sample,
+    words: usize,
+}
+
+/// One call, its far side, and what lies between them.
+pub struct Rig {
+    /// The call.
+    pub call: Call,
+    /// The far side, from connect (or early media) on.
+    pub far: Far,
+    /// What came of it.
+    pub log: Log,
+    /// The mind of this side.
+    pub mind: Mind,
+    spec: RigSpec,
+    net: Netem,
+    now: Time,
+    origin: Option<Time>,
+    pending: Vec<(Time, u32, EffectId, Effected)>,
+    pended: u32,
+    streams: Vec<Stream>,
+    asked: Vec<(EffectId, Effect)>,
+    connected: bool,
+    early: bool,
+}
+
+impl Rig {
+    /// A call that was dialled and not answered.
+    pub fn new(spec: RigSpec) -> Rig {
+        let now = Time::from_millis(1000);
+        let seed = spec.call.seed;
+        let mut rig = Rig {
+            call: Call::new(spec.call.clone()),
+            far: Far::new(spec.media, seed, now, 0),
+            log: Log::default(),
+            mind: spec.mind.clone(),
+            net: Netem::new(spec.net, seed.stream("netem")),
+            now,
+            origin: None,
+            pending: Vec::new(),
+            pended: 0,
+            streams: Vec::new(),
+            asked: Vec::new(),
+            connected: false,
+            early: false,
+            spec,
+        };
+        rig.input(Input::Signal(Signal::Dialing { address: "sip:agent@example.com".into() }));
+        rig
+    }
+
+    /// Seconds since connect; since dialling before it.
+    pub fn seconds(&self) -> f64 {
+        let origin = self.origin.unwrap_or(Time::from_millis(1000));
+        self.now.since(origin).as_secs_f64()
+    }
+
+    /// Call control of the far side.
+    pub fn signal(&mut self, signal: Signal) {
+        self.input(Input::Signal(signal));
+    }
+
+    /// Media before the answer; the far side's clock starts, `before` ahead of connect.
+    pub fn early_media(&mut self, before: Duration) {
+        self.early = true;
+        self.far = self.new_far(-(before.as_millis() as Sample) * PER_MS);
+        self.input(Input::Signal(Signal::EarlyMedia { code: 183, media: self.spec.media }));
+    }
+
+    /// The answer: the next tick is sample 0.
+    pub fn answer(&mut self) {
+        self.connected = true;
+        self.origin = Some(self.now + TICK);
+        if !self.early {
+            self.far = self.new_far(0);
+        }
+        let media = self.spec.media;
+        self.input(Input::Signal(Signal::Answered { code: 200, media, text: self.spec.text }));
+    }
+
+    fn new_far(&mut self, at: Sample) -> Far {
+        let mut far = Far::new(self.spec.media, crate::seed::Seed(self.spec.call.seed.0 ^ 1), self.now + TICK, at);
+        far.spoken = std::mem::take(&mut self.far.spoken);
+        far.digits = std::mem::take(&mut self.far.digits);
+        far
+    }
+
+    /// From the control API.
+    pub fn hang_up(&mut self, reason: EndReason) {
+        self.input(Input::Command(Command::Hangup(reason)));
+    }
+
+    /// True once the end was told.
+    pub fn is_over(&self) -> bool {
+        self.call.is_over()
+    }
+
+    /// The driver misses this many ticks: time passes, the far side goes on.
+    pub fn miss(&mut self, ticks: usize) {
+        for _ in 0..ticks {
+            self.now = self.now + TICK;
+            self.far_sends();
+        }
+    }
+
+    /// One tick of 20 ms.
+    pub fn step(&mut self) {
+        self.now = self.now + TICK;
+        self.run_recognizer();
+        self.deliver();
+        self.input(Input::Tick { late: Duration::ZERO });
+        self.far_sends();
+        while let Some((arrived, bytes)) = self.net.receive(self.now) {
+            self.input(Input::Packet { path: Path::Rtp, arrived, bytes: &bytes });
+        }
+        self.input(Input::Listen);
+        if self.connected {
+            self.far.listen(self.now);
+        }
+    }
+
+    fn far_sends(&mut self) {
+        if self.connected || self.early {
+            self.far.tick(self.now, |bytes| self.net.send(self.now, bytes));
+        }
+    }
+
+    fn input(&mut self, input: Input<'_>) {
+        self.call.handle(self.now, input);
+        while let Some(output) = self.call.poll() {
+            self.log.after_end += usize::from(!self.log.endings.is_empty());
+            match output {
+                Output::Packet { path, bytes } => {
+                    self.far.receive(path, self.now, bytes);
+                    if path == Path::Rtp {
+                        self.log.packets.push(packet(self.now, bytes));
+                    }
+                }
+                Output::Ears { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: false }),
+                Output::EarsPast { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: true }),
+                Output::Recorded { early: true, pcm } => self.log.early.extend_from_slice(pcm),
+                Output::Recorded { early: false, pcm } => self.log.recorded.extend_from_slice(pcm),
+                Output::Control(control) => self.log.controls.push(control),
+                Output::Effect(id, effect) => self.asked.push((id, effect)),
+                Output::Event(event) => self.log.events.push(event),
+                Output::Ended(ending) => self.log.endings.push(ending),
+            }
+        }
+        for (id, effect) in std::mem::take(&mut self.asked) {
+            self.perform(id, effect);
+        }
+    }
+
+    fn perform(&mut self, id: EffectId, effect: Effect) {
+        let delays = self.spec.delays;
+        if let Effect::Cancel(id) = effect {
+            let before = self.pending.len();
+            self.pending.retain(|(_, _, of, _)| *of != id);
+            self.log.cancelled += before - self.pending.len();
+            self.streams.retain(|stream| stream.id != id);
+            return self.log.open.retain(|open| *open != id);
+        }
+        self.log.open.push(id);
+        match effect {
+            Effect::Hear { from } => self.streams.push(Stream { id, from, words: 0 }),
+            Effect::Recognize { hear, to } => {
+                self.log.open.retain(|open| *open != hear);
+                let Some(at) = self.streams.iter().position(|stream| stream.id == hear) else { return };
+                let stream = self.streams.remove(at);
+                let words = self.words(stream.from, to);
+                let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+                if let Some(after_ms) = delays.recognize_ms {
+                    self.pend(after_ms, id, Effected::Final { text, words, confidence: Some(1.0) });
+                }
+            }
+            Effect::Think(thought) => {
+                let answer = self.mind.think(&thought);
+                self.log.thoughts.push((self.now, thought));
+                let Some(think_ms) = delays.think_ms else { return };
+                let parts = answer.len();
+                for (n, part) in answer.into_iter().enumerate() {
+                    let part = crate::call::Move { more: n + 1 < parts, ..part };
+                    self.pend(think_ms * (n as u64 + 1), id, Effected::Move(part));
+                }
+            }
+            Effect::Synthesize { text, .. } => {
+                let pcm = self.spec.voice.say(text.chars().count() * PER_CHARACTER, id.0 as usize * 37);
+                let (first, rest) = pcm.split_at(pcm.len().min(FIRST_PART));
+                let after_ms = delays.synthesize_ms;
+                self.pend(after_ms, id, Effected::Audio { pcm: first.into(), last: rest.is_empty() });
+                if !rest.is_empty() {
+                    self.pend(after_ms * 2, id, Effected::Audio { pcm: rest.into(), last: true });
+                }
+                self.log.synthesized.push(text);
+            }
+            Effect::Cancel(_) => {}
+        }
+    }
+
+    fn pend(&mut self, after_ms: u64, id: EffectId, done: Effected) {
+        self.pended += 1;
+        self.pending.push((self.now + Duration::from_millis(after_ms), self.pended, id, done));
+        self.pending.sort_by_key(|(due, number, ..)| (*due, *number));
+    }
+
+    fn deliver(&mut self) {
+        while self.pending.first().is_some_and(|(due, ..)| *due <= self.now) {
+            let (_, _, id, done) = self.pending.remove(0);
+            let last = match &done {
+                Effected::Partial(_) => false,
+                Effected::Audio { last, .. } => *last,
+                Effected::Move(part) => !part.more,
+                Effected::Final { .. } | Effected::Failed { .. } => true,
+            };
+            if last {
+                self.log.open.retain(|open| *open != id);
+            }
+            self.input(Input::Done(id, done));
+        }
+    }
+
+    /// Running text, word by word.
+    fn run_recognizer(&mut self) {
+        let Some(origin) = self.origin else { return };
+        let ears = self.now.since(origin).as_millis() as Sample * PER_MS;
+        let known = ears - self.spec.delays.partial_ms as Sample * PER_MS;
+        for n in 0..self.streams.len() {
+            let (id, from) = (self.streams[n].id, self.streams[n].from);
+            let words: Vec<String> =
+                self.words(from, known).into_iter().filter(|word| word.to <= known).map(|word| word.text).collect();
+            if words.len() > self.streams[n].words {
+                self.streams[n].words = words.len();
+                self.pend(0, id, Effected::Partial(words.join(" ")));
+            }
+        }
+    }
+
+    /// The far side's words as the call hears them.
+    fn words(&self, from: Sample, to: Sample) -> Vec<crate::call::Word> {
+        let shift = (self.spec.net.delay_ms * PER_MS as f64) as Sample;
+        let mut words = self.far.words(from - shift - LEAD / 4, to - shift);
+        for word in &mut words {
+            (word.from, word.to) = (word.from + shift, word.to + shift);
+        }
+        words
+    }
+
+    /// Runs on to the end, at most `ticks`.
+    pub fn finish(&mut self, ticks: usize) {
+        for _ in 0..ticks {
+            if self.is_over() {
+                return;
+            }
+            self.step();
+        }
+    }
+
+    /// Length of the recording in samples.
+    pub fn recorded_samples(&self) -> Sample {
+        (self.log.recorded.len() / 2) as Sample
+    }
+}
+
+fn packet(at: Time, bytes: &[u8]) -> SentPacket {
+    let word = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+    SentPacket {
+        at,
+        sequence: word(2),
+        payload_type: bytes[1] & 0x7f,
+        timestamp: u32::from(word(4)) << 16 | u32::from(word(6)),
+    }
+}

@@ -1,0 +1,147 @@
+//! The scripted far side: it sends what it is told at the sample at which it is told, and decodes what it receives.
+
+use std::sync::Arc;
+
+use crate::call::{Path, Word};
+use crate::dtmf::{Detected, Detector, Pace, Tones};
+use crate::frame::{FRAME, Frame, PER_MS, SILENCE, Sample};
+use crate::leg::{Leg, MediaParams};
+use crate::seed::Seed;
+use crate::time::Time;
+
+/// Length of a digit sent as an event, in milliseconds.
+const DIGIT_MS: u32 = 100;
+
+/// Something said by the far side.
+#[derive(Clone, Debug)]
+pub struct Spoken {
+    /// First sample.
+    pub from: Sample,
+    /// Its audio.
+    pub pcm: Arc<[i16]>,
+    /// Its words; empty for a sound without words.
+    pub text: String,
+}
+
+impl Spoken {
+    /// One past the last sample.
+    pub fn to(&self) -> Sample {
+        self.from + self.pcm.len() as Sample
+    }
+
+    /// Its words, spread evenly over its characters.
+    pub fn words(&self) -> Vec<Word> {
+        let total = self.text.chars().count().max(1) as Sample;
+        let at = |chars: usize| self.from + self.pcm.len() as Sample * chars as Sample / total;
+        let mut chars = 0;
+        let mut words = Vec::new();
+        for word in self.text.split(' ') {
+            let len = word.chars().count();
+            words.push(Word { text: word.into(), from: at(chars), to: at(chars + len), confidence: Some(1.0) });
+            chars += len + 1;
+        }
+        words.retain(|word| !word.text.is_empty());
+        words
+    }
+}
+
+/// A far side with one leg.
+pub struct Far {
+    leg: Leg,
+    /// What it says, on its own sample clock (0 at connect).
+    pub spoken: Vec<Spoken>,
+    /// Digits to send: sample, digit, in the band.
+    pub digits: Vec<(Sample, char, bool)>,
+    /// It sends packets.
+    pub sending: bool,
+    /// What it heard of the call's digits: sample, digit.
+    pub heard: Vec<(Sample, char)>,
+    tones: Option<Tones>,
+    detector: Detector,
+    at: Sample,
+}
+
+impl Far {
+    /// A silent far side whose next frame begins at `at`.
+    pub fn new(media: MediaParams, seed: Seed, now: Time, at: Sample) -> Far {
+        Far {
+            leg: Leg::new(media, seed, now),
+            spoken: Vec::new(),
+            digits: Vec::new(),
+            sending: true,
+            heard: Vec::new(),
+            tones: None,
+            detector: Detector::new(),
+            at,
+        }
+    }
+
+    /// The next frame's packets, handed to `send`.
+    pub fn tick(&mut self, now: Time, mut send: impl FnMut(&[u8])) {
+        let at = self.at;
+        self.at += FRAME as Sample;
+        let due: Vec<(char, bool)> =
+            self.digits.iter().filter(|(from, ..)| (at..self.at).contains(from)).map(|due| (due.1, due.2)).collect();
+        for (digit, inband) in due {
+            if inband {
+                self.tones = Some(Tones::new(digit.encode_utf8(&mut [0; 4]), at, Pace::default()));
+            } else {
+                self.leg.start_event(digit, DIGIT_MS);
+            }
+        }
+        let frame = self.render(at);
+        if !self.sending {
+            return self.leg.skip();
+        }
+        send(self.leg.send(now, &frame));
+        while let Some(bytes) = self.leg.extra_packet() {
+            send(bytes);
+        }
+    }
+
+    fn render(&mut self, at: Sample) -> Frame {
+        let mut sums = [0i32; FRAME];
+        for said in &self.spoken {
+            for (n, sum) in sums.iter_mut().enumerate() {
+                let index = at + n as Sample - said.from;
+                if (0..said.pcm.len() as Sample).contains(&index) {
+                    *sum += i32::from(said.pcm[index as usize]);
+                }
+            }
+        }
+        self.tones.take_if(|tones| !tones.mix(at, &mut sums));
+        let mut frame = SILENCE;
+        for (sample, sum) in frame.iter_mut().zip(sums) {
+            *sample = sum.clamp(i16::MIN.into(), i16::MAX.into()) as i16;
+        }
+        frame
+    }
+
+    /// A packet of the call arrives.
+    pub fn receive(&mut self, path: Path, now: Time, bytes: &[u8]) {
+        match path {
+            Path::Rtp => {
+                self.leg.receive(now, bytes);
+            }
+            Path::Rtcp => self.leg.receive_report(now, bytes),
+        }
+    }
+
+    /// Hears 20 ms of the call.
+    pub fn listen(&mut self, now: Time) {
+        let narrow = *self.leg.listen(now).narrow;
+        while let Some(digit) = self.leg.digit() {
+            self.heard.push((digit.from, digit.digit));
+        }
+        if let Some(Detected::Digit { digit, from, .. }) = self.detector.push(&narrow, self.at) {
+            self.heard.push((from, digit));
+        }
+    }
+
+    /// The words that were said in `from..to` of its own clock, by their middles.
+    pub fn words(&self, from: Sample, to: Sample) -> Vec<Word> {
+        let mut words: Vec<Word> = self.spoken.iter().flat_map(Spoken::words).collect();
+        words.retain(|word| (from - 50 * PER_MS..to + 50 * PER_MS).contains(&((word.from + word.to) / 2)));
+        words
+    }
+}

@@ -1,0 +1,13 @@
+//! Conversations in virtual time: a [`Rig`] drives one [`crate::call::Call`] against a scripted far side, tick by tick, and
+//! keeps everything that came of it. Nothing sleeps, nothing is drawn but from the seed. For tests and simulations; no part of
+//! a live call.
+
+mod driver;
+mod far;
+mod mind;
+mod voice;
+
+pub use driver::{Heard, Log, Rig, RigSpec, SentPacket};
+pub use far::{Far, Spoken};
+pub use mind::{Answer, Contextual, Delays, Mind};
+pub use voice::Voice;

@@ -1,0 +1,267 @@
+//! What a scenario expects of a call. Times are seconds of the call's clock; `+-` defaults to 0.001.
+//!
+//! ```text
+//! expect caller speaks at 5.0 +-0.05 ["text"]       expect caller stops at 6.0 [interrupted] ["text that was said"]
+//! expect event NAME [by dh|agent|engine] [KEY =|<=|>= VALUE]... [count N] [at T +-t]
+//! expect no event NAME [...]
+//! expect digits "12"                                expect digit 5 sent at 2.0          (what the far side decodes)
+//! expect end reason silence_timeout [at 37.0 +-0.1]
+//! expect recording channel 0|1 speech 1.0-3.5 +-0.03 [count N]       expect recording channel 0|1 silent 2.0-3.0
+//! expect early media 1.5 +-0.1                      expect control cancel | hangup 16
+//! expect thought N [purpose] [history "agent: Hi." "caller: Hello." ...] [unsaid "the rest"]
+//! ```
+
+use ringer_media::call::{Control, Event, Line as Said, Purpose, What};
+use ringer_media::level::rms_dbov;
+use ringer_media::testing::{Log, Rig};
+
+use super::grammar::{Line, Parsed};
+
+/// Runs of sound: a 10 ms block above -50 dBov, pauses up to 100 ms joined.
+const SOUND_DBOV: f64 = -50.0;
+const BLOCK: usize = 160;
+const JOIN: usize = 10;
+
+/// Checks one line; the error says what was there instead.
+pub fn check(rig: &Rig, line: &Line) -> Parsed<()> {
+    let line = &mut line.clone();
+    let log = &rig.log;
+    if line.eat("caller speaks") {
+        let begun = |event: &Event| match &event.what {
+            What::SpeechStarted { text, .. } => Some((seconds(event), text.clone(), false)),
+            _ => None,
+        };
+        utterance(log, line, begun)
+    } else if line.eat("caller stops") {
+        let ended = |event: &Event| match &event.what {
+            What::SpeechEnded { text, interrupted, .. } => Some((seconds(event), text.clone(), *interrupted)),
+            _ => None,
+        };
+        utterance(log, line, ended)
+    } else if line.eat("no event") {
+        events(log, line, true)
+    } else if line.eat("event") {
+        events(log, line, false)
+    } else if line.eat("digits") {
+        let heard: String = rig.far.heard.iter().map(|heard| heard.1).collect();
+        same(&line.text()?, &heard)
+    } else if line.eat("digit") {
+        digit(rig, line)
+    } else if line.eat("end reason") {
+        ending(log, line)
+    } else if line.eat("recording channel") {
+        recording(log, line)
+    } else if line.eat("early media") {
+        let length = log.early.len() as f64 / 16_000.0;
+        within(line.number()?, tolerance(line)?, length).then_some(()).ok_or(format!("{length:.3} s"))
+    } else if line.eat("control") {
+        control(log, line)
+    } else if line.eat("thought") {
+        thought(log, line)
+    } else {
+        Err("unknown expectation".into())
+    }?;
+    line.end()
+}
+
+fn seconds(event: &Event) -> f64 {
+    event.sample as f64 / 16_000.0
+}
+
+fn within(wanted: f64, tolerance: f64, found: f64) -> bool {
+    (wanted - found).abs() <= tolerance + 1e-9
+}
+
+fn same(wanted: &str, found: &str) -> Parsed<()> {
+    if wanted == found { Ok(()) } else { Err(format!("found {found:?}")) }
+}
+
+fn tolerance(line: &mut Line) -> Parsed<f64> {
+    let mut ahead = line.clone();
+    let Some(number) = ahead.word().ok().and_then(|word| word.strip_prefix("+-").map(String::from)) else {
+        return Ok(0.001);
+    };
+    *line = ahead;
+    number.parse().map_err(|_| "a tolerance is wanted".into())
+}
+
+/// `at T +-t`, when it stands there.
+fn time(line: &mut Line) -> Parsed<Option<(f64, f64)>> {
+    if !line.eat("at") {
+        return Ok(None);
+    }
+    Ok(Some((line.number()?, tolerance(line)?)))
+}
+
+fn utterance(log: &Log, line: &mut Line, of: impl Fn(&Event) -> Option<(f64, String, bool)>) -> Parsed<()> {
+    let at = time(line)?;
+    let interrupted = line.eat("interrupted");
+    let text = line.maybe_text();
+    let found: Vec<(f64, String, bool)> = log.events.iter().filter_map(of).collect();
+    let fits = |(when, said, cut): &&(f64, String, bool)| {
+        at.is_none_or(|(at, tolerance)| within(at, tolerance, *when))
+            && text.as_ref().is_none_or(|text| text == said)
+            && (!interrupted || *cut)
+    };
+    found.iter().find(fits).map(|_| ()).ok_or(format!("found {found:.3?}"))
+}
+
+/// KEY =|<=|>= VALUE against the event's wire data.
+fn holds(event: &Event, key: &str, relation: &str, value: &str) -> bool {
+    let data = event.data();
+    let Some(found) = data.get(key) else { return false };
+    let text = found.as_str().map_or_else(|| found.to_string(), String::from);
+    let numbers = value.parse::<f64>().ok().zip(found.as_f64());
+    match relation {
+        "=" => text == value || numbers.is_some_and(|(value, found)| value == found),
+        "<=" => numbers.is_some_and(|(value, found)| found <= value),
+        ">=" => numbers.is_some_and(|(value, found)| found >= value),
+        _ => false,
+    }
+}
+
+fn events(log: &Log, line: &mut Line, none: bool) -> Parsed<()> {
+    let name = line.word()?;
+    let mut side = None;
+    let (mut conditions, mut count, mut at) = (Vec::new(), None, None);
+    while !line.is_empty() {
+        if let Some(key) = ["by", "count"].into_iter().find(|key| line.eat(&format!("{key} ="))) {
+            conditions.push((key.into(), "=".into(), line.word()?));
+        } else if line.eat("by") {
+            side = Some(line.word()?);
+        } else if line.eat("count") {
+            count = Some(line.number()? as usize);
+        } else if let Some(when) = time(line)? {
+            at = Some(when);
+        } else {
+            let (key, relation, value) = (line.word()?, line.word()?, line.word()?);
+            if !["=", "<=", ">="].contains(&relation.as_str()) {
+                return Err(format!("a relation is wanted, not {relation:?}"));
+            }
+            conditions.push((key, relation, value));
+        }
+    }
+    let named: Vec<&Event> = log.events.iter().filter(|event| event.name() == name).collect();
+    let fits = |event: &&&Event| {
+        side.as_ref().is_none_or(|side| format!("{:?}", event.side).to_lowercase() == *side)
+            && conditions.iter().all(|(key, relation, value)| holds(event, key, relation, value))
+            && at.is_none_or(|(at, tolerance)| within(at, tolerance, seconds(event)))
+    };
+    let found = named.iter().filter(fits).count();
+    let good = if none { found == 0 } else { count.map_or(found > 0, |count| found == count) };
+    let shown: Vec<String> =
+        named.iter().map(|event| format!("{:.3} {:?} {}", seconds(event), event.side, event.data())).collect();
+    if good { Ok(()) } else { Err(format!("{found} fit of\n      {}", shown.join("\n      "))) }
+}
+
+fn digit(rig: &Rig, line: &mut Line) -> Parsed<()> {
+    let digit = line.word()?;
+    line.eat("sent");
+    let (at, tolerance) = time(line)?.ok_or("at T is wanted")?;
+    let heard: Vec<(f64, String)> =
+        rig.far.heard.iter().map(|(from, digit)| (*from as f64 / 16_000.0, digit.to_string())).collect();
+    let found = heard.iter().any(|(from, heard)| *heard == digit && within(at, tolerance, *from));
+    if found { Ok(()) } else { Err(format!("found {heard:.3?}")) }
+}
+
+fn ending(log: &Log, line: &mut Line) -> Parsed<()> {
+    let wanted = line.word()?;
+    let at = time(line)?;
+    let ending = log.endings.first().ok_or("the call did not end")?;
+    let when = ending.samples as f64 / 16_000.0;
+    let good = ending.reason.as_str() == wanted && at.is_none_or(|(at, tolerance)| within(at, tolerance, when));
+    if good { Ok(()) } else { Err(format!("ended {} at {when:.3}", ending.reason.as_str())) }
+}
+
+/// Sound in a channel of the recording, in seconds.
+pub fn runs(log: &Log, channel: usize) -> Vec<(f64, f64)> {
+    let pcm: Vec<i16> = log.recorded.iter().copied().skip(channel).step_by(2).collect();
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (at, block) in pcm.chunks(BLOCK).enumerate() {
+        if rms_dbov(block) <= SOUND_DBOV {
+            continue;
+        }
+        match runs.last_mut() {
+            Some(run) if at - run.1 <= JOIN => run.1 = at + 1,
+            _ => runs.push((at, at + 1)),
+        }
+    }
+    runs.into_iter().map(|(from, to)| (from as f64 / 100.0, to as f64 / 100.0)).collect()
+}
+
+fn span(line: &mut Line) -> Parsed<(f64, f64)> {
+    let word = line.word()?;
+    let parsed = word.split_once('-').and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+    parsed.ok_or(format!("FROM-TO is wanted, not {word:?}"))
+}
+
+fn recording(log: &Log, line: &mut Line) -> Parsed<()> {
+    let found = runs(log, line.number()? as usize);
+    if line.eat("silent") {
+        let (from, to) = span(line)?;
+        let silent = found.iter().all(|run| run.1 <= from || run.0 >= to);
+        return if silent { Ok(()) } else { Err(format!("found {found:.2?}")) };
+    }
+    line.eat("speech");
+    let (from, to) = span(line)?;
+    let tolerance = tolerance(line)?;
+    let count = if line.eat("count") { Some(line.number()? as usize) } else { None };
+    let good = found.iter().any(|run| within(from, tolerance, run.0) && within(to, tolerance, run.1))
+        && count.is_none_or(|count| count == found.len());
+    if good { Ok(()) } else { Err(format!("found {found:.2?}")) }
+}
+
+fn control(log: &Log, line: &mut Line) -> Parsed<()> {
+    let wanted = if line.eat("cancel") {
+        Control::Cancel
+    } else {
+        line.eat("hangup");
+        Control::Hangup { q850_cause: line.number()? as u16 }
+    };
+    if log.controls == [wanted] { Ok(()) } else { Err(format!("found {:?}", log.controls)) }
+}
+
+fn as_text(line: &Said) -> String {
+    let who = if line.other { "agent" } else { "caller" };
+    let digits = if line.digits.is_empty() { String::new() } else { format!(" [{}]", line.digits) };
+    let cut = if line.interrupted { " /" } else { "" };
+    format!("{who}: {}{digits}{cut}", line.text)
+}
+
+fn purpose(purpose: &Purpose) -> &'static str {
+    match purpose {
+        Purpose::Opening => "opening",
+        Purpose::Reply => "reply",
+        Purpose::CutIn => "cut_in",
+        Purpose::Contextual { .. } => "contextual",
+        Purpose::StillThere => "still_there",
+    }
+}
+
+fn thought(log: &Log, line: &mut Line) -> Parsed<()> {
+    let number = line.number()? as usize;
+    let shown = || {
+        let of = |thought: &ringer_media::call::Thought| {
+            let history: Vec<String> = thought.history.iter().map(as_text).collect();
+            format!("{} {history:?} unsaid {:?}", purpose(&thought.purpose), thought.unsaid)
+        };
+        log.thoughts.iter().map(|(_, thought)| of(thought)).collect::<Vec<_>>().join("\n      ")
+    };
+    let Some((_, thought)) = log.thoughts.get(number - 1) else { return Err(format!("found\n      {}", shown())) };
+    let mut good = true;
+    while !line.is_empty() {
+        if line.eat("history") {
+            let mut wanted = Vec::new();
+            while let Some(text) = line.maybe_text() {
+                wanted.push(text);
+            }
+            good &= thought.history.iter().map(as_text).eq(wanted);
+        } else if line.eat("unsaid") {
+            let wanted = line.text()?;
+            good &= thought.unsaid.clone().unwrap_or_default() == wanted;
+        } else {
+            good &= line.word()? == purpose(&thought.purpose);
+        }
+    }
+    if good { Ok(()) } else { Err(format!("found\n      {}", shown())) }
+}

@@ -1,0 +1,412 @@
+//! The language of scenario files: one line a statement, words and "quoted texts", `#` begins a comment.
+//!
+//! ```text
+//! seed 7                                    codec G722                 no telephone events        no text
+//! net delay 20 jitter 40 loss 5%            delay think 500            delay think never
+//! early media 1.5                           answered after 2.0         never answered             refused 486 after 1.0
+//! caller endpointing 1.5                    caller opens "Hello."      caller opens made "Hello." caller listens open after 10
+//! caller replies "One." more "Two." dtmf 12 then hangup                caller replies silence
+//! caller interrupts high | 0.3 from 0.8 to 3.0                         caller cuts in with "Wait."
+//! caller keyword "refund" says "No refund." probability 0.5            caller contextual "..." yes when "pay" says "Stop."
+//! caller script exact|context "date of birth" phrase "March third" | silence 3.0 then "Yes." | dtmf 12 | audio 1.5 [first 2]
+//! caller script ordered                     caller extension 12,3      caller hangs up on "goodbye"
+//! caller max_turns 2   silence_timeout 16   max_duration 60   inactivity 20   media_timeout 20   ringing 30   digit_turn 0.5
+//! 1.0 agent says 2.5 "May I help?"          3.0 agent digit 5 [inband]           4.0 agent hangs up
+//! 2.0 agent stops sending                   2.5 agent sends again      3.0 driver misses 3        9.0 api hangs up
+//! until 30                                  # a call that still runs is hung up by the API
+//! expect ...                                # see expect.rs
+//! ```
+
+use ringer_media::call::*;
+use ringer_media::codec::Codec;
+use ringer_media::leg::MediaParams;
+use ringer_media::netem::{Loss, NetemSpec};
+use ringer_media::seed::Seed;
+use ringer_media::testing::{Contextual, Delays, Mind, Voice};
+
+/// A word or a quoted text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Token {
+    pub text: String,
+    pub quoted: bool,
+}
+
+/// A line with its number, read from the left.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub number: usize,
+    pub source: String,
+    tokens: Vec<Token>,
+    at: usize,
+}
+
+pub type Parsed<T> = Result<T, String>;
+
+impl Line {
+    fn new(number: usize, source: &str) -> Parsed<Line> {
+        let mut tokens = Vec::new();
+        let mut rest = source.trim();
+        while !rest.is_empty() && !rest.starts_with('#') {
+            if let Some(after) = rest.strip_prefix('"') {
+                let end = after.find('"').ok_or("a text is not closed")?;
+                tokens.push(Token { text: after[..end].into(), quoted: true });
+                rest = after[end + 1..].trim_start();
+            } else {
+                let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+                tokens.push(Token { text: rest[..end].into(), quoted: false });
+                rest = rest[end..].trim_start();
+            }
+        }
+        Ok(Line { number, source: source.trim().into(), tokens, at: 0 })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.at >= self.tokens.len()
+    }
+
+    /// Takes the words of `words` when they stand next.
+    pub fn eat(&mut self, words: &str) -> bool {
+        let wanted: Vec<&str> = words.split(' ').collect();
+        let next = self.tokens[self.at..].iter().take(wanted.len());
+        let found = next.map(|token| (token.text.as_str(), token.quoted)).eq(wanted.iter().map(|word| (*word, false)));
+        self.at += if found { wanted.len() } else { 0 };
+        found
+    }
+
+    pub fn word(&mut self) -> Parsed<String> {
+        let token = self.tokens.get(self.at).ok_or("the line is too short")?;
+        self.at += 1;
+        Ok(token.text.clone())
+    }
+
+    pub fn text(&mut self) -> Parsed<String> {
+        match self.tokens.get(self.at) {
+            Some(token) if token.quoted => self.word(),
+            other => Err(format!("a text is wanted, not {other:?}")),
+        }
+    }
+
+    /// The text that stands next, if one does.
+    pub fn maybe_text(&mut self) -> Option<String> {
+        self.text().ok()
+    }
+
+    pub fn number(&mut self) -> Parsed<f64> {
+        let word = self.word()?;
+        let bare = word.trim_end_matches('%');
+        bare.parse().map_err(|_| format!("a number is wanted, not {word:?}"))
+    }
+
+    pub fn maybe_number(&mut self) -> Option<f64> {
+        let number = self.tokens.get(self.at)?.text.parse().ok()?;
+        self.at += 1;
+        Some(number)
+    }
+
+    pub fn seconds_ms(&mut self) -> Parsed<u32> {
+        Ok((self.number()? * 1000.0).round() as u32)
+    }
+
+    pub fn end(&self) -> Parsed<()> {
+        match self.tokens.get(self.at) {
+            None => Ok(()),
+            Some(token) => Err(format!("{:?} is not understood here", token.text)),
+        }
+    }
+}
+
+/// What happens at a time.
+#[derive(Clone, Debug)]
+pub enum Action {
+    Says { seconds: f64, text: String },
+    Digit { digit: char, inband: bool },
+    Ends,
+    Sending(bool),
+    Misses(usize),
+    ApiHangup,
+}
+
+/// How dialling goes.
+#[derive(Clone, Debug)]
+pub enum Dialling {
+    Answered { after: f64 },
+    Never,
+    Refused { code: u16, after: f64 },
+}
+
+/// A parsed file.
+pub struct Scenario {
+    pub call: CallSpec,
+    pub media: MediaParams,
+    pub net: NetemSpec,
+    pub delays: Delays,
+    pub text: bool,
+    pub mind: Mind,
+    pub dialling: Dialling,
+    pub early: Option<f64>,
+    pub actions: Vec<(f64, Action)>,
+    pub until: f64,
+    pub expects: Vec<Line>,
+}
+
+/// Reads a file; `voice` speaks the audio responses.
+pub fn parse(name: &str, source: &str, voice: &Voice) -> Parsed<Scenario> {
+    let mut scenario = empty();
+    for (at, source) in source.lines().enumerate() {
+        let fault = |why: String| format!("{name}:{}: {why}: {}", at + 1, source.trim());
+        let mut line = Line::new(at + 1, source).map_err(fault)?;
+        if !line.is_empty() {
+            statement(&mut scenario, &mut line, voice).map_err(fault)?;
+        }
+    }
+    scenario.actions.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Ok(scenario)
+}
+
+fn empty() -> Scenario {
+    let codec = Codec::Pcmu;
+    Scenario {
+        call: CallSpec { seed: Seed(1), ..CallSpec::default() },
+        media: MediaParams { codec, payload_type: codec.payload_type(), event_payload_type: Some(101), ptime_ms: 20 },
+        net: NetemSpec::default(),
+        delays: Delays::default(),
+        text: true,
+        mind: Mind::default(),
+        dialling: Dialling::Answered { after: 0.0 },
+        early: None,
+        actions: Vec::new(),
+        until: 60.0,
+        expects: Vec::new(),
+    }
+}
+
+fn statement(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
+    if line.eat("expect") {
+        s.expects.push(line.clone());
+        return Ok(());
+    }
+    if line.eat("caller") {
+        caller(s, line, voice)?;
+    } else if line.eat("seed") {
+        s.call.seed = Seed(line.number()? as u64);
+    } else if line.eat("codec") {
+        let name = line.word()?;
+        s.media.codec = Codec::from_name(&name).ok_or("unknown codec")?;
+        s.media.payload_type = s.media.codec.payload_type();
+    } else if line.eat("no telephone events") {
+        s.media.event_payload_type = None;
+    } else if line.eat("no text") {
+        s.text = false;
+    } else if line.eat("net") {
+        net(s, line)?;
+    } else if line.eat("delay") {
+        delay(s, line)?;
+    } else if line.eat("early media") {
+        s.early = Some(line.number()?);
+    } else if line.eat("answered after") {
+        s.dialling = Dialling::Answered { after: line.number()? };
+    } else if line.eat("never answered") {
+        s.dialling = Dialling::Never;
+    } else if line.eat("refused") {
+        let code = line.number()? as u16;
+        line.eat("after");
+        s.dialling = Dialling::Refused { code, after: line.number()? };
+    } else if line.eat("until") {
+        s.until = line.number()?;
+    } else {
+        let at = line.number()?;
+        let action = action(line)?;
+        s.actions.push((at, action));
+    }
+    line.end()
+}
+
+fn net(s: &mut Scenario, line: &mut Line) -> Parsed<()> {
+    while !line.is_empty() {
+        if line.eat("delay") {
+            s.net.delay_ms = line.number()?;
+        } else if line.eat("jitter") {
+            s.net.jitter_ms = line.number()?;
+        } else if line.eat("loss") {
+            s.net.loss = Loss::Independent(line.number()? / 100.0);
+        } else if line.eat("burst loss") {
+            // Mean bursts of three packets.
+            let share = line.number()? / 100.0;
+            s.net.loss = Loss::Burst { enter: share / (1.0 - share) / 3.0, leave: 1.0 / 3.0, loss: 1.0 };
+        } else {
+            return line.end();
+        }
+    }
+    Ok(())
+}
+
+fn delay(s: &mut Scenario, line: &mut Line) -> Parsed<()> {
+    let what = line.word()?;
+    let after_ms = if line.eat("never") { None } else { Some(line.number()? as u64) };
+    match what.as_str() {
+        "think" => s.delays.think_ms = after_ms,
+        "recognize" => s.delays.recognize_ms = after_ms,
+        "partial" => s.delays.partial_ms = after_ms.ok_or("partials always come")?,
+        "synthesize" => s.delays.synthesize_ms = after_ms.ok_or("speech always comes")?,
+        _ => return Err(format!("unknown effect {what:?}")),
+    }
+    Ok(())
+}
+
+fn action(line: &mut Line) -> Parsed<Action> {
+    Ok(if line.eat("agent says") {
+        let seconds = line.number()?;
+        Action::Says { seconds, text: line.maybe_text().unwrap_or_default() }
+    } else if line.eat("agent digit") {
+        let digit = line.word()?.chars().next().ok_or("a digit is wanted")?;
+        Action::Digit { digit, inband: line.eat("inband") }
+    } else if line.eat("agent hangs up") {
+        Action::Ends
+    } else if line.eat("agent stops sending") {
+        Action::Sending(false)
+    } else if line.eat("agent sends again") {
+        Action::Sending(true)
+    } else if line.eat("driver misses") {
+        Action::Misses(line.number()? as usize)
+    } else if line.eat("api hangs up") {
+        Action::ApiHangup
+    } else {
+        return Err("unknown action".into());
+    })
+}
+
+fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
+    let (turn, limits) = (&mut s.call.turn, &mut s.call.limits);
+    let verb = line.word()?;
+    match verb.as_str() {
+        "endpointing" => turn.endpointing_delay_ms = line.seconds_ms()?,
+        "silence_timeout" => turn.silence_timeout_ms = line.seconds_ms()?,
+        "digit_turn" => turn.digit_turn_ms = Some(line.seconds_ms()?),
+        "max_turns" => limits.max_turns = Some(line.number()? as u32),
+        "max_duration" => limits.max_duration_ms = Some(line.seconds_ms()?),
+        "inactivity" => limits.inactivity_ms = Some(line.seconds_ms()?),
+        "media_timeout" => limits.media_timeout_ms = line.seconds_ms()?,
+        "ringing" => limits.ringing_ms = line.seconds_ms()?,
+        "extension" => s.call.extension = Some(line.word()?),
+        "opens" if line.eat("made") => {
+            s.call.opening = Opening::Made;
+            s.mind.opening = line.text()?;
+        }
+        "opens" => s.call.opening = Opening::Say(line.text()?),
+        "listens" => {
+            line.eat("open after");
+            s.call.opening = Opening::Listen { open_after_ms: Some(line.seconds_ms()?) };
+            s.mind.opening = line.text()?;
+        }
+        "replies" => {
+            let answer = answer(line)?;
+            s.mind.replies.push_back(answer);
+        }
+        "interrupts" => s.call.interruption = level(line)?,
+        "cuts" => {
+            line.eat("in with");
+            s.mind.cut_in = line.text()?;
+        }
+        "keyword" => keyword(s, line)?,
+        "contextual" => {
+            s.call.interruption = Interruption::Contextual { prompt: line.text()? };
+            line.eat("yes when");
+            let word = line.text()?;
+            line.eat("says");
+            s.mind.contextual = Some(Contextual { word, say: line.text()? });
+        }
+        "script" if line.eat("ordered") => s.call.script_ordered = true,
+        "script" => {
+            let rule = rule(s.call.script.len(), line, voice)?;
+            s.call.script.push(rule);
+        }
+        "hangs" => {
+            line.eat("up on");
+            let phrase = line.text()?;
+            s.call.hangup_phrases.push(phrase);
+        }
+        _ => return Err(format!("unknown setting {verb:?}")),
+    }
+    Ok(())
+}
+
+fn answer(line: &mut Line) -> Parsed<Vec<Move>> {
+    let mut parts = vec![Move::default()];
+    while !line.is_empty() {
+        let part = parts.last_mut().ok_or("never empty")?;
+        if line.eat("more") {
+            parts.push(Move::default());
+        } else if line.eat("dtmf") {
+            part.dtmf = line.word()?;
+        } else if line.eat("then hangup") {
+            part.then = Then::Hangup;
+        } else if line.eat("silence") {
+            part.then = Then::StaySilent;
+        } else {
+            part.say = line.text()?;
+        }
+    }
+    Ok(parts)
+}
+
+fn level(line: &mut Line) -> Parsed<Interruption> {
+    let word = line.word()?;
+    let probability = match word.as_str() {
+        "low" => 0.1,
+        "medium" => 0.25,
+        "high" => 0.5,
+        number => number.parse().map_err(|_| "low, medium, high or a probability is wanted")?,
+    };
+    let from_ms = if line.eat("from") { line.seconds_ms()? } else { 800 };
+    let to_ms = if line.eat("to") { line.seconds_ms()? } else { 3000 };
+    Ok(Interruption::Level { probability, from_ms, to_ms, at_most: None })
+}
+
+fn keyword(s: &mut Scenario, line: &mut Line) -> Parsed<()> {
+    let keyword = line.text()?;
+    line.eat("says");
+    let response = line.text()?;
+    let probability = if line.eat("probability") { line.number()? } else { 1.0 };
+    let response = KeywordResponse { keyword, response, probability };
+    match &mut s.call.interruption {
+        Interruption::Keywords(keywords) => keywords.push(response),
+        other => *other = Interruption::Keywords(vec![response]),
+    }
+    Ok(())
+}
+
+fn rule(index: usize, line: &mut Line, voice: &Voice) -> Parsed<ScriptRule> {
+    let matching = match line.word()?.as_str() {
+        "exact" => Matching::Exact,
+        "context" => Matching::Context,
+        other => return Err(format!("exact or context is wanted, not {other:?}")),
+    };
+    let phrase = line.text()?;
+    let response = match line.word()?.as_str() {
+        "phrase" => Response::Phrase(line.text()?),
+        "dtmf" => Response::Dtmf(line.word()?),
+        "audio" => Response::Audio(voice.say((line.number()? * 16_000.0) as usize, 11)),
+        "silence" => {
+            let duration_ms = line.maybe_number().map(|seconds| (seconds * 1000.0) as u32);
+            let then = if line.eat("then") { Some(line.text()?) } else { None };
+            Response::Silence { duration_ms, then }
+        }
+        other => return Err(format!("unknown response {other:?}")),
+    };
+    let first_n = if line.eat("first") { Some(line.number()? as u32) } else { None };
+    Ok(ScriptRule { index, matching, phrase, response, first_n })
+}
+
+#[test]
+fn errors_name_file_and_line() {
+    let voice = Voice::from_ulaw(&[0x80; 800]);
+    for (source, expect) in [
+        ("seed 1\n1.0 agent sings", "x.txt:2: unknown action: 1.0 agent sings"),
+        ("caller opens \"Hello", "x.txt:1: a text is not closed: caller opens \"Hello"),
+        ("seed seven", "x.txt:1: a number is wanted, not \"seven\": seed seven"),
+        ("caller dances", "x.txt:1: unknown setting \"dances\": caller dances"),
+        ("seed 1 2", "x.txt:1: \"2\" is not understood here: seed 1 2"),
+    ] {
+        assert_eq!(parse("x.txt", source, &voice).err().as_deref(), Some(expect));
+    }
+}

@@ -1,0 +1,129 @@
+//! What holds for every call, whatever its scenario.
+
+use std::collections::HashSet;
+
+use ringer_media::call::{EndReason, TICK, What};
+use ringer_media::frame::FRAME;
+use ringer_media::testing::Rig;
+
+use super::grammar::{Action, Scenario};
+
+/// The promises that this call broke.
+pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut check = |kept: bool, what: String| {
+        if !kept {
+            broken.push(what);
+        }
+    };
+    let log = &rig.log;
+    check(log.endings.len() == 1, format!("ended {} times", log.endings.len()));
+    check(log.after_end == 0, format!("{} outputs after the end", log.after_end));
+    check(log.open.is_empty(), format!("effects neither done nor cancelled: {:?}", log.open));
+    let Some(ending) = log.endings.first() else { return broken };
+
+    let length = rig.recorded_samples();
+    let dead = ending.reason == EndReason::MediaTimeout;
+    let exact = if dead { length >= ending.samples } else { length == ending.samples };
+    check(exact, format!("{length} samples recorded of {}", ending.samples));
+    packets(scenario, rig, &mut check);
+    speech(rig, &mut check);
+    ears(scenario, rig, &mut check);
+    let ends = log.events.iter().filter(|event| matches!(event.what, What::Ended { .. })).count();
+    check(ends == 1, format!("{ends} call.ended"));
+    let order = log.events.iter().filter(|event| event.sample > ending.samples && event.sample >= 0).count();
+    check(dead || order == 0, format!("{order} events after the end"));
+    broken
+}
+
+/// One packet a tick, each with the next number and the timestamp of its tick; an event keeps its timestamp, and its end is
+/// repeated in the same tick.
+fn packets(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) {
+    let packets = &rig.log.packets;
+    let audio = scenario.media.payload_type;
+    let Some(first) = packets.iter().find(|packet| packet.payload_type == audio) else { return };
+    let mut ticks = HashSet::new();
+    for pair in packets.windows(2) {
+        let step = pair[1].sequence.wrapping_sub(pair[0].sequence);
+        check(step == 1, format!("sequence {} after {}", pair[1].sequence, pair[0].sequence));
+    }
+    for packet in packets {
+        if ticks.insert(packet.at) && packet.payload_type == audio {
+            let passed = packet.at.since(first.at).as_millis() as u32 * 8;
+            check(packet.timestamp == first.timestamp.wrapping_add(passed), format!("timestamp at {:?}", packet.at));
+        } else if packet.payload_type == audio {
+            check(false, format!("two audio packets at {:?}", packet.at));
+        }
+    }
+    let last = packets.last().map_or(first.at, |packet| packet.at);
+    let missed: usize =
+        scenario.actions.iter().map(|(_, action)| if let Action::Misses(n) = action { *n } else { 0 }).sum();
+    let span = (last.since(first.at).as_millis() / TICK.as_millis()) as usize + 1;
+    check(ticks.len() + missed == span, format!("{} ticks had a packet of {span}", ticks.len()));
+    let length = rig.log.endings[0].samples as usize / FRAME;
+    let dead = rig.log.endings[0].reason == EndReason::MediaTimeout;
+    check(dead || span.abs_diff(length) <= 1, format!("packets in {span} ticks of {length}"));
+}
+
+/// Speech begins and ends in turns, each once; a turn is told once, and never over another.
+fn speech(rig: &Rig, check: &mut impl FnMut(bool, String)) {
+    let (mut own, mut other, mut told) = (None, None, Vec::new());
+    for event in &rig.log.events {
+        match &event.what {
+            What::SpeechStarted { utterance_id, .. } => {
+                check(own.is_none(), format!("utterance {utterance_id} begins in another"));
+                own = Some((*utterance_id, event.sample));
+            }
+            What::SpeechEnded { utterance_id, .. } => {
+                let fits = own.take().is_some_and(|(id, from)| id == *utterance_id && from <= event.sample);
+                check(fits, format!("utterance {utterance_id} ends, but does not run"));
+            }
+            What::AgentSpeechStarted { .. } => {
+                check(other.is_none(), format!("agent speech begins twice at {}", event.sample));
+                other = Some(event.sample);
+            }
+            What::AgentSpeechEnded { .. } => {
+                let fits = other.take().is_some_and(|from| from < event.sample);
+                check(fits, format!("agent speech ends at {} without onset", event.sample));
+            }
+            What::TurnEnded { from_sample, end_sample, .. } => told.push((*from_sample, *end_sample)),
+            _ => {}
+        }
+    }
+    check(own.is_none() && other.is_none(), format!("speech without end: {own:?} {other:?}"));
+    told.sort_unstable();
+    let apart = told.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+    check(apart && told.iter().all(|turn| turn.0 <= turn.1), format!("turns run into each other: {told:?}"));
+}
+
+/// In a segment the recognizer's audio runs on when the network is good; a buffer that becomes shallower may skip up to two frames.
+fn ears(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) {
+    let broken_on_purpose = scenario.actions.iter().any(|(_, action)| !matches!(action, Action::Says { .. }));
+    if scenario.net != Default::default() || broken_on_purpose {
+        return;
+    }
+    for pair in rig.log.ears.windows(2).filter(|pair| !pair[1].first) {
+        let next = pair[0].from + pair[0].len as i64;
+        check(
+            (next..=next + 2 * FRAME as i64).contains(&pair[1].from),
+            format!("ears jump from {next} to {}", pair[1].from),
+        );
+    }
+}
+
+/// Same seed, same call: every byte of the recording, every event.
+#[test]
+fn a_seed_gives_one_call() {
+    let voice = super::voice();
+    let source = "net jitter 40 loss 5%\ncaller interrupts 1.0\ncaller opens \"Good morning.\"\ncaller replies \"I see, and then?\"\n\
+        3.0 agent says 4.0 \"this is quite a long story\"\n12.0 agent says 1.0 \"the end\"\nuntil 20";
+    let play = |seed: u64| {
+        let mut scenario = super::grammar::parse("seed", source, &voice).expect("it is right");
+        scenario.call.seed = ringer_media::seed::Seed(seed);
+        super::play(&scenario, &voice).log
+    };
+    let (first, again, other) = (play(5), play(5), play(6));
+    assert!(first.recorded == again.recorded && first.events == again.events && first.packets == again.packets);
+    assert!(first.recorded != other.recorded && first.events != other.events);
+    assert_eq!(TICK.as_millis(), 20);
+}

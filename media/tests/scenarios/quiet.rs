@@ -1,0 +1,113 @@
+//! A tick without an event allocates nothing.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringer_media::call::{Call, CallSpec, Effect, Effected, Input, NoiseSpec, Opening, Output, Path, Signal, TICK};
+use ringer_media::codec::Codec;
+use ringer_media::frame::FRAME;
+use ringer_media::impair::AudioQuality;
+use ringer_media::leg::{Leg, MediaParams};
+use ringer_media::seed::Seed;
+use ringer_media::time::Time;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: hands everything to the system's allocator; the count is a plain cell of this thread.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// One tick; true when an event or effect came of it. Nothing here allocates.
+fn tick(call: &mut Call, now: Time, packet: &[u8]) -> bool {
+    let mut eventful = false;
+    for input in [
+        Input::Tick { late: Duration::ZERO },
+        Input::Packet { path: Path::Rtp, arrived: now, bytes: packet },
+        Input::Listen,
+    ] {
+        call.handle(now, input);
+        while let Some(output) = call.poll() {
+            eventful |= matches!(output, Output::Event(_) | Output::Effect(..) | Output::Control(_));
+        }
+    }
+    eventful
+}
+
+/// A call that was answered, and whose opening, if it has one, is `words`.
+fn answered(spec: CallSpec, media: MediaParams, now: Time, words: Arc<[i16]>) -> Call {
+    let mut call = Call::new(spec);
+    call.handle(now, Input::Signal(Signal::Dialing { address: String::new() }));
+    call.handle(now, Input::Signal(Signal::Answered { code: 200, media, text: true }));
+    call.handle(now + TICK, Input::Tick { late: Duration::ZERO });
+    let mut asked = None;
+    while let Some(output) = call.poll() {
+        if let Output::Effect(id, Effect::Synthesize { .. }) = output {
+            asked = Some(id);
+        }
+    }
+    if let Some(id) = asked {
+        call.handle(now + TICK, Input::Done(id, Effected::Audio { pcm: words, last: true }));
+    }
+    call
+}
+
+#[test]
+fn a_quiet_tick_allocates_nothing() {
+    let speech = super::voice().say(16_000 * 20, 0);
+    let silent = CallSpec { opening: Opening::Listen { open_after_ms: None }, ..CallSpec::default() };
+    let noisy = CallSpec {
+        opening: Opening::Say("A long story.".into()),
+        noise: Some(NoiseSpec { loop_pcm: speech.clone(), gain_narrow: 0.1, gain_wide: 0.1, start: 5 }),
+        audio_quality: AudioQuality::Horrible,
+        ..CallSpec::default()
+    };
+    for codec in Codec::ALL {
+        for (name, spec, speaking) in
+            [("silent", &silent, false), ("listening", &silent, true), ("speaking", &noisy, false)]
+        {
+            let media =
+                MediaParams { codec, payload_type: codec.payload_type(), event_payload_type: Some(101), ptime_ms: 20 };
+            let mut now = Time::from_millis(1000);
+            let mut far = Leg::new(media, Seed(4), now);
+            let mut call = answered(spec.clone(), media, now, speech.clone());
+            now = now + TICK;
+            let (mut quiet, mut allocations) = (0, 0);
+            for n in 0..700 {
+                now = now + TICK;
+                let frame =
+                    if speaking { speech[n * FRAME..][..FRAME].try_into().expect("a frame") } else { [0; FRAME] };
+                let packet = far.send(now, &frame);
+                let before = ALLOCATIONS.with(Cell::get);
+                let eventful = tick(&mut call, now, packet);
+                if n >= 250 && !eventful {
+                    quiet += 1;
+                    allocations += ALLOCATIONS.with(Cell::get) - before;
+                }
+            }
+            assert!(quiet > 350, "{codec:?} {name}: {quiet} of 450 ticks had no event");
+            assert_eq!(allocations, 0, "{codec:?} {name}: {allocations} allocations in {quiet} ticks");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The far side of a load test, in a process of its own so that its cost is not the engine's: it answers every call, streams
+//! prepared speech and silence in turn, counts what it receives and listens to none of it.
+
+use std::net::SocketAddr;
+use std::process::{ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use ringer_media::codec::Codec;
+use ringer_media::time::Time;
+use ringer_sip::CallEvent;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::cli::failed;
+use crate::clock::monotonic;
+use crate::engine::pace::{prefer_timing, sleep_until};
+use crate::tasks::Tasks;
+use crate::transport::io::{IncomingCall, SipNews, SipSocket};
+use crate::transport::sip;
+use crate::transport::sockets::{Batch, MediaPorts, MediaSockets};
+
+/// 20 s of speech in mu-law at 8 kHz.
+pub const SPEECH: &[u8] = include_bytes!("../../../fixtures/audio/speech.ul");
+
+/// Mu-law bytes of 20 ms.
+const FRAME_BYTES: usize = 160;
+/// Frames of speech, then as many of silence: 3 s.
+const STRETCH: usize = 150;
+/// Phases of a tick, 1 ms apart.
+const SLOTS: usize = 20;
+/// Orders that may wait for the media thread.
+const ORDERS: usize = 4096;
+/// Ports of its media; one pair serves all calls.
+const PORTS: std::ops::RangeInclusive<u16> = 60_000..=60_999;
+
+/// What the far side counted.
+#[derive(Copy, Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// RTP packets sent.
+    pub sent: u64,
+    /// RTP packets received.
+    pub received: u64,
+}
+
+/// A far side that runs beside this process; it ends with it.
+pub struct FarSide {
+    /// Where it answers.
+    pub uri: String,
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl FarSide {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The program cannot be started again, or says no address.
+    pub async fn start() -> Result<FarSide, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut child = Command::new(program)
+            .args(["load", "--far-side"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| format!("the far side cannot be started: {error}"))?;
+        let stdout = child.stdout.take().ok_or("the far side has no output")?;
+        let mut lines = BufReader::new(stdout).lines();
+        let address = lines.next_line().await.ok().flatten().ok_or("the far side did not start")?;
+        Ok(FarSide { uri: format!("sip:far@{address}"), child, lines })
+    }
+
+    /// Ends it; gives what it counted.
+    pub async fn stop(mut self) -> Option<Counts> {
+        drop(self.child.stdin.take());
+        let counts = self.lines.next_line().await.ok().flatten()?;
+        let _ = self.child.wait().await;
+        serde_json::from_str(&counts).ok()
+    }
+}
+
+enum Order {
+    Join { number: u64, to: SocketAddr },
+    Leave { number: u64 },
+}
+
+/// Is the far side: prints its address, answers until standard input ends, prints its counts.
+pub async fn run() -> ExitCode {
+    let tasks = Tasks::new();
+    let started = SipSocket::start(([127, 0, 0, 1], 0).into(), None, &tasks).await;
+    let (sip, incoming) = match started {
+        Ok(started) => started,
+        Err(error) => return failed(error),
+    };
+    let sockets = match MediaPorts::new(PORTS).bind(sip.local().ip()) {
+        Ok(sockets) => sockets,
+        Err(error) => return failed(error),
+    };
+    let (orders, waiting) = sync_channel(ORDERS);
+    let media = Arc::new(Media::default());
+    let (shared, port) = (media.clone(), sockets.port());
+    let thread = std::thread::Builder::new().name("far".into()).spawn(move || shared.run(&sockets, &waiting));
+    let thread = match thread {
+        Ok(thread) => thread,
+        Err(error) => return failed(error),
+    };
+    println!("{}", sip.local());
+    tasks.spawn_until_stop("answer", answer_all(sip, incoming, orders, port, tasks.clone()));
+    let _ = tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await;
+    media.stop.store(true, Ordering::Relaxed);
+    let _ = thread.join();
+    tasks.stop().await;
+    let counts = Counts { sent: media.sent.load(Ordering::Relaxed), received: media.received.load(Ordering::Relaxed) };
+    println!("{}", serde_json::json!(counts));
+    ExitCode::SUCCESS
+}
+
+async fn answer_all(
+    socket: SipSocket,
+    mut incoming: tokio::sync::mpsc::Receiver<IncomingCall>,
+    orders: SyncSender<Order>,
+    port: u16,
+    tasks: Tasks,
+) {
+    let supported = sip::offer(&[Codec::Pcmu], socket.local().ip(), port, 1);
+    let mut number = 0;
+    while let Some(IncomingCall { key, invite, mut news }) = incoming.recv().await {
+        let CallEvent::Incoming { sdp, .. } = invite else { continue };
+        let Ok((answer, settled)) = sip::answer(sdp.as_deref().unwrap_or_default(), &supported) else {
+            socket.reject(key, 488, None).await;
+            continue;
+        };
+        socket.answer(key, answer).await;
+        number += 1;
+        let _ = orders.try_send(Order::Join { number, to: settled.rtp });
+        let orders = orders.clone();
+        tasks.spawn_until_stop("far call", async move {
+            while let Some(item) = news.recv().await {
+                if matches!(item, SipNews::Event(event) if matches!(*event, CallEvent::Ended(_))) {
+                    break;
+                }
+            }
+            let _ = orders.try_send(Order::Leave { number });
+        });
+    }
+}
+
+/// What the media thread and the rest share.
+#[derive(Default)]
+struct Media {
+    stop: AtomicBool,
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+/// A call that is streamed to.
+struct Stream {
+    number: u64,
+    to: SocketAddr,
+    at: usize,
+}
+
+impl Media {
+    fn run(&self, sockets: &MediaSockets, orders: &Receiver<Order>) {
+        prefer_timing();
+        let mut slots: [Vec<Stream>; SLOTS] = std::array::from_fn(|_| Vec::new());
+        let mut batch = Batch::default();
+        let start: Time = monotonic();
+        let mut step = 0u32;
+        while !self.stop.load(Ordering::Relaxed) {
+            sleep_until(start + Duration::from_millis(1) * step);
+            for order in orders.try_iter() {
+                obey(&mut slots, order);
+            }
+            for stream in &mut slots[step as usize % SLOTS] {
+                sockets.send_rtp_to(stream.to, &stream.packet());
+                self.sent.fetch_add(1, Ordering::Relaxed);
+            }
+            loop {
+                let got = sockets.receive_rtp(&mut batch).count() as u64;
+                self.received.fetch_add(got, Ordering::Relaxed);
+                if !batch.is_full() {
+                    break;
+                }
+            }
+            step += 1;
+        }
+    }
+}
+
+fn obey(slots: &mut [Vec<Stream>; SLOTS], order: Order) {
+    match order {
+        Order::Join { number, to } => {
+            // Calls do not speak in step.
+            let at = number as usize * 37 % (2 * STRETCH);
+            slots[number as usize % SLOTS].push(Stream { number, to, at });
+        }
+        Order::Leave { number } => slots[number as usize % SLOTS].retain(|stream| stream.number != number),
+    }
+}
+
+impl Stream {
+    /// The next RTP packet (RFC 3550 5.1): payload type 0.
+    fn packet(&mut self) -> [u8; 12 + FRAME_BYTES] {
+        let mut packet = [0xff; 12 + FRAME_BYTES];
+        packet[..2].copy_from_slice(&[0x80, 0]);
+        packet[2..4].copy_from_slice(&(self.at as u16).to_be_bytes());
+        packet[4..8].copy_from_slice(&(self.at as u32).wrapping_mul(FRAME_BYTES as u32).to_be_bytes());
+        packet[8..12].copy_from_slice(&(self.number as u32).to_be_bytes());
+        let (stretch, frame) = (self.at / STRETCH, self.at % STRETCH);
+        if stretch % 2 == 0 {
+            let from = (stretch / 2 * STRETCH + frame) * FRAME_BYTES % SPEECH.len();
+            packet[12..].copy_from_slice(&SPEECH[from..from + FRAME_BYTES]);
+        }
+        self.at += 1;
+        packet
+    }
+}

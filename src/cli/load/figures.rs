@@ -1,0 +1,258 @@
+//! What a load test found, and how it is printed.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{News, far::Counts};
+use crate::clock::monotonic;
+use crate::engine::lateness::quantile_ms;
+use crate::engine::{CallReport, Engine};
+use ringer_media::time::Time;
+
+/// Lateness beyond which the machine, not the engine, was measured.
+const TRUSTED_P99_MS: f64 = 5.0;
+/// Share of frames that may be skipped.
+const TRUSTED_SKIPPED: f64 = 0.001;
+
+/// The whole result.
+#[derive(Debug, Default, Serialize)]
+pub struct Figures {
+    /// Calls asked for.
+    pub calls: u32,
+    /// Calls that were connected.
+    pub connected: u32,
+    /// Calls that were not, or that ended by themselves.
+    pub failed: u32,
+    /// Why the first of them failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_failure: Option<String>,
+    /// Length of the measured window, in seconds.
+    pub seconds: f64,
+    /// CPU time of this process in the window, in milliseconds for each call and second.
+    pub cpu_ms_per_call_second: f64,
+    /// Figures of time can be believed: sending was on time.
+    pub trusted: bool,
+    /// How late frames were sent in the window; `None` when it is not trusted.
+    pub lateness_ms: Option<Lateness>,
+    /// From the order to the connection; `None` when it is not trusted.
+    pub setup_ms: Option<Setup>,
+    /// Frames sent by all calls.
+    pub sent: u64,
+    /// RTP packets received.
+    pub received: u64,
+    /// RTP packets that never came.
+    pub lost: u64,
+    /// RTP packets that came too late to be heard.
+    pub late: u64,
+    /// Frames that were not sent because their tick was 20 ms late.
+    pub skipped_frames: u64,
+    /// Frames that the recorder had no room for.
+    pub recording_dropped: u64,
+    /// What the far side counted, when it is this program's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub far_side: Option<Counts>,
+    #[serde(skip)]
+    setups: Vec<f64>,
+    #[serde(skip)]
+    late_counts: Vec<u64>,
+    #[serde(skip)]
+    late_max_ms: f64,
+}
+
+/// Lateness of sending, in milliseconds.
+#[derive(Copy, Clone, Debug, Serialize)]
+pub struct Lateness {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Set-up times, in milliseconds.
+#[derive(Copy, Clone, Debug, Serialize)]
+pub struct Setup {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
+
+/// One end of the measured window.
+pub struct Window {
+    at: Time,
+    cpu: Duration,
+    late_counts: Vec<u64>,
+    late_max_ms: f64,
+    live: usize,
+}
+
+impl Window {
+    /// The state of the engine and of this process.
+    pub fn now(engine: &Engine) -> Window {
+        let (late_counts, late_max_ms) = engine.lateness();
+        Window { at: monotonic(), cpu: own_cpu(), late_counts, late_max_ms, live: engine.live_calls() }
+    }
+}
+
+impl Figures {
+    /// Nothing of `calls` calls is known yet.
+    pub fn new(calls: u32) -> Figures {
+        Figures { calls, ..Figures::default() }
+    }
+
+    /// A call that was not placed.
+    pub fn refused(&mut self, why: &str) {
+        self.failed += 1;
+        self.first_failure.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// What a call tells.
+    pub fn take(&mut self, news: News) {
+        match news {
+            News::Connected { after } => {
+                self.connected += 1;
+                self.setups.push(after.as_secs_f64() * 1000.0);
+            }
+            News::Ended(report) => self.ended(&report),
+        }
+    }
+
+    fn ended(&mut self, report: &CallReport) {
+        let ending = &report.ending;
+        if !ending.connected || ending.reason != ringer_media::call::EndReason::ApiHangup {
+            let text = ending.remote.as_ref().map(|remote| remote.text.clone()).filter(|text| !text.is_empty());
+            self.refused(&text.unwrap_or_else(|| ending.reason.as_str().to_owned()));
+        }
+        let quality = &ending.quality;
+        self.sent += quality.sent_frames;
+        self.received += quality.received_packets;
+        self.lost += quality.lost_packets;
+        self.late += quality.late_packets;
+        self.skipped_frames += quality.late_frames;
+        self.recording_dropped += quality.recording_dropped;
+    }
+
+    /// The measured window.
+    pub fn window(&mut self, before: &Window, after: &Window) {
+        self.seconds = after.at.since(before.at).as_secs_f64();
+        let calls = (before.live + after.live) as f64 / 2.0;
+        self.cpu_ms_per_call_second =
+            (after.cpu - before.cpu).as_secs_f64() * 1000.0 / (calls * self.seconds).max(1e-9);
+        self.late_counts =
+            after.late_counts.iter().zip(&before.late_counts).map(|(after, before)| after - before).collect();
+        self.late_max_ms = after.late_max_ms.min(quantile_ms(&self.late_counts, 1.0));
+        if self.late_counts.last().is_some_and(|beyond| *beyond > 0) {
+            self.late_max_ms = after.late_max_ms;
+        }
+    }
+
+    /// All calls are over: times are given when they can be believed.
+    pub fn finish(&mut self) {
+        let late = |share| quantile_ms(&self.late_counts, share);
+        let lateness = Lateness { p50: late(0.5), p99: late(0.99), p999: late(0.999), max: self.late_max_ms };
+        let skipped = self.skipped_frames as f64 / (self.sent + self.skipped_frames).max(1) as f64;
+        self.trusted = lateness.p99 <= TRUSTED_P99_MS && skipped <= TRUSTED_SKIPPED;
+        self.setups.sort_by(f64::total_cmp);
+        if self.trusted {
+            self.lateness_ms = Some(lateness);
+            self.setup_ms = Some(Setup { p50: quantile(&self.setups, 0.5), p99: quantile(&self.setups, 0.99) });
+        }
+    }
+
+    /// Prints it, as text or as one JSON object.
+    pub fn print(&self, json: bool) {
+        if json {
+            println!("{}", serde_json::json!(self));
+            return;
+        }
+        println!("calls      {} placed, {} connected, {} failed", self.calls, self.connected, self.failed);
+        if let Some(why) = &self.first_failure {
+            println!("           the first failure: {why}");
+        }
+        println!("CPU        {:.3} ms a call and second, over {:.1} s", self.cpu_ms_per_call_second, self.seconds);
+        match (self.lateness_ms, self.setup_ms) {
+            (Some(late), Some(setup)) => {
+                println!(
+                    "sending    late by {:.2} ms p50, {:.2} p99, {:.2} p99.9, {:.2} max",
+                    late.p50, late.p99, late.p999, late.max
+                );
+                println!("set-up     {:.1} ms p50, {:.1} p99", setup.p50, setup.p99);
+            }
+            _ => println!("sending    not on time on this machine now: figures of time are not trusted and not given"),
+        }
+        println!(
+            "packets    {} sent, {} received, {} lost, {} too late; {} frames skipped",
+            self.sent, self.received, self.lost, self.late, self.skipped_frames
+        );
+        if let Some(far) = self.far_side {
+            println!("far side   {} sent, {} received", far.sent, far.received);
+        }
+        println!("recording  {} frames dropped", self.recording_dropped);
+    }
+}
+
+/// The `share` quantile (0..1) of sorted values; 0 when there are none.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let rank = (sorted.len() as f64 * share).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied().unwrap_or(0.0)
+}
+
+/// User and system time of this process.
+fn own_cpu() -> Duration {
+    // SAFETY: rusage is a plain C struct for which all zeroes are valid, and it outlives the call.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let time = |of: libc::timeval| Duration::new(of.tv_sec as u64, of.tv_usec as u32 * 1000);
+    time(usage.ru_utime) + time(usage.ru_stime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finished(late_counts: Vec<u64>, sent: u64, skipped_frames: u64) -> Figures {
+        let setups = vec![9.0, 1.0, 2.0];
+        let mut figures = Figures { late_counts, sent, skipped_frames, setups, late_max_ms: 0.5, ..Figures::default() };
+        figures.finish();
+        figures
+    }
+
+    #[test]
+    fn times_are_given_only_when_sending_was_on_time() {
+        let mut slow = vec![0; 1001];
+        (slow[2], slow[400]) = (97, 3);
+        for (counts, sent, skipped, trusted) in [
+            (vec![0, 100, 0], 1000, 0, true),
+            (vec![0, 100, 0], 1000, 1, true),
+            (vec![0, 100, 0], 1000, 2, false),
+            (slow, 1000, 0, false),
+        ] {
+            let figures = finished(counts, sent, skipped);
+            assert_eq!((figures.trusted, figures.lateness_ms.is_some()), (trusted, trusted));
+            assert_eq!(figures.setup_ms.map(|setup| (setup.p50, setup.p99)), trusted.then_some((2.0, 9.0)));
+        }
+    }
+
+    #[test]
+    fn the_window_is_the_difference_of_its_ends() {
+        let end = |at, cpu, late_counts: &[u64]| Window {
+            at: Time::from_millis(at),
+            cpu: Duration::from_millis(cpu),
+            late_counts: late_counts.to_vec(),
+            late_max_ms: 3.0,
+            live: 10,
+        };
+        let mut figures = Figures::default();
+        figures.window(&end(1000, 500, &[5, 1, 0]), &end(3000, 520, &[9, 2, 0]));
+        assert!((figures.cpu_ms_per_call_second - 1.0).abs() < 1e-9, "{}", figures.cpu_ms_per_call_second);
+        assert_eq!((figures.late_counts, figures.late_max_ms), (vec![4, 1, 0], 0.04));
+    }
+}

@@ -1,0 +1,149 @@
+//! Calls to other people's SIP programs: set-up and its refusals by sipp, audio both ways by baresip.
+
+use ringer_media::call::{EndReason, Limits, RemoteKind};
+use ringer_media::level::rms_dbov;
+
+use super::stage::{Stage, channels, names};
+use crate::peers::{Peer, TONE_HZ};
+
+fn at(peer: &Peer) -> String {
+    format!("sip:bob@{}", peer.sip)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_answered_heard_recorded_and_hung_up() {
+    let (stage, peer) = (Stage::new().await, Peer::answering(1));
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let mut placement = stage.placement(&at(&peer), "Hello there.");
+    placement.folder = Some(folder.path().join("call"));
+    placement.spec.limits.max_duration_ms = Some(3000);
+    placement.spec.extension = Some("15".into());
+    let report = stage.call(placement).await.expect("it was placed");
+    peer.end();
+
+    assert_eq!(report.ending.reason, EndReason::MaxDuration);
+    assert_eq!(report.codec.as_deref(), Some("PCMU"));
+    let names = names(&report);
+    for name in ["call.dialing", "call.connected", "dtmf_sent", "dtmf_received", "call.ended"] {
+        assert!(names.contains(&name), "{name} is missing in {names:?}");
+    }
+    let [sent, heard] = channels(report.recording.as_deref().expect("it was recorded"));
+    assert_eq!(sent.len() as i64, report.ending.samples, "the recording is as long as the call");
+    // The digits come back from the echo at the level at which they went out.
+    let tone = |pcm: &[i16]| rms_dbov(&pcm[8_600..9_600]);
+    assert!((tone(&sent) - tone(&heard)).abs() < 1.0, "{} and {}", tone(&sent), tone(&heard));
+    assert_eq!(report.ending.quality.lost_packets, 0);
+    let log = std::fs::read_to_string(folder.path().join("call/sip.log")).expect("it was written");
+    assert!(log.contains("INVITE sip:bob@") && log.contains("BYE sip:"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn header_fields_go_out_with_the_invite() {
+    let (stage, peer) = (Stage::new().await, Peer::scenario("headers"));
+    let mut placement = stage.placement(&at(&peer), "Hello.");
+    placement.dial.headers = vec![("X-Ringer-Test".into(), "42".into()), ("X-Trait".into(), "gold".into())];
+    placement.spec.limits.max_duration_ms = Some(500);
+    let report = stage.call(placement).await.expect("it was placed");
+    assert!(report.ending.connected, "{:?}", report.ending);
+    let log = peer.end();
+    assert!(log.contains("X-Ringer-Test= 42 X-Trait= gold"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_challenge_is_answered_once() {
+    for (password, connects) in [("secret", true), ("wrong", false)] {
+        let (stage, peer) = (Stage::new().await, Peer::scenario("challenge"));
+        let mut placement = stage.placement(&at(&peer), "Hello.");
+        (placement.dial.username, placement.dial.password) = (Some("ringer".into()), Some(password.into()));
+        placement.spec.limits.max_duration_ms = Some(500);
+        let report = stage.call(placement).await.expect("it was placed");
+        assert_eq!(report.ending.connected, connects, "{password}: {:?}", report.ending);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_side_refuses() {
+    let (stage, peer) = (Stage::new().await, Peer::scenario("busy"));
+    let report = stage.call(stage.placement(&at(&peer), "Hello.")).await.expect("it was placed");
+    assert_eq!(report.ending.reason, EndReason::Rejected);
+    let remote = report.ending.remote.expect("it said so");
+    assert_eq!((remote.kind, remote.sip_code), (RemoteKind::Refused, Some(486)));
+    assert!(report.recording.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ringing_ends_by_cancel() {
+    let (stage, peer) = (Stage::new().await, Peer::scenario("ring"));
+    let mut placement = stage.placement(&at(&peer), "Hello.");
+    placement.spec.limits = Limits { ringing_ms: 1000, ..Limits::default() };
+    let report = stage.call(placement).await.expect("it was placed");
+    assert_eq!(report.ending.reason, EndReason::NoAnswer);
+    assert!(names(&report).contains(&"call.ringing"));
+    peer.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn early_media_is_recorded_apart() {
+    let (stage, peer) = (Stage::new().await, Peer::scenario("early_media"));
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let mut placement = stage.placement(&at(&peer), "Hello.");
+    placement.folder = Some(folder.path().into());
+    placement.spec.limits.max_duration_ms = Some(500);
+    let report = stage.call(placement).await.expect("it was placed");
+    assert!(report.ending.connected, "{:?}", report.ending);
+    assert!(names(&report).contains(&"call.early_media"));
+    assert!(folder.path().join("early_media.wav").is_file());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_there_is_told_at_once() {
+    let stage = Stage::new().await;
+    // A port that was free a moment ago.
+    let port =
+        std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("one is free").port();
+    let report =
+        stage.call(stage.placement(&format!("sip:bob@127.0.0.1:{port}"), "Hello.")).await.expect("it was placed");
+    assert_eq!(report.ending.reason, EndReason::DialFailed);
+    assert_eq!(report.ending.remote.map(|end| end.kind), Some(RemoteKind::Unreachable));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn malformed_addresses_are_named() {
+    let stage = Stage::new().await;
+    for target in ["sip:127.0.0.1", "tel:1", "sip:", "nonsense", "sip:a@no such host"] {
+        let refusal = stage.call(stage.placement(target, "Hello.")).await.expect_err(target);
+        assert!(refusal.to_string().contains(target), "{target}: {refusal}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_softphone_is_heard_and_hears() {
+    let (stage, peer) = (Stage::new().await, Peer::baresip());
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let mut placement = stage.placement(&at(&peer), "Hello, this is a sentence that takes a while to say.");
+    placement.folder = Some(folder.path().into());
+    placement.spec.opening = ringer_media::call::Opening::Say("Hello, this is a sentence that takes a while.".into());
+    placement.spec.limits.max_duration_ms = Some(4000);
+    let report = stage.call(placement).await.expect("it was placed");
+    let [sent, heard] = channels(report.recording.as_deref().expect("it was recorded"));
+    let steady = &heard[16_000..48_000];
+    assert!(share_at(steady, f64::from(TONE_HZ)) > 0.95, "the tone is what is heard");
+    assert!((rms_dbov(steady) - -15.3).abs() < 1.0, "{} dBov", rms_dbov(steady));
+    assert!(sent.iter().any(|sample| sample.abs() > 1000), "something was said");
+    peer.wait_for("terminated");
+    let theirs = std::fs::read(peer.heard().expect("baresip keeps what it heard")).expect("it is readable");
+    let clip = ringer_media::clip::Clip::from_wav(&theirs).expect("it is a WAV file");
+    assert!(clip.pcm.iter().any(|sample| sample.abs() > 1000), "baresip heard the words");
+}
+
+/// The share of the power of `pcm` (16 kHz) that lies at `hz`.
+fn share_at(pcm: &[i16], hz: f64) -> f64 {
+    let (mut re, mut im, mut power) = (0.0, 0.0, 0.0);
+    for (at, sample) in pcm.iter().enumerate() {
+        let (phase, value) = (std::f64::consts::TAU * hz * at as f64 / 16_000.0, f64::from(*sample));
+        re += value * phase.cos();
+        im += value * phase.sin();
+        power += value * value;
+    }
+    2.0 * (re * re + im * im) / (pcm.len() as f64 * power.max(1.0))
+}

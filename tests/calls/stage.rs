@@ -1,0 +1,97 @@
+//! An engine for a test, with speech that needs no programs, and a call on it from beginning to end.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringer::clock::Clock;
+use ringer::engine::{CallNews, CallReport, Dial, Engine, EngineConfig, PlaceError, Placement, Speech};
+use ringer::human::{self, Profile};
+use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
+use ringer::provider::{Synthesizer, Voice, VoiceWanted};
+use ringer_media::call::CallSpec;
+use ringer_media::clip::Clip;
+use ringer_media::codec::Codec;
+use ringer_media::seed::Seed;
+
+/// How long a call may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Ports of media, away from those of the peers.
+const RTP_PORTS: std::ops::RangeInclusive<u16> = 20_000..=29_999;
+
+/// An engine on loopback.
+pub struct Stage {
+    pub engine: Engine,
+    synthesizer: Arc<FakeSynthesizer>,
+}
+
+impl Stage {
+    pub async fn new() -> Stage {
+        let synthesizer = Arc::new(FakeSynthesizer::default());
+        let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
+        let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
+        let sip = "127.0.0.1:0".parse().expect("it is an address");
+        let config = EngineConfig { sip, rtp_ports: RTP_PORTS, advertise: None, shards: 1, max_calls: 10 };
+        let (engine, _) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
+        Stage { engine, synthesizer }
+    }
+
+    /// A call to `target` with PCMU that says `intent`.
+    pub fn placement(&self, target: &str, intent: &str) -> Placement {
+        let profile = Profile { intent: intent.into(), ..Profile::default() };
+        let spec = CallSpec { seed: Seed(7), ..CallSpec::default() };
+        let fluency = profile.fluency(spec.seed);
+        Placement {
+            id: "1".into(),
+            dial: Dial { target: target.into(), codecs: vec![Codec::Pcmu], ..Dial::default() },
+            fluency,
+            language: "en".into(),
+            mind: human::mind(profile, None, spec.seed),
+            voice: Some(self.voice()),
+            keyterms: Vec::new(),
+            folder: None,
+            spec,
+        }
+    }
+
+    fn voice(&self) -> Voice {
+        let wanted = VoiceWanted {
+            language: "en".into(),
+            accent: None,
+            gender: None,
+            custom_voice_id: None,
+            speed: "normal".into(),
+            seed: Seed(7),
+        };
+        self.synthesizer.voice(&wanted).expect("the fake has a voice for everybody")
+    }
+
+    /// Places the call and waits for its end.
+    pub async fn call(&self, placement: Placement) -> Result<CallReport, PlaceError> {
+        let mut handle = self.engine.place(placement).await?;
+        let ended = async {
+            loop {
+                match handle.news.recv().await {
+                    Some(CallNews::Ended(report)) => return *report,
+                    Some(_) => {}
+                    None => panic!("the call was lost"),
+                }
+            }
+        };
+        Ok(tokio::time::timeout(PATIENCE, ended).await.expect("the call ends"))
+    }
+}
+
+/// The names of a call's events in order.
+pub fn names(report: &CallReport) -> Vec<&str> {
+    report.timeline.iter().map(|entry| entry.event.as_str()).collect()
+}
+
+/// Both channels of a recording.
+pub fn channels(path: &Path) -> [Vec<i16>; 2] {
+    let bytes = std::fs::read(path).expect("the recording was written");
+    let data = ringer_media::recording::WAV_HEADER;
+    let samples: Vec<i16> = bytes[data..].chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
+    assert!(Clip::from_wav(&bytes).is_ok(), "the header is readable");
+    [0, 1].map(|channel| samples.iter().skip(channel).step_by(2).copied().collect())
+}
