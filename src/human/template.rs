@@ -24,6 +24,8 @@ pub(super) struct Template {
     may_end: bool,
     first: Move,
     draw: Stream,
+    /// The sentences before the last move, with its words and the lines known then: words that were never begun are not said.
+    before: Option<(VecDeque<String>, String, usize)>,
 }
 
 impl Template {
@@ -39,11 +41,28 @@ impl Template {
             may_end: profile.allow_end_call,
             first: profile.first_message.as_ref().map(|text| super::exactly(text, profile)).unwrap_or_default(),
             draw: seed.stream("template"),
+            before: None,
         }
     }
 
     /// The next move, whole.
     pub(super) fn next(&mut self, thought: &Thought) -> Move {
+        if !matches!(thought.purpose, Purpose::Opening | Purpose::Reply) {
+            return self.aside(&thought.purpose);
+        }
+        if let Some((sentences, text, lines)) = self.before.take() {
+            let later = thought.history.get(lines..).unwrap_or_default();
+            if !later.iter().any(|line| !line.other && line.digits.is_empty() && text.starts_with(&line.text)) {
+                self.sentences = sentences;
+            }
+        }
+        let before = self.sentences.clone();
+        let next = self.answer(thought);
+        self.before = Some((before, next.say.clone(), thought.history.len()));
+        next
+    }
+
+    fn answer(&mut self, thought: &Thought) -> Move {
         match &thought.purpose {
             Purpose::Opening if self.first.say.is_empty() => {
                 let first = self.sentences.pop_front().unwrap_or_default();
@@ -54,9 +73,16 @@ impl Template {
                 let heard = thought.history.last().filter(|line| line.other);
                 self.reply(heard.map_or("", |line: &Line| line.text.as_str()))
             }
+            _ => Move::default(),
+        }
+    }
+
+    /// Words that are no turn and leave the sentences as they are.
+    fn aside(&mut self, purpose: &Purpose) -> Move {
+        match purpose {
             Purpose::CutIn => say(self.words.interruption[self.draw.index(self.words.interruption.len())]),
-            Purpose::Contextual { .. } => Move::default(),
             Purpose::StillThere => Move { exact: true, ..say(self.words.still_there) },
+            Purpose::Contextual { .. } | Purpose::Opening | Purpose::Reply => Move::default(),
         }
     }
 
@@ -231,9 +257,11 @@ mod tests {
     #[test]
     fn the_intent_is_said_sentence_by_sentence_then_goodbye() {
         let mut speaker = template("I want to book a visit. It is for {{day}}.", &[("day", "Monday")], false);
-        let mut said = Vec::new();
+        let (mut said, mut history) = (Vec::new(), Vec::new());
         for agent in ["hello this is the clinic", "okay", "all done", ""] {
-            let next = speaker.next(&heard(agent));
+            history.extend(heard(agent).history);
+            let next = speaker.next(&Thought { purpose: Purpose::Reply, history: history.clone(), unsaid: None });
+            history.push(Line { other: false, text: next.say.clone(), digits: String::new(), interrupted: false });
             said.push((next.say, next.then == Then::Hangup));
         }
         let expect = [
@@ -243,6 +271,18 @@ mod tests {
             ("Thank you, goodbye.", true),
         ];
         assert_eq!(said, expect.map(|(text, ends)| (text.to_owned(), ends)));
+    }
+
+    #[test]
+    fn a_sentence_that_was_dropped_is_said_later() {
+        let mut speaker = template("I want to book a visit. It is for Monday.", &[], false);
+        let mut thought = heard("hello");
+        assert_eq!(speaker.next(&thought).say, "I want to book a visit.");
+        thought.history[0].text = "hello this is the clinic".into();
+        assert_eq!(speaker.next(&thought).say, "I want to book a visit.");
+        let own = |text: &str| Line { other: false, text: text.into(), digits: String::new(), interrupted: true };
+        thought.history.extend([own("I want to"), heard("yes").history.remove(0)]);
+        assert_eq!(speaker.next(&thought).say, "It is for Monday.");
     }
 
     #[test]
