@@ -8,8 +8,8 @@ use crate::human::Mind;
 use crate::provider::Job;
 
 /// First words of every call.
-pub const GREETING: &str = "Thank you for calling the Northside Clinic. Press 1 for appointments, press 2 for opening hours, \
-                            or just tell me how I can help you.";
+pub const GREETING: &str = "Thank you for calling the clinic. Press one for appointments, press two for opening hours, or just \
+                            tell me how I can help you.";
 /// Said when the desk cuts in.
 pub const CUT_IN: &str = "Sorry, can I ask you a question?";
 /// Said after a long silence.
@@ -18,10 +18,9 @@ pub const STILL_THERE: &str = "Hello? Are you still there?";
 const MENU: &str = "Sorry, I do not have that option. Press 1 for appointments, or press 2 for opening hours.";
 const HOURS: &str =
     "We are open Monday to Friday, from eight in the morning until six in the evening. Can I help you with anything else?";
-const BIRTH: &str = "Yes, I can help you with that. Please tell me your date of birth.";
-const TIMES: &str = "Thank you, I have found your record. This week I can offer you Tuesday at nine in the morning, Wednesday \
-                     at half past two in the afternoon, Thursday at eleven, or Friday at four in the afternoon. Would Tuesday \
-                     at nine be good for you?";
+const BIRTH: &str = "Yes, I can help you. Please tell me your date of birth.";
+const TIMES: &str = "Thank you. This week I can offer you Tuesday at nine in the morning, Wednesday in the afternoon, or Friday \
+                     at eleven. Would Tuesday at nine be good for you?";
 const OTHER_TIME: &str = "No problem. Would Thursday at eleven be better for you?";
 const BOOKED: &str = "Very good, your appointment is booked. Thank you for calling, and goodbye.";
 const MEMBER: &str = "Please enter your four digit member number on the keypad.";
@@ -282,7 +281,7 @@ mod tests {
             history.push(own(&next.say, false));
         }
         let words = history.last_mut().expect("the times were offered");
-        *words = own("Thank you, I have found your", true);
+        *words = own("Thank you. This week I", true);
         history.push(turn("sorry can i just say something"));
         let next = mind.next(&Thought { purpose: Purpose::Reply, history, unsaid: None });
         assert_eq!(next.say, "Yes, of course. Would Tuesday at nine in the morning be good for you?");
