@@ -85,12 +85,12 @@ fn accented() -> Caller {
 }
 
 fn keying() -> Caller {
-    let keys = |phrase: &str, digits: &str| {
+    let answer = |phrase: &str, kind: &str, value: &str| {
         json!({
             "match_type": "exact",
             "match_phrase": phrase,
-            "response_type": "dtmf",
-            "response_value": digits,
+            "response_type": kind,
+            "response_value": value,
             "occurrence_mode": "first_n",
             "occurrence_n": 1,
         })
@@ -106,7 +106,11 @@ fn keying() -> Caller {
             "gender": "female",
             "endpointing_delay": 1.2,
             "default_dtmf_or_voiced": "dtmf",
-            "scripted_responses": [keys("opening hours", "1"), keys("keypad", "4711")],
+            "scripted_responses": [
+                answer("opening hours", "dtmf", "1"),
+                answer("keypad", "dtmf", "4711"),
+                answer("is that right", "phrase", "Yes, that is right, thank you."),
+            ],
         }),
     }
 }

@@ -15,8 +15,8 @@ const SNR_DB: f64 = 1.5;
 const STOP_MS: i64 = 340;
 /// How far the latency that the engine measured may be from the agent's own, in milliseconds.
 const LATENCY_MS: f64 = 40.0;
-/// Speech that has to be on a channel, in samples (2 s).
-const LEAST_SPEECH: i64 = 32_000;
+/// Speech that has to be on a channel, in samples (1 s).
+const LEAST_SPEECH: i64 = 16_000;
 
 /// One claim.
 #[derive(Clone, Debug, Serialize)]
