@@ -1,6 +1,6 @@
 //! Calls to other people's SIP programs, on real sockets.
 
 mod desk;
-mod runs;
 mod peers;
+mod runs;
 mod stage;
