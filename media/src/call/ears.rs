@@ -15,7 +15,9 @@ const LEAD: Sample = 200 * PER_MS;
 
 /// Voice activity, digits, and the recent past.
 pub(super) struct EarSet {
+    /// What runs.
     pub which: Ears,
+    /// Finds speech.
     pub vad: VoiceActivity,
     digits: Detector,
     past: Box<[(Sample, Frame); PAST]>,
@@ -31,6 +33,7 @@ pub(super) struct EarSet {
 }
 
 impl EarSet {
+    /// Nothing was heard yet.
     pub fn new(which: Ears) -> EarSet {
         EarSet {
             which,
