@@ -1,1 +1,116 @@
-//! placeholder
+//! What happens in running calls, on its way to whoever watches. The sure record is the timeline that is stored when a call
+//! is over; this is for those who look on meanwhile. A call never waits for a watcher.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+/// Events that a feed keeps; what comes after them is only in the timeline.
+const MOST_EVENTS: usize = 50_000;
+
+/// One event as watchers see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Happening {
+    /// Number in the timeline; `None` for what the timeline does not keep (running text).
+    pub seq: Option<i64>,
+    /// Wire name.
+    pub event: String,
+    /// The timeline object.
+    pub data: Value,
+}
+
+/// The events of one result, and a signal for each change of its state.
+#[derive(Debug)]
+pub struct Feed {
+    events: Mutex<Vec<Arc<Happening>>>,
+    changes: watch::Sender<u64>,
+}
+
+impl Feed {
+    fn new() -> Feed {
+        Feed { events: Mutex::default(), changes: watch::Sender::new(0) }
+    }
+
+    /// Something happened.
+    pub fn add(&self, happening: Happening) {
+        let mut events = lock(&self.events);
+        if events.len() < MOST_EVENTS {
+            events.push(Arc::new(happening));
+        }
+        drop(events);
+        self.touch();
+    }
+
+    /// The state of the result has changed.
+    pub fn touch(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Changes at every event and every change of state.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// The events from the `from`-th on.
+    pub fn events_from(&self, from: usize) -> Vec<Arc<Happening>> {
+        lock(&self.events).get(from..).unwrap_or_default().to_vec()
+    }
+}
+
+/// The feeds of all results that somebody makes or watches.
+#[derive(Debug, Default)]
+pub struct Feeds {
+    by_result: Mutex<HashMap<i64, Weak<Feed>>>,
+}
+
+impl Feeds {
+    /// The feed of a result; it lives as long as somebody holds it.
+    pub fn of(&self, result_id: i64) -> Arc<Feed> {
+        let mut feeds = lock(&self.by_result);
+        if let Some(feed) = feeds.get(&result_id).and_then(Weak::upgrade) {
+            return feed;
+        }
+        feeds.retain(|_, feed| feed.strong_count() > 0);
+        let feed = Arc::new(Feed::new());
+        feeds.insert(result_id, Arc::downgrade(&feed));
+        feed
+    }
+
+    /// Wakes those who watch a result.
+    pub fn touch(&self, result_id: i64) {
+        let feed = lock(&self.by_result).get(&result_id).and_then(Weak::upgrade);
+        if let Some(feed) = feed {
+            feed.touch();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watchers_miss_nothing_and_empty_feeds_go_away() {
+        let feeds = Feeds::default();
+        let feed = feeds.of(1);
+        let mut changes = feed.changes();
+        let happening = |n| Happening { seq: Some(n), event: "e".into(), data: Value::Null };
+        feed.add(happening(0));
+        feeds.of(1).add(happening(1));
+        feeds.touch(1);
+        assert!(changes.has_changed().expect("the feed lives"));
+        assert_eq!(*changes.borrow_and_update(), 3);
+        let seqs = |from| feed.events_from(from).iter().map(|event| event.seq).collect::<Vec<_>>();
+        assert_eq!((seqs(0), seqs(1), seqs(9)), (vec![Some(0), Some(1)], vec![Some(1)], vec![]));
+        drop(feed);
+        assert_eq!(feeds.of(1).events_from(0), []);
+        feeds.of(2);
+        assert_eq!(lock(&feeds.by_result).len(), 1);
+    }
+}

@@ -1,8 +1,10 @@
 //! The events of a result as server-sent events (WHATWG HTML, section 9.2): first all past ones, then each new one, `end`
-//! after the last state. It looks at what is stored; nothing that a call does waits for a watcher.
+//! after the last state. Events of a call that runs come from its feed, those of one that is over from the stored timeline;
+//! nothing that a call does waits for a watcher.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -11,16 +13,18 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::stream;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::api::answer::{CONTENT_TYPES, respond};
 use crate::api::endpoint::Ctx;
 use crate::error::{Error, Result};
+use crate::events::Feed;
 
-/// How often the store is looked at while a call runs.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often the store is looked at when nothing tells of a change.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// Looks without news after which a comment keeps the connection open: 15 s.
-const QUIET_LOOKS: u32 = 30;
+const QUIET_LOOKS: u32 = 5;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -31,8 +35,12 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub async fn stream(ctx: Ctx, result_id: i64) -> Result<Response> {
     let mut clock = interval(LOOK_EVERY);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let feed = ctx.service.feed(result_id);
     let mut watch = Watch {
         after_seq: last_seen(&ctx.headers),
+        changes: feed.as_ref().map(|feed| feed.changes()),
+        feed,
+        fed: 0,
         ctx,
         result_id,
         states: 0,
@@ -63,6 +71,11 @@ struct Watch {
     result_id: i64,
     /// The last event that was sent.
     after_seq: i64,
+    /// Events of the running call.
+    feed: Option<Arc<Feed>>,
+    /// How many of them were looked at.
+    fed: usize,
+    changes: Option<watch::Receiver<u64>>,
     /// States that were sent.
     states: usize,
     ready: VecDeque<String>,
@@ -84,11 +97,11 @@ impl Watch {
             }
             tokio::select! {
                 () = self.ctx.stopping.cancelled() => return None,
-                _ = self.clock.tick() => {}
+                _ = self.clock.tick() => self.quiet += 1,
+                () = changed(&mut self.changes) => {}
             }
             // A result that was deleted meanwhile has no more events.
             self.look().await.ok()?;
-            self.quiet += 1;
             if self.ready.is_empty() && self.quiet >= QUIET_LOOKS {
                 self.ready.push_back(": still here\n\n".to_owned());
             }
@@ -103,27 +116,56 @@ impl Watch {
             self.ready.push_back(piece("status", None, &json!({ "status": state.status, "at": state.at })));
         }
         self.states = states.len();
-        for event in self.new_events().await? {
-            let seq = event["seq"].as_i64().unwrap_or_default();
-            let name = event["event"].as_str().unwrap_or("event").to_owned();
-            self.ready.push_back(piece(&name, Some(seq), &event));
-            self.after_seq = seq;
-        }
+        self.take_fed();
         if record.body.status.is_terminal() {
+            self.take_stored().await?;
             self.ready.push_back(piece("end", None, &json!({})));
             self.over = true;
+        } else if self.fed == 0 {
+            self.take_stored().await?;
         }
         Ok(())
     }
 
-    async fn new_events(&self) -> Result<Vec<Value>> {
+    /// Takes what the call has told since.
+    fn take_fed(&mut self) {
+        let events = self.feed.as_ref().map(|feed| feed.events_from(self.fed)).unwrap_or_default();
+        self.fed += events.len();
+        for event in events {
+            if event.seq.is_none_or(|seq| seq > self.after_seq) {
+                self.ready.push_back(piece(&event.event, event.seq, &event.data));
+            }
+            self.after_seq = self.after_seq.max(event.seq.unwrap_or(self.after_seq));
+        }
+    }
+
+    /// Takes what is stored, in the order in which it became known.
+    async fn take_stored(&mut self) -> Result<()> {
         let timeline = match self.ctx.service.timeline(&self.ctx.caller, self.result_id).await {
-            Ok(timeline) => timeline,
-            Err(Error::NotAvailable(_)) => return Ok(Vec::new()),
+            Ok(timeline) => timeline.events,
+            Err(Error::NotAvailable(_)) => return Ok(()),
             Err(error) => return Err(error),
         };
-        let Value::Array(events) = timeline.events else { return Ok(Vec::new()) };
-        Ok(events.into_iter().filter(|event| event["seq"].as_i64().is_some_and(|seq| seq > self.after_seq)).collect())
+        let Value::Array(mut events) = timeline else { return Ok(()) };
+        events.sort_by_key(|event| event["seq"].as_i64());
+        for event in events {
+            let Some(seq) = event["seq"].as_i64().filter(|seq| *seq > self.after_seq) else { continue };
+            let name = event["event"].as_str().unwrap_or("event").to_owned();
+            self.ready.push_back(piece(&name, Some(seq), &event));
+            self.after_seq = seq;
+        }
+        Ok(())
+    }
+}
+
+/// Completes when the feed has something new; never without a feed.
+async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
+    let has_feed = match changes {
+        Some(changes) => changes.changed().await.is_ok(),
+        None => false,
+    };
+    if !has_feed {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -97,6 +97,11 @@ fn endpoints() -> Vec<Endpoint> {
     .concat()
 }
 
+/// The OpenAPI document, as JSON.
+pub fn document() -> String {
+    openapi::compile(endpoints()).0
+}
+
 /// The routes as an axum service. Endless answers end when `stopping` is cancelled; requests that must run to their end
 /// belong to `tasks`.
 pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks: Tasks) -> Router {

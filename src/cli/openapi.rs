@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::failed;
+use crate::api;
 
 /// Flags of `ringer openapi`.
 #[derive(Debug, clap::Args)]
@@ -12,5 +12,6 @@ pub struct Args {}
 
 /// Prints the document.
 pub async fn run(_args: Args) -> ExitCode {
-    failed("`ringer openapi` is not built in")
+    println!("{}", api::document());
+    ExitCode::SUCCESS
 }

@@ -2,8 +2,29 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use super::{Place, failed};
+use futures_util::future::BoxFuture;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::{DATABASE, Place, failed, local, service_settings};
+use crate::api::{self, Part, Parts, Rates, Setup};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::engine::noise::NoiseBeds;
+use crate::engine::{Engine, EngineConfig, Speech};
+use crate::jobs::{Workers, Workshop};
+use crate::model::api_key::Scope;
+use crate::provider::chat::{ChatConfig, ChatModel};
+use crate::provider::{LanguageModel, Status};
+use crate::service::{Placer, Running, Service};
+use crate::store::Store;
+use crate::tasks::Tasks;
+
+/// Whose the first key is.
+const ORGANIZATION: &str = "default";
 
 /// Flags of `ringer up`; each wins over the environment and the settings file.
 #[derive(Debug, clap::Args)]
@@ -29,7 +50,7 @@ pub struct Args {
 
 impl Args {
     /// The settings with these flags over them.
-    pub fn settings(&self) -> Result<crate::config::Config, ExitCode> {
+    pub fn settings(&self) -> Result<Config, ExitCode> {
         self.place.settings(&[
             ("server.listen", self.listen.map(|address| address.to_string())),
             ("sip.listen", self.sip.map(|address| address.to_string())),
@@ -41,8 +62,181 @@ impl Args {
 
 /// Runs until it is told to stop.
 pub async fn run(args: Args) -> ExitCode {
-    match args.settings() {
-        Ok(_) => failed("`ringer up` is not built in"),
-        Err(code) => code,
+    let config = match args.settings() {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    match up(&config).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => failed(why),
     }
+}
+
+async fn up(config: &Config) -> Result<(), String> {
+    // Asked for first: a signal during the start ends what was started.
+    let mut stop = Signals::new().map_err(|error| format!("signals: {error}"))?;
+    let listener = TcpListener::bind(config.server.listen).await;
+    let listener = listener.map_err(|error| format!("the API address {}: {error}", config.server.listen))?;
+    let api = listener.local_addr().map_err(|error| error.to_string())?;
+    let house = House::open(config).await?;
+    let (serving, served) = (CancellationToken::new(), Tasks::new());
+    let server = api::serve(listener, house.service.clone(), house.setup(config), serving.clone().cancelled_owned());
+    served.spawn("api", async move {
+        if let Err(error) = server.await {
+            tracing::error!(%error, "the API has ended");
+        }
+    });
+    let (sip, ports) = (house.engine.sip_address(), &config.sip.rtp_ports);
+    println!(
+        "ringer is ready: API http://{api} (documentation /docs), SIP {sip}/udp, RTP {}-{}, at most {} calls",
+        ports.start(),
+        ports.end(),
+        house.engine.max_calls()
+    );
+    stop.wait().await;
+    tracing::info!(calls = house.engine.live_calls(), "stopping");
+    house.close_calls().await;
+    serving.cancel();
+    served.stop().await;
+    house.service.store().close().await;
+    Ok(())
+}
+
+/// What asks this process to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Everything but the API.
+struct House {
+    service: Service,
+    engine: Engine,
+    speech: Speech,
+    model: Option<Arc<dyn LanguageModel>>,
+    workers: Workers,
+}
+
+impl House {
+    async fn open(config: &Config) -> Result<House, String> {
+        let folder = |error| format!("the data folder {}: {error}", config.data.display());
+        tokio::fs::create_dir_all(config.data.join("cache")).await.map_err(folder)?;
+        let store = Store::open(&config.data.join(DATABASE)).await.map_err(|error| error.to_string())?;
+        let running = Arc::new(Running::default());
+        let service = Service::new(store, Clock::Real, service_settings(config), running.clone());
+        let interrupted = service.recover().await.map_err(|error| error.to_string())?;
+        if interrupted > 0 {
+            tracing::warn!("{interrupted} calls had not ended when the engine was last stopped");
+        }
+        admit_somebody(&service, config).await.map_err(|error| error.to_string())?;
+        let speech = local::speech()?;
+        let engine = start_engine(config, speech.clone()).await?;
+        let model = language_model(config)?;
+        let placer = Placer {
+            behaviour: config.behaviour.clone(),
+            recognizer_grace_ms: config.recognizer.grace_ms,
+            model: model.clone(),
+            synthesizer: speech.synthesizer.clone(),
+            noises: Arc::new(NoiseBeds::new(Some(config.data.join("cache").join("noise")))),
+        };
+        let workers = Workers::start(Workshop {
+            service: service.clone(),
+            engine: engine.clone(),
+            running,
+            placer: Arc::new(placer),
+            fillers: config.metrics.filler_phrases.clone().into(),
+            start_rate_per_s: config.limits.start_rate_per_s,
+        });
+        Ok(House { service, engine, speech, model, workers })
+    }
+
+    fn setup(&self, config: &Config) -> Setup {
+        let (speech, model) = (self.speech.clone(), self.model.clone());
+        let calls = self.engine.clone();
+        let probe = move |parts: Parts| -> BoxFuture<'static, Parts> {
+            let mut sip = Part::up(true);
+            sip.detail = Some(format!("{} calls of at most {}", calls.live_calls(), calls.max_calls()));
+            let parts = Parts {
+                synthesizer: part(speech.synthesizer.status()),
+                recognizer: part(speech.recognizer.status()),
+                language_model: model.as_ref().map_or_else(Part::absent, |model| part(model.status())),
+                sip,
+                ..parts
+            };
+            Box::pin(async move { parts })
+        };
+        Setup {
+            max_body_bytes: config.limits.max_body_bytes,
+            cors_origins: config.server.cors_origins.clone(),
+            rates: Rates {
+                generation_per_minute: config.rate_limit.generation_per_minute,
+                default_per_minute: config.rate_limit.default_per_minute,
+                routes: config.rate_limit.routes.iter().map(|(route, rate)| (route.clone(), *rate as u32)).collect(),
+            },
+            probe: Some(Arc::new(probe)),
+        }
+    }
+
+    /// Begins no more calls, ends those that run, and waits until they are stored.
+    async fn close_calls(&self) {
+        self.workers.stop_claiming();
+        tokio::join!(self.engine.stop(), self.workers.finish());
+    }
+}
+
+/// The state of a provider as `/health/deps` shows it.
+fn part(status: Status) -> Part {
+    match status {
+        Status::Ok => Part::up(true),
+        Status::Down(why) => Part { detail: Some(why), ..Part::up(false) },
+        Status::NotConfigured => Part::absent(),
+    }
+}
+
+/// Makes sure that there is a key: the one that was given, else a new one, which is shown this once.
+async fn admit_somebody(service: &Service, config: &Config) -> crate::error::Result<()> {
+    if let Some(key) = &config.bootstrap_key {
+        return service.bootstrap(ORGANIZATION, key.expose()).await.map(drop);
+    }
+    let organization = service.create_organization(ORGANIZATION).await?;
+    if service.keys(&Service::engine_caller(&organization)).await?.is_empty() {
+        let key = service.create_key_in(ORGANIZATION, Scope::Admin, "first key").await?;
+        println!("the first API key, of scope admin, shown only now: {}", key.api_key);
+    }
+    Ok(())
+}
+
+/// Calls that come in are refused: nobody takes them.
+async fn start_engine(config: &Config, speech: Speech) -> Result<Engine, String> {
+    let engine = EngineConfig {
+        sip: config.sip.listen,
+        rtp_ports: config.sip.rtp_ports.clone(),
+        advertise: config.sip.advertise,
+        shards: 0,
+        max_calls: config.limits.max_calls,
+    };
+    let started = Engine::start(engine, speech, Clock::Real).await;
+    let (engine, _) = started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))?;
+    Ok(engine)
+}
+
+fn language_model(config: &Config) -> Result<Option<Arc<dyn LanguageModel>>, String> {
+    let settings = &config.language_model;
+    let (Some(base_url), Some(model)) = (&settings.base_url, &settings.model) else { return Ok(None) };
+    let key = settings.api_key.as_ref().map(|key| key.expose().to_owned());
+    let model = ChatModel::new(ChatConfig::new(base_url, key, model)).map_err(|failure| failure.message)?;
+    Ok(Some(Arc::new(model)))
 }

@@ -1,1 +1,193 @@
-//! placeholder
+//! The work behind the API, one file a job. Every job is claimed under a lease and may be done twice without harm; what it
+//! changes goes through the service.
+
+mod call;
+pub mod ending;
+mod evaluate;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::queue::{CallJob, Claimed, EvaluateJob, Job};
+use crate::service::{Placer, Running, Service};
+use crate::tasks::Tasks;
+
+/// How long a claim lasts; it is renewed while the work goes on.
+const LEASE_MS: i64 = 120_000;
+/// When a claim is renewed.
+const RENEW_EVERY: Duration = Duration::from_secs(30);
+/// Longest wait for a signal that does not come (a lease of another process that ends).
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Shortest time between two looks for new results.
+const ADMIT_EVERY: Duration = Duration::from_millis(100);
+/// Claims of one job after which it is given up.
+const MOST_ATTEMPTS: i64 = 5;
+
+/// What the jobs are done with.
+#[derive(Clone)]
+pub struct Workshop {
+    /// The product.
+    pub service: Service,
+    /// Makes the calls.
+    pub engine: Engine,
+    /// The calls that run.
+    pub running: Arc<Running>,
+    /// What calls are made with.
+    pub placer: Arc<Placer>,
+    /// Agent words that only fill time, beside the built-in ones.
+    pub fillers: Arc<[String]>,
+    /// Calls begun in one second.
+    pub start_rate_per_s: f64,
+}
+
+/// The workers of this process.
+pub struct Workers {
+    tasks: Tasks,
+    claiming: CancellationToken,
+}
+
+impl Workers {
+    /// Starts them: one loop that makes calls, one that evaluates.
+    pub fn start(workshop: Workshop) -> Workers {
+        let (tasks, claiming) = (Tasks::new(), CancellationToken::new());
+        tasks.spawn("admit", until(claiming.clone(), admit(workshop.clone())));
+        tasks.spawn("call jobs", call_jobs(workshop.clone(), tasks.clone(), claiming.clone()));
+        tasks.spawn("evaluate jobs", evaluate_jobs(workshop, claiming.clone()));
+        Workers { tasks, claiming }
+    }
+
+    /// Nothing new is begun; calls that run go on.
+    pub fn stop_claiming(&self) {
+        self.claiming.cancel();
+    }
+
+    /// Waits until all that was begun is done. Calls have to be ended by somebody: by the engine's stop.
+    pub async fn finish(&self) {
+        self.stop_claiming();
+        self.tasks.stop().await;
+    }
+}
+
+async fn until(stop: CancellationToken, work: impl Future<Output = ()>) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = work => {}
+    }
+}
+
+/// Keeps new results moving to QUEUED.
+async fn admit(workshop: Workshop) {
+    let mut changes = workshop.service.queue().watch();
+    let mut pace = paced(ADMIT_EVERY);
+    loop {
+        pace.tick().await;
+        changes.mark_unchanged();
+        logged("new results could not be looked for", workshop.service.admit().await);
+        let _ = tokio::time::timeout(LOOK_EVERY, changes.changed()).await;
+    }
+}
+
+/// Makes calls, as many at once as the engine has room for.
+async fn call_jobs(workshop: Workshop, tasks: Tasks, claiming: CancellationToken) {
+    let room = Arc::new(Semaphore::new(workshop.engine.max_calls()));
+    let mut pace = paced(Duration::from_secs_f64(1.0 / workshop.start_rate_per_s));
+    loop {
+        let next = async {
+            let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
+            pace.tick().await;
+            (place, claim::<CallJob>(&workshop.service).await)
+        };
+        let (place, (claimed, job)) = tokio::select! {
+            biased;
+            () = claiming.cancelled() => return,
+            next = next => next,
+        };
+        let (workshop, claiming) = (workshop.clone(), claiming.clone());
+        tasks.spawn("call job", async move {
+            let work = call::run(&workshop, &job, &claiming);
+            let done = held(&workshop.service, &claimed, work).await;
+            finished(&workshop.service, &claimed, done).await;
+            drop(place);
+        });
+    }
+}
+
+/// Evaluates one conversation after the other.
+async fn evaluate_jobs(workshop: Workshop, claiming: CancellationToken) {
+    loop {
+        let (claimed, job) = tokio::select! {
+            biased;
+            () = claiming.cancelled() => return,
+            next = claim::<EvaluateJob>(&workshop.service) => next,
+        };
+        let done = held(&workshop.service, &claimed, evaluate::run(&workshop, &job)).await;
+        finished(&workshop.service, &claimed, done).await;
+    }
+}
+
+fn paced(every: Duration) -> Interval {
+    let mut pace = interval(every);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pace
+}
+
+/// Waits for a job of a kind and claims it.
+async fn claim<J: Job>(service: &Service) -> (Claimed, J) {
+    let queue = service.queue();
+    let mut changes = queue.watch();
+    loop {
+        changes.mark_unchanged();
+        match queue.claim(&[J::NAME], LEASE_MS).await {
+            Ok(Some(claimed)) => match claimed.job::<J>() {
+                Ok(job) => return (claimed, job),
+                Err(error) => {
+                    tracing::error!(job = claimed.id, %error, "a job cannot be read and is dropped");
+                    logged("it could not be dropped", queue.done(&claimed).await);
+                    continue;
+                }
+            },
+            Ok(None) => {}
+            Err(error) => tracing::error!(%error, "jobs could not be claimed"),
+        }
+        let due = queue.next_due_ms(&[J::NAME]).await.ok().flatten();
+        let wait = due.map_or(LOOK_EVERY, |due| Duration::from_millis((due - service.clock().now_ms()).max(1) as u64));
+        let _ = tokio::time::timeout(wait.min(LOOK_EVERY), changes.changed()).await;
+    }
+}
+
+/// Does work while its claim is renewed.
+async fn held<T>(service: &Service, claimed: &Claimed, work: impl Future<Output = T>) -> T {
+    let mut renew = paced(RENEW_EVERY);
+    renew.tick().await;
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            _ = renew.tick() => logged("a claim could not be renewed", service.queue().extend(claimed, LEASE_MS).await),
+        }
+    }
+}
+
+/// A job that could not be done is tried again a little later, a few times.
+async fn finished(service: &Service, claimed: &Claimed, done: Result<()>) {
+    let queue = service.queue();
+    let Err(error) = done else { return logged("a job could not be closed", queue.done(claimed).await) };
+    tracing::error!(job = claimed.id, kind = claimed.kind, attempts = claimed.attempts, %error, "a job failed");
+    let again = service.clock().now_ms() + 1000 * claimed.attempts;
+    match claimed.attempts < MOST_ATTEMPTS {
+        true => logged("a job could not be given back", queue.retry(claimed, again).await),
+        false => logged("a job could not be closed", queue.done(claimed).await),
+    }
+}
+
+fn logged<T>(what: &str, done: Result<T>) {
+    if let Err(error) = done {
+        tracing::error!(%error, "{what}");
+    }
+}

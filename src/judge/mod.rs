@@ -1,1 +1,77 @@
-//! placeholder
+//! What a conversation was, from its timeline: the transcript, the metrics and the evaluation. Works on what is stored, so
+//! that a conversation can be judged again at any time. Judges no words: that needs a language model.
+
+mod measures;
+mod transcript;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+pub use self::measures::{Facts, Measured, measure};
+pub use self::transcript::transcript;
+
+use crate::human::phrases::phrases;
+
+/// Phrases that fill time in any English conversation, beside the caller's own filler words.
+const ENGLISH_FILLERS: [&str; 12] = [
+    "um",
+    "uh",
+    "hmm",
+    "let me see",
+    "let me check",
+    "one moment",
+    "one second",
+    "just a moment",
+    "just a second",
+    "hold on",
+    "please hold",
+    "okay",
+];
+
+/// One line of a stored timeline.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Moment {
+    /// Number in the order in which it became known.
+    pub seq: i64,
+    /// Position, 16 samples a millisecond, 0 at connect.
+    pub sample: i64,
+    /// Wire name.
+    pub event: String,
+    /// dh, agent or engine.
+    pub side: String,
+    /// Event data.
+    #[serde(default)]
+    pub data: Value,
+}
+
+impl Moment {
+    fn is(&self, event: &str, side: &str) -> bool {
+        self.event == event && self.side == side
+    }
+
+    fn text(&self) -> &str {
+        self.data["text"].as_str().unwrap_or_default()
+    }
+
+    fn number(&self, key: &str) -> Option<i64> {
+        self.data[key].as_i64()
+    }
+}
+
+/// The lines of a stored timeline in order; lines that are no events are left out.
+pub fn moments(timeline: &Value) -> Vec<Moment> {
+    let lines = timeline.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut moments: Vec<Moment> = lines.iter().filter_map(|line| Moment::deserialize(line).ok()).collect();
+    moments.sort_by_key(|moment| (moment.sample, moment.seq));
+    moments
+}
+
+/// Phrases that only fill time, in lower case: those of a language and `more`.
+pub fn fillers(language: &str, more: &[String]) -> Vec<String> {
+    let english = if language == "en" { &ENGLISH_FILLERS[..] } else { &[] };
+    let built_in = phrases(language).fillers.iter().chain(english).map(|filler| filler.to_lowercase());
+    let mut fillers: Vec<String> = built_in.chain(more.iter().map(|filler| filler.to_lowercase())).collect();
+    fillers.sort_unstable();
+    fillers.dedup();
+    fillers
+}

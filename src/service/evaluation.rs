@@ -62,6 +62,7 @@ impl Service {
             }
         }
         db.commit().await?;
+        self.live.changed(result_id);
         Ok(row)
     }
 

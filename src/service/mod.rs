@@ -11,8 +11,10 @@ mod human_rules;
 mod humans;
 mod keys;
 mod listening;
+mod live;
 mod names;
 mod outcome;
+mod place;
 mod progress;
 mod results;
 mod runs;
@@ -25,6 +27,7 @@ use ringer_media::call::EndReason;
 use uuid::Uuid;
 
 use crate::clock::Clock;
+use crate::events::Feed;
 use crate::model::api_key::Scope;
 use crate::queue::Queue;
 use crate::store::Store;
@@ -34,6 +37,8 @@ pub use self::evaluation::Judged;
 pub use self::folders::{AgentMoved, FolderDeleted};
 pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
 pub use self::listening::{Peaks, Timeline};
+pub use self::live::Running;
+pub use self::place::{Obstacle, Placed, Placer};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
@@ -53,6 +58,17 @@ pub struct Caller {
 pub trait LiveCalls: Send + Sync {
     /// Asks the call of a result to end; false when this process does not hold it.
     fn hangup(&self, result_id: i64, reason: EndReason) -> bool;
+
+    /// The events of a result as they happen; `None` when this process makes no calls.
+    fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
+        let _ = result_id;
+        None
+    }
+
+    /// The state of a result has changed and is stored.
+    fn changed(&self, result_id: i64) {
+        let _ = result_id;
+    }
 }
 
 /// No call runs in this process.
@@ -126,6 +142,11 @@ impl Service {
     /// The jobs that wait for a worker.
     pub fn queue(&self) -> Queue {
         Queue::new(self.store.clone(), self.clock.clone())
+    }
+
+    /// The events of a result as they happen.
+    pub fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
+        self.live.feed(result_id)
     }
 
     /// Folder of the files of a result.

@@ -36,7 +36,25 @@ impl Service {
         patch(&mut row.doc);
         self.step(&mut db, &mut row, to).await?;
         db.commit().await?;
+        self.live.changed(result_id);
         Ok(row)
+    }
+
+    /// Moves new results whose call job is due from INITIALIZING to QUEUED: they wait for nothing but a place.
+    pub async fn admit(&self) -> Result<()> {
+        let waiting = self.store.org("").read().await?.waiting(self.clock.now_ms()).await?;
+        for of_organization in waiting.chunk_by(|(one, _), (other, _)| one == other) {
+            let mut db = self.store.org(&of_organization[0].0).write().await?;
+            for (_, id) in of_organization {
+                let mut row = db.get::<ResultDoc>(*id).await?;
+                if row.doc.body.status == ResultStatus::Initializing {
+                    self.step(&mut db, &mut row, ResultStatus::Queued).await?;
+                }
+            }
+            db.commit().await?;
+            of_organization.iter().for_each(|(_, id)| self.live.changed(*id));
+        }
+        Ok(())
     }
 
     /// Changes a result without moving it: what arrives while it is in some state.

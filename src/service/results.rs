@@ -118,6 +118,7 @@ impl Service {
             self.cancel(&mut db, &mut row).await?;
         }
         db.commit().await?;
+        self.live.changed(result_id);
         let mut status = row.doc.body.status;
         if before == ResultStatus::Dispatched {
             self.live.hangup(result_id, EndReason::Cancelled);

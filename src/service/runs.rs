@@ -137,7 +137,7 @@ impl Service {
     pub async fn cancel_run(&self, caller: &Caller, run_id: i64, hangup: bool) -> Result<RunCancelled> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<RunDoc>(run_id).await?;
-        let (mut cancelled, mut dialling, mut running) = (0, vec![], vec![]);
+        let (mut cancelled, mut dialling, mut running) = (vec![], vec![], vec![]);
         for mut row in db.results_of_run(run_id).await? {
             let status = row.doc.body.status;
             if status == ResultStatus::Running {
@@ -146,19 +146,20 @@ impl Service {
             // A step before this one may have put it on its way within this loop: what is in the store counts.
             if status.is_early() {
                 self.cancel(&mut db, &mut row).await?;
-                cancelled += 1;
+                cancelled.push(row.id);
                 if status == ResultStatus::Dispatched {
                     dialling.push(row.id);
                 }
             }
         }
         db.commit().await?;
+        cancelled.iter().for_each(|id| self.live.changed(*id));
         for id in dialling {
             self.live.hangup(id, EndReason::Cancelled);
         }
         let end = |id: &&i64| hangup && self.live.hangup(**id, EndReason::ApiHangup);
         let ended = running.iter().filter(end).count() as i64;
-        Ok(RunCancelled { simulation_run_id: run_id, cancelled, ended })
+        Ok(RunCancelled { simulation_run_id: run_id, cancelled: cancelled.len() as i64, ended })
     }
 
     /// Deletes a run with its results.

@@ -130,6 +130,19 @@ impl Session {
         self.row(&sql, &cells).await?.as_ref().map(read_row).transpose()
     }
 
+    /// Results of every organization that are INITIALIZING though their call job is due at `now_ms`: (organization, id), by
+    /// organization.
+    pub(crate) async fn waiting(&mut self, now_ms: i64) -> Result<Vec<(String, i64)>> {
+        let sql = "SELECT r.org_id, r.id FROM jobs j JOIN results r ON j.job_key = 'call:' || r.id || ':1' \
+                   WHERE r.status = $1 AND j.kind = 'call' AND j.due_ms <= $2 ORDER BY r.org_id, r.id";
+        let cells: [Cell; 2] = [ResultStatus::Initializing.as_str().into(), now_ms.into()];
+        let rows = self.rows(sql, &cells).await?;
+        rows.iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+            .collect::<Result<_, sqlx::Error>>()
+            .map_err(Error::internal)
+    }
+
     /// Digital Humans linked to a simulation, in order of id.
     pub async fn digital_humans_of(&mut self, simulation_id: i64) -> Result<Vec<Row<DigitalHumanSpec>>> {
         let fields = fields_of("d");

@@ -1,4 +1,5 @@
 //! Real calls through the engine.
 
 mod peers;
+mod runs;
 mod stage;

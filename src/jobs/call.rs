@@ -1,0 +1,338 @@
+//! The job `call`: one conversation from QUEUED to CONVERSATION_ENDED, or to where it fails.
+
+use std::path::Path;
+
+use ringer_media::call::{EndReason, Ending};
+use ringer_media::frame::{FRAME, PER_MS};
+use ringer_media::recording::WAV_HEADER;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::Workshop;
+use super::ending::{Verdict, verdict};
+use crate::engine::{CallHandle, CallNews, CallReport, PlaceError, TimelineEntry};
+use crate::error::{Error, Result};
+use crate::events::Happening;
+use crate::judge;
+use crate::model::Object;
+use crate::model::error_code;
+use crate::model::result::{EngineQuality, ResultDoc};
+use crate::model::status::ResultStatus;
+use crate::model::time::Timestamp;
+use crate::queue::CallJob;
+use crate::service::{Obstacle, Placed, Service};
+
+/// Largest sending time error of a trusted call, 99th percentile.
+const TRUSTED_PACING_MS: f64 = 5.0;
+/// Share of frames that a trusted call may have sent late.
+const TRUSTED_LATE_FRAMES: f64 = 0.001;
+/// Share of a trusted call that may be concealed.
+const TRUSTED_CONCEALED: f64 = 0.01;
+
+/// Holds the conversation of a result, when it still waits for one.
+pub(super) async fn run(workshop: &Workshop, job: &CallJob, stopping: &CancellationToken) -> Result<()> {
+    let call = CallWork { workshop, job, stopping };
+    match call.hold().await {
+        Err(Error::NotFound(_)) => Ok(()),
+        Err(error) => call.break_off(&error).await,
+        done => done,
+    }
+}
+
+struct CallWork<'a> {
+    workshop: &'a Workshop,
+    job: &'a CallJob,
+    stopping: &'a CancellationToken,
+}
+
+impl CallWork<'_> {
+    async fn hold(&self) -> Result<()> {
+        if self.status().await? == ResultStatus::Initializing {
+            // Whoever is first: this or the look for new results.
+            allow_conflict(self.advance(ResultStatus::Initializing, ResultStatus::Queued, |_| {}).await)?;
+        }
+        if self.status().await? != ResultStatus::Queued {
+            return Ok(());
+        }
+        let Workshop { service, placer, engine, running, .. } = self.workshop;
+        let placed = match service.placement(&self.job.organization, self.job.result_id, placer).await? {
+            Ok(placed) => placed,
+            Err(obstacle) => return self.refuse(ResultStatus::Queued, obstacle).await,
+        };
+        if !allow_conflict(self.advance(ResultStatus::Queued, ResultStatus::Dispatched, |_| {}).await)? {
+            return Ok(());
+        }
+        let Placed { placement, notes, warnings } = placed;
+        let handle = match engine.place(placement).await {
+            Ok(handle) => handle,
+            Err(refusal) => return self.refuse(ResultStatus::Dispatched, obstacle(refusal)).await,
+        };
+        running.begin(self.job.result_id, handle.control.clone());
+        let control = handle.control.clone();
+        let watched = self.watch(handle, notes, warnings).await;
+        // Does nothing when it is over; a call that cannot be followed must not go on.
+        control.hangup(EndReason::Fault);
+        running.end(self.job.result_id);
+        watched
+    }
+
+    /// Follows a call to its end.
+    async fn watch(&self, mut handle: CallHandle, notes: Object, warnings: Vec<String>) -> Result<()> {
+        let feed = self.workshop.service.feed(self.job.result_id);
+        // It may have been cancelled, or the engine stopped, before its control was known to anybody.
+        if self.status().await? != ResultStatus::Dispatched {
+            handle.control.hangup(EndReason::Cancelled);
+        } else if self.stopping.is_cancelled() {
+            handle.control.hangup(EndReason::Shutdown);
+        }
+        while let Some(news) = handle.news.recv().await {
+            match news {
+                CallNews::Dispatched => {}
+                CallNews::Connected(at_ms) => {
+                    if !self.connected(at_ms).await? {
+                        handle.control.hangup(EndReason::ApiHangup);
+                    }
+                }
+                CallNews::Event(entry) => {
+                    if let Some(feed) = &feed {
+                        feed.add(happening(&entry));
+                    }
+                }
+                CallNews::Ended(report) => return self.ended(*report, notes, warnings).await,
+            }
+        }
+        Err(Error::internal("the call was lost"))
+    }
+
+    /// False when the result is no longer waiting for an answer.
+    async fn connected(&self, at_ms: i64) -> Result<bool> {
+        let start = move |doc: &mut ResultDoc| doc.body.start_time = Some(Timestamp(at_ms));
+        allow_conflict(self.advance(ResultStatus::Dispatched, ResultStatus::Running, start).await)
+    }
+
+    /// Keeps what the call has left, and moves the result on.
+    async fn ended(&self, report: CallReport, notes: Object, warnings: Vec<String>) -> Result<()> {
+        let (service, id) = (&self.workshop.service, self.job.result_id);
+        if let (Some(at_ms), ResultStatus::Dispatched) = (report.connected_at_ms, self.status().await?) {
+            self.connected(at_ms).await?;
+        }
+        service.store_timeline(&self.job.organization, id, &report.timeline).await?;
+        if report.ending.connected {
+            let moments = judge::moments(&json!(report.timeline));
+            let language = notes["behaviour"]["language"].as_str().unwrap_or("en");
+            let fillers = judge::fillers(language, &self.workshop.fillers);
+            let transcript = judge::transcript(id, language, &moments, &fillers);
+            service.store_transcript(&self.job.organization, &transcript).await?;
+        }
+        let verdict = verdict(&report.ending, self.stopping.is_cancelled());
+        let quality = quality(&report.ending, report.recording.as_deref()).await;
+        let from = self.status().await?;
+        let to = next_status(from, &verdict);
+        let patch = move |doc: &mut ResultDoc| fill_in(doc, id, report, verdict, quality, notes, warnings);
+        match to {
+            Some(to) => allow_conflict(self.advance(from, to, patch).await).map(drop),
+            None => service.amend(&self.job.organization, id, patch).await.map(drop),
+        }
+    }
+
+    /// There is no call.
+    async fn refuse(&self, from: ResultStatus, obstacle: Obstacle) -> Result<()> {
+        let to = error_code::status(obstacle.code, false);
+        let patch = move |doc: &mut ResultDoc| doc.body.fail(obstacle.code, obstacle.message);
+        allow_conflict(self.advance(from, to, patch).await).map(drop)
+    }
+
+    /// After a fault of the engine: the result ends, whatever state it is in.
+    async fn break_off(&self, error: &Error) -> Result<()> {
+        tracing::error!(result = self.job.result_id, %error, "a call was broken off");
+        let from = self.status().await?;
+        if from.is_terminal() || matches!(from, ResultStatus::ConversationEnded | ResultStatus::Evaluating) {
+            return Ok(());
+        }
+        let now = Timestamp(self.workshop.service.clock().now_ms());
+        let patch = move |doc: &mut ResultDoc| {
+            doc.body.fail("INTERNAL_ERROR", "The engine could not go on with the call");
+            doc.body.end_time = Some(now);
+        };
+        allow_conflict(self.advance(from, ResultStatus::SystemError, patch).await).map(drop)
+    }
+
+    async fn status(&self) -> Result<ResultStatus> {
+        let caller = Service::engine_caller(&self.job.organization);
+        Ok(self.workshop.service.result(&caller, self.job.result_id).await?.body.status)
+    }
+
+    async fn advance(
+        &self,
+        from: ResultStatus,
+        to: ResultStatus,
+        patch: impl FnOnce(&mut ResultDoc) + Send,
+    ) -> Result<()> {
+        let service = &self.workshop.service;
+        service.advance(&self.job.organization, self.job.result_id, from, to, patch).await.map(drop)
+    }
+}
+
+/// True when it was done, false when the result had moved elsewhere.
+fn allow_conflict(done: Result<()>) -> Result<bool> {
+    match done {
+        Ok(()) => Ok(true),
+        Err(Error::Conflict(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Where a result goes when its call is over; `None`: it stays where it is.
+fn next_status(from: ResultStatus, verdict: &Verdict) -> Option<ResultStatus> {
+    let connected = from == ResultStatus::Running;
+    match &verdict.error {
+        _ if !connected && from != ResultStatus::Dispatched => None,
+        None if connected => Some(ResultStatus::ConversationEnded),
+        None => Some(ResultStatus::Cancelled),
+        Some((code, _)) => Some(match error_code::status(code, connected) {
+            ResultStatus::CallDropped | ResultStatus::OutOfFunds if connected => ResultStatus::ConversationEnded,
+            status => status,
+        }),
+    }
+}
+
+fn fill_in(
+    doc: &mut ResultDoc,
+    id: i64,
+    report: CallReport,
+    verdict: Verdict,
+    quality: Option<EngineQuality>,
+    notes: Object,
+    mut warnings: Vec<String>,
+) {
+    let body = &mut doc.body;
+    let ending = &report.ending;
+    if let Some((code, message)) = verdict.error {
+        body.fail(code, message);
+    }
+    body.end_time = Some(Timestamp(report.ended_at_ms));
+    body.end_reason = Some(ending.reason.as_str().to_owned());
+    body.conversation_ended_by = verdict.by;
+    body.sip_code = ending.remote.as_ref().and_then(|remote| remote.sip_code).map(i64::from);
+    body.q850_cause = ending.remote.as_ref().and_then(|remote| remote.q850_cause).map(i64::from);
+    if ending.connected {
+        let duration_ms = (ending.samples + PER_MS / 2) / PER_MS;
+        body.duration_ms = Some(duration_ms);
+        body.duration = Some((duration_ms + 500) / 1000);
+        body.engine_quality = quality;
+        body.audio_url = report.recording.as_ref().map(|_| Service::recording_link(id));
+    }
+    warnings.extend(report.warnings);
+    for (key, value) in notes {
+        doc.note(&key, value);
+    }
+    let known = [
+        ("codec", json!(report.codec)),
+        ("remote_address", json!(report.remote_address)),
+        ("sip_call_id", json!(report.sip_call_id)),
+        ("speaker", json!(report.speaker)),
+        ("warnings", json!(warnings)),
+    ];
+    known.into_iter().filter(|(_, value)| *value != Value::Null).for_each(|(key, value)| doc.note(key, value));
+}
+
+/// How well the engine did its part, and whether its figures can be relied on.
+async fn quality(ending: &Ending, recording: Option<&Path>) -> Option<EngineQuality> {
+    if !ending.connected {
+        return None;
+    }
+    let quality = &ending.quality;
+    let bytes = match recording {
+        Some(path) => tokio::fs::metadata(path).await.map(|file| file.len()).ok(),
+        None => None,
+    };
+    Some(EngineQuality {
+        pacing_p99_ms: (quality.pacing_p99_ms * 1000.0).round() / 1000.0,
+        late_frames: quality.late_frames as i64,
+        lost_packets: quality.lost_packets as i64,
+        concealed_ms: quality.concealed_ms as i64,
+        trusted: is_trusted(ending, bytes),
+    })
+}
+
+/// `recording_bytes`: size of the stereo file, when there is one.
+fn is_trusted(ending: &Ending, recording_bytes: Option<u64>) -> bool {
+    let quality = &ending.quality;
+    let frames = (quality.sent_frames + quality.late_frames) as f64;
+    let duration_ms = ending.samples as f64 / PER_MS as f64;
+    let recorded = recording_bytes.map(|bytes| bytes.saturating_sub(WAV_HEADER as u64) as i64 / 4);
+    let is_whole = recorded.is_some_and(|samples| (samples - ending.samples).abs() <= FRAME as i64);
+    quality.pacing_p99_ms <= TRUSTED_PACING_MS
+        && quality.late_frames as f64 <= TRUSTED_LATE_FRAMES * frames
+        && quality.concealed_ms as f64 <= TRUSTED_CONCEALED * duration_ms
+        && quality.recording_dropped == 0
+        && is_whole
+}
+
+fn obstacle(refusal: PlaceError) -> Obstacle {
+    let code = match &refusal {
+        PlaceError::BadTarget(_) => "SIP_DIAL_FAILED",
+        PlaceError::Full | PlaceError::NoMedia(_) => "BRIDGE_PRE_START_FAILED",
+        PlaceError::Provider(_) => "SYNTHESIZER_FAILED",
+    };
+    Obstacle { code, message: refusal.to_string() }
+}
+
+fn happening(entry: &TimelineEntry) -> Happening {
+    // Running text is not kept, and shares its number with the event that follows.
+    let seq = (entry.event != "transcript.partial").then_some(entry.seq as i64);
+    Happening { seq, event: entry.event.clone(), data: json!(entry) }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::call::Quality;
+
+    use super::*;
+
+    #[test]
+    fn only_a_clean_call_is_trusted() {
+        let clean = Quality { pacing_p99_ms: 0.7, sent_frames: 5000, ..Quality::default() };
+        let samples = 5000 * FRAME as i64;
+        let whole = Some(WAV_HEADER as u64 + 4 * samples as u64);
+        for (quality, bytes, expect) in [
+            (clean, whole, true),
+            (Quality { late_frames: 5, ..clean }, whole, true),
+            (Quality { late_frames: 6, ..clean }, whole, false),
+            (Quality { pacing_p99_ms: 5.1, ..clean }, whole, false),
+            (Quality { concealed_ms: 1000, ..clean }, whole, true),
+            (Quality { concealed_ms: 1001, ..clean }, whole, false),
+            (Quality { recording_dropped: 1, ..clean }, whole, false),
+            (clean, whole.map(|bytes| bytes - 4 * 320), true),
+            (clean, whole.map(|bytes| bytes - 4 * 321), false),
+            (clean, None, false),
+        ] {
+            let reason = EndReason::DhEndCall;
+            let ending =
+                Ending { reason, connected: true, samples, remote: None, fault: None, other_spoke: true, quality };
+            assert_eq!(is_trusted(&ending, bytes), expect, "{quality:?} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn where_results_go() {
+        use ResultStatus::*;
+        for (from, code, expect) in [
+            (Running, None, Some(ConversationEnded)),
+            (Running, Some("MEDIA_TIMEOUT"), Some(ConversationEnded)),
+            (Running, Some("AGENT_HUNG_UP_BEFORE_SPEECH"), Some(NoAnswer)),
+            (Running, Some("SYNTHESIZER_FAILED"), Some(SystemError)),
+            (Running, Some("ENGINE_SHUTDOWN"), Some(SystemError)),
+            (Dispatched, Some("CALL_REJECTED"), Some(NoAnswer)),
+            (Dispatched, Some("SIP_DIAL_FAILED"), Some(NoConnection)),
+            (Dispatched, None, Some(Cancelled)),
+            (Cancelled, Some("NO_ANSWER"), None),
+            (Cancelled, None, None),
+        ] {
+            let verdict = Verdict { error: code.map(|code| (code, String::new())), ..Verdict::default() };
+            let to = next_status(from, &verdict);
+            assert_eq!(to, expect, "{from:?} {code:?}");
+            assert!(to.is_none_or(|to| from.may_become(to)), "{from:?} {code:?}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The job `evaluate`: measures a conversation that is over and keeps the verdict.
+
+use crate::error::{Error, Result};
+use crate::judge::{self, Facts};
+use crate::model::result::ResultBody;
+use crate::model::status::ResultStatus;
+use crate::model::time::Timestamp;
+use crate::queue::EvaluateJob;
+use crate::service::{Judged, Service};
+
+use super::Workshop;
+
+/// Evaluates a result that waits for it, or again one that is finished.
+pub(super) async fn run(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
+    let (service, organization, id) = (&workshop.service, &job.organization, job.result_id);
+    let caller = Service::engine_caller(organization);
+    let body = match service.result(&caller, id).await {
+        Ok(record) => record.body,
+        Err(Error::NotFound(_)) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    match body.status {
+        ResultStatus::ConversationEnded => {
+            let (from, to) = (ResultStatus::ConversationEnded, ResultStatus::Evaluating);
+            service.advance(organization, id, from, to, |_| {}).await?;
+        }
+        ResultStatus::Evaluating => {}
+        status if status.is_terminal() => {}
+        _ => return Ok(()),
+    }
+    let timeline = match service.timeline(&caller, id).await {
+        Ok(timeline) => timeline.events,
+        Err(Error::NotAvailable(_)) => serde_json::json!([]),
+        Err(error) => return Err(error),
+    };
+    let judged = judged(workshop, &body, &timeline);
+    service.store_evaluation(organization, id, judged).await.map(drop)
+}
+
+fn judged(workshop: &Workshop, body: &ResultBody, timeline: &serde_json::Value) -> Judged {
+    let behaviour = body.metadata.get("engine.behaviour").or_else(|| body.metadata.get("behaviour"));
+    let behaviour = |key: &str| behaviour.and_then(|behaviour| behaviour[key].as_str());
+    let is_digit = |digit: &char| *digit != ',';
+    let facts = Facts {
+        extension_digits: behaviour("extension").map_or(0, |digits| digits.chars().filter(is_digit).count()),
+        // All calls are made over SIP.
+        interface: "PHONE",
+        fillers: judge::fillers(behaviour("language").unwrap_or("en"), &workshop.fillers),
+    };
+    let measured = judge::measure(&judge::moments(timeline), &facts);
+    let mut evaluation = measured.evaluation;
+    evaluation.id = crate::clock::new_id();
+    evaluation.created_at = Timestamp(workshop.service.clock().now_ms());
+    let reason = match &workshop.placer.model {
+        None => "No language model is configured",
+        Some(_) => "Judging by the language model is not part of this version",
+    };
+    evaluation.not_evaluated_reason = Some(reason.to_owned());
+    let (metrics, latency) = (measured.metrics, Some(measured.latency));
+    Judged { evaluation, metrics, latency, ..Judged::default() }
+}

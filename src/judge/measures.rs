@@ -1,0 +1,211 @@
+//! What a conversation measured: its metrics, and the evaluation as far as no words are judged.
+
+use ringer_media::frame::PER_MS;
+use ringer_media::measure::{self as media, Conversation, Metrics, Span, Word};
+use serde_json::{Value, json};
+
+use super::Moment;
+use crate::model::Object;
+use crate::model::evaluation::{Evaluation, EvaluationStatus};
+use crate::model::result::MetricValue;
+
+/// From the last tone of an extension to the conversation.
+const AFTER_EXTENSION_MS: i64 = 300;
+/// Length of a digit that does not tell.
+const DIGIT_MS: i64 = 100;
+/// Metrics that are whole numbers.
+const COUNTS: [&str; 4] = ["duration", "num_turns", "agent_interruption_count", "customer_interruption_count"];
+
+/// What the timeline does not tell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Digits of the extension: the first that were sent. The conversation begins after them.
+    pub extension_digits: usize,
+    /// `PHONE` or `WEB`.
+    pub interface: &'static str,
+    /// Phrases that only fill time, in lower case.
+    pub fillers: Vec<String>,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// Measured parts filled in, judged parts null.
+    pub evaluation: Evaluation,
+    /// Every metric that has a value.
+    pub metrics: Vec<MetricValue>,
+    /// Agent latency of each turn that has one, seconds.
+    pub latency: Vec<f64>,
+}
+
+/// Measures a conversation.
+pub fn measure(moments: &[Moment], facts: &Facts) -> Measured {
+    let metrics = media::metrics(&conversation(moments, facts));
+    Measured { evaluation: evaluation(&metrics), latency: metrics.latency.clone(), metrics: values(&metrics) }
+}
+
+/// The conversation in spans of speech.
+fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
+    let end = moments.iter().find(|moment| moment.event == "call.ended").or(moments.last());
+    let duration = end.map_or(0, |moment| moment.sample.max(0));
+    let digits: Vec<Span> = moments.iter().filter(|moment| moment.event == "dtmf_sent").map(digit).collect();
+    let extension = facts.extension_digits.min(digits.len());
+    let start = digits[..extension].last().map_or(0, |last| last.to + AFTER_EXTENSION_MS * PER_MS);
+    let turns = || moments.iter().filter(|moment| moment.is("turn.ended", "agent"));
+    let said = moments.iter().filter(|moment| moment.is("speech.ended", "dh"));
+    Conversation {
+        duration,
+        start,
+        dh: speech(moments, "dh", duration),
+        agent: speech(moments, "agent", duration),
+        digits: digits[extension..].to_vec(),
+        probes: Vec::new(),
+        words: turns().flat_map(words).collect(),
+        fillers: facts.fillers.clone(),
+        agent_words: turns().map(|turn| turn.text().split_whitespace().count()).sum(),
+        dh_words: said.map(|moment| moment.text().split_whitespace().count()).sum(),
+        interface: facts.interface,
+    }
+}
+
+fn digit(moment: &Moment) -> Span {
+    let length = moment.number("duration_ms").unwrap_or(DIGIT_MS) * PER_MS;
+    Span { from: moment.sample, to: moment.sample + length }
+}
+
+/// The stretches of speech of one side; the last may run into the end of the call.
+fn speech(moments: &[Moment], side: &str, duration: i64) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let mut open: Option<&Moment> = None;
+    for moment in moments.iter().filter(|moment| moment.side == side) {
+        match (moment.event.as_str(), open) {
+            ("speech.started", _) => open = Some(moment),
+            ("speech.ended", Some(start)) => {
+                spans.push(Span { from: start.sample, to: moment.sample });
+                open = None;
+            }
+            _ => {}
+        }
+    }
+    spans.extend(open.map(|start| Span { from: start.sample, to: duration }));
+    spans.retain(|span| span.length() > 0);
+    spans
+}
+
+fn words(turn: &Moment) -> Vec<Word> {
+    let word = |word: &Value| {
+        let from = word["start_offset_ms"].as_i64()? * PER_MS;
+        let to = word["end_offset_ms"].as_i64()? * PER_MS;
+        Some(Word { span: Span { from, to }, text: word["word"].as_str()?.to_owned() })
+    };
+    turn.data["words"].as_array().into_iter().flatten().filter_map(word).collect()
+}
+
+/// The metrics by name, in the order in which they are declared.
+fn values(metrics: &Metrics) -> Vec<MetricValue> {
+    let Ok(Value::Object(all)) = serde_json::to_value(metrics) else { return Vec::new() };
+    let whole = |name: &str, value: Value| match value.as_f64() {
+        Some(count) if COUNTS.contains(&name) => json!(count.round() as i64),
+        _ => value,
+    };
+    let given = all.into_iter().filter(|(_, value)| !value.is_null());
+    given.map(|(name, value)| MetricValue { value: whole(&name, value), name }).collect()
+}
+
+fn evaluation(metrics: &Metrics) -> Evaluation {
+    let latency = [
+        ("avg_agent_latency", metrics.avg_agent_latency),
+        ("max_agent_latency", metrics.max_agent_latency),
+        ("p50_agent_latency", metrics.p50_agent_latency),
+        ("p90_agent_latency", metrics.p90_agent_latency),
+        ("p95_agent_latency", metrics.p95_agent_latency),
+        ("p99_agent_latency", metrics.p99_agent_latency),
+    ];
+    let filler_ignored = [
+        ("avg_filler_ignored_latency", metrics.avg_filler_ignored_latency),
+        ("p50_filler_ignored_latency", metrics.p50_filler_ignored_latency),
+        ("p90_filler_ignored_latency", metrics.p90_filler_ignored_latency),
+        ("p95_filler_ignored_latency", metrics.p95_filler_ignored_latency),
+        ("p99_filler_ignored_latency", metrics.p99_filler_ignored_latency),
+    ];
+    Evaluation {
+        agent_speak_percentage: metrics.agent_speak_percentage,
+        avg_agent_latency: metrics.avg_agent_latency,
+        latency: object(&latency),
+        filler_ignored_latency: object(&filler_ignored),
+        num_turns: metrics.num_turns.map(|turns| turns as i64),
+        status: EvaluationStatus::NotEvaluated,
+        ..Evaluation::default()
+    }
+}
+
+/// The values by name; `None` when there is none.
+fn object(values: &[(&str, Option<f64>)]) -> Option<Object> {
+    let has_values = values.iter().any(|(_, value)| value.is_some());
+    has_values.then(|| values.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::moments;
+
+    fn at(ms: i64, event: &str, side: &str, data: Value) -> Value {
+        json!({"seq": ms, "sample": ms * 16, "event": event, "side": side, "data": data})
+    }
+
+    fn facts(extension_digits: usize) -> Facts {
+        Facts { extension_digits, interface: "PHONE", fillers: vec!["um".into()] }
+    }
+
+    #[test]
+    fn a_dialogue_is_measured() {
+        let said = |text: &str| json!({"utterance_id": 1, "text": text});
+        let word = json!([{"word": "um", "start_offset_ms": 4000, "end_offset_ms": 4200},
+                          {"word": "yes", "start_offset_ms": 4500, "end_offset_ms": 5000}]);
+        let turn = json!({"text": "um yes", "from_sample": 64_000, "end_sample": 80_000, "words": word});
+        let timeline = json!([
+            at(-300, "call.dialing", "engine", json!({})),
+            at(500, "dtmf_sent", "dh", json!({"digits": "7", "duration_ms": 100})),
+            at(700, "speech.started", "agent", json!({})),
+            at(800, "speech.ended", "agent", json!({})),
+            at(2000, "speech.started", "dh", said("two words")),
+            at(3000, "speech.ended", "dh", said("two words")),
+            at(4000, "speech.started", "agent", json!({})),
+            at(5000, "speech.ended", "agent", json!({})),
+            at(5001, "turn.ended", "agent", turn),
+            at(10_000, "call.ended", "engine", json!({})),
+        ]);
+        let measured = measure(&moments(&timeline), &facts(1));
+        assert_eq!(measured.latency, [1.0]);
+        let value =
+            |name: &str| measured.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value.clone());
+        for (name, expect) in [
+            ("avg_agent_latency", json!(1.0)),
+            ("avg_filler_ignored_latency", json!(1.5)),
+            ("time_to_first_agent_utterance", json!(3.1)),
+            ("num_turns", json!(1)),
+            ("duration", json!(10_000)),
+            ("interface", json!("PHONE")),
+            ("customer_words_per_turn_avg", json!(2.0)),
+            ("agent_speak_percentage", json!(10.0)),
+            ("response_rate", json!(1.0)),
+        ] {
+            assert_eq!(value(name), Some(expect), "{name}");
+        }
+        assert_eq!(value("agent_wpm"), None, "too few words");
+        let evaluation = measured.evaluation;
+        assert_eq!((evaluation.num_turns, evaluation.avg_agent_latency), (Some(1), Some(1.0)));
+        assert_eq!(evaluation.latency.and_then(|all| all["p99_agent_latency"].as_f64()), Some(1.0));
+        assert_eq!((evaluation.goal_success, evaluation.status), (None, EvaluationStatus::NotEvaluated));
+    }
+
+    #[test]
+    fn silence_has_no_latency() {
+        let timeline =
+            json!([at(0, "call.connected", "engine", json!({})), at(2000, "call.ended", "engine", json!({}))]);
+        let measured = measure(&moments(&timeline), &facts(0));
+        assert_eq!((measured.latency.len(), measured.evaluation.latency), (0, None));
+        assert!(measured.metrics.iter().all(|metric| !metric.value.is_null()));
+    }
+}

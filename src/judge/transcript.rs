@@ -1,0 +1,218 @@
+//! Who said what: transcript entries from a timeline.
+
+use serde_json::Value;
+
+use super::Moment;
+use crate::model::digital_human::Role;
+use crate::model::transcript::{EntrySource, Transcript, TranscriptEntry, Word};
+
+/// Samples in a millisecond.
+const PER_MS: i64 = 16;
+/// A pause of this length ends a turn part.
+const PART_GAP_MS: i64 = 1000;
+/// Digits closer than this are one entry.
+const DIGITS_GAP_MS: i64 = 3000;
+
+/// The transcript of a conversation. `fillers`: phrases that only fill time, in lower case.
+pub fn transcript(result_id: i64, language: &str, moments: &[Moment], fillers: &[String]) -> Transcript {
+    let mut entries = spoken(moments);
+    for moment in moments.iter().filter(|moment| moment.is("turn.ended", "agent")) {
+        entries.extend(heard(moment, moments));
+    }
+    entries.extend(keyed(moments, "dtmf_sent", Role::User, EntrySource::Synthesized));
+    entries.extend(keyed(moments, "dtmf_received", Role::Agent, EntrySource::Recognized));
+    entries.sort_by_key(|entry| entry.start_offset_ms);
+    for entry in &mut entries {
+        entry.filler_utterance = only_fillers(&entry.utterance, fillers);
+    }
+    Transcript { simulation_result_id: result_id, language: language.to_owned(), entries }
+}
+
+fn entry(speaker: Role, from_ms: i64, to_ms: i64, utterance: String, source: EntrySource) -> TranscriptEntry {
+    TranscriptEntry {
+        start_offset_ms: from_ms,
+        end_offset_ms: to_ms.max(from_ms),
+        speaker,
+        utterance,
+        filler_utterance: false,
+        interrupted: false,
+        scripted: false,
+        confidence: None,
+        source,
+        words: Vec::new(),
+    }
+}
+
+/// What the Digital Human said: one entry an utterance, with the words that were really spoken.
+fn spoken(moments: &[Moment]) -> Vec<TranscriptEntry> {
+    let mut entries = Vec::new();
+    for end in moments.iter().filter(|moment| moment.is("speech.ended", "dh") && !moment.text().is_empty()) {
+        let id = &end.data["utterance_id"];
+        let start =
+            moments.iter().find(|moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id);
+        let from = start.map_or(end.sample, |start| start.sample);
+        let text = end.text().to_owned();
+        entries.push(TranscriptEntry {
+            interrupted: end.data["interrupted"] == Value::Bool(true),
+            scripted: end.data["kind"] == "scripted",
+            ..entry(Role::User, from / PER_MS, end.sample / PER_MS, text, EntrySource::Synthesized)
+        });
+    }
+    entries
+}
+
+/// One turn of the agent, in parts.
+fn heard(turn: &Moment, moments: &[Moment]) -> Vec<TranscriptEntry> {
+    let text = turn.text();
+    let to = turn.number("end_sample").unwrap_or(turn.sample);
+    let from = turn.number("from_sample").unwrap_or(to);
+    let words: Vec<Word> = turn.data["words"].as_array().into_iter().flatten().filter_map(word).collect();
+    let parts: Vec<&[Word]> =
+        words.chunk_by(|one, next| next.start_offset_ms - one.end_offset_ms < PART_GAP_MS).collect();
+    let whole = || entry(Role::Agent, from / PER_MS, to / PER_MS, text.to_owned(), EntrySource::Recognized);
+    let mut entries: Vec<TranscriptEntry> = match parts[..] {
+        [] if text.is_empty() => return Vec::new(),
+        [] | [_] => vec![TranscriptEntry { words, ..whole() }],
+        _ => parts.into_iter().map(part).collect(),
+    };
+    let stopped = |cut: &&Moment| cut.event == "barge_in" && cut.data["by"] == "dh" && !cut.data["stop_ms"].is_null();
+    let interrupted = moments.iter().filter(stopped).any(|cut| (from..to).contains(&cut.sample));
+    let confidence = turn.data["confidence"].as_f64();
+    entries.iter_mut().for_each(|entry| entry.confidence = confidence);
+    if let Some(last) = entries.last_mut() {
+        last.interrupted = interrupted;
+    }
+    entries
+}
+
+fn part(words: &[Word]) -> TranscriptEntry {
+    let text: Vec<&str> = words.iter().map(|word| word.word.as_str()).collect();
+    let (from, to) = (words[0].start_offset_ms, words[words.len() - 1].end_offset_ms);
+    let words = words.to_vec();
+    TranscriptEntry { words, ..entry(Role::Agent, from, to, text.join(" "), EntrySource::Recognized) }
+}
+
+fn word(word: &Value) -> Option<Word> {
+    Some(Word {
+        word: word["word"].as_str()?.to_owned(),
+        start_offset_ms: word["start_offset_ms"].as_i64()?,
+        end_offset_ms: word["end_offset_ms"].as_i64()?,
+        confidence: word["confidence"].as_f64(),
+    })
+}
+
+/// Digits of one side, joined while they follow each other.
+fn keyed(moments: &[Moment], event: &str, speaker: Role, source: EntrySource) -> Vec<TranscriptEntry> {
+    let mut runs: Vec<(i64, i64, String)> = Vec::new();
+    for moment in moments.iter().filter(|moment| moment.event == event) {
+        let from = moment.sample / PER_MS;
+        let to = from + moment.number("duration_ms").unwrap_or(0);
+        let digit = moment.data["digits"].as_str().unwrap_or_default();
+        match runs.last_mut() {
+            Some((_, last, digits)) if from - *last < DIGITS_GAP_MS => {
+                digits.push_str(digit);
+                *last = to;
+            }
+            _ => runs.push((from, to, digit.to_owned())),
+        }
+    }
+    runs.into_iter().map(|(from, to, digits)| entry(speaker, from, to, format!("[DTMF {digits}]"), source)).collect()
+}
+
+/// True when nothing is left of a text once filler phrases are taken away.
+fn only_fillers(text: &str, fillers: &[String]) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        let plain =
+            text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase());
+        plain.filter(|word| !word.is_empty()).collect()
+    };
+    let all = words(text);
+    let mut left = &all[..];
+    let mut longest_first: Vec<Vec<String>> = fillers.iter().map(|filler| words(filler)).collect();
+    longest_first.sort_by_key(|filler| std::cmp::Reverse(filler.len()));
+    while let Some(filler) = longest_first.iter().find(|filler| !filler.is_empty() && left.starts_with(filler)) {
+        left = &left[filler.len()..];
+    }
+    !all.is_empty() && left.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::judge::{fillers, moments};
+
+    fn check(timeline: Value, expect: &[(&str, i64, i64, &str, &str)]) {
+        let transcript = transcript(1, "en", &moments(&timeline), &fillers("en", &[]));
+        let marks = |entry: &TranscriptEntry| {
+            let marks = [(entry.filler_utterance, 'f'), (entry.interrupted, 'i'), (entry.scripted, 's')];
+            marks.iter().filter(|(set, _)| *set).map(|(_, mark)| *mark).collect::<String>()
+        };
+        let given: Vec<_> = transcript.entries.iter().map(|entry| {
+            let (from, to) = (entry.start_offset_ms, entry.end_offset_ms);
+            (entry.speaker.as_str(), from, to, entry.utterance.clone(), marks(entry))
+        });
+        let given: Vec<_> = given.collect();
+        let expect: Vec<_> = expect
+            .iter()
+            .map(|(who, from, to, text, marks)| (*who, *from, *to, text.to_string(), marks.to_string()))
+            .collect();
+        assert_eq!(given, expect);
+    }
+
+    fn at(seq: i64, ms: i64, event: &str, side: &str, data: Value) -> Value {
+        json!({"seq": seq, "sample": ms * 16, "offset_ms": ms, "event": event, "side": side, "data": data})
+    }
+
+    #[test]
+    fn both_sides_in_order() {
+        let said = |interrupted| json!({"utterance_id": 1, "text": "Hello, I am", "kind": "scripted", "interrupted": interrupted});
+        let turn =
+            json!({"text": "um okay", "from_sample": 48_000, "end_sample": 56_000, "confidence": 0.9, "words": []});
+        check(
+            json!([
+                at(0, -200, "call.dialing", "engine", json!({})),
+                at(4, 3500, "turn.ended", "agent", turn),
+                at(1, 1000, "speech.started", "dh", json!({"utterance_id": 1, "text": "Hello, I am Ann."})),
+                at(2, 2000, "speech.ended", "dh", said(true)),
+                at(3, 4000, "barge_in", "agent", json!({"by": "dh", "overlap_ms": 100, "stop_ms": null})),
+            ]),
+            &[("USER", 1000, 2000, "Hello, I am", "is"), ("AGENT", 3000, 3500, "um okay", "f")],
+        );
+    }
+
+    #[test]
+    fn a_turn_of_the_agent_is_split_at_long_pauses() {
+        let word =
+            |word, from, to| json!({"word": word, "start_offset_ms": from, "end_offset_ms": to, "confidence": null});
+        let words = json!([word("one", 100, 300), word("moment", 1299, 1500), word("done", 2500, 2700)]);
+        let turn = json!({"text": "one moment done", "from_sample": 1600, "end_sample": 43_200, "words": words});
+        check(
+            json!([
+                at(0, 2600, "barge_in", "dh", json!({"by": "dh", "overlap_ms": 100, "stop_ms": 90})),
+                at(1, 2700, "turn.ended", "agent", turn),
+            ]),
+            &[("AGENT", 100, 1500, "one moment", "f"), ("AGENT", 2500, 2700, "done", "i")],
+        );
+    }
+
+    #[test]
+    fn digits_are_joined_and_turns_without_text_are_none() {
+        let digit = |digit| json!({"digits": digit, "method": "rtp_event", "duration_ms": 100});
+        check(
+            json!([
+                at(0, 500, "dtmf_sent", "dh", digit("1")),
+                at(1, 700, "dtmf_sent", "dh", digit("2")),
+                at(2, 3800, "dtmf_sent", "dh", digit("#")),
+                at(3, 900, "dtmf_received", "agent", digit("9")),
+                at(4, 5000, "turn.ended", "agent", json!({"text": "", "from_sample": 1, "end_sample": 2, "words": []})),
+            ]),
+            &[
+                ("USER", 500, 800, "[DTMF 12]", ""),
+                ("AGENT", 900, 1000, "[DTMF 9]", ""),
+                ("USER", 3800, 3900, "[DTMF #]", ""),
+            ],
+        );
+    }
+}

@@ -1,0 +1,333 @@
+//! From a result to a call: which agent is called, where, by whom, and how that caller behaves. Resources in, plain values for
+//! the engine out; what cannot be placed is told by its error code. Places nothing itself.
+
+mod manner;
+mod route;
+
+use std::sync::Arc;
+
+use ringer_media::call::{CallSpec, Ears, Limits, TurnSpec};
+use ringer_media::seed::Seed;
+use serde_json::{Value, json};
+
+use super::{Service, Settings};
+use crate::config::Behaviour;
+use crate::engine::Placement;
+use crate::engine::noise::NoiseBeds;
+use crate::error::Result;
+use crate::human::{self, FluencyLevel, Profile, Verbosity, phrases};
+use crate::model::Object;
+use crate::model::agent::{AgentDoc, AgentType};
+use crate::model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality};
+use crate::model::result::ResultDoc;
+use crate::model::run::{QueueSpec, RunDoc};
+use crate::model::simulation::SimulationSpec;
+use crate::provider::{LanguageModel, Synthesizer, VoiceWanted};
+
+/// What calls are made with.
+#[derive(Clone)]
+pub struct Placer {
+    /// Numbers behind the named levels.
+    pub behaviour: Behaviour,
+    /// How long a due turn waits for the recognizer's final text.
+    pub recognizer_grace_ms: u32,
+    /// Words the Digital Humans' turns; without one the built-in speaker does.
+    pub model: Option<Arc<dyn LanguageModel>>,
+    /// Chooses voices.
+    pub synthesizer: Arc<dyn Synthesizer>,
+    /// Background noises.
+    pub noises: Arc<NoiseBeds>,
+}
+
+/// Why a call cannot be placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Error code of the result.
+    pub code: &'static str,
+    /// For a person.
+    pub message: String,
+}
+
+impl Obstacle {
+    fn new(code: &'static str, message: impl Into<String>) -> Obstacle {
+        Obstacle { code, message: message.into() }
+    }
+}
+
+/// A call that can be placed.
+pub struct Placed {
+    /// For the engine.
+    pub placement: Placement,
+    /// Metadata of the result: what is in force.
+    pub notes: Object,
+    /// What was asked for and does not act, or acts otherwise.
+    pub warnings: Vec<String>,
+}
+
+/// The rows that a call is made of.
+struct Cast {
+    result_id: i64,
+    seed: Seed,
+    agent: AgentDoc,
+    human: DigitalHumanSpec,
+    simulation: SimulationSpec,
+    overrides: QueueSpec,
+    step: Option<JourneyStep>,
+}
+
+impl Service {
+    /// The call of a result, as its Digital Human, agent, simulation and run say.
+    ///
+    /// # Errors
+    /// The outer error is a fault of the store; the inner one says why there can be no call.
+    pub async fn placement(
+        &self,
+        organization: &str,
+        result_id: i64,
+        placer: &Placer,
+    ) -> Result<Result<Placed, Obstacle>> {
+        let cast = match self.cast(organization, result_id).await? {
+            Ok(cast) => cast,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        let folder = self.result_folder(result_id);
+        let mut placed = match cast.place(placer, self.settings()).await {
+            Ok(placed) => placed,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        placed.placement.folder = Some(folder);
+        Ok(Ok(placed))
+    }
+
+    async fn cast(&self, organization: &str, result_id: i64) -> Result<Result<Cast, Obstacle>> {
+        let mut db = self.store.org(organization).read().await?;
+        let body = db.get::<ResultDoc>(result_id).await?.doc.body;
+        let agent = db.get::<AgentDoc>(body.agent_id).await?.doc;
+        let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
+        let run = db.get::<RunDoc>(body.simulation_run_id).await?.doc;
+        let human = match body.digital_human_id {
+            Some(id) => db.find::<DigitalHumanSpec>(id).await?,
+            None => None,
+        };
+        let Some(human) = human else {
+            return Ok(Err(Obstacle::new("INTERNAL_ERROR", "The Digital Human was deleted before its call")));
+        };
+        let steps = human.doc.journey_steps.iter().flatten();
+        let step = steps.filter(|step| Some(step.step) == body.journey_step).next().cloned();
+        let seed = Seed(body.seed as u64);
+        let (human, overrides) = (human.doc, run.overrides);
+        Ok(Ok(Cast { result_id, seed, agent, human, simulation, overrides, step }))
+    }
+}
+
+impl Cast {
+    async fn place(self, placer: &Placer, settings: &Settings) -> Result<Placed, Obstacle> {
+        let dial = route::dial(&self, settings).await?;
+        let mut warnings = self.idle_fields();
+        let language = self.language();
+        let traits = self.traits();
+        let spec = self.spec(placer, &traits, &mut warnings).await?;
+        let wanted = self.voice();
+        let voice = placer.synthesizer.voice(&wanted);
+        let voice = voice.map_err(|failure| Obstacle::new("SYNTHESIZER_FAILED", failure.message))?;
+        let mut notes = Object::from_iter([
+            ("behaviour".to_owned(), self.in_force(placer, &spec)),
+            ("transport".to_owned(), json!("SIP/UDP, RTP/AVP")),
+            ("voice".to_owned(), json!(voice.id)),
+            ("channel_layout".to_owned(), json!({ "0": "digital_human", "1": "agent" })),
+        ]);
+        if let Some(substituted) = &voice.substituted {
+            notes.insert("voice_substituted".to_owned(), json!(substituted));
+        }
+        let profile = self.profile(traits);
+        let placement = Placement {
+            id: self.result_id.to_string(),
+            spec,
+            dial,
+            fluency: profile.fluency(self.seed),
+            mind: human::mind(profile, placer.model.clone(), self.seed),
+            voice: Some(voice),
+            language,
+            keyterms: self.agent.spec.keyterms.clone(),
+            folder: None,
+        };
+        Ok(Placed { placement, notes, warnings })
+    }
+
+    async fn spec(
+        &self,
+        placer: &Placer,
+        traits: &[(String, String)],
+        warnings: &mut Vec<String>,
+    ) -> Result<CallSpec, Obstacle> {
+        let (human, behaviour) = (&self.human, &placer.behaviour);
+        Ok(CallSpec {
+            seed: self.seed,
+            turn: TurnSpec {
+                endpointing_delay_ms: ms(human.endpointing_delay),
+                silence_timeout_ms: human.silence_timeout.map_or(TurnSpec::default().silence_timeout_ms, ms),
+                yield_after_ms: behaviour.yield_after_ms,
+                hold_floor_ms: behaviour.hold_floor_ms,
+                both_start_ms: behaviour.both_start_ms,
+                recognizer_grace_ms: placer.recognizer_grace_ms,
+                digit_turn_ms: None,
+            },
+            opening: manner::opening(human, self.agent.spec.kind, traits, behaviour),
+            interruption: manner::interruption(human, behaviour, placer.model.is_some(), warnings),
+            script: manner::script(human, traits, warnings),
+            script_ordered: human.scripted_responses_ordered,
+            hangup_phrases: human.hangup_phrases.iter().map(|phrase| human::fill(phrase, traits)).collect(),
+            extension: human.extension.clone().filter(|_| self.agent.spec.kind == AgentType::Inbound),
+            limits: self.limits(),
+            noise: manner::noise(human, self.seed, placer).await?,
+            audio_quality: manner::audio_quality(human.audio_quality),
+            phrases: phrases::call_phrases(&self.language()),
+            ears: Ears::default(),
+        })
+    }
+
+    fn limits(&self) -> Limits {
+        let simulation = &self.simulation;
+        let seconds = |seconds: i64| u32::try_from(seconds.saturating_mul(1000)).unwrap_or(u32::MAX);
+        Limits {
+            ringing_ms: seconds(simulation.ringing_timeout),
+            max_duration_ms: Some(u32::try_from(simulation.max_duration_ms()).unwrap_or(u32::MAX)),
+            max_turns: simulation.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
+            inactivity_ms: simulation.inactivity_timeout_seconds.map(seconds),
+            ..Limits::default()
+        }
+    }
+
+    fn voice(&self) -> VoiceWanted {
+        let human = &self.human;
+        VoiceWanted {
+            language: self.language(),
+            accent: human.accent.map(|accent| accent.as_str().to_owned()),
+            gender: human.gender.map(|gender| gender.as_str().to_owned()),
+            custom_voice_id: human.custom_voice_id.clone(),
+            speed: human.voice_speed.as_str().to_owned(),
+            seed: self.seed,
+        }
+    }
+
+    fn profile(&self, traits: Vec<(String, String)>) -> Profile {
+        let human = &self.human;
+        let step_intent = self.step.as_ref().map(|step| step.intent.clone()).filter(|intent| !intent.is_empty());
+        Profile {
+            name: human.name.clone().unwrap_or_default(),
+            intent: step_intent.unwrap_or_else(|| human.intent.clone()),
+            role_description: human.role_description.clone().unwrap_or_default(),
+            language: self.language(),
+            traits,
+            verbosity: Verbosity::named(human.verbosity.as_str()),
+            fluency: FluencyLevel::named(human.fluency.as_str()),
+            creativity: human.creativity,
+            hangup_instructions: human.hangup_instructions.clone(),
+            allow_end_call: human.allow_end_call_tool,
+            allow_silence: human.allow_silence_tool,
+            allow_dtmf: human.allow_dtmf_tool,
+            silence_instructions: human.silence_tool_instructions.clone(),
+            keyed: human.default_dtmf_or_voiced == DtmfOrVoiced::Dtmf,
+            rules: human.system_prompt_rule_quotes.clone(),
+            first_message: None,
+        }
+    }
+
+    /// The language spoken; a caller that follows the agent's language begins in English.
+    fn language(&self) -> String {
+        let language = if self.human.language == Language::Ad { Language::En } else { self.human.language };
+        language.as_str().to_owned()
+    }
+
+    /// Facts by name, as text.
+    fn traits(&self) -> Vec<(String, String)> {
+        self.human.traits.iter().map(|fact| (fact.trait_name.clone(), route::text(&fact.value))).collect()
+    }
+
+    /// Names the fields that are set and do not act in this version.
+    fn idle_fields(&self) -> Vec<String> {
+        let human = &self.human;
+        let duplex = human.duplex.as_ref().is_some_and(|duplex| {
+            duplex.backchannel_per_minute + duplex.vocal_tic_per_minute + duplex.non_directed_per_minute > 0.0
+        });
+        let quality = human.connection_quality.as_str();
+        let idle = [
+            (quality != "high", "connection_quality: the line is not impaired"),
+            (duplex, "duplex: no probes are made"),
+            (human.enriched_playback.as_ref().is_some_and(|steps| !steps.is_empty()), "enriched_playback: not played"),
+            (human.formatted_transcript.is_some(), "formatted_transcript: not replayed"),
+            (human.attack_plan.is_some(), "attack_plan: not followed"),
+            (self.simulation.hangup_on_transfer, "hangup_on_transfer: transfers are refused"),
+            (human.language == Language::Ad, "language: the agent's language is not followed, English is spoken"),
+            (self.step.is_some(), "journey_steps: only the intent of the step acts"),
+        ];
+        let warning = |text: &str| format!("{text} in this version");
+        idle.iter().filter(|(set, _)| *set).map(|(_, text)| warning(text)).collect()
+    }
+
+    /// The numbers behind the levels of this call.
+    fn in_force(&self, placer: &Placer, spec: &CallSpec) -> Value {
+        let human = &self.human;
+        let has_noise = spec.noise.is_some();
+        let snr_db = has_noise.then(|| placer.behaviour.noise_snr_db(human.background_noise_volume));
+        json!({
+            "language": self.language(),
+            "endpointing_delay_ms": spec.turn.endpointing_delay_ms,
+            "silence_timeout_ms": spec.turn.silence_timeout_ms,
+            "yield_after_ms": spec.turn.yield_after_ms,
+            "hold_floor_ms": spec.turn.hold_floor_ms,
+            "both_start_ms": spec.turn.both_start_ms,
+            "recognizer_grace_ms": spec.turn.recognizer_grace_ms,
+            "interruption": manner::interruption_in_force(&spec.interruption),
+            "voice_speed": human.voice_speed,
+            "verbosity": human.verbosity,
+            "fluency": human.fluency,
+            "background_noise": human.background_noise,
+            "noise_snr_db": snr_db,
+            "audio_quality": human.audio_quality,
+            "extension": spec.extension,
+            "ringing_ms": spec.limits.ringing_ms,
+            "max_duration_ms": spec.limits.max_duration_ms,
+            "max_turns": spec.limits.max_turns,
+            "inactivity_ms": spec.limits.inactivity_ms,
+        })
+    }
+
+    /// The channel of the journey step, when it is not a call.
+    fn other_channel(&self) -> Option<Modality> {
+        self.step.as_ref().map(|step| step.modality).filter(|modality| *modality != Modality::Voice)
+    }
+}
+
+/// Seconds as milliseconds.
+fn ms(seconds: f64) -> u32 {
+    (seconds * 1000.0).round() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(mut base: Value, over: Value) -> Value {
+        let (base_map, over) = (base.as_object_mut().expect("an object"), over.as_object().expect("an object"));
+        base_map.extend(over.clone());
+        base
+    }
+
+    /// Result 17 of an agent, a Digital Human and a run with these fields.
+    pub(super) fn cast(agent: Value, human: Value, run: Value) -> Cast {
+        let read = "every field has a default";
+        Cast {
+            result_id: 17,
+            seed: Seed(5),
+            agent: AgentDoc {
+                spec: serde_json::from_value(merged(json!({ "name": "a" }), agent)).expect(read),
+                ..AgentDoc::default()
+            },
+            human: serde_json::from_value(human).expect(read),
+            simulation: SimulationSpec::default(),
+            overrides: serde_json::from_value(merged(json!({ "simulation_id": "1" }), run)).expect(read),
+            step: None,
+        }
+    }
+}

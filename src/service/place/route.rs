@@ -1,0 +1,188 @@
+//! Where a call goes, and what its INVITE carries.
+
+use ringer_media::codec::Codec;
+use serde_json::Value;
+
+use super::{Cast, Obstacle};
+use crate::engine::Dial;
+use crate::model::agent::{AgentType, ConnectionType};
+use crate::model::digital_human::Modality;
+use crate::service::Settings;
+use crate::service::check::ip_allowed;
+use crate::transport::sip;
+
+/// Codecs offered to SIP addresses, in order: a recognizer needs 16 kHz.
+const CODECS: [Codec; 3] = [Codec::G722, Codec::Pcmu, Codec::Pcma];
+
+/// Header fields that are the engine's own.
+const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
+
+/// Longest value of a header field.
+const VALUE_BYTES: usize = 1024;
+
+/// How the agent is dialled.
+pub(super) async fn dial(cast: &Cast, settings: &Settings) -> Result<Dial, Obstacle> {
+    reachable(cast)?;
+    let agent = &cast.agent.spec;
+    let target = match (&cast.overrides.sip_uri, &agent.dynamic_sip_webhook_url, &agent.sip_uri) {
+        (Some(uri), _, _) => uri.clone(),
+        (None, Some(_), _) => {
+            let message = "dynamic_sip_webhook_url is not asked in this version; set sip_uri";
+            return Err(Obstacle::new("DYNAMIC_ENDPOINT_FAILED", message));
+        }
+        (None, None, Some(uri)) => uri.clone(),
+        (None, None, None) => return Err(Obstacle::new("INVALID_SIP_DESTINATION", "The agent has no sip_uri")),
+    };
+    destination(&target, settings).await?;
+    Ok(Dial {
+        target,
+        username: agent.sip_username.clone(),
+        password: agent.sip_password.clone(),
+        headers: headers(cast),
+        codecs: CODECS.to_vec(),
+    })
+}
+
+/// Whether the agent is of a kind that can be called.
+fn reachable(cast: &Cast) -> Result<(), Obstacle> {
+    match cast.other_channel() {
+        Some(Modality::Sms) => {
+            return Err(Obstacle::new("SMS_NOT_CONFIGURED", "No carrier for text messages is set up"));
+        }
+        Some(Modality::Email) => return Err(Obstacle::new("EMAIL_NOT_CONFIGURED", "No mail relay is set up")),
+        Some(_) => return Err(Obstacle::new("NO_CONNECTION_TYPE", "Chat steps are not held in this version")),
+        None => {}
+    }
+    let agent = &cast.agent.spec;
+    let given = agent.connection().or(cast.overrides.sip_uri.as_ref().map(|_| ConnectionType::Sip));
+    match given {
+        None => Err(Obstacle::new("NO_CONNECTION_TYPE", "The agent has no connection_type and no address")),
+        Some(ConnectionType::Phone) => {
+            Err(Obstacle::new("SIP_NOT_CONFIGURED", "Phone numbers need a SIP trunk, and none is set up"))
+        }
+        Some(ConnectionType::Sip) if agent.kind == AgentType::Outbound => Err(Obstacle::new(
+            "NO_CONNECTION_TYPE",
+            "Calls that an OUTBOUND agent places are not taken in this version",
+        )),
+        Some(ConnectionType::Sip) => Ok(()),
+        Some(other) => {
+            let message = format!("connection_type {} is not spoken in this version", other.as_str());
+            Err(Obstacle::new("NO_CONNECTION_TYPE", message))
+        }
+    }
+}
+
+/// Checks the address and the host behind it.
+async fn destination(target: &str, settings: &Settings) -> Result<(), Obstacle> {
+    let invalid = |message: String| Obstacle::new("INVALID_SIP_DESTINATION", message);
+    let uri = ringer_sip::uri::Uri::parse(target);
+    let uri = uri.map_err(|error| invalid(format!("sip_uri is not a SIP address: {error}")))?;
+    if uri.user.as_deref().is_none_or(str::is_empty) {
+        return Err(invalid("sip_uri must be of the form sip:<user>@<host>".to_owned()));
+    }
+    let lower = target.to_ascii_lowercase();
+    if lower.starts_with("sips:") || lower.contains("transport=tcp") || lower.contains("transport=tls") {
+        return Err(Obstacle::new("SIP_DIAL_FAILED", "Only SIP over UDP is spoken in this version"));
+    }
+    let asked = target.to_owned();
+    let resolved = tokio::task::spawn_blocking(move || sip::resolve(&asked)).await;
+    let resolved = resolved.map_err(|error| Obstacle::new("INTERNAL_ERROR", error.to_string()))?;
+    let (_, address) = resolved.map_err(|why| Obstacle::new("SIP_DIAL_FAILED", why))?;
+    if ip_allowed(address.ip(), settings.allow_private_agents) {
+        return Ok(());
+    }
+    Err(invalid("sip_uri points to a host that is not allowed".to_owned()))
+}
+
+/// The extra header fields of the INVITE, in order: the engine's, the agent's, the caller's traits. A later one of the same
+/// name takes the place of an earlier one, except of the engine's.
+fn headers(cast: &Cast) -> Vec<(String, String)> {
+    let own = [cast.result_id.to_string(), "SIP".to_owned()];
+    let mut headers: Vec<(String, String)> = OWN_HEADERS.map(str::to_owned).into_iter().zip(own).collect();
+    let custom = cast.agent.spec.custom_sip_headers.iter().flatten();
+    let traits = cast.human.traits.iter().filter(|fact| fact.is_sip_header);
+    let custom = custom.map(|(name, value)| (name.clone(), value.clone()));
+    for (name, value) in custom.chain(traits.map(|fact| (fact.trait_name.clone(), text(&fact.value)))) {
+        let name = header_name(&name);
+        if OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(&name)) {
+            continue;
+        }
+        headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
+        headers.push((name, header_value(&value)));
+    }
+    headers
+}
+
+/// `X-NAME`, of letters, digits and hyphens.
+fn header_name(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let has_prefix = plain.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("x-"));
+    if has_prefix { plain } else { format!("X-{plain}") }
+}
+
+/// One line of at most [`VALUE_BYTES`] bytes.
+fn header_value(value: &str) -> String {
+    let mut line: String = value.chars().filter(|c| !c.is_control() || *c == '\t').collect();
+    line.truncate(line.floor_char_boundary(VALUE_BYTES));
+    line.trim().to_owned()
+}
+
+/// A trait's value as it is said and sent.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::service::place::tests::cast;
+
+    #[test]
+    fn headers_of_the_invite() {
+        let check = |custom, traits, expect: &[(&str, &str)]| {
+            let cast = cast(json!({ "custom_sip_headers": custom }), json!({ "traits": traits }), json!({}));
+            let own = [("X-Simulation-Result-Id".to_owned(), "17".to_owned()), ("X-Call-Type".into(), "SIP".into())];
+            let expect =
+                own.into_iter().chain(expect.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+            assert_eq!(headers(&cast), expect.collect::<Vec<_>>());
+        };
+        let fact = |name: &str, kind: &str, value: Value| json!({"trait_name": name, "trait_data_type": kind, "value": value, "is_sip_header": true});
+        check(json!({"Tenant": "42", "x-Run": "7"}), json!([]), &[("X-Tenant", "42"), ("x-Run", "7")]);
+        check(json!({"a b:c": "1\r\nVia: x"}), json!([]), &[("X-a-b-c", "1Via: x")]);
+        check(json!({"Tenant": "42"}), json!([fact("tenant", "NUMBER", json!(43))]), &[("X-tenant", "43")]);
+        check(json!(null), json!([fact("vip", "BOOLEAN", json!(true))]), &[("X-vip", "true")]);
+        check(json!({"Call-Type": "FAKE", "x-simulation-result-id": "1"}), json!([]), &[]);
+        let hidden = json!([{"trait_name": "pin", "trait_data_type": "STRING", "value": "1"}]);
+        check(json!(null), hidden, &[]);
+        check(json!({"Long": "ü".repeat(600)}), json!([]), &[("X-Long", "ü".repeat(512).as_str())]);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_dialled_says_why() {
+        let settings = Settings::new("unused");
+        let sip = "sip:bob@127.0.0.1:5080";
+        for (agent, run, expect) in [
+            (json!({"sip_uri": sip}), json!({}), None),
+            (json!({}), json!({"sip_uri": sip}), None),
+            (json!({}), json!({}), Some("NO_CONNECTION_TYPE")),
+            (json!({"phone_number": "+15550001111"}), json!({}), Some("SIP_NOT_CONFIGURED")),
+            (json!({"websocket_url": "ws://h"}), json!({}), Some("NO_CONNECTION_TYPE")),
+            (json!({"connection_type": "SIP"}), json!({}), Some("INVALID_SIP_DESTINATION")),
+            (json!({"sip_uri": "sip:127.0.0.1"}), json!({}), Some("INVALID_SIP_DESTINATION")),
+            (json!({"sip_uri": "sip:bob@169.254.169.254"}), json!({}), Some("INVALID_SIP_DESTINATION")),
+            (json!({"sip_uri": "sip:bob@127.0.0.1;transport=tcp"}), json!({}), Some("SIP_DIAL_FAILED")),
+            (json!({"sip_uri": "sip:bob@host.invalid"}), json!({}), Some("SIP_DIAL_FAILED")),
+            (json!({"sip_uri": sip, "type": "OUTBOUND"}), json!({}), Some("NO_CONNECTION_TYPE")),
+            (json!({"dynamic_sip_webhook_url": "http://h"}), json!({}), Some("DYNAMIC_ENDPOINT_FAILED")),
+            (json!({"dynamic_sip_webhook_url": "http://h"}), json!({"sip_uri": sip}), None),
+        ] {
+            let dialled = dial(&cast(agent.clone(), json!({}), run.clone()), &settings).await;
+            assert_eq!(dialled.err().map(|obstacle| obstacle.code), expect, "{agent} {run}");
+        }
+    }
+}
