@@ -137,7 +137,7 @@ impl CallLog {
     }
 }
 
-/// Finds the agent's answers: its first word after the caller's last.
+/// Finds the agent's answers: its first word after the caller's last word or key.
 #[derive(Debug, Default)]
 struct Turns {
     began: Option<i64>,
@@ -157,6 +157,10 @@ impl Turns {
             ("speech.ended", "agent") => {
                 let short = self.began.take().is_some_and(|began| entry.sample - began < SHORT);
                 self.ended = if short { self.before.take() } else { Some(entry.sample) };
+            }
+            ("dtmf_received", "agent") => {
+                let duration_ms = entry.data["duration_ms"].as_i64().unwrap_or_default();
+                self.ended = Some(entry.sample + duration_ms * PER_MS);
             }
             ("speech.started", "dh") => return Some((self.ended.take()?, entry.sample)),
             _ => {}

@@ -11,13 +11,14 @@ use crate::provider::Job;
 pub const GREETING: &str = "Thank you for calling the Northside Clinic. Press 1 for appointments, press 2 for opening hours, \
                             or just tell me how I can help you.";
 /// Said when the desk cuts in.
-pub const CUT_IN: &str = "Sorry, may I stop you there for a moment?";
+pub const CUT_IN: &str = "Sorry, can I ask you a question?";
 /// Said after a long silence.
 pub const STILL_THERE: &str = "Hello? Are you still there?";
 
 const MENU: &str = "Sorry, I do not have that option. Press 1 for appointments, or press 2 for opening hours.";
-const HOURS: &str = "We are open Monday to Friday, from eight in the morning until six in the evening. Can I help you with anything else?";
-const BIRTH: &str = "Of course. May I have your date of birth, please?";
+const HOURS: &str =
+    "We are open Monday to Friday, from eight in the morning until six in the evening. Can I help you with anything else?";
+const BIRTH: &str = "Yes, I can help you with that. Please tell me your date of birth.";
 const TIMES: &str = "Thank you, I have found your record. This week I can offer you Tuesday at nine in the morning, Wednesday \
                      at half past two in the afternoon, Thursday at eleven, or Friday at four in the afternoon. Would Tuesday \
                      at nine be good for you?";
@@ -202,7 +203,7 @@ impl Heard {
 /// The question of a step that was cut off, in short.
 fn again(step: Step) -> Option<&'static str> {
     match step {
-        Step::Birth => Some("May I have your date of birth, please?"),
+        Step::Birth => Some("Please tell me your date of birth."),
         Step::Time => Some("Would Tuesday at nine in the morning be good for you?"),
         Step::OtherTime => Some("Would Thursday at eleven be better for you?"),
         Step::AnythingElse => Some("Can I help you with anything else?"),
@@ -267,8 +268,8 @@ mod tests {
         assert_eq!(ask(&mut mind, &history), BIRTH);
         history[1] = turn("hello i have a question");
         assert_eq!(ask(&mut mind, &history), BIRTH);
-        history.extend([own("Of course. May I have", true), turn("")]);
-        assert!(ask(&mut mind, &history).starts_with("Yes, of course. May I have your date of birth"));
+        history.extend([own("Yes, I can help", true), turn("")]);
+        assert!(ask(&mut mind, &history).starts_with("Yes, of course. Please tell me your date of birth"));
     }
 
     #[test]

@@ -57,7 +57,8 @@ impl Desk {
             gender: Some("female".into()),
             custom_voice_id: None,
             speed: "normal".into(),
-            seed: Seed(7),
+            // Of the timbres that the seed draws, one that recognizers understand well.
+            seed: Seed(3),
         }
     }
 

@@ -45,6 +45,15 @@ impl ChatConfig {
     }
 }
 
+/// Chooses the cryptography of all HTTP clients of this process; one has to be chosen before the first client is made.
+pub fn install_tls() {
+    static TLS: Once = Once::new();
+    TLS.call_once(|| {
+        // Somebody else may have installed one before: then that one serves.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}
+
 /// A language model reached by HTTP.
 pub struct ChatModel {
     config: ChatConfig,
@@ -55,11 +64,7 @@ pub struct ChatModel {
 impl ChatModel {
     /// Opens no connection yet. Fails with `language_model_failed` when the TLS set-up does.
     pub fn new(config: ChatConfig) -> Result<ChatModel, Failure> {
-        static TLS: Once = Once::new();
-        TLS.call_once(|| {
-            // Somebody else may have installed one before: then that one serves.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        });
+        install_tls();
         let client = reqwest::Client::builder()
             .connect_timeout(config.connect)
             .read_timeout(config.first_byte)

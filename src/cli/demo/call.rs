@@ -1,0 +1,136 @@
+//! One call of the demonstration: followed while it lasts, and what is left of it.
+
+use indicatif::ProgressBar;
+use ringer_media::clip::Clip;
+use ringer_media::frame::PER_MS;
+use ringer_media::measure::Span;
+use serde_json::Value;
+
+use super::api::Api;
+use super::cast::Shows;
+
+/// A call that is over.
+pub struct Call {
+    /// The caller's name.
+    pub name: &'static str,
+    /// What it was to show.
+    pub shows: Shows,
+    /// Id of its result.
+    pub result_id: String,
+    /// The result record.
+    pub result: Value,
+    /// The events of its timeline.
+    pub events: Vec<Value>,
+    /// The entries of its transcript.
+    pub transcript: Vec<Value>,
+    /// Left the caller, right the agent; empty when there is none.
+    pub recording: [Vec<i16>; 2],
+}
+
+impl Call {
+    /// Follows the result's events to their end, each turn told by `tell`, and fetches what is left.
+    pub async fn follow(
+        api: &Api,
+        (name, shows): (&'static str, Shows),
+        result_id: &str,
+        bar: &ProgressBar,
+        tell: impl Fn(String),
+    ) -> Result<Call, String> {
+        let mut events = api.events(result_id).await?;
+        while let Some((event, data)) = events.next().await? {
+            match event.as_str() {
+                "status" => bar.set_message(data["status"].as_str().unwrap_or_default().to_owned()),
+                "end" => break,
+                _ => {
+                    bar.set_message(event.clone());
+                    if let Some(line) = live(name, &event, &data) {
+                        tell(line);
+                    }
+                }
+            }
+            bar.tick();
+        }
+        let path = |part: &str| format!("/v1/simulation-result/{result_id}/{part}");
+        let record = api.get(&format!("/v1/retrieve-simulation-result/{result_id}")).await?;
+        let mut call = Call {
+            name,
+            shows,
+            result_id: result_id.to_owned(),
+            result: record["simulation_result"].clone(),
+            events: Vec::new(),
+            transcript: Vec::new(),
+            recording: Default::default(),
+        };
+        if let Ok(timeline) = api.get(&path("timeline")).await {
+            call.events = timeline["events"].as_array().cloned().unwrap_or_default();
+        }
+        if let Ok(transcript) = api.get(&path("transcript")).await {
+            call.transcript = transcript["entries"].as_array().cloned().unwrap_or_default();
+        }
+        for (channel, pcm) in call.recording.iter_mut().enumerate() {
+            if let Ok(file) = api.file(&path(&format!("recording?channel={channel}"))).await {
+                *pcm = Clip::from_wav(&file).map(|clip| clip.pcm).unwrap_or_default();
+            }
+        }
+        Ok(call)
+    }
+
+    /// How its result ended.
+    pub fn status(&self) -> &str {
+        self.result["status"].as_str().unwrap_or("unknown")
+    }
+
+    /// Events of this name.
+    pub fn named<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.events.iter().filter(move |entry| entry["event"] == event)
+    }
+
+    /// Where the caller spoke.
+    pub fn own_speech(&self) -> Vec<Span> {
+        let mut spans = Vec::new();
+        let mut from = None;
+        for entry in self.events.iter().filter(|entry| entry["side"] == "dh") {
+            match entry["event"].as_str() {
+                Some("speech.started") => from = entry["sample"].as_i64(),
+                Some("speech.ended") => spans.extend(from.take().zip(entry["sample"].as_i64()).map(|(from, to)| Span { from, to })),
+                _ => {}
+            }
+        }
+        spans
+    }
+
+    /// Keys that the caller pressed, in order.
+    pub fn keys(&self) -> String {
+        self.named("dtmf_sent").filter_map(|entry| entry["data"]["digits"].as_str()).collect()
+    }
+
+    /// Latency of each of the agent's turns, in milliseconds.
+    pub fn latencies_ms(&self) -> Vec<f64> {
+        let seconds = self.result["latency"].as_array();
+        seconds.map_or_else(Vec::new, |all| all.iter().filter_map(Value::as_f64).map(|s| s * 1000.0).collect())
+    }
+
+    /// Times until a side that was cut in on fell silent, in milliseconds; `by` cut in.
+    pub fn stops_ms(&self, by: &str) -> Vec<i64> {
+        let cuts = self.named("barge_in").filter(|entry| entry["data"]["by"] == by);
+        cuts.filter_map(|entry| entry["data"]["stop_ms"].as_i64()).collect()
+    }
+}
+
+/// A turn that is over, as a line.
+fn live(name: &str, event: &str, data: &Value) -> Option<String> {
+    let at_s = data["sample"].as_i64()? as f64 / PER_MS as f64 / 1000.0;
+    let (side, words) = (data["side"].as_str()?, data["data"]["text"].as_str().unwrap_or_default());
+    let who = match (event, side) {
+        ("speech.ended", "dh") if !words.is_empty() => name,
+        ("turn.ended", "agent") => "agent",
+        ("dtmf_sent", "dh") => return Some(format!("{at_s:7.2} s  {name:>7} | {name} presses {}", data["data"]["digits"].as_str()?)),
+        ("barge_in", _) => {
+            let (cutter, stop) = (data["data"]["by"].as_str()?, &data["data"]["stop_ms"]);
+            let cutter = if cutter == "dh" { name } else { "the agent" };
+            return Some(format!("{at_s:7.2} s  {name:>7} | {cutter} cuts in; the other is silent after {stop} ms"));
+        }
+        _ => return None,
+    };
+    Some(format!("{at_s:7.2} s  {name:>7} | {who}: {words}"))
+}

@@ -1,0 +1,115 @@
+//! Who calls in the demonstration, and what each caller is to show.
+
+use serde_json::{Value, json};
+
+/// What a call has to show beside being connected and heard.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// Noise at the asked level, and cutting in both ways.
+    Interruptions,
+    /// A scripted answer to the words that ask for it.
+    Script,
+    /// Keys through a menu.
+    Keys,
+}
+
+/// A caller.
+pub struct Caller {
+    /// Its name.
+    pub name: &'static str,
+    /// What its call shows.
+    pub shows: Shows,
+    /// The body that makes it.
+    pub digital_human: Value,
+}
+
+/// Volume of the background noise.
+const NOISE_VOLUME: f64 = 0.5;
+/// SNR in dB that this volume asks for: 30 - 25 x volume.
+pub const NOISE_SNR_DB: f64 = 30.0 - 25.0 * NOISE_VOLUME;
+/// Base seed of the run: all draws of all calls follow from it.
+pub const SEED: u64 = 11;
+
+/// The three callers.
+pub fn cast() -> [Caller; 3] {
+    [interrupting(), accented(), keying()]
+}
+
+fn interrupting() -> Caller {
+    let answer = |keyword: &str| json!({ "keyword": keyword, "response": "Sorry, do you have anything on Thursday?" });
+    Caller {
+        name: "Maria",
+        shows: Shows::Interruptions,
+        digital_human: json!({
+            "name": "Maria",
+            "intent": "Hello, I have been trying to reach you for two days, because the pain in my left knee is getting worse and \
+                       worse and I really need to see a doctor this week. All right. Tuesday is good for me.",
+            "language": "en",
+            "accent": "american",
+            "gender": "male",
+            "background_noise": "cafe",
+            "background_noise_volume": NOISE_VOLUME,
+            "endpointing_delay": 1.0,
+            "allow_dtmf_tool": false,
+            "traits": [{ "trait_name": "date_of_birth", "trait_data_type": "STRING", "value": "The third of March." }],
+            "interruptions": {
+                "type": "keywords",
+                "keyword_responses": [answer("wednesday"), answer("afternoon"), answer("friday")],
+            },
+        }),
+    }
+}
+
+fn accented() -> Caller {
+    Caller {
+        name: "Oliver",
+        shows: Shows::Script,
+        digital_human: json!({
+            "name": "Oliver",
+            "intent": "I would like to see a doctor. Yes, that is good for me.",
+            "language": "en",
+            "accent": "british",
+            "gender": "male",
+            "endpointing_delay": 1.0,
+            "allow_dtmf_tool": false,
+            "scripted_responses": [{
+                "match_type": "exact",
+                "match_phrase": "date of birth",
+                "response_type": "phrase",
+                "response_value": "The ninth of May, nineteen eighty.",
+                "occurrence_mode": "first_n",
+                "occurrence_n": 1,
+            }],
+        }),
+    }
+}
+
+fn keying() -> Caller {
+    let keys = |phrase: &str, digits: &str| {
+        json!({
+            "match_type": "exact",
+            "match_phrase": phrase,
+            "response_type": "dtmf",
+            "response_value": digits,
+            "occurrence_mode": "first_n",
+            "occurrence_n": 1,
+        })
+    };
+    Caller {
+        name: "Chen",
+        shows: Shows::Keys,
+        digital_human: json!({
+            "name": "Chen",
+            "intent": "Yes, that is right.",
+            "language": "en",
+            "accent": "american",
+            "gender": "female",
+            "endpointing_delay": 1.0,
+            "default_dtmf_or_voiced": "dtmf",
+            "scripted_responses": [keys("for appointments", "1"), keys("keypad", "4711")],
+        }),
+    }
+}
+
+/// The words by which the agent asks what the script answers.
+pub const ASKED: &str = "date of birth";

@@ -1,0 +1,158 @@
+//! What the demonstration claims, each with the figure that it stands on.
+
+use std::collections::BTreeMap;
+
+use ringer_media::measure::{segments, snr_db};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::call::Call;
+use super::cast::{ASKED, NOISE_SNR_DB, Shows};
+
+/// How far the measured SNR may be from the asked one, in dB.
+const SNR_DB: f64 = 1.5;
+/// How soon who is cut in on is silent: 200 ms until it yields, 60 ms to stop, 80 ms to hear it end.
+const STOP_MS: i64 = 340;
+/// How far the latency that the engine measured may be from the agent's own, in milliseconds.
+const LATENCY_MS: f64 = 40.0;
+/// Speech that has to be on a channel, in samples (2 s).
+const LEAST_SPEECH: i64 = 32_000;
+
+/// One claim.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// Whose call; empty for the run.
+    pub call: String,
+    /// What is claimed.
+    pub claim: String,
+    /// It holds.
+    pub ok: bool,
+    /// What was found.
+    pub figure: Value,
+}
+
+impl Check {
+    fn new(call: &Call, claim: &str, ok: bool, figure: Value) -> Check {
+        Check { call: call.name.into(), claim: claim.into(), ok, figure }
+    }
+}
+
+/// What the agent wrote down about one call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OwnLog {
+    /// Keys that it received.
+    pub digits: String,
+    /// Latency of each of its answers, in milliseconds.
+    pub latencies_ms: Vec<f64>,
+}
+
+/// Reads the agent's log, by result id.
+pub fn own_logs(text: &str) -> BTreeMap<String, OwnLog> {
+    let mut logs: BTreeMap<String, OwnLog> = BTreeMap::new();
+    for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let Some(id) = line["result_id"].as_str() else { continue };
+        let log = logs.entry(id.to_owned()).or_default();
+        match line["event"].as_str() {
+            Some("dtmf_received") => log.digits.push_str(line["data"]["digits"].as_str().unwrap_or_default()),
+            Some("turn.latency") => log.latencies_ms.extend(line["data"]["latency_ms"].as_f64()),
+            _ => {}
+        }
+    }
+    logs
+}
+
+/// Every claim about a call.
+pub fn checks(call: &Call, own: &OwnLog) -> Vec<Check> {
+    let mut checks = vec![completed(call), heard(call), latency(call, own), trusted(call)];
+    match call.shows {
+        Shows::Interruptions => {
+            checks.push(noise(call));
+            checks.push(cut_in(call, "dh", "the caller cuts in and the agent stops within 340 ms"));
+            checks.push(cut_in(call, "agent", "the agent cuts in and the caller stops within 340 ms"));
+        }
+        Shows::Script => checks.push(script(call)),
+        Shows::Keys => checks.push(keys(call, own)),
+    }
+    checks
+}
+
+fn completed(call: &Call) -> Check {
+    let why = &call.result["error_message"];
+    let figure = if why.is_null() { json!(call.status()) } else { json!({ "status": call.status(), "error": why }) };
+    Check::new(call, "the call is completed", call.status() == "COMPLETED", figure)
+}
+
+fn heard(call: &Call) -> Check {
+    let speech = |pcm: &[i16]| segments(pcm).into_iter().map(|span| span.length()).sum::<i64>();
+    let samples = call.recording.each_ref().map(|pcm| speech(pcm));
+    let seconds = samples.map(|count| (count as f64 / 160.0).round() / 100.0);
+    let ok = samples.iter().all(|count| *count >= LEAST_SPEECH);
+    let ok = ok && call.recording[0].len() == call.recording[1].len();
+    Check::new(call, "both channels of the recording carry speech (s)", ok, json!(seconds))
+}
+
+fn latency(call: &Call, own: &OwnLog) -> Check {
+    let measured = call.latencies_ms();
+    let far = |(a, b): (&f64, &f64)| (a - b).abs();
+    let worst = measured.iter().zip(&own.latencies_ms).map(far).fold(0.0, f64::max);
+    let same = !measured.is_empty() && measured.len() == own.latencies_ms.len();
+    let round = |all: &[f64]| all.iter().map(|ms| ms.round()).collect::<Vec<_>>();
+    let figure = json!({
+        "measured_ms": round(&measured), "agent_ms": round(&own.latencies_ms), "worst_ms": (worst * 10.0).round() / 10.0,
+    });
+    Check::new(call, "each latency agrees with the agent's own log within 40 ms", same && worst <= LATENCY_MS, figure)
+}
+
+fn trusted(call: &Call) -> Check {
+    let quality = &call.result["engine_quality"];
+    Check::new(call, "the engine's own pacing is trusted", quality["trusted"] == true, quality.clone())
+}
+
+fn noise(call: &Call) -> Check {
+    let found = snr_db(&call.recording[0], &call.own_speech());
+    let ok = found.is_some_and(|snr| (snr - NOISE_SNR_DB).abs() <= SNR_DB);
+    let figure = json!({ "asked_db": NOISE_SNR_DB, "measured_db": found.map(|snr| (snr * 100.0).round() / 100.0) });
+    Check::new(call, "the background noise is as loud as asked, within 1.5 dB", ok, figure)
+}
+
+fn cut_in(call: &Call, by: &str, claim: &str) -> Check {
+    let stops = call.stops_ms(by);
+    let ok = !stops.is_empty() && stops.iter().all(|stop| *stop <= STOP_MS);
+    Check::new(call, claim, ok, json!({ "stop_ms": stops }))
+}
+
+/// The rule fired in answer to a turn in which the words stand.
+fn script(call: &Call) -> Check {
+    let fired = call.named("scripted_response").next();
+    let at = fired.and_then(|entry| entry["sample"].as_i64());
+    let before = call.named("turn.ended").filter(|turn| at.is_some_and(|at| turn["sample"].as_i64().is_some_and(|end| end <= at)));
+    let heard = before.last().and_then(|turn| turn["data"]["text"].as_str()).unwrap_or_default();
+    let said = call.named("speech.ended").any(|entry| entry["data"]["kind"] == "scripted" && entry["data"]["interrupted"] == false);
+    let ok = heard.contains(ASKED) && said;
+    Check::new(call, "the scripted answer is given when its words are heard", ok, json!({ "heard": heard }))
+}
+
+fn keys(call: &Call, own: &OwnLog) -> Check {
+    let sent = call.keys();
+    let ok = !sent.is_empty() && sent == own.digits;
+    Check::new(call, "the agent received exactly the keys that were pressed", ok, json!({ "sent": sent, "received": own.digits }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agents_log_is_read_by_result() {
+        let text = "\
+{\"result_id\":\"7\",\"event\":\"dtmf_received\",\"data\":{\"digits\":\"4\"}}
+{\"result_id\":\"8\",\"event\":\"turn.latency\",\"data\":{\"latency_ms\":700.5}}
+not JSON
+{\"result_id\":null,\"event\":\"dtmf_received\",\"data\":{\"digits\":\"9\"}}
+{\"result_id\":\"7\",\"event\":\"dtmf_received\",\"data\":{\"digits\":\"2\"}}
+";
+        let logs = own_logs(text);
+        assert_eq!(logs.len(), 2);
+        assert_eq!((logs["7"].digits.as_str(), logs["8"].latencies_ms.as_slice()), ("42", &[700.5][..]));
+    }
+}

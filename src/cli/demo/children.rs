@@ -1,0 +1,84 @@
+//! The two programs that a demonstration starts: each a process of its own in a group of its own, so that the keys pressed in
+//! the terminal reach the demonstration alone and it ends them in order.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+/// How long a program may take until it says that it is ready.
+const START: Duration = Duration::from_secs(30);
+/// How long a program may take to end.
+const END: Duration = Duration::from_secs(20);
+/// Settings that would change what is shown; those of the demonstration are given by flags.
+const NOT_INHERITED: [&str; 8] = [
+    "RINGER_LANGUAGE_MODEL_BASE_URL",
+    "RINGER_LANGUAGE_MODEL_API_KEY",
+    "RINGER_LANGUAGE_MODEL_MODEL",
+    "RINGER_SERVER_PUBLIC_URL",
+    "RINGER_SIP_ADVERTISE",
+    "RINGER_SECURITY_ALLOW_PRIVATE_AGENTS",
+    "RINGER_LIMITS_MAX_CALLS",
+    "RINGER_LIMITS_START_RATE_PER_S",
+];
+
+/// A running program.
+pub struct Program {
+    name: &'static str,
+    child: Child,
+    /// Read on so that the program never waits for a reader.
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Program {
+    /// Starts this same executable with `args`; its log goes to `NAME.log` in `folder`.
+    pub fn start(name: &'static str, args: &[String], env: &[(&str, &str)], folder: &Path) -> Result<Program, String> {
+        let told = |error: std::io::Error| format!("{name}: {error}");
+        let log = File::create(folder.join(format!("{name}.log"))).map_err(told)?;
+        let mut command = Command::new(std::env::current_exe().map_err(told)?);
+        command.args(args).envs(env.iter().copied()).current_dir(folder).process_group(0).kill_on_drop(true);
+        NOT_INHERITED.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        let mut child = command.spawn().map_err(told)?;
+        let stdout = child.stdout.take().ok_or_else(|| format!("{name}: no output"))?;
+        Ok(Program { name, child, output: BufReader::new(stdout).lines() })
+    }
+
+    /// Waits for the line in which `start` is found, and gives the word that begins with it.
+    pub async fn ready(&mut self, start: &str) -> Result<String, String> {
+        let found = timeout(START, async {
+            while let Ok(Some(line)) = self.output.next_line().await {
+                let word = line.split(|c: char| c.is_whitespace() || "\"'(),".contains(c)).find(|word| word.starts_with(start));
+                if let Some(word) = word {
+                    return Some(word.to_owned());
+                }
+            }
+            None
+        });
+        let name = self.name;
+        found.await.map_err(|_| format!("{name} is not ready after {START:?}"))?.ok_or_else(|| format!("{name} ended; see {name}.log"))
+    }
+
+    /// Reads what the program prints until it ends.
+    pub async fn ended(&mut self) {
+        while let Ok(Some(_)) = self.output.next_line().await {}
+    }
+
+    /// Asks the program to end and waits for it.
+    pub async fn stop(mut self) {
+        if let Some(id) = self.child.id() {
+            // SAFETY: a signal to a child that is not reaped yet: its number is still its own.
+            unsafe { libc::kill(id as libc::pid_t, libc::SIGTERM) };
+        }
+        if timeout(END, self.child.wait()).await.is_err() {
+            tracing::warn!("{} does not end; it is killed", self.name);
+            let _ = self.child.kill().await;
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! How the demonstration looks: bars while the calls run, then each call and each check, or all of it as JSON.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::call::Call;
+use super::check::Check;
+
+/// A bar for one call.
+pub fn bar(bars: &MultiProgress, name: &str, quiet: bool) -> ProgressBar {
+    if quiet {
+        bars.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let bar = bars.add(ProgressBar::new_spinner());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix:>7} {elapsed_precise} {msg}") {
+        bar.set_style(style);
+    }
+    bar.set_prefix(name.to_owned());
+    bar
+}
+
+/// A line above the bars.
+pub fn tell(bars: &MultiProgress, line: &str, quiet: bool) {
+    if quiet {
+        return;
+    }
+    // Bars are drawn on a terminal only, and what is printed above them then too.
+    if std::io::stderr().is_terminal() {
+        let _ = bars.println(line);
+    } else {
+        println!("{line}");
+    }
+}
+
+/// What one call came to.
+pub fn call(call: &Call, kept: Option<&Path>) {
+    println!("\n{}: {}, result {}", call.name, call.status(), call.result_id);
+    for entry in &call.transcript {
+        let ms = |name: &str| entry[name].as_f64().unwrap_or_default() / 1000.0;
+        let who = if entry["speaker"] == "USER" { call.name } else { "agent" };
+        let cut = if entry["interrupted"] == true { " --" } else { "" };
+        let words = entry["utterance"].as_str().unwrap_or_default();
+        println!("  {:6.2} to {:6.2} s  {who:>7}: {words}{cut}", ms("start_offset_ms"), ms("end_offset_ms"));
+    }
+    let latencies: Vec<String> = call.latencies_ms().iter().map(|ms| format!("{ms:.0}")).collect();
+    println!("  latency of the agent's turns: {} ms", latencies.join(", "));
+    let cuts = |by: &str| call.named("barge_in").filter(|entry| entry["data"]["by"] == by).count();
+    println!("  interruptions: {} by {}, {} by the agent", cuts("dh"), call.name, cuts("agent"));
+    let quality = &call.result["engine_quality"];
+    println!(
+        "  pacing: 99 % of frames within {} ms, {} late, {} packets lost, trusted: {}",
+        quality["pacing_p99_ms"], quality["late_frames"], quality["lost_packets"], quality["trusted"]
+    );
+    match kept.map(|folder| folder.join("data").join("results").join(&call.result_id)) {
+        Some(folder) => println!("  {0}/recording.wav and {0}/timeline.jsonl", folder.display()),
+        None => println!("  recording and timeline are not kept (--keep DIR keeps them)"),
+    }
+}
+
+/// One line a check.
+pub fn checks(checks: &[Check]) {
+    println!();
+    for check in checks {
+        let verdict = if check.ok { "ok    " } else { "FAILED" };
+        println!("{verdict} {:>7}: {}: {}", check.call, check.claim, check.figure);
+    }
+    let failed = checks.iter().filter(|check| !check.ok).count();
+    println!("{} checks, {failed} failed", checks.len());
+}
+
+/// All of it for a program.
+pub fn as_json(calls: &[Call], checks: &[Check], kept: Option<&Path>, good: bool) -> Value {
+    let one = |call: &Call| {
+        json!({
+            "name": call.name,
+            "result_id": call.result_id,
+            "status": call.status(),
+            "duration_ms": call.result["duration_ms"],
+            "latency_ms": call.latencies_ms(),
+            "barge_in": call.named("barge_in").cloned().collect::<Vec<_>>(),
+            "engine_quality": call.result["engine_quality"],
+            "transcript": call.transcript,
+        })
+    };
+    json!({
+        "ok": good,
+        "kept": kept.map(|folder| folder.display().to_string()),
+        "calls": calls.iter().map(one).collect::<Vec<_>>(),
+        "checks": checks,
+    })
+}
