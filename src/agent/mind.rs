@@ -16,8 +16,7 @@ pub const CUT_IN: &str = "Sorry, can I ask you a question?";
 pub const STILL_THERE: &str = "Hello? Are you still there?";
 
 const MENU: &str = "Sorry, I do not have that option. Press 1 for appointments, or press 2 for opening hours.";
-const HOURS: &str =
-    "We are open Monday to Friday, from eight in the morning until six in the evening. Can I help you with anything else?";
+const HOURS: &str = "We are open Monday to Friday, from eight in the morning until six in the evening. Can I help you with anything else?";
 const BIRTH: &str = "Yes, I can help you with that. Please tell me your date of birth.";
 const TIMES: &str = "Thank you, I have found your record. This week I can offer you Tuesday at nine in the morning, Wednesday \
                      at half past two in the afternoon, Thursday at eleven, or Friday at four in the afternoon. Would Tuesday \

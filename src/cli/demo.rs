@@ -122,7 +122,15 @@ async fn start_engine(folder: &Path) -> Result<(Program, Api), String> {
     let key = format!("demo-{}", crate::clock::new_id());
     let data = folder.join("data");
     let args = [
-        "up", "--listen", "127.0.0.1:0", "--sip", "127.0.0.1:0", "--rtp-ports", RTP_PORTS[1], "--data", &data.to_string_lossy(),
+        "up",
+        "--listen",
+        "127.0.0.1:0",
+        "--sip",
+        "127.0.0.1:0",
+        "--rtp-ports",
+        RTP_PORTS[1],
+        "--data",
+        &data.to_string_lossy(),
     ];
     let mut engine = Program::start("engine", &args.map(String::from), &[("RINGER_BOOTSTRAP_KEY", &key)], folder)?;
     let base = engine.ready("http://").await?;

@@ -93,7 +93,8 @@ fn blocks(text: &mut Vec<u8>) -> Vec<String> {
 
 /// A block without data is a comment.
 fn event(block: &str) -> Option<(String, Value)> {
-    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim_start);
+    let field =
+        |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim_start);
     let data = serde_json::from_str(field("data")?).ok()?;
     Some((field("event").unwrap_or("message").to_owned(), data))
 }

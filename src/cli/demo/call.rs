@@ -92,7 +92,9 @@ impl Call {
         for entry in self.events.iter().filter(|entry| entry["side"] == "dh") {
             match entry["event"].as_str() {
                 Some("speech.started") => from = entry["sample"].as_i64(),
-                Some("speech.ended") => spans.extend(from.take().zip(entry["sample"].as_i64()).map(|(from, to)| Span { from, to })),
+                Some("speech.ended") => {
+                    spans.extend(from.take().zip(entry["sample"].as_i64()).map(|(from, to)| Span { from, to }))
+                }
                 _ => {}
             }
         }
@@ -124,7 +126,9 @@ fn live(name: &str, event: &str, data: &Value) -> Option<String> {
     let who = match (event, side) {
         ("speech.ended", "dh") if !words.is_empty() => name,
         ("turn.ended", "agent") => "agent",
-        ("dtmf_sent", "dh") => return Some(format!("{at_s:7.2} s  {name:>7} | {name} presses {}", data["data"]["digits"].as_str()?)),
+        ("dtmf_sent", "dh") => {
+            return Some(format!("{at_s:7.2} s  {name:>7} | {name} presses {}", data["data"]["digits"].as_str()?));
+        }
         ("barge_in", _) => {
             let (cutter, stop) = (data["data"]["by"].as_str()?, &data["data"]["stop_ms"]);
             let cutter = if cutter == "dh" { name } else { "the agent" };

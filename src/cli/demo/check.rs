@@ -125,9 +125,13 @@ fn cut_in(call: &Call, by: &str, claim: &str) -> Check {
 fn script(call: &Call) -> Check {
     let fired = call.named("scripted_response").next();
     let at = fired.and_then(|entry| entry["sample"].as_i64());
-    let before = call.named("turn.ended").filter(|turn| at.is_some_and(|at| turn["sample"].as_i64().is_some_and(|end| end <= at)));
+    let before = call
+        .named("turn.ended")
+        .filter(|turn| at.is_some_and(|at| turn["sample"].as_i64().is_some_and(|end| end <= at)));
     let heard = before.last().and_then(|turn| turn["data"]["text"].as_str()).unwrap_or_default();
-    let said = call.named("speech.ended").any(|entry| entry["data"]["kind"] == "scripted" && entry["data"]["interrupted"] == false);
+    let said = call
+        .named("speech.ended")
+        .any(|entry| entry["data"]["kind"] == "scripted" && entry["data"]["interrupted"] == false);
     let ok = heard.contains(ASKED) && said;
     Check::new(call, "the scripted answer is given when its words are heard", ok, json!({ "heard": heard }))
 }
@@ -135,7 +139,12 @@ fn script(call: &Call) -> Check {
 fn keys(call: &Call, own: &OwnLog) -> Check {
     let sent = call.keys();
     let ok = !sent.is_empty() && sent == own.digits;
-    Check::new(call, "the agent received exactly the keys that were pressed", ok, json!({ "sent": sent, "received": own.digits }))
+    Check::new(
+        call,
+        "the agent received exactly the keys that were pressed",
+        ok,
+        json!({ "sent": sent, "received": own.digits }),
+    )
 }
 
 #[cfg(test)]

@@ -54,7 +54,9 @@ impl Program {
     pub async fn ready(&mut self, start: &str) -> Result<String, String> {
         let found = timeout(START, async {
             while let Ok(Some(line)) = self.output.next_line().await {
-                let word = line.split(|c: char| c.is_whitespace() || "\"'(),".contains(c)).find(|word| word.starts_with(start));
+                let word = line
+                    .split(|c: char| c.is_whitespace() || "\"'(),".contains(c))
+                    .find(|word| word.starts_with(start));
                 if let Some(word) = word {
                     return Some(word.to_owned());
                 }
@@ -62,7 +64,10 @@ impl Program {
             None
         });
         let name = self.name;
-        found.await.map_err(|_| format!("{name} is not ready after {START:?}"))?.ok_or_else(|| format!("{name} ended; see {name}.log"))
+        found
+            .await
+            .map_err(|_| format!("{name} is not ready after {START:?}"))?
+            .ok_or_else(|| format!("{name} ended; see {name}.log"))
     }
 
     /// Reads what the program prints until it ends.
