@@ -123,10 +123,11 @@ impl DeskMind {
     /// What is said to `heard`, and what is then waited for.
     fn answer(&mut self, heard: &Heard) -> (String, Step) {
         let step = self.state.step;
-        if heard.cut_in && self.state.asked < MOST_ASKED {
-            if let Some(question) = again(step) {
-                return (format!("Yes, of course. {question}"), step);
-            }
+        if heard.cut_in
+            && self.state.asked < MOST_ASKED
+            && let Some(question) = again(step)
+        {
+            return (format!("Yes, of course. {question}"), step);
         }
         let (words, next) = match step {
             Step::Menu | Step::AnythingElse => self.choose(heard),
