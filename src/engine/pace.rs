@@ -11,7 +11,9 @@ pub fn sleep_until(deadline: Time) {
     // SAFETY: `at` is a valid timespec that outlives the call; an absolute sleep needs no remainder. A signal only ends it
     // early, and then the same deadline is slept for again.
     unsafe {
-        while libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut()) == libc::EINTR {}
+        while libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut())
+            == libc::EINTR
+        {}
     }
 }
 

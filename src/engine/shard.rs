@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ringer_media::call::{Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Signal, What};
+use ringer_media::call::{
+    Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Signal, What,
+};
 use ringer_media::time::Time;
 use rtrb::{Consumer, Producer};
 
@@ -70,7 +72,10 @@ pub(super) enum FromShard {
     Event(CallNo, Event),
     Ended(CallNo, Ending),
     /// The call itself, to be dropped elsewhere.
-    Gone(#[expect(dead_code, reason = "only dropped: closing sockets and rings is not for a media thread")] Box<LiveCall>),
+    Gone(
+        #[expect(dead_code, reason = "only dropped: closing sockets and rings is not for a media thread")]
+        Box<LiveCall>,
+    ),
 }
 
 /// What a media thread shares with the rest.
