@@ -85,7 +85,9 @@ impl Call {
         if self.ears.feeding {
             self.out.ears(from, &pcm);
         }
-        self.ears.remember(from, &pcm);
+        if self.ears.which.text {
+            self.ears.remember(from, &pcm);
+        }
         self.find_digits(&narrow, from);
         if self.ears.which.voice_activity
             && let Some(edge) = self.ears.vad.push(&pcm, from)
