@@ -10,7 +10,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::{DATABASE, Place, failed, local, service_settings};
-use crate::api::{self, Part, Parts, Rates, Setup};
+use crate::api::rate::Rates;
+use crate::api::{self, Part, Parts, Setup};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::engine::noise::NoiseBeds;
