@@ -99,7 +99,7 @@ fn run(orders: &Receiver<Order>) {
             Err(RecvTimeoutError::Timeout) => {}
         }
         pass = pass.wrapping_add(1);
-        let refresh = pass % HEADER_EVERY == 0;
+        let refresh = pass.is_multiple_of(HEADER_EVERY);
         files.retain_mut(|file| file.move_samples(refresh));
     }
 }

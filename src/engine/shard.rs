@@ -198,7 +198,7 @@ impl Shard {
                 }
             }
             live.ticks = live.ticks.wrapping_add(1);
-            if live.ticks % RTCP_EVERY == 0 {
+            if live.ticks.is_multiple_of(RTCP_EVERY) {
                 while let Some(bytes) = live.sockets.receive_rtcp(&mut self.report[..]) {
                     live.call.handle(now, Input::Packet { path: Path::Rtcp, arrived: now, bytes });
                 }
