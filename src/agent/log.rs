@@ -162,7 +162,11 @@ impl Turns {
                 let duration_ms = entry.data["duration_ms"].as_i64().unwrap_or_default();
                 self.ended = Some(entry.sample + duration_ms * PER_MS);
             }
-            ("speech.started", "dh") => return Some((self.ended.take()?, entry.sample)),
+            // First words are no answer, whatever was heard before them.
+            ("speech.started", "dh") => {
+                let answer = (self.ended.take()?, entry.sample);
+                return (entry.data["kind"] != "opening").then_some(answer);
+            }
             _ => {}
         }
         None
@@ -192,21 +196,22 @@ mod tests {
 
     #[test]
     fn answers_are_measured_from_the_callers_last_word() {
+        let (start, end) = ("speech.started", "speech.ended");
         let check = |entries: &[(&str, &str, i64)], expect: &[(i64, i64)]| {
             let mut turns = Turns::default();
             let entry = |&(event, side, sample): &(&str, &str, i64)| TimelineEntry {
                 seq: 0,
                 sample,
                 offset_ms: 0.0,
-                event: event.into(),
+                event: if event == "opening" { start.into() } else { event.into() },
                 side: side.into(),
-                data: Value::Null,
+                data: json!({ "kind": event }),
             };
             let found: Vec<_> = entries.iter().filter_map(|line| turns.add(&entry(line))).collect();
             assert_eq!(found, expect);
         };
-        let (start, end) = ("speech.started", "speech.ended");
         check(&[(start, "dh", 8000), (end, "dh", 9000)], &[]);
+        check(&[(start, "agent", 0), (end, "agent", 8000), ("opening", "dh", 16000)], &[]);
         check(&[(start, "agent", 8000), (end, "agent", 16000), (start, "dh", 27200)], &[(16000, 27200)]);
         let click = [(start, "agent", 0), (end, "agent", 9000), (start, "agent", 9900), (end, "agent", 10000)];
         check(&[&click[..], &[(start, "dh", 20000)]].concat(), &[(9000, 20000)]);

@@ -7,24 +7,27 @@ use tokio::sync::mpsc;
 use crate::human::Mind;
 use crate::provider::Job;
 
+// Most sentences begin with a vowel or a voiced sound: a weak first consonant is said, but hardly heard, and the agent's own
+// time of an answer would be some hundredths of a second before the one at which anybody can hear it.
+
 /// First words of every call.
-pub const GREETING: &str = "Thank you for calling the Northside Clinic. Press 1 for appointments, press 2 for opening hours, \
-                            or just tell me how I can help you.";
+pub const GREETING: &str = "Thank you for calling the clinic. Press one for appointments, press two for opening hours, or just \
+                            tell me how I can help you.";
 /// Said when the desk cuts in.
 pub const CUT_IN: &str = "Sorry, can I ask you a question?";
 /// Said after a long silence.
 pub const STILL_THERE: &str = "Hello? Are you still there?";
 
 const MENU: &str = "Sorry, I do not have that option. Press 1 for appointments, or press 2 for opening hours.";
-const HOURS: &str = "We are open Monday to Friday, from eight in the morning until six in the evening. Can I help you with anything else?";
-const BIRTH: &str = "Yes, I can help you with that. Please tell me your date of birth.";
-const TIMES: &str = "Thank you, I have found your record. This week I can offer you Tuesday at nine in the morning, Wednesday \
-                     at half past two in the afternoon, Thursday at eleven, or Friday at four in the afternoon. Would Tuesday \
-                     at nine be good for you?";
+const HOURS: &str =
+    "We are open Monday to Friday, from eight in the morning until six in the evening. Can I help you with anything else?";
+const BIRTH: &str = "Yes, I can help you. Please tell me your date of birth.";
+const TIMES: &str = "Okay. This week I can offer you Tuesday at nine in the morning, Wednesday in the afternoon, or Friday \
+                     at eleven. Would Tuesday at nine be good for you?";
 const OTHER_TIME: &str = "No problem. Would Thursday at eleven be better for you?";
 const BOOKED: &str = "Very good, your appointment is booked. Thank you for calling, and goodbye.";
-const MEMBER: &str = "Please enter your four digit member number on the keypad.";
-const CHECKED_IN: &str = "Thank you, you are checked in. A nurse will call you back today. Goodbye.";
+const MEMBER: &str = "Okay, please enter your four digit member number on the keypad.";
+const CHECKED_IN: &str = "All right, you are checked in. A nurse will call you back today. Goodbye.";
 const CALL_BACK: &str = "I am sorry, I cannot help you like this. Please call again later. Goodbye.";
 const GOODBYE: &str = "You are welcome. Thank you for calling, and goodbye.";
 
@@ -123,11 +126,10 @@ impl DeskMind {
     /// What is said to `heard`, and what is then waited for.
     fn answer(&mut self, heard: &Heard) -> (String, Step) {
         let step = self.state.step;
-        if heard.cut_in
-            && self.state.asked < MOST_ASKED
-            && let Some(question) = again(step)
-        {
-            return (format!("Yes, of course. {question}"), step);
+        if heard.cut_in && self.state.asked < MOST_ASKED {
+            if let Some(question) = again(step) {
+                return (format!("Yes, of course. {question}"), step);
+            }
         }
         let (words, next) = match step {
             Step::Menu | Step::AnythingElse => self.choose(heard),
@@ -166,9 +168,9 @@ impl DeskMind {
             0 => (MEMBER.into(), Step::Member),
             MEMBER_DIGITS => {
                 let spaced: Vec<String> = number.chars().map(String::from).collect();
-                (format!("Thank you. Your member number is {}. Is that right?", spaced.join(", ")), Step::MemberRight)
+                (format!("All right, your member number is {}. Is that right?", spaced.join(", ")), Step::MemberRight)
             }
-            count => (format!("Sorry, I have got {count} digits. {MEMBER}"), Step::Member),
+            count => (format!("I have got {count} digits only. {MEMBER}"), Step::Member),
         }
     }
 }
@@ -282,7 +284,7 @@ mod tests {
             history.push(own(&next.say, false));
         }
         let words = history.last_mut().expect("the times were offered");
-        *words = own("Thank you, I have found your", true);
+        *words = own("Okay. This week I", true);
         history.push(turn("sorry can i just say something"));
         let next = mind.next(&Thought { purpose: Purpose::Reply, history, unsaid: None });
         assert_eq!(next.say, "Yes, of course. Would Tuesday at nine in the morning be good for you?");

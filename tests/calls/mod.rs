@@ -1,5 +1,6 @@
 //! Real calls through the engine.
 
+mod desk;
 mod peers;
 mod runs;
 mod stage;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::api::Api;
 use super::cast::Shows;
+use crate::model::time::Timestamp;
 
 /// A call that is over.
 pub struct Call {
@@ -99,6 +100,21 @@ impl Call {
             }
         }
         spans
+    }
+
+    /// Where the caller's words and keys ended, in milliseconds from connect.
+    pub fn own_ends_ms(&self) -> Vec<f64> {
+        let keys = self.named("dtmf_sent").filter_map(|entry| {
+            Some(entry["offset_ms"].as_f64()? + entry["data"]["duration_ms"].as_f64()?)
+        });
+        let mut ends: Vec<f64> = self.own_speech().iter().map(|span| span.to as f64 / PER_MS as f64).chain(keys).collect();
+        ends.sort_by(f64::total_cmp);
+        ends
+    }
+
+    /// When the call was connected, in milliseconds since the epoch.
+    pub fn connected_ms(&self) -> Option<f64> {
+        Some(Timestamp::parse(self.result["start_time"].as_str()?)?.0 as f64)
     }
 
     /// Keys that the caller pressed, in order.

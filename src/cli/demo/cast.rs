@@ -49,7 +49,7 @@ fn interrupting() -> Caller {
             "gender": "male",
             "background_noise": "cafe",
             "background_noise_volume": NOISE_VOLUME,
-            "endpointing_delay": 1.0,
+            "endpointing_delay": 1.2,
             "allow_dtmf_tool": false,
             "traits": [{ "trait_name": "date_of_birth", "trait_data_type": "STRING", "value": "The third of March." }],
             "interruptions": {
@@ -70,13 +70,13 @@ fn accented() -> Caller {
             "language": "en",
             "accent": "british",
             "gender": "male",
-            "endpointing_delay": 1.0,
+            "endpointing_delay": 1.2,
             "allow_dtmf_tool": false,
             "scripted_responses": [{
                 "match_type": "exact",
                 "match_phrase": "date of birth",
                 "response_type": "phrase",
-                "response_value": "The ninth of May, nineteen eighty.",
+                "response_value": "The ninth of May.",
                 "occurrence_mode": "first_n",
                 "occurrence_n": 1,
             }],
@@ -85,12 +85,12 @@ fn accented() -> Caller {
 }
 
 fn keying() -> Caller {
-    let keys = |phrase: &str, digits: &str| {
+    let answer = |phrase: &str, kind: &str, value: &str| {
         json!({
             "match_type": "exact",
             "match_phrase": phrase,
-            "response_type": "dtmf",
-            "response_value": digits,
+            "response_type": kind,
+            "response_value": value,
             "occurrence_mode": "first_n",
             "occurrence_n": 1,
         })
@@ -104,9 +104,13 @@ fn keying() -> Caller {
             "language": "en",
             "accent": "american",
             "gender": "female",
-            "endpointing_delay": 1.0,
+            "endpointing_delay": 1.2,
             "default_dtmf_or_voiced": "dtmf",
-            "scripted_responses": [keys("for appointments", "1"), keys("keypad", "4711")],
+            "scripted_responses": [
+                answer("opening hours", "dtmf", "1"),
+                answer("keypad", "dtmf", "4711"),
+                answer("is that right", "phrase", "Yes, that is right, thank you."),
+            ],
         }),
     }
 }

@@ -20,6 +20,8 @@ use super::{Failure, Recognized, Recognizer, RecognizerFeed, Status};
 /// Where Debian's `pocketsphinx-en-us` puts the model.
 pub const MODEL: &str = "/usr/share/pocketsphinx/model/en-us";
 
+/// Streams whose speech is over but whose text is still being made: the next words of the same call must not wait for it.
+const SPARE: usize = 2;
 /// Live streams that one core carries beside the rest of the work (5 alone).
 const STREAMS_PER_THREAD: usize = 3;
 /// Decoders take 100 MB each.
@@ -55,11 +57,11 @@ enum Order {
 }
 
 impl Pocketsphinx {
-    /// Starts the pool for `streams` streams at once (0: three for each core but one, at most 12) with the model in the
+    /// Starts the pool for `streams` streams at once (0: three for each core but one, at most 12, and 2 to spare) with the model in the
     /// folder `model` (see [`MODEL`]). Never fails: [`Recognizer::status`] says what is missing.
     pub fn new(streams: usize, model: &Path) -> Pocketsphinx {
         let threads = thread::available_parallelism().map_or(1, NonZero::get).saturating_sub(1).max(1);
-        let streams = if streams == 0 { (threads * STREAMS_PER_THREAD).min(DEFAULT_STREAMS_MAX) } else { streams };
+        let streams = if streams == 0 { (threads * STREAMS_PER_THREAD).min(DEFAULT_STREAMS_MAX) + SPARE } else { streams };
         let broken = Arc::new(OnceLock::new());
         let mut pool = Pocketsphinx { workers: Vec::new(), broken: broken.clone(), dropped: Arc::default() };
         let library = match Library::open() {

@@ -1,0 +1,182 @@
+//! Calls to the sample agent, a process of its own: speech both ways, keys, and who gives way to whom. Nobody recognises words
+//! on the caller's side, and the agent goes through its flow all the same.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringer::clock::Clock;
+use ringer::engine::{CallNews, CallReport, Dial, Engine, EngineConfig, Placement, Speech};
+use ringer::human::{self, Profile};
+use ringer::provider::fake::FakeRecognizer;
+use ringer::provider::speech::EmbeddedSpeech;
+use ringer::provider::{Synthesizer, VoiceWanted};
+use ringer_media::call::{CallSpec, EndReason, Interruption, TurnSpec};
+use ringer_media::clip::Clip;
+use ringer_media::codec::Codec;
+use ringer_media::measure::segments;
+use ringer_media::seed::Seed;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+/// How long a step may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Ports of media: the caller's and the agent's.
+const RTP_PORTS: [&str; 2] = ["37000-37499", "37500-37999"];
+/// The id that the caller gives its call.
+const RESULT: &str = "4711";
+
+/// The agent's process. Killed with the test.
+struct Agent {
+    child: Child,
+    address: String,
+    folder: TempDir,
+}
+
+impl Agent {
+    /// Answers one call and then ends by itself.
+    async fn start() -> Agent {
+        let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
+        command.args(["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", RTP_PORTS[1], "--log"]);
+        command.arg(folder.path().join("log")).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().expect("the program was built");
+        let mut lines = BufReader::new(child.stdout.take().expect("it was piped")).lines();
+        let line = timeout(PATIENCE, lines.next_line()).await.expect("it is ready in time");
+        let line = line.expect("it is text").expect("flite is installed: `ringer doctor` says how");
+        let address = line.split(' ').find(|word| word.starts_with("sip:")).expect("it says where").to_owned();
+        Agent { child, address, folder }
+    }
+
+    /// Its log, once it has ended.
+    async fn log(mut self) -> Vec<Value> {
+        let status = timeout(PATIENCE, self.child.wait()).await.expect("it ends after its call").expect("it is our child");
+        assert!(status.success(), "{status}");
+        let text = std::fs::read_to_string(self.folder.path().join("log")).expect("it wrote a log");
+        text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+    }
+}
+
+/// Calls the agent and gives what both sides know of it; `folder` holds the recording.
+async fn call(folder: &Path, intent: &str, spec: CallSpec) -> (CallReport, Vec<Value>) {
+    let agent = Agent::start().await;
+    let synthesizer = Arc::new(EmbeddedSpeech::new().expect("flite is installed"));
+    let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
+    let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
+    let rtp_ports = ringer::config::parse_ports(RTP_PORTS[0]).expect("they are ports");
+    let sip = "127.0.0.1:0".parse().expect("it is an address");
+    let config = EngineConfig { sip, rtp_ports, advertise: None, shards: 1, max_calls: 1 };
+    let (engine, _incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
+    let wanted = VoiceWanted {
+        language: "en".into(),
+        accent: None,
+        gender: Some("male".into()),
+        custom_voice_id: None,
+        speed: "normal".into(),
+        seed: spec.seed,
+    };
+    let profile = Profile { intent: intent.into(), ..Profile::default() };
+    let placement = Placement {
+        id: RESULT.into(),
+        dial: Dial {
+            target: agent.address.clone(),
+            codecs: vec![Codec::G722],
+            headers: vec![("X-Simulation-Result-Id".into(), RESULT.into())],
+            ..Dial::default()
+        },
+        fluency: profile.fluency(spec.seed),
+        language: "en".into(),
+        mind: human::mind(profile, None, spec.seed),
+        voice: Some(synthesizer.voice(&wanted).expect("there is an English voice")),
+        keyterms: Vec::new(),
+        folder: Some(folder.to_owned()),
+        spec,
+    };
+    let mut handle = engine.place(placement).await.expect("it was placed");
+    let ended = async {
+        loop {
+            match handle.news.recv().await {
+                Some(CallNews::Ended(report)) => return *report,
+                Some(_) => {}
+                None => panic!("the call was lost"),
+            }
+        }
+    };
+    let report = timeout(PATIENCE, ended).await.expect("the call ends");
+    engine.stop().await;
+    (report, agent.log().await)
+}
+
+fn spec() -> CallSpec {
+    let turn = TurnSpec { endpointing_delay_ms: 1000, ..TurnSpec::default() };
+    CallSpec { seed: Seed(7), turn, ..CallSpec::default() }
+}
+
+/// Texts of the agent's own utterances as far as they were said, and whether each was cut off.
+fn said(log: &[Value]) -> Vec<(&str, bool)> {
+    let own = log.iter().filter(|line| line["event"] == "speech.ended" && line["side"] == "agent");
+    own.map(|line| (line["data"]["text"].as_str().unwrap_or_default(), line["data"]["interrupted"] == true)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_booking_goes_through() {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let intent = "I would like to see a doctor. The third of March. Yes, that is good.";
+    let (report, log) = call(folder.path(), intent, spec()).await;
+
+    assert_eq!(report.ending.reason, EndReason::AgentHangup, "{:?}", said(&log));
+    assert_eq!(report.codec.as_deref(), Some("G722"));
+    let agent = said(&log);
+    for (at, words) in ["Thank you for calling", "date of birth", "Tuesday at nine", "booked"].iter().enumerate() {
+        assert!(agent.get(at).is_some_and(|(text, _)| text.contains(words)), "{words}: {agent:?}");
+    }
+    assert!(log.iter().all(|line| line["result_id"] == RESULT && line["call_id"] == report.sip_call_id.as_str()));
+    let answers = log.iter().filter(|line| line["event"] == "turn.latency");
+    let latencies: Vec<f64> = answers.filter_map(|line| line["data"]["latency_ms"].as_f64()).collect();
+    assert_eq!(latencies.len(), 3, "{latencies:?}");
+    assert!(latencies.iter().all(|latency| *latency >= 699.0), "it never answers early: {latencies:?}");
+    let file = std::fs::read(report.recording.expect("it was recorded")).expect("it is there");
+    let samples: Vec<i16> = file[ringer_media::recording::WAV_HEADER..]
+        .chunks_exact(2)
+        .map(|pair| i16::from_le_bytes([pair[0], pair[1]]))
+        .collect();
+    assert!(Clip::from_wav(&file).is_ok(), "the header is readable");
+    for channel in [0, 1] {
+        let pcm: Vec<i16> = samples.iter().skip(channel).step_by(2).copied().collect();
+        let speech: i64 = segments(&pcm).into_iter().map(|span| span.length()).sum();
+        assert!(speech > 32_000, "channel {channel} carries {speech} samples of speech");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_arrive_exactly_and_in_order() {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let spec = CallSpec { extension: Some(",1,,,,,4711".into()), ..spec() };
+    let (report, log) = call(folder.path(), "Yes, that is right.", spec).await;
+
+    let keys: String = log
+        .iter()
+        .filter(|line| line["event"] == "dtmf_received")
+        .filter_map(|line| line["data"]["digits"].as_str())
+        .collect();
+    assert_eq!(keys, "14711", "{:?}", report.ending);
+    let agent = said(&log);
+    assert!(agent[0].1, "the first key stops the greeting: {agent:?}");
+    assert!(agent.iter().any(|(text, _)| text.contains("4, 7, 1, 1")), "{agent:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_agent_gives_way_when_it_is_cut_in_on() {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let interruption = Interruption::Level { probability: 1.0, from_ms: 1500, to_ms: 1600, at_most: Some(1) };
+    let (report, log) = call(folder.path(), "I would like to see a doctor. Yes.", CallSpec { interruption, ..spec() }).await;
+
+    let cuts = report.timeline.iter().filter(|entry| entry.event == "barge_in" && entry.data["by"] == "dh");
+    let stops: Vec<Option<i64>> = cuts.map(|entry| entry.data["stop_ms"].as_i64()).collect();
+    assert!(matches!(stops[..], [Some(stop)] if stop <= 400), "{stops:?}");
+    assert!(said(&log).iter().any(|(text, cut)| *cut && "Yes, I can help you.".starts_with(text)), "{:?}", said(&log));
+}
