@@ -19,8 +19,7 @@ pub const CUT_IN: &str = "Sorry, can I ask you a question?";
 pub const STILL_THERE: &str = "Hello? Are you still there?";
 
 const MENU: &str = "Sorry, I do not have that option. Press 1 for appointments, or press 2 for opening hours.";
-const HOURS: &str =
-    "We are open Monday to Friday, from eight in the morning until six in the evening. Can I help you with anything else?";
+const HOURS: &str = "We are open Monday to Friday, from eight in the morning until six in the evening. Can I help you with anything else?";
 const BIRTH: &str = "Yes, I can help you. Please tell me your date of birth.";
 const TIMES: &str = "Okay. This week I can offer you Tuesday at nine in the morning, Wednesday in the afternoon, or Friday \
                      at eleven. Would Tuesday at nine be good for you?";
@@ -126,10 +125,11 @@ impl DeskMind {
     /// What is said to `heard`, and what is then waited for.
     fn answer(&mut self, heard: &Heard) -> (String, Step) {
         let step = self.state.step;
-        if heard.cut_in && self.state.asked < MOST_ASKED {
-            if let Some(question) = again(step) {
-                return (format!("Yes, of course. {question}"), step);
-            }
+        if heard.cut_in
+            && self.state.asked < MOST_ASKED
+            && let Some(question) = again(step)
+        {
+            return (format!("Yes, of course. {question}"), step);
         }
         let (words, next) = match step {
             Step::Menu | Step::AnythingElse => self.choose(heard),

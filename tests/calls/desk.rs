@@ -54,7 +54,8 @@ impl Agent {
 
     /// Its log, once it has ended.
     async fn log(mut self) -> Vec<Value> {
-        let status = timeout(PATIENCE, self.child.wait()).await.expect("it ends after its call").expect("it is our child");
+        let status =
+            timeout(PATIENCE, self.child.wait()).await.expect("it ends after its call").expect("it is our child");
         assert!(status.success(), "{status}");
         let text = std::fs::read_to_string(self.folder.path().join("log")).expect("it wrote a log");
         text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
@@ -173,7 +174,8 @@ async fn keys_arrive_exactly_and_in_order() {
 async fn the_agent_gives_way_when_it_is_cut_in_on() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let interruption = Interruption::Level { probability: 1.0, from_ms: 1500, to_ms: 1600, at_most: Some(1) };
-    let (report, log) = call(folder.path(), "I would like to see a doctor. Yes.", CallSpec { interruption, ..spec() }).await;
+    let (report, log) =
+        call(folder.path(), "I would like to see a doctor. Yes.", CallSpec { interruption, ..spec() }).await;
 
     let cuts = report.timeline.iter().filter(|entry| entry.event == "barge_in" && entry.data["by"] == "dh");
     let stops: Vec<Option<i64>> = cuts.map(|entry| entry.data["stop_ms"].as_i64()).collect();

@@ -104,10 +104,11 @@ impl Call {
 
     /// Where the caller's words and keys ended, in milliseconds from connect.
     pub fn own_ends_ms(&self) -> Vec<f64> {
-        let keys = self.named("dtmf_sent").filter_map(|entry| {
-            Some(entry["offset_ms"].as_f64()? + entry["data"]["duration_ms"].as_f64()?)
-        });
-        let mut ends: Vec<f64> = self.own_speech().iter().map(|span| span.to as f64 / PER_MS as f64).chain(keys).collect();
+        let keys = self
+            .named("dtmf_sent")
+            .filter_map(|entry| Some(entry["offset_ms"].as_f64()? + entry["data"]["duration_ms"].as_f64()?));
+        let mut ends: Vec<f64> =
+            self.own_speech().iter().map(|span| span.to as f64 / PER_MS as f64).chain(keys).collect();
         ends.sort_by(f64::total_cmp);
         ends
     }

@@ -61,7 +61,8 @@ impl Pocketsphinx {
     /// folder `model` (see [`MODEL`]). Never fails: [`Recognizer::status`] says what is missing.
     pub fn new(streams: usize, model: &Path) -> Pocketsphinx {
         let threads = thread::available_parallelism().map_or(1, NonZero::get).saturating_sub(1).max(1);
-        let streams = if streams == 0 { (threads * STREAMS_PER_THREAD).min(DEFAULT_STREAMS_MAX) + SPARE } else { streams };
+        let streams =
+            if streams == 0 { (threads * STREAMS_PER_THREAD).min(DEFAULT_STREAMS_MAX) + SPARE } else { streams };
         let broken = Arc::new(OnceLock::new());
         let mut pool = Pocketsphinx { workers: Vec::new(), broken: broken.clone(), dropped: Arc::default() };
         let library = match Library::open() {
