@@ -1,5 +1,6 @@
 //! `ringer openapi`: the document that `/openapi.json` serves, without a server.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use crate::api;
@@ -12,6 +13,9 @@ pub struct Args {}
 
 /// Prints the document.
 pub async fn run(_args: Args) -> ExitCode {
-    println!("{}", api::document());
-    ExitCode::SUCCESS
+    // A reader that has seen enough closes the pipe; that is no panic.
+    match writeln!(std::io::stdout(), "{}", api::document()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
 }

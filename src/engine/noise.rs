@@ -20,7 +20,14 @@ const LOOP_SEED: Seed = Seed(1);
 #[derive(Debug)]
 pub struct NoiseBeds {
     folder: Option<PathBuf>,
-    beds: Mutex<HashMap<&'static str, Arc<[i16]>>>,
+    beds: Mutex<HashMap<&'static str, Bed>>,
+}
+
+/// A loop, and the gains (narrow, wide) at which it is as loud as speech: measuring them takes longer than setting up a call.
+#[derive(Clone, Debug)]
+struct Bed {
+    pcm: Arc<[i16]>,
+    gains: [f64; 2],
 }
 
 impl NoiseBeds {
@@ -32,18 +39,18 @@ impl NoiseBeds {
     /// The noise of one call, `snr_db` below active speech. Makes the loop when it is not there yet (up to a second of
     /// computing: not for async tasks or media threads).
     pub fn bed(&self, kind: Kind, snr_db: f64, start: &mut Stream) -> NoiseSpec {
-        let loop_pcm = self.loop_of(kind);
-        NoiseSpec {
-            gain_narrow: gain_for(&loop_pcm, snr_db, 8000) as f32,
-            gain_wide: gain_for(&loop_pcm, snr_db, RATE_HZ) as f32,
-            start: start.index(loop_pcm.len()),
-            loop_pcm,
-        }
+        let Bed { pcm, gains } = self.bed_of(kind);
+        let [gain_narrow, gain_wide] = gains.map(|gain| (gain * 10f64.powf(-snr_db / 20.0)) as f32);
+        NoiseSpec { gain_narrow, gain_wide, start: start.index(pcm.len()), loop_pcm: pcm }
     }
 
-    fn loop_of(&self, kind: Kind) -> Arc<[i16]> {
+    fn bed_of(&self, kind: Kind) -> Bed {
         let mut beds = self.beds.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = beds.entry(kind.name()).or_insert_with(|| self.read(kind).unwrap_or_else(|| self.make(kind)));
+        let made = beds.entry(kind.name()).or_insert_with(|| {
+            let pcm = self.read(kind).unwrap_or_else(|| self.make(kind));
+            let gains = [8000, RATE_HZ].map(|rate_hz| gain_for(&pcm, 0.0, rate_hz));
+            Bed { pcm, gains }
+        });
         made.clone()
     }
 

@@ -134,11 +134,14 @@ impl WavFile {
         let ended = self.ring.is_abandoned();
         let waiting = self.ring.slots();
         if waiting > 0 {
-            self.bytes.clear();
+            self.bytes.resize(2 * waiting, 0);
             if let Ok(chunk) = self.ring.read_chunk(waiting) {
                 let (first, second) = chunk.as_slices();
-                for sample in first.iter().chain(second) {
-                    self.bytes.extend_from_slice(&sample.to_le_bytes());
+                let (head, tail) = self.bytes.split_at_mut(2 * first.len());
+                for (bytes, samples) in [(head, first), (tail, second)] {
+                    for (bytes, sample) in bytes.chunks_exact_mut(2).zip(samples) {
+                        bytes.copy_from_slice(&sample.to_le_bytes());
+                    }
                 }
                 chunk.commit_all();
             }

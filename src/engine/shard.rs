@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Signal,
+    Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Signal, What,
 };
 use ringer_media::time::Time;
 use rtrb::{Consumer, Producer};
@@ -26,6 +26,8 @@ const STEP: Duration = Duration::from_millis(1);
 const SKIP_AFTER: Duration = Duration::from_millis(20);
 /// Reports are read every 25th tick of a call.
 const RTCP_EVERY: u32 = 25;
+/// The network's figures may wait this long for their reader: one wake-up then serves many calls.
+const FIGURES_EVERY: u64 = 250;
 /// Messages that a thread may hold for one that does not read them.
 pub(super) const RING: usize = 16_384;
 
@@ -128,6 +130,9 @@ impl Shard {
                 self.receive_pass(slot);
             }
             self.tell_backlog();
+            if step.is_multiple_of(FIGURES_EVERY) {
+                self.shared.wake.mark();
+            }
             self.shared.wake.ring_if_needed();
             step += 1;
         }
@@ -264,12 +269,15 @@ impl Shard {
 
 /// Nothing is lost when the reader is behind: what finds no room waits here, in order.
 fn tell(messages: &mut Producer<FromShard>, backlog: &mut VecDeque<FromShard>, shared: &Shared, message: FromShard) {
+    let waits = matches!(&message, FromShard::Event(_, Event { what: What::Network { .. }, .. }));
     if !backlog.is_empty() {
         backlog.push_back(message);
     } else if let Err(rtrb::PushError::Full(message)) = messages.push(message) {
         backlog.push_back(message);
     }
-    shared.wake.mark();
+    if !waits {
+        shared.wake.mark();
+    }
 }
 
 fn push(tap: &mut Producer<i16>, pcm: &[i16], count: &mut u64) {

@@ -47,7 +47,9 @@ impl Journal {
         let Some(file) = &mut self.file else { return };
         // A full disk loses the file, not the call: the events stay in memory.
         let written = serde_json::to_writer(&mut *file, entry).map_err(std::io::Error::from);
-        if written.and_then(|()| file.write_all(b"\n")).and_then(|()| file.flush()).is_err() {
+        // The network's figures come each second: they are written with the next event.
+        let flush = |file: &mut BufWriter<File>| if entry.event == "network" { Ok(()) } else { file.flush() };
+        if written.and_then(|()| file.write_all(b"\n")).and_then(|()| flush(file)).is_err() {
             self.file = None;
         }
     }

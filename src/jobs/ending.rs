@@ -68,12 +68,14 @@ fn before_answer(ending: &Ending, stopping: bool) -> Verdict {
 /// The code of a refused or failed INVITE (RFC 3261 21, ITU-T Q.850): the cause of a Reason header (RFC 3326) decides when
 /// there is one, else the SIP status.
 fn refusal(remote: &RemoteEnd) -> &'static str {
+    let text = remote.text.to_lowercase();
     match remote.kind {
+        // Credentials were sent, but it is the caller who is not wanted.
+        RemoteKind::AuthFailed if names_caller(&text) => return "UNUSABLE_CALLER_ID",
         RemoteKind::AuthFailed => return "SIP_AUTH_FAILED",
         RemoteKind::Unreachable | RemoteKind::NoMedia => return "SIP_DIAL_FAILED",
         RemoteKind::Bye | RemoteKind::Refused => {}
     }
-    let text = remote.text.to_lowercase();
     match remote.q850_cause {
         Some(1 | 22 | 28) => "INVALID_SIP_DESTINATION",
         Some(17 | 21) => "CALL_REJECTED",
@@ -95,8 +97,11 @@ fn refusal(remote: &RemoteEnd) -> &'static str {
 }
 
 fn caller_refused(text: &str) -> &'static str {
-    let named = ["caller", "number"].iter().any(|word| text.contains(word));
-    if named { "UNUSABLE_CALLER_ID" } else { "SIP_DIAL_FAILED" }
+    if names_caller(text) { "UNUSABLE_CALLER_ID" } else { "SIP_DIAL_FAILED" }
+}
+
+fn names_caller(text: &str) -> bool {
+    ["caller", "number"].iter().any(|word| text.contains(word))
 }
 
 fn message(remote: &RemoteEnd) -> String {
@@ -152,12 +157,14 @@ mod tests {
             sip_codes.iter().for_each(|sip_code| check(Some(*sip_code), None));
             causes.iter().for_each(|cause| check(Some(499), Some(*cause)));
         }
-        for (kind, expect) in [
-            (RemoteKind::AuthFailed, "SIP_AUTH_FAILED"),
-            (RemoteKind::Unreachable, "SIP_DIAL_FAILED"),
-            (RemoteKind::NoMedia, "SIP_DIAL_FAILED"),
+        for (kind, text, expect) in [
+            (RemoteKind::AuthFailed, "Forbidden", "SIP_AUTH_FAILED"),
+            (RemoteKind::AuthFailed, "Number not owned", "UNUSABLE_CALLER_ID"),
+            (RemoteKind::Unreachable, "", "SIP_DIAL_FAILED"),
+            (RemoteKind::NoMedia, "", "SIP_DIAL_FAILED"),
         ] {
-            let remote = RemoteEnd { sip_code: Some(403), q850_cause: Some(17), kind, ..RemoteEnd::default() };
+            let (sip_code, q850_cause, text) = (Some(403), Some(17), text.to_owned());
+            let remote = RemoteEnd { sip_code, q850_cause, text, kind, retry_after: false };
             assert_eq!(code(&ending(EndReason::DialFailed, false, Some(remote)), false), Some(expect), "{kind:?}");
         }
     }

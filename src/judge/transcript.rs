@@ -149,7 +149,7 @@ mod tests {
             let marks = [(entry.filler_utterance, 'f'), (entry.interrupted, 'i'), (entry.scripted, 's')];
             marks.iter().filter(|(set, _)| *set).map(|(_, mark)| *mark).collect::<String>()
         };
-        let given: Vec<_> = transcript.entries.iter().map(|entry| {
+        let given = transcript.entries.iter().map(|entry| {
             let (from, to) = (entry.start_offset_ms, entry.end_offset_ms);
             (entry.speaker.as_str(), from, to, entry.utterance.clone(), marks(entry))
         });

@@ -112,8 +112,8 @@ impl Service {
         let Some(human) = human else {
             return Ok(Err(Obstacle::new("INTERNAL_ERROR", "The Digital Human was deleted before its call")));
         };
-        let steps = human.doc.journey_steps.iter().flatten();
-        let step = steps.filter(|step| Some(step.step) == body.journey_step).next().cloned();
+        let mut steps = human.doc.journey_steps.iter().flatten();
+        let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
         let seed = Seed(body.seed as u64);
         let (human, overrides) = (human.doc, run.overrides);
         Ok(Ok(Cast { result_id, seed, agent, human, simulation, overrides, step }))

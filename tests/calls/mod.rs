@@ -1,4 +1,4 @@
-//! Calls to other people's SIP programs, on real sockets.
+//! Real calls through the engine.
 
 mod desk;
 mod peers;

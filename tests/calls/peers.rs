@@ -108,6 +108,43 @@ async fn nobody_there_is_told_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_cannot_be_written_is_a_warning() {
+    let (stage, peer) = (Stage::new().await, Peer::answering(1));
+    let file = tempfile::NamedTempFile::new().expect("the folder for temporary files is writable");
+    let mut placement = stage.placement(&at(&peer), "Hello.");
+    placement.folder = Some(file.path().join("call"));
+    placement.spec.limits.max_duration_ms = Some(500);
+    let report = stage.call(placement).await.expect("it was placed");
+    assert_eq!(report.ending.reason, EndReason::MaxDuration, "the call goes on");
+    assert!(report.recording.is_none());
+    assert!(report.warnings.iter().any(|warning| warning.contains("nothing is recorded")), "{:?}", report.warnings);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_on_every_port_changes_nothing() {
+    let (stage, peer) = (Stage::new().await, Peer::answering(1));
+    let noise = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
+    let mut draw = ringer_media::seed::Seed(3).stream("garbage");
+    let mut throw = |port: u16| {
+        let len = draw.index(1400);
+        let bytes: Vec<u8> = (0..len).map(|_| draw.bits() as u8).collect();
+        let _ = noise.send_to(&bytes, ("127.0.0.1", port));
+    };
+    let sip = stage.engine.sip_address().port();
+    (0..500).for_each(|_| throw(sip));
+    let mut placement = stage.placement(&at(&peer), "Hello.");
+    placement.spec.limits.max_duration_ms = Some(1000);
+    let call = stage.call(placement);
+    // Media ports are handed out in order from the first of the range.
+    for port in 20_000..20_400 {
+        throw(port);
+    }
+    let report = call.await.expect("it was placed");
+    assert_eq!(report.ending.reason, EndReason::MaxDuration);
+    assert_eq!(report.ending.quality.lost_packets, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn malformed_addresses_are_named() {
     let stage = Stage::new().await;
     for target in ["sip:127.0.0.1", "tel:1", "sip:", "nonsense", "sip:a@no such host"] {

@@ -230,13 +230,13 @@ async fn kept(house: &House, id: &str) {
     let transcript = house.call("GET", &format!("/v1/simulation-result/{id}/transcript"), Value::Null).await;
     assert_eq!(transcript["entries"][0]["utterance"], "Good day", "{transcript}");
     let file = house.folder.path().join("results").join(id).join("recording.wav");
-    let frames = hound_frames(&std::fs::read(file).expect("a recording"));
+    let frames = frames_of(&std::fs::read(file).expect("a recording"));
     assert!((frames - 16 * duration_ms).abs() <= 320, "{frames} frames in {duration_ms} ms");
     assert_eq!(house.status_of(&format!("/v1/simulation-result/{id}/recording")).await, 200);
 }
 
 /// Stereo frames of a WAV file whose data chunk is the last.
-fn hound_frames(file: &[u8]) -> i64 {
+fn frames_of(file: &[u8]) -> i64 {
     let at = file.windows(4).position(|window| window == b"data").expect("a data chunk");
     (file.len() - at - 8) as i64 / 4
 }
@@ -312,7 +312,7 @@ async fn a_cancelled_run_calls_nobody_any_more() {
     let (house, peer) = (House::new().await, Peer::scenario("ring"));
     let (run, ids) = house.queue(sip(&peer), json!({ "sequential_calling": true }), &[json!({}), json!({})]).await;
     let mut watch = house.watch(&ids[0]).await;
-    while watch.next().await.expect("it rings").0 != "call.dialing" {}
+    watch.until("DISPATCHED").await;
     let cancelled = house.post(&format!("/v1/simulation-run/{run}/cancel"), json!({})).await;
     assert_eq!(cancelled["cancelled"], 2, "{cancelled}");
     assert_eq!(statuses(&watch.rest().await), ["CANCELLED"]);

@@ -15,7 +15,9 @@ const LEAD: Sample = 200 * PER_MS;
 
 /// Voice activity, digits, and the recent past.
 pub(super) struct EarSet {
+    /// What runs.
     pub which: Ears,
+    /// Finds speech.
     pub vad: VoiceActivity,
     digits: Detector,
     past: Box<[(Sample, Frame); PAST]>,
@@ -31,6 +33,7 @@ pub(super) struct EarSet {
 }
 
 impl EarSet {
+    /// Nothing was heard yet.
     pub fn new(which: Ears) -> EarSet {
         EarSet {
             which,
@@ -82,7 +85,9 @@ impl Call {
         if self.ears.feeding {
             self.out.ears(from, &pcm);
         }
-        self.ears.remember(from, &pcm);
+        if self.ears.which.text {
+            self.ears.remember(from, &pcm);
+        }
         self.find_digits(&narrow, from);
         if self.ears.which.voice_activity
             && let Some(edge) = self.ears.vad.push(&pcm, from)

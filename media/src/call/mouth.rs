@@ -113,10 +113,18 @@ fn mix_loop(mix: &mut [i32; FRAME], noise: &mut NoiseSpec, gain: f32) {
     while done < FRAME {
         let count = (clip.len() - at).min(FRAME - done);
         for (slot, sample) in mix[done..done + count].iter_mut().zip(&clip[at..at + count]) {
-            *slot += (f32::from(*sample) * gain).round_ties_even() as i32;
+            *slot += rounded(f32::from(*sample) * gain);
         }
         done += count;
         at = (at + count) % clip.len();
     }
     noise.start = at;
+}
+
+/// The nearest whole number, limited to 2^21. Adding 1.5 * 2^23 leaves it in the low bits, which vectorises where rounding does
+/// not.
+#[inline(always)]
+fn rounded(value: f32) -> i32 {
+    const MOST: f32 = 2_097_152.0;
+    (value.clamp(-MOST, MOST) + 12_582_912.0).to_bits() as i32 - 0x4b40_0000
 }

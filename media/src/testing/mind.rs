@@ -28,7 +28,7 @@ pub type Answer = Vec<Move>;
 
 /// When a mind says yes to cutting in.
 #[derive(Clone, Debug)]
-pub struct Contextual {
+pub struct CutWord {
     /// The running text holds this.
     pub word: String,
     /// What it then says.
@@ -45,7 +45,7 @@ pub struct Mind {
     /// What it cuts in with; empty leaves the choice to the call.
     pub cut_in: String,
     /// When it says yes.
-    pub contextual: Option<Contextual>,
+    pub contextual: Option<CutWord>,
 }
 
 impl Mind {

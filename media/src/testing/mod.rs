@@ -9,5 +9,5 @@ mod voice;
 
 pub use driver::{Heard, Log, Rig, RigSpec, SentPacket};
 pub use far::{Far, Spoken};
-pub use mind::{Answer, Contextual, Delays, Mind};
+pub use mind::{Answer, CutWord, Delays, Mind};
 pub use voice::Voice;

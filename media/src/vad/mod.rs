@@ -246,8 +246,8 @@ impl VoiceActivity {
             return 0.0;
         }
         // After a tone its own end, and the beginning of the next one, are no longer pure: they do not vote either.
-        self.tone_frames =
-            if tone::tonality_db(pcm) > TONE_DB { TONE_FRAMES } else { self.tone_frames.saturating_sub(1) };
+        let tone = tone::is_tone(pcm, TONE_DB);
+        self.tone_frames = if tone { TONE_FRAMES } else { self.tone_frames.saturating_sub(1) };
         if self.tone_frames > 0 { 0.0 } else { score }
     }
 

@@ -6,18 +6,15 @@ use crate::frame::{FRAME, Frame};
 /// Distances, in samples at 16 kHz, at which the recurrence is tried: speech may obey it at one by chance, tones do at all.
 const LAGS: [usize; 3] = [5, 7, 11];
 
-/// How far two steady sinusoids stand above all else in a frame, in dB, at most 60.
+/// Whether two steady sinusoids stand at least `above_db` (at most 60) above all else in a frame.
 ///
 /// Two undamped sinusoids obey a symmetric recurrence, x(n) + x(n-4L) = a (x(n-L) + x(n-3L)) + b x(n-2L), at any lag L. So the
 /// three terms, scaled to equal noise, are linearly dependent but for the noise: the smallest eigenvalue of their
-/// covariance is the power of what is no such tone (Pisarenko's decomposition).
-pub fn tonality_db(pcm: &Frame) -> f32 {
+/// covariance is the power of what is no such tone (Pisarenko's decomposition). Speech mostly fails at the first lag.
+pub fn is_tone(pcm: &Frame, above_db: f32) -> bool {
     let mean_power = pcm.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / FRAME as f64;
-    if mean_power <= 0.0 {
-        return 0.0;
-    }
-    let beside = LAGS.iter().map(|&lag| smallest_eigenvalue(covariance(pcm, lag))).fold(0.0, f64::max);
-    (10.0 * (mean_power / beside.max(1e-6 * mean_power)).log10()) as f32
+    let most = mean_power / 10f64.powf(f64::from(above_db) / 10.0);
+    mean_power > 0.0 && LAGS.iter().all(|&lag| smallest_eigenvalue(covariance(pcm, lag)) < most)
 }
 
 /// Covariance of the three terms: upper triangle in the order 00, 01, 02, 11, 12, 22.

@@ -22,7 +22,7 @@ use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
 use ringer_media::netem::{Loss, NetemSpec};
 use ringer_media::seed::Seed;
-use ringer_media::testing::{Contextual, Delays, Mind, Voice};
+use ringer_media::testing::{CutWord, Delays, Mind, Voice};
 
 /// A word or a quoted text.
 #[derive(Clone, Debug, PartialEq)]
@@ -313,7 +313,7 @@ fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
             line.eat("yes when");
             let word = line.text()?;
             line.eat("says");
-            s.mind.contextual = Some(Contextual { word, say: line.text()? });
+            s.mind.contextual = Some(CutWord { word, say: line.text()? });
         }
         "script" if line.eat("ordered") => s.call.script_ordered = true,
         "script" => {

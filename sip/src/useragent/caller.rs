@@ -155,6 +155,10 @@ impl Endpoint {
             _ if !pending => {}
             401 | 407 => self.challenged(now, key, &response),
             300..=399 => self.redirect(now, key, &response),
+            // After a challenge it is the usual answer to wrong credentials.
+            403 if self.caller(key).is_some_and(|caller| !caller.login.known.is_empty()) => {
+                self.refused(now, key, &response, EndKind::AuthFailed);
+            }
             _ => self.refused(now, key, &response, EndKind::Refused),
         }
     }

@@ -29,8 +29,8 @@ pub struct Figures {
     pub first_failure: Option<String>,
     /// Length of the measured window, in seconds.
     pub seconds: f64,
-    /// CPU time of this process in the window, in milliseconds for each call and second.
-    pub cpu_ms_per_call_second: f64,
+    /// CPU time of this process in the window, in milliseconds for each call and second; `None` when calls ended in it.
+    pub cpu_ms_per_call_second: Option<f64>,
     /// Figures of time can be believed: sending was on time.
     pub trusted: bool,
     /// How late frames were sent in the window; `None` when it is not trusted.
@@ -140,9 +140,10 @@ impl Figures {
     /// The measured window.
     pub fn window(&mut self, before: &Window, after: &Window) {
         self.seconds = after.at.since(before.at).as_secs_f64();
-        let calls = (before.live + after.live) as f64 / 2.0;
-        self.cpu_ms_per_call_second =
-            (after.cpu - before.cpu).as_secs_f64() * 1000.0 / (calls * self.seconds).max(1e-9);
+        let call_seconds = before.live as f64 * self.seconds;
+        let all_stayed = before.live == after.live && call_seconds > 0.0;
+        let cpu_ms = (after.cpu - before.cpu).as_secs_f64() * 1000.0;
+        self.cpu_ms_per_call_second = all_stayed.then(|| cpu_ms / call_seconds);
         self.late_counts =
             after.late_counts.iter().zip(&before.late_counts).map(|(after, before)| after - before).collect();
         self.late_max_ms = after.late_max_ms.min(quantile_ms(&self.late_counts, 1.0));
@@ -174,7 +175,10 @@ impl Figures {
         if let Some(why) = &self.first_failure {
             println!("           the first failure: {why}");
         }
-        println!("CPU        {:.3} ms a call and second, over {:.1} s", self.cpu_ms_per_call_second, self.seconds);
+        match self.cpu_ms_per_call_second {
+            Some(cpu_ms) => println!("CPU        {cpu_ms:.3} ms a call and second, over {:.1} s", self.seconds),
+            None => println!("CPU        not given: calls ended while it was measured"),
+        }
         match (self.lateness_ms, self.setup_ms) {
             (Some(late), Some(setup)) => {
                 println!(
@@ -243,16 +247,18 @@ mod tests {
 
     #[test]
     fn the_window_is_the_difference_of_its_ends() {
-        let end = |at, cpu, late_counts: &[u64]| Window {
+        let end = |at, cpu, live, late_counts: &[u64]| Window {
             at: Time::from_millis(at),
             cpu: Duration::from_millis(cpu),
             late_counts: late_counts.to_vec(),
             late_max_ms: 3.0,
-            live: 10,
+            live,
         };
         let mut figures = Figures::default();
-        figures.window(&end(1000, 500, &[5, 1, 0]), &end(3000, 520, &[9, 2, 0]));
-        assert!((figures.cpu_ms_per_call_second - 1.0).abs() < 1e-9, "{}", figures.cpu_ms_per_call_second);
-        assert_eq!((figures.late_counts, figures.late_max_ms), (vec![4, 1, 0], 0.04));
+        figures.window(&end(1000, 500, 10, &[5, 1, 0]), &end(3000, 520, 10, &[9, 2, 0]));
+        assert!(figures.cpu_ms_per_call_second.is_some_and(|cpu_ms| (cpu_ms - 1.0).abs() < 1e-9));
+        assert_eq!((&figures.late_counts, figures.late_max_ms), (&vec![4, 1, 0], 0.04));
+        figures.window(&end(1000, 500, 10, &[5]), &end(3000, 520, 9, &[9]));
+        assert_eq!(figures.cpu_ms_per_call_second, None);
     }
 }
