@@ -42,8 +42,9 @@ fn interrupting() -> Caller {
         shows: Shows::Interruptions,
         digital_human: json!({
             "name": "Maria",
-            "intent": "Hello, I have been trying to reach you for two days, because the pain in my left knee is getting worse and \
-                       worse and I really need to see a doctor this week. All right. Tuesday is good for me.",
+            // Long enough to be cut into; what is said until then is half of it, so that it need not be said again.
+            "intent": "Hello, I have been trying to reach you for two days because of my left knee. All right. Tuesday is \
+                       good for me.",
             "language": "en",
             "accent": "american",
             "gender": "male",
