@@ -255,9 +255,9 @@ mod tests {
         for (said, expect, ends) in [
             ("", "I want to book a visit.", false),
             ("I", "I want to book a visit.", false),
-            ("I want to book", "It is for Monday.", false),
-            ("It is for Monday.", "Thank you, goodbye.", true),
-            ("", "Thank you, goodbye.", true),
+            ("I want to book", "I want to book a visit.", false),
+            ("It is for Monday.", "It is for Monday.", false),
+            ("Thank you, goodbye.", "Thank you, goodbye.", true),
         ] {
             let asked = heard("hello this is the clinic");
             let history_then = [history.clone(), asked.history.clone()].concat();

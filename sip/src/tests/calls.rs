@@ -206,7 +206,7 @@ fn digest_lets_in_who_knows_the_password() {
         assert_eq!((pair.count(Party::Alice, "INVITE"), pair.count(Party::Bob, &format!("SIP/2.0 {code}"))), (2, 1));
 
         let wrong = end(&call(Some(("u", "wrong"))), Party::Alice);
-        assert_eq!((wrong.kind, wrong.sip_code, wrong.by_remote), (EndKind::Refused, Some(403), true));
+        assert_eq!((wrong.kind, wrong.sip_code, wrong.by_remote), (EndKind::AuthFailed, Some(403), true));
         let none = end(&call(None), Party::Alice);
         assert_eq!((none.kind, none.sip_code), (EndKind::AuthFailed, Some(code)));
     }
