@@ -255,8 +255,8 @@ mod tests {
         for (said, expect, ends) in [
             ("", "I want to book a visit.", false),
             ("I", "I want to book a visit.", false),
-            ("I want to book", "It is for Monday.", false),
-            ("It is for Monday.", "Thank you, goodbye.", true),
+            ("I want to book", "I want to book a visit.", false),
+            ("It is for Monday.", "It is for Monday.", false),
             ("", "Thank you, goodbye.", true),
         ] {
             let asked = heard("hello this is the clinic");
