@@ -214,6 +214,9 @@ impl Call {
         self.drop_answer();
         if let Some(said) = self.mouth.saying() {
             said.stop();
+            // What was to follow these words is over with them: the digits are answered instead.
+            let taken = self.plan.take_if(|plan| plan.stage == Stage::Taken);
+            self.cancel(taken.map(|plan| plan.effects()).unwrap_or_default());
         }
         self.plan_answer(end, delay_ms);
     }
