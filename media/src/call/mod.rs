@@ -42,7 +42,7 @@ use self::phase::{Hold, Phase, Waits};
 use self::plan::Plan;
 use self::script::Script;
 use crate::frame::{FRAME, PER_MS, Sample};
-use crate::leg::{Leg, MediaParams};
+use crate::leg::Leg;
 use crate::recording::StereoWindow;
 use crate::seed::Stream;
 use crate::time::Time;
@@ -169,11 +169,6 @@ impl Call {
     /// True once [`Output::Ended`] was given.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
-    }
-
-    /// What was negotiated, once media runs.
-    pub fn media(&self) -> Option<MediaParams> {
-        self.leg.as_ref().map(|leg| *leg.params())
     }
 
     fn packet(&mut self, path: Path, arrived: Time, bytes: &[u8]) {

@@ -5,7 +5,6 @@ use super::io::{Control, EffectId, EndReason, Ending, Output, Quality, RemoteEnd
 use super::mouth::Mouth;
 use super::utterance::Utterance;
 use super::{Call, Dial, ms};
-use crate::codec::Codec;
 use crate::frame::{FRAME, RATE_HZ, Sample};
 use crate::leg::{Leg, MediaParams};
 use crate::time::Time;
@@ -404,10 +403,5 @@ impl Call {
             jitter_ms: figures.jitter_ms,
             recording_dropped: 0,
         }
-    }
-
-    /// Codec of the media, for drivers that open recognizers.
-    pub fn codec(&self) -> Option<Codec> {
-        self.leg.as_ref().map(|leg| leg.params().codec)
     }
 }
