@@ -23,8 +23,8 @@ demo: packages build ## install what is missing, build, run the demonstration
 build: ## the release binary
 	$(CARGO) build --release --locked --bin ringer
 
-# One part after the other, each timed against its budget in seconds (a cold build on two cores; `docs` is the first that builds
-# the dependencies). All parts run even when one fails; an exceeded budget is said, a failed part fails the run.
+# One part after the other, each timed against its budget in seconds (a cold build on two cores). All parts run even when one
+# fails; an exceeded budget is said, a failed part fails the run.
 test: peers ## everything that is checked: format, lints, unit and integration tests
 	@report=; failed=0; \
 	part() { \
@@ -37,7 +37,8 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 	}; \
 	part format 20 $(CARGO) fmt --all --check; \
 	part lints 420 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
-	part docs 300 $(CARGO) test --locked --workspace --doc; \
+	part build 420 $(CARGO) test --locked --workspace --no-run; \
+	part docs 120 $(CARGO) test --locked --workspace --doc; \
 	part unit 420 $(CARGO) test --locked -p ringer-media -p ringer-sip --lib --tests; \
 	part integration 900 $(CARGO) test --locked -p ringer --lib --bins --tests; \
 	printf '\n%s' "$$report"; \
