@@ -15,8 +15,8 @@ use ringer_media::call::{
 use ringer_media::codec::{Codec, Decoder, Encoder};
 use ringer_media::dtmf::Detector;
 use ringer_media::frame::{FRAME, Frame, RATE_HZ, SILENCE, Sample};
-use ringer_media::leg::{Leg, MediaParams};
-use ringer_media::mixer::Mixer;
+use ringer_media::leg::{Leg, MediaParams, Room};
+use ringer_media::mixer::{Mixer, NOTHING, add};
 use ringer_media::noise::{Kind, gain_for, generate, snr_db};
 use ringer_media::recording::StereoWindow;
 use ringer_media::resample::{Down2, resample_whole};
@@ -69,7 +69,7 @@ fn stages(far: &FarSide) {
         for _ in 0..TICKS {
             let now = clock.next();
             black_box(leg.receive(now, &packets.packet()));
-            black_box(leg.listen(now));
+            black_box(leg.listen(now, &mut Room::default()));
         }
     });
     let mut clock = Clock::default();
@@ -100,9 +100,10 @@ fn stages(far: &FarSide) {
     let (mut mixer, mut frame) = (Mixer::new(), SILENCE);
     row("mix and limit", || {
         for at in 0..TICKS {
-            mixer.add(0, &speech[at % STRETCH]);
-            mixer.add(0, &speech[(at + 7) % STRETCH]);
-            mixer.finish(black_box(&mut frame));
+            let mut sum = NOTHING;
+            add(&mut sum, 0, &speech[at % STRETCH]);
+            add(&mut sum, 0, &speech[(at + 7) % STRETCH]);
+            mixer.finish(&sum, black_box(&mut frame));
         }
     });
     let (mut window, mut at) = (StereoWindow::new(), 0);

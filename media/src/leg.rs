@@ -72,6 +72,20 @@ pub enum Ignored {
     Refused(Refused),
 }
 
+/// Room for what [`Leg::listen`] hands out. It belongs on the stack of the caller: one for all legs stays in the processor's cache.
+#[derive(Clone, Debug)]
+pub struct Room {
+    wide: Frame,
+    narrow: [i16; NARROW],
+    before: Frame,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Room { wide: SILENCE, narrow: [0; NARROW], before: SILENCE }
+    }
+}
+
 /// 20 ms for the ears.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Heard<'a> {
@@ -263,22 +277,23 @@ impl Leg {
         received
     }
 
-    /// The next 20 ms for the ears.
-    pub fn listen(&mut self, now: Time) -> Heard<'_> {
+    /// The next 20 ms for the ears, written into `room`.
+    pub fn listen<'a>(&mut self, now: Time, room: &'a mut Room) -> Heard<'a> {
         self.events.expire(now);
         let samples = self.ears.samples();
         self.depth_ms = self.playout.depth_ms(now);
-        let mut played = self.ears.decoded(|pcm| self.playout.frame(now, pcm));
+        let mut played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
         while played.kind == HeardKind::Silence && self.playout.may_catch_up(now, samples) {
-            played = self.ears.decoded(|pcm| self.playout.frame(now, pcm));
+            played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
         }
         let mut passed = None;
         if played.kind != HeardKind::Stretched && self.playout.may_catch_up(now, samples) {
-            self.ears.pass();
+            room.before = room.wide;
             passed = Some(played);
-            played = self.ears.decoded(|pcm| self.playout.frame(now, pcm));
+            played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
         }
-        self.ears.heard(played, passed)
+        let passed = passed.map(|Played { position, kind }| Passed { position, kind, pcm: &room.before });
+        Heard { position: played.position, kind: played.kind, pcm: &room.wide, narrow: &room.narrow, passed }
     }
 
     /// The next digit that came as a telephone event and is over.
@@ -299,6 +314,11 @@ impl Leg {
     /// Takes a datagram of the RTCP socket.
     pub fn receive_report(&mut self, arrived: Time, bytes: &[u8]) {
         self.reporter.receive(arrived, bytes, self.sender.ssrc());
+    }
+
+    /// When anything last came from the other side: RTP or a report.
+    pub fn last_sign(&self) -> Option<Time> {
+        self.last_arrival.max(self.reporter.last())
     }
 
     /// Figures up to now.
@@ -358,9 +378,6 @@ impl Leg {
 struct Ears {
     /// Decoded audio is the wide frame (else the narrow one).
     is_wide: bool,
-    wide: Frame,
-    narrow: [i16; NARROW],
-    before: Frame,
     up: Up2,
     down: Down2,
     /// The filters hold nothing but silence.
@@ -369,15 +386,7 @@ struct Ears {
 
 impl Ears {
     fn new(codec: Codec) -> Ears {
-        Ears {
-            is_wide: codec.rate_hz() > 8000,
-            wide: SILENCE,
-            narrow: [0; NARROW],
-            before: SILENCE,
-            up: Up2::new(),
-            down: Down2::new(),
-            still: true,
-        }
+        Ears { is_wide: codec.rate_hz() > 8000, up: Up2::new(), down: Down2::new(), still: true }
     }
 
     /// Samples of a decoded frame.
@@ -386,16 +395,16 @@ impl Ears {
     }
 
     /// Has `fill` write the decoded frame and makes the other rate of it.
-    fn decoded(&mut self, fill: impl FnOnce(&mut [i16]) -> Played) -> Played {
-        let pcm: &mut [i16] = if self.is_wide { &mut self.wide } else { &mut self.narrow };
+    fn decoded(&mut self, room: &mut Room, fill: impl FnOnce(&mut [i16]) -> Played) -> Played {
+        let pcm: &mut [i16] = if self.is_wide { &mut room.wide } else { &mut room.narrow };
         let mut played = fill(pcm);
         if played.kind == HeardKind::Stretched {
             // What only fills time leaves no trace in the filters: it must not be heard in the frame after it.
             let before = (self.up.clone(), self.down.clone(), self.still);
-            self.convert();
+            self.convert(room);
             (self.up, self.down, self.still) = before;
         } else {
-            self.convert();
+            self.convert(room);
         }
         if !self.is_wide {
             played.position -= DELAY;
@@ -403,28 +412,19 @@ impl Ears {
         played
     }
 
-    fn convert(&mut self) {
-        let pcm: &[i16] = if self.is_wide { &self.wide } else { &self.narrow };
+    fn convert(&mut self, room: &mut Room) {
+        let Room { wide, narrow, .. } = room;
+        let pcm: &[i16] = if self.is_wide { wide } else { narrow };
         let silent = pcm.iter().all(|&sample| sample == 0);
         if self.still && silent {
-            self.wide.fill(0);
-            self.narrow.fill(0);
+            wide.fill(0);
+            narrow.fill(0);
         } else if self.is_wide {
-            self.down.process(&self.wide, &mut self.narrow);
+            self.down.process(wide, narrow);
         } else {
-            self.up.process(&self.narrow, &mut self.wide);
+            self.up.process(narrow, wide);
         }
         self.still = silent;
-    }
-
-    /// The frame just made is not for the ears.
-    fn pass(&mut self) {
-        self.before = self.wide;
-    }
-
-    fn heard(&self, played: Played, passed: Option<Played>) -> Heard<'_> {
-        let passed = passed.map(|Played { position, kind }| Passed { position, kind, pcm: &self.before });
-        Heard { position: played.position, kind: played.kind, pcm: &self.wide, narrow: &self.narrow, passed }
     }
 }
 

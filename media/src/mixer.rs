@@ -9,10 +9,22 @@ use crate::level::Limiter;
 /// Where the sum is limited.
 const PEAK_DBFS: f64 = -1.0;
 
-/// Sums the frame of one tick, then the next.
+/// What the sources of one frame add up to.
+pub type Sum = [i32; FRAME];
+
+/// No source yet.
+pub const NOTHING: Sum = [0; FRAME];
+
+/// Adds a source to a frame, its first sample at the frame's sample `offset`. What goes beyond the frame is left out.
+pub fn add(sum: &mut Sum, offset: usize, pcm: &[i16]) {
+    for (sum, &sample) in sum.iter_mut().skip(offset).zip(pcm) {
+        *sum += i32::from(sample);
+    }
+}
+
+/// Makes frames of sums, one tick after the other.
 #[derive(Clone, Debug)]
 pub struct Mixer {
-    sum: [i32; FRAME],
     limiter: Limiter,
 }
 
@@ -23,27 +35,14 @@ impl Default for Mixer {
 }
 
 impl Mixer {
-    /// A mixer with nothing in it.
+    /// A mixer that limits nothing yet.
     pub fn new() -> Mixer {
-        Mixer { sum: [0; FRAME], limiter: Limiter::new(PEAK_DBFS) }
+        Mixer { limiter: Limiter::new(PEAK_DBFS) }
     }
 
-    /// Adds a source to the frame, its first sample at the frame's sample `offset`. What goes beyond the frame is left out.
-    pub fn add(&mut self, offset: usize, pcm: &[i16]) {
-        for (sum, &sample) in self.sum.iter_mut().skip(offset).zip(pcm) {
-            *sum += sample as i32;
-        }
-    }
-
-    /// The sums so far, for sources that write there themselves (see [`crate::dtmf::Tones::mix`]).
-    pub fn sum(&mut self) -> &mut [i32; FRAME] {
-        &mut self.sum
-    }
-
-    /// The frame, limited smoothly at -1 dBFS; bit-exactly the sum while that stays below. The next frame begins empty.
-    pub fn finish(&mut self, frame: &mut Frame) {
-        self.limiter.process(&self.sum, frame);
-        self.sum = [0; FRAME];
+    /// The frame of a sum, limited smoothly at -1 dBFS; bit-exactly the sum while that stays below.
+    pub fn finish(&mut self, sum: &Sum, frame: &mut Frame) {
+        self.limiter.process(sum, frame);
     }
 }
 
@@ -58,19 +57,19 @@ mod tests {
     }
 
     #[test]
-    fn sums_below_the_limit_are_exact_and_a_frame_begins_empty() {
-        let (mut mixer, mut frame) = (Mixer::new(), SILENCE);
-        mixer.add(0, &ramp(60));
-        mixer.add(0, &ramp(-20));
-        mixer.add(300, &[7; 50]);
-        mixer.add(400, &[7; 50]);
-        mixer.sum()[0] += 5;
-        mixer.finish(&mut frame);
+    fn sums_below_the_limit_are_exact() {
+        let (mut mixer, mut sum, mut frame) = (Mixer::new(), NOTHING, SILENCE);
+        add(&mut sum, 0, &ramp(60));
+        add(&mut sum, 0, &ramp(-20));
+        add(&mut sum, 300, &[7; 50]);
+        add(&mut sum, 400, &[7; 50]);
+        sum[0] += 5;
+        mixer.finish(&sum, &mut frame);
         let mut expected = ramp(40);
         expected[300..].iter_mut().for_each(|sample| *sample += 7);
         expected[0] += 5;
         assert_eq!(frame, expected);
-        mixer.finish(&mut frame);
+        mixer.finish(&NOTHING, &mut frame);
         assert_eq!(frame, SILENCE);
     }
 
@@ -80,10 +79,11 @@ mod tests {
         let wave: Frame = std::array::from_fn(|at| (30_000.0 * (at as f64 * step).sin()) as i16);
         let (mut mixer, mut frame) = (Mixer::new(), SILENCE);
         for _ in 0..10 {
+            let mut sum = NOTHING;
             for _ in 0..3 {
-                mixer.add(0, &wave);
+                add(&mut sum, 0, &wave);
             }
-            mixer.finish(&mut frame);
+            mixer.finish(&sum, &mut frame);
             assert!(frame.iter().all(|sample| sample.unsigned_abs() <= 29_204));
         }
         let crest_db = 20.0 * (29_204f64 / 32_768.0).log10() - rms_dbov(&frame);

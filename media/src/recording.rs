@@ -75,8 +75,9 @@ pub fn wav_header(layout: Layout, samples: u64) -> [u8; WAV_HEADER] {
 /// How old a position is when it is handed out.
 pub const WINDOW: Sample = 500 * PER_MS;
 
-/// Samples that the window holds for each channel: its age limit and about as much ahead of it.
-const HELD: usize = 1 << 14;
+/// Samples that the window holds for each channel: its age limit and nearly as much ahead of it. Whole frames, so that each lies in
+/// one piece.
+const HELD: usize = 48 * FRAME;
 
 /// The reorder window of a stereo recording: this side on channel 0 (even samples), the other on channel 1.
 ///
@@ -88,7 +89,8 @@ pub struct StereoWindow {
     ring: Box<[i16]>,
     /// The first position that was not handed out.
     base: Sample,
-    out: [i16; FRAME * 2],
+    /// One past the last position that holds something of this recording; behind it lies what was handed out before.
+    filled: Sample,
     missed: u64,
 }
 
@@ -101,7 +103,7 @@ impl Default for StereoWindow {
 impl StereoWindow {
     /// A window that begins at position 0.
     pub fn new() -> StereoWindow {
-        StereoWindow { ring: vec![0; HELD * 2].into(), base: 0, out: [0; FRAME * 2], missed: 0 }
+        StereoWindow { ring: vec![0; HELD * 2].into(), base: 0, filled: 0, missed: 0 }
     }
 
     /// This side sent `pcm` at `position`.
@@ -116,7 +118,12 @@ impl StereoWindow {
 
     /// The next 20 ms (640 interleaved samples) when all of it is older than `to` by the window, else `None`.
     pub fn advance(&mut self, to: Sample) -> Option<&[i16]> {
-        (self.base + FRAME as Sample + WINDOW <= to).then(|| self.hand_out(FRAME))
+        self.is_due(to).then(|| self.hand_out(FRAME))
+    }
+
+    /// Whether [`StereoWindow::advance`] has something to give.
+    pub fn is_due(&self, to: Sample) -> bool {
+        self.base + FRAME as Sample + WINDOW <= to
     }
 
     /// The rest up to `end`, 20 ms at a time, the last piece as short as it is; `None` when all is handed out.
@@ -130,7 +137,7 @@ impl StereoWindow {
         self.base
     }
 
-    /// Samples of either channel that came after their position was handed out, or more than 500 ms early.
+    /// Samples of either channel that came after their position was handed out, or more than 440 ms early.
     pub fn missed(&self) -> u64 {
         self.missed
     }
@@ -143,26 +150,47 @@ impl StereoWindow {
         let recorded = (end - position.max(0)).max(0);
         self.missed += (recorded - (to - from)) as u64;
         let Some(pcm) = pcm.get((from - position) as usize..(to - position) as usize) else { return };
+        self.silence_up_to(from);
+        let known = (self.filled.max(from).min(to) - from) as usize;
+        let (replaced, added) = pcm.split_at(known);
+        self.each_piece(from, replaced, |pairs, pcm| {
+            for (pair, &sample) in pairs.chunks_exact_mut(2).zip(pcm) {
+                pair[channel] = sample;
+            }
+        });
+        let shift = 16 * channel as u32;
+        self.each_piece(from + known as Sample, added, |pairs, pcm| {
+            for (pair, &sample) in pairs.chunks_exact_mut(2).zip(pcm) {
+                let both = u32::from(sample as u16) << shift;
+                (pair[0], pair[1]) = (both as u16 as i16, (both >> 16) as u16 as i16);
+            }
+        });
+        self.filled = self.filled.max(to);
+    }
+
+    /// Hands `write` the interleaved room of `pcm` at `from`, in the one or two pieces in which it lies.
+    fn each_piece(&mut self, from: Sample, pcm: &[i16], write: impl Fn(&mut [i16], &[i16])) {
         let begin = from as usize % HELD;
         let (head, tail) = pcm.split_at(pcm.len().min(HELD - begin));
-        for (pair, &sample) in self.ring[begin * 2..].chunks_exact_mut(2).zip(head) {
-            pair[channel] = sample;
-        }
-        for (pair, &sample) in self.ring.chunks_exact_mut(2).zip(tail) {
-            pair[channel] = sample;
+        write(&mut self.ring[begin * 2..(begin + head.len()) * 2], head);
+        write(&mut self.ring[..tail.len() * 2], tail);
+    }
+
+    /// What nobody wrote before `to` is silence.
+    fn silence_up_to(&mut self, to: Sample) {
+        while self.filled < to {
+            let begin = self.filled as usize % HELD;
+            let count = ((to - self.filled) as usize).min(HELD - begin);
+            self.ring[begin * 2..(begin + count) * 2].fill(0);
+            self.filled += count as Sample;
         }
     }
 
     fn hand_out(&mut self, count: usize) -> &[i16] {
         let begin = self.base as usize % HELD;
-        let head = count.min(HELD - begin);
-        for (ring, out) in [(begin..begin + head, 0..head), (0..count - head, head..count)] {
-            let ring = &mut self.ring[ring.start * 2..ring.end * 2];
-            self.out[out.start * 2..out.end * 2].copy_from_slice(ring);
-            ring.fill(0);
-        }
         self.base += count as Sample;
-        &self.out[..count * 2]
+        self.silence_up_to(self.base);
+        &self.ring[begin * 2..(begin + count) * 2]
     }
 }
 

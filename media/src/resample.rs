@@ -42,10 +42,14 @@ static TAPS: [f32; SIDE] = [
     0.634_673_9,
 ];
 
+/// What a filter looks back on, and the block it is given. It is put together on the stack, which stays in the processor's cache;
+/// kept are the last samples only.
+type Line = [f32; PAST + BLOCK];
+
 /// From 8 to 16 kHz.
 #[derive(Clone, Debug)]
 pub struct Up2 {
-    line: [f32; PAST + BLOCK],
+    past: [f32; PAST],
 }
 
 impl Default for Up2 {
@@ -57,23 +61,20 @@ impl Default for Up2 {
 impl Up2 {
     /// A filter with silence behind it.
     pub fn new() -> Up2 {
-        Up2 { line: [0.0; PAST + BLOCK] }
+        Up2 { past: [0.0; PAST] }
     }
 
     /// Writes two samples for each of `pcm`, as far as `out` reaches; returns the samples written.
     pub fn process(&mut self, pcm: &[i16], out: &mut [i16]) -> usize {
         let count = pcm.len().min(out.len() / 2);
         for (pcm, out) in pcm[..count].chunks(BLOCK).zip(out[..2 * count].chunks_mut(2 * BLOCK)) {
-            for (slot, &sample) in self.line[PAST..].iter_mut().zip(pcm) {
-                *slot = sample as f32;
-            }
-            let odd = filter(&self.line);
+            let line = line(&mut self.past, pcm.len(), pcm.iter().copied());
+            let odd = filter(&line);
             // The line is 35 samples at 8 kHz; a delay of 35 at 16 kHz stands between its samples 17 and 18.
-            for ((pair, &between), &kept) in out.chunks_exact_mut(2).zip(&odd).zip(&self.line[SIDE..]) {
+            for ((pair, &between), &kept) in out.chunks_exact_mut(2).zip(&odd).zip(&line[SIDE..]) {
                 pair[0] = to_pcm(between);
                 pair[1] = to_pcm(kept);
             }
-            self.line.copy_within(pcm.len()..pcm.len() + PAST, 0);
         }
         2 * count
     }
@@ -82,8 +83,8 @@ impl Up2 {
 /// From 16 to 8 kHz.
 #[derive(Clone, Debug)]
 pub struct Down2 {
-    even: [f32; PAST + BLOCK],
-    odd: [f32; PAST + BLOCK],
+    even: [f32; PAST],
+    odd: [f32; PAST],
 }
 
 impl Default for Down2 {
@@ -95,7 +96,7 @@ impl Default for Down2 {
 impl Down2 {
     /// A filter with silence behind it.
     pub fn new() -> Down2 {
-        Down2 { even: [0.0; PAST + BLOCK], odd: [0.0; PAST + BLOCK] }
+        Down2 { even: [0.0; PAST], odd: [0.0; PAST] }
     }
 
     /// Writes a sample for each two of `pcm`, as far as `out` reaches; returns the samples written. `pcm` holds an even
@@ -103,24 +104,31 @@ impl Down2 {
     pub fn process(&mut self, pcm: &[i16], out: &mut [i16]) -> usize {
         let count = (pcm.len() / 2).min(out.len());
         for (pcm, out) in pcm[..2 * count].chunks(2 * BLOCK).zip(out[..count].chunks_mut(BLOCK)) {
-            for ((even, odd), pair) in self.even[PAST..].iter_mut().zip(&mut self.odd[PAST..]).zip(pcm.chunks_exact(2))
-            {
-                *even = pair[0] as f32;
-                *odd = pair[1] as f32;
-            }
-            let sides = filter(&self.even);
-            for ((out, &sides), &centre) in out.iter_mut().zip(&sides).zip(&self.odd[SIDE - 1..]) {
+            let even = line(&mut self.even, out.len(), pcm.iter().step_by(2).copied());
+            let odd = line(&mut self.odd, out.len(), pcm.iter().skip(1).step_by(2).copied());
+            let sides = filter(&even);
+            for ((out, &sides), &centre) in out.iter_mut().zip(&sides).zip(&odd[SIDE - 1..]) {
                 *out = to_pcm(0.5 * (sides + centre));
             }
-            self.even.copy_within(out.len()..out.len() + PAST, 0);
-            self.odd.copy_within(out.len()..out.len() + PAST, 0);
         }
         count
     }
 }
 
+/// `past` and the `count` samples of `pcm` behind it; `past` is then the end of both.
+#[inline(always)]
+fn line(past: &mut [f32; PAST], count: usize, pcm: impl Iterator<Item = i16>) -> Line {
+    let mut line = [0.0; PAST + BLOCK];
+    line[..PAST].copy_from_slice(past);
+    for (slot, sample) in line[PAST..].iter_mut().zip(pcm) {
+        *slot = f32::from(sample);
+    }
+    past.copy_from_slice(&line[count..count + PAST]);
+    line
+}
+
 /// The odd phase of the half-band filter at every position of a line. The taps are symmetric: samples are added in pairs.
-fn filter(line: &[f32; PAST + BLOCK]) -> [f32; BLOCK] {
+fn filter(line: &Line) -> [f32; BLOCK] {
     let mut out = [0.0; BLOCK];
     for (group, out) in out.chunks_exact_mut(LANES).enumerate() {
         let window: &[f32; PAST + LANES] =

@@ -1,8 +1,10 @@
 //! The one thread that writes audio files. Media threads push frames into a ring a call; this thread moves them to disk every
-//! 250 ms and refreshes each file's header once a second, so that a killed engine leaves files that can be read.
+//! 400 ms and refreshes each file's header with them: what a killed engine leaves can be read, and lacks at most a second (the
+//! 500 ms in which a call may still put audio into its place are not yet in the ring).
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -15,9 +17,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::oneshot;
 
 /// How often rings are emptied.
-const EVERY: Duration = Duration::from_millis(250);
-/// Passes between two header refreshes.
-const HEADER_EVERY: u32 = 4;
+const EVERY: Duration = Duration::from_millis(400);
 /// One second of a ring.
 const RING_SAMPLES: usize = RATE_HZ as usize;
 /// Files that may wait to be opened.
@@ -83,7 +83,7 @@ impl Recorder {
 
 fn run(orders: &Receiver<Order>) {
     let mut files: Vec<WavFile> = Vec::new();
-    let mut pass = 0u32;
+    let mut bytes = Vec::new();
     loop {
         match orders.recv_timeout(EVERY) {
             Ok(order) => {
@@ -98,9 +98,7 @@ fn run(orders: &Receiver<Order>) {
             Err(RecvTimeoutError::Disconnected) => thread::park_timeout(EVERY),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        pass = pass.wrapping_add(1);
-        let refresh = pass.is_multiple_of(HEADER_EVERY);
-        files.retain_mut(|file| file.move_samples(refresh));
+        files.retain_mut(|file| file.move_samples(&mut bytes));
     }
 }
 
@@ -112,7 +110,6 @@ struct WavFile {
     state: FileState,
     closed: Option<oneshot::Sender<()>>,
     samples: u64,
-    bytes: Vec<u8>,
 }
 
 impl WavFile {
@@ -125,30 +122,27 @@ impl WavFile {
             state: order.state,
             closed: Some(order.closed),
             samples: 0,
-            bytes: Vec::new(),
         }
     }
 
-    /// Writes what the ring holds; false when the file is complete.
-    fn move_samples(&mut self, refresh: bool) -> bool {
+    /// Writes what the ring holds, by way of `bytes`; false when the file is complete.
+    fn move_samples(&mut self, bytes: &mut Vec<u8>) -> bool {
         let ended = self.ring.is_abandoned();
-        let waiting = self.ring.slots();
-        if waiting > 0 {
-            self.bytes.resize(2 * waiting, 0);
-            if let Ok(chunk) = self.ring.read_chunk(waiting) {
-                let (first, second) = chunk.as_slices();
-                let (head, tail) = self.bytes.split_at_mut(2 * first.len());
-                for (bytes, samples) in [(head, first), (tail, second)] {
-                    for (bytes, sample) in bytes.chunks_exact_mut(2).zip(samples) {
-                        bytes.copy_from_slice(&sample.to_le_bytes());
-                    }
+        bytes.clear();
+        if let Ok(chunk) = self.ring.read_chunk(self.ring.slots()) {
+            let (first, second) = chunk.as_slices();
+            bytes.resize(2 * (first.len() + second.len()), 0);
+            let (head, tail) = bytes.split_at_mut(2 * first.len());
+            for (bytes, samples) in [(head, first), (tail, second)] {
+                for (bytes, sample) in bytes.chunks_exact_mut(2).zip(samples) {
+                    bytes.copy_from_slice(&sample.to_le_bytes());
                 }
-                chunk.commit_all();
             }
-            self.samples += waiting as u64;
+            chunk.commit_all();
         }
+        self.samples += (bytes.len() / 2) as u64;
         if self.state.problem().is_none()
-            && let Err(error) = self.write(waiting > 0, refresh || ended)
+            && let Err(error) = self.write(bytes)
         {
             self.state.fail(format!("{}: {error}", self.path.display()));
         }
@@ -158,24 +152,17 @@ impl WavFile {
         !ended
     }
 
-    fn write(&mut self, new_samples: bool, header: bool) -> std::io::Result<()> {
-        if !new_samples && (self.file.is_none() || !header) {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        if bytes.is_empty() {
             return Ok(());
         }
         let file = match &mut self.file {
             Some(file) => file,
             empty => empty.insert(create(&self.path, self.layout)?),
         };
-        if new_samples {
-            file.write_all(&self.bytes)?;
-        }
-        if header {
-            let frames = self.samples / u64::from(self.layout.channels());
-            file.seek(SeekFrom::Start(0))?;
-            file.write_all(&wav_header(self.layout, frames))?;
-            file.seek(SeekFrom::End(0))?;
-        }
-        Ok(())
+        file.write_all(bytes)?;
+        let frames = self.samples / u64::from(self.layout.channels());
+        file.write_all_at(&wav_header(self.layout, frames), 0)
     }
 }
 

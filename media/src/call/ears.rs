@@ -4,7 +4,7 @@ use super::spec::Ears;
 use super::{Call, Output, Phase, Side, What};
 use crate::dtmf::{Detected, Detector};
 use crate::frame::{FRAME, Frame, PER_MS, RATE_HZ, SILENCE, Sample};
-use crate::leg::HeardKind;
+use crate::leg::{HeardKind, Room};
 use crate::time::Time;
 use crate::vad::{Edge, VoiceActivity};
 
@@ -71,53 +71,46 @@ impl Call {
             _ => return,
         }
         let Some(leg) = &mut self.leg else { return };
-        let heard = leg.listen(now);
+        let mut room = Room::default();
+        let heard = leg.listen(now, &mut room);
         if let Some(passed) = heard.passed.filter(|passed| is_recorded(passed.kind)) {
             self.window.push_heard(passed.position, passed.pcm);
         }
         if is_recorded(heard.kind) {
             self.window.push_heard(heard.position, heard.pcm);
         }
-        let (pcm, narrow, from) = (*heard.pcm, *heard.narrow, heard.position);
-        let figures = leg.figures();
-        self.waits.media_at = self.waits.media_at.max(figures.last_arrival).max(figures.last_report);
+        let from = heard.position;
         self.ears.heard_to = from + FRAME as Sample;
         if self.ears.feeding {
-            self.out.ears(from, &pcm);
+            self.out.ears(from, heard.pcm);
         }
         if self.ears.which.text {
-            self.ears.remember(from, &pcm);
+            self.ears.remember(from, heard.pcm);
         }
-        self.find_digits(&narrow, from);
-        if self.ears.which.voice_activity
-            && let Some(edge) = self.ears.vad.push(&pcm, from)
-        {
-            match edge {
-                Edge::Started { onset } => self.other_speaks(onset, now),
-                Edge::Ended { end } => self.other_stops(end, now),
-            }
+        let inband = if self.ears.which.dtmf { self.ears.digits.push(heard.narrow, from) } else { None };
+        let edge = if self.ears.which.voice_activity { self.ears.vad.push(heard.pcm, from) } else { None };
+        self.waits.media_at = self.waits.media_at.max(leg.last_sign());
+        self.hear_digits(inband);
+        match edge {
+            Some(Edge::Started { onset }) => self.other_speaks(onset, now),
+            Some(Edge::Ended { end }) => self.other_stops(end, now),
+            None => {}
         }
         self.tell_network(now);
-        if let Some(stereo) = self.window.advance(self.frame_at) {
-            self.out.recorded(false, stereo);
-        }
+        self.listened_to = self.frame_at;
     }
 
     fn listen_early(&mut self, now: Time) {
         let Some(leg) = &mut self.leg else { return };
-        let pcm = *leg.listen(now).pcm;
-        self.out.recorded(true, &pcm);
+        self.out.early(leg.listen(now, &mut Room::default()).pcm);
     }
 
-    fn find_digits(&mut self, narrow: &[i16; FRAME / 2], from: Sample) {
+    fn hear_digits(&mut self, inband: Option<Detected>) {
         while let Some(digit) = self.leg.as_mut().and_then(|leg| leg.digit()) {
             self.ears.event_digit_at = digit.from;
             self.digit_heard(digit.digit, digit.from, digit.duration_ms, "rtp_event");
         }
-        if !self.ears.which.dtmf {
-            return;
-        }
-        if let Some(Detected::Digit { digit, from, duration_ms }) = self.ears.digits.push(narrow, from) {
+        if let Some(Detected::Digit { digit, from, duration_ms }) = inband {
             let echo = (from - self.ears.event_digit_at).abs() < Sample::from(RATE_HZ / 2);
             if !echo {
                 self.digit_heard(digit, from, duration_ms, "inband");

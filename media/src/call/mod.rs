@@ -41,7 +41,7 @@ use self::pacing::Pacing;
 use self::phase::{Hold, Phase, Waits};
 use self::plan::Plan;
 use self::script::Script;
-use crate::frame::{FRAME, PER_MS, Sample};
+use crate::frame::{FRAME, PER_MS, SILENCE, Sample};
 use crate::leg::Leg;
 use crate::recording::StereoWindow;
 use crate::seed::Stream;
@@ -58,6 +58,8 @@ pub struct Call {
     origin: Time,
     /// First sample of the next frame to be sent.
     frame_at: Sample,
+    /// `frame_at` at the last listening: what is recorded may be handed out by it.
+    listened_to: Sample,
     out: Outbox,
     leg: Option<Leg>,
     window: StereoWindow,
@@ -121,6 +123,7 @@ impl Call {
             waits: Waits::default(),
             origin: Time::default(),
             frame_at: 0,
+            listened_to: 0,
             out: Outbox::new(),
             leg: None,
             window: StereoWindow::new(),
@@ -160,10 +163,18 @@ impl Call {
 
     /// The next output, `None` when all were taken.
     pub fn poll(&mut self) -> Option<Output<'_>> {
-        if self.out.is_empty() && self.phase.is_flushing() {
-            self.flush_recording();
+        if !self.out.is_empty() {
+            return self.out.pop();
         }
-        self.out.pop()
+        let recorded = match &self.phase {
+            Phase::Connected => self.window.advance(self.listened_to),
+            Phase::Closing { ending, .. } => self.window.flush(ending.samples),
+            _ => None,
+        };
+        match recorded {
+            Some(pcm) => Some(Output::Recorded { early: false, pcm }),
+            None => self.out.pop(),
+        }
     }
 
     /// True once [`Output::Ended`] was given.
@@ -191,10 +202,11 @@ impl Call {
             return;
         }
         let at = self.frame_at;
-        let (frame, said) = self.mouth.render(at);
-        self.window.push_sent(at, frame);
+        let mut frame = SILENCE;
+        let said = self.mouth.render(at, &mut frame);
+        self.window.push_sent(at, &frame);
         if let Some(leg) = &mut self.leg {
-            self.out.packet(Path::Rtp, leg.send(now, frame));
+            self.out.packet(Path::Rtp, leg.send(now, &frame));
             while let Some(bytes) = leg.extra_packet() {
                 self.out.packet(Path::Rtp, bytes);
             }

@@ -3,9 +3,9 @@
 use super::spec::{CallSpec, NoiseSpec};
 use super::utterance::Utterance;
 use crate::dtmf::{Pace, Tones};
-use crate::frame::{FRAME, Frame, SILENCE, Sample};
+use crate::frame::{FRAME, Frame, Sample};
 use crate::impair::Impair;
-use crate::mixer::Mixer;
+use crate::mixer::{Mixer, NOTHING, Sum};
 
 /// The sources of the sent audio.
 #[derive(Debug)]
@@ -16,7 +16,6 @@ pub struct Mouth {
     tones: Option<Tones>,
     impair: Impair,
     mixer: Mixer,
-    frame: Frame,
     /// One past the last sample of the utterance that has words.
     said_to: Sample,
 }
@@ -43,7 +42,6 @@ impl Mouth {
             tones: None,
             impair: Impair::new(spec.audio_quality, rate_hz, spec.seed.stream("audio_quality")),
             mixer: Mixer::new(),
-            frame: SILENCE,
             said_to: 0,
         }
     }
@@ -81,11 +79,12 @@ impl Mouth {
     }
 
     /// Makes the frame at `at`. An utterance that ends in it is handed back.
-    pub fn render(&mut self, at: Sample) -> (&Frame, Option<Said>) {
+    pub fn render(&mut self, at: Sample, frame: &mut Frame) -> Option<Said> {
+        let mut sum = NOTHING;
         let mut said = None;
         if let Some(mut utterance) = self.utterance.take() {
             let from = utterance.started.map_or(0, |start| (start - at).clamp(0, FRAME as Sample)) as usize;
-            let rendered = utterance.render(self.mixer.sum(), from);
+            let rendered = utterance.render(&mut sum, from);
             if let Some(to) = rendered.wrote_to {
                 self.said_to = at + to as Sample;
             }
@@ -95,18 +94,17 @@ impl Mouth {
                 None => self.utterance = Some(utterance),
             }
         }
-        let mixer = &mut self.mixer;
-        self.tones.take_if(|tones| !tones.mix(at, mixer.sum()));
+        self.tones.take_if(|tones| !tones.mix(at, &mut sum));
         if let Some(noise) = &mut self.noise {
-            mix_loop(self.mixer.sum(), noise, self.noise_gain);
+            mix_loop(&mut sum, noise, self.noise_gain);
         }
-        self.mixer.finish(&mut self.frame);
-        self.impair.process(&mut self.frame);
-        (&self.frame, said)
+        self.mixer.finish(&sum, frame);
+        self.impair.process(frame);
+        said
     }
 }
 
-fn mix_loop(mix: &mut [i32; FRAME], noise: &mut NoiseSpec, gain: f32) {
+fn mix_loop(mix: &mut Sum, noise: &mut NoiseSpec, gain: f32) {
     let clip = &noise.loop_pcm;
     let mut at = noise.start % clip.len();
     let mut done = 0;

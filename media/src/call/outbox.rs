@@ -10,21 +10,21 @@ const PACKETS: usize = 4;
 /// Largest datagram: 60 ms of 16 kHz L16 and headers.
 const PACKET_BYTES: usize = 2048;
 
-/// A queue of outputs with fixed buffers for packets, ears and recording.
+/// A queue of outputs with fixed buffers for packets, ears and early media.
 #[derive(Debug)]
 pub struct Outbox {
     queue: VecDeque<Waiting>,
     packets: Box<[[u8; PACKET_BYTES]; PACKETS]>,
     free_packet: usize,
     ears: Box<[i16; FRAME]>,
-    recorded: Box<[i16; FRAME * 2]>,
+    early: Box<[i16; FRAME]>,
 }
 
 #[derive(Debug)]
 enum Waiting {
     Packet { path: Path, slot: usize, len: usize },
     Ears { from: Sample },
-    Recorded { early: bool, len: usize },
+    Early,
     Owned(Output<'static>),
 }
 
@@ -36,7 +36,7 @@ impl Outbox {
             packets: Box::new([[0; PACKET_BYTES]; PACKETS]),
             free_packet: 0,
             ears: Box::new([0; FRAME]),
-            recorded: Box::new([0; FRAME * 2]),
+            early: Box::new([0; FRAME]),
         }
     }
 
@@ -56,11 +56,10 @@ impl Outbox {
         self.queue.push_back(Waiting::Ears { from });
     }
 
-    /// One frame of the recording; longer input is cut.
-    pub fn recorded(&mut self, early: bool, pcm: &[i16]) {
-        let len = pcm.len().min(FRAME * 2);
-        self.recorded[..len].copy_from_slice(&pcm[..len]);
-        self.queue.push_back(Waiting::Recorded { early, len });
+    /// One frame that was heard before the answer.
+    pub fn early(&mut self, pcm: &[i16; FRAME]) {
+        self.early.copy_from_slice(pcm);
+        self.queue.push_back(Waiting::Early);
     }
 
     /// Anything else.
@@ -72,12 +71,14 @@ impl Outbox {
     pub fn pop(&mut self) -> Option<Output<'_>> {
         let Some(waiting) = self.queue.pop_front() else {
             self.free_packet = 0;
+            // Begins at the front again, where it stays in the processor's cache.
+            self.queue.clear();
             return None;
         };
         Some(match waiting {
             Waiting::Packet { path, slot, len } => Output::Packet { path, bytes: &self.packets[slot][..len] },
             Waiting::Ears { from } => Output::Ears { from, pcm: &self.ears[..] },
-            Waiting::Recorded { early, len } => Output::Recorded { early, pcm: &self.recorded[..len] },
+            Waiting::Early => Output::Recorded { early: true, pcm: &self.early[..] },
             Waiting::Owned(output) => output,
         })
     }

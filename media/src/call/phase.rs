@@ -42,10 +42,6 @@ impl Phase {
     pub(super) fn is_connected(&self) -> bool {
         matches!(self, Phase::Connected)
     }
-
-    pub(super) fn is_flushing(&self) -> bool {
-        matches!(self, Phase::Closing { .. })
-    }
 }
 
 /// What is waited for, and since when.
@@ -372,13 +368,6 @@ impl Call {
             (EndReason::MediaTimeout, Some(at)) => (self.sample(at) + FRAME as Sample).clamp(0, self.frame_at),
             (EndReason::MediaTimeout, None) => 0,
             _ => self.sample(now).clamp(0, self.frame_at),
-        }
-    }
-
-    pub(super) fn flush_recording(&mut self) {
-        let Phase::Closing { ending, .. } = &self.phase else { return };
-        if let Some(pcm) = self.window.flush(ending.samples) {
-            self.out.recorded(false, pcm);
         }
     }
 

@@ -140,7 +140,8 @@ fn hear_seeded(codec: Codec, sent: &[(u64, Vec<u8>)], spec: NetemSpec, for_ms: u
             leg.receive(arrived, &bytes);
         }
         take.digits.extend(std::iter::from_fn(|| leg.digit()));
-        let heard = leg.listen(now);
+        let mut room = Room::default();
+        let heard = leg.listen(now, &mut room);
         if let Some(passed) = heard.passed {
             take.keep(passed.position, passed.kind, passed.pcm, &mut due);
         } else if heard.kind == HeardKind::Silence && due.is_none() {

@@ -55,13 +55,41 @@ enum Kind {
     Other,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Copy, Clone, Debug)]
 struct Slot {
     kind: Kind,
+    /// Which payload is its own; without meaning while it is free.
+    payload: u8,
+    len: u16,
     /// Extended; without meaning for `Other`.
     ticks: i64,
-    len: usize,
-    payload: [u8; MAX_PAYLOAD],
+}
+
+/// The payloads of the packets held. The one given back last is lent out first: of all the room only as much is touched as the
+/// buffer is deep, and stays in the processor's cache.
+#[derive(Clone, Debug)]
+struct Payloads {
+    bytes: Box<[[u8; MAX_PAYLOAD]]>,
+    free: [u8; SLOTS as usize],
+    count: usize,
+}
+
+impl Payloads {
+    fn new() -> Payloads {
+        let free = std::array::from_fn(|at| at as u8);
+        Payloads { bytes: vec![[0; MAX_PAYLOAD]; SLOTS as usize].into(), free, count: SLOTS as usize }
+    }
+
+    /// There are as many as slots, and a slot has at most one: one is free for a slot that has none.
+    fn lend(&mut self) -> u8 {
+        self.count -= 1;
+        self.free[self.count]
+    }
+
+    fn give_back(&mut self, payload: u8) {
+        self.free[self.count] = payload;
+        self.count += 1;
+    }
 }
 
 /// One received stream. Allocates in `new` only.
@@ -69,6 +97,7 @@ struct Slot {
 pub struct JitterBuffer {
     /// Packet n is in slot n modulo [`SLOTS`]; all lie in `next..next + SLOTS`.
     slots: Box<[Slot]>,
+    payloads: Payloads,
     source: Source,
     timing: Timing,
     playing: bool,
@@ -93,9 +122,10 @@ impl Default for JitterBuffer {
 impl JitterBuffer {
     /// An empty buffer.
     pub fn new() -> JitterBuffer {
-        let free = Slot { kind: Kind::Free, ticks: 0, len: 0, payload: [0; MAX_PAYLOAD] };
+        let free = Slot { kind: Kind::Free, payload: 0, len: 0, ticks: 0 };
         JitterBuffer {
             slots: vec![free; SLOTS as usize].into(),
+            payloads: Payloads::new(),
             source: Source::default(),
             timing: Timing::default(),
             playing: false,
@@ -139,9 +169,10 @@ impl JitterBuffer {
             self.next = sequence;
         }
         self.make_room(sequence);
-        let slot = &mut self.slots[index(sequence)];
-        (slot.kind, slot.ticks, slot.len) = (kind, ticks, payload.len());
-        slot.payload[..payload.len()].copy_from_slice(payload);
+        self.vacate(sequence);
+        let room = self.payloads.lend();
+        self.payloads.bytes[usize::from(room)][..payload.len()].copy_from_slice(payload);
+        self.slots[index(sequence)] = Slot { kind, payload: room, len: payload.len() as u16, ticks };
         Ok(())
     }
 
@@ -154,10 +185,10 @@ impl JitterBuffer {
             let missing = at - self.next;
             let slot = &self.slots[index(at)];
             let (kind, ticks) = (slot.kind, slot.ticks);
-            if kind == Kind::Audio && ticks + slot.len as i64 <= self.head {
+            if kind == Kind::Audio && ticks + i64::from(slot.len) <= self.head {
                 // Its time has passed as silence.
                 self.late += 1;
-                self.concealed_ticks += slot.len as u64 + (missing * self.packet) as u64;
+                self.concealed_ticks += u64::from(slot.len) + (missing * self.packet) as u64;
                 self.release(at);
                 continue;
             }
@@ -264,17 +295,24 @@ impl JitterBuffer {
     }
 
     fn release(&mut self, at: i64) {
-        self.slots[index(at)].kind = Kind::Free;
+        self.vacate(at);
         self.next = at + 1;
+    }
+
+    fn vacate(&mut self, at: i64) {
+        let slot = &mut self.slots[index(at)];
+        if std::mem::replace(&mut slot.kind, Kind::Free) != Kind::Free {
+            self.payloads.give_back(slot.payload);
+        }
     }
 
     fn audio(&mut self, at: i64) -> Next<'_> {
         self.release(at);
         let slot = &self.slots[index(at)];
-        self.packet = slot.len as i64;
+        self.packet = slot.len.into();
         self.head = slot.ticks + self.packet;
         self.resting = false;
-        Next::Audio(&slot.payload[..slot.len])
+        Next::Audio(&self.payloads.bytes[usize::from(slot.payload)][..usize::from(slot.len)])
     }
 
     /// Gives up the packet that is due; `missing` of them have `gap` ticks between what was played and the next that is there.
@@ -295,10 +333,9 @@ impl JitterBuffer {
             return;
         }
         for at in self.next..oldest.min(self.next + SLOTS) {
-            let slot = &mut self.slots[index(at)];
-            self.late += u64::from(slot.kind == Kind::Audio);
+            self.late += u64::from(self.slots[index(at)].kind == Kind::Audio);
             self.concealed_ticks += self.packet as u64;
-            slot.kind = Kind::Free;
+            self.vacate(at);
         }
         self.next = oldest;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::call::{Path, Word};
 use crate::dtmf::{Detected, Detector, Pace, Tones};
 use crate::frame::{FRAME, Frame, PER_MS, SILENCE, Sample};
-use crate::leg::{Leg, MediaParams};
+use crate::leg::{Leg, MediaParams, Room};
 use crate::seed::Seed;
 use crate::time::Time;
 
@@ -129,7 +129,7 @@ impl Far {
 
     /// Hears 20 ms of the call.
     pub fn listen(&mut self, now: Time) {
-        let narrow = *self.leg.listen(now).narrow;
+        let narrow = *self.leg.listen(now, &mut Room::default()).narrow;
         while let Some(digit) = self.leg.digit() {
             self.heard.push((digit.from, digit.digit));
         }

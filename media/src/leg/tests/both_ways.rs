@@ -23,7 +23,7 @@ fn converse(codec: Codec, ticks: u64, mut act: impl FnMut(u64, &mut Leg) -> bool
             far.receive(now, bytes);
         }
         packets.clear();
-        far.listen(now);
+        far.listen(now, &mut Room::default());
         digits.extend(std::iter::from_fn(|| far.digit()));
     }
     (digits, far)
@@ -93,7 +93,8 @@ fn the_origin_can_be_moved() {
             leg.set_origin(Time::from_millis(1500));
             before -= 500 * 16;
         }
-        let heard = leg.listen(now);
+        let mut room = Room::default();
+        let heard = leg.listen(now, &mut room);
         if i > 10 && heard.kind == HeardKind::Real {
             assert_eq!(heard.position, before + FRAME as Sample, "{i}");
         }
@@ -118,7 +119,7 @@ fn garbage_is_counted_and_harmless() {
         bytes.resize(if i % 17 == 0 { 1500 } else { bytes.len() }, 1);
         leg.receive(now, &bytes);
         leg.receive_report(now, &bytes);
-        leg.listen(now);
+        leg.listen(now, &mut Room::default());
         while leg.digit().is_some() {}
     }
     assert!(leg.figures().malformed > 20);
