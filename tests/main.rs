@@ -3,5 +3,6 @@
 mod api;
 mod calls;
 mod peers;
+mod sim;
 mod store;
 mod tidy;

@@ -66,6 +66,11 @@ impl Netem {
         Netem { spec, stream, on_the_way, number: 0, latest: Time::default(), bad: false, dropped: 0 }
     }
 
+    /// Becomes another network. What is on the way stays on its way.
+    pub fn change(&mut self, spec: NetemSpec) {
+        self.spec = spec;
+    }
+
     /// Hands a datagram in at `now`.
     pub fn send(&mut self, now: Time, bytes: &[u8]) {
         if self.lost() {

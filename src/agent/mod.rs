@@ -97,47 +97,48 @@ impl Desk {
         let result_id = named.map(|(_, value)| value.clone());
         let mut log = self.log.clone().map(|log| CallLog::new(log, call_id.clone(), result_id));
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let placement = self.placement(call_id.clone(), Seed(number));
+        let placement = placement(call_id.clone(), Seed(number), self.voice.clone());
         match self.engine.answer(incoming, placement).await {
             Ok(handle) => follow(handle, &mut log).await,
             Err(refusal) => tracing::warn!("a call was refused: {refusal}"),
         }
     }
+}
 
-    fn placement(&self, id: String, seed: Seed) -> Placement {
-        let spec = CallSpec {
-            seed,
-            turn: TurnSpec {
-                endpointing_delay_ms: ENDPOINTING_MS,
-                silence_timeout_ms: SILENCE_MS,
-                digit_turn_ms: Some(DIGITS_MS),
-                ..TurnSpec::default()
-            },
-            opening: Opening::Say(GREETING.into()),
-            interruption: Interruption::Level {
-                probability: 1.0,
-                from_ms: CUT_IN_MS.0,
-                to_ms: CUT_IN_MS.1,
-                at_most: Some(1),
-            },
-            phrases: Phrases {
-                reprompt: STILL_THERE.into(),
-                interruption: vec![CUT_IN.into()],
-                still_there: STILL_THERE.into(),
-            },
-            ..CallSpec::default()
-        };
-        Placement {
-            id,
-            spec,
-            dial: Dial::default(),
-            mind: Box::new(DeskMind::default()),
-            fluency: Fluency::default(),
-            voice: Some(self.voice.clone()),
-            language: "en".into(),
-            keyterms: Vec::new(),
-            folder: None,
-        }
+/// The desk's side of one call, speaking with `voice`.
+pub fn placement(id: String, seed: Seed, voice: Voice) -> Placement {
+    let spec = CallSpec {
+        seed,
+        turn: TurnSpec {
+            endpointing_delay_ms: ENDPOINTING_MS,
+            silence_timeout_ms: SILENCE_MS,
+            digit_turn_ms: Some(DIGITS_MS),
+            ..TurnSpec::default()
+        },
+        opening: Opening::Say(GREETING.into()),
+        interruption: Interruption::Level {
+            probability: 1.0,
+            from_ms: CUT_IN_MS.0,
+            to_ms: CUT_IN_MS.1,
+            at_most: Some(1),
+        },
+        phrases: Phrases {
+            reprompt: STILL_THERE.into(),
+            interruption: vec![CUT_IN.into()],
+            still_there: STILL_THERE.into(),
+        },
+        ..CallSpec::default()
+    };
+    Placement {
+        id,
+        spec,
+        dial: Dial::default(),
+        mind: Box::new(DeskMind::default()),
+        fluency: Fluency::default(),
+        voice: Some(voice),
+        language: "en".into(),
+        keyterms: Vec::new(),
+        folder: None,
     }
 }
 

@@ -236,7 +236,7 @@ pub(super) fn sip_address(text: &str) -> Result<String, String> {
     }
 }
 
-fn noise(text: &str) -> Result<Noise, String> {
+pub(super) fn noise(text: &str) -> Result<Noise, String> {
     let (kind, volume) = text.split_once(':').map_or((text, None), |(kind, volume)| (kind, Some(volume)));
     if !NOISES.contains(&kind) {
         return Err(format!("the noise must be one of {}", NOISES.join(", ")));

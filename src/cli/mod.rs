@@ -16,6 +16,7 @@ pub mod keys;
 pub mod load;
 mod local;
 pub mod openapi;
+pub mod sim;
 pub mod up;
 
 /// What was asked for could not be read: a bad flag or setting. The same code as clap's.
@@ -52,6 +53,8 @@ pub enum Command {
     Demo(demo::Args),
     /// Make many calls at once and report how exactly they were paced.
     Load(load::Args),
+    /// Run calls to the sample agent in virtual time, from a seed.
+    Sim(sim::Args),
     /// Say what is installed and what is missing.
     Doctor(doctor::Args),
     /// Create, list and revoke API keys.
@@ -68,6 +71,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Agent(args) => agent::run(args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Load(args) => load::run(args).await,
+        Command::Sim(args) => sim::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Keys(args) => keys::run(args).await,
         Command::Openapi(args) => openapi::run(args).await,

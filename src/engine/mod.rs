@@ -1,5 +1,5 @@
 //! Places calls: `place(Placement) -> CallHandle`. The engine knows no SQL, no HTTP and no resources; it drives
-//! `ringer_media::call::Call` by sockets and threads.
+//! `ringer_media::call::Call` by sockets and threads (`real`), or in virtual time (`sim`).
 
 mod drive;
 mod effects;
@@ -9,6 +9,7 @@ pub mod pace;
 mod real;
 mod recorder;
 mod shard;
+pub mod sim;
 mod timeline;
 mod wake;
 

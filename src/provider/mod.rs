@@ -2,6 +2,7 @@
 //! provider. A provider knows no calls, resources or prompts.
 
 mod cache;
+pub mod canned;
 pub mod chat;
 mod espeak;
 pub mod fake;

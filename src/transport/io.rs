@@ -246,7 +246,7 @@ fn call_id(message: &[u8]) -> Option<&str> {
 }
 
 /// The message as text, credentials left out.
-fn masked(message: &[u8]) -> String {
+pub fn masked(message: &[u8]) -> String {
     let mut text = String::with_capacity(message.len());
     for line in String::from_utf8_lossy(message).lines() {
         let name = line.split(':').next().unwrap_or_default().trim_end();

@@ -1,29 +1,25 @@
-//! The callers of a load test: real calls whose words are one prepared clip.
+//! The callers of a load test: real calls whose words are recorded ones.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::{CallSpec, Ears, Limits, Move, Opening, Purpose, Thought, TurnSpec};
-use ringer_media::codec::{Codec, Decoder};
-use ringer_media::frame::RATE_HZ;
-use ringer_media::level::to_speech_level;
+use ringer_media::codec::Codec;
 use ringer_media::noise::{Kind, snr_db};
-use ringer_media::resample::resample_whole;
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
-use super::{Args, far::SPEECH};
+use super::Args;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{Dial, Placement, Speech};
 use crate::human::{Fluency, Mind};
+use crate::provider::Job;
+use crate::provider::canned::Canned;
 use crate::provider::fake::FakeRecognizer;
-use crate::provider::{Failure, Job, Status, Synthesizer, Voice, VoiceWanted};
 
 /// Volume of the noise under each caller.
 const NOISE_VOLUME: f64 = 0.5;
-/// Length of what a caller says: 1.3 s, at 8 kHz.
-const WORDS: usize = 10_400;
 /// Between two sentences of a caller that hears no turns.
 const PAUSE: Duration = Duration::from_secs(4);
 
@@ -64,7 +60,7 @@ impl Callers {
             dial: Dial { target: self.to.clone(), codecs: vec![Codec::Pcmu], ..Dial::default() },
             mind: Box::new(Talker { hears_turns: self.ears.voice_activity }),
             fluency: Fluency::default(),
-            voice: Some(voice()),
+            voice: Some(Canned::named("caller")),
             language: "en".into(),
             keyterms: Vec::new(),
             folder: Some(folder.join(number.to_string())),
@@ -72,17 +68,9 @@ impl Callers {
     }
 }
 
-/// One clip for all words, and a recognizer that is never asked.
+/// Recorded words, and a recognizer that is never asked.
 pub fn speech() -> Speech {
-    let mut pcm = vec![0; WORDS];
-    Decoder::new(Codec::Pcmu).decode(&SPEECH[..WORDS], &mut pcm);
-    let mut clip = resample_whole(&pcm, 8000, RATE_HZ);
-    to_speech_level(&mut clip, RATE_HZ);
-    Speech { synthesizer: Arc::new(Canned(clip.into())), recognizer: Arc::new(FakeRecognizer::default()) }
-}
-
-fn voice() -> Voice {
-    Voice { id: "clip".into(), rate_wpm: 170.0, pitch: 1.0, formant: 1.0, bands_db: [0.0; 4], substituted: None }
+    Speech { synthesizer: Arc::new(Canned::default()), recognizer: Arc::new(FakeRecognizer::default()) }
 }
 
 /// Answers each turn; a caller that hears none speaks on its own.
@@ -95,7 +83,7 @@ impl Mind for Talker {
         let goes_on = !self.hears_turns && thought.purpose == Purpose::Opening;
         Box::pin(async move {
             loop {
-                let words = "Yes, I would like to book a table.".into();
+                let words = "A table, please.".into();
                 let sent = out.send(Move { say: words, exact: true, more: goes_on, ..Move::default() }).await;
                 if !goes_on || sent.is_err() {
                     return;
@@ -107,23 +95,5 @@ impl Mind for Talker {
 
     fn speaker(&self) -> String {
         "load".into()
-    }
-}
-
-/// Says everything with the same clip.
-struct Canned(Arc<[i16]>);
-
-impl Synthesizer for Canned {
-    fn voice(&self, _wanted: &VoiceWanted) -> Result<Voice, Failure> {
-        Ok(voice())
-    }
-
-    fn synthesize<'a>(&'a self, _text: &'a str, _voice: &'a Voice) -> Job<'a, Result<Arc<[i16]>, Failure>> {
-        let clip = self.0.clone();
-        Box::pin(async move { Ok(clip) })
-    }
-
-    fn status(&self) -> Status {
-        Status::Ok
     }
 }

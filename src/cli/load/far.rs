@@ -18,13 +18,11 @@ use tokio::process::{Child, ChildStdout, Command};
 use crate::cli::failed;
 use crate::clock::monotonic;
 use crate::engine::pace::{prefer_timing, sleep_until};
+use crate::provider::canned::SPEECH;
 use crate::tasks::Tasks;
 use crate::transport::io::{IncomingCall, SipNews, SipSocket};
 use crate::transport::sip;
 use crate::transport::sockets::{Batch, MediaPorts, MediaSockets};
-
-/// 20 s of speech in mu-law at 8 kHz.
-pub const SPEECH: &[u8] = include_bytes!("../../../fixtures/audio/speech.ul");
 
 /// Mu-law bytes of 20 ms.
 const FRAME_BYTES: usize = 160;

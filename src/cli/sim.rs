@@ -1,0 +1,243 @@
+//! `ringer sim`: calls to the sample agent in virtual time, over a network from a seed. The same seed gives the same bytes.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringer_media::call::{CallSpec, Opening};
+use ringer_media::codec::Codec;
+use ringer_media::frame::RATE_HZ;
+use ringer_media::netem::{Loss, NetemSpec};
+use ringer_media::noise::{Kind, snr_db};
+use ringer_media::seed::Seed;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::call::{Noise, noise};
+use super::failed;
+use crate::agent;
+use crate::clock::monotonic;
+use crate::engine::noise::NoiseBeds;
+use crate::engine::sim::{self, Faults, Outcome, Side, Sim};
+use crate::engine::{Dial, Placement};
+use crate::human::{self, Profile};
+use crate::provider::canned::Canned;
+
+/// Flags of `ringer sim`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ringer sim --seed 7
+  ringer sim --calls 50 --twice --loss 5 --jitter-ms 40
+  ringer sim --seed 7 --noise cafe:0.5 --out sim")]
+pub struct Args {
+    /// Seed of the first call; each further call takes the next one
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How many calls, one after the other
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub calls: u32,
+    /// Run every call twice; it is an error when their bytes differ
+    #[arg(long)]
+    pub twice: bool,
+    /// What the caller wants, in sentences that it can say
+    #[arg(long, default_value = "I would like to make an appointment. In the morning, please. Thank you very much.")]
+    pub intent: String,
+    /// Background noise of the caller with its volume from 0 to 1
+    #[arg(long, value_name = "NAME[:VOLUME]", value_parser = noise)]
+    pub noise: Option<Noise>,
+    /// Codecs to offer, in this order
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "PCMU",
+          value_parser = codec)]
+    pub codec: Vec<Codec>,
+    /// Delay of the network in each direction
+    #[arg(long, value_name = "MS", default_value_t = 20.0, value_parser = milliseconds)]
+    pub delay_ms: f64,
+    /// Further delay of each packet, uniform from 0 to this
+    #[arg(long, value_name = "MS", default_value_t = 0.0, value_parser = milliseconds)]
+    pub jitter_ms: f64,
+    /// Packets lost, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    pub loss: f64,
+    /// Mean length of a run of lost packets
+    #[arg(long, value_name = "PACKETS", default_value_t = 1.0, value_parser = burst)]
+    pub burst: f64,
+    /// Packets that come late enough to be overtaken, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    pub reorder: f64,
+    /// Packets that come twice, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    pub duplicate: f64,
+    /// No call lasts longer
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub max_seconds: u32,
+    /// Write recording.wav, timeline.json and sip.log of each side below this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print one JSON object a call
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the calls; 0 when all were connected, kept the engine's own rules and, run twice, were equal.
+pub async fn run(args: Args) -> ExitCode {
+    match tokio::task::spawn_blocking(move || calls(&args)).await {
+        Ok(Ok(true)) => ExitCode::SUCCESS,
+        Ok(Ok(false)) => ExitCode::FAILURE,
+        Ok(Err(why)) => failed(why),
+        Err(error) => failed(error),
+    }
+}
+
+fn calls(args: &Args) -> Result<bool, String> {
+    let beds = NoiseBeds::new(None);
+    let voices = Arc::new(Canned::default());
+    let (begun, mut lasted, mut good) = (monotonic(), Duration::ZERO, true);
+    for seed in (0..u64::from(args.calls)).map(|at| args.seed + at) {
+        let outcome = sim::run(call(args, seed, &beds, &voices))?;
+        lasted += outcome.lasted;
+        let digest = digest(&outcome);
+        let mut problems = outcome.caller.violations.clone();
+        problems.extend(outcome.agent.violations.iter().map(|violation| format!("agent: {violation}")));
+        if args.twice {
+            let again = sim::run(call(args, seed, &beds, &voices))?;
+            lasted += again.lasted;
+            if self::digest(&again) != digest {
+                problems.push("the second run differs from the first".into());
+            }
+        }
+        good &= problems.is_empty() && outcome.caller.ending.as_ref().is_some_and(|ending| ending.connected);
+        if let Some(folder) = &args.out {
+            write(&folder.join(seed.to_string()), &outcome)
+                .map_err(|error| format!("{}: {error}", folder.display()))?;
+        }
+        print(args, seed, &outcome, &digest, &problems);
+    }
+    let took = monotonic().since(begun).as_secs_f64();
+    if !args.json {
+        println!(
+            "{:.0} s of calls in {took:.2} s: {:.0} times real time",
+            lasted.as_secs_f64(),
+            lasted.as_secs_f64() / took
+        );
+    }
+    Ok(good)
+}
+
+fn call(args: &Args, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> Sim {
+    let seed = Seed(seed);
+    let share = args.loss / 100.0;
+    let loss = match (share > 0.0, args.burst > 1.0) {
+        (false, _) => Loss::None,
+        (true, false) => Loss::Independent(share),
+        (true, true) => Loss::Burst { enter: share / (args.burst * (1.0 - share)), leave: 1.0 / args.burst, loss: 1.0 },
+    };
+    let network = NetemSpec {
+        delay_ms: args.delay_ms,
+        jitter_ms: args.jitter_ms,
+        loss,
+        reorder: args.reorder / 100.0,
+        reorder_ms: 60.0,
+        duplicate: args.duplicate / 100.0,
+        ..NetemSpec::default()
+    };
+    Sim {
+        seed,
+        network,
+        then: None,
+        caller: caller(args, seed, beds),
+        agent: agent::placement("sim".into(), seed, Canned::named("agent")),
+        synthesizer: voices.clone(),
+        faults: Faults::default(),
+        longest: Duration::from_secs(args.max_seconds.into()),
+    }
+}
+
+fn caller(args: &Args, seed: Seed, beds: &NoiseBeds) -> Placement {
+    let noise = args.noise.as_ref().and_then(|noise| {
+        let kind = Kind::from_name(&noise.kind)?;
+        Some(beds.bed(kind, snr_db(noise.volume), &mut seed.stream("noise")))
+    });
+    let profile = Profile { intent: args.intent.clone(), ..Profile::default() };
+    let spec =
+        CallSpec { seed, noise, opening: Opening::Listen { open_after_ms: Some(10_000) }, ..CallSpec::default() };
+    Placement {
+        id: "sim".into(),
+        spec,
+        dial: Dial { codecs: args.codec.clone(), ..Dial::default() },
+        fluency: profile.fluency(seed),
+        mind: human::mind(profile, None, seed),
+        voice: Some(Canned::named("caller")),
+        language: "en".into(),
+        keyterms: Vec::new(),
+        folder: None,
+    }
+}
+
+/// SHA-256 over everything that a call leaves.
+fn digest(outcome: &Outcome) -> String {
+    let mut hash = Sha256::new();
+    for side in [&outcome.caller, &outcome.agent] {
+        hash.update(&side.recording);
+        hash.update(timeline(side));
+        hash.update(&side.sip_log);
+    }
+    hash.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn timeline(side: &Side) -> String {
+    json!(side.timeline).to_string()
+}
+
+fn write(folder: &Path, outcome: &Outcome) -> std::io::Result<()> {
+    for (name, side) in [("caller", &outcome.caller), ("agent", &outcome.agent)] {
+        let folder = folder.join(name);
+        std::fs::create_dir_all(&folder)?;
+        std::fs::write(folder.join("recording.wav"), &side.recording)?;
+        std::fs::write(folder.join("timeline.json"), timeline(side))?;
+        std::fs::write(folder.join("sip.log"), &side.sip_log)?;
+    }
+    Ok(())
+}
+
+fn print(args: &Args, seed: u64, outcome: &Outcome, digest: &str, problems: &[String]) {
+    let ending = outcome.caller.ending.as_ref();
+    let reason = ending.map_or("never ended", |ending| ending.reason.as_str());
+    let seconds = ending.map_or(0.0, |ending| ending.samples as f64 / f64::from(RATE_HZ));
+    let turns = outcome.caller.timeline.iter().filter(|entry| entry.event == "turn.ended").count();
+    if args.json {
+        let line = json!({ "seed": seed, "reason": reason, "seconds": seconds, "turns": turns, "sha256": digest,
+            "problems": problems });
+        return println!("{line}");
+    }
+    println!("seed {seed}: {seconds:.2} s, {turns} turns of the agent, {reason}, {}", &digest[..16]);
+    for problem in problems {
+        println!("    {problem}");
+    }
+}
+
+fn codec(name: &str) -> Result<Codec, String> {
+    let names: Vec<&str> = Codec::ALL.iter().map(|codec| codec.name()).collect();
+    Codec::from_name(name).ok_or_else(|| format!("must be one of {}", names.join(", ")))
+}
+
+fn number(text: &str, least: f64, most: f64) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| (least..=most).contains(number));
+    number.ok_or_else(|| format!("must be a number from {least} to {most}"))
+}
+
+fn milliseconds(text: &str) -> Result<f64, String> {
+    number(text, 0.0, 10_000.0)
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    number(text, 0.0, 90.0)
+}
+
+fn burst(text: &str) -> Result<f64, String> {
+    number(text, 1.0, 1000.0)
+}

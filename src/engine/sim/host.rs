@@ -1,0 +1,586 @@
+//! One side of a simulated call: endpoint, Call, mind and voice, with everything that is waiting to happen to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringer_media::call::{
+    Call, CallSpec, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path,
+    Signal, TICK, Thought, What, Word,
+};
+use ringer_media::codec::Codec;
+use ringer_media::frame::{FRAME, PER_MS, Sample};
+use ringer_media::recording::{Layout, wav_header};
+use ringer_media::seed::{Seed, Stream};
+use ringer_media::time::Time;
+use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig, Invite};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+
+use super::Side;
+use super::hearing::{Said, words};
+use crate::engine::Placement;
+use crate::engine::timeline::Journal;
+use crate::human::{Fluency, Mind, SpeechPart};
+use crate::provider::{Synthesizer, Voice};
+use crate::transport::io::masked;
+use crate::transport::sip;
+
+/// Milliseconds that things take, drawn evenly from these.
+const THINKING_MS: (f64, f64) = (40.0, 120.0);
+const SPEAKING_MS: (f64, f64) = (20.0, 80.0);
+const RECOGNISING_MS: (f64, f64) = (20.0, 60.0);
+const RINGING_MS: (f64, f64) = (100.0, 800.0);
+/// Between two running texts of a segment.
+const PARTIAL_EVERY: Duration = Duration::from_millis(300);
+/// Words that were said this close to a segment's edges belong to it.
+const MARGIN: Duration = Duration::from_millis(100);
+/// Parts of a move.
+const MOVES: usize = 256;
+/// Port of RTP; RTCP is one above.
+const RTP_PORT: u16 = 20_000;
+/// Nanoseconds of a sample.
+const SAMPLE_NS: i64 = 62_500;
+
+/// First byte of a datagram: which socket it is for.
+const SIP: u8 = 0;
+const RTP: u8 = 1;
+const RTCP: u8 = 2;
+
+pub(super) struct Setup {
+    pub address: SocketAddr,
+    pub placement: Placement,
+    pub synthesizer: Arc<dyn Synthesizer>,
+    pub seed: Seed,
+    pub failures: f64,
+    pub hangs_up: Option<Time>,
+    /// Least delay of the network: what is heard was said this much earlier.
+    pub delay: Duration,
+}
+
+/// Something that happens by itself.
+enum Due {
+    Done(EffectId, Effected),
+    /// Running text of the segment.
+    Partial(EffectId),
+    /// Final text of the segment, which ended here.
+    Final(EffectId, Sample),
+}
+
+pub(super) struct Host {
+    address: SocketAddr,
+    peer: Option<SocketAddr>,
+    endpoint: Endpoint,
+    key: Option<CallKey>,
+    spec: CallSpec,
+    codecs: Vec<Codec>,
+    target: String,
+    headers: Vec<(String, String)>,
+    mind: Box<dyn Mind>,
+    fluency: Fluency,
+    voice: Option<Voice>,
+    synthesizer: Arc<dyn Synthesizer>,
+    runtime: Runtime,
+    draws: Stream,
+    failures: f64,
+    delay: Duration,
+    hangs_up: Option<Time>,
+    call: Option<Call>,
+    next_tick: Option<Time>,
+    /// When the INVITE is answered, and with what.
+    answer: Option<(Time, String, sip::Settled)>,
+    inbox: Vec<(Time, Path, Vec<u8>)>,
+    outbox: Vec<Vec<u8>>,
+    due: BTreeMap<(Time, u64), Due>,
+    number: u64,
+    segments: BTreeMap<EffectId, Sample>,
+    open: BTreeSet<EffectId>,
+    origin: Option<Time>,
+    said: Vec<Said>,
+    journal: Journal,
+    recorded: Vec<i16>,
+    sip_log: String,
+    /// The call was ended; its last words may still come.
+    ended: bool,
+    ending: Option<Ending>,
+    last_sequence: Option<u16>,
+    packets_in_tick: u32,
+    violations: Vec<String>,
+}
+
+impl Host {
+    pub fn new(setup: Setup) -> Result<Host, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let mut draws = setup.seed.stream("sim");
+        let sip_seed = u64::from(draws.bits()) << 32 | u64::from(draws.bits());
+        let user_agent = "Ringer".to_owned();
+        let placement = setup.placement;
+        Ok(Host {
+            address: setup.address,
+            peer: None,
+            endpoint: Endpoint::new(EndpointConfig { local: setup.address, user_agent, seed: sip_seed }),
+            key: None,
+            spec: placement.spec,
+            codecs: if placement.dial.codecs.is_empty() { sip::SIP_CODECS.into() } else { placement.dial.codecs },
+            target: placement.dial.target,
+            headers: placement.dial.headers,
+            mind: placement.mind,
+            fluency: placement.fluency,
+            voice: placement.voice,
+            synthesizer: setup.synthesizer,
+            runtime: runtime.map_err(|error| error.to_string())?,
+            draws,
+            failures: setup.failures,
+            delay: setup.delay,
+            hangs_up: setup.hangs_up,
+            call: None,
+            next_tick: None,
+            answer: None,
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+            due: BTreeMap::new(),
+            number: 0,
+            segments: BTreeMap::new(),
+            open: BTreeSet::new(),
+            origin: None,
+            said: Vec::new(),
+            journal: Journal::default(),
+            recorded: Vec::new(),
+            sip_log: String::new(),
+            ended: false,
+            ending: None,
+            last_sequence: None,
+            packets_in_tick: 0,
+            violations: Vec::new(),
+        })
+    }
+
+    /// Sends the INVITE to `peer`.
+    pub fn dial(&mut self, now: Time, peer: SocketAddr) -> Result<(), String> {
+        let target = format!("sip:agent@{peer}");
+        let (uri, destination) = sip::resolve(if self.target.is_empty() { &target } else { &self.target })?;
+        self.peer = Some(destination);
+        let offer = sip::offer(&self.codecs, self.address.ip(), RTP_PORT, 1).session().to_string();
+        let invite = Invite {
+            target: uri,
+            destination,
+            from_user: "ringer".into(),
+            from_host: None,
+            from_display: None,
+            headers: std::mem::take(&mut self.headers),
+            sdp: offer,
+            username: None,
+            password: None,
+        };
+        self.key = Some(self.endpoint.invite(sip_time(now), invite));
+        self.begin(now);
+        self.tell(now, Input::Signal(Signal::Dialing { address: target }));
+        self.drain_sip(now);
+        Ok(())
+    }
+
+    /// The Call begins; its ticks have a phase of their own.
+    fn begin(&mut self, now: Time) {
+        self.call = Some(Call::new(self.spec.clone()));
+        self.next_tick = Some(now + Duration::from_nanos((self.draws.unit() * TICK.as_nanos() as f64) as u64));
+    }
+
+    /// Nothing more can happen to its Call.
+    pub fn is_over(&self) -> bool {
+        self.call.as_ref().is_none_or(Call::is_over)
+    }
+
+    /// When something happens by itself.
+    pub fn next(&self) -> Option<Time> {
+        let timer = self.endpoint.next_timer().map(|at| Time(at.0));
+        let answer = self.answer.as_ref().map(|(at, ..)| *at);
+        let due = self.due.first_key_value().map(|((at, _), _)| *at);
+        [timer, answer, due, self.hangs_up, self.next_tick].into_iter().flatten().min()
+    }
+
+    /// Words of this side so far.
+    pub fn said(&self) -> &[Said] {
+        &self.said
+    }
+
+    /// What was sent since the last time.
+    pub fn sent(&mut self) -> std::vec::Drain<'_, Vec<u8>> {
+        self.outbox.drain(..)
+    }
+
+    /// A datagram of the other side arrived.
+    pub fn receive(&mut self, arrived: Time, datagram: &[u8]) {
+        let Some((&socket, bytes)) = datagram.split_first() else { return };
+        match socket {
+            SIP => {
+                let from = self.peer.unwrap_or(self.address);
+                self.log(arrived, "received from", bytes);
+                self.endpoint.receive(sip_time(arrived), from, bytes);
+                self.drain_sip(arrived);
+            }
+            RTP => self.inbox.push((arrived, Path::Rtp, bytes.to_vec())),
+            _ => self.inbox.push((arrived, Path::Rtcp, bytes.to_vec())),
+        }
+    }
+
+    /// Does everything that is due; `said` are the other side's words.
+    pub fn act(&mut self, now: Time, said: &[Said]) {
+        self.endpoint.tick(sip_time(now));
+        self.drain_sip(now);
+        if let Some((_, sdp, settled)) = self.answer.take_if(|(at, ..)| *at <= now)
+            && let Some(key) = self.key
+        {
+            self.endpoint.answer(sip_time(now), key, sdp);
+            self.drain_sip(now);
+            self.begin(now);
+            self.tell(now, Input::Signal(Signal::Answered { code: 200, media: settled.media, text: true }));
+        }
+        while let Some(entry) = self.due.first_entry().filter(|entry| entry.key().0 <= now) {
+            let due = entry.remove();
+            self.happen(now, due, said);
+        }
+        if self.hangs_up.take_if(|at| *at <= now).is_some() {
+            self.hang_up(now, EndReason::ApiHangup);
+        }
+        if let Some(at) = self.next_tick.filter(|at| *at <= now) {
+            self.tick(at);
+        }
+    }
+
+    /// The control API ends the call.
+    pub fn hang_up(&mut self, now: Time, reason: EndReason) {
+        self.tell(now, Input::Command(Command::Hangup(reason)));
+    }
+
+    /// What is left at the end.
+    pub fn finish(mut self) -> Side {
+        if !self.endpoint.is_idle() {
+            self.violations.push("a SIP call or transaction is left".into());
+        }
+        if let Some(ending) = self.ending.as_ref().filter(|ending| ending.connected) {
+            let recorded = (self.recorded.len() / 2) as Sample;
+            if (recorded - ending.samples).abs() > FRAME as Sample {
+                self.violations.push(format!("{recorded} samples are recorded of {}", ending.samples));
+            }
+        }
+        let mut recording = Vec::new();
+        if !self.recorded.is_empty() {
+            recording.extend(wav_header(Layout::Stereo, self.recorded.len() as u64 / 2));
+            recording.extend(self.recorded.iter().flat_map(|sample| sample.to_le_bytes()));
+        }
+        Side {
+            ending: self.ending,
+            timeline: self.journal.finish(),
+            recording,
+            sip_log: self.sip_log,
+            violations: self.violations,
+        }
+    }
+
+    // --- SIP ---
+
+    fn drain_sip(&mut self, now: Time) {
+        while let Some(output) = self.endpoint.poll() {
+            match output {
+                ringer_sip::Output::Datagram { bytes, .. } => {
+                    self.log(now, "sent to", &bytes);
+                    self.send(SIP, &bytes);
+                }
+                ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),
+            }
+        }
+    }
+
+    fn sip_event(&mut self, now: Time, key: CallKey, event: CallEvent) {
+        match event {
+            CallEvent::Incoming { sdp, source, .. } => {
+                let supported = sip::offer(&self.codecs, self.address.ip(), RTP_PORT, 1);
+                self.peer.get_or_insert(source);
+                match sip::answer(sdp.as_deref().unwrap_or_default(), &supported) {
+                    Ok((answer, settled)) if self.key.is_none() => {
+                        self.key = Some(key);
+                        self.endpoint.ring(sip_time(now), key, 180, None);
+                        self.answer = Some((self.after(now, RINGING_MS), answer, settled));
+                    }
+                    Ok(_) => self.endpoint.reject(sip_time(now), key, 486, Some(17)),
+                    Err(_) => self.endpoint.reject(sip_time(now), key, 488, None),
+                }
+            }
+            CallEvent::Provisional { code, .. } => self.tell(now, Input::Signal(Signal::Ringing { code })),
+            CallEvent::Answered { code, media, .. } => match sip::settled(&media) {
+                Ok(settled) => {
+                    self.tell(now, Input::Signal(Signal::Answered { code, media: settled.media, text: true }));
+                }
+                Err(_) => self.endpoint.hangup(sip_time(now), key, 88, "Incompatible destination"),
+            },
+            CallEvent::Ended(end) => {
+                self.answer = None;
+                self.tell(now, Input::Signal(Signal::Ended(sip::remote_end(&end))));
+            }
+            _ => {}
+        }
+    }
+
+    fn log(&mut self, now: Time, direction: &str, message: &[u8]) {
+        let peer = self.peer.unwrap_or(self.address);
+        self.sip_log.push_str(&format!("{} {direction} {peer}\n{}\n", now.0 / 1_000_000, masked(message)));
+    }
+
+    fn send(&mut self, socket: u8, bytes: &[u8]) {
+        let mut datagram = Vec::with_capacity(bytes.len() + 1);
+        datagram.push(socket);
+        datagram.extend_from_slice(bytes);
+        self.outbox.push(datagram);
+    }
+
+    // --- the Call ---
+
+    fn tick(&mut self, at: Time) {
+        let connected = self.origin.is_some();
+        self.packets_in_tick = 0;
+        self.tell(at, Input::Tick { late: Duration::ZERO });
+        if connected && self.packets_in_tick != 1 && !self.ended {
+            self.violations.push(format!("{} packets in the tick at {} ms", self.packets_in_tick, at.0 / 1_000_000));
+        }
+        for (arrived, path, bytes) in std::mem::take(&mut self.inbox) {
+            self.tell(at, Input::Packet { path, arrived, bytes: &bytes });
+        }
+        self.tell(at, Input::Listen);
+        self.next_tick = if self.is_over() { None } else { Some(at + TICK) };
+    }
+
+    fn tell(&mut self, now: Time, input: Input<'_>) {
+        let Some(mut call) = self.call.take() else { return };
+        call.handle(now, input);
+        while let Some(output) = call.poll() {
+            self.carry_out(now, output);
+        }
+        self.call = Some(call);
+    }
+
+    fn carry_out(&mut self, now: Time, output: Output<'_>) {
+        match output {
+            Output::Packet { path: Path::Rtp, bytes } => {
+                self.check_packet(bytes);
+                self.send(RTP, bytes);
+            }
+            Output::Packet { path: Path::Rtcp, bytes } => self.send(RTCP, bytes),
+            Output::Recorded { early: false, pcm } => self.recorded.extend_from_slice(pcm),
+            Output::Recorded { early: true, .. } | Output::Ears { .. } | Output::EarsPast { .. } => {}
+            Output::Control(Control::Cancel) => self.end_sip(now, 16),
+            Output::Control(Control::Hangup { q850_cause }) => self.end_sip(now, q850_cause),
+            Output::Effect(id, effect) => self.perform(now, id, effect),
+            Output::Event(event) => self.event(now, &event),
+            Output::Ended(ending) => {
+                self.segments.clear();
+                self.due.clear();
+                for id in std::mem::take(&mut self.open) {
+                    self.violations.push(format!("effect {} was neither answered nor cancelled", id.0));
+                }
+                self.ending = Some(ending);
+            }
+        }
+    }
+
+    fn end_sip(&mut self, now: Time, q850_cause: u16) {
+        let Some(key) = self.key else { return };
+        self.endpoint.hangup(sip_time(now), key, q850_cause, "Normal call clearing");
+        while let Some(output) = self.endpoint.poll() {
+            // Nothing that this side ends itself is news to its Call.
+            if let ringer_sip::Output::Datagram { bytes, .. } = output {
+                self.log(now, "sent to", &bytes);
+                self.send(SIP, &bytes);
+            }
+        }
+    }
+
+    /// Sequence numbers rise by one with each packet (RFC 3550 5.1).
+    fn check_packet(&mut self, bytes: &[u8]) {
+        let sequence = u16::from_be_bytes([bytes[2], bytes[3]]);
+        if self.last_sequence.is_some_and(|last| last.wrapping_add(1) != sequence) {
+            self.violations.push(format!("sequence number {sequence} after {:?}", self.last_sequence));
+        }
+        self.last_sequence = Some(sequence);
+        // The repeated end of a telephone event comes beside the audio of its tick.
+        let is_repetition = self.packets_in_tick > 0 && bytes.len() == 16;
+        self.packets_in_tick += u32::from(!is_repetition);
+    }
+
+    fn event(&mut self, now: Time, event: &Event) {
+        match &event.what {
+            What::Connected { .. } => self.origin = Some(now),
+            What::Ended { .. } => self.ended = true,
+            What::SpeechStarted { utterance_id, text, .. } => {
+                let said =
+                    Said { utterance: *utterance_id, from: self.time(event.sample), to: None, text: text.clone() };
+                self.said.push(said);
+            }
+            What::SpeechEnded { utterance_id, text, .. } => {
+                let to = Some(self.time(event.sample));
+                if let Some(said) = self.said.iter_mut().rfind(|said| said.utterance == *utterance_id) {
+                    (said.to, said.text) = (to, text.clone());
+                }
+            }
+            _ => {}
+        }
+        self.journal.add(event);
+    }
+
+    /// The time of a position.
+    fn time(&self, sample: Sample) -> Time {
+        let origin = self.origin.unwrap_or_default();
+        Time((origin.0 as i64 + sample * SAMPLE_NS).max(0) as u64)
+    }
+
+    // --- effects ---
+
+    fn after(&mut self, now: Time, (least, most): (f64, f64)) -> Time {
+        now + Duration::from_nanos((self.draws.range(least, most) * 1e6) as u64)
+    }
+
+    fn schedule(&mut self, at: Time, due: Due) {
+        self.number += 1;
+        self.due.insert((at, self.number), due);
+    }
+
+    fn perform(&mut self, now: Time, id: EffectId, effect: Effect) {
+        let fails = self.draws.unit() < self.failures;
+        match effect {
+            Effect::Think(thought) => {
+                self.open.insert(id);
+                let at = self.after(now, THINKING_MS);
+                if fails {
+                    return self.schedule(at, Due::Done(id, Effected::Failed { code: "model_failed" }));
+                }
+                self.think(id, thought, at);
+            }
+            Effect::Synthesize { text, fluency } => {
+                self.open.insert(id);
+                let at = self.after(now, SPEAKING_MS);
+                if fails {
+                    return self.schedule(at, Due::Done(id, Effected::Failed { code: "synthesizer_failed" }));
+                }
+                self.speak(id, &text, fluency, at);
+            }
+            Effect::Hear { from } => {
+                self.open.insert(id);
+                self.segments.insert(id, from);
+                self.schedule(now + PARTIAL_EVERY, Due::Partial(id));
+            }
+            Effect::Recognize { hear, to } => {
+                let at = self.after(now, RECOGNISING_MS);
+                if fails {
+                    self.segments.remove(&hear);
+                    return self.schedule(at, Due::Done(hear, Effected::Failed { code: "recognizer_failed" }));
+                }
+                self.schedule(at, Due::Final(hear, to));
+            }
+            Effect::Cancel(id) => {
+                self.open.remove(&id);
+                self.segments.remove(&id);
+                self.due.retain(|_, due| due.of() != id);
+            }
+        }
+    }
+
+    fn think(&mut self, id: EffectId, thought: Thought, at: Time) {
+        let (out, mut moves) = mpsc::channel(MOVES);
+        let mind = &mut self.mind;
+        let moves = self.runtime.block_on(async {
+            let collect = async {
+                let mut all = Vec::new();
+                while let Some(next) = moves.recv().await {
+                    all.push(next);
+                }
+                all
+            };
+            tokio::join!(mind.think(thought, out), collect).1
+        });
+        for next in moves {
+            self.schedule(at, Due::Done(id, Effected::Move(next)));
+        }
+    }
+
+    fn speak(&mut self, id: EffectId, text: &str, fluent: bool, at: Time) {
+        let parts = if fluent { self.fluency.parts(text) } else { vec![SpeechPart::Words(text.into())] };
+        let count = parts.len();
+        for (n, part) in parts.into_iter().enumerate() {
+            let pcm: Result<Arc<[i16]>, &'static str> = match (part, &self.voice) {
+                (SpeechPart::PauseMs(pause), _) => Ok(vec![0; (i64::from(pause) * PER_MS) as usize].into()),
+                (SpeechPart::Words(_), None) => Err("synthesizer_missing"),
+                (SpeechPart::Words(text), Some(voice)) => {
+                    let made = self.runtime.block_on(self.synthesizer.synthesize(&text, voice));
+                    made.map_err(|failure| failure.code)
+                }
+            };
+            match pcm {
+                Ok(pcm) => self.schedule(at, Due::Done(id, Effected::Audio { pcm, last: n + 1 == count })),
+                Err(code) => return self.schedule(at, Due::Done(id, Effected::Failed { code })),
+            }
+        }
+        if count == 0 {
+            self.schedule(at, Due::Done(id, Effected::Audio { pcm: Vec::new().into(), last: true }));
+        }
+    }
+
+    fn happen(&mut self, now: Time, due: Due, said: &[Said]) {
+        let (id, done) = match due {
+            Due::Done(id, done) => (id, done),
+            Due::Partial(id) => {
+                let Some(&from) = self.segments.get(&id) else { return };
+                self.schedule(now + PARTIAL_EVERY, Due::Partial(id));
+                let text = join(self.heard(said, from, now).iter().map(|word| word.text.as_str()));
+                (id, Effected::Partial(text))
+            }
+            Due::Final(id, to) => {
+                let Some(from) = self.segments.remove(&id) else { return };
+                let words = self.heard(said, from, self.time(to) + MARGIN);
+                let text = join(words.iter().map(|word| word.text.as_str()));
+                (id, Effected::Final { text, words, confidence: Some(1.0) })
+            }
+        };
+        let is_last = match &done {
+            Effected::Partial(_) | Effected::Audio { last: false, .. } => false,
+            Effected::Move(next) => !next.more,
+            Effected::Final { .. } | Effected::Audio { last: true, .. } | Effected::Failed { .. } => true,
+        };
+        if is_last {
+            self.open.remove(&id);
+        }
+        self.tell(now, Input::Done(id, done));
+    }
+
+    /// Words of the other side from position `from` until `to`, on this side's clock.
+    fn heard(&self, said: &[Said], from: Sample, to: Time) -> Vec<Word> {
+        let earlier = |at: Time, by: Duration| Time(at.0.saturating_sub(by.as_nanos() as u64));
+        let heard = words(said, earlier(self.time(from), self.delay + MARGIN), earlier(to, self.delay));
+        let origin = self.origin.unwrap_or_default();
+        let sample = |at: Time| ((at + self.delay).0 as i64 - origin.0 as i64) / SAMPLE_NS;
+        heard
+            .into_iter()
+            .map(|heard| Word {
+                from: sample(heard.from),
+                to: sample(heard.to),
+                text: heard.word,
+                confidence: Some(1.0),
+            })
+            .collect()
+    }
+}
+
+impl Due {
+    fn of(&self) -> EffectId {
+        match self {
+            Due::Done(id, _) | Due::Partial(id) | Due::Final(id, _) => *id,
+        }
+    }
+}
+
+fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn sip_time(at: Time) -> ringer_sip::Time {
+    ringer_sip::Time(at.0)
+}

@@ -1,0 +1,73 @@
+//! Speech without a synthesizer: recorded words, as many as the text has. For load and simulation, where it counts that somebody
+//! speaks and not what is said. The same text and voice give the same samples on every machine.
+
+use std::sync::Arc;
+
+use ringer_media::codec::{Codec, Decoder};
+use ringer_media::frame::RATE_HZ;
+use ringer_media::level::to_speech_level;
+use ringer_media::resample::resample_whole;
+use ringer_media::seed::Seed;
+
+use super::{Failure, Job, Status, Synthesizer, Voice, VoiceWanted};
+
+/// 20 s of speech in mu-law at 8 kHz.
+pub const SPEECH: &[u8] = include_bytes!("../../fixtures/audio/speech.ul");
+
+/// Length of a word at 170 words a minute, in samples.
+const WORD: usize = RATE_HZ as usize * 60 / 170;
+
+/// Samples over which a clip's ends are faded (5 ms).
+const FADE: usize = RATE_HZ as usize / 200;
+
+/// Says stretches of one recording.
+#[derive(Clone, Debug)]
+pub struct Canned {
+    speech: Arc<[i16]>,
+}
+
+impl Default for Canned {
+    fn default() -> Self {
+        let mut pcm = vec![0; SPEECH.len()];
+        Decoder::new(Codec::Pcmu).decode(SPEECH, &mut pcm);
+        Canned { speech: resample_whole(&pcm, 8000, RATE_HZ).into() }
+    }
+}
+
+impl Canned {
+    /// The clip of a text: it begins at a place that follows from the text and the voice.
+    pub fn clip(&self, text: &str, voice: &Voice) -> Arc<[i16]> {
+        let words = text.split_whitespace().count();
+        let length = (words * WORD).min(self.speech.len());
+        let mut place = Seed(0).stream(&format!("{} {text}", voice.id));
+        let start = place.index(self.speech.len() - length + 1);
+        let mut clip = self.speech[start..start + length].to_vec();
+        to_speech_level(&mut clip, RATE_HZ);
+        let count = clip.len();
+        for at in 0..FADE.min(count) {
+            let share = |sample: i16| (i32::from(sample) * at as i32 / FADE as i32) as i16;
+            clip[at] = share(clip[at]);
+            clip[count - 1 - at] = share(clip[count - 1 - at]);
+        }
+        clip.into()
+    }
+
+    /// A voice of that name.
+    pub fn named(id: &str) -> Voice {
+        Voice { id: id.into(), rate_wpm: 170.0, pitch: 1.0, formant: 1.0, bands_db: [0.0; 4], substituted: None }
+    }
+}
+
+impl Synthesizer for Canned {
+    fn voice(&self, _wanted: &VoiceWanted) -> Result<Voice, Failure> {
+        Ok(Canned::named("canned"))
+    }
+
+    fn synthesize<'a>(&'a self, text: &'a str, voice: &'a Voice) -> Job<'a, Result<Arc<[i16]>, Failure>> {
+        Box::pin(async move { Ok(self.clip(text, voice)) })
+    }
+
+    fn status(&self) -> Status {
+        Status::Ok
+    }
+}
