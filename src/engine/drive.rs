@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::effects::Effects;
 use super::real::{EARLY, Inner, RECORDING, Room};
-use super::recorder::{FileState, Recorder, Track};
+use super::recorder::{self, FileState, Recorder, Track};
 use super::shard::{CallNo, FromShard, ToShard};
 use super::timeline::Journal;
 use super::{CallNews, CallReport, Placement};
@@ -271,6 +271,10 @@ impl Driver {
         if let Some(why) = state.problem() {
             self.files.warnings.push(format!("the recording could not be written: {why}"));
             return None;
+        }
+        // What was recorded while a dead far side was waited for lies behind the end of the call.
+        if closed && let Err(error) = recorder::cut(&path, RECORDING, ending.samples.max(0) as u64) {
+            self.files.warnings.push(format!("the recording could not be cut at its end: {error}"));
         }
         (closed && ending.connected).then_some(path)
     }

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use ringer_media::frame::RATE_HZ;
-use ringer_media::recording::{Layout, wav_header};
+use ringer_media::recording::{Layout, WAV_HEADER, wav_header};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::oneshot;
 
@@ -164,6 +164,20 @@ impl WavFile {
         let frames = self.samples / u64::from(self.layout.channels());
         file.write_all_at(&wav_header(self.layout, frames), 0)
     }
+}
+
+/// Cuts a closed file after `frames` frames; a shorter one stays as it is.
+///
+/// # Errors
+/// The file system's.
+pub(super) fn cut(path: &Path, layout: Layout, frames: u64) -> std::io::Result<()> {
+    let file = File::options().write(true).open(path)?;
+    let bytes = WAV_HEADER as u64 + frames * 2 * u64::from(layout.channels());
+    if file.metadata()?.len() > bytes {
+        file.set_len(bytes)?;
+        file.write_all_at(&wav_header(layout, frames), 0)?;
+    }
+    Ok(())
 }
 
 fn create(path: &Path, layout: Layout) -> std::io::Result<File> {

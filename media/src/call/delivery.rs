@@ -144,10 +144,11 @@ impl Call {
         if own_phrase && !interrupted {
             self.waits.hangup = Some((end + ms(OWN_HANGUP_MS), EndReason::HangupPhrase));
         }
+        // All its words may have been heard although its last part has not come.
+        self.cancel(utterance.waiting().collect());
         if interrupted {
             let plan = self.plan.take_if(|plan| plan.stage == Stage::Taken);
             self.cancel(plan.map(|plan| plan.effects()).unwrap_or_default());
-            self.cancel(utterance.waiting().collect());
         }
     }
 

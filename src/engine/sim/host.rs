@@ -1,6 +1,6 @@
 //! One side of a simulated call: endpoint, Call, mind and voice, with everything that is waiting to happen to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +95,7 @@ pub(super) struct Host {
     due: BTreeMap<(Time, u64), Due>,
     number: u64,
     segments: BTreeMap<EffectId, Sample>,
-    open: BTreeSet<EffectId>,
+    open: BTreeMap<EffectId, &'static str>,
     origin: Option<Time>,
     said: Vec<Said>,
     journal: Journal,
@@ -142,7 +142,7 @@ impl Host {
             due: BTreeMap::new(),
             number: 0,
             segments: BTreeMap::new(),
-            open: BTreeSet::new(),
+            open: BTreeMap::new(),
             origin: None,
             said: Vec::new(),
             journal: Journal::default(),
@@ -259,6 +259,7 @@ impl Host {
             self.violations.push("a SIP call or transaction is left".into());
         }
         if let Some(ending) = self.ending.as_ref().filter(|ending| ending.connected) {
+            self.recorded.truncate(2 * ending.samples.max(0) as usize);
             let recorded = (self.recorded.len() / 2) as Sample;
             if (recorded - ending.samples).abs() > FRAME as Sample {
                 self.violations.push(format!("{recorded} samples are recorded of {}", ending.samples));
@@ -375,8 +376,8 @@ impl Host {
             Output::Ended(ending) => {
                 self.segments.clear();
                 self.due.clear();
-                for id in std::mem::take(&mut self.open) {
-                    self.violations.push(format!("effect {} was neither answered nor cancelled", id.0));
+                for (id, what) in std::mem::take(&mut self.open) {
+                    self.violations.push(format!("{what} {} was neither answered nor cancelled", id.0));
                 }
                 self.ending = Some(ending);
             }
@@ -448,7 +449,7 @@ impl Host {
         let fails = self.draws.unit() < self.failures;
         match effect {
             Effect::Think(thought) => {
-                self.open.insert(id);
+                self.open.insert(id, "thought");
                 let at = self.after(now, THINKING_MS);
                 if fails {
                     return self.schedule(at, Due::Done(id, Effected::Failed { code: "model_failed" }));
@@ -456,7 +457,7 @@ impl Host {
                 self.think(id, thought, at);
             }
             Effect::Synthesize { text, fluency } => {
-                self.open.insert(id);
+                self.open.insert(id, "speech");
                 let at = self.after(now, SPEAKING_MS);
                 if fails {
                     return self.schedule(at, Due::Done(id, Effected::Failed { code: "synthesizer_failed" }));
@@ -464,7 +465,7 @@ impl Host {
                 self.speak(id, &text, fluency, at);
             }
             Effect::Hear { from } => {
-                self.open.insert(id);
+                self.open.insert(id, "segment");
                 self.segments.insert(id, from);
                 self.schedule(now + PARTIAL_EVERY, Due::Partial(id));
             }
