@@ -87,6 +87,8 @@ pub struct Sip {
 pub enum Dtmf {
     /// Telephone events when negotiated (RFC 4733), else tones.
     Rtp,
+    /// Tones in the audio.
+    Inband,
     /// SIP INFO requests.
     Info,
 }
@@ -255,10 +257,11 @@ impl Config {
         from.parsed("sip.rtp_ports", allowed, parse_ports, &mut sip.rtp_ports);
         let dtmf = |text: &str| match text {
             "rtp" => Some(Dtmf::Rtp),
+            "inband" => Some(Dtmf::Inband),
             "info" => Some(Dtmf::Info),
             _ => None,
         };
-        from.parsed("sip.dtmf", "one of rtp, info", dtmf, &mut sip.dtmf);
+        from.parsed("sip.dtmf", "one of rtp, inband, info", dtmf, &mut sip.dtmf);
     }
 
     fn read_limits(&mut self, from: &mut Source, file_limit: u64) {

@@ -219,19 +219,14 @@ impl Leg {
         &self.out[..HEADER + len]
     }
 
-    /// A further packet for this tick: the repeated end of an event. Call until `None` after each [`Leg::send`].
-    pub fn extra_packet(&mut self) -> Option<&[u8]> {
-        let (header, payload) = self.sender.repeat(self.params.event_payload_type)?;
-        Some(self.event_packet(&header, payload))
-    }
-
     /// A tick in which nothing is sent.
     pub fn skip(&mut self) {
         self.sender.skip();
     }
 
-    /// Sends `digit` as a telephone event from the next tick on, for at most 8 s. False when events were not negotiated,
-    /// `digit` is none, or another event still runs: nothing is sent then.
+    /// Sends `digit` as a telephone event from the next tick on (up to two ticks later when the end of the one before is still
+    /// being repeated), for at most 8 s. False when events were not negotiated, `digit` is none, or another event still runs:
+    /// nothing is sent then.
     pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
         self.params.event_payload_type.is_some() && self.sender.start_event(digit, duration_ms)
     }

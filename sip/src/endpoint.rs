@@ -141,10 +141,11 @@ impl Endpoint {
     pub fn unreachable(&mut self, now: Time, to: SocketAddr) {
         let dead = self.clients.iter().filter(|(_, c)| c.to == to && c.unanswered()).map(|(key, _)| key.clone());
         for key in dead.collect::<Vec<_>>() {
-            if let Some(client) = self.remove_client(&key)
-                && client.request.method == Method::Invite
-            {
-                self.invite_unreachable(now, client.call, &key);
+            let Some(client) = self.remove_client(&key) else { continue };
+            match client.request.method {
+                Method::Invite => self.invite_unreachable(now, client.call, &key),
+                Method::Info => self.digit_answered(now, client.call, 503),
+                _ => {}
             }
         }
     }
@@ -347,7 +348,10 @@ impl Endpoint {
         if matches!(heard, Heard::Pass | Heard::PassAndAck) {
             match request.method {
                 Method::Invite => self.invite_response(now, call, &key, &request, response),
-                Method::Bye => self.bye_response(now, call, &request, &response, to),
+                Method::Bye => {
+                    self.signed_again(now, call, &request, &response, to);
+                }
+                Method::Info => self.info_response(now, call, &request, &response, to),
                 _ => {}
             }
         }
@@ -364,10 +368,12 @@ impl Endpoint {
                 self.datagram(to, bytes);
             }
             Fired::TimedOut => {
-                let (call, invite) = (client.call, client.request.method == Method::Invite);
+                let (call, method) = (client.call, client.request.method.clone());
                 self.clients.remove(&key);
-                if invite {
-                    self.invite_timed_out(now, call, &key);
+                match method {
+                    Method::Invite => self.invite_timed_out(now, call, &key),
+                    Method::Info => self.digit_answered(now, call, 408),
+                    _ => {}
                 }
             }
             Fired::Gone => {

@@ -2,6 +2,7 @@
 
 mod caller;
 mod calls;
+mod digits;
 mod garbage;
 mod session;
 mod torture;

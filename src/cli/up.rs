@@ -149,6 +149,7 @@ impl House {
         let placer = Placer {
             behaviour: config.behaviour.clone(),
             recognizer_grace_ms: config.recognizer.grace_ms,
+            dtmf: config.sip.dtmf,
             model: model.clone(),
             synthesizer: speech.synthesizer.clone(),
             noises: Arc::new(NoiseBeds::new(Some(config.data.join("cache").join("noise")))),

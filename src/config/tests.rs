@@ -84,7 +84,7 @@ fn problems_name_the_place_the_value_and_what_is_allowed() {
     check(
         "",
         &[("RINGER_SIP_DTMF", "voice")],
-        "environment variable RINGER_SIP_DTMF: sip.dtmf = \"voice\" is not allowed: it must be one of rtp, info",
+        "environment variable RINGER_SIP_DTMF: sip.dtmf = \"voice\" is not allowed: it must be one of rtp, inband, info",
     );
     check(
         "[language_model]\nbase_url = 'http://h'",

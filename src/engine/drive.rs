@@ -180,6 +180,9 @@ impl Driver {
                 let text = if q850_cause == 102 { "Recovery on timer expiry" } else { "Normal call clearing" };
                 self.inner.sip.hang_up(key, q850_cause, text).await;
             }
+            FromShard::Control(_, Control::Digit { digit, duration_ms }) => {
+                self.inner.sip.send_digit(key, digit, duration_ms).await;
+            }
             FromShard::Effect(_, id, effect, tapped) => self.effects.perform(id, effect, tapped),
             FromShard::Ears(_, from) => self.effects.ears_from(from),
             FromShard::Event(_, event) => self.event(&event),
@@ -220,6 +223,10 @@ impl Driver {
                     self.tell(ToShard::Signal(self.no, Signal::Ended(end)));
                 }
             },
+            CallEvent::Digit(digit, duration_ms) => {
+                self.tell(ToShard::Signal(self.no, Signal::Digit { digit, duration_ms }));
+            }
+            CallEvent::DigitRefused(_) => self.tell(ToShard::Signal(self.no, Signal::DigitRefused)),
             CallEvent::Ended(end) => {
                 self.sip_over = true;
                 self.tell(ToShard::Signal(self.no, Signal::Ended(sip::remote_end(&end))));

@@ -6,12 +6,12 @@ mod route;
 
 use std::sync::Arc;
 
-use ringer_media::call::{CallSpec, Ears, Limits, TurnSpec};
+use ringer_media::call::{CallSpec, DtmfMethod, Ears, Limits, TurnSpec};
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
 use super::{Service, Settings};
-use crate::config::Behaviour;
+use crate::config::{Behaviour, Dtmf};
 use crate::engine::Placement;
 use crate::engine::noise::NoiseBeds;
 use crate::error::Result;
@@ -31,6 +31,8 @@ pub struct Placer {
     pub behaviour: Behaviour,
     /// How long a due turn waits for the recognizer's final text.
     pub recognizer_grace_ms: u32,
+    /// How digits are sent.
+    pub dtmf: Dtmf,
     /// Words the Digital Humans' turns; without one the built-in speaker does.
     pub model: Option<Arc<dyn LanguageModel>>,
     /// Chooses voices.
@@ -178,6 +180,11 @@ impl Cast {
             script_ordered: human.scripted_responses_ordered,
             hangup_phrases: human.hangup_phrases.iter().map(|phrase| human::fill(phrase, traits)).collect(),
             extension: human.extension.clone().filter(|_| self.agent.spec.kind == AgentType::Inbound),
+            dtmf: match placer.dtmf {
+                Dtmf::Rtp => DtmfMethod::Rtp,
+                Dtmf::Inband => DtmfMethod::Inband,
+                Dtmf::Info => DtmfMethod::Info,
+            },
             limits: self.limits(),
             noise: manner::noise(human, self.seed, placer).await?,
             audio_quality: manner::audio_quality(human.audio_quality),

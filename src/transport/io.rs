@@ -49,6 +49,7 @@ enum Order {
     Ring(CallKey, u16, Option<String>),
     Answer(CallKey, String),
     Reject(CallKey, u16, Option<u16>),
+    Digit(CallKey, char, u32),
 }
 
 /// A handle on the socket's task; cheap to clone.
@@ -97,6 +98,11 @@ impl SipSocket {
     /// Ends the call whatever its state: CANCEL, BYE or a rejection.
     pub async fn hang_up(&self, key: CallKey, q850_cause: u16, text: &str) {
         let _ = self.orders.send(Order::Hangup(key, q850_cause, text.into())).await;
+    }
+
+    /// Sends a digit of `duration_ms` by INFO.
+    pub async fn send_digit(&self, key: CallKey, digit: char, duration_ms: u32) {
+        let _ = self.orders.send(Order::Digit(key, digit, duration_ms)).await;
     }
 
     /// Sends 180 or 183 for an incoming call.
@@ -170,6 +176,7 @@ impl Port {
                 let _ = reply.send((key, id));
             }
             Order::Hangup(key, q850_cause, text) => self.endpoint.hangup(now(), key, q850_cause, &text),
+            Order::Digit(key, digit, duration_ms) => self.endpoint.send_digit(now(), key, digit, duration_ms),
             Order::Ring(key, code, sdp) => self.endpoint.ring(now(), key, code, sdp),
             Order::Answer(key, sdp) => self.endpoint.answer(now(), key, sdp),
             Order::Reject(key, code, q850_cause) => self.endpoint.reject(now(), key, code, q850_cause),

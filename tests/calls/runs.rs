@@ -10,7 +10,7 @@ use axum::http::Request;
 use futures_util::StreamExt;
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
-use ringer::config::Behaviour;
+use ringer::config::{Behaviour, Dtmf};
 use ringer::engine::noise::NoiseBeds;
 use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::{Workers, Workshop};
@@ -55,6 +55,7 @@ impl House {
         let placer = Placer {
             behaviour: Behaviour::default(),
             recognizer_grace_ms: 150,
+            dtmf: Dtmf::Rtp,
             model: None,
             synthesizer,
             noises: Arc::new(NoiseBeds::new(None)),

@@ -28,7 +28,7 @@ pub(super) struct EarSet {
     pub linger: Option<Sample>,
     /// One past the last sample heard.
     pub heard_to: Sample,
-    /// A digit came as an event: the same digit heard in the band is its echo.
+    /// A digit came beside the audio: the same digit heard in the band is its echo.
     event_digit_at: Sample,
 }
 
@@ -107,8 +107,7 @@ impl Call {
 
     fn hear_digits(&mut self, inband: Option<Detected>) {
         while let Some(digit) = self.leg.as_mut().and_then(|leg| leg.digit()) {
-            self.ears.event_digit_at = digit.from;
-            self.digit_heard(digit.digit, digit.from, digit.duration_ms, "rtp_event");
+            self.digit_beside_audio(digit.digit, digit.from, digit.duration_ms, "rtp_event");
         }
         if let Some(Detected::Digit { digit, from, duration_ms }) = inband {
             let echo = (from - self.ears.event_digit_at).abs() < Sample::from(RATE_HZ / 2);
@@ -116,6 +115,12 @@ impl Call {
                 self.digit_heard(digit, from, duration_ms, "inband");
             }
         }
+    }
+
+    /// A digit that did not come in the band; what is heard of it there is its echo.
+    pub(super) fn digit_beside_audio(&mut self, digit: char, from: Sample, duration_ms: u32, method: &'static str) {
+        self.ears.event_digit_at = from;
+        self.digit_heard(digit, from, duration_ms, method);
     }
 
     fn tell_network(&mut self, now: Time) {

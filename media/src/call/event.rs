@@ -73,7 +73,8 @@ pub enum What {
     Network { received: u64, lost: u64, late: u64, jitter_ms: f64 },
     /// Ticks that were more than 20 ms late.
     LateFrames { count: u64 },
-    /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `recognizer_late`, `synthesizer_failed`.
+    /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `recognizer_late`, `synthesizer_failed`,
+    /// or of the transport: `dtmf_info_refused`.
     Note { code: &'static str },
 }
 

@@ -78,6 +78,15 @@ pub enum Signal {
         /// A recognizer can follow this codec (and language): without, turns are taken without text.
         text: bool,
     },
+    /// A digit came beside the media (SIP INFO). Before the answer it is passed over.
+    Digit {
+        /// 0-9 * # A-D.
+        digit: char,
+        /// As the sender says.
+        duration_ms: u32,
+    },
+    /// A digit of this side ([`Control::Digit`]) was not taken.
+    DigitRefused,
     /// The far side ended, refused, or could not be reached.
     Ended(RemoteEnd),
 }
@@ -171,6 +180,13 @@ pub enum Control {
     Hangup {
         /// Q.850 cause (16 normal, 102 timer).
         q850_cause: u16,
+    },
+    /// Send this digit beside the media (SIP INFO).
+    Digit {
+        /// 0-9 * # A-D.
+        digit: char,
+        /// Its length in milliseconds.
+        duration_ms: u32,
     },
 }
 

@@ -207,9 +207,6 @@ impl Call {
         self.window.push_sent(at, &frame);
         if let Some(leg) = &mut self.leg {
             self.out.packet(Path::Rtp, leg.send(now, &frame));
-            while let Some(bytes) = leg.extra_packet() {
-                self.out.packet(Path::Rtp, bytes);
-            }
             if let Some(bytes) = leg.report(now, ntp(now)) {
                 self.out.packet(Path::Rtcp, bytes);
             }

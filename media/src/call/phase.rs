@@ -1,8 +1,10 @@
 //! From dialling to the end: signals, timers, endings.
 
+use super::dial::TONE_MS;
 use super::event::{Side, What};
 use super::io::{Control, EffectId, EndReason, Ending, Output, Quality, RemoteEnd, RemoteKind, Signal};
 use super::mouth::Mouth;
+use super::spec::DtmfMethod;
 use super::utterance::Utterance;
 use super::{Call, Dial, ms};
 use crate::frame::{FRAME, RATE_HZ, Sample};
@@ -106,8 +108,16 @@ impl Call {
                     self.phase = Phase::Dialing { since: now };
                 }
             }
+            Signal::Digit { digit, duration_ms } if self.phase.is_connected() => {
+                // It is sent when the key is released.
+                let from = (self.sample(now) - ms(duration_ms)).clamp(0, self.frame_at);
+                self.digit_beside_audio(digit, from, duration_ms, "info");
+            }
+            Signal::DigitRefused if self.phase.is_connected() => {
+                self.event(self.frame_at, Side::Engine, What::Note { code: "dtmf_info_refused" });
+            }
             Signal::Ended(remote) => self.remote_end(now, remote),
-            Signal::EarlyMedia { .. } | Signal::Answered { .. } => {}
+            Signal::EarlyMedia { .. } | Signal::Answered { .. } | Signal::Digit { .. } | Signal::DigitRefused => {}
         }
     }
 
@@ -193,15 +203,8 @@ impl Call {
         let at = self.frame_at;
         let Some(dial) = &mut self.dial else { return };
         if let Some(digit) = dial.due(at) {
-            let by_event = self.leg.as_ref().is_some_and(|leg| leg.params().event_payload_type.is_some());
-            match &mut self.leg {
-                Some(leg) if by_event => {
-                    leg.start_event(digit, super::dial::TONE_MS);
-                }
-                _ => self.mouth.tone(digit, at),
-            }
-            let method = if by_event { "rtp_event" } else { "inband" };
-            self.event(at, Side::Dh, What::DtmfSent { digit, method, duration_ms: super::dial::TONE_MS });
+            let method = self.key(digit, at);
+            self.event(at, Side::Dh, What::DtmfSent { digit, method, duration_ms: TONE_MS });
         }
         if let Some(end) = self.dial.as_ref().and_then(|dial| dial.done(at)) {
             self.dial = None;
@@ -209,6 +212,25 @@ impl Call {
             self.waits.active_at = self.waits.active_at.max(end);
             if self.waits.start.is_none() {
                 self.begin_conversation(end + ms(CONVERSATION_AFTER_MS));
+            }
+        }
+    }
+
+    /// Sends one digit that begins at `at`; the method's wire name.
+    fn key(&mut self, digit: char, at: Sample) -> &'static str {
+        let events = self.leg.as_mut().filter(|leg| leg.params().event_payload_type.is_some());
+        match (self.spec.dtmf, events) {
+            (DtmfMethod::Info, _) => {
+                self.out.push(Output::Control(Control::Digit { digit, duration_ms: TONE_MS }));
+                "info"
+            }
+            (DtmfMethod::Rtp, Some(leg)) => {
+                leg.start_event(digit, TONE_MS);
+                "rtp_event"
+            }
+            _ => {
+                self.mouth.tone(digit, at);
+                "inband"
             }
         }
     }

@@ -24,6 +24,8 @@ pub struct CallSpec {
     pub hangup_phrases: Vec<String>,
     /// Digits dialled 500 ms after connect; a comma is 1000 ms of silence.
     pub extension: Option<String>,
+    /// How digits are sent.
+    pub dtmf: DtmfMethod,
     /// Timers and caps.
     pub limits: Limits,
     /// Background noise, mixed under everything from connect to hang-up.
@@ -162,6 +164,18 @@ pub enum Response {
     Audio(Arc<[i16]>),
 }
 
+/// How digits are sent; one way only.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum DtmfMethod {
+    /// Telephone events when negotiated (RFC 4733), else tones.
+    #[default]
+    Rtp,
+    /// Tones in the audio.
+    Inband,
+    /// [`super::Control::Digit`]: SIP INFO.
+    Info,
+}
+
 /// Timers and caps; `None` is "no limit".
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
@@ -234,6 +248,7 @@ impl Default for CallSpec {
             script_ordered: false,
             hangup_phrases: Vec::new(),
             extension: None,
+            dtmf: DtmfMethod::default(),
             limits: Limits::default(),
             noise: None,
             audio_quality: AudioQuality::High,

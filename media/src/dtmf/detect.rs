@@ -21,18 +21,18 @@ const BLOCK_SPAN: f64 = 2.0 * BLOCK as f64;
 const MIN_POWER: f32 = 34_000.0;
 
 /// High group over low group, as a ratio of powers: -8 to +4 dB, with room for what the weaker tone gains or loses by the
-/// stronger one's leakage (3 and 2 dB).
-const TWIST: std::ops::RangeInclusive<f32> = 0.08..=4.0;
+/// stronger one's leakage and by noise (4 and 2 dB).
+const TWIST: std::ops::RangeInclusive<f32> = 0.06..=4.0;
 
-/// A tone over the others of its group, as a ratio of powers: 8 dB, less 2 for the leakage of a stronger tone.
-const OVER_OTHERS: f32 = 4.0;
+/// A tone over the others of its group, as a ratio of powers: 8 dB, less 3 for the leakage of a stronger tone and for noise.
+const OVER_OTHERS: f32 = 3.0;
 
 /// Least share of a block's power that the two tones hold, before their true frequency is known.
 const SHARE: f32 = 0.6;
 
 /// The same once it is known, in the better and in the worse of the two first blocks: the outer one may be filled in part,
 /// and noise and leakage vary.
-const BETTER_SHARE: f32 = 0.88;
+const BETTER_SHARE: f32 = 0.86;
 const WORSE_SHARE: f32 = 0.7;
 
 /// Most that a frequency may be off: between the 1.5 % to be taken and the 3.5 % to be refused.

@@ -5,6 +5,7 @@ use crate::netem::{Loss, Netem, NetemSpec};
 use crate::rtp::packet::event_of;
 
 mod both_ways;
+mod digits;
 
 const ORIGIN_MS: u64 = 5000;
 

@@ -22,7 +22,7 @@ pub const LONGEST_EVENT_MS: u32 = 8000;
 /// Power of a sent event, -dBm0.
 const VOLUME: u8 = 10;
 
-/// Copies of an event's last packet (RFC 4733 2.5.1.4).
+/// Copies of an event's last packet, one each tick: a short burst of losses does not take them all (RFC 4733 2.5.1.4).
 const END_PACKETS: u8 = 3;
 
 /// An event without an end is over when nothing came of it for this long.
@@ -83,6 +83,10 @@ impl Sender {
     pub fn tick(&mut self, audio_type: u8, event_type: Option<u8>, bytes: usize) -> Due {
         let now = self.timestamp;
         self.timestamp = now.wrapping_add(FRAME_TICKS);
+        if let (Some((timestamp, payload, left)), Some(event_type)) = (self.repeat, event_type) {
+            self.repeat = (left > 1).then_some((timestamp, payload, left - 1));
+            return Due::Event(self.header(event_type, false, timestamp, 4), payload);
+        }
         if let (Some(event), Some(event_type)) = (&mut self.event, event_type) {
             if !event.begun {
                 event.timestamp = now;
@@ -104,13 +108,6 @@ impl Sender {
         Due::Audio(self.header(audio_type, marker, now, bytes))
     }
 
-    /// Another copy of the last packet of an event that has just ended.
-    pub fn repeat(&mut self, event_type: Option<u8>) -> Option<(Header, EventPayload)> {
-        let (timestamp, payload, left) = self.repeat?;
-        self.repeat = (left > 1).then_some((timestamp, payload, left - 1));
-        Some((self.header(event_type?, false, timestamp, 4), payload))
-    }
-
     /// A tick in which nothing is sent: the timestamp moves on, the sequence number does not.
     pub fn skip(&mut self) {
         self.timestamp = self.timestamp.wrapping_add(FRAME_TICKS);
@@ -120,8 +117,8 @@ impl Sender {
         }
     }
 
-    /// Begins an event at the next tick, of at least one tick and at most [`LONGEST_EVENT_MS`]. False when `digit` is none or
-    /// another event still runs.
+    /// Begins an event at the next tick, or up to two ticks later when the end of the one before is still being repeated; of at
+    /// least one tick and at most [`LONGEST_EVENT_MS`]. False when `digit` is none or another event still runs.
     pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
         let Some(code) = event_of(digit).filter(|_| self.event.is_none()) else { return false };
         let duration = (duration_ms.min(LONGEST_EVENT_MS) * TICKS_PER_MS).max(FRAME_TICKS);
@@ -129,9 +126,9 @@ impl Sender {
         true
     }
 
-    /// An event runs.
+    /// An event runs, or its end is being repeated.
     pub fn sending_event(&self) -> bool {
-        self.event.is_some()
+        self.event.is_some() || self.repeat.is_some()
     }
 
     /// The stream's own source.
@@ -205,6 +202,10 @@ impl EventReceiver {
                 event.before += key.1.wrapping_sub(event.key.1);
                 (event.key, event.duration, event.last) = (key, duration, arrived);
             }
+            // Its successor has begun: it is over, and comes before that one.
+            Some(event) if is_before(key, event.key) => {
+                return self.store(HeardEvent { key, from, before: 0, duration, last: arrived });
+            }
             _ => {
                 self.finish();
                 self.running = Some(HeardEvent { key, from, before: 0, duration, last: arrived });
@@ -230,7 +231,12 @@ impl EventReceiver {
     }
 
     fn finish(&mut self) {
-        let Some(event) = self.running.take() else { return };
+        if let Some(event) = self.running.take() {
+            self.store(event);
+        }
+    }
+
+    fn store(&mut self, event: HeardEvent) {
         self.over[self.overs % self.over.len()] = Some(event.key);
         self.overs += 1;
         let slot = &mut self.digits[self.stored % self.digits.len()];
@@ -245,6 +251,11 @@ impl EventReceiver {
 /// Whether `next` is a further segment of the event of `key`.
 fn continues(key: Key, next: Key) -> bool {
     (key.0, key.2) == (next.0, next.2) && SEGMENT_TICKS.contains(&next.1.wrapping_sub(key.1))
+}
+
+/// Whether the event of `key` began before that of `other`, of the same source.
+fn is_before(key: Key, other: Key) -> bool {
+    key.0 == other.0 && (key.1.wrapping_sub(other.1) as i32) < 0
 }
 
 /// Where an event began when its timestamp says nothing about that: its length before its arrival.
@@ -297,9 +308,6 @@ mod tests {
                 Due::Audio(header) => out.push((header, None)),
                 Due::Event(header, payload) => out.push((header, Some(payload))),
             }
-            while let Some((header, payload)) = sender.repeat(Some(101)) {
-                out.push((header, Some(payload)));
-            }
         }
         out
     }
@@ -316,7 +324,7 @@ mod tests {
             assert!(events.iter().enumerate().all(|(i, (header, _))| header.marker == (i == 0)));
             assert!(all.windows(2).all(|pair| pair[1].0.sequence == pair[0].0.sequence.wrapping_add(1)));
             let after = all.iter().rposition(|(_, payload)| payload.is_some()).unwrap() + 1;
-            let ticks = (after - 3) as u32 + skipped.len() as u32 + 1;
+            let ticks = after as u32 + skipped.len() as u32;
             assert!(all[after].0.marker && !all[after + 1].0.marker);
             assert_eq!(all[after].0.timestamp.wrapping_sub(all[0].0.timestamp), ticks * 160);
         };
@@ -368,6 +376,16 @@ mod tests {
         check(&[(0, 0, 160, false, true, 11), (20, 0, 320, false, false, 11)], &[('#', 0, 40)]);
         check(&[(0, 0, 800, true, false, 10)], &[('*', 0, 100)]);
         check(&[(0, 0, 160, false, true, 2), (40, 800, 160, false, false, 3)], &[('2', 0, 20), ('3', 1600, 20)]);
+        // All that comes of a digit comes after the next one began.
+        check(
+            &[
+                (0, 800, 160, false, true, 3),
+                (20, 0, 320, true, false, 2),
+                (20, 0, 320, true, false, 2),
+                (40, 800, 320, true, false, 3),
+            ],
+            &[('2', 0, 40), ('3', 1600, 40)],
+        );
         // Reordered packets do not shorten it; what is not DTMF is none.
         check(&[(0, 0, 480, false, true, 9), (20, 0, 320, false, false, 9)], &[('9', 0, 60)]);
         check(&[(0, 0, 160, true, true, 16), (0, 0, 160, true, true, 255)], &[]);

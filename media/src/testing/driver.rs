@@ -148,8 +148,13 @@ impl Rig {
 
     /// Seconds since connect; since dialling before it.
     pub fn seconds(&self) -> f64 {
+        self.seconds_of(self.now)
+    }
+
+    /// The same of a moment that has passed.
+    pub fn seconds_of(&self, at: Time) -> f64 {
         let origin = self.origin.unwrap_or(Time::from_millis(1000));
-        self.now.since(origin).as_secs_f64()
+        at.since(origin).as_secs_f64()
     }
 
     /// Call control of the far side.

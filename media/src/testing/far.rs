@@ -94,9 +94,6 @@ impl Far {
             return self.leg.skip();
         }
         send(self.leg.send(now, &frame));
-        while let Some(bytes) = self.leg.extra_packet() {
-            send(bytes);
-        }
     }
 
     fn render(&mut self, at: Sample) -> Frame {

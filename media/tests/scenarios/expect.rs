@@ -4,9 +4,12 @@
 //! expect caller speaks at 5.0 +-0.05 ["text"]       expect caller stops at 6.0 [interrupted] ["text that was said"]
 //! expect event NAME [by dh|agent|engine] [KEY =|<=|>= VALUE]... [count N] [at T +-t]
 //! expect no event NAME [...]
+//! expect info digits "12"                           (what was handed to the transport)
 //! expect digits "12"                                expect digit 5 sent at 2.0          (what the far side decodes)
 //! expect end reason silence_timeout [at 37.0 +-0.1]
 //! expect recording channel 0|1 speech 1.0-3.5 +-0.03 [count N]       expect recording channel 0|1 silent 2.0-3.0
+//! expect recording channel 0|1 level -26 +-1 1.0-3.5                (RMS, dBov)
+//! expect thoughts contextual from 3.0 apart 0.5 count N             (when they were asked)
 //! expect early media 1.5 +-0.1                      expect control cancel | hangup 16
 //! expect thought N [purpose] [history "agent: Hi." "caller: Hello." ...] [unsaid "the rest"]
 //! ```
@@ -45,6 +48,9 @@ pub fn check(rig: &Rig, line: &Line) -> Parsed<()> {
     } else if line.eat("digits") {
         let heard: String = rig.far.heard.iter().map(|heard| heard.1).collect();
         same(&line.text()?, &heard)
+    } else if line.eat("info digits") {
+        let sent = |of: &Control| if let Control::Digit { digit, .. } = of { Some(*digit) } else { None };
+        same(&line.text()?, &log.controls.iter().filter_map(sent).collect::<String>())
     } else if line.eat("digit") {
         digit(rig, line)
     } else if line.eat("end reason") {
@@ -56,6 +62,8 @@ pub fn check(rig: &Rig, line: &Line) -> Parsed<()> {
         within(line.number()?, tolerance(line)?, length).then_some(()).ok_or(format!("{length:.3} s"))
     } else if line.eat("control") {
         control(log, line)
+    } else if line.eat("thoughts") {
+        thoughts(rig, line)
     } else if line.eat("thought") {
         thought(log, line)
     } else {
@@ -196,11 +204,20 @@ fn span(line: &mut Line) -> Parsed<(f64, f64)> {
 }
 
 fn recording(log: &Log, line: &mut Line) -> Parsed<()> {
-    let found = runs(log, line.number()? as usize);
+    let channel = line.number()? as usize;
+    let found = runs(log, channel);
     if line.eat("silent") {
         let (from, to) = span(line)?;
         let silent = found.iter().all(|run| run.1 <= from || run.0 >= to);
         return if silent { Ok(()) } else { Err(format!("found {found:.2?}")) };
+    }
+    if line.eat("level") {
+        let (wanted, tolerance) = (line.number()?, tolerance(line)?);
+        let (from, to) = span(line)?;
+        let channel = log.recorded.iter().copied().skip(channel).step_by(2);
+        let stretch = channel.skip((from * 16_000.0) as usize).take(((to - from) * 16_000.0) as usize);
+        let level = rms_dbov(&stretch.collect::<Vec<i16>>());
+        return if within(wanted, tolerance, level) { Ok(()) } else { Err(format!("found {level:.2} dBov")) };
     }
     line.eat("speech");
     let (from, to) = span(line)?;
@@ -218,7 +235,8 @@ fn control(log: &Log, line: &mut Line) -> Parsed<()> {
         line.eat("hangup");
         Control::Hangup { q850_cause: line.number()? as u16 }
     };
-    if log.controls == [wanted] { Ok(()) } else { Err(format!("found {:?}", log.controls)) }
+    let calls: Vec<&Control> = log.controls.iter().filter(|of| !matches!(of, Control::Digit { .. })).collect();
+    if calls == [&wanted] { Ok(()) } else { Err(format!("found {:?}", log.controls)) }
 }
 
 fn as_text(line: &Said) -> String {
@@ -236,6 +254,29 @@ fn purpose(purpose: &Purpose) -> &'static str {
         Purpose::Contextual { .. } => "contextual",
         Purpose::StillThere => "still_there",
     }
+}
+
+/// All thoughts of a kind: how many, the earliest moment, the least time between two.
+fn thoughts(rig: &Rig, line: &mut Line) -> Parsed<()> {
+    let kind = line.word()?;
+    let of_kind = rig.log.thoughts.iter().filter(|(_, thought)| purpose(&thought.purpose) == kind);
+    let times: Vec<f64> = of_kind.map(|(at, _)| rig.seconds_of(*at)).collect();
+    let mut good = true;
+    while !line.is_empty() {
+        good &= match line.word()?.as_str() {
+            "from" => {
+                let from = line.number()?;
+                times.iter().all(|at| *at >= from - 0.011)
+            }
+            "apart" => {
+                let apart = line.number()?;
+                times.windows(2).all(|pair| pair[1] - pair[0] >= apart - 1e-6)
+            }
+            "count" => times.len() == line.number()? as usize,
+            other => return Err(format!("{other:?} is not understood here")),
+        };
+    }
+    if good { Ok(()) } else { Err(format!("found {times:.3?}")) }
 }
 
 fn thought(log: &Log, line: &mut Line) -> Parsed<()> {

@@ -10,8 +10,9 @@
 //! caller keyword "refund" says "No refund." probability 0.5            caller contextual "..." yes when "pay" says "Stop."
 //! caller script exact|context "date of birth" phrase "March third" | silence 3.0 then "Yes." | dtmf 12 | audio 1.5 [first 2]
 //! caller script ordered                     caller extension 12,3      caller hangs up on "goodbye"
+//! caller digits by rtp|inband|info
 //! caller max_turns 2   silence_timeout 16   max_duration 60   inactivity 20   media_timeout 20   ringing 30   digit_turn 0.5
-//! 1.0 agent says 2.5 "May I help?"          3.0 agent digit 5 [inband]           4.0 agent hangs up
+//! 1.0 agent says 2.5 "May I help?"          3.0 agent digit 5 [inband|info]      4.0 agent hangs up
 //! 2.0 agent stops sending                   2.5 agent sends again      3.0 driver misses 3        9.0 api hangs up
 //! until 30                                  # a call that still runs is hung up by the API
 //! expect ...                                # see expect.rs
@@ -120,6 +121,8 @@ impl Line {
 pub enum Action {
     Says { seconds: f64, text: String },
     Digit { digit: char, inband: bool },
+    InfoDigit { digit: char },
+    DigitsRefused,
     Ends,
     Sending(bool),
     Misses(usize),
@@ -259,7 +262,12 @@ fn action(line: &mut Line) -> Parsed<Action> {
         Action::Says { seconds, text: line.maybe_text().unwrap_or_default() }
     } else if line.eat("agent digit") {
         let digit = line.word()?.chars().next().ok_or("a digit is wanted")?;
+        if line.eat("info") {
+            return Ok(Action::InfoDigit { digit });
+        }
         Action::Digit { digit, inband: line.eat("inband") }
+    } else if line.eat("agent refuses a digit") {
+        Action::DigitsRefused
     } else if line.eat("agent hangs up") {
         Action::Ends
     } else if line.eat("agent stops sending") {
@@ -287,6 +295,15 @@ fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
         "inactivity" => limits.inactivity_ms = Some(line.seconds_ms()?),
         "media_timeout" => limits.media_timeout_ms = line.seconds_ms()?,
         "ringing" => limits.ringing_ms = line.seconds_ms()?,
+        "digits" => {
+            line.eat("by");
+            s.call.dtmf = match line.word()?.as_str() {
+                "rtp" => DtmfMethod::Rtp,
+                "inband" => DtmfMethod::Inband,
+                "info" => DtmfMethod::Info,
+                other => return Err(format!("rtp, inband or info is wanted, not {other:?}")),
+            };
+        }
         "extension" => s.call.extension = Some(line.word()?),
         "opens" if line.eat("made") => {
             s.call.opening = Opening::Made;

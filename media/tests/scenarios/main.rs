@@ -6,6 +6,7 @@ mod expect;
 mod grammar;
 mod promises;
 mod quiet;
+mod rates;
 
 use std::path::Path;
 use std::time::Duration;
@@ -104,6 +105,8 @@ fn talk(scenario: &Scenario, rig: &mut Rig) {
                 Action::Sending(on) => rig.far.sending = *on,
                 Action::Misses(ticks) => rig.miss(*ticks),
                 Action::ApiHangup => rig.hang_up(EndReason::ApiHangup),
+                Action::InfoDigit { digit } => rig.signal(Signal::Digit { digit: *digit, duration_ms: 100 }),
+                Action::DigitsRefused => rig.signal(Signal::DigitRefused),
                 Action::Says { .. } | Action::Digit { .. } => {}
             }
         }

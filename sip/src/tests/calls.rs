@@ -9,7 +9,7 @@ fn answer_to(offered: &str) -> String {
     sdp::negotiate(offered, &offer(2)).unwrap().0.to_string()
 }
 
-fn answers(bob: &mut Endpoint, now: Time, call: CallKey, event: &CallEvent) {
+pub(super) fn answers(bob: &mut Endpoint, now: Time, call: CallKey, event: &CallEvent) {
     if let CallEvent::Incoming { sdp: Some(sdp), .. } = event {
         bob.ring(now, call, 180, None);
         bob.answer(now, call, answer_to(sdp));
@@ -32,7 +32,7 @@ fn end(pair: &Pair, party: Party) -> CallEnd {
     end
 }
 
-fn bobs_call(pair: &Pair) -> CallKey {
+pub(super) fn bobs_call(pair: &Pair) -> CallKey {
     pair.events.iter().find(|(party, _, _)| *party == Party::Bob).expect("a call came in").1
 }
 

@@ -298,29 +298,30 @@ impl Endpoint {
         }
     }
 
-    /// A challenged BYE is sent again with credentials; every other answer ends it.
-    pub(crate) fn bye_response(
+    /// A request in the dialog that was challenged is sent again with credentials; false when there is nothing to answer with.
+    pub(crate) fn signed_again(
         &mut self,
         now: Time,
         key: CallKey,
         request: &Request,
         response: &Response,
         to: SocketAddr,
-    ) {
-        let Some(Call { side: Side::Caller(caller), dialogs, .. }) = self.calls.get_mut(&key) else { return };
+    ) -> bool {
+        let Some(Call { side: Side::Caller(caller), dialogs, .. }) = self.calls.get_mut(&key) else { return false };
         if !matches!(response.code, 401 | 407) || !caller.login.learn(response) {
-            return;
+            return false;
         }
         let tag = response.headers.to().map(|to| to.tag().to_owned()).unwrap_or_default();
-        let Some(fork) = dialogs.iter_mut().find(|f| f.dialog.remote_tag == tag) else { return };
+        let Some(fork) = dialogs.iter_mut().find(|f| f.dialog.remote_tag == tag) else { return false };
         fork.dialog.local_seq += 1;
         let mut again = request.clone();
         for name in ["Via", "Authorization", "Proxy-Authorization", "User-Agent"] {
             again.headers.remove(name);
         }
-        again.headers.set("CSeq", format!("{} BYE", fork.dialog.local_seq));
+        again.headers.set("CSeq", format!("{} {}", fork.dialog.local_seq, request.method));
         caller.login.sign(&mut again, &mut self.ids);
         self.send_request(now, key, again, to);
+        true
     }
 }
 

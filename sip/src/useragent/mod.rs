@@ -1,10 +1,11 @@
 //! The user agent: calls as caller and as answerer (RFC 3261 8, 9, 13, 14, 15), on top of [`Endpoint`](crate::Endpoint).
 //!
 //! This file has the words that a driver speaks and the state of a call; `caller` places calls, `answerer` takes them, and
-//! `indialog` serves what both have once a dialog exists.
+//! `indialog` and `digits` serve what both have once a dialog exists.
 
 mod answerer;
 mod caller;
+mod digits;
 mod indialog;
 
 use std::net::SocketAddr;
@@ -129,6 +130,8 @@ pub enum CallEvent {
     },
     /// A digit by INFO (`application/dtmf-relay` or `application/dtmf`).
     Digit(char, u32),
+    /// A digit of this side was not taken: the status that refused it, 408 without an answer, 503 when it could not be sent.
+    DigitRefused(u16),
     /// The other side asked for a transfer; it was declined with 603.
     Transfer {
         /// Refer-To's address.
@@ -216,6 +219,8 @@ pub(crate) struct Call {
     pub(crate) confirmed: bool,
     /// User part of the Contact, escaped.
     pub(crate) contact_user: String,
+    /// Digits that go out by INFO.
+    pub(crate) keyed: digits::Keyed,
     /// A 2xx of this side that waits for its ACK.
     pub(crate) unacknowledged: Option<Unacknowledged>,
     /// BYE is to be sent when the ACK comes (RFC 3261 15), with this Reason.
@@ -305,6 +310,7 @@ impl Call {
             on_hold: false,
             confirmed: false,
             contact_user,
+            keyed: digits::Keyed::default(),
             unacknowledged: None,
             bye_after_ack: None,
             deadline: None,

@@ -1,0 +1,75 @@
+//! Digits that this side keys, by INFO (RFC 6086, `application/dtmf-relay`): one request at a time, so that they arrive in their
+//! order whatever is lost on the way.
+
+use super::{CallEvent, CallKey, Side, Stage};
+use crate::endpoint::Endpoint;
+use crate::message::{Method, Request, Response};
+use crate::time::Time;
+
+/// Most digits that may wait for the answer to the one before; more are dropped and reported as refused.
+const MAX_DIGITS: usize = 64;
+
+/// Digits on their way.
+#[derive(Debug, Default)]
+pub(crate) struct Keyed {
+    waiting: std::collections::VecDeque<(char, u32)>,
+    /// An INFO waits for its answer.
+    busy: bool,
+}
+
+impl Endpoint {
+    /// Sends `digit` (`0` to `9`, `*`, `#`, `A` to `D`) of `duration_ms` milliseconds by INFO, after those that were ordered
+    /// before it. What the far side does not take comes back as [`CallEvent::DigitRefused`]. Nothing happens before the answer
+    /// and after the end.
+    pub fn send_digit(&mut self, now: Time, call: CallKey, digit: char, duration_ms: u32) {
+        let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage == Stage::Up) else { return };
+        if state.keyed.waiting.len() == MAX_DIGITS {
+            return self.event(call, CallEvent::DigitRefused(503));
+        }
+        state.keyed.waiting.push_back((digit, duration_ms));
+        self.next_digit(now, call);
+    }
+
+    fn next_digit(&mut self, now: Time, key: CallKey) {
+        let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage == Stage::Up && !call.keyed.busy) else {
+            return;
+        };
+        let Some(fork) = call.dialogs.get_mut(call.active.unwrap_or(0)) else { return };
+        let Some((digit, duration_ms)) = call.keyed.waiting.pop_front() else { return };
+        call.keyed.busy = true;
+        fork.dialog.local_seq += 1;
+        let (mut request, to) = fork.dialog.request(Method::Info, fork.dialog.local_seq);
+        request.body = format!("Signal={digit}\r\nDuration={duration_ms}\r\n").into_bytes();
+        request.headers.push("Content-Type", "application/dtmf-relay");
+        if let Side::Caller(caller) = &mut call.side {
+            caller.login.sign(&mut request, &mut self.ids);
+        }
+        self.send_request(now, key, request, to);
+    }
+
+    /// A final response to an INFO, other than a challenge that was answered.
+    pub(crate) fn digit_answered(&mut self, now: Time, key: CallKey, code: u16) {
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        call.keyed.busy = false;
+        if code >= 300 {
+            self.event(key, CallEvent::DigitRefused(code));
+        } else if let Side::Caller(caller) = &mut call.side {
+            caller.login.rounds = 0;
+        }
+        self.next_digit(now, key);
+    }
+
+    /// A response to an INFO of this side.
+    pub(crate) fn info_response(
+        &mut self,
+        now: Time,
+        key: CallKey,
+        request: &Request,
+        response: &Response,
+        to: std::net::SocketAddr,
+    ) {
+        if response.code >= 200 && !self.signed_again(now, key, request, response, to) {
+            self.digit_answered(now, key, response.code);
+        }
+    }
+}
