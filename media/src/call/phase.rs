@@ -198,7 +198,7 @@ impl Call {
                 Some(leg) if by_event => {
                     leg.start_event(digit, super::dial::TONE_MS);
                 }
-                _ => self.mouth.tone(digit, at),
+                _ => self.sound_digit(digit, at),
             }
             let method = if by_event { "rtp_event" } else { "inband" };
             self.event(at, Side::Dh, What::DtmfSent { digit, method, duration_ms: super::dial::TONE_MS });
@@ -391,6 +391,7 @@ impl Call {
             concealed_ms: figures.concealed_ms,
             jitter_ms: figures.jitter_ms,
             recording_dropped: 0,
+            echo: self.ears.voice.figures(),
         }
     }
 }

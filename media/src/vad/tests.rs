@@ -38,12 +38,12 @@ pub fn say(text: &str, voice: &str) -> (Vec<i16>, std::ops::Range<usize>) {
 }
 
 /// Sentences with silence of 0.8 to 2.4 s around them, and the true edges of each.
-struct Channel {
-    pcm: Vec<i16>,
-    truth: Vec<(Sample, Sample)>,
+pub struct Channel {
+    pub pcm: Vec<i16>,
+    pub truth: Vec<(Sample, Sample)>,
 }
 
-fn channel(voice: &str, lead_ms: usize) -> Channel {
+pub fn channel(voice: &str, lead_ms: usize) -> Channel {
     let mut pcm = vec![0; lead_ms * 16];
     let mut truth = Vec::new();
     for (n, text) in SENTENCES.iter().enumerate() {
@@ -57,7 +57,7 @@ fn channel(voice: &str, lead_ms: usize) -> Channel {
 }
 
 /// Through the codec and back, without the delay of the resamplers.
-fn through(pcm: &[i16], codec: Codec) -> Vec<i16> {
+pub fn through(pcm: &[i16], codec: Codec) -> Vec<i16> {
     let (mut encoder, mut decoder) = (Encoder::new(codec), Decoder::new(codec));
     let (mut down, mut up) = (Down2::new(), Up2::new());
     let mut out = Vec::new();
