@@ -1,5 +1,7 @@
 //! Speech of a real synthesizer (`flite`), through a codec, in silence and in noise, against where the words truly are.
 
+mod noise_and_edges;
+
 use std::process::Command;
 
 use super::*;
@@ -28,7 +30,11 @@ pub fn say(text: &str, voice: &str) -> (Vec<i16>, std::ops::Range<usize>) {
     assert!(status.expect("flite is installed").success());
     let bytes = std::fs::read(&path).expect("flite wrote a file");
     std::fs::remove_file(&path).expect("it is ours");
-    let mut pcm: Vec<i16> = bytes[44..].chunks_exact(2).map(|b| i16::from_le_bytes([b[0], b[1]])).collect();
+    measured(bytes[44..].chunks_exact(2).map(|b| i16::from_le_bytes([b[0], b[1]])).collect())
+}
+
+/// 16 kHz speech at -26 dBov active level, and where in it there is sound.
+fn measured(mut pcm: Vec<i16>) -> (Vec<i16>, std::ops::Range<usize>) {
     level::to_speech_level(&mut pcm, 16_000);
     let loud = |at: &usize| dbov(power(&pcm[at * BLOCK..(at + 1) * BLOCK])) > LEAST_DBOV;
     let blocks = pcm.len() / BLOCK;
