@@ -33,6 +33,8 @@ pub mod dtmf;
 
 pub mod vad;
 
+pub mod echo;
+
 pub mod clip;
 
 pub mod recording;

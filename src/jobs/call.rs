@@ -16,7 +16,7 @@ use crate::events::Happening;
 use crate::judge;
 use crate::model::Object;
 use crate::model::error_code;
-use crate::model::result::{EngineQuality, ResultDoc};
+use crate::model::result::{EchoQuality, EngineQuality, ResultDoc};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::queue::CallJob;
@@ -252,7 +252,12 @@ async fn quality(ending: &Ending, recording: Option<&Path>) -> Option<EngineQual
         lost_packets: quality.lost_packets as i64,
         concealed_ms: quality.concealed_ms as i64,
         trusted: is_trusted(ending, bytes),
+        echo: quality.echo.map(|echo| EchoQuality { delay_ms: tenths(echo.delay_ms), erl_db: tenths(echo.erl_db) }),
     })
+}
+
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }
 
 /// `recording_bytes`: size of the stereo file, when there is one.

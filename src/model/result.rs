@@ -140,6 +140,17 @@ pub struct EngineQuality {
     pub concealed_ms: i64,
     /// False: timing metrics are not to be relied on.
     pub trusted: bool,
+    /// The Digital Human's own words came back; null when they did not.
+    pub echo: Option<EchoQuality>,
+}
+
+/// An echo of the Digital Human's own words. It is neither speech of the agent nor part of a metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EchoQuality {
+    /// From sending to hearing.
+    pub delay_ms: f64,
+    /// Echo return loss in dB: how far the echo lies below what was sent.
+    pub erl_db: f64,
 }
 
 /// The members of a result record besides its id: what is stored and what is read.

@@ -269,7 +269,7 @@ impl Call {
     /// The other side has spoken for `length_ms` since `onset`: heard to have, or, where the jitter buffer is too deep to hear
     /// it in time, not heard to have paused.
     fn has_spoken(&self, onset: Sample, length_ms: u32) -> bool {
-        let Some(spoken_to) = self.ears.vad.spoken_to() else { return false };
+        let Some(spoken_to) = self.ears.voice.vad().spoken_to() else { return false };
         let heard = spoken_to - onset > ms(length_ms);
         let goes_on = self.ears.heard_to - spoken_to <= ms(PAUSE_MS);
         heard || (goes_on && self.frame_at >= onset + ms(length_ms + LATEST_MS))

@@ -31,7 +31,7 @@ impl Call {
             || self.dial.is_some();
         // A sound that is not confirmed yet may be the other side going on; a noise that never is must not hold the turn up.
         let settled = self.frame_at >= plan.floor + ms(CONFIRM_MS);
-        let may_go_on = plan.answers && !settled && self.ears.vad.is_stirring();
+        let may_go_on = plan.answers && !settled && self.ears.voice.vad().is_stirring();
         if plan.due < frame_end && plan.is_ready() && !blocked && !may_go_on {
             self.take_turn();
         }

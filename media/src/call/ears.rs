@@ -3,22 +3,26 @@
 use super::spec::Ears;
 use super::{Call, Output, Phase, Side, What};
 use crate::dtmf::{Detected, Detector};
+use crate::echo::EchoGuard;
 use crate::frame::{FRAME, Frame, PER_MS, RATE_HZ, SILENCE, Sample};
 use crate::leg::{HeardKind, Room};
 use crate::time::Time;
-use crate::vad::{Edge, VoiceActivity};
+use crate::vad::Edge;
 
 /// Frames kept for a recognizer: 400 ms, of which the part from 200 ms before the onset is used.
 const PAST: usize = 20;
 /// Audio before the onset that a recognizer is given.
 const LEAD: Sample = 200 * PER_MS;
 
+/// A digit that comes back within this time of its being sent (700 ms) is an echo.
+const DIGIT_BACK: Sample = 700 * PER_MS;
+
 /// Voice activity, digits, and the recent past.
 pub(super) struct EarSet {
     /// What runs.
     pub which: Ears,
-    /// Finds speech.
-    pub vad: VoiceActivity,
+    /// Finds speech that is not this side's own.
+    pub voice: EchoGuard,
     digits: Detector,
     past: Box<[(Sample, Frame); PAST]>,
     next: usize,
@@ -30,6 +34,8 @@ pub(super) struct EarSet {
     pub heard_to: Sample,
     /// A digit came beside the audio: the same digit heard in the band is its echo.
     event_digit_at: Sample,
+    /// This side's last digit in the band, and when it was sent: it may come back.
+    own_digit: (char, Sample),
 }
 
 impl EarSet {
@@ -37,7 +43,7 @@ impl EarSet {
     pub fn new(which: Ears) -> EarSet {
         EarSet {
             which,
-            vad: VoiceActivity::new(),
+            voice: EchoGuard::new(),
             digits: Detector::new(),
             past: Box::new([(Sample::MIN, SILENCE); PAST]),
             next: 0,
@@ -45,6 +51,7 @@ impl EarSet {
             linger: None,
             heard_to: Sample::MIN,
             event_digit_at: Sample::MIN / 2,
+            own_digit: (' ', Sample::MIN / 2),
         }
     }
 
@@ -80,17 +87,22 @@ impl Call {
             self.window.push_heard(heard.position, heard.pcm);
         }
         let from = heard.position;
+        let mut pcm = *heard.pcm;
         self.ears.heard_to = from + FRAME as Sample;
+        let is_real = heard.kind == HeardKind::Real;
+        let edge = if self.ears.which.voice_activity { self.ears.voice.push(&mut pcm, from, is_real) } else { None };
         if self.ears.feeding {
-            self.out.ears(from, heard.pcm);
+            self.out.ears(from, &pcm);
         }
         if self.ears.which.text {
-            self.ears.remember(from, heard.pcm);
+            self.ears.remember(from, &pcm);
         }
         let inband = if self.ears.which.dtmf { self.ears.digits.push(heard.narrow, from) } else { None };
-        let edge = if self.ears.which.voice_activity { self.ears.vad.push(heard.pcm, from) } else { None };
         self.waits.media_at = self.waits.media_at.max(leg.last_sign());
         self.hear_digits(inband);
+        if let Some(echo) = self.ears.voice.news() {
+            self.event(from.max(0), Side::Engine, What::Echo(echo));
+        }
         match edge {
             Some(Edge::Started { onset }) => self.other_speaks(onset, now),
             Some(Edge::Ended { end }) => self.other_stops(end, now),
@@ -98,6 +110,12 @@ impl Call {
         }
         self.tell_network(now);
         self.listened_to = self.frame_at;
+    }
+
+    /// This side sounds a digit in the band.
+    pub(super) fn sound_digit(&mut self, digit: char, at: Sample) {
+        self.ears.own_digit = (digit, at);
+        self.mouth.tone(digit, at);
     }
 
     fn listen_early(&mut self, now: Time) {
@@ -110,8 +128,10 @@ impl Call {
             self.digit_beside_audio(digit.digit, digit.from, digit.duration_ms, "rtp_event");
         }
         if let Some(Detected::Digit { digit, from, duration_ms }) = inband {
+            let (own, at) = self.ears.own_digit;
+            let comes_back = own == digit && (-(FRAME as Sample)..DIGIT_BACK).contains(&(from - at));
             let echo = (from - self.ears.event_digit_at).abs() < Sample::from(RATE_HZ / 2);
-            if !echo {
+            if !echo && !comes_back {
                 self.digit_heard(digit, from, duration_ms, "inband");
             }
         }

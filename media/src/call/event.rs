@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::io::Word;
+use crate::echo::EchoFigures;
 use crate::frame::Sample;
 
 /// Whose doing an event was.
@@ -71,6 +72,8 @@ pub enum What {
     DtmfReceived { digit: char, method: &'static str, duration_ms: u32 },
     /// Once per second.
     Network { received: u64, lost: u64, late: u64, jitter_ms: f64 },
+    /// This side's own words come back; from here on they are taken out of what is heard.
+    Echo(EchoFigures),
     /// Ticks that were more than 20 ms late.
     LateFrames { count: u64 },
     /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `recognizer_late`, `synthesizer_failed`,

@@ -84,7 +84,7 @@ impl OtherTurn {
         for segment in &mut self.segments {
             if matches!(segment.text, Text::Running(_)) {
                 segment.text = Text::Missing;
-                left.push(segment.hear);
+                left.extend([Some(segment.hear), segment.recognize].into_iter().flatten());
             }
         }
         left

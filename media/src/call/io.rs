@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::Event;
+use crate::echo::EchoFigures;
 use crate::frame::Sample;
 use crate::leg::MediaParams;
 use crate::time::Time;
@@ -437,4 +438,6 @@ pub struct Quality {
     pub jitter_ms: f64,
     /// Recorded frames that found no room.
     pub recording_dropped: u64,
+    /// This side's own words came back.
+    pub echo: Option<EchoFigures>,
 }

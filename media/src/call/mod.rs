@@ -205,6 +205,9 @@ impl Call {
         let mut frame = SILENCE;
         let said = self.mouth.render(at, &mut frame);
         self.window.push_sent(at, &frame);
+        if self.ears.which.voice_activity {
+            self.ears.voice.sent(at, &frame);
+        }
         if let Some(leg) = &mut self.leg {
             self.out.packet(Path::Rtp, leg.send(now, &frame));
             if let Some(bytes) = leg.report(now, ntp(now)) {

@@ -229,7 +229,7 @@ impl Call {
                 "rtp_event"
             }
             _ => {
-                self.mouth.tone(digit, at);
+                self.sound_digit(digit, at);
                 "inband"
             }
         }
@@ -413,6 +413,7 @@ impl Call {
             concealed_ms: figures.concealed_ms,
             jitter_ms: figures.jitter_ms,
             recording_dropped: 0,
+            echo: self.ears.voice.figures(),
         }
     }
 }

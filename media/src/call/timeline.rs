@@ -28,6 +28,7 @@ impl Event {
             What::DtmfSent { .. } => "dtmf_sent",
             What::DtmfReceived { .. } => "dtmf_received",
             What::Network { .. } => "network",
+            What::Echo(_) => "suspected_echo_event",
             What::LateFrames { .. } => "engine.late_frames",
             What::Note { code } => code,
         }
@@ -74,6 +75,7 @@ impl Event {
             What::Network { received, lost, late, jitter_ms } => {
                 json!({ "received": received, "lost": lost, "late": late, "jitter_ms": round3(*jitter_ms) })
             }
+            What::Echo(echo) => json!({ "delay_ms": round3(echo.delay_ms), "erl_db": round3(echo.erl_db) }),
             What::LateFrames { count } => json!({ "count": count }),
         }
     }

@@ -193,7 +193,7 @@ impl Call {
     /// The call ends at `end`: what the other side is saying ends there, too.
     pub(super) fn other_is_cut(&mut self, end: Sample, now: Time) {
         if self.other.since.is_some() {
-            let heard = match self.ears.vad.finish() {
+            let heard = match self.ears.voice.finish() {
                 Some(Edge::Ended { end }) => end,
                 _ => end,
             };

@@ -35,7 +35,7 @@ pub struct RigSpec {
     pub text: bool,
     /// The mind of this side.
     pub mind: Mind,
-    /// The voice of both sides.
+    /// The voice of this side. What the far side says must not be the same sound, or it is taken for an echo.
     pub voice: Voice,
 }
 
@@ -184,6 +184,7 @@ impl Rig {
         let mut far = Far::new(self.spec.media, crate::seed::Seed(self.spec.call.seed.0 ^ 1), self.now + TICK, at);
         far.spoken = std::mem::take(&mut self.far.spoken);
         far.digits = std::mem::take(&mut self.far.digits);
+        far.echo = self.far.echo;
         far
     }
 

@@ -45,6 +45,15 @@ impl Spoken {
     }
 }
 
+/// A side that sends back what it hears.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Echo {
+    /// From hearing to sending. Its jitter buffer is as deep as 80 ms: a shorter delay comes to nothing.
+    pub delay_ms: u32,
+    /// How much less it is then, in dB.
+    pub erl_db: f64,
+}
+
 /// A far side with one leg.
 pub struct Far {
     leg: Leg,
@@ -56,6 +65,10 @@ pub struct Far {
     pub sending: bool,
     /// What it heard of the call's digits: sample, digit.
     pub heard: Vec<(Sample, char)>,
+    /// What it hears comes back.
+    pub echo: Option<Echo>,
+    /// What it heard, from position 0 of its own clock.
+    ears: Vec<i16>,
     tones: Option<Tones>,
     detector: Detector,
     at: Sample,
@@ -70,6 +83,8 @@ impl Far {
             digits: Vec::new(),
             sending: true,
             heard: Vec::new(),
+            echo: None,
+            ears: Vec::new(),
             tones: None,
             detector: Detector::new(),
             at,
@@ -106,12 +121,23 @@ impl Far {
                 }
             }
         }
+        self.mix_echo(at, &mut sums);
         self.tones.take_if(|tones| !tones.mix(at, &mut sums));
         let mut frame = SILENCE;
         for (sample, sum) in frame.iter_mut().zip(sums) {
             *sample = sum.clamp(i16::MIN.into(), i16::MAX.into()) as i16;
         }
         frame
+    }
+
+    fn mix_echo(&self, at: Sample, sums: &mut [i32; FRAME]) {
+        let Some(echo) = self.echo else { return };
+        let gain = 10f64.powf(-echo.erl_db / 20.0);
+        let from = at - Sample::from(echo.delay_ms) * PER_MS;
+        for (sum, at) in sums.iter_mut().zip(from..) {
+            let heard = usize::try_from(at).ok().and_then(|at| self.ears.get(at));
+            *sum += heard.map_or(0, |&heard| (f64::from(heard) * gain).round() as i32);
+        }
     }
 
     /// A packet of the call arrives.
@@ -126,7 +152,13 @@ impl Far {
 
     /// Hears 20 ms of the call.
     pub fn listen(&mut self, now: Time) {
-        let narrow = *self.leg.listen(now, &mut Room::default()).narrow;
+        let mut room = Room::default();
+        let heard = self.leg.listen(now, &mut room);
+        if let Ok(from) = usize::try_from(heard.position) {
+            self.ears.resize(self.ears.len().max(from + FRAME), 0);
+            self.ears[from..from + FRAME].copy_from_slice(heard.pcm);
+        }
+        let narrow = *heard.narrow;
         while let Some(digit) = self.leg.digit() {
             self.heard.push((digit.from, digit.digit));
         }

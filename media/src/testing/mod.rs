@@ -8,6 +8,6 @@ mod mind;
 mod voice;
 
 pub use driver::{Heard, Log, Rig, RigSpec, SentPacket};
-pub use far::{Far, Spoken};
+pub use far::{Echo, Far, Spoken};
 pub use mind::{Answer, CutWord, Delays, Mind};
 pub use voice::Voice;

@@ -41,6 +41,13 @@ impl Voice {
         Voice { pcm: pcm.into(), loud: loud.into() }
     }
 
+    /// The same, backwards: as loud and as fast, and never the same sound.
+    pub fn reversed(&self) -> Voice {
+        let pcm: Vec<i16> = self.pcm.iter().rev().copied().collect();
+        let loud: Vec<bool> = self.loud.iter().rev().copied().collect();
+        Voice { pcm: pcm.into(), loud: loud.into() }
+    }
+
     /// `samples` of it that begin and end loud; `place` chooses where it begins (a block each, or somewhat later).
     pub fn say(&self, samples: usize, place: usize) -> Arc<[i16]> {
         let blocks = self.loud.len().max(1);

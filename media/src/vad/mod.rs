@@ -12,7 +12,7 @@ use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use floor::{Floor, LOWEST_DBOV};
 
 /// Samples of a block, the grid of edges (10 ms).
-const BLOCK: usize = 160;
+pub(crate) const BLOCK: usize = 160;
 
 /// Samples that the detector takes at once (16 ms).
 const WINDOW: usize = 256;
@@ -152,6 +152,12 @@ impl VoiceActivity {
     /// Hears the 20 ms that begin at `from`. Positions may jump: what is missing counts as silence, and a jump back as
     /// no time at all.
     pub fn push(&mut self, pcm: &Frame, from: Sample) -> Edges {
+        self.push_beside(pcm, from, [false; 2])
+    }
+
+    /// As [`VoiceActivity::push`], where this side's own echo was taken out of `pcm`: of a block (10 ms) that is `masked`
+    /// nothing else was left. It is silence, and cannot raise the floor.
+    pub fn push_beside(&mut self, pcm: &Frame, from: Sample, masked: [bool; 2]) -> Edges {
         let missing = self.next.map_or(0, |next| from.saturating_sub(next));
         if missing < 0 {
             self.speech = self.speech.map(|end| end.min(from));
@@ -159,7 +165,7 @@ impl VoiceActivity {
         }
         self.next = Some(from + FRAME as Sample);
         let ended = if missing >= RELEASE { self.silence() } else { None };
-        let open = self.measure(pcm, from);
+        let open = self.measure(pcm, from, masked);
         let score = self.judge(pcm, open);
         let cast = |votes: u32, yes| (votes << 1 | u32::from(yes)) & ((1 << VOTERS) - 1);
         (self.votes, self.sure) = (
@@ -179,6 +185,18 @@ impl VoiceActivity {
     /// The channel is over: speech that is still on ends at its last block.
     pub fn finish(&mut self) -> Edges {
         self.silence()
+    }
+
+    /// What was just reported to begin is no speech: it never began.
+    pub fn take_back(&mut self) {
+        self.silence();
+    }
+
+    /// The speech that is on, if any, was over at `end` at the latest.
+    pub fn cut_back(&mut self, end: Sample) {
+        self.speech = self.speech.map(|spoken| spoken.min(end));
+        self.voted = self.voted.min(end - TAIL);
+        (self.votes, self.sure) = (0, 0);
     }
 
     /// True between a reported onset and a reported end.
@@ -207,18 +225,21 @@ impl VoiceActivity {
     }
 
     /// Levels of the frame's two blocks; true when one of them stands above the floor.
-    fn measure(&mut self, pcm: &Frame, from: Sample) -> bool {
+    fn measure(&mut self, pcm: &Frame, from: Sample, masked: [bool; 2]) -> bool {
         let powers = [power(&pcm[..BLOCK]), power(&pcm[BLOCK..])];
         self.level_dbov = dbov((powers[0] + powers[1]) / 2.0);
         let levels = powers.map(dbov);
-        levels.iter().for_each(|&level| self.floor.push(level));
+        for (level, masked) in levels.into_iter().zip(masked) {
+            self.floor.push(if masked { level.min(self.floor.floor_dbov()) } else { level });
+        }
         self.floor.settle();
         let gate = LEAST_DBOV.max(self.floor.floor_dbov() + self.floor.margin_db());
-        for (n, level) in levels.into_iter().enumerate() {
-            self.blocks[self.heard % HISTORY] = Block { from: from + (n * BLOCK) as Sample, loud: level > gate };
+        let above_db: [f32; 2] = std::array::from_fn(|n| if masked[n] { f32::MIN } else { levels[n] - gate });
+        for (n, above_db) in above_db.into_iter().enumerate() {
+            self.blocks[self.heard % HISTORY] = Block { from: from + (n * BLOCK) as Sample, loud: above_db > 0.0 };
             self.heard += 1;
         }
-        self.above_db = levels[0].max(levels[1]) - gate;
+        self.above_db = above_db[0].max(above_db[1]);
         self.above_db > 0.0
     }
 

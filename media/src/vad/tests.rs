@@ -1,5 +1,7 @@
 //! Speech of a real synthesizer (`flite`), through a codec, in silence and in noise, against where the words truly are.
 
+mod noise_and_edges;
+
 use std::process::Command;
 
 use super::*;
@@ -28,7 +30,11 @@ pub fn say(text: &str, voice: &str) -> (Vec<i16>, std::ops::Range<usize>) {
     assert!(status.expect("flite is installed").success());
     let bytes = std::fs::read(&path).expect("flite wrote a file");
     std::fs::remove_file(&path).expect("it is ours");
-    let mut pcm: Vec<i16> = bytes[44..].chunks_exact(2).map(|b| i16::from_le_bytes([b[0], b[1]])).collect();
+    measured(bytes[44..].chunks_exact(2).map(|b| i16::from_le_bytes([b[0], b[1]])).collect())
+}
+
+/// 16 kHz speech at -26 dBov active level, and where in it there is sound.
+fn measured(mut pcm: Vec<i16>) -> (Vec<i16>, std::ops::Range<usize>) {
     level::to_speech_level(&mut pcm, 16_000);
     let loud = |at: &usize| dbov(power(&pcm[at * BLOCK..(at + 1) * BLOCK])) > LEAST_DBOV;
     let blocks = pcm.len() / BLOCK;
@@ -38,12 +44,12 @@ pub fn say(text: &str, voice: &str) -> (Vec<i16>, std::ops::Range<usize>) {
 }
 
 /// Sentences with silence of 0.8 to 2.4 s around them, and the true edges of each.
-struct Channel {
-    pcm: Vec<i16>,
-    truth: Vec<(Sample, Sample)>,
+pub struct Channel {
+    pub pcm: Vec<i16>,
+    pub truth: Vec<(Sample, Sample)>,
 }
 
-fn channel(voice: &str, lead_ms: usize) -> Channel {
+pub fn channel(voice: &str, lead_ms: usize) -> Channel {
     let mut pcm = vec![0; lead_ms * 16];
     let mut truth = Vec::new();
     for (n, text) in SENTENCES.iter().enumerate() {
@@ -57,7 +63,7 @@ fn channel(voice: &str, lead_ms: usize) -> Channel {
 }
 
 /// Through the codec and back, without the delay of the resamplers.
-fn through(pcm: &[i16], codec: Codec) -> Vec<i16> {
+pub fn through(pcm: &[i16], codec: Codec) -> Vec<i16> {
     let (mut encoder, mut decoder) = (Encoder::new(codec), Decoder::new(codec));
     let (mut down, mut up) = (Down2::new(), Up2::new());
     let mut out = Vec::new();

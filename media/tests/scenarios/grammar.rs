@@ -14,6 +14,7 @@
 //! caller max_turns 2   silence_timeout 16   max_duration 60   inactivity 20   media_timeout 20   ringing 30   digit_turn 0.5
 //! 1.0 agent says 2.5 "May I help?"          3.0 agent digit 5 [inband|info]      4.0 agent hangs up
 //! 2.0 agent stops sending                   2.5 agent sends again      3.0 driver misses 3        9.0 api hangs up
+//! agent echoes after 0.2 down 6             # from hearing to sending, s; echo return loss, dB
 //! until 30                                  # a call that still runs is hung up by the API
 //! expect ...                                # see expect.rs
 //! ```
@@ -23,7 +24,7 @@ use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
 use ringer_media::netem::{Loss, NetemSpec};
 use ringer_media::seed::Seed;
-use ringer_media::testing::{CutWord, Delays, Mind, Voice};
+use ringer_media::testing::{CutWord, Delays, Echo, Mind, Voice};
 
 /// A word or a quoted text.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,12 +148,13 @@ pub struct Scenario {
     pub mind: Mind,
     pub dialling: Dialling,
     pub early: Option<f64>,
+    pub echo: Option<Echo>,
     pub actions: Vec<(f64, Action)>,
     pub until: f64,
     pub expects: Vec<Line>,
 }
 
-/// Reads a file; `voice` speaks the audio responses.
+/// Reads a file; `voice` speaks the audio responses, as the caller.
 pub fn parse(name: &str, source: &str, voice: &Voice) -> Parsed<Scenario> {
     let mut scenario = empty();
     for (at, source) in source.lines().enumerate() {
@@ -177,6 +179,7 @@ fn empty() -> Scenario {
         mind: Mind::default(),
         dialling: Dialling::Answered { after: 0.0 },
         early: None,
+        echo: None,
         actions: Vec::new(),
         until: 60.0,
         expects: Vec::new(),
@@ -214,6 +217,10 @@ fn statement(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
         let code = line.number()? as u16;
         line.eat("after");
         s.dialling = Dialling::Refused { code, after: line.number()? };
+    } else if line.eat("agent echoes after") {
+        let delay_ms = line.seconds_ms()?;
+        line.eat("down");
+        s.echo = Some(Echo { delay_ms, erl_db: line.number()? });
     } else if line.eat("until") {
         s.until = line.number()?;
     } else {

@@ -48,8 +48,9 @@ pub fn play(scenario: &Scenario, voice: &Voice) -> Rig {
         delays: scenario.delays,
         text: scenario.text,
         mind: scenario.mind.clone(),
-        voice: voice.clone(),
+        voice: voice.reversed(),
     });
+    rig.far.echo = scenario.echo;
     for (place, (at, action)) in scenario.actions.iter().enumerate() {
         let from = (at * 16_000.0).round() as i64;
         match action {
@@ -127,7 +128,7 @@ fn scenarios() {
         if wanted.as_ref().is_some_and(|wanted| !name.contains(wanted.as_str())) {
             continue;
         }
-        let scenario = match grammar::parse(&name, &source, &voice) {
+        let scenario = match grammar::parse(&name, &source, &voice.reversed()) {
             Ok(scenario) => scenario,
             Err(fault) => {
                 faults.push(fault);

@@ -77,6 +77,7 @@ fn answered(spec: CallSpec, media: MediaParams, now: Time, words: Arc<[i16]>) ->
 fn a_quiet_tick_allocates_nothing() {
     let speech = super::voice().say(16_000 * 20, 0);
     let silent = CallSpec { opening: Opening::Listen { open_after_ms: None }, ..CallSpec::default() };
+    let talking = CallSpec { opening: Opening::Say("A long story.".into()), ..CallSpec::default() };
     let noisy = CallSpec {
         opening: Opening::Say("A long story.".into()),
         noise: Some(NoiseSpec { loop_pcm: speech.clone(), gain_narrow: 0.1, gain_wide: 0.1, start: 5 }),
@@ -84,9 +85,12 @@ fn a_quiet_tick_allocates_nothing() {
         ..CallSpec::default()
     };
     for codec in Codec::ALL {
-        for (name, spec, speaking) in
-            [("silent", &silent, false), ("listening", &silent, true), ("speaking", &noisy, false)]
-        {
+        for (name, spec, spoken_from) in [
+            ("silent", &silent, None),
+            ("listening", &silent, Some(0)),
+            ("speaking", &noisy, None),
+            ("echoing", &talking, Some(50)),
+        ] {
             let media =
                 MediaParams { codec, payload_type: codec.payload_type(), event_payload_type: Some(101), ptime_ms: 20 };
             let mut now = Time::from_millis(1000);
@@ -94,10 +98,10 @@ fn a_quiet_tick_allocates_nothing() {
             let mut call = answered(spec.clone(), media, now, speech.clone());
             now = now + TICK;
             let (mut quiet, mut allocations) = (0, 0);
-            for n in 0..700 {
+            for n in 0..700usize {
                 now = now + TICK;
-                let frame =
-                    if speaking { speech[n * FRAME..][..FRAME].try_into().expect("a frame") } else { [0; FRAME] };
+                let at = spoken_from.and_then(|from| n.checked_sub(from));
+                let frame = at.map_or([0; FRAME], |at| speech[at * FRAME..][..FRAME].try_into().expect("a frame"));
                 let packet = far.send(now, &frame);
                 let before = ALLOCATIONS.with(Cell::get);
                 let eventful = tick(&mut call, now, packet);

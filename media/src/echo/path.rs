@@ -1,0 +1,152 @@
+//! The way from what is sent to what comes back: a short filter, by exponentially weighted least squares.
+
+use crate::frame::FRAME;
+
+/// Taps of the filter (4 ms): room for the band limits of two codecs, and for a lag that is off by 1 ms.
+pub const TAPS: usize = 64;
+
+/// Weight of what was known before, for each new frame: 200 ms are remembered.
+const FORGET: f32 = 0.9;
+
+/// What is added to the diagonal, as a share of its mean: bands 35 dB below the rest are left alone.
+const RIDGE: f64 = 3e-4;
+
+/// Least squares of a received stretch upon a sent one. `sent` always holds [`TAPS`] - 1 samples more than `heard`, in front.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// Covariance of the sent audio; the lower triangle is kept.
+    own: Box<[[f32; TAPS]; TAPS]>,
+    /// Correlation of the sent with the heard.
+    both: [f32; TAPS],
+    /// The filter, newest sample first.
+    taps: [f32; TAPS],
+}
+
+impl Path {
+    /// Nothing comes back.
+    pub fn new() -> Path {
+        Path { own: Box::new([[0.0; TAPS]; TAPS]), both: [0.0; TAPS], taps: [0.0; TAPS] }
+    }
+
+    /// Nothing comes back.
+    pub fn clear(&mut self) {
+        self.own.iter_mut().for_each(|row| row.fill(0.0));
+        (self.both, self.taps) = ([0.0; TAPS], [0.0; TAPS]);
+    }
+
+    /// Becomes `other`.
+    pub fn copy_from(&mut self, other: &Path) {
+        self.own.copy_from_slice(&other.own[..]);
+        (self.both, self.taps) = (other.both, other.taps);
+    }
+
+    /// What of `sent` comes back.
+    pub fn echo(&self, sent: &[f32], echo: &mut [f32]) {
+        echo.fill(0.0);
+        for (k, tap) in self.taps.iter().enumerate() {
+            let delayed = &sent[TAPS - 1 - k..][..echo.len()];
+            echo.iter_mut().zip(delayed).for_each(|(sum, x)| *sum += tap * x);
+        }
+    }
+
+    /// Takes in what was heard of `sent`; older stretches count less. [`Path::solve`] makes use of it.
+    pub fn add(&mut self, sent: &[f32], heard: &[f32]) {
+        let count = heard.len();
+        let forget = FORGET.powf(count as f32 / FRAME as f32);
+        let delayed = |k: usize| &sent[TAPS - 1 - k..][..count];
+        let mut first = [0.0; TAPS];
+        for (k, (first, both)) in first.iter_mut().zip(&mut self.both).enumerate() {
+            *first = dot(delayed(0), delayed(k));
+            *both = *both * forget + dot(heard, delayed(k));
+        }
+        // Down a diagonal, each element covers the same stretch one sample earlier.
+        for lag in 0..TAPS {
+            let mut sum = first[lag];
+            for row in lag..TAPS {
+                let column = row - lag;
+                self.own[row][column] = self.own[row][column] * forget + sum;
+                if row + 1 < TAPS {
+                    let (early, late) = (TAPS - 2 - row, TAPS - 2 - row + count);
+                    sum += sent[early] * sent[early + lag] - sent[late] * sent[late + lag];
+                }
+            }
+        }
+    }
+
+    /// Finds the filter again (Cholesky). It stays as it is where nothing was sent.
+    pub fn solve(&mut self) {
+        let trace: f64 = (0..TAPS).map(|k| f64::from(self.own[k][k])).sum();
+        let ridge = RIDGE * trace / TAPS as f64;
+        if ridge < 1.0 {
+            return;
+        }
+        let mut lower = [[0f64; TAPS]; TAPS];
+        let mut solved = [0f64; TAPS];
+        for row in 0..TAPS {
+            let (above, below) = lower.split_at_mut(row);
+            let this = &mut below[0];
+            for column in 0..row {
+                let sum: f64 = this[..column].iter().zip(&above[column][..column]).map(|(a, b)| a * b).sum();
+                this[column] = (f64::from(self.own[row][column]) - sum) / above[column][column];
+            }
+            let sum: f64 = this[..row].iter().map(|a| a * a).sum();
+            this[row] = (f64::from(self.own[row][row]) + ridge - sum).max(ridge / 2.0).sqrt();
+            let sum: f64 = this[..row].iter().zip(&solved).map(|(a, b)| a * b).sum();
+            solved[row] = (f64::from(self.both[row]) - sum) / this[row];
+        }
+        for row in (0..TAPS).rev() {
+            let sum: f64 = (row + 1..TAPS).map(|below| lower[below][row] * solved[below]).sum();
+            solved[row] = (solved[row] - sum) / lower[row][row];
+        }
+        self.taps = solved.map(|tap| tap as f32);
+    }
+
+    /// The tap that carries most, newest first.
+    pub fn peak(&self) -> usize {
+        let loudest = self.taps.iter().enumerate().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+        loudest.map_or(0, |(at, _)| at)
+    }
+}
+
+/// Sum of products, in parallel sums.
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut sums = [0f32; 16];
+    let (a, b) = (a.chunks_exact(16), b.chunks_exact(16));
+    let rest: f32 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
+    for (a, b) in a.zip(b) {
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += a * b;
+        }
+    }
+    sums.iter().sum::<f32>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_found_exactly() {
+        let mut stream = crate::seed::Seed(3).stream("path");
+        let sent: Vec<f32> = (0..2000 + TAPS - 1).map(|_| stream.range(-8000.0, 8000.0) as f32).collect();
+        let heard: Vec<f32> = (0..2000).map(|n| 0.5 * sent[TAPS - 1 + n - 7] - 0.2 * sent[TAPS - 1 + n - 40]).collect();
+        let mut path = Path::new();
+        for part in 0..4 {
+            path.add(&sent[part * 500..][..500 + TAPS - 1], &heard[part * 500..][..500]);
+        }
+        path.solve();
+        assert_eq!(path.peak(), 7);
+        for (k, tap) in path.taps.iter().enumerate() {
+            let wanted = [(7, 0.5), (40, -0.2)].iter().find(|at| at.0 == k).map_or(0.0, |at| at.1);
+            assert!((tap - wanted).abs() < 2e-3, "tap {k}: {tap}");
+        }
+        let mut echo = [0.0; 500];
+        path.echo(&sent[..500 + TAPS - 1], &mut echo);
+        let left: f32 = echo.iter().zip(&heard).map(|(a, b)| (a - b).powi(2)).sum();
+        assert!(left < 1e-5 * dot(&heard[..500], &heard[..500]), "{left}");
+        path.clear();
+        path.solve();
+        path.echo(&sent[..500 + TAPS - 1], &mut echo);
+        assert_eq!(echo, [0.0; 500]);
+    }
+}
