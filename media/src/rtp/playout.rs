@@ -144,7 +144,12 @@ impl Playout {
                 Next::Lost(ticks) => {
                     self.waiting = false;
                     let count = ticks as usize * self.scale;
-                    self.concealer.conceal(&mut rest[..count]);
+                    let mut after = [0; MAX_PAYLOAD * 2];
+                    let known = match self.jitter.following() {
+                        Some(payload) => self.decoder.clone().decode(payload, &mut after),
+                        None => 0,
+                    };
+                    self.concealer.bridge(&mut rest[..count], &after[..known]);
                     (count, HeardKind::Lost)
                 }
                 Next::Silence(ticks) => {
