@@ -5,6 +5,9 @@ use crate::netem::{Loss, Netem, NetemSpec};
 use crate::rtp::packet::event_of;
 
 mod both_ways;
+mod counts;
+mod depth;
+mod drift;
 
 const ORIGIN_MS: u64 = 5000;
 

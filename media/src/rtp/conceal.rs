@@ -99,6 +99,13 @@ impl Concealer {
         self.remember(pcm);
     }
 
+    /// What probably follows, without taking it for lost.
+    pub fn foresee(&self, pcm: &mut [i16]) {
+        let past = &self.past[..PAST * self.scale];
+        let cycle = Cycle::of(past, self.scale);
+        pcm.iter_mut().enumerate().for_each(|(n, sample)| *sample = cycle.at(n) as i16);
+    }
+
     /// Repeats the past into `pcm`.
     fn extend(&mut self, pcm: &mut [i16]) {
         if self.lost == 0 {

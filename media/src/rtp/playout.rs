@@ -3,10 +3,12 @@
 //!
 //! Positions follow from the mapping in [`super::timing`], not from the time at which a frame is handed out. They are
 //! contiguous from frame to frame. Where mapping and contiguity part, single samples are corrected in quiet frames, more than
-//! 5 ms at once in quiet frames, and more than 20 ms at once anywhere.
+//! 5 ms at once in quiet frames, and more than 20 ms at once anywhere; unbroken sound is pulled a little longer or shorter
+//! until both meet (see [`super::slew`]).
 
 use super::conceal::Concealer;
 use super::jitter::{JitterBuffer, MAX_PAYLOAD, Next};
+use super::slew::{AHEAD, Slew};
 use crate::codec::{Codec, Decoder};
 use crate::frame::{FRAME, PER_MS, Sample};
 use crate::time::Time;
@@ -22,11 +24,18 @@ const CLOSE: Sample = 8;
 const QUIET_JUMP: Sample = 5 * PER_MS;
 const JUMP: Sample = 20 * PER_MS;
 
+/// Unbroken sound is pulled by one step a block for each of these samples; less is left alone. Crystals 200 ppm apart are so
+/// followed from 3 ms behind.
+const PULLED: Sample = PER_MS;
+
 /// A buffer that is deeper than needed by this is emptied faster even while the sender is not quiet.
 const FORCED_MS: i64 = 60;
 
 /// Nanoseconds of a 16 kHz sample.
 const SAMPLE_NS: i64 = 62_500;
+
+/// Samples that may be held: a frame (less than that before the longest packet), and what its interpolation looks at.
+const LINE: usize = FRAME + AHEAD + MAX_PAYLOAD * 2;
 
 /// What a frame is made of.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -59,12 +68,15 @@ pub struct Playout {
     /// Samples in a tick: 1 at 8 kHz, 2 at 16 kHz.
     scale: usize,
     /// Decoded and not yet handed out.
-    line: [i16; (160 + MAX_PAYLOAD) * 2],
+    line: [i16; LINE],
     held: usize,
     held_kind: HeardKind,
     /// Time was filled since the last real audio, and nothing was lost.
     waiting: bool,
     position: Option<Sample>,
+    /// By how much the mapping was ahead of the position at the last frame.
+    apart: Sample,
+    slew: Slew,
     quiet: bool,
     origin: Time,
 }
@@ -77,11 +89,13 @@ impl Playout {
             decoder: Decoder::new(codec),
             concealer: Concealer::new(codec.rate_hz()),
             scale: codec.rate_hz() as usize / 8000,
-            line: [0; (160 + MAX_PAYLOAD) * 2],
+            line: [0; LINE],
             held: 0,
             held_kind: HeardKind::Silence,
             waiting: false,
             position: None,
+            apart: 0,
+            slew: Slew::new(),
             quiet: true,
             origin,
         }
@@ -122,7 +136,9 @@ impl Playout {
             return awaited;
         }
         let mut last = self.held_kind;
-        while self.held < out.len() {
+        let mut steps = self.steps();
+        let needed = out.len() + usize::from(steps.is_some_and(|steps| self.slew.uses_more(out.len(), steps)));
+        while self.held < needed {
             let ahead = self.ahead();
             let rest = &mut self.line[self.held..];
             let (count, kind) = match self.jitter.take(now, ahead) {
@@ -130,11 +146,12 @@ impl Playout {
                     if std::mem::take(&mut self.waiting) {
                         self.concealer.resume();
                     }
-                    if self.held == 0 && payload.len() * self.scale == out.len() {
+                    if self.held == 0 && steps.is_none() && payload.len() * self.scale == out.len() {
                         // The usual case, one packet a frame, need not pass through the line.
                         self.decoder.decode(payload, out);
                         self.concealer.real(out);
                         self.held_kind = HeardKind::Real;
+                        self.slew.pass(out);
                         return Played { position: self.place(out), kind: HeardKind::Real };
                     }
                     let count = self.decoder.decode(payload, rest);
@@ -145,10 +162,7 @@ impl Playout {
                     self.waiting = false;
                     let count = ticks as usize * self.scale;
                     let mut after = [0; MAX_PAYLOAD * 2];
-                    let known = match self.jitter.following() {
-                        Some(payload) => self.decoder.clone().decode(payload, &mut after),
-                        None => 0,
-                    };
+                    let known = look_ahead(&self.jitter, &self.decoder, &mut after);
                     self.concealer.bridge(&mut rest[..count], &after[..known]);
                     (count, HeardKind::Lost)
                 }
@@ -157,6 +171,10 @@ impl Playout {
                     rest[..count].fill(0);
                     self.concealer.real(&mut rest[..count]);
                     (count, HeardKind::Silence)
+                }
+                Next::Wait if self.held >= out.len() => {
+                    steps = Some(0);
+                    break;
                 }
                 Next::Wait => {
                     self.waiting |= self.held_kind == HeardKind::Real;
@@ -174,7 +192,26 @@ impl Playout {
             last = kind;
         }
         let kind = std::mem::replace(&mut self.held_kind, last);
-        Played { position: self.hand_out(out), kind }
+        let used = match steps {
+            Some(steps) => {
+                let reach = out.len() + AHEAD;
+                self.foresee(reach);
+                self.slew.stretch(&self.line[..reach], out, steps)
+            }
+            None => {
+                out.copy_from_slice(&self.line[..out.len()]);
+                self.slew.pass(out);
+                out.len()
+            }
+        };
+        self.line.copy_within(used..self.held, 0);
+        self.held -= used;
+        let position = self.place(out);
+        if self.quiet && self.held <= self.scale {
+            // A sample that pulling left over: frames and packets meet again.
+            self.held = 0;
+        }
+        Played { position, kind }
     }
 
     /// Whether the frame just handed out may be followed by another at once, so that the buffer becomes shallower: it was quiet
@@ -194,12 +231,23 @@ impl Playout {
         self.position_of(self.jitter.timing().at(self.jitter.head() - self.ahead()))
     }
 
-    /// Moves one frame out of the line and gives its position.
-    fn hand_out(&mut self, out: &mut [i16]) -> Sample {
-        out.copy_from_slice(&self.line[..out.len()]);
-        self.line.copy_within(out.len()..self.held, 0);
-        self.held -= out.len();
-        self.place(out)
+    /// Has the line reach to `reach` samples, for interpolation alone: with the packet that follows where it is there, else with
+    /// what probably follows.
+    fn foresee(&mut self, reach: usize) {
+        let missing = reach.saturating_sub(self.held);
+        let ahead = &mut self.line[self.held..][..missing];
+        let mut after = [0; MAX_PAYLOAD * 2];
+        if missing > 0 && look_ahead(&self.jitter, &self.decoder, &mut after) >= missing {
+            ahead.copy_from_slice(&after[..missing]);
+        } else {
+            self.concealer.foresee(ahead);
+        }
+    }
+
+    /// By how many steps a block the next frame is pulled; `None`: it is passed on as it is.
+    fn steps(&self) -> Option<i32> {
+        let steps = (-self.apart / PULLED) as i32;
+        (!self.quiet && (steps != 0 || self.slew.is_between())).then_some(steps)
     }
 
     /// The position of a frame that is handed out now; nothing of it is held any more.
@@ -216,7 +264,13 @@ impl Playout {
             ..=JUMP if !quiet => due,
             _ => mapped,
         };
+        self.apart = mapped - position;
         self.position = Some(position + FRAME_SAMPLES);
         position
     }
+}
+
+/// Decodes what follows directly on what was taken, and leaves it there; returns the samples.
+fn look_ahead(jitter: &JitterBuffer, decoder: &Decoder, out: &mut [i16]) -> usize {
+    jitter.following().map_or(0, |payload| decoder.clone().decode(payload, out))
 }

@@ -56,6 +56,8 @@ pub struct Timing {
     steps: [u8; REMEMBERED],
     seen: usize,
     counts: [u16; STEPS],
+    /// The highest step that is counted.
+    latest: usize,
     target_ns: i64,
     transit_ns: Option<i64>,
     jitter_ns: f64,
@@ -72,6 +74,7 @@ impl Default for Timing {
             steps: [0; REMEMBERED],
             seen: 0,
             counts: [0; STEPS],
+            latest: 0,
             target_ns: INITIAL_NS,
             transit_ns: None,
             jitter_ns: 0.0,
@@ -171,25 +174,33 @@ impl Timing {
         }
         *slot = (lateness / STEP_NS).clamp(0, STEPS as i64 - 1) as u8;
         self.counts[usize::from(*slot)] += 1;
+        self.latest = self.latest.max(usize::from(*slot));
         self.seen += 1;
+        self.find_target();
+    }
+
+    /// Brings `latest` and the target up to date.
+    fn find_target(&mut self) {
+        while self.latest > 0 && self.counts[self.latest] == 0 {
+            self.latest -= 1;
+        }
         self.target_ns = self.needed_ns();
     }
 
     fn needed_ns(&self) -> i64 {
         let held = self.seen.min(REMEMBERED);
         if held < 16 {
-            let widest = self.counts.iter().rposition(|&count| count > 0).unwrap_or(0) as i64 * STEP_NS;
-            return (INITIAL_NS + 2 * widest).min(DEEPEST_NS);
+            return (INITIAL_NS + 2 * self.latest as i64 * STEP_NS).min(DEEPEST_NS);
         }
-        let (latest, high, median) = (self.exceeded_by(0), self.exceeded_by(held / 20), self.exceeded_by(held / 2));
-        let step = latest.min(high + (high - median).div_ceil(4));
+        let (high, median) = (self.exceeded_by(held / 20), self.exceeded_by(held / 2));
+        let step = self.latest.min(high + (high - median).div_ceil(4));
         ((step as i64 + 1) * STEP_NS).clamp(SHALLOWEST_NS, DEEPEST_NS)
     }
 
     /// The highest step of lateness that more than `packets` of those remembered reach.
     fn exceeded_by(&self, packets: usize) -> usize {
         let mut over = 0;
-        let step = self.counts.iter().rposition(|&count| {
+        let step = self.counts[..=self.latest].iter().rposition(|&count| {
             over += usize::from(count);
             over > packets
         });
@@ -208,7 +219,8 @@ impl Timing {
             *step = (i64::from(*step) - steps).clamp(0, STEPS as i64 - 1) as u8;
             self.counts[usize::from(*step)] += 1;
         }
-        self.target_ns = self.needed_ns();
+        self.latest = STEPS - 1;
+        self.find_target();
     }
 }
 
