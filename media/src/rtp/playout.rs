@@ -50,6 +50,10 @@ pub enum HeardKind {
     Stretched,
 }
 
+/// Frames from a stream's beginning on in which the mapping is still being found: what turns out to lie earlier is moved there,
+/// with all that was heard of the stream before (340 ms: with the buffer's depth as much as a recording holds back).
+const SETTLING: u32 = 17;
+
 /// The place and make of a frame.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Played {
@@ -57,6 +61,8 @@ pub struct Played {
     pub position: Sample,
     /// What it is made of.
     pub kind: HeardKind,
+    /// So many samples earlier than was said lies what was handed out before. Not 0 at the beginning of a stream only.
+    pub moved: Sample,
 }
 
 /// A received stream on its way to the ears. Allocates in `new` only.
@@ -77,6 +83,8 @@ pub struct Playout {
     /// By how much the mapping was ahead of the position at the last frame.
     apart: Sample,
     slew: Slew,
+    /// Frames left of the stream's beginning.
+    settling: u32,
     quiet: bool,
     origin: Time,
 }
@@ -96,6 +104,7 @@ impl Playout {
             position: None,
             apart: 0,
             slew: Slew::new(),
+            settling: SETTLING,
             quiet: true,
             origin,
         }
@@ -130,7 +139,8 @@ impl Playout {
 
     /// Fills one frame of 20 ms (`out` has 160 or 320 samples, by the codec).
     pub fn frame(&mut self, now: Time, out: &mut [i16]) -> Played {
-        let awaited = Played { position: self.position.unwrap_or_else(|| self.mapped()), kind: HeardKind::Stretched };
+        let awaited =
+            Played { position: self.position.unwrap_or_else(|| self.mapped()), kind: HeardKind::Stretched, moved: 0 };
         if self.quiet && self.jitter.excess_ms(now, self.ahead()) <= -20 {
             out.fill(0);
             return awaited;
@@ -152,7 +162,7 @@ impl Playout {
                         self.concealer.real(out);
                         self.held_kind = HeardKind::Real;
                         self.slew.pass(out);
-                        return Played { position: self.place(out), kind: HeardKind::Real };
+                        return self.place(out, HeardKind::Real);
                     }
                     let count = self.decoder.decode(payload, rest);
                     self.concealer.real(&mut rest[..count]);
@@ -184,7 +194,7 @@ impl Playout {
                 Next::Idle => {
                     out.fill(0);
                     let position = self.position_of(now.0 as i64) - FRAME_SAMPLES;
-                    return Played { position, kind: HeardKind::Silence };
+                    return Played { position, kind: HeardKind::Silence, moved: 0 };
                 }
             };
             self.held_kind = if self.held == 0 { kind } else { self.held_kind.max(kind) };
@@ -206,12 +216,12 @@ impl Playout {
         };
         self.line.copy_within(used..self.held, 0);
         self.held -= used;
-        let position = self.place(out);
+        let played = self.place(out, kind);
         if self.quiet && self.held <= self.scale {
             // A sample that pulling left over: frames and packets meet again.
             self.held = 0;
         }
-        Played { position, kind }
+        played
     }
 
     /// Whether the frame just handed out may be followed by another at once, so that the buffer becomes shallower: it was quiet
@@ -251,14 +261,17 @@ impl Playout {
     }
 
     /// The position of a frame that is handed out now; nothing of it is held any more.
-    fn place(&mut self, out: &[i16]) -> Sample {
+    fn place(&mut self, out: &[i16], kind: HeardKind) -> Played {
         let mapped = self.mapped() - FRAME_SAMPLES;
         let energy = out.iter().map(|&sample| i64::from(sample).pow(2)).sum::<i64>();
         let before = std::mem::replace(&mut self.quiet, energy < QUIET * out.len() as i64);
         let quiet = before && self.quiet;
         let due = self.position.unwrap_or(mapped);
         let apart = mapped - due;
+        self.settling = self.settling.saturating_sub(1);
+        let moved = if self.settling > 0 && apart < -CLOSE { -apart } else { 0 };
         let position = match apart.abs() {
+            _ if moved > 0 => mapped,
             0..=CLOSE => due,
             ..=QUIET_JUMP if quiet => due + apart.signum(),
             ..=JUMP if !quiet => due,
@@ -266,7 +279,7 @@ impl Playout {
         };
         self.apart = mapped - position;
         self.position = Some(position + FRAME_SAMPLES);
-        position
+        Played { position, kind, moved }
     }
 }
 

@@ -50,6 +50,12 @@ pub struct Slew {
     past: [i16; PAST],
 }
 
+impl Default for Slew {
+    fn default() -> Self {
+        Slew::new()
+    }
+}
+
 impl Slew {
     /// At a sample, with silence before it.
     pub fn new() -> Slew {

@@ -55,6 +55,7 @@ fn recorded(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64) -> Vec<i16> {
         }
         let mut room = Room::default();
         let out = receiver.listen(now, &mut room);
+        window.move_heard(out.moved);
         let belongs = |kind: HeardKind| matches!(kind, HeardKind::Real | HeardKind::Lost);
         if let Some(passed) = out.passed.filter(|passed| belongs(passed.kind)) {
             window.push_heard(passed.position, passed.pcm);

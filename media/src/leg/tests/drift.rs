@@ -56,6 +56,7 @@ fn long(codec: Codec, minutes: u64, drift: f64, jitter_ms: f64, talk: impl Fn(us
         }
         let mut room = Room::default();
         let heard = leg.listen(now, &mut room);
+        window.move_heard(heard.moved);
         let recorded = |kind| matches!(kind, HeardKind::Real | HeardKind::Lost);
         if let Some(passed) = heard.passed.filter(|passed| recorded(passed.kind)) {
             window.push_heard(passed.position, passed.pcm);
