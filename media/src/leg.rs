@@ -101,6 +101,9 @@ pub struct Heard<'a> {
     /// The frame before this one, when two were due at once because the buffer becomes shallower: belongs in the recording,
     /// not to the ears.
     pub passed: Option<Passed<'a>>,
+    /// So many samples earlier than was said lies what was heard before these frames: at the beginning of a stream the network
+    /// is only getting known. At most 17 frames after its first.
+    pub moved: Sample,
 }
 
 /// A frame that is not for the ears.
@@ -278,17 +281,22 @@ impl Leg {
         let samples = self.ears.samples();
         self.depth_ms = self.playout.depth_ms(now);
         let mut played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
+        let mut moved = played.moved;
         while played.kind == HeardKind::Silence && self.playout.may_catch_up(now, samples) {
             played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
+            moved += played.moved;
         }
         let mut passed = None;
         if played.kind != HeardKind::Stretched && self.playout.may_catch_up(now, samples) {
             room.before = room.wide;
-            passed = Some(played);
+            let before = played;
             played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
+            moved += played.moved;
+            passed = Some((before.position - played.moved, before.kind));
         }
-        let passed = passed.map(|Played { position, kind }| Passed { position, kind, pcm: &room.before });
-        Heard { position: played.position, kind: played.kind, pcm: &room.wide, narrow: &room.narrow, passed }
+        let passed = passed.map(|(position, kind)| Passed { position, kind, pcm: &room.before });
+        let Played { position, kind, .. } = played;
+        Heard { position, kind, pcm: &room.wide, narrow: &room.narrow, passed, moved }
     }
 
     /// The next digit that came as a telephone event and is over.

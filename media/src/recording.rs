@@ -116,6 +116,15 @@ impl StereoWindow {
         self.put(1, position, pcm);
     }
 
+    /// All that was heard and not handed out lies `by` samples (0 or more) earlier than was said.
+    pub fn move_heard(&mut self, by: Sample) {
+        for to in self.base..if by > 0 { self.filled } else { self.base } {
+            let from = to + by;
+            let sample = if from < self.filled { self.ring[from as usize % HELD * 2 + 1] } else { 0 };
+            self.ring[to as usize % HELD * 2 + 1] = sample;
+        }
+    }
+
     /// The next 20 ms (640 interleaved samples) when all of it is older than `to` by the window, else `None`.
     pub fn advance(&mut self, to: Sample) -> Option<&[i16]> {
         self.is_due(to).then(|| self.hand_out(FRAME))
@@ -197,6 +206,21 @@ impl StereoWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_heard_can_be_moved_to_an_earlier_place() {
+        let mut window = StereoWindow::new();
+        window.push_sent(0, &[7; FRAME]);
+        window.push_heard(100, &[1; 50]);
+        window.push_heard(150, &[2; 50]);
+        window.move_heard(60);
+        window.move_heard(0);
+        let frame = window.flush(FRAME as Sample).unwrap();
+        let heard: Vec<i16> = frame.chunks_exact(2).map(|pair| pair[1]).collect();
+        assert_eq!((&heard[..40], &heard[40..90], &heard[90..140]), (&[0; 40][..], &[1; 50][..], &[2; 50][..]));
+        assert!(heard[140..].iter().all(|&sample| sample == 0));
+        assert!(frame.chunks_exact(2).all(|pair| pair[0] == 7));
+    }
 
     /// Walks RIFF chunks as a reader does: (id, body) pairs; the data chunk's body is its declared size.
     fn chunks(header: &[u8]) -> Vec<(&str, u32, &[u8])> {

@@ -228,13 +228,13 @@ impl Sinc {
     }
 }
 
-fn sinc(x: f64) -> f64 {
+pub(crate) fn sinc(x: f64) -> f64 {
     let x = x * std::f64::consts::PI;
     if x.abs() < 1e-9 { 1.0 } else { x.sin() / x }
 }
 
 /// The Kaiser window at `x` in -1..=1, 1 in its middle, 0 outside.
-fn kaiser(x: f64, beta: f64) -> f64 {
+pub(crate) fn kaiser(x: f64, beta: f64) -> f64 {
     if x.abs() > 1.0 { 0.0 } else { bessel(beta * (1.0 - x * x).sqrt()) / bessel(beta) }
 }
 

@@ -80,6 +80,10 @@ impl Call {
         let Some(leg) = &mut self.leg else { return };
         let mut room = Room::default();
         let heard = leg.listen(now, &mut room);
+        if heard.moved > 0 {
+            self.window.move_heard(heard.moved);
+            self.ears.voice.move_back(heard.moved);
+        }
         if let Some(passed) = heard.passed.filter(|passed| is_recorded(passed.kind)) {
             self.window.push_heard(passed.position, passed.pcm);
         }

@@ -146,6 +146,13 @@ impl EchoGuard {
         &self.vad
     }
 
+    /// All that was heard lies `by` samples earlier than was said; a path that was found is looked for again.
+    pub fn move_back(&mut self, by: Sample) {
+        self.vad.move_back(by);
+        self.onset -= by;
+        self.doubted = self.doubted.map(|(until, onset)| (until - by, onset - by));
+    }
+
     /// The channel is over: speech that is still on ends at its last block.
     pub fn finish(&mut self) -> Edges {
         let edge = self.vad.finish();

@@ -1,7 +1,11 @@
-//! Fills lost audio by repeating the last pitch period, after ITU-T G.711 Appendix I, on decoded samples of any codec.
+//! Fills lost audio by repeating a pitch period, after ITU-T G.711 Appendix I, on decoded samples of any codec.
 //!
-//! The first 10 ms keep their level, then the repetition fades; from 70 ms on it is silence. The first real samples after a
-//! loss are cross-faded with the repetition. Unlike the Appendix no delay is added: the past is not changed.
+//! The first 10 ms of a repetition keep their level, then it fades; from 70 ms on it is silence. Where the packet behind the
+//! gap is known (it waits in the jitter buffer), its first period is repeated backwards in the same way, and the two are
+//! cross-faded where they are most alike. Else the first real samples are cross-faded with the repetition. Unlike the Appendix
+//! no delay is added: the past is not changed.
+
+use super::jitter::MAX_PAYLOAD;
 
 /// Samples at 8 kHz: the shortest and the longest pitch period (200 to 67 Hz), what is compared, the past that this needs.
 const SHORTEST: usize = 40;
@@ -13,8 +17,17 @@ const PAST: usize = LONGEST + COMPARED;
 const FULL_MS: usize = 10;
 const SILENT_MS: usize = 70;
 
+/// Samples at 8 kHz over which a step at the beginning of the repetition is smoothed.
+const SMOOTH: usize = 16;
+
 /// Milliseconds of the cross-fade back into real audio.
 const RETURN_MS: usize = 5;
+
+/// Milliseconds over which what continues the past is faded into what leads to the future.
+const JOIN_MS: usize = 5;
+
+/// Samples of the longest packet that is filled in one piece, at 16 kHz.
+const LONGEST_GAP: usize = MAX_PAYLOAD * 2;
 
 /// Remembers the last 35 ms of one stream. Allocates nothing.
 #[derive(Clone, Debug)]
@@ -22,8 +35,7 @@ pub struct Concealer {
     /// 1 at 8 kHz, 2 at 16 kHz.
     scale: usize,
     past: [i16; PAST * 2],
-    cycle: [i16; LONGEST * 2],
-    period: usize,
+    cycle: Cycle,
     /// Samples concealed since the last real one.
     lost: usize,
 }
@@ -32,16 +44,16 @@ impl Concealer {
     /// For a stream at 8000 or 16000 Hz.
     pub fn new(rate_hz: u32) -> Concealer {
         let scale = if rate_hz > 8000 { 2 } else { 1 };
-        Concealer { scale, past: [0; PAST * 2], cycle: [0; LONGEST * 2], period: SHORTEST, lost: 0 }
+        Concealer { scale, past: [0; PAST * 2], cycle: Cycle::silent(scale), lost: 0 }
     }
 
-    /// Real audio follows: cross-fades its beginning when something was concealed before it.
+    /// Real audio follows: cross-fades its beginning when something was concealed before it that did not lead to it.
     pub fn real(&mut self, pcm: &mut [i16]) {
         if self.lost > 0 {
             let fade = pcm.len().min(RETURN_MS * 8 * self.scale);
             for (i, sample) in pcm[..fade].iter_mut().enumerate() {
                 let share = (i + 1) as f32 / (fade + 1) as f32;
-                *sample = (f32::from(*sample) * share + self.next() * (1.0 - share)) as i16;
+                *sample = (f32::from(*sample) * share + self.cycle.at(self.lost + i) * (1.0 - share)) as i16;
             }
             self.lost = 0;
         }
@@ -53,26 +65,56 @@ impl Concealer {
         self.lost = 0;
     }
 
-    /// Nothing came: fills `pcm`.
+    /// Nothing came: fills `pcm` (at most [`LONGEST_GAP`] samples).
     pub fn conceal(&mut self, pcm: &mut [i16]) {
-        if self.lost == 0 {
-            self.find_cycle();
-        }
-        for sample in pcm.iter_mut() {
-            *sample = self.next() as i16;
-        }
+        self.extend(pcm);
         self.remember(pcm);
     }
 
-    fn next(&mut self) -> f32 {
-        let (full, silent) = (FULL_MS * 8 * self.scale, SILENT_MS * 8 * self.scale);
-        let at = self.lost;
-        self.lost += 1;
-        if at >= silent {
-            return 0.0;
+    /// Nothing came, and `after` is what follows: fills `pcm` (at most [`LONGEST_GAP`] samples) with what leads from the past to
+    /// it. Where it is shorter than 20 ms it is not looked at.
+    pub fn bridge(&mut self, pcm: &mut [i16], after: &[i16]) {
+        let mut reversed = [0; PAST * 2];
+        let known = after.len().min(PAST * self.scale);
+        if known < (LONGEST + SHORTEST) * self.scale {
+            return self.conceal(pcm);
         }
-        let gain = if at < full { 1.0 } else { (silent - at) as f32 / (silent - full) as f32 };
-        f32::from(self.cycle[at % self.period]) * gain
+        for (slot, &sample) in reversed[..known].iter_mut().rev().zip(after) {
+            *slot = sample;
+        }
+        let ahead = Cycle::of(&reversed[..known], self.scale);
+        self.extend(pcm);
+        let mut back = [0.0; LONGEST_GAP];
+        let back = &mut back[..pcm.len()];
+        for (n, slot) in back.iter_mut().rev().enumerate() {
+            *slot = ahead.at(n);
+        }
+        let fade = (JOIN_MS * 8 * self.scale).min(pcm.len());
+        let begin = best_join(pcm, back, fade, self.scale);
+        for (i, (sample, &back)) in pcm.iter_mut().zip(&*back).enumerate().skip(begin) {
+            let share = ((i - begin + 1) as f32 / (fade + 1) as f32).min(1.0);
+            *sample = (f32::from(*sample) * (1.0 - share) + back * share) as i16;
+        }
+        self.lost = 0;
+        self.remember(pcm);
+    }
+
+    /// What probably follows, without taking it for lost.
+    pub fn foresee(&self, pcm: &mut [i16]) {
+        let past = &self.past[..PAST * self.scale];
+        let cycle = Cycle::of(past, self.scale);
+        pcm.iter_mut().enumerate().for_each(|(n, sample)| *sample = cycle.at(n) as i16);
+    }
+
+    /// Repeats the past into `pcm`.
+    fn extend(&mut self, pcm: &mut [i16]) {
+        if self.lost == 0 {
+            self.cycle = Cycle::of(&self.past[..PAST * self.scale], self.scale);
+        }
+        for (i, sample) in pcm.iter_mut().enumerate() {
+            *sample = self.cycle.at(self.lost + i) as i16;
+        }
+        self.lost += pcm.len();
     }
 
     fn remember(&mut self, pcm: &[i16]) {
@@ -81,47 +123,101 @@ impl Concealer {
         past.copy_within(past.len() - kept.., 0);
         past[kept..].copy_from_slice(&pcm[pcm.len() - (PAST * self.scale - kept)..]);
     }
+}
 
-    /// Takes the last period as the cycle to repeat; its end is faded into what came before its beginning, so that it loops
-    /// without a step.
-    fn find_cycle(&mut self) {
-        let past = &self.past[..PAST * self.scale];
-        self.period = pitch(past, self.scale) * self.scale;
-        let begin = past.len() - self.period;
-        self.cycle[..self.period].copy_from_slice(&past[begin..]);
-        let fade = self.period / 4;
+/// Where in a gap what continues the past is most like what leads to the future over `fade` samples.
+fn best_join(front: &[i16], back: &[f32], fade: usize, scale: usize) -> usize {
+    let last = front.len() - fade;
+    let mut best = (f32::MIN, last / 2);
+    for begin in (last / 4..=last - last / 4).step_by(scale) {
+        let (mut dot, mut power) = (0.0, 1.0);
+        for (&a, &b) in front[begin..begin + fade].iter().zip(&back[begin..]) {
+            let a = f32::from(a);
+            dot += a * b;
+            power += a * a + b * b;
+        }
+        let score = dot / power;
+        if score > best.0 {
+            best = (score, begin);
+        }
+    }
+    best.1
+}
+
+/// The last pitch period of a stretch of sound, to be repeated behind it.
+#[derive(Clone, Debug)]
+struct Cycle {
+    scale: usize,
+    samples: [i16; LONGEST * 2],
+    period: usize,
+    /// What takes the first sample to where the sound stopped; fades out.
+    step: f32,
+}
+
+impl Cycle {
+    fn silent(scale: usize) -> Cycle {
+        Cycle { scale, samples: [0; LONGEST * 2], period: SHORTEST, step: 0.0 }
+    }
+
+    /// The end of the period is faded into what came before its beginning, so that it loops without a step.
+    fn of(past: &[i16], scale: usize) -> Cycle {
+        let mut cycle = Cycle::silent(scale);
+        cycle.period = pitch(past, scale);
+        let period = cycle.period;
+        let begin = past.len() - period;
+        cycle.samples[..period].copy_from_slice(&past[begin..]);
+        let fade = (period / 4).min(begin);
         for i in 0..fade {
             let share = (i + 1) as f32 / (fade + 1) as f32;
-            let (end, before) = (self.period - fade + i, begin - fade + i);
-            let mixed = f32::from(self.cycle[end]) * (1.0 - share) + f32::from(past[before]) * share;
-            self.cycle[end] = mixed as i16;
+            let (end, before) = (period - fade + i, begin - fade + i);
+            let mixed = f32::from(cycle.samples[end]) * (1.0 - share) + f32::from(past[before]) * share;
+            cycle.samples[end] = mixed as i16;
         }
+        if begin > 0 {
+            cycle.step = f32::from(past[past.len() - 1]) - f32::from(past[begin - 1]);
+        }
+        cycle
+    }
+
+    /// Sample `n` behind the sound.
+    fn at(&self, n: usize) -> f32 {
+        let (full, silent) = (FULL_MS * 8 * self.scale, SILENT_MS * 8 * self.scale);
+        if n >= silent {
+            return 0.0;
+        }
+        let gain = if n < full { 1.0 } else { (silent - n) as f32 / (silent - full) as f32 };
+        let smooth = SMOOTH * self.scale;
+        let step = if n < smooth { self.step * (smooth - n) as f32 / (smooth + 1) as f32 } else { 0.0 };
+        f32::from(self.samples[n % self.period]) * gain + step
     }
 }
 
-/// The lag at 8 kHz at which the last 20 ms are most like themselves (normalised cross-correlation).
+/// The lag at which the last 20 ms (or what is known of them) are most like themselves (normalised cross-correlation).
 fn pitch(past: &[i16], scale: usize) -> usize {
     let mut line = [0.0f32; PAST];
+    let line = &mut line[..past.len() / scale];
     for (slot, pair) in line.iter_mut().zip(past.chunks_exact(scale)) {
         *slot = f32::from(pair[0]);
     }
-    let recent: &[f32; COMPARED] = line.last_chunk().expect("the line is longer than what is compared");
     let mut best = (0.0, SHORTEST);
     for lag in SHORTEST..=LONGEST {
-        let earlier = &line[PAST - COMPARED - lag..PAST - lag];
-        let (mut dot, mut energy) = ([0.0f32; 8], [1.0f32; 8]);
+        let compared = COMPARED.min(line.len() - lag) / 8 * 8;
+        let recent = &line[line.len() - compared..];
+        let earlier = &line[line.len() - compared - lag..line.len() - lag];
+        let (mut dot, mut energy, mut own) = ([0.0f32; 8], [1.0f32; 8], [1.0f32; 8]);
         for (a, b) in recent.chunks_exact(8).zip(earlier.chunks_exact(8)) {
             for lane in 0..8 {
                 dot[lane] += a[lane] * b[lane];
                 energy[lane] += b[lane] * b[lane];
+                own[lane] += a[lane] * a[lane];
             }
         }
-        let score = dot.iter().sum::<f32>() / energy.iter().sum::<f32>().sqrt();
+        let score = dot.iter().sum::<f32>() / (energy.iter().sum::<f32>() * own.iter().sum::<f32>()).sqrt();
         if score > best.0 {
             best = (score, lag);
         }
     }
-    best.1
+    best.1 * scale
 }
 
 #[cfg(test)]
@@ -154,6 +250,30 @@ mod tests {
                 assert!(snr_db > 6.0, "{rate_hz} {hz}: {snr_db}");
                 let after = frame * 7..;
                 assert_eq!(heard[after.clone()], truth[after]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_bridge_meets_both_ends_without_a_step() {
+        for rate_hz in [8000, 16000] {
+            for hz in [100.0, 170.0, 440.0, 1000.0] {
+                let frame = rate_hz as usize / 50;
+                let truth = tone(rate_hz, hz, frame * 10);
+                let steepest = truth.windows(2).map(|pair| (pair[1] - pair[0]).abs()).max().unwrap();
+                for lost in [frame / 2, frame, frame * 2] {
+                    let mut heard = truth.clone();
+                    let mut concealer = Concealer::new(rate_hz);
+                    let (before, rest) = heard.split_at_mut(frame * 5);
+                    before.chunks_mut(frame).for_each(|chunk| concealer.real(chunk));
+                    let (gap, after) = rest.split_at_mut(lost);
+                    concealer.bridge(gap, after);
+                    concealer.real(after);
+                    assert_eq!(heard[frame * 5 + lost..], truth[frame * 5 + lost..], "what is real stays as it is");
+                    let steps = heard.windows(2).map(|pair| (i32::from(pair[1]) - i32::from(pair[0])).abs());
+                    let step = steps.max().unwrap();
+                    assert!(step < i32::from(steepest) * 3 / 2 + 200, "{rate_hz} {hz} {lost}: {step} {steepest}");
+                }
             }
         }
     }

@@ -232,6 +232,13 @@ impl JitterBuffer {
         self.playing && self.slots[index(self.next)].kind == Kind::Audio
     }
 
+    /// The payload that follows directly on what was given back, when it is there.
+    pub fn following(&self) -> Option<&[u8]> {
+        let slot = &self.slots[index(self.next)];
+        let follows = slot.kind == Kind::Audio && slot.ticks == self.head;
+        follows.then(|| &self.payloads.bytes[usize::from(slot.payload)][..usize::from(slot.len)])
+    }
+
     /// Extended ticks up to which audio was given back.
     pub fn head(&self) -> i64 {
         self.head

@@ -11,6 +11,8 @@ pub mod jitter;
 
 pub mod conceal;
 
+pub mod slew;
+
 pub mod playout;
 
 pub mod session;

@@ -3,10 +3,12 @@
 //!
 //! Positions follow from the mapping in [`super::timing`], not from the time at which a frame is handed out. They are
 //! contiguous from frame to frame. Where mapping and contiguity part, single samples are corrected in quiet frames, more than
-//! 5 ms at once in quiet frames, and more than 20 ms at once anywhere.
+//! 5 ms at once in quiet frames, and more than 20 ms at once anywhere; unbroken sound is pulled a little longer or shorter
+//! until both meet (see [`super::slew`]).
 
 use super::conceal::Concealer;
 use super::jitter::{JitterBuffer, MAX_PAYLOAD, Next};
+use super::slew::{AHEAD, Slew};
 use crate::codec::{Codec, Decoder};
 use crate::frame::{FRAME, PER_MS, Sample};
 use crate::time::Time;
@@ -22,11 +24,18 @@ const CLOSE: Sample = 8;
 const QUIET_JUMP: Sample = 5 * PER_MS;
 const JUMP: Sample = 20 * PER_MS;
 
+/// Unbroken sound is pulled by one step a block for each of these samples; less is left alone. Crystals 200 ppm apart are so
+/// followed from 3 ms behind.
+const PULLED: Sample = PER_MS;
+
 /// A buffer that is deeper than needed by this is emptied faster even while the sender is not quiet.
 const FORCED_MS: i64 = 60;
 
 /// Nanoseconds of a 16 kHz sample.
 const SAMPLE_NS: i64 = 62_500;
+
+/// Samples that may be held: a frame (less than that before the longest packet), and what its interpolation looks at.
+const LINE: usize = FRAME + AHEAD + MAX_PAYLOAD * 2;
 
 /// What a frame is made of.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -41,6 +50,10 @@ pub enum HeardKind {
     Stretched,
 }
 
+/// Frames from a stream's beginning on in which the mapping is still being found: what turns out to lie earlier is moved there,
+/// with all that was heard of the stream before (340 ms: with the buffer's depth as much as a recording holds back).
+const SETTLING: u32 = 17;
+
 /// The place and make of a frame.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Played {
@@ -48,6 +61,8 @@ pub struct Played {
     pub position: Sample,
     /// What it is made of.
     pub kind: HeardKind,
+    /// So many samples earlier than was said lies what was handed out before. Not 0 at the beginning of a stream only.
+    pub moved: Sample,
 }
 
 /// A received stream on its way to the ears. Allocates in `new` only.
@@ -59,12 +74,17 @@ pub struct Playout {
     /// Samples in a tick: 1 at 8 kHz, 2 at 16 kHz.
     scale: usize,
     /// Decoded and not yet handed out.
-    line: [i16; (160 + MAX_PAYLOAD) * 2],
+    line: [i16; LINE],
     held: usize,
     held_kind: HeardKind,
     /// Time was filled since the last real audio, and nothing was lost.
     waiting: bool,
     position: Option<Sample>,
+    /// By how much the mapping was ahead of the position at the last frame.
+    apart: Sample,
+    slew: Slew,
+    /// Frames left of the stream's beginning.
+    settling: u32,
     quiet: bool,
     origin: Time,
 }
@@ -77,11 +97,14 @@ impl Playout {
             decoder: Decoder::new(codec),
             concealer: Concealer::new(codec.rate_hz()),
             scale: codec.rate_hz() as usize / 8000,
-            line: [0; (160 + MAX_PAYLOAD) * 2],
+            line: [0; LINE],
             held: 0,
             held_kind: HeardKind::Silence,
             waiting: false,
             position: None,
+            apart: 0,
+            slew: Slew::new(),
+            settling: SETTLING,
             quiet: true,
             origin,
         }
@@ -116,13 +139,16 @@ impl Playout {
 
     /// Fills one frame of 20 ms (`out` has 160 or 320 samples, by the codec).
     pub fn frame(&mut self, now: Time, out: &mut [i16]) -> Played {
-        let awaited = Played { position: self.position.unwrap_or_else(|| self.mapped()), kind: HeardKind::Stretched };
+        let awaited =
+            Played { position: self.position.unwrap_or_else(|| self.mapped()), kind: HeardKind::Stretched, moved: 0 };
         if self.quiet && self.jitter.excess_ms(now, self.ahead()) <= -20 {
             out.fill(0);
             return awaited;
         }
         let mut last = self.held_kind;
-        while self.held < out.len() {
+        let mut steps = self.steps();
+        let needed = out.len() + usize::from(steps.is_some_and(|steps| self.slew.uses_more(out.len(), steps)));
+        while self.held < needed {
             let ahead = self.ahead();
             let rest = &mut self.line[self.held..];
             let (count, kind) = match self.jitter.take(now, ahead) {
@@ -130,12 +156,13 @@ impl Playout {
                     if std::mem::take(&mut self.waiting) {
                         self.concealer.resume();
                     }
-                    if self.held == 0 && payload.len() * self.scale == out.len() {
+                    if self.held == 0 && steps.is_none() && payload.len() * self.scale == out.len() {
                         // The usual case, one packet a frame, need not pass through the line.
                         self.decoder.decode(payload, out);
                         self.concealer.real(out);
                         self.held_kind = HeardKind::Real;
-                        return Played { position: self.place(out), kind: HeardKind::Real };
+                        self.slew.pass(out);
+                        return self.place(out, HeardKind::Real);
                     }
                     let count = self.decoder.decode(payload, rest);
                     self.concealer.real(&mut rest[..count]);
@@ -144,7 +171,9 @@ impl Playout {
                 Next::Lost(ticks) => {
                     self.waiting = false;
                     let count = ticks as usize * self.scale;
-                    self.concealer.conceal(&mut rest[..count]);
+                    let mut after = [0; MAX_PAYLOAD * 2];
+                    let known = look_ahead(&self.jitter, &self.decoder, &mut after);
+                    self.concealer.bridge(&mut rest[..count], &after[..known]);
                     (count, HeardKind::Lost)
                 }
                 Next::Silence(ticks) => {
@@ -152,6 +181,10 @@ impl Playout {
                     rest[..count].fill(0);
                     self.concealer.real(&mut rest[..count]);
                     (count, HeardKind::Silence)
+                }
+                Next::Wait if self.held >= out.len() => {
+                    steps = Some(0);
+                    break;
                 }
                 Next::Wait => {
                     self.waiting |= self.held_kind == HeardKind::Real;
@@ -161,7 +194,7 @@ impl Playout {
                 Next::Idle => {
                     out.fill(0);
                     let position = self.position_of(now.0 as i64) - FRAME_SAMPLES;
-                    return Played { position, kind: HeardKind::Silence };
+                    return Played { position, kind: HeardKind::Silence, moved: 0 };
                 }
             };
             self.held_kind = if self.held == 0 { kind } else { self.held_kind.max(kind) };
@@ -169,7 +202,26 @@ impl Playout {
             last = kind;
         }
         let kind = std::mem::replace(&mut self.held_kind, last);
-        Played { position: self.hand_out(out), kind }
+        let used = match steps {
+            Some(steps) => {
+                let reach = out.len() + AHEAD;
+                self.foresee(reach);
+                self.slew.stretch(&self.line[..reach], out, steps)
+            }
+            None => {
+                out.copy_from_slice(&self.line[..out.len()]);
+                self.slew.pass(out);
+                out.len()
+            }
+        };
+        self.line.copy_within(used..self.held, 0);
+        self.held -= used;
+        let played = self.place(out, kind);
+        if self.quiet && self.held <= self.scale {
+            // A sample that pulling left over: frames and packets meet again.
+            self.held = 0;
+        }
+        played
     }
 
     /// Whether the frame just handed out may be followed by another at once, so that the buffer becomes shallower: it was quiet
@@ -189,29 +241,49 @@ impl Playout {
         self.position_of(self.jitter.timing().at(self.jitter.head() - self.ahead()))
     }
 
-    /// Moves one frame out of the line and gives its position.
-    fn hand_out(&mut self, out: &mut [i16]) -> Sample {
-        out.copy_from_slice(&self.line[..out.len()]);
-        self.line.copy_within(out.len()..self.held, 0);
-        self.held -= out.len();
-        self.place(out)
+    /// Has the line reach to `reach` samples, for interpolation alone: with the packet that follows where it is there, else with
+    /// what probably follows.
+    fn foresee(&mut self, reach: usize) {
+        let missing = reach.saturating_sub(self.held);
+        let ahead = &mut self.line[self.held..][..missing];
+        let mut after = [0; MAX_PAYLOAD * 2];
+        if missing > 0 && look_ahead(&self.jitter, &self.decoder, &mut after) >= missing {
+            ahead.copy_from_slice(&after[..missing]);
+        } else {
+            self.concealer.foresee(ahead);
+        }
+    }
+
+    /// By how many steps a block the next frame is pulled; `None`: it is passed on as it is.
+    fn steps(&self) -> Option<i32> {
+        let steps = (-self.apart / PULLED) as i32;
+        (!self.quiet && (steps != 0 || self.slew.is_between())).then_some(steps)
     }
 
     /// The position of a frame that is handed out now; nothing of it is held any more.
-    fn place(&mut self, out: &[i16]) -> Sample {
+    fn place(&mut self, out: &[i16], kind: HeardKind) -> Played {
         let mapped = self.mapped() - FRAME_SAMPLES;
         let energy = out.iter().map(|&sample| i64::from(sample).pow(2)).sum::<i64>();
         let before = std::mem::replace(&mut self.quiet, energy < QUIET * out.len() as i64);
         let quiet = before && self.quiet;
         let due = self.position.unwrap_or(mapped);
         let apart = mapped - due;
+        self.settling = self.settling.saturating_sub(1);
+        let moved = if self.settling > 0 && apart < -CLOSE { -apart } else { 0 };
         let position = match apart.abs() {
+            _ if moved > 0 => mapped,
             0..=CLOSE => due,
             ..=QUIET_JUMP if quiet => due + apart.signum(),
             ..=JUMP if !quiet => due,
             _ => mapped,
         };
+        self.apart = mapped - position;
         self.position = Some(position + FRAME_SAMPLES);
-        position
+        Played { position, kind, moved }
     }
+}
+
+/// Decodes what follows directly on what was taken, and leaves it there; returns the samples.
+fn look_ahead(jitter: &JitterBuffer, decoder: &Decoder, out: &mut [i16]) -> usize {
+    jitter.following().map_or(0, |payload| decoder.clone().decode(payload, out))
 }

@@ -56,6 +56,9 @@ pub struct Timing {
     steps: [u8; REMEMBERED],
     seen: usize,
     counts: [u16; STEPS],
+    /// The highest step that is counted.
+    latest: usize,
+    target_ns: i64,
     transit_ns: Option<i64>,
     jitter_ns: f64,
 }
@@ -71,6 +74,8 @@ impl Default for Timing {
             steps: [0; REMEMBERED],
             seen: 0,
             counts: [0; STEPS],
+            latest: 0,
+            target_ns: INITIAL_NS,
             transit_ns: None,
             jitter_ns: 0.0,
         }
@@ -132,19 +137,11 @@ impl Timing {
         Some(extended + i64::from(timestamp.wrapping_sub(wire) as i32))
     }
 
-    /// How deep a buffer has to be for 95 % of the last packets, within [`SHALLOWEST_NS`] and [`DEEPEST_NS`].
+    /// How deep a buffer has to be, within [`SHALLOWEST_NS`] and [`DEEPEST_NS`]: for 95 % of the last packets, and further by a
+    /// quarter of what lies between those and the median, but for no more than the latest: of evenly spread lateness nothing is
+    /// missed, and a few stragglers are not waited for.
     pub fn target_ns(&self) -> i64 {
-        let held = self.seen.min(REMEMBERED);
-        if held < 16 {
-            let widest = self.counts.iter().rposition(|&count| count > 0).unwrap_or(0) as i64 * STEP_NS;
-            return (INITIAL_NS + 2 * widest).min(DEEPEST_NS);
-        }
-        let mut over = 0;
-        let step = self.counts.iter().rposition(|&count| {
-            over += usize::from(count);
-            over * 20 > held
-        });
-        ((step.unwrap_or(0) as i64 + 1) * STEP_NS).clamp(SHALLOWEST_NS, DEEPEST_NS)
+        self.target_ns
     }
 
     /// Interarrival jitter (RFC 3550 6.4.1) in nanoseconds.
@@ -177,7 +174,37 @@ impl Timing {
         }
         *slot = (lateness / STEP_NS).clamp(0, STEPS as i64 - 1) as u8;
         self.counts[usize::from(*slot)] += 1;
+        self.latest = self.latest.max(usize::from(*slot));
         self.seen += 1;
+        self.find_target();
+    }
+
+    /// Brings `latest` and the target up to date.
+    fn find_target(&mut self) {
+        while self.latest > 0 && self.counts[self.latest] == 0 {
+            self.latest -= 1;
+        }
+        self.target_ns = self.needed_ns();
+    }
+
+    fn needed_ns(&self) -> i64 {
+        let held = self.seen.min(REMEMBERED);
+        if held < 16 {
+            return (INITIAL_NS + 2 * self.latest as i64 * STEP_NS).min(DEEPEST_NS);
+        }
+        let (high, median) = (self.exceeded_by(held / 20), self.exceeded_by(held / 2));
+        let step = self.latest.min(high + (high - median).div_ceil(4));
+        ((step as i64 + 1) * STEP_NS).clamp(SHALLOWEST_NS, DEEPEST_NS)
+    }
+
+    /// The highest step of lateness that more than `packets` of those remembered reach.
+    fn exceeded_by(&self, packets: usize) -> usize {
+        let mut over = 0;
+        let step = self.counts[..=self.latest].iter().rposition(|&count| {
+            over += usize::from(count);
+            over > packets
+        });
+        step.unwrap_or(0)
     }
 
     /// Moves the mapping and what was remembered against it.
@@ -192,6 +219,8 @@ impl Timing {
             *step = (i64::from(*step) - steps).clamp(0, STEPS as i64 - 1) as u8;
             self.counts[usize::from(*step)] += 1;
         }
+        self.latest = STEPS - 1;
+        self.find_target();
     }
 }
 

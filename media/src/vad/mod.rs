@@ -182,6 +182,15 @@ impl VoiceActivity {
         }
     }
 
+    /// All that was heard lies `by` samples earlier than was said.
+    pub fn move_back(&mut self, by: Sample) {
+        self.blocks.iter_mut().for_each(|block| block.from -= by);
+        self.next = self.next.map(|next| next - by);
+        self.speech = self.speech.map(|end| end - by);
+        self.voted -= by;
+        self.earliest = self.earliest.saturating_sub(by);
+    }
+
     /// The channel is over: speech that is still on ends at its last block.
     pub fn finish(&mut self) -> Edges {
         self.silence()

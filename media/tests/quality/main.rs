@@ -1,0 +1,153 @@
+//! How much of speech survives a network: a leg sends it, a seeded network carries it, another leg hears it, and the
+//! recording is compared with what was spoken by ITU-T P.862 (PCMU, raw score and the MOS-LQO of P.862.1) and P.862.2 (G.722).
+//!
+//! `cargo test -p ringer-media --test quality -- --nocapture` prints the figures.
+
+mod corpus;
+
+use corpus::{prompts, sentences};
+use ringer_media::codec::Codec;
+use ringer_media::frame::{FRAME, Frame, SILENCE, Sample};
+use ringer_media::leg::{HeardKind, Leg, MediaParams, Room};
+use ringer_media::netem::{Loss, Netem, NetemSpec};
+use ringer_media::recording::StereoWindow;
+use ringer_media::seed::Seed;
+use ringer_media::time::Time;
+
+const SEEDS: &[u64] = &[1, 2, 3];
+
+/// Path delay of every network here, in milliseconds.
+const PATH_MS: u64 = 30;
+
+const CALM: NetemSpec = NetemSpec {
+    delay_ms: PATH_MS as f64,
+    jitter_ms: 0.0,
+    overtake: false,
+    loss: Loss::None,
+    reorder: 0.0,
+    reorder_ms: 0.0,
+    duplicate: 0.0,
+};
+
+/// The sender's tick and the listener's, in milliseconds after the origin: a packet of a tick is heard in a later one.
+const LISTEN_MS: u64 = 7;
+
+/// `pcm` (16 kHz) as it stands in the recording behind a network.
+fn recorded(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64) -> Vec<i16> {
+    let params = MediaParams { codec, payload_type: codec.payload_type(), event_payload_type: None, ptime_ms: 20 };
+    let origin = Time::from_millis(5000);
+    let mut sender = Leg::new(params, Seed(seed), origin);
+    let mut receiver = Leg::new(params, Seed(seed + 100), origin);
+    let mut netem = Netem::new(spec, Seed(seed).stream("netem"));
+    let mut window = StereoWindow::new();
+    let mut heard = Vec::new();
+    let frames = pcm.len().div_ceil(FRAME);
+    for tick in 0..frames + 40 {
+        let now = Time(origin.0 + tick as u64 * 20_000_000);
+        let from = (tick * FRAME).min(pcm.len());
+        let mut frame: Frame = SILENCE;
+        let some = &pcm[from..pcm.len().min(from + FRAME)];
+        frame[..some.len()].copy_from_slice(some);
+        netem.send(now, sender.send(now, &frame));
+        let now = Time(now.0 + LISTEN_MS * 1_000_000);
+        while let Some((arrived, bytes)) = netem.receive(now) {
+            receiver.receive(arrived, &bytes);
+        }
+        let mut room = Room::default();
+        let out = receiver.listen(now, &mut room);
+        window.move_heard(out.moved);
+        let belongs = |kind: HeardKind| matches!(kind, HeardKind::Real | HeardKind::Lost);
+        if let Some(passed) = out.passed.filter(|passed| belongs(passed.kind)) {
+            window.push_heard(passed.position, passed.pcm);
+        }
+        if belongs(out.kind) {
+            window.push_heard(out.position, out.pcm);
+        }
+        while let Some(frame) = window.advance((tick * FRAME) as Sample) {
+            heard.extend(frame.chunks_exact(2).map(|pair| pair[1]));
+        }
+    }
+    while let Some(frame) = window.flush(((frames + 40) * FRAME) as Sample) {
+        heard.extend(frame.chunks_exact(2).map(|pair| pair[1]));
+    }
+    heard.drain(..PATH_MS as usize * 16);
+    heard.truncate(pcm.len());
+    heard
+}
+
+/// Mean over files and seeds.
+#[derive(Copy, Clone, Debug, PartialEq)]
+struct Score {
+    /// Raw P.862; for G.722 the MOS-LQO of P.862.2.
+    raw: f64,
+    /// MOS-LQO of P.862.1 or P.862.2.
+    lqo: f64,
+}
+
+fn score(codec: Codec, files: &[Vec<i16>], seeds: &[u64], spec: NetemSpec) -> Score {
+    let mut sum = Score { raw: 0.0, lqo: 0.0 };
+    let share = 1.0 / (files.len() * seeds.len()) as f64;
+    for (n, pcm) in files.iter().enumerate() {
+        for &seed in seeds {
+            let heard = recorded(codec, pcm, spec, seed * 1000 + n as u64);
+            let (raw, lqo) = if codec == Codec::G722 {
+                let lqo = pesq::pesq_wb(pcm, &heard).expect("there is speech");
+                (lqo, lqo)
+            } else {
+                let raw = pesq::pesq(pcm, &heard).expect("there is speech");
+                (raw, pesq::score::mos_lqo(raw.into()))
+            };
+            sum.raw += f64::from(raw) * share;
+            sum.lqo += f64::from(lqo) * share;
+        }
+    }
+    sum
+}
+
+/// What is asked of raw score and MOS-LQO alike.
+#[derive(Copy, Clone, Debug)]
+enum Asked {
+    /// Not worse than the codec behind a calm network by more than this.
+    BelowCodec(f64),
+    AtLeast(f64),
+}
+
+fn check(name: &str, codec: Codec, files: &[Vec<i16>], seeds: &[u64], lossy: [f64; 2]) {
+    let alone = score(codec, files, &seeds[..1], CALM);
+    println!("{name}, {codec:?} alone: {:.2} (MOS-LQO {:.2})", alone.raw, alone.lqo);
+    let jitter = NetemSpec { jitter_ms: 60.0, ..CALM };
+    let lost = |share: f64| NetemSpec { loss: Loss::Independent(share), ..CALM };
+    for (network, spec, asked) in [
+        ("jitter 60 ms, in order", jitter, Asked::BelowCodec(0.1)),
+        ("jitter 60 ms, overtaking", NetemSpec { overtake: true, ..jitter }, Asked::BelowCodec(0.1)),
+        ("loss 5 %", lost(0.05), Asked::AtLeast(lossy[0])),
+        ("loss 10 %", lost(0.10), Asked::AtLeast(lossy[1])),
+    ] {
+        let Score { raw, lqo } = score(codec, files, seeds, spec);
+        println!("{name}, {codec:?}, {network}: {raw:.2} (MOS-LQO {lqo:.2})");
+        let (least_raw, least_lqo) = match asked {
+            Asked::BelowCodec(by) => (alone.raw - by, alone.lqo - by),
+            Asked::AtLeast(least) => (least, least),
+        };
+        assert!(raw >= least_raw && lqo >= least_lqo, "{name} {codec:?} {network}: {raw:.2} (MOS-LQO {lqo:.2})");
+    }
+}
+
+#[test]
+fn narrowband_speech_survives_jitter_and_loss() {
+    check("flite", Codec::Pcmu, &sentences(), SEEDS, [3.2, 2.8]);
+}
+
+#[test]
+fn a_recorded_voice_survives_jitter_and_loss() {
+    match prompts() {
+        Some(prompts) => check("prompts", Codec::Pcmu, &prompts, &SEEDS[..1], [3.2, 2.8]),
+        None => println!("not measured: the package asterisk-core-sounds-en-wav is not installed"),
+    }
+}
+
+/// A lost packet also leaves the ADPCM of G.722 out of step for a while.
+#[test]
+fn wideband_speech_survives_jitter_and_loss() {
+    check("flite", Codec::G722, &sentences(), &SEEDS[..1], [2.5, 1.8]);
+}
