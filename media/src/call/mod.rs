@@ -206,8 +206,8 @@ impl Call {
         let said = self.mouth.render(at, &mut frame);
         self.window.push_sent(at, &frame);
         if let Some(leg) = &mut self.leg {
-            self.out.packet(Path::Rtp, leg.send(now, &frame));
-            while let Some(bytes) = leg.extra_packet() {
+            leg.send(now, &frame);
+            while let Some(bytes) = leg.packet() {
                 self.out.packet(Path::Rtp, bytes);
             }
             if let Some(bytes) = leg.report(now, ntp(now)) {

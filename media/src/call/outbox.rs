@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::io::{Output, Path};
 use crate::frame::{FRAME, Sample};
 
-/// Datagrams a call may leave in one pass: audio or event, its repetition, a report.
-const PACKETS: usize = 4;
+/// Datagrams a call may leave in one pass: the rest of what was said before an event, the event, its repetitions, a report.
+const PACKETS: usize = 5;
 /// Largest datagram: 60 ms of 16 kHz L16 and headers.
 const PACKET_BYTES: usize = 2048;
 

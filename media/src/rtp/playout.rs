@@ -6,7 +6,7 @@
 //! 5 ms at once in quiet frames, and more than 20 ms at once anywhere.
 
 use super::conceal::Concealer;
-use super::jitter::{JitterBuffer, MAX_PAYLOAD, Next};
+use super::jitter::{JitterBuffer, MAX_TICKS, Next};
 use crate::codec::{Codec, Decoder};
 use crate::frame::{FRAME, PER_MS, Sample};
 use crate::time::Time;
@@ -50,8 +50,8 @@ pub struct Played {
     pub kind: HeardKind,
 }
 
-/// A received stream on its way to the ears. Allocates in `new` only.
-#[derive(Clone, Debug)]
+/// A received stream on its way to the ears. Allocates in `new` only, but for what a decoder does.
+#[derive(Debug)]
 pub struct Playout {
     jitter: JitterBuffer,
     decoder: Decoder,
@@ -59,7 +59,7 @@ pub struct Playout {
     /// Samples in a tick: 1 at 8 kHz, 2 at 16 kHz.
     scale: usize,
     /// Decoded and not yet handed out.
-    line: [i16; (160 + MAX_PAYLOAD) * 2],
+    line: [i16; (160 + MAX_TICKS as usize) * 2],
     held: usize,
     held_kind: HeardKind,
     /// Time was filled since the last real audio, and nothing was lost.
@@ -73,11 +73,11 @@ impl Playout {
     /// For a stream in `codec`; position 0 is `origin`.
     pub fn new(codec: Codec, origin: Time) -> Playout {
         Playout {
-            jitter: JitterBuffer::new(),
+            jitter: JitterBuffer::new(codec),
             decoder: Decoder::new(codec),
             concealer: Concealer::new(codec.rate_hz()),
             scale: codec.rate_hz() as usize / 8000,
-            line: [0; (160 + MAX_PAYLOAD) * 2],
+            line: [0; (160 + MAX_TICKS as usize) * 2],
             held: 0,
             held_kind: HeardKind::Silence,
             waiting: false,
@@ -121,6 +121,7 @@ impl Playout {
             out.fill(0);
             return awaited;
         }
+        let codec = self.decoder.codec();
         let mut last = self.held_kind;
         while self.held < out.len() {
             let ahead = self.ahead();
@@ -130,7 +131,9 @@ impl Playout {
                     if std::mem::take(&mut self.waiting) {
                         self.concealer.resume();
                     }
-                    if self.held == 0 && payload.len() * self.scale == out.len() {
+                    if self.held == 0
+                        && codec.ticks(payload).is_some_and(|ticks| ticks as usize * self.scale == out.len())
+                    {
                         // The usual case, one packet a frame, need not pass through the line.
                         self.decoder.decode(payload, out);
                         self.concealer.real(out);
@@ -144,7 +147,14 @@ impl Playout {
                 Next::Lost(ticks) => {
                     self.waiting = false;
                     let count = ticks as usize * self.scale;
-                    self.concealer.conceal(&mut rest[..count]);
+                    let lost = &mut rest[..count];
+                    if self.decoder.conceal(self.jitter.following(), lost) {
+                        // What the codec makes of a loss goes over into what follows by itself.
+                        self.concealer.resume();
+                        self.concealer.real(lost);
+                    } else {
+                        self.concealer.conceal(lost);
+                    }
                     (count, HeardKind::Lost)
                 }
                 Next::Silence(ticks) => {

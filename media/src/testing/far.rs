@@ -93,8 +93,8 @@ impl Far {
         if !self.sending {
             return self.leg.skip();
         }
-        send(self.leg.send(now, &frame));
-        while let Some(bytes) = self.leg.extra_packet() {
+        self.leg.send(now, &frame);
+        while let Some(bytes) = self.leg.packet() {
             send(bytes);
         }
     }
