@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringer_media::call::{CallSpec, Interruption, Opening, Phrases, TurnSpec};
+use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
 use ringer_sip::CallEvent;
 use tokio::sync::mpsc;
@@ -39,14 +40,15 @@ pub struct Desk {
     engine: Engine,
     voice: Voice,
     log: Option<Arc<Log>>,
+    codecs: Vec<Codec>,
     tasks: Tasks,
     calls: AtomicU64,
 }
 
 impl Desk {
-    /// A desk that speaks with `voice` and writes into `log`, when there is one.
-    pub fn new(engine: Engine, voice: Voice, log: Option<Log>) -> Arc<Desk> {
-        Arc::new(Desk { engine, voice, log: log.map(Arc::new), tasks: Tasks::new(), calls: AtomicU64::new(0) })
+    /// A desk that speaks with `voice` in `codecs` (as in [`Dial::codecs`]) and writes into `log`, when there is one.
+    pub fn new(engine: Engine, voice: Voice, log: Option<Log>, codecs: Vec<Codec>) -> Arc<Desk> {
+        Arc::new(Desk { engine, voice, log: log.map(Arc::new), codecs, tasks: Tasks::new(), calls: AtomicU64::new(0) })
     }
 
     /// How the desk wants to sound.
@@ -130,7 +132,7 @@ impl Desk {
         Placement {
             id,
             spec,
-            dial: Dial::default(),
+            dial: Dial { codecs: self.codecs.clone(), ..Dial::default() },
             mind: Box::new(DeskMind::default()),
             fluency: Fluency::default(),
             voice: Some(self.voice.clone()),
