@@ -1,10 +1,12 @@
 //! A leg behind a simulated network: what is heard, where on the clock, and what is counted.
 
 use super::*;
+use crate::codec::Decoder;
 use crate::netem::{Loss, Netem, NetemSpec};
 use crate::rtp::packet::event_of;
 
 mod both_ways;
+mod codecs;
 
 const ORIGIN_MS: u64 = 5000;
 
@@ -205,7 +207,13 @@ fn a_clean_stream_is_heard_where_it_was_sent_whatever_its_packet_length() {
 
 #[test]
 fn a_clean_tone_is_heard_clean() {
-    for (codec, least_db) in [(Codec::Pcmu, 33.0), (Codec::Pcma, 33.0), (Codec::G722, 30.0)] {
+    for (codec, least_db) in [
+        (Codec::Pcmu, 33.0),
+        (Codec::Pcma, 33.0),
+        (Codec::G722, 30.0),
+        (Codec::L16Narrow, 60.0),
+        (Codec::L16Wide, 60.0),
+    ] {
         let mut peer = Peer::new(codec);
         peer.talk(0, 4000, 20, true);
         let (take, _) = hear(codec, &peer.sent, delayed(30.0), 4000);
