@@ -51,7 +51,7 @@ fn call(seed: u64, voices: &Arc<Canned>, faulty: bool) -> Sim {
         network: network(&mut draw),
         then: (draw.unit() < 0.3).then(|| (seconds(&mut draw, 5.0, 20.0), network(&mut draw))),
         caller,
-        agent: agent::placement("sim".into(), seed, Canned::named("agent")),
+        agent: agent::placement("sim".into(), seed, Canned::named("agent"), Vec::new()),
         synthesizer: voices.clone(),
         faults: if faulty { faults(&mut draw) } else { Faults::default() },
         longest: Duration::from_secs(120),

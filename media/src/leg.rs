@@ -1,8 +1,9 @@
 //! One side's media in both directions: 16 kHz frames in, RTP packets out; RTP packets in, 16 kHz frames with positions out;
 //! telephone events and reports beside them.
 //!
-//! A leg knows no sockets and no clock. At every 20 ms tick its owner calls [`Leg::send`] (or [`Leg::skip`]), then
-//! [`Leg::listen`]; packets go in with [`Leg::receive`] whenever they arrive. After `new` nothing allocates.
+//! A leg knows no sockets and no clock. At every 20 ms tick its owner calls [`Leg::send`] (or [`Leg::skip`]) and then
+//! [`Leg::packet`] until there is none, then [`Leg::listen`]; packets go in with [`Leg::receive`] whenever they arrive. After `new`
+//! nothing allocates, but for the codec Opus.
 //!
 //! Positions count samples of 16 kHz from the origin. A received packet's audio begins at the moment at which the packet would
 //! have arrived had it been as little delayed as the least delayed ones; neither the network's jitter nor the jitter buffer
@@ -11,12 +12,12 @@
 use crate::codec::{Codec, Encoder};
 use crate::frame::{FRAME, Frame, SILENCE, Sample};
 use crate::resample::{DELAY, Down2, Up2};
-use crate::rtp::jitter::{Content, MAX_PAYLOAD};
+use crate::rtp::jitter::{Content, MAX_PAYLOAD, span};
 use crate::rtp::packet::{EventPayload, HEADER, Header, Malformed, Packet, is_rtcp};
+use crate::rtp::packetize::{Packed, Packetizer};
 use crate::rtp::playout::{Played, Playout};
 use crate::rtp::rtcp::{Reporter, SenderInfo};
-use crate::rtp::session::{Due, EventReceiver, Sender, onset};
-use crate::rtp::timing::TICK_NS;
+use crate::rtp::session::{Due, EventPacket, EventReceiver, Sender};
 use crate::seed::Seed;
 use crate::time::Time;
 
@@ -38,12 +39,31 @@ const EVENT_APART: Sample = 8000;
 pub struct MediaParams {
     /// The codec in both directions.
     pub codec: Codec,
-    /// Its RTP payload type.
+    /// The RTP payload type to send.
     pub payload_type: u8,
-    /// Payload type of telephone events, when negotiated.
+    /// The RTP payload type that is received.
+    pub receive_payload_type: u8,
+    /// Payload type of telephone events with the codec's RTP clock, when negotiated.
     pub event_payload_type: Option<u8>,
-    /// Milliseconds of audio in a sent packet (20).
+    /// Milliseconds of audio in a sent packet: 10, 20, 30, 40 or 60. Received ones may have any length up to 80.
     pub ptime_ms: u8,
+    /// The other side makes use of forward error correction within the codec (Opus).
+    pub fec: bool,
+}
+
+impl MediaParams {
+    /// 20 ms packets of `codec` with the payload types under which this side offers them, telephone events, and forward error
+    /// correction.
+    pub fn new(codec: Codec) -> MediaParams {
+        MediaParams {
+            codec,
+            payload_type: codec.payload_type(),
+            receive_payload_type: codec.payload_type(),
+            event_payload_type: Some(codec.event_payload_type()),
+            ptime_ms: 20,
+            fec: true,
+        }
+    }
 }
 
 /// What a datagram was.
@@ -153,12 +173,14 @@ pub struct LegFigures {
 }
 
 /// Both directions of one side's media.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Leg {
     params: MediaParams,
     sender: Sender,
     encoder: Encoder,
-    out: [u8; HEADER + NARROW],
+    packets: Packetizer,
+    event: Option<EventPacket>,
+    out: [u8; HEADER + MAX_PAYLOAD],
     sent_at: Time,
     reported: u32,
     playout: Playout,
@@ -174,15 +196,20 @@ pub struct Leg {
 impl Leg {
     /// A leg whose source, numbers and report times are drawn from `seed`; position 0 is `origin`.
     pub fn new(params: MediaParams, seed: Seed, origin: Time) -> Leg {
+        let clock_hz = params.codec.rtp_clock_hz();
+        let mut encoder = Encoder::new(params.codec);
+        encoder.set_fec(params.fec);
         Leg {
             params,
-            sender: Sender::new(&mut seed.stream("rtp")),
-            encoder: Encoder::new(params.codec),
-            out: [0; HEADER + NARROW],
+            sender: Sender::new(clock_hz, &mut seed.stream("rtp")),
+            encoder,
+            packets: Packetizer::new(params.codec, params.ptime_ms),
+            event: None,
+            out: [0; HEADER + MAX_PAYLOAD],
             sent_at: origin,
             reported: 0,
             playout: Playout::new(params.codec, origin),
-            events: EventReceiver::default(),
+            events: EventReceiver::new(clock_hz),
             reporter: Reporter::new(seed.stream("rtcp")),
             down: Down2::new(),
             ears: Ears::new(params.codec),
@@ -202,34 +229,50 @@ impl Leg {
         &self.params
     }
 
-    /// The packet for this tick: `pcm` encoded, or a telephone event in its place.
-    pub fn send(&mut self, now: Time, pcm: &Frame) -> &[u8] {
+    /// Takes what this tick sends: `pcm`, or the telephone event that runs in its place. [`Leg::packet`] gives the packets.
+    pub fn send(&mut self, now: Time, pcm: &Frame) {
         self.sent_at = now;
-        let due = self.sender.tick(self.params.payload_type, self.params.event_payload_type, NARROW);
-        let header = match due {
-            Due::Event(header, payload) => return self.event_packet(&header, payload),
-            Due::Audio(header) => header,
-        };
+        match self.sender.tick() {
+            Due::Event(event) => {
+                self.packets.cut();
+                self.event = Some(event);
+            }
+            Due::Audio(timestamp) => {
+                let room = self.packets.frame(timestamp);
+                if room.len() == NARROW {
+                    self.down.process(pcm, room);
+                } else {
+                    room.copy_from_slice(pcm);
+                }
+            }
+        }
+    }
+
+    /// The next packet to send: with packets of 20 ms one a tick, with others as it comes out, and at the end of an event its
+    /// repetitions (at most 4). Call until `None` after each [`Leg::send`].
+    pub fn packet(&mut self) -> Option<&[u8]> {
         let (head, body) = self.out.split_first_chunk_mut().expect("the buffer is longer than a header");
-        header.write(head);
-        let len = if self.params.codec.rate_hz() == 8000 {
-            let mut narrow = [0; NARROW];
-            self.down.process(pcm, &mut narrow);
-            self.encoder.encode(&narrow, body)
-        } else {
-            self.encoder.encode(pcm, body)
-        };
-        &self.out[..HEADER + len]
+        if let Some(Packed { timestamp, units, pcm }) = self.packets.packet() {
+            let len = self.encoder.encode(pcm, body);
+            self.sender.audio(self.params.payload_type, timestamp, units, len).write(head);
+            return Some(&self.out[..HEADER + len]);
+        }
+        let event = self.event.take()?;
+        self.sender.event(self.params.event_payload_type?, &event).write(head);
+        let payload = event.payload.bytes();
+        body[..payload.len()].copy_from_slice(&payload);
+        Some(&self.out[..HEADER + payload.len()])
     }
 
     /// A tick in which nothing is sent.
     pub fn skip(&mut self) {
+        self.packets.cut();
         self.sender.skip();
     }
 
     /// Sends `digit` as a telephone event from the next tick on (up to two ticks later when the end of the one before is still
-    /// being repeated), for at most 8 s. False when events were not negotiated, `digit` is none, or another event still runs:
-    /// nothing is sent then.
+    /// being repeated), for at most 8 s (1.3 s with Opus). False when events were not negotiated, `digit` is none, or another
+    /// event still runs: nothing is sent then.
     pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
         self.params.event_payload_type.is_some() && self.sender.start_event(digit, duration_ms)
     }
@@ -258,7 +301,7 @@ impl Leg {
             (Content::Other, Received::Event)
         } else if kind == COMFORT_NOISE {
             (Content::Comfort, Received::Comfort)
-        } else if kind == self.params.payload_type && (1..=MAX_PAYLOAD).contains(&packet.payload.len()) {
+        } else if kind == self.params.receive_payload_type && span(self.params.codec, packet.payload).is_some() {
             (Content::Audio(packet.payload), Received::Audio)
         } else {
             (Content::Other, Received::Ignored(Ignored::Payload))
@@ -347,16 +390,8 @@ impl Leg {
         }
     }
 
-    fn event_packet(&mut self, header: &Header, payload: EventPayload) -> &[u8] {
-        let (head, body) = self.out.split_first_chunk_mut().expect("the buffer is longer than a header");
-        header.write(head);
-        let payload = payload.bytes();
-        body[..payload.len()].copy_from_slice(&payload);
-        &self.out[..HEADER + payload.len()]
-    }
-
     fn hear_event(&mut self, arrived: Time, header: &Header, payload: EventPayload) {
-        let begun = onset(self.playout.position_of(arrived.0 as i64), payload);
+        let begun = self.events.onset(self.playout.position_of(arrived.0 as i64), payload);
         let timing = self.playout.jitter().timing();
         let mapped = timing.ticks(header.timestamp).map(|ticks| self.playout.position_of(timing.at(ticks)));
         let from = mapped.filter(|mapped| (mapped - begun).abs() <= EVENT_APART).unwrap_or(begun);
@@ -365,13 +400,14 @@ impl Leg {
 
     fn write_report(&mut self, now: Time, ntp_now: u64, leaving: bool) -> &[u8] {
         let (next, packets, octets) = self.sender.counts();
-        let since = (now.since(self.sent_at).as_nanos() / TICK_NS as u128) as u32;
-        let timestamp = next.wrapping_sub(NARROW as u32).wrapping_add(since);
+        let clock_hz = self.params.codec.rtp_clock_hz();
+        let since = (now.since(self.sent_at).as_nanos() * u128::from(clock_hz) / 1_000_000_000) as u32;
+        let timestamp = next.wrapping_sub(clock_hz / 50).wrapping_add(since);
         let sent = (packets != self.reported).then_some(SenderInfo { ntp: ntp_now, timestamp, packets, octets });
         self.reported = packets;
         let jitter = self.playout.jitter_mut();
-        let ticks = (jitter.timing().jitter_ns() / TICK_NS as f64) as u32;
-        let received = jitter.source_mut().reception().map(|reception| (reception, ticks));
+        let units = (jitter.timing().jitter_ns() * f64::from(clock_hz) / 1e9) as u32;
+        let received = jitter.source_mut().reception().map(|reception| (reception, units));
         self.reporter.write(now, ntp_now, self.sender.ssrc(), sent, received, leaving)
     }
 }
@@ -381,6 +417,8 @@ impl Leg {
 struct Ears {
     /// Decoded audio is the wide frame (else the narrow one).
     is_wide: bool,
+    /// Samples by which codec and filter put the wide frame behind its timestamp.
+    lag: Sample,
     up: Up2,
     down: Down2,
     /// The filters hold nothing but silence.
@@ -389,7 +427,9 @@ struct Ears {
 
 impl Ears {
     fn new(codec: Codec) -> Ears {
-        Ears { is_wide: codec.rate_hz() > 8000, up: Up2::new(), down: Down2::new(), still: true }
+        let is_wide = codec.rate_hz() > 8000;
+        let lag = codec.lag() + if is_wide { 0 } else { DELAY };
+        Ears { is_wide, lag, up: Up2::new(), down: Down2::new(), still: true }
     }
 
     /// Samples of a decoded frame.
@@ -409,9 +449,7 @@ impl Ears {
         } else {
             self.convert(room);
         }
-        if !self.is_wide {
-            played.position -= DELAY;
-        }
+        played.position -= self.lag;
         played
     }
 

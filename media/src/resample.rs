@@ -1,8 +1,13 @@
-//! Change of sample rate: [`Up2`] and [`Down2`] between 8 and 16 kHz for streams, [`resample_whole`] for finished clips.
+//! Change of sample rate: [`Up2`] and [`Down2`] between 8 and 16 kHz for streams, [`Resampler`] between any other two rates for
+//! streams, [`resample_whole`] for finished clips.
 //!
-//! The stream filters share one half-band FIR (71 taps, Kaiser window): flat within 0.01 dB to 3.4 kHz, images and aliases
+//! The two share one half-band FIR (71 taps, Kaiser window): flat within 0.01 dB to 3.4 kHz, images and aliases
 //! more than 80 dB down, [`DELAY`] late. They take blocks of any length, give exactly twice or half as many samples, and
 //! do not allocate.
+
+mod ratio;
+
+pub use ratio::Resampler;
 
 /// Delay of [`Up2`] and of [`Down2`], in samples at 16 kHz (2.19 ms).
 pub const DELAY: i64 = 35;
@@ -258,20 +263,20 @@ mod tests {
     use super::*;
 
     /// One second of a tone of amplitude 16000.
-    fn tone(hz: f64, rate_hz: u32) -> Vec<i16> {
+    pub(super) fn tone(hz: f64, rate_hz: u32) -> Vec<i16> {
         let step = std::f64::consts::TAU * hz / rate_hz as f64;
         (0..rate_hz).map(|at| ((at as f64 * step).sin() * 16_000.0).round() as i16).collect()
     }
 
     /// RMS of `pcm` without its first and last 50 ms, in dB relative to the tone of amplitude 16000.
-    fn level_db(pcm: &[i16]) -> f64 {
+    pub(super) fn level_db(pcm: &[i16]) -> f64 {
         let inner = &pcm[pcm.len() / 20..pcm.len() * 19 / 20];
         let power = inner.iter().map(|&sample| (sample as f64).powi(2)).sum::<f64>() / inner.len() as f64;
         10.0 * (power / (16_000f64.powi(2) / 2.0)).max(1e-12).log10()
     }
 
     /// Level of what remains of `pcm` once the best fitting tone of `hz` (a multiple of 10) is taken away, in dB as above.
-    fn residue_db(pcm: &[i16], hz: f64, rate_hz: u32) -> f64 {
+    pub(super) fn residue_db(pcm: &[i16], hz: f64, rate_hz: u32) -> f64 {
         let inner = &pcm[pcm.len() / 20..pcm.len() * 19 / 20];
         let step = std::f64::consts::TAU * hz / rate_hz as f64;
         let wave = |at: usize| (at as f64 * step).sin_cos();

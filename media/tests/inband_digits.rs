@@ -29,15 +29,15 @@ struct Line {
 
 impl Line {
     fn new(codec: Codec) -> Line {
-        let media =
-            MediaParams { codec, payload_type: codec.payload_type(), event_payload_type: Some(101), ptime_ms: 20 };
+        let media = MediaParams::new(codec);
         let now = Time::from_millis(1000);
         Line { near: Leg::new(media, Seed(1), now), far: Leg::new(media, Seed(2), now), detector: Detector::new(), now }
     }
 
     fn pass(&mut self, frame: &Frame) -> Option<(char, Sample)> {
         self.now = self.now + ringer_media::call::TICK;
-        let packet = self.near.send(self.now, frame);
+        self.near.send(self.now, frame);
+        let packet = self.near.packet().expect("one a tick");
         self.far.receive(self.now, packet);
         let mut room = Room::default();
         let heard = self.far.listen(self.now, &mut room);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringer_media::call::{CallSpec, Interruption, Opening, Phrases, TurnSpec};
+use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
 use ringer_sip::CallEvent;
 use tokio::sync::mpsc;
@@ -39,14 +40,15 @@ pub struct Desk {
     engine: Engine,
     voice: Voice,
     log: Option<Arc<Log>>,
+    codecs: Vec<Codec>,
     tasks: Tasks,
     calls: AtomicU64,
 }
 
 impl Desk {
-    /// A desk that speaks with `voice` and writes into `log`, when there is one.
-    pub fn new(engine: Engine, voice: Voice, log: Option<Log>) -> Arc<Desk> {
-        Arc::new(Desk { engine, voice, log: log.map(Arc::new), tasks: Tasks::new(), calls: AtomicU64::new(0) })
+    /// A desk that speaks with `voice` in `codecs` (as in [`Dial::codecs`]) and writes into `log`, when there is one.
+    pub fn new(engine: Engine, voice: Voice, log: Option<Log>, codecs: Vec<Codec>) -> Arc<Desk> {
+        Arc::new(Desk { engine, voice, log: log.map(Arc::new), codecs, tasks: Tasks::new(), calls: AtomicU64::new(0) })
     }
 
     /// How the desk wants to sound.
@@ -97,7 +99,7 @@ impl Desk {
         let result_id = named.map(|(_, value)| value.clone());
         let mut log = self.log.clone().map(|log| CallLog::new(log, call_id.clone(), result_id));
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let placement = placement(call_id.clone(), Seed(number), self.voice.clone());
+        let placement = placement(call_id.clone(), Seed(number), self.voice.clone(), self.codecs.clone());
         match self.engine.answer(incoming, placement).await {
             Ok(handle) => follow(handle, &mut log).await,
             Err(refusal) => tracing::warn!("a call was refused: {refusal}"),
@@ -105,8 +107,8 @@ impl Desk {
     }
 }
 
-/// The desk's side of one call, speaking with `voice`.
-pub fn placement(id: String, seed: Seed, voice: Voice) -> Placement {
+/// The desk's side of one call, speaking with `voice`; it takes `codecs`, or the usual ones when there are none.
+pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Placement {
     let spec = CallSpec {
         seed,
         turn: TurnSpec {
@@ -132,7 +134,7 @@ pub fn placement(id: String, seed: Seed, voice: Voice) -> Placement {
     Placement {
         id,
         spec,
-        dial: Dial::default(),
+        dial: Dial { codecs, ..Dial::default() },
         mind: Box::new(DeskMind::default()),
         fluency: Fluency::default(),
         voice: Some(voice),

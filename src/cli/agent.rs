@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use ringer_media::codec::Codec;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{failed, local};
@@ -23,6 +24,10 @@ pub struct Args {
     /// Append one JSON object a line here: calls, what was heard and what was said
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+    /// Codecs to accept
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "G722,PCMU,PCMA",
+          value_parser = Codec::NAMES, ignore_case = true)]
+    pub codec: Vec<String>,
     /// Ports for RTP and RTCP
     #[arg(long, value_name = "FIRST-LAST", default_value = "30000-39999", value_parser = ports)]
     pub rtp_ports: RangeInclusive<u16>,
@@ -51,7 +56,7 @@ async fn serve(args: Args) -> Result<(), String> {
     let mut terminated = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     let (engine, incoming) = local::engine(args.listen, args.rtp_ports.clone(), None).await?;
     let address = engine.sip_address();
-    let desk = Desk::new(engine, voice, log);
+    let desk = Desk::new(engine, voice, log, local::codecs(&args.codec));
     println!("{READY}sip:desk@{address}");
     tokio::select! {
         () = desk.serve(incoming, args.once) => {}

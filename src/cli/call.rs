@@ -54,7 +54,7 @@ pub struct Args {
     pub seed: Option<u64>,
     /// Codecs to offer, in this order
     #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "G722,PCMU,PCMA",
-          value_parser = ["PCMU", "PCMA", "G722"], ignore_case = true)]
+          value_parser = Codec::NAMES, ignore_case = true)]
     pub codec: Vec<String>,
     /// Print one JSON object a line instead of text
     #[arg(long)]
@@ -143,7 +143,6 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
     let voice = speech_voice(seed)?;
     let profile = Profile { intent: args.intent.clone(), ..Profile::default() };
     let limits = Limits { max_duration_ms: Some(args.max_seconds * 1000), ..Limits::default() };
-    let codecs = args.codec.iter().filter_map(|name| Codec::from_name(&name.to_ascii_uppercase())).collect();
     Ok(Placement {
         id: "call".into(),
         spec: CallSpec { seed, noise, limits, extension: args.dtmf.clone(), ..CallSpec::default() },
@@ -152,7 +151,7 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
             username: args.username.clone(),
             password: args.password.clone(),
             headers: args.header.clone(),
-            codecs,
+            codecs: local::codecs(&args.codec),
         },
         fluency: profile.fluency(seed),
         language: profile.language.clone(),

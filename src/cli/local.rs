@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
+use ringer_media::codec::Codec;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
@@ -28,6 +29,11 @@ pub fn synthesizer() -> Result<EmbeddedSpeech, String> {
 /// Names what is missing.
 pub fn speech() -> Result<Speech, String> {
     Ok(Speech { synthesizer: Arc::new(synthesizer()?), recognizer: Arc::new(Pocketsphinx::new(0, Path::new(MODEL))) })
+}
+
+/// The codecs of these names; what is none is left out.
+pub fn codecs(names: &[String]) -> Vec<Codec> {
+    names.iter().filter_map(|name| Codec::from_name(name)).collect()
 }
 
 /// An engine of its own at `sip`.

@@ -147,7 +147,7 @@ fn call(args: &Args, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> Sim {
         network,
         then: None,
         caller: caller(args, seed, beds),
-        agent: agent::placement("sim".into(), seed, Canned::named("agent")),
+        agent: agent::placement("sim".into(), seed, Canned::named("agent"), Vec::new()),
         synthesizer: voices.clone(),
         faults: Faults::default(),
         longest: Duration::from_secs(args.max_seconds.into()),

@@ -53,7 +53,7 @@ pub struct Dial {
     pub password: Option<String>,
     /// Extra header fields of the INVITE, in order.
     pub headers: Vec<(String, String)>,
-    /// Offered codecs, in order.
+    /// Codecs that are offered, in order, or of which the caller's best is taken; empty: G722, PCMU, PCMA.
     pub codecs: Vec<Codec>,
 }
 

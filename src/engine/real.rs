@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use ringer_media::call::{Call, EndReason, Signal};
+use ringer_media::codec::Codec;
 use ringer_media::recording::Layout;
 use ringer_sip::{CallEvent, Invite};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -114,9 +115,8 @@ impl Engine {
         let sockets = self.inner.sockets()?;
         let port = sockets.port();
         let no = self.inner.next_no();
-        let codecs = &placement.dial.codecs;
-        let codecs = if codecs.is_empty() { &sip::SIP_CODECS[..] } else { &codecs[..] };
-        let offer = sip::offer(codecs, self.inner.media_host(), port, no.0).session().to_string();
+        let offer =
+            sip::offer(or_default(&placement.dial.codecs), self.inner.media_host(), port, no.0).session().to_string();
         let invite = Invite {
             target: uri,
             destination,
@@ -147,7 +147,7 @@ impl Engine {
     /// See [`PlaceError`]; the call was then refused with 488 or 486.
     pub async fn answer(&self, incoming: IncomingCall, placement: Placement) -> Result<CallHandle, PlaceError> {
         let key = incoming.key;
-        let answered = self.prepare_answer(&incoming);
+        let answered = self.prepare_answer(&incoming, &placement.dial.codecs);
         let (room, sockets, answer, settled, call_id) = match answered {
             Ok(ready) => ready,
             Err(refusal) => {
@@ -167,13 +167,15 @@ impl Engine {
     fn prepare_answer(
         &self,
         incoming: &IncomingCall,
+        codecs: &[Codec],
     ) -> Result<(Room, MediaSockets, String, sip::Settled, String), PlaceError> {
         let CallEvent::Incoming { sdp, call_id, .. } = &incoming.invite else {
             return Err(PlaceError::NoMedia("not an INVITE".into()));
         };
         let room = self.inner.take_room()?;
         let sockets = self.inner.sockets()?;
-        let supported = sip::offer(&sip::SIP_CODECS, self.inner.media_host(), sockets.port(), self.inner.next_no().0);
+        let no = self.inner.next_no();
+        let supported = sip::offer(or_default(codecs), self.inner.media_host(), sockets.port(), no.0);
         let offer = sdp.as_deref().ok_or_else(|| PlaceError::NoMedia("the INVITE has no offer".into()))?;
         let (answer, settled) = sip::answer(offer, &supported).map_err(PlaceError::NoMedia)?;
         Ok((room, sockets, answer, settled, call_id.clone()))
@@ -369,6 +371,11 @@ impl Inner {
             tracing::error!(call = no.0, "the call's driver does not keep up; a message was lost");
         }
     }
+}
+
+/// What a call without codecs of its own speaks.
+fn or_default(codecs: &[Codec]) -> &[Codec] {
+    if codecs.is_empty() { &sip::SIP_CODECS } else { codecs }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

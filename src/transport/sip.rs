@@ -12,6 +12,9 @@ use ringer_sip::{CallEnd, EndKind};
 /// Codecs of a SIP address, in order: a recognizer needs 16 kHz.
 pub const SIP_CODECS: [Codec; 3] = [Codec::G722, Codec::Pcmu, Codec::Pcma];
 
+/// Parameters of Opus (RFC 7587 6.1): mono at 16 kHz is what is heard and sent, and lost packets are made up for.
+const OPUS_FMTP: &str = "maxplaybackrate=16000;sprop-maxcapturerate=16000;stereo=0;sprop-stereo=0;useinbandfec=1";
+
 /// Port of a SIP URI without one.
 const SIP_PORT: u16 = 5060;
 
@@ -28,14 +31,23 @@ pub struct Settled {
 
 /// What is offered at `host:port`.
 pub fn offer(codecs: &[Codec], host: IpAddr, port: u16, session_id: u64) -> Offer {
+    let mut events: Vec<sdp::Codec> = Vec::new();
+    for codec in codecs {
+        if events.iter().all(|known| known.clock_rate_hz != codec.rtp_clock_hz()) {
+            events.push(sdp::Codec::events(codec.event_payload_type(), codec.rtp_clock_hz()));
+        }
+    }
     let codecs = codecs.iter().map(|codec| sdp_codec(*codec)).collect();
-    let mut offer = Offer::new(SocketAddr::new(host, port), codecs);
-    offer.session_id = session_id;
-    offer
+    Offer { events, session_id, ..Offer::new(SocketAddr::new(host, port), codecs) }
 }
 
 fn sdp_codec(codec: Codec) -> sdp::Codec {
-    sdp::Codec::new(codec.name(), codec.payload_type(), codec.rtp_clock_hz())
+    let plain = sdp::Codec::new(codec.encoding(), codec.payload_type(), codec.rtp_clock_hz());
+    match codec {
+        // Always two channels in the map, whatever is sent (RFC 7587 7).
+        Codec::Opus => sdp::Codec { channels: 2, fmtp: OPUS_FMTP.into(), ..plain },
+        _ => plain,
+    }
 }
 
 /// Answers an offer with what `supported` allows.
@@ -61,12 +73,15 @@ fn refusal_text(refusal: Refusal) -> &'static str {
 /// # Errors
 /// A codec that this engine does not speak.
 pub fn settled(negotiated: &Negotiated) -> Result<Settled, String> {
-    let codec = Codec::from_name(&negotiated.codec).ok_or_else(|| format!("no common codec: {}", negotiated.codec))?;
+    let codec = Codec::from_encoding(&negotiated.codec, negotiated.clock_rate_hz)
+        .ok_or_else(|| format!("no common codec: {}", negotiated.codec))?;
     let media = MediaParams {
         codec,
         payload_type: negotiated.payload_type,
+        receive_payload_type: negotiated.receive_payload_type,
         event_payload_type: negotiated.event_payload_type,
-        ptime_ms: 20,
+        ptime_ms: negotiated.ptime_ms as u8,
+        fec: negotiated.fmtp.split(';').any(|parameter| parameter.trim() == "useinbandfec=1"),
     };
     Ok(Settled { media, rtp: negotiated.remote_rtp, rtcp: negotiated.remote_rtcp })
 }

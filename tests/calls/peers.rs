@@ -1,6 +1,7 @@
 //! Calls to other people's SIP programs: set-up and its refusals by sipp, audio both ways by baresip.
 
 use ringer_media::call::{EndReason, Limits, RemoteKind};
+use ringer_media::codec::Codec;
 use ringer_media::level::rms_dbov;
 
 use super::stage::{Stage, channels, names};
@@ -155,13 +156,30 @@ async fn malformed_addresses_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_is_heard_and_hears() {
-    let (stage, peer) = (Stage::new().await, Peer::baresip());
+    talks_with_a_softphone(Codec::Pcmu, "PCMU/8000/1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_softphone_is_heard_and_hears_in_opus() {
+    talks_with_a_softphone(Codec::Opus, "opus/48000/2").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_softphone_is_heard_and_hears_in_l16() {
+    talks_with_a_softphone(Codec::L16Wide, "L16/16000/1").await;
+}
+
+/// A call in `codec`, which the softphone calls `theirs`: each side hears the other's tone at its level.
+async fn talks_with_a_softphone(codec: Codec, theirs: &str) {
+    let (stage, peer) = (Stage::new().await, Peer::baresip(theirs));
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut placement = stage.placement(&at(&peer), "Hello, this is a sentence that takes a while to say.");
     placement.folder = Some(folder.path().into());
+    placement.dial.codecs = vec![codec];
     placement.spec.opening = ringer_media::call::Opening::Say("Hello, this is a sentence that takes a while.".into());
     placement.spec.limits.max_duration_ms = Some(4000);
     let report = stage.call(placement).await.expect("it was placed");
+    assert_eq!(report.codec.as_deref(), Some(codec.name()));
     let [sent, heard] = channels(report.recording.as_deref().expect("it was recorded"));
     let steady = &heard[16_000..48_000];
     assert!(share_at(steady, f64::from(TONE_HZ)) > 0.95, "the tone is what is heard");
@@ -170,7 +188,12 @@ async fn a_softphone_is_heard_and_hears() {
     peer.wait_for("terminated");
     let theirs = std::fs::read(peer.heard().expect("baresip keeps what it heard")).expect("it is readable");
     let clip = ringer_media::clip::Clip::from_wav(&theirs).expect("it is a WAV file");
-    assert!(clip.pcm.iter().any(|sample| sample.abs() > 1000), "baresip heard the words");
+    let said = clip.to_16k();
+    let first = said.iter().position(|sample| sample.abs() > 1000).expect("baresip heard the words");
+    let steady = &said[first + 1600..first + 17_600];
+    let hum_hz = f64::from(stage.synthesizer.tone_hz);
+    assert!(share_at(steady, hum_hz) > 0.95, "the hum is what baresip heard: {}", share_at(steady, hum_hz));
+    assert!((rms_dbov(steady) - rms_dbov(&sent[8000..24_000])).abs() < 1.0, "baresip heard {} dBov", rms_dbov(steady));
 }
 
 /// The share of the power of `pcm` (16 kHz) that lies at `hz`.

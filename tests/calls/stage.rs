@@ -22,7 +22,8 @@ const RTP_PORTS: std::ops::RangeInclusive<u16> = 20_000..=29_999;
 /// An engine on loopback.
 pub struct Stage {
     pub engine: Engine,
-    synthesizer: Arc<FakeSynthesizer>,
+    /// What speaks: a hum.
+    pub synthesizer: Arc<FakeSynthesizer>,
 }
 
 impl Stage {

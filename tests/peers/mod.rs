@@ -85,14 +85,14 @@ impl Peer {
         peer
     }
 
-    /// baresip that answers every call at once as `bob`, with PCMU, and sends a tone of [`TONE_HZ`]; what it hears is kept in
+    /// baresip that answers every call at once as `bob`, with this codec (`PCMU/8000/1`), and sends a tone of [`TONE_HZ`]; what it hears is kept in
     /// [`Peer::heard`].
-    pub fn baresip() -> Peer {
+    pub fn baresip(codec: &str) -> Peer {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let first = free_ports();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("tone.wav"), tone()).expect("the folder is writable");
-        fs::write(path("accounts"), "<sip:bob@127.0.0.1>;regint=0;answermode=auto;audio_codecs=PCMU/8000/1\n")
+        fs::write(path("accounts"), format!("<sip:bob@127.0.0.1>;regint=0;answermode=auto;audio_codecs={codec}\n"))
             .and_then(|()| fs::write(path("contacts"), ""))
             .and_then(|()| fs::write(path("config"), baresip_config(folder.path(), first)))
             .expect("the folder is writable");
@@ -257,7 +257,7 @@ fn baresip_config(folder: &Path, first_port: u16) -> String {
          ausrc_srate 8000\nauplay_srate 8000\nausrc_channels 1\nauplay_channels 1\n\
          snd_path {}\n\
          module_path {}\n\
-         module g711.so\nmodule aufile.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n",
+         module g711.so\nmodule opus.so\nmodule l16.so\nmodule aufile.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n",
         folder.display(),
         baresip_modules().display(),
     )

@@ -62,7 +62,7 @@ fn sipp_sends_early_media() {
 
 #[test]
 fn baresip_answers_and_sends_its_tone() {
-    let peer = Peer::baresip();
+    let peer = Peer::baresip("PCMU/8000/1");
     let (socket, port) = media();
     socket.set_read_timeout(Some(PATIENCE)).expect("the time is not zero");
     let caller = Peer::calling("caller", peer.sip, "", port);

@@ -209,7 +209,10 @@ impl Call {
             self.ears.voice.sent(at, &frame);
         }
         if let Some(leg) = &mut self.leg {
-            self.out.packet(Path::Rtp, leg.send(now, &frame));
+            leg.send(now, &frame);
+            while let Some(bytes) = leg.packet() {
+                self.out.packet(Path::Rtp, bytes);
+            }
             if let Some(bytes) = leg.report(now, ntp(now)) {
                 self.out.packet(Path::Rtcp, bytes);
             }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::io::{Output, Path};
 use crate::frame::{FRAME, Sample};
 
-/// Datagrams a call may leave in one pass: audio or an event, a report.
-const PACKETS: usize = 2;
+/// Datagrams a call may leave in one pass: the rest of what was said before an event, the event or audio, a report.
+const PACKETS: usize = 4;
 /// Largest datagram: 60 ms of 16 kHz L16 and headers.
 const PACKET_BYTES: usize = 2048;
 

@@ -1,10 +1,14 @@
-//! The narrowband and wideband codecs of telephony, one state machine a direction. What they are not: RTP (packet
-//! headers, timestamps and concealment live in `rtp`) and resampling (PCM is taken and given at [`Codec::rate_hz`]).
+//! The codecs of telephony, one state machine a direction. What they are not: RTP (packet headers, timestamps and what is done
+//! about losses live in `rtp`) and resampling (PCM is taken and given at [`Codec::rate_hz`]).
 //!
-//! Nothing here allocates: callers own the buffers, and a buffer that is too short shortens the work, never panics.
+//! Callers own the buffers, and a buffer that is too short shortens the work, never panics. Nothing here allocates but Opus.
 
 pub(crate) mod g711;
 mod g722;
+mod l16;
+mod opus;
+
+use std::fmt;
 
 /// A negotiable codec.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -15,75 +19,134 @@ pub enum Codec {
     Pcma,
     /// ITU-T G.722 at 64 kbit/s; RTP clock 8000.
     G722,
+    /// Plain samples at 8 kHz (RFC 3551 4.5.11).
+    L16Narrow,
+    /// Plain samples at 16 kHz.
+    L16Wide,
+    /// Opus at 16 kHz, mono (RFC 7587); RTP clock 48000.
+    Opus,
 }
 
 impl Codec {
     /// Every codec.
-    pub const ALL: [Codec; 3] = [Codec::Pcmu, Codec::Pcma, Codec::G722];
+    pub const ALL: [Codec; 6] = [Codec::Pcmu, Codec::Pcma, Codec::G722, Codec::L16Narrow, Codec::L16Wide, Codec::Opus];
 
-    /// The encoding name of SDP (RFC 3551 section 6).
+    /// Names of all codecs, in the order of [`Codec::ALL`].
+    pub const NAMES: [&str; 6] = ["PCMU", "PCMA", "G722", "L16/8000", "L16", "OPUS"];
+
+    /// What people call it; no two have the same.
     pub const fn name(self) -> &'static str {
-        match self {
-            Codec::Pcmu => "PCMU",
-            Codec::Pcma => "PCMA",
-            Codec::G722 => "G722",
-        }
+        Codec::NAMES[self as usize]
     }
 
-    /// The codec of an SDP encoding name, in any case; `None` when it is not one of ours.
+    /// The codec of a [`Codec::name`], in any case; `None` when it is not one of ours.
     pub fn from_name(name: &str) -> Option<Codec> {
         Codec::ALL.into_iter().find(|codec| codec.name().eq_ignore_ascii_case(name))
     }
 
-    /// The static RTP payload type (RFC 3551 section 6).
+    /// The encoding name of SDP (RFC 3551 6, RFC 7587 7.1).
+    pub const fn encoding(self) -> &'static str {
+        match self {
+            Codec::L16Narrow | Codec::L16Wide => "L16",
+            Codec::Opus => "opus",
+            _ => self.name(),
+        }
+    }
+
+    /// The codec of an SDP encoding name, in any case, with its RTP clock; `None` when it is not one of ours.
+    pub fn from_encoding(name: &str, clock_hz: u32) -> Option<Codec> {
+        let is = |codec: &Codec| codec.encoding().eq_ignore_ascii_case(name) && codec.rtp_clock_hz() == clock_hz;
+        Codec::ALL.into_iter().find(is)
+    }
+
+    /// The RTP payload type: the static one (RFC 3551 6), or the dynamic one under which the codec is offered.
     pub const fn payload_type(self) -> u8 {
         match self {
             Codec::Pcmu => 0,
             Codec::Pcma => 8,
             Codec::G722 => 9,
+            Codec::Opus => 111,
+            Codec::L16Wide => 112,
+            Codec::L16Narrow => 113,
         }
     }
 
-    /// Ticks of the RTP timestamp per second. G.722 says 8000 though it samples at 16 kHz (RFC 3551 section 4.5.2).
+    /// The RTP payload type under which telephone events with this codec's clock are offered (RFC 4733 2.1: events share the clock
+    /// of the audio beside them).
+    pub const fn event_payload_type(self) -> u8 {
+        match self.rtp_clock_hz() {
+            48_000 => 110,
+            16_000 => 109,
+            _ => 101,
+        }
+    }
+
+    /// Ticks of the RTP timestamp per second. G.722 says 8000 though it samples at 16 kHz (RFC 3551 4.5.2), Opus always 48000
+    /// (RFC 7587 4.1).
     pub const fn rtp_clock_hz(self) -> u32 {
-        8000
+        match self {
+            Codec::Pcmu | Codec::Pcma | Codec::G722 | Codec::L16Narrow => 8000,
+            Codec::L16Wide => 16_000,
+            Codec::Opus => 48_000,
+        }
     }
 
     /// Samples per second of the PCM that goes in and comes out.
     pub const fn rate_hz(self) -> u32 {
         match self {
-            Codec::Pcmu | Codec::Pcma => 8000,
-            Codec::G722 => 16_000,
+            Codec::Pcmu | Codec::Pcma | Codec::L16Narrow => 8000,
+            Codec::G722 | Codec::L16Wide | Codec::Opus => 16_000,
         }
-    }
-
-    /// Ticks of the RTP timestamp in 20 ms.
-    pub const fn rtp_ticks_per_frame(self) -> u32 {
-        self.rtp_clock_hz() / 50
-    }
-
-    /// Encoded bytes in 20 ms: all three codecs run at 64 kbit/s.
-    pub const fn bytes_per_frame(self) -> usize {
-        160
     }
 
     /// PCM samples in 20 ms at [`Codec::rate_hz`].
     pub const fn samples_per_frame(self) -> usize {
         self.rate_hz() as usize / 50
     }
+
+    /// By how much decoded audio lags behind the timestamp of its packet, in samples of 16 kHz: the look-ahead of Opus encoders
+    /// (6.5 ms, RFC 7845 4.2 calls it pre-skip), which no RTP timestamp accounts for.
+    pub const fn lag(self) -> i64 {
+        match self {
+            Codec::Opus => 104,
+            _ => 0,
+        }
+    }
+
+    /// How long a payload is, in ticks of 8000 Hz, without decoding it; `None` for what cannot be one.
+    pub fn ticks(self, payload: &[u8]) -> Option<u32> {
+        let bytes_per_tick = match self {
+            Codec::Pcmu | Codec::Pcma | Codec::G722 => 1,
+            Codec::L16Narrow => 2,
+            Codec::L16Wide => 4,
+            Codec::Opus => return opus::ticks(payload),
+        };
+        (!payload.is_empty() && payload.len().is_multiple_of(bytes_per_tick))
+            .then(|| (payload.len() / bytes_per_tick) as u32)
+    }
 }
 
 /// PCM to bytes, for one stream.
-#[derive(Clone, Debug)]
 pub struct Encoder {
     codec: Codec,
-    g722: g722::Encoder,
+    state: Encoding,
+}
+
+enum Encoding {
+    Samples,
+    G722(Box<g722::Encoder>),
+    Opus(Box<opus::Encoder>),
 }
 
 impl Encoder {
     /// An encoder in its initial state.
     pub fn new(codec: Codec) -> Encoder {
-        Encoder { codec, g722: g722::Encoder::default() }
+        let state = match codec {
+            Codec::G722 => Encoding::G722(Box::default()),
+            Codec::Opus => Encoding::Opus(Box::new(opus::Encoder::new())),
+            _ => Encoding::Samples,
+        };
+        Encoder { codec, state }
     }
 
     /// The codec.
@@ -91,28 +154,54 @@ impl Encoder {
         self.codec
     }
 
+    /// Opus: every packet carries a small copy of the frame before it, or does not (it does at first). Others: nothing.
+    pub fn set_fec(&mut self, fec: bool) {
+        if let Encoding::Opus(opus) = &mut self.state {
+            opus.set_fec(fec);
+        }
+    }
+
     /// Encodes `pcm` (at [`Codec::rate_hz`]; for G.722 an even count, an odd last sample is left out) and returns the bytes
-    /// written. What does not fit `out` is left out.
+    /// written. What does not fit `out` is left out. Opus makes one packet of a multiple of 10 ms, at most 60 ms, and nothing at
+    /// all where it does not fit.
     pub fn encode(&mut self, pcm: &[i16], out: &mut [u8]) -> usize {
-        match self.codec {
-            Codec::Pcmu => map(pcm, out, g711::mu_law),
-            Codec::Pcma => map(pcm, out, g711::a_law),
-            Codec::G722 => self.g722.encode(pcm, out),
+        match (&mut self.state, self.codec) {
+            (Encoding::G722(g722), _) => g722.encode(pcm, out),
+            (Encoding::Opus(opus), _) => opus.encode(pcm, out),
+            (Encoding::Samples, Codec::Pcmu) => map(pcm, out, g711::mu_law),
+            (Encoding::Samples, Codec::Pcma) => map(pcm, out, g711::a_law),
+            (Encoding::Samples, _) => l16::encode(pcm, out),
         }
     }
 }
 
+impl fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Encoder({})", self.codec.name())
+    }
+}
+
 /// Bytes to PCM, for one stream.
-#[derive(Clone, Debug)]
 pub struct Decoder {
     codec: Codec,
-    g722: g722::Decoder,
+    state: Decoding,
+}
+
+enum Decoding {
+    Samples,
+    G722(Box<g722::Decoder>),
+    Opus(Box<opus::Decoder>),
 }
 
 impl Decoder {
     /// A decoder in its initial state.
     pub fn new(codec: Codec) -> Decoder {
-        Decoder { codec, g722: g722::Decoder::default() }
+        let state = match codec {
+            Codec::G722 => Decoding::G722(Box::default()),
+            Codec::Opus => Decoding::Opus(Box::new(opus::Decoder::new())),
+            _ => Decoding::Samples,
+        };
+        Decoder { codec, state }
     }
 
     /// The codec.
@@ -120,14 +209,48 @@ impl Decoder {
         self.codec
     }
 
-    /// Decodes `bytes` and returns the samples written (at [`Codec::rate_hz`]). What does not fit `out` is left out. Any
-    /// bytes decode to something: the codecs have no invalid input.
-    pub fn decode(&mut self, bytes: &[u8], out: &mut [i16]) -> usize {
-        match self.codec {
-            Codec::Pcmu => map(bytes, out, |byte| g711::FROM_MU_LAW[byte as usize]),
-            Codec::Pcma => map(bytes, out, |byte| g711::FROM_A_LAW[byte as usize]),
-            Codec::G722 => self.g722.decode(bytes, out),
+    /// What `bytes` would decode to now, with nothing changed; returns the samples written. Nothing for Opus, which conceals by
+    /// itself.
+    pub fn peek(&self, bytes: &[u8], out: &mut [i16]) -> usize {
+        match &self.state {
+            Decoding::Samples => Decoder { codec: self.codec, state: Decoding::Samples }.decode(bytes, out),
+            Decoding::G722(g722) => g722::Decoder::clone(g722).decode(bytes, out),
+            Decoding::Opus(_) => 0,
         }
+    }
+
+    /// Decodes `bytes` and returns the samples written (at [`Codec::rate_hz`]). What does not fit `out` is left out. Any
+    /// bytes decode to something: an Opus packet that cannot be read is concealed as long as it says that it is.
+    pub fn decode(&mut self, bytes: &[u8], out: &mut [i16]) -> usize {
+        match (&mut self.state, self.codec) {
+            (Decoding::G722(g722), _) => g722.decode(bytes, out),
+            (Decoding::Opus(opus), codec) => {
+                let count = codec.ticks(bytes).unwrap_or(0) as usize * 2;
+                let count = count.min(out.len());
+                opus.decode(bytes, &mut out[..count]);
+                count
+            }
+            (Decoding::Samples, Codec::Pcmu) => map(bytes, out, |byte| g711::FROM_MU_LAW[byte as usize]),
+            (Decoding::Samples, Codec::Pcma) => map(bytes, out, |byte| g711::FROM_A_LAW[byte as usize]),
+            (Decoding::Samples, _) => l16::decode(bytes, out),
+        }
+    }
+
+    /// Fills `out` with what was lost, from `next`, the payload right behind it, or from what came before it. False for codecs that
+    /// have no means of their own: nothing is written then.
+    pub fn conceal(&mut self, next: Option<&[u8]>, out: &mut [i16]) -> bool {
+        let Decoding::Opus(opus) = &mut self.state else { return false };
+        match next {
+            Some(next) => opus.recover(next, out),
+            None => opus.conceal(out),
+        }
+        true
+    }
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Decoder({})", self.codec.name())
     }
 }
 
@@ -143,36 +266,57 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_follow_rfc_3551() {
-        let numbers = |codec: Codec| (codec.name(), codec.payload_type(), codec.rtp_clock_hz(), codec.rate_hz());
+    fn names_and_numbers_follow_the_standards() {
+        let numbers = |codec: Codec| (codec.encoding(), codec.payload_type(), codec.rtp_clock_hz(), codec.rate_hz());
         assert_eq!(
             Codec::ALL.map(numbers),
-            [("PCMU", 0, 8000, 8000), ("PCMA", 8, 8000, 8000), ("G722", 9, 8000, 16_000)]
+            [
+                ("PCMU", 0, 8000, 8000),
+                ("PCMA", 8, 8000, 8000),
+                ("G722", 9, 8000, 16_000),
+                ("L16", 113, 8000, 8000),
+                ("L16", 112, 16_000, 16_000),
+                ("opus", 111, 48_000, 16_000)
+            ]
         );
         for codec in Codec::ALL {
             assert_eq!(Codec::from_name(&codec.name().to_lowercase()), Some(codec));
-            assert_eq!((codec.rtp_ticks_per_frame(), codec.bytes_per_frame()), (160, 160));
+            assert_eq!(Codec::from_encoding(&codec.encoding().to_uppercase(), codec.rtp_clock_hz()), Some(codec));
         }
-        assert_eq!(Codec::from_name("GSM"), None);
+        assert_eq!((Codec::from_name("GSM"), Codec::from_encoding("L16", 44_100)), (None, None));
     }
 
     #[test]
-    fn a_frame_of_20_ms_is_160_bytes_both_ways() {
+    fn a_payload_is_as_long_as_what_was_encoded() {
         for codec in Codec::ALL {
-            let (mut bytes, mut pcm) = ([0; 200], [0; 400]);
-            let count = codec.samples_per_frame();
-            assert_eq!(Encoder::new(codec).encode(&pcm[..count], &mut bytes), 160);
-            assert_eq!(Decoder::new(codec).decode(&bytes[..160], &mut pcm), count);
+            let (mut encoder, mut decoder) = (Encoder::new(codec), Decoder::new(codec));
+            for ms in [10, 20, 30, 40, 60] {
+                let (mut bytes, mut pcm) = ([0; 1920], [0; 960]);
+                let count = codec.rate_hz() as usize * ms / 1000;
+                let len = encoder.encode(&pcm[..count], &mut bytes);
+                assert_eq!(codec.ticks(&bytes[..len]), Some(ms as u32 * 8), "{codec:?} {ms}");
+                assert_eq!(decoder.decode(&bytes[..len], &mut pcm), count, "{codec:?} {ms}");
+            }
+            assert_eq!(codec.ticks(&[]), None);
         }
+        assert_eq!((Codec::L16Narrow.ticks(&[0; 3]), Codec::L16Wide.ticks(&[0; 6])), (None, None));
     }
 
     #[test]
     fn short_buffers_shorten_the_work() {
-        for codec in Codec::ALL {
+        for codec in [Codec::Pcmu, Codec::Pcma, Codec::G722] {
             assert_eq!(Encoder::new(codec).encode(&[1; 320], &mut [0; 7]), 7);
             let written = Decoder::new(codec).decode(&[1; 160], &mut [0; 9]);
             assert_eq!(written, if codec == Codec::G722 { 8 } else { 9 });
+        }
+        for codec in [Codec::L16Narrow, Codec::L16Wide] {
+            assert_eq!(Encoder::new(codec).encode(&[1; 320], &mut [0; 7]), 6);
+            assert_eq!(Decoder::new(codec).decode(&[1; 160], &mut [0; 9]), 9);
+        }
+        assert_eq!(Encoder::new(Codec::Opus).encode(&[1; 480], &mut [0; 3]), 0);
+        for codec in Codec::ALL {
             assert_eq!(Encoder::new(codec).encode(&[], &mut []), 0);
+            assert_eq!(Decoder::new(codec).decode(&[], &mut []), 0);
         }
     }
 }

@@ -10,13 +10,17 @@
 use super::packet::Header;
 use super::source::{Arrival, Refused, Source};
 use super::timing::{DEEPEST_NS, Timing};
+use crate::codec::Codec;
 use crate::time::Time;
 
 /// Packets held.
 const SLOTS: i64 = 64;
 
-/// Longest payload that is heard: 80 ms of G.711 or G.722.
-pub const MAX_PAYLOAD: usize = 640;
+/// Largest payload that is heard: 60 ms of L16 at 16 kHz.
+pub const MAX_PAYLOAD: usize = 1920;
+
+/// Longest payload that is heard, in ticks: 80 ms.
+pub const MAX_TICKS: u32 = 640;
 
 /// Ticks of 20 ms.
 const FRAME_TICKS: i64 = 160;
@@ -24,7 +28,7 @@ const FRAME_TICKS: i64 = 160;
 /// What a packet brings.
 #[derive(Copy, Clone, Debug)]
 pub enum Content<'a> {
-    /// Encoded audio, 1 to [`MAX_PAYLOAD`] bytes, one byte a tick (G.711, G.722).
+    /// Encoded audio, at most [`MAX_PAYLOAD`] bytes and [`MAX_TICKS`] long.
     Audio(&'a [u8]),
     /// Comfort noise (RFC 3389): the sender is silent from here.
     Comfort,
@@ -61,6 +65,8 @@ struct Slot {
     /// Which payload is its own; without meaning while it is free.
     payload: u8,
     len: u16,
+    /// Ticks that it lasts.
+    span: u16,
     /// Extended; without meaning for `Other`.
     ticks: i64,
 }
@@ -95,6 +101,7 @@ impl Payloads {
 /// One received stream. Allocates in `new` only.
 #[derive(Clone, Debug)]
 pub struct JitterBuffer {
+    codec: Codec,
     /// Packet n is in slot n modulo [`SLOTS`]; all lie in `next..next + SLOTS`.
     slots: Box<[Slot]>,
     payloads: Payloads,
@@ -113,21 +120,16 @@ pub struct JitterBuffer {
     concealed_ticks: u64,
 }
 
-impl Default for JitterBuffer {
-    fn default() -> Self {
-        JitterBuffer::new()
-    }
-}
-
 impl JitterBuffer {
-    /// An empty buffer.
-    pub fn new() -> JitterBuffer {
-        let free = Slot { kind: Kind::Free, payload: 0, len: 0, ticks: 0 };
+    /// An empty buffer for payloads of `codec`.
+    pub fn new(codec: Codec) -> JitterBuffer {
+        let free = Slot { kind: Kind::Free, payload: 0, len: 0, span: 0, ticks: 0 };
         JitterBuffer {
+            codec,
             slots: vec![free; SLOTS as usize].into(),
             payloads: Payloads::new(),
             source: Source::default(),
-            timing: Timing::default(),
+            timing: Timing::new(codec.rtp_clock_hz()),
             playing: false,
             next: 0,
             head: 0,
@@ -149,10 +151,13 @@ impl JitterBuffer {
                 (sequence, true)
             }
         };
-        let (mut kind, payload): (_, &[u8]) = match content {
-            Content::Audio(payload) if (1..=MAX_PAYLOAD).contains(&payload.len()) => (Kind::Audio, payload),
-            Content::Comfort => (Kind::Comfort, &[]),
-            _ => (Kind::Other, &[]),
+        let (mut kind, payload, span): (_, &[u8], _) = match content {
+            Content::Audio(payload) => match span(self.codec, payload) {
+                Some(span) => (Kind::Audio, payload, span),
+                None => (Kind::Other, &[], 0),
+            },
+            Content::Comfort => (Kind::Comfort, &[], 0),
+            Content::Other => (Kind::Other, &[], 0),
         };
         let mut ticks = 0;
         if kind != Kind::Other {
@@ -172,7 +177,7 @@ impl JitterBuffer {
         self.vacate(sequence);
         let room = self.payloads.lend();
         self.payloads.bytes[usize::from(room)][..payload.len()].copy_from_slice(payload);
-        self.slots[index(sequence)] = Slot { kind, payload: room, len: payload.len() as u16, ticks };
+        self.slots[index(sequence)] = Slot { kind, payload: room, len: payload.len() as u16, span, ticks };
         Ok(())
     }
 
@@ -185,10 +190,10 @@ impl JitterBuffer {
             let missing = at - self.next;
             let slot = &self.slots[index(at)];
             let (kind, ticks) = (slot.kind, slot.ticks);
-            if kind == Kind::Audio && ticks + i64::from(slot.len) <= self.head {
+            if kind == Kind::Audio && ticks + i64::from(slot.span) <= self.head {
                 // Its time has passed as silence.
                 self.late += 1;
-                self.concealed_ticks += u64::from(slot.len) + (missing * self.packet) as u64;
+                self.concealed_ticks += u64::from(slot.span) + (missing * self.packet) as u64;
                 self.release(at);
                 continue;
             }
@@ -316,7 +321,7 @@ impl JitterBuffer {
     fn audio(&mut self, at: i64) -> Next<'_> {
         self.release(at);
         let slot = &self.slots[index(at)];
-        self.packet = slot.len.into();
+        self.packet = slot.span.into();
         self.head = slot.ticks + self.packet;
         self.resting = false;
         Next::Audio(&self.payloads.bytes[usize::from(slot.payload)][..usize::from(slot.len)])
@@ -328,7 +333,7 @@ impl JitterBuffer {
         // All of it counts, also where its time passed as silence before it turned out to be lost.
         self.concealed_ticks += self.packet as u64;
         let last = missing == 1 && gap < 2 * self.packet;
-        let step = if last { gap } else { gap.min(self.packet) }.min(MAX_PAYLOAD as i64);
+        let step = if last { gap } else { gap.min(self.packet) }.min(MAX_TICKS.into());
         self.head += step.max(0);
         (step > 0).then_some(step as u32)
     }
@@ -348,6 +353,12 @@ impl JitterBuffer {
     }
 }
 
+/// Ticks of a payload; `None` for what is not heard.
+pub fn span(codec: Codec, payload: &[u8]) -> Option<u16> {
+    let ticks = codec.ticks(payload).filter(|_| payload.len() <= MAX_PAYLOAD)?;
+    (1..=MAX_TICKS).contains(&ticks).then_some(ticks as u16)
+}
+
 fn index(sequence: i64) -> usize {
     sequence.rem_euclid(SLOTS) as usize
 }
@@ -364,7 +375,7 @@ mod tests {
     /// What a row of packets is: (sequence number, timestamp, content), all arriving on time, then taken until silence or a
     /// wait follows, at a time at which everything is due.
     fn check(packets: &[(u16, u32, Content<'_>)], expect: &[Next<'_>]) -> JitterBuffer {
-        let mut buffer = JitterBuffer::new();
+        let mut buffer = JitterBuffer::new(Codec::Pcmu);
         let mut last = 0;
         for (sequence, timestamp, content) in packets {
             let arrived = Time(1_000_000_000 + u64::from(*timestamp) * TICK_NS as u64);
@@ -404,7 +415,7 @@ mod tests {
         );
         assert_eq!((buffer.source().lost(), buffer.concealed_ticks(), buffer.late()), (0, 0, 0));
         check(&[(0, 0, Content::Other), (1, 160, A)], &[AUDIO]);
-        let long = [0; MAX_PAYLOAD + 1];
+        let long = [0; MAX_TICKS as usize + 1];
         check(&[(0, 0, A), (1, 160, Content::Audio(&long)), (2, 160, A)], &[AUDIO, AUDIO]);
         check(&[(0, 0, A), (1, 160, Content::Audio(&[])), (2, 160, A)], &[AUDIO, AUDIO]);
     }

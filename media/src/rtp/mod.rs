@@ -2,6 +2,7 @@
 //! times are passed in.
 
 pub mod packet;
+pub mod packetize;
 
 pub mod source;
 

@@ -7,7 +7,7 @@
 //! until both meet (see [`super::slew`]).
 
 use super::conceal::Concealer;
-use super::jitter::{JitterBuffer, MAX_PAYLOAD, Next};
+use super::jitter::{JitterBuffer, MAX_TICKS, Next};
 use super::slew::{AHEAD, Slew};
 use crate::codec::{Codec, Decoder};
 use crate::frame::{FRAME, PER_MS, Sample};
@@ -35,7 +35,7 @@ const FORCED_MS: i64 = 60;
 const SAMPLE_NS: i64 = 62_500;
 
 /// Samples that may be held: a frame (less than that before the longest packet), and what its interpolation looks at.
-const LINE: usize = FRAME + AHEAD + MAX_PAYLOAD * 2;
+const LINE: usize = FRAME + AHEAD + MAX_TICKS as usize * 2;
 
 /// What a frame is made of.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -65,8 +65,8 @@ pub struct Played {
     pub moved: Sample,
 }
 
-/// A received stream on its way to the ears. Allocates in `new` only.
-#[derive(Clone, Debug)]
+/// A received stream on its way to the ears. Allocates in `new` only, but for what a decoder does.
+#[derive(Debug)]
 pub struct Playout {
     jitter: JitterBuffer,
     decoder: Decoder,
@@ -93,7 +93,7 @@ impl Playout {
     /// For a stream in `codec`; position 0 is `origin`.
     pub fn new(codec: Codec, origin: Time) -> Playout {
         Playout {
-            jitter: JitterBuffer::new(),
+            jitter: JitterBuffer::new(codec),
             decoder: Decoder::new(codec),
             concealer: Concealer::new(codec.rate_hz()),
             scale: codec.rate_hz() as usize / 8000,
@@ -145,6 +145,7 @@ impl Playout {
             out.fill(0);
             return awaited;
         }
+        let codec = self.decoder.codec();
         let mut last = self.held_kind;
         let mut steps = self.steps();
         let needed = out.len() + usize::from(steps.is_some_and(|steps| self.slew.uses_more(out.len(), steps)));
@@ -156,7 +157,10 @@ impl Playout {
                     if std::mem::take(&mut self.waiting) {
                         self.concealer.resume();
                     }
-                    if self.held == 0 && steps.is_none() && payload.len() * self.scale == out.len() {
+                    if self.held == 0
+                        && steps.is_none()
+                        && codec.ticks(payload).is_some_and(|ticks| ticks as usize * self.scale == out.len())
+                    {
                         // The usual case, one packet a frame, need not pass through the line.
                         self.decoder.decode(payload, out);
                         self.concealer.real(out);
@@ -171,9 +175,16 @@ impl Playout {
                 Next::Lost(ticks) => {
                     self.waiting = false;
                     let count = ticks as usize * self.scale;
-                    let mut after = [0; MAX_PAYLOAD * 2];
-                    let known = look_ahead(&self.jitter, &self.decoder, &mut after);
-                    self.concealer.bridge(&mut rest[..count], &after[..known]);
+                    let lost = &mut rest[..count];
+                    if self.decoder.conceal(self.jitter.following(), lost) {
+                        // What the codec makes of a loss goes over into what follows by itself.
+                        self.concealer.resume();
+                        self.concealer.real(lost);
+                    } else {
+                        let mut after = [0; MAX_TICKS as usize * 2];
+                        let known = self.jitter.following().map_or(0, |next| self.decoder.peek(next, &mut after));
+                        self.concealer.bridge(lost, &after[..known]);
+                    }
                     (count, HeardKind::Lost)
                 }
                 Next::Silence(ticks) => {
@@ -245,9 +256,13 @@ impl Playout {
     /// what probably follows.
     fn foresee(&mut self, reach: usize) {
         let missing = reach.saturating_sub(self.held);
+        if missing == 0 {
+            return;
+        }
+        let mut after = [0; MAX_TICKS as usize * 2];
+        let known = self.jitter.following().map_or(0, |next| self.decoder.peek(next, &mut after));
         let ahead = &mut self.line[self.held..][..missing];
-        let mut after = [0; MAX_PAYLOAD * 2];
-        if missing > 0 && look_ahead(&self.jitter, &self.decoder, &mut after) >= missing {
+        if known >= missing {
             ahead.copy_from_slice(&after[..missing]);
         } else {
             self.concealer.foresee(ahead);
@@ -281,9 +296,4 @@ impl Playout {
         self.position = Some(position + FRAME_SAMPLES);
         Played { position, kind, moved }
     }
-}
-
-/// Decodes what follows directly on what was taken, and leaves it there; returns the samples.
-fn look_ahead(jitter: &JitterBuffer, decoder: &Decoder, out: &mut [i16]) -> usize {
-    jitter.following().map_or(0, |payload| decoder.clone().decode(payload, out))
 }

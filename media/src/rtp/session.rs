@@ -1,22 +1,16 @@
 //! The RTP sender's state and the telephone events of both directions (RFC 3550 5.1, RFC 3551 4.1, RFC 4733 2.5).
 //!
-//! The sender decides for each 20 ms tick what is due: audio or, while an event lasts, an event packet in its place. The
-//! receiver makes one digit of the many packets of an event, whichever of them are lost or come twice.
+//! The sender decides for each 20 ms tick what is due: audio or, while an event lasts, an event packet in its place, and numbers
+//! the packets. The receiver makes one digit of the many packets of an event, whichever of them are lost or come twice.
 
 use std::time::Duration;
 
-use super::packet::{EventPayload, Header, digit_of, event_of};
+use super::packet::{EVENT, EventPayload, Header, digit_of, event_of};
 use crate::frame::{PER_MS, Sample};
 use crate::seed::Stream;
 use crate::time::Time;
 
-/// RTP ticks of 20 ms.
-const FRAME_TICKS: u32 = 160;
-
-/// Ticks of one millisecond.
-const TICKS_PER_MS: u32 = 8;
-
-/// Longest event sent, in milliseconds: what a 16-bit duration holds (RFC 4733 2.5.1.3).
+/// Longest event sent, in milliseconds, where a 16-bit duration holds as much (RFC 4733 2.5.1.3).
 pub const LONGEST_EVENT_MS: u32 = 8000;
 
 /// Power of a sent event, -dBm0.
@@ -34,10 +28,19 @@ const SEGMENT_TICKS: std::ops::RangeInclusive<u32> = 0xf000..=0x1_0100;
 /// What is due in a tick.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Due {
-    /// Audio.
-    Audio(Header),
+    /// Audio of this timestamp.
+    Audio(u32),
     /// A telephone event.
-    Event(Header, EventPayload),
+    Event(EventPacket),
+}
+
+/// A packet of a telephone event that is due.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct EventPacket {
+    timestamp: u32,
+    marker: bool,
+    /// What it says.
+    pub payload: EventPayload,
 }
 
 #[derive(Copy, Clone, Debug)]
@@ -52,11 +55,13 @@ struct SentEvent {
 /// One sent stream.
 #[derive(Clone, Debug)]
 pub struct Sender {
+    /// Units of the RTP clock in a millisecond.
+    per_ms: u32,
     ssrc: u32,
     sequence: u16,
     timestamp: u32,
-    /// The next audio packet does not follow on the last.
-    gap: bool,
+    /// Timestamp that follows on the last audio packet.
+    follows: Option<u32>,
     event: Option<SentEvent>,
     /// The last packet of an event and how often it is still to be repeated.
     repeat: Option<(u32, EventPayload, u8)>,
@@ -66,12 +71,13 @@ pub struct Sender {
 
 impl Sender {
     /// SSRC and first sequence number and timestamp are drawn (RFC 3550 5.1, 8.1).
-    pub fn new(stream: &mut Stream) -> Sender {
+    pub fn new(clock_hz: u32, stream: &mut Stream) -> Sender {
         Sender {
+            per_ms: clock_hz / 1000,
             ssrc: stream.bits(),
             sequence: stream.bits() as u16,
             timestamp: stream.bits(),
-            gap: true,
+            follows: None,
             event: None,
             repeat: None,
             packets: 0,
@@ -79,49 +85,57 @@ impl Sender {
         }
     }
 
-    /// What is due now; moves on by 20 ms. `bytes` of audio would be its payload; `event_type` is the events' payload type.
-    pub fn tick(&mut self, audio_type: u8, event_type: Option<u8>, bytes: usize) -> Due {
-        let now = self.timestamp;
-        self.timestamp = now.wrapping_add(FRAME_TICKS);
-        if let (Some((timestamp, payload, left)), Some(event_type)) = (self.repeat, event_type) {
+    /// What is due now; moves on by 20 ms.
+    pub fn tick(&mut self) -> Due {
+        let (now, frame) = (self.timestamp, self.frame());
+        self.timestamp = now.wrapping_add(frame);
+        if let Some((timestamp, payload, left)) = self.repeat {
             self.repeat = (left > 1).then_some((timestamp, payload, left - 1));
-            return Due::Event(self.header(event_type, false, timestamp, 4), payload);
+            return Due::Event(EventPacket { timestamp, marker: false, payload });
         }
-        if let (Some(event), Some(event_type)) = (&mut self.event, event_type) {
-            if !event.begun {
-                event.timestamp = now;
-            }
-            event.elapsed += FRAME_TICKS;
-            let first = !std::mem::replace(&mut event.begun, true);
-            let event = *event;
-            let end = event.elapsed >= event.duration;
-            let duration = event.elapsed.min(event.duration) as u16;
-            let payload = EventPayload { event: event.code, end, volume: VOLUME, duration };
-            if end {
-                self.event = None;
-                self.gap = true;
-                self.repeat = Some((event.timestamp, payload, END_PACKETS - 1));
-            }
-            return Due::Event(self.header(event_type, first, event.timestamp, 4), payload);
+        let Some(event) = &mut self.event else { return Due::Audio(now) };
+        if !event.begun {
+            event.timestamp = now;
         }
-        let marker = std::mem::take(&mut self.gap);
-        Due::Audio(self.header(audio_type, marker, now, bytes))
+        event.elapsed += frame;
+        let marker = !std::mem::replace(&mut event.begun, true);
+        let event = *event;
+        let end = event.elapsed >= event.duration;
+        let duration = event.elapsed.min(event.duration) as u16;
+        let payload = EventPayload { event: event.code, end, volume: VOLUME, duration };
+        if end {
+            self.event = None;
+            self.repeat = Some((event.timestamp, payload, END_PACKETS - 1));
+        }
+        Due::Event(EventPacket { timestamp: event.timestamp, marker, payload })
+    }
+
+    /// Numbers an audio packet of this timestamp and length in units of the RTP clock, with so many bytes of payload.
+    pub fn audio(&mut self, payload_type: u8, timestamp: u32, units: u32, bytes: usize) -> Header {
+        let follows = self.follows.replace(timestamp.wrapping_add(units));
+        self.header(payload_type, follows != Some(timestamp), timestamp, bytes)
+    }
+
+    /// Numbers an event packet.
+    pub fn event(&mut self, payload_type: u8, packet: &EventPacket) -> Header {
+        self.header(payload_type, packet.marker, packet.timestamp, EVENT)
     }
 
     /// A tick in which nothing is sent: the timestamp moves on, the sequence number does not.
     pub fn skip(&mut self) {
-        self.timestamp = self.timestamp.wrapping_add(FRAME_TICKS);
-        self.gap = true;
+        let frame = self.frame();
+        self.timestamp = self.timestamp.wrapping_add(frame);
         if let Some(event) = self.event.as_mut().filter(|event| event.begun) {
-            event.elapsed += FRAME_TICKS;
+            event.elapsed += frame;
         }
     }
 
-    /// Begins an event at the next tick, or up to two ticks later when the end of the one before is still being repeated; of at
-    /// least one tick and at most [`LONGEST_EVENT_MS`]. False when `digit` is none or another event still runs.
+    /// Begins an event at the next tick (up to two ticks later when the end of the one before is still being repeated), of at
+    /// least one tick and at most [`LONGEST_EVENT_MS`], or what 16 bits hold at the RTP clock (1365 ms at 48 kHz). False when
+    /// `digit` is none or another event still runs.
     pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
         let Some(code) = event_of(digit).filter(|_| self.event.is_none()) else { return false };
-        let duration = (duration_ms.min(LONGEST_EVENT_MS) * TICKS_PER_MS).max(FRAME_TICKS);
+        let duration = (duration_ms.min(LONGEST_EVENT_MS) * self.per_ms).clamp(self.frame(), u16::MAX.into());
         self.event = Some(SentEvent { code, timestamp: 0, duration, elapsed: 0, begun: false });
         true
     }
@@ -139,6 +153,11 @@ impl Sender {
     /// Timestamp of the next tick, packets and payload bytes sent (RFC 3550 6.4.1).
     pub fn counts(&self) -> (u32, u32, u32) {
         (self.timestamp, self.packets, self.octets)
+    }
+
+    /// Units of 20 ms.
+    fn frame(&self) -> u32 {
+        20 * self.per_ms
     }
 
     fn header(&mut self, payload_type: u8, marker: bool, timestamp: u32, bytes: usize) -> Header {
@@ -168,15 +187,17 @@ type Key = (u32, u32, u8);
 struct HeardEvent {
     key: Key,
     from: Sample,
-    /// Ticks of earlier segments.
+    /// Units of earlier segments.
     before: u32,
     duration: u32,
     last: Time,
 }
 
 /// Digits out of event packets. Holds at most 16 that were not fetched.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct EventReceiver {
+    /// Units of the RTP clock in a millisecond.
+    per_ms: u32,
     running: Option<HeardEvent>,
     over: [Option<Key>; 4],
     overs: usize,
@@ -186,6 +207,19 @@ pub struct EventReceiver {
 }
 
 impl EventReceiver {
+    /// For events of this RTP clock.
+    pub fn new(clock_hz: u32) -> EventReceiver {
+        EventReceiver {
+            per_ms: clock_hz / 1000,
+            running: None,
+            over: [None; 4],
+            overs: 0,
+            digits: [None; 16],
+            fetched: 0,
+            stored: 0,
+        }
+    }
+
     /// Takes an event packet; `from` is the position of its timestamp.
     pub fn receive(&mut self, arrived: Time, header: &Header, payload: EventPayload, from: Sample) {
         let key = (header.ssrc, header.timestamp, payload.event);
@@ -216,6 +250,11 @@ impl EventReceiver {
         }
     }
 
+    /// Where an event began when its timestamp says nothing about that: its length before its arrival.
+    pub fn onset(&self, arrived: Sample, payload: EventPayload) -> Sample {
+        arrived - Sample::from(payload.duration) * PER_MS / Sample::from(self.per_ms)
+    }
+
     /// Ends an event whose end was lost.
     pub fn expire(&mut self, now: Time) {
         if self.running.is_some_and(|event| now.since(event.last) > EVENT_TIMEOUT) {
@@ -241,7 +280,7 @@ impl EventReceiver {
         self.overs += 1;
         let slot = &mut self.digits[self.stored % self.digits.len()];
         if let (None, Some(digit)) = (*slot, digit_of(event.key.2)) {
-            let duration_ms = (event.before + event.duration) / TICKS_PER_MS;
+            let duration_ms = (event.before + event.duration) / self.per_ms;
             *slot = Some(ReceivedDigit { digit, from: event.from, duration_ms });
             self.stored += 1;
         }
@@ -258,18 +297,13 @@ fn is_before(key: Key, other: Key) -> bool {
     key.0 == other.0 && (key.1.wrapping_sub(other.1) as i32) < 0
 }
 
-/// Where an event began when its timestamp says nothing about that: its length before its arrival.
-pub fn onset(arrived: Sample, payload: EventPayload) -> Sample {
-    arrived - Sample::from(payload.duration) * PER_MS / Sample::from(TICKS_PER_MS)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::seed::Seed;
 
     fn sender() -> Sender {
-        Sender::new(&mut Seed(1).stream("rtp"))
+        Sender::new(8000, &mut Seed(1).stream("rtp"))
     }
 
     #[test]
@@ -279,8 +313,8 @@ mod tests {
         for tick in 0..6 {
             if tick == 3 {
                 sender.skip();
-            } else if let Due::Audio(header) = sender.tick(0, None, 160) {
-                headers.push(header);
+            } else if let Due::Audio(timestamp) = sender.tick() {
+                headers.push(sender.audio(0, timestamp, 160, 160));
             }
         }
         let first = headers[0];
@@ -304,9 +338,9 @@ mod tests {
                 sender.skip();
                 continue;
             }
-            match sender.tick(0, Some(101), 160) {
-                Due::Audio(header) => out.push((header, None)),
-                Due::Event(header, payload) => out.push((header, Some(payload))),
+            match sender.tick() {
+                Due::Audio(timestamp) => out.push((sender.audio(0, timestamp, 160, 160), None)),
+                Due::Event(packet) => out.push((sender.event(101, &packet), Some(packet.payload))),
             }
         }
         out
@@ -338,7 +372,7 @@ mod tests {
     type Given = (u64, u32, u16, bool, bool, u8);
 
     fn received(given: &[Given]) -> Vec<(char, Sample, u32)> {
-        let mut receiver = EventReceiver::default();
+        let mut receiver = EventReceiver::new(8000);
         let mut digits = Vec::new();
         for tick in 0..2000 {
             for &(_, timestamp, duration, end, marker, event) in given.iter().filter(|g| g.0 / 20 == tick) {
@@ -405,7 +439,7 @@ mod tests {
 
     #[test]
     fn digits_that_nobody_fetches_do_not_grow_without_limit() {
-        let mut receiver = EventReceiver::default();
+        let mut receiver = EventReceiver::new(8000);
         for i in 0..1000 {
             let header = Header { timestamp: i * 800, ..Header::default() };
             let payload = EventPayload { event: 1, end: true, volume: 0, duration: 400 };

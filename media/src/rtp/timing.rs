@@ -5,13 +5,17 @@
 //! comes earlier than predicted moves the mapping to itself; what the least delayed packet of two seconds came later moves it
 //! back, slowly for the drift of two crystals and at once for a path that has become longer.
 //!
-//! The clock of all codecs here ticks 8000 times a second (RFC 3551: G.722 too). Timestamps are extended to 64 bits; a jump of
-//! the sender's timestamps that no network explains is taken out, so that extended ticks always follow the driver's clock.
+//! Ticks are those of 8000 Hz, whatever the codec's own RTP clock: it runs at a multiple (1, 2 or 6) of it, and so do packet lengths.
+//! Timestamps are extended to 64 bits; a jump of the sender's timestamps that no network explains is taken out, so that extended
+//! ticks always follow the driver's clock.
 
 use crate::time::Time;
 
-/// Nanoseconds in one tick of the 8000 Hz RTP clock.
+/// Nanoseconds in one tick of 8000 Hz.
 pub const TICK_NS: i64 = 125_000;
+
+/// Ticks of a second.
+pub const TICKS_HZ: u32 = 8000;
 
 /// Earlier than predicted by more than this: the sender's timestamps jumped.
 const EARLIEST_NS: i64 = 1_000_000_000;
@@ -43,7 +47,9 @@ pub const DEEPEST_NS: i64 = 200_000_000;
 /// The mapping and the lateness of one received stream. Allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// The newest packet's timestamp, on the wire and extended; `None` before the first.
+    /// Units of the RTP clock in a tick.
+    units: i64,
+    /// The newest packet's timestamp, on the wire and extended (in units of the RTP clock); `None` before the first.
     last: Option<(u32, i64)>,
     /// The next packet's timestamp has nothing to do with the last one's.
     jumped: bool,
@@ -63,9 +69,11 @@ pub struct Timing {
     jitter_ns: f64,
 }
 
-impl Default for Timing {
-    fn default() -> Self {
+impl Timing {
+    /// Of a stream whose RTP clock is a multiple of 8000 Hz.
+    pub fn new(clock_hz: u32) -> Timing {
         Timing {
+            units: i64::from(clock_hz / TICKS_HZ),
             last: None,
             jumped: false,
             offset_ns: 0,
@@ -80,9 +88,7 @@ impl Default for Timing {
             jitter_ns: 0.0,
         }
     }
-}
 
-impl Timing {
     /// The next packet comes from another source: its timestamp is taken as it arrives.
     pub fn expect_jump(&mut self) {
         self.jumped = true;
@@ -98,16 +104,17 @@ impl Timing {
             self.remember(0);
             return Some(0);
         };
-        let mut ticks = extended + i64::from(timestamp.wrapping_sub(wire) as i32);
-        let mut lateness = arrived.0 as i64 - self.at(ticks);
+        let mut units = extended + i64::from(timestamp.wrapping_sub(wire) as i32);
+        let mut lateness = arrived.0 as i64 - self.at(units.div_euclid(self.units));
         if newest && (std::mem::take(&mut self.jumped) || self.impossible(arrived, lateness)) {
-            ticks += lateness.div_euclid(TICK_NS);
+            units += lateness.div_euclid(TICK_NS) * self.units;
             lateness = lateness.rem_euclid(TICK_NS);
             self.transit_ns = None;
             self.overdue = None;
         }
+        let ticks = units.div_euclid(self.units);
         if newest {
-            self.last = Some((timestamp, ticks));
+            self.last = Some((timestamp, units));
         } else if lateness < -EARLIEST_NS {
             return None;
         }
@@ -134,7 +141,7 @@ impl Timing {
     /// Extended ticks of a timestamp without counting it as an arrival; `None` before the first packet.
     pub fn ticks(&self, timestamp: u32) -> Option<i64> {
         let (wire, extended) = self.last?;
-        Some(extended + i64::from(timestamp.wrapping_sub(wire) as i32))
+        Some((extended + i64::from(timestamp.wrapping_sub(wire) as i32)).div_euclid(self.units))
     }
 
     /// How deep a buffer has to be, within [`SHALLOWEST_NS`] and [`DEEPEST_NS`]: for 95 % of the last packets, and further by a
@@ -233,7 +240,7 @@ mod tests {
 
     /// 20 ms packets sent at `i * 20 * (1 + drift)` ms, each delayed by `delay_ms(i)`.
     fn run(count: u32, drift: f64, mut delay_ms: impl FnMut(u32) -> f64) -> Timing {
-        let mut timing = Timing::default();
+        let mut timing = Timing::new(8000);
         for i in 0..count {
             let sent_ms = f64::from(i) * 20.0 * (1.0 + drift);
             let arrived = Time(START_NS + ((sent_ms + delay_ms(i)) * 1e6) as u64);

@@ -108,7 +108,10 @@ impl Far {
         if !self.sending {
             return self.leg.skip();
         }
-        send(self.leg.send(now, &frame));
+        self.leg.send(now, &frame);
+        while let Some(bytes) = self.leg.packet() {
+            send(bytes);
+        }
     }
 
     fn render(&mut self, at: Sample) -> Frame {

@@ -34,7 +34,7 @@ const LISTEN_MS: u64 = 7;
 
 /// `pcm` (16 kHz) as it stands in the recording behind a network.
 fn recorded(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64) -> Vec<i16> {
-    let params = MediaParams { codec, payload_type: codec.payload_type(), event_payload_type: None, ptime_ms: 20 };
+    let params = MediaParams { event_payload_type: None, ..MediaParams::new(codec) };
     let origin = Time::from_millis(5000);
     let mut sender = Leg::new(params, Seed(seed), origin);
     let mut receiver = Leg::new(params, Seed(seed + 100), origin);
@@ -48,7 +48,8 @@ fn recorded(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64) -> Vec<i16> {
         let mut frame: Frame = SILENCE;
         let some = &pcm[from..pcm.len().min(from + FRAME)];
         frame[..some.len()].copy_from_slice(some);
-        netem.send(now, sender.send(now, &frame));
+        sender.send(now, &frame);
+        netem.send(now, sender.packet().expect("one a tick"));
         let now = Time(now.0 + LISTEN_MS * 1_000_000);
         while let Some((arrived, bytes)) = netem.receive(now) {
             receiver.receive(arrived, &bytes);

@@ -172,7 +172,7 @@ fn empty() -> Scenario {
     let codec = Codec::Pcmu;
     Scenario {
         call: CallSpec { seed: Seed(1), ..CallSpec::default() },
-        media: MediaParams { codec, payload_type: codec.payload_type(), event_payload_type: Some(101), ptime_ms: 20 },
+        media: MediaParams::new(codec),
         net: NetemSpec::default(),
         delays: Delays::default(),
         text: true,
@@ -197,8 +197,7 @@ fn statement(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
         s.call.seed = Seed(line.number()? as u64);
     } else if line.eat("codec") {
         let name = line.word()?;
-        s.media.codec = Codec::from_name(&name).ok_or("unknown codec")?;
-        s.media.payload_type = s.media.codec.payload_type();
+        s.media = MediaParams::new(Codec::from_name(&name).ok_or("unknown codec")?);
     } else if line.eat("no telephone events") {
         s.media.event_payload_type = None;
     } else if line.eat("no text") {

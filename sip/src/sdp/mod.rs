@@ -162,6 +162,11 @@ impl Codec {
         Codec::new("G722", 9, 8000)
     }
 
+    /// Telephone events 0-15 (RFC 4733), for audio with this RTP clock.
+    pub fn events(payload_type: u8, clock_rate_hz: u32) -> Codec {
+        Codec { fmtp: "0-15".into(), ..Codec::new("telephone-event", payload_type, clock_rate_hz) }
+    }
+
     /// Whether both mean the same encoding, whatever their payload types.
     pub fn same(&self, other: &Codec) -> bool {
         self.name.eq_ignore_ascii_case(&other.name)
@@ -177,8 +182,8 @@ pub struct Offer {
     pub rtp: SocketAddr,
     /// Best first.
     pub codecs: Vec<Codec>,
-    /// Payload type of telephone events 0-15 (RFC 4733); `None` to leave them out.
-    pub event_payload_type: Option<u8>,
+    /// Telephone events (see [`Codec::events`]), one for each RTP clock among the codecs; none to leave them out.
+    pub events: Vec<Codec>,
     /// Packet length asked for, milliseconds.
     pub ptime_ms: u32,
     /// Who sends.
@@ -190,12 +195,12 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// 20 ms packets both ways, telephone events at 101, RTCP on its own port.
+    /// 20 ms packets both ways, telephone events of 8000 Hz at 101, RTCP on its own port.
     pub fn new(rtp: SocketAddr, codecs: Vec<Codec>) -> Offer {
         Offer {
             rtp,
             codecs,
-            event_payload_type: Some(101),
+            events: vec![Codec::events(101, 8000)],
             ptime_ms: 20,
             direction: Direction::SendRecv,
             rtcp_mux: false,
@@ -215,7 +220,9 @@ pub struct Negotiated {
     pub payload_type: u8,
     /// RTP payload type that the other side sends (RFC 3264 lets the two differ for dynamic ones).
     pub receive_payload_type: u8,
-    /// Payload type of telephone events, when both sides have them.
+    /// Parameters of the codec (`a=fmtp`) as the other side gives them: what it wishes to receive.
+    pub fmtp: String,
+    /// Payload type of telephone events, when both sides have them with the codec's RTP clock (RFC 4733 2.1).
     pub event_payload_type: Option<u8>,
     /// Packet length to send, milliseconds.
     pub ptime_ms: u32,

@@ -5,8 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use super::{Attribute, Codec, Direction, Media, Negotiated, Offer, Refusal, Session};
 use crate::error::ParseError;
 
-/// Packet lengths that are sent, milliseconds.
-const PTIMES_MS: std::ops::RangeInclusive<u32> = 10..=60;
+/// Packet lengths that are sent, milliseconds, longest first.
+const PTIMES_MS: [u32; 5] = [LONGEST_PTIME_MS, 40, 30, 20, 10];
+
+/// The longest packets that are sent and asked for.
+pub(super) const LONGEST_PTIME_MS: u32 = 60;
 
 impl From<ParseError> for Refusal {
     fn from(error: ParseError) -> Refusal {
@@ -37,10 +40,11 @@ pub fn negotiate(offer: &str, supported: &Offer) -> Result<(Session, Negotiated)
     agreed.rtcp_mux = supported.rtcp_mux && offer.media[at].has("rtcp-mux");
     let answering = Offer { direction: agreed.direction, rtcp_mux: agreed.rtcp_mux, ..supported.clone() };
     let codec = Codec { payload_type: agreed.payload_type, ..codec };
-    let event = agreed.event_payload_type;
+    let events: Vec<Codec> =
+        agreed.event_payload_type.iter().map(|&event| Codec::events(event, agreed.clock_rate_hz)).collect();
     let media = offer.media.iter().enumerate().map(|(n, offered)| {
         if n == at {
-            answering.media(&offered.protocol, std::slice::from_ref(&codec), event, agreed.ptime_ms)
+            answering.media(&offered.protocol, std::slice::from_ref(&codec), &events, agreed.ptime_ms)
         } else {
             Media { port: 0, address: None, attributes: Vec::new(), ..offered.clone() }
         }
@@ -73,7 +77,7 @@ impl Offer {
         Some(Offer {
             rtp: SocketAddr::new(address, media.port),
             codecs,
-            event_payload_type: events.first().map(|e| e.payload_type),
+            events,
             ptime_ms: ptime_ms(media, 20),
             direction: direction(session, media),
             rtcp_mux: media.has("rtcp-mux"),
@@ -88,7 +92,9 @@ fn choose(session: &Session, remote: &Media, local: &Offer) -> Result<(Negotiate
     let common =
         |theirs: &Codec| local.codecs.iter().find(|ours| ours.same(theirs)).map(|ours| (theirs.clone(), ours.clone()));
     let (theirs, ours) = offered.iter().filter(|c| !is_event(c)).find_map(common).ok_or(Refusal::NoCodec)?;
-    let event = offered.iter().filter(|c| is_event(c)).min_by_key(|e| e.clock_rate_hz != theirs.clock_rate_hz);
+    let same_clock = |event: &&Codec| event.clock_rate_hz == theirs.clock_rate_hz;
+    let event = offered.iter().filter(|c| is_event(c)).find(same_clock);
+    let event = event.filter(|_| local.events.iter().any(|ours| same_clock(&ours)));
     let address = remote.address.or(session.address).ok_or(Refusal::NoAddress)?;
     let remote_rtp = SocketAddr::new(address, remote.port);
     let towards = direction(session, remote);
@@ -97,7 +103,8 @@ fn choose(session: &Session, remote: &Media, local: &Offer) -> Result<(Negotiate
         clock_rate_hz: ours.clock_rate_hz,
         payload_type: theirs.payload_type,
         receive_payload_type: theirs.payload_type,
-        event_payload_type: event.filter(|_| local.event_payload_type.is_some()).map(|e| e.payload_type),
+        fmtp: theirs.fmtp,
+        event_payload_type: event.map(|e| e.payload_type),
         ptime_ms: ptime_ms(remote, local.ptime_ms),
         remote_rtp,
         remote_rtcp: remote_rtp,
@@ -161,8 +168,8 @@ fn codec(media: &Media, format: &str) -> Option<Codec> {
 
 fn ptime_ms(media: &Media, otherwise: u32) -> u32 {
     let asked = media.values("ptime").next().and_then(|v| v.parse::<f64>().ok()).map_or(otherwise, |v| v as u32);
-    let most = media.values("maxptime").next().and_then(|v| v.parse().ok()).unwrap_or(*PTIMES_MS.end());
-    asked.min(most).clamp(*PTIMES_MS.start(), *PTIMES_MS.end()) / 10 * 10
+    let most = media.values("maxptime").next().and_then(|v| v.parse().ok()).unwrap_or(LONGEST_PTIME_MS);
+    PTIMES_MS.into_iter().find(|length| *length <= asked.min(most)).unwrap_or(10)
 }
 
 /// `a=rtcp:port [IN IP4 address]` (RFC 3605), else one port above RTP.

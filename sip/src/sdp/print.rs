@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use super::negotiate::LONGEST_PTIME_MS;
 use super::{Attribute, Codec, Media, Offer, Session};
 
 impl fmt::Display for Session {
@@ -45,7 +46,7 @@ fn attributes(f: &mut fmt::Formatter<'_>, attributes: &[Attribute]) -> fmt::Resu
 impl Offer {
     /// The session description that offers all of it.
     pub fn session(&self) -> Session {
-        let media = self.media("RTP/AVP", &self.codecs, self.event_payload_type, self.ptime_ms);
+        let media = self.media("RTP/AVP", &self.codecs, &self.events, self.ptime_ms);
         self.session_of(vec![media])
     }
 
@@ -60,9 +61,9 @@ impl Offer {
         }
     }
 
-    pub(super) fn media(&self, protocol: &str, codecs: &[Codec], event: Option<u8>, ptime_ms: u32) -> Media {
+    pub(super) fn media(&self, protocol: &str, codecs: &[Codec], events: &[Codec], ptime_ms: u32) -> Media {
         let mut attributes = Vec::new();
-        for codec in codecs {
+        for codec in codecs.iter().chain(events) {
             let channels = if codec.channels > 1 { format!("/{}", codec.channels) } else { String::new() };
             let map = format!("{} {}/{}{channels}", codec.payload_type, codec.name, codec.clock_rate_hz);
             attributes.push(Attribute::new("rtpmap", map));
@@ -70,11 +71,8 @@ impl Offer {
                 attributes.push(Attribute::new("fmtp", format!("{} {}", codec.payload_type, codec.fmtp)));
             }
         }
-        if let Some(event) = event {
-            attributes.push(Attribute::new("rtpmap", format!("{event} telephone-event/8000")));
-            attributes.push(Attribute::new("fmtp", format!("{event} 0-15")));
-        }
         attributes.push(Attribute::new("ptime", ptime_ms.to_string()));
+        attributes.push(Attribute::new("maxptime", LONGEST_PTIME_MS.to_string()));
         attributes.push(Attribute::new(self.direction.as_str(), ""));
         if self.rtcp_mux {
             attributes.push(Attribute::new("rtcp-mux", ""));
@@ -83,7 +81,7 @@ impl Offer {
             kind: "audio".into(),
             port: self.rtp.port(),
             protocol: protocol.into(),
-            formats: codecs.iter().map(|c| c.payload_type).chain(event).map(|p| p.to_string()).collect(),
+            formats: codecs.iter().chain(events).map(|c| c.payload_type.to_string()).collect(),
             address: None,
             attributes,
         }

@@ -2,7 +2,7 @@
 
 use super::Scripted;
 use crate::message::Method;
-use crate::sdp::{Direction, Offer, Refusal, Session, negotiate, read_answer};
+use crate::sdp::{Codec, Direction, Offer, Refusal, Session, negotiate, read_answer};
 use crate::testing::offer;
 use crate::useragent::{CallEvent, EndKind};
 
@@ -205,6 +205,10 @@ fn offers_are_answered() {
         &format!("{c}m=video 7000 RTP/AVP 31\nm=audio 65535 RTP/AVP 0\n"),
         Ok(("PCMU", 0, None, 20, "10.0.0.2:65535", 1, SendRecv, false)),
     );
+    check(
+        &format!("{c}m=audio 4000 RTP/AVP 0\na=ptime:50\n"),
+        Ok(("PCMU", 0, None, 40, "10.0.0.2:4000", 4001, SendRecv, false)),
+    );
     check(&format!("{c}m=audio 0 RTP/AVP 0\n"), Err(Refusal::NoAudio));
     check(&format!("{c}m=audio 4000 RTP/SAVP 0\n"), Err(Refusal::NoAudio));
     check(&format!("{c}m=audio 4000 RTP/AVP 3 18\n"), Err(Refusal::NoCodec));
@@ -221,8 +225,54 @@ fn answers_are_read() {
     assert_eq!(read_answer(&ours, &answer.replace("4000", "0")), Err(Refusal::NoAudio));
     assert_eq!(read_answer(&ours, "v=0\r\n"), Err(Refusal::Malformed(2)));
     let expect = "m=audio 4000 RTP/AVP 0 8 9 101\r\na=rtpmap:0 PCMU/8000\r\na=rtpmap:8 PCMA/8000\r\na=rtpmap:9 G722/8000\r\n\
-                  a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=ptime:20\r\na=sendrecv\r\n";
+                  a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=ptime:20\r\na=maxptime:60\r\na=sendrecv\r\n";
     assert!(ours.ends_with(expect), "{ours}");
+}
+
+#[test]
+fn dynamic_codecs_keep_their_own_numbers_clocks_and_events() {
+    let opus = Codec { channels: 2, fmtp: "useinbandfec=1;stereo=0".into(), ..Codec::new("opus", 111, 48_000) };
+    let ours = Offer {
+        codecs: vec![opus, Codec::new("L16", 112, 16_000), Codec::pcmu()],
+        events: vec![Codec::events(110, 48_000), Codec::events(101, 8000)],
+        ..offer(1)
+    };
+    let offered = ours.session().to_string();
+    assert!(offered.contains(
+        "m=audio 4000 RTP/AVP 111 112 0 110 101\r\na=rtpmap:111 opus/48000/2\r\na=fmtp:111 useinbandfec=1;stereo=0\r\n"
+    ));
+    let answers = |lines: &str, expect: (&str, u32, u8, u8, Option<u8>, &str)| {
+        let answer =
+            format!("v=0\r\no=x 1 1 IN IP4 h\r\ns=-\r\nc=IN IP4 10.0.0.2\r\nt=0 0\r\n{}", lines.replace('\n', "\r\n"));
+        let m = read_answer(&offered, &answer).unwrap();
+        let got = (
+            m.codec.as_str(),
+            m.clock_rate_hz,
+            m.payload_type,
+            m.receive_payload_type,
+            m.event_payload_type,
+            m.fmtp.as_str(),
+        );
+        assert_eq!(got, expect, "{lines}");
+        // The same description as an offer: the answer takes over its numbers.
+        let (answer, m) = negotiate(&answer, &ours).unwrap();
+        assert_eq!((m.codec.as_str(), m.payload_type, m.receive_payload_type), (expect.0, expect.2, expect.2));
+        let numbers = [Some(expect.2), expect.4].into_iter().flatten().map(|number| number.to_string());
+        assert_eq!(answer.media[0].formats, numbers.collect::<Vec<_>>());
+    };
+    answers(
+        "m=audio 4000 RTP/AVP 96 97 98\na=rtpmap:96 OPUS/48000/2\na=fmtp:96 useinbandfec=1\na=rtpmap:97 telephone-event/8000\na=rtpmap:98 telephone-event/48000\n",
+        ("opus", 48_000, 96, 111, Some(98), "useinbandfec=1"),
+    );
+    // Events of another clock mean something else.
+    answers(
+        "m=audio 4000 RTP/AVP 96 101\na=rtpmap:96 opus/48000/2\na=rtpmap:101 telephone-event/8000\n",
+        ("opus", 48_000, 96, 111, None, ""),
+    );
+    answers(
+        "m=audio 4000 RTP/AVP 99 112\na=rtpmap:99 L16/44100\na=rtpmap:112 L16/16000\n",
+        ("L16", 16_000, 112, 112, None, ""),
+    );
 }
 
 #[test]

@@ -1,0 +1,138 @@
+//! Gathers the 20 ms frames of the ticks into packets of the negotiated length.
+//!
+//! A packet holds no gap: where sending pauses, what was gathered before leaves as a shorter packet.
+
+use crate::codec::Codec;
+use crate::frame::FRAME;
+
+/// Samples of 60 ms, the longest packet, at 16 kHz, and a frame on top of what is just not a packet yet.
+const ROOM: usize = 4 * FRAME;
+
+/// What waits to become packets. Allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Packetizer {
+    codec: Codec,
+    /// Samples of a packet.
+    length: usize,
+    pcm: [i16; ROOM],
+    held: usize,
+    /// Samples in front that the last packet was made of.
+    taken: usize,
+    /// Of the first sample behind those.
+    timestamp: u32,
+    /// So many samples in front are followed by a gap; what comes behind it has this timestamp.
+    cut: usize,
+    resumed: u32,
+}
+
+/// The audio of a packet.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Packed<'a> {
+    /// RTP timestamp of the first sample.
+    pub timestamp: u32,
+    /// Units of the RTP clock that it lasts.
+    pub units: u32,
+    /// At the codec's rate.
+    pub pcm: &'a [i16],
+}
+
+impl Packetizer {
+    /// Packets of `ptime_ms` (10, 20, 30, 40 or 60; others become 20).
+    pub fn new(codec: Codec, ptime_ms: u8) -> Packetizer {
+        let ptime_ms = if matches!(ptime_ms, 10 | 20 | 30 | 40 | 60) { usize::from(ptime_ms) } else { 20 };
+        let length = codec.rate_hz() as usize / 1000 * ptime_ms;
+        Packetizer { codec, length, pcm: [0; ROOM], held: 0, taken: 0, timestamp: 0, cut: 0, resumed: 0 }
+    }
+
+    /// Room for 20 ms at the codec's rate, which the caller fills, of this RTP timestamp. [`Packetizer::packet`] is called until
+    /// `None` before the next.
+    pub fn frame(&mut self, timestamp: u32) -> &mut [i16] {
+        self.drop_taken();
+        if self.held == 0 {
+            self.timestamp = timestamp;
+        } else if self.cut == self.held {
+            self.resumed = timestamp;
+        }
+        let from = self.held;
+        self.held += self.codec.samples_per_frame();
+        &mut self.pcm[from..self.held]
+    }
+
+    /// A gap follows.
+    pub fn cut(&mut self) {
+        self.drop_taken();
+        self.cut = self.held;
+    }
+
+    /// The next packet that is full or followed by a gap.
+    pub fn packet(&mut self) -> Option<Packed<'_>> {
+        self.drop_taken();
+        let count = if self.cut > 0 { self.cut.min(self.length) } else { self.length };
+        if count > self.held {
+            return None;
+        }
+        let units = (count as u64 * u64::from(self.codec.rtp_clock_hz()) / u64::from(self.codec.rate_hz())) as u32;
+        let timestamp = self.timestamp;
+        self.timestamp = if self.cut == count { self.resumed } else { timestamp.wrapping_add(units) };
+        self.cut = self.cut.saturating_sub(count);
+        self.taken = count;
+        Some(Packed { timestamp, units, pcm: &self.pcm[..count] })
+    }
+
+    fn drop_taken(&mut self) {
+        let taken = std::mem::take(&mut self.taken);
+        self.pcm.copy_within(taken..self.held, 0);
+        self.held -= taken;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ticks of 20 ms, one character each (`f` a frame, `-` a tick without one), and the packets that they become: timestamp and
+    /// length, both in milliseconds, at which tick.
+    fn check(ptime_ms: u8, ticks: &str, expect: &[(usize, u32, usize)]) {
+        for codec in Codec::ALL {
+            let mut packetizer = Packetizer::new(codec, ptime_ms);
+            let (per_ms, samples) = (codec.rtp_clock_hz() / 1000, codec.rate_hz() as usize / 1000);
+            let (mut made, mut next) = (Vec::new(), 0);
+            for (tick, what) in ticks.chars().enumerate() {
+                let before = tick * 20;
+                if what == 'f' {
+                    let room = packetizer.frame((before as u32 * per_ms).wrapping_sub(7));
+                    room.iter_mut().enumerate().for_each(|(at, sample)| *sample = (before * samples + at) as i16);
+                } else {
+                    packetizer.cut();
+                }
+                while let Some(packet) = packetizer.packet() {
+                    let from = packet.timestamp.wrapping_add(7) / per_ms;
+                    assert_eq!(packet.units as usize * samples, packet.pcm.len() * per_ms as usize);
+                    let first = from as usize * samples;
+                    assert!(packet.pcm.iter().enumerate().all(|(at, &sample)| sample == (first + at) as i16));
+                    made.push((tick, from, packet.pcm.len() / samples));
+                    next = next.max(from as usize);
+                }
+            }
+            assert_eq!(made, expect, "{codec:?} {ptime_ms} {ticks}");
+        }
+    }
+
+    #[test]
+    fn frames_become_packets_of_every_length() {
+        check(20, "fff", &[(0, 0, 20), (1, 20, 20), (2, 40, 20)]);
+        check(10, "ff", &[(0, 0, 10), (0, 10, 10), (1, 20, 10), (1, 30, 10)]);
+        check(30, "ffff", &[(1, 0, 30), (2, 30, 30)]);
+        check(40, "ffff", &[(1, 0, 40), (3, 40, 40)]);
+        check(60, "ffffff", &[(2, 0, 60), (5, 60, 60)]);
+        check(7, "f", &[(0, 0, 20)]);
+    }
+
+    #[test]
+    fn no_packet_holds_a_gap() {
+        check(60, "ff-fff", &[(2, 0, 40), (5, 60, 60)]);
+        check(60, "f--ff-", &[(1, 0, 20), (5, 60, 40)]);
+        check(30, "ff-ff", &[(1, 0, 30), (2, 30, 10), (4, 60, 30)]);
+        check(20, "f-f", &[(0, 0, 20), (2, 40, 20)]);
+    }
+}
