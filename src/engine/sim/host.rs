@@ -315,6 +315,10 @@ impl Host {
                 }
                 Err(_) => self.endpoint.hangup(sip_time(now), key, 88, "Incompatible destination"),
             },
+            CallEvent::Digit(digit, duration_ms) => {
+                self.tell(now, Input::Signal(Signal::Digit { digit, duration_ms }));
+            }
+            CallEvent::DigitRefused(_) => self.tell(now, Input::Signal(Signal::DigitRefused)),
             CallEvent::Ended(end) => {
                 self.answer = None;
                 self.tell(now, Input::Signal(Signal::Ended(sip::remote_end(&end))));
@@ -371,6 +375,11 @@ impl Host {
             Output::Recorded { early: true, .. } | Output::Ears { .. } | Output::EarsPast { .. } => {}
             Output::Control(Control::Cancel) => self.end_sip(now, 16),
             Output::Control(Control::Hangup { q850_cause }) => self.end_sip(now, q850_cause),
+            Output::Control(Control::Digit { digit, duration_ms }) => {
+                if let Some(key) = self.key {
+                    self.endpoint.send_digit(sip_time(now), key, digit, duration_ms);
+                }
+            }
             Output::Effect(id, effect) => self.perform(now, id, effect),
             Output::Event(event) => self.event(now, &event),
             Output::Ended(ending) => {
