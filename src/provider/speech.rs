@@ -16,22 +16,18 @@ use std::time::Duration;
 use ringer_media::{clip, level};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::cache::SpeechCache;
-use super::voice::choose;
-use super::{Failure, Job, Status, Synthesizer, Voice, VoiceWanted, espeak, flite, timbre};
+use super::voice::{TEXT_BYTES_MAX, choose, measurable_words};
+use super::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted, espeak, flite, timbre};
 
 /// Time for one text, waiting for a free place included.
 const TEXT_LIMIT: Duration = Duration::from_secs(10);
-/// Longest text in bytes.
-const TEXT_BYTES_MAX: usize = 8000;
 /// Largest answer of a child: 3 minutes at 22.05 kHz.
 const AUDIO_BYTES_MAX: u64 = 8 << 20;
 /// Audio kept for another use: about half an hour.
 const CACHE_BYTES_MAX: usize = 64 << 20;
-/// From this many words on the speed is measured and corrected.
-const MEASURED_WORDS: usize = 8;
 
 /// The embedded synthesizer.
 pub struct EmbeddedSpeech {
@@ -114,8 +110,18 @@ impl Synthesizer for EmbeddedSpeech {
         choose(wanted)
     }
 
-    fn synthesize<'a>(&'a self, text: &'a str, voice: &'a Voice) -> Job<'a, Result<Arc<[i16]>, Failure>> {
-        Box::pin(self.speak(text, voice))
+    fn synthesize<'a>(
+        &'a self,
+        text: &'a str,
+        voice: &'a Voice,
+        out: mpsc::Sender<Spoken>,
+    ) -> Job<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let pcm = self.speak(text, voice).await?;
+            // Nobody listens any more: the future is dropped soon.
+            let _ = out.send(Spoken::Audio(pcm)).await;
+            Ok(())
+        })
     }
 
     fn status(&self) -> Status {
@@ -190,13 +196,10 @@ async fn read(program: &str, out: &Path) -> Result<Vec<u8>, Failure> {
     tokio::fs::read(out).await.map_err(bad)
 }
 
-/// By how much to speak faster, when it is worth it. Texts with digits are left alone: one written word is many spoken ones.
+/// By how much to speak faster, when it is worth it.
 fn correction(text: &str, voice: &Voice, pcm: &[i16]) -> Option<f32> {
-    let words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
     let counted = voice.id.strip_prefix("espeak-ng:").is_none_or(espeak::counts_words);
-    if words < MEASURED_WORDS || !counted || text.contains(char::is_numeric) {
-        return None;
-    }
+    let words = measurable_words(text).filter(|_| counted)?;
     let measured_wpm = words as f32 * 60.0 / timbre::speech_s(pcm).max(0.1);
     let factor = (voice.rate_wpm / measured_wpm).clamp(0.8, 1.25);
     ((factor - 1.0).abs() > 0.04).then_some(factor)
@@ -245,7 +248,7 @@ mod tests {
         let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
         for id in ["flite:slt", "flite:rms", "espeak-ng:en-gb+f3"] {
             for (speed, expect_wpm) in [("slowest", 110.0), ("normal", 170.0), ("fastest", 250.0)] {
-                let pcm = speech.synthesize(TEXT, &voice(id, speed, 3)).await.expect("the programs are installed");
+                let pcm = speech.speak(TEXT, &voice(id, speed, 3)).await.expect("the programs are installed");
                 let wpm = WORDS * 60.0 / timbre::speech_s(&pcm);
                 assert!((wpm / expect_wpm - 1.0).abs() < 0.08, "{id} {speed}: {wpm} words per minute");
                 let level = level::active_level_dbov(&pcm, 16_000).expect("not silent").level_dbov;
@@ -262,7 +265,7 @@ mod tests {
         let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
         let mut found = Vec::new();
         for seed in [1, 2, 3, 4] {
-            let pcm = speech.synthesize("I would like an appointment.", &voice("slt", "normal", seed)).await;
+            let pcm = speech.speak("I would like an appointment.", &voice("slt", "normal", seed)).await;
             let pcm = pcm.expect("flite is installed");
             found.push((pitch_hz(&pcm), brightness_hz(&pcm)));
         }
@@ -273,7 +276,7 @@ mod tests {
         }
         let other = EmbeddedSpeech::new().expect("there is a temporary folder");
         let (text, caller) = ("I would like an appointment.", voice("slt", "normal", 1));
-        let [first, again] = [&speech, &other].map(|speech| speech.synthesize(text, &caller));
+        let [first, again] = [&speech, &other].map(|speech| speech.speak(text, &caller));
         assert_eq!(first.await, again.await);
     }
 
@@ -281,7 +284,7 @@ mod tests {
     async fn odd_texts_are_only_words() {
         let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
         let seconds = async |id: &str, text: &str| {
-            speech.synthesize(text, &voice(id, "normal", 1)).await.expect("said").len() as f32 / 16_000.0
+            speech.speak(text, &voice(id, "normal", 1)).await.expect("said").len() as f32 / 16_000.0
         };
         for id in ["flite:slt", "espeak-ng:en+m1"] {
             assert_eq!(seconds(id, "  ... ").await, 0.0, "{id}");
@@ -297,7 +300,7 @@ mod tests {
             }
         }
         let long = "word ".repeat(2000);
-        let refused = speech.synthesize(&long, &voice("slt", "normal", 1)).await;
+        let refused = speech.speak(&long, &voice("slt", "normal", 1)).await;
         assert_eq!(refused.expect_err("too long").code, "text_too_long");
     }
 
@@ -321,7 +324,7 @@ mod tests {
                 seed: Seed(5),
             };
             let voice = speech.voice(&wanted).expect("the language has a voice");
-            let pcm = speech.synthesize(text, &voice).await.expect("espeak-ng is installed");
+            let pcm = speech.speak(text, &voice).await.expect("espeak-ng is installed");
             assert!(pcm.len() > 3200, "{language}: {} samples", pcm.len());
         }
     }

@@ -18,7 +18,7 @@ use crate::engine::noise::NoiseBeds;
 use crate::engine::{Dial, Placement, Speech};
 use crate::human::{Fluency, Mind};
 use crate::provider::fake::FakeRecognizer;
-use crate::provider::{Failure, Job, Status, Synthesizer, Voice, VoiceWanted};
+use crate::provider::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted};
 
 /// Volume of the noise under each caller.
 const NOISE_VOLUME: f64 = 0.5;
@@ -82,7 +82,7 @@ pub fn speech() -> Speech {
 }
 
 fn voice() -> Voice {
-    Voice { id: "clip".into(), rate_wpm: 170.0, pitch: 1.0, formant: 1.0, bands_db: [0.0; 4], substituted: None }
+    Voice { id: "clip".into(), ..Voice::default() }
 }
 
 /// Answers each turn; a caller that hears none speaks on its own.
@@ -118,9 +118,16 @@ impl Synthesizer for Canned {
         Ok(voice())
     }
 
-    fn synthesize<'a>(&'a self, _text: &'a str, _voice: &'a Voice) -> Job<'a, Result<Arc<[i16]>, Failure>> {
-        let clip = self.0.clone();
-        Box::pin(async move { Ok(clip) })
+    fn synthesize<'a>(
+        &'a self,
+        _text: &'a str,
+        _voice: &'a Voice,
+        out: mpsc::Sender<Spoken>,
+    ) -> Job<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let _ = out.send(Spoken::Audio(self.0.clone())).await;
+            Ok(())
+        })
     }
 
     fn status(&self) -> Status {
