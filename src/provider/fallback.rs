@@ -138,7 +138,7 @@ impl Recognizer for RecognizerPair {
         }
         let (feed, mut heard) = self.first.open(language, keyterms);
         let (news, receiver) = mpsc::channel(16);
-        let kept = Arc::new(Mutex::new(Kept { pcm: Vec::new(), finished: false, second: None }));
+        let kept = Arc::new(Mutex::new(Kept::default()));
         let (second, rest, listener) = (self.second.clone(), self.rest.clone(), kept.clone());
         let (language, keyterms) = (language.to_owned(), keyterms.to_vec());
         self.tasks.spawn("recognise with a fallback", async move {
@@ -173,14 +173,19 @@ impl Recognizer for RecognizerPair {
 }
 
 /// The speech so far, until the second recognizer has it.
+#[derive(Default)]
 struct Kept {
     pcm: Vec<i16>,
     finished: bool,
+    given_up: bool,
     second: Option<Box<dyn RecognizerFeed>>,
 }
 
 impl Kept {
     fn turn_to(&mut self, mut feed: Box<dyn RecognizerFeed>) {
+        if self.given_up {
+            return;
+        }
         feed.push(&std::mem::take(&mut self.pcm));
         if self.finished {
             feed.finish();
@@ -223,7 +228,7 @@ impl Drop for PairFeed {
     fn drop(&mut self) {
         let mut kept = lock(&self.kept);
         if !kept.finished {
-            kept.second = None;
+            (kept.given_up, kept.second) = (true, None);
         }
     }
 }

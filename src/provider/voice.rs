@@ -7,7 +7,7 @@ pub(super) const NORMAL_WPM: f32 = 170.0;
 /// Longest text in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 8000;
 /// From this many words on the speed is measured and corrected.
-const MEASURED_WORDS: usize = 8;
+const MEASURED_WORDS: usize = 4;
 
 /// The wanted gender, drawn when none is.
 pub(super) fn is_female(wanted: &VoiceWanted) -> bool {
@@ -27,9 +27,9 @@ pub(super) fn choose(wanted: &VoiceWanted) -> Result<Voice, Failure> {
     let mut draw = wanted.seed.stream("voice");
     let female = is_female(wanted);
     let variant = draw.index(espeak::FEMALE.len());
-    let mut pitch = draw.range(0.93, 1.07) as f32;
+    let mut pitch = draw.range(0.90, 1.12) as f32;
     let mut formant = draw.range(0.94, 1.06) as f32;
-    let bands_db = std::array::from_fn(|_| draw.range(-2.5, 2.5) as f32);
+    let bands_db = std::array::from_fn(|_| draw.range(-4.0, 4.0) as f32);
     let accent = wanted.accent.as_deref();
     if accent == Some("mature") {
         pitch *= 0.92;

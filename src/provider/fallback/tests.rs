@@ -70,7 +70,7 @@ async fn speech_that_breaks_off_goes_on_in_the_other_voice() {
     assert_eq!(result, Ok(()));
     assert_eq!(parts[1], Spoken::Fallback(failure()));
     let samples: usize = parts.iter().map(|part| if let Spoken::Audio(pcm) = part { pcm.len() } else { 0 }).sum();
-    assert!(samples.abs_diff(5 * FakeSynthesizer::WORD) <= SEARCH, "{samples} samples of five words");
+    assert!(samples.abs_diff(5 * FakeSynthesizer::WORD) <= SEARCH + GAP, "{samples} samples of five words");
 }
 
 /// Fails at once, or at the end of the audio.

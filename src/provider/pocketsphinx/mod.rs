@@ -330,7 +330,7 @@ mod tests {
 
     use super::*;
     use crate::provider::speech::EmbeddedSpeech;
-    use crate::provider::{Synthesizer, VoiceWanted};
+    use crate::provider::{Synthesizer, VoiceWanted, whole_speech};
 
     const SENTENCES: [&str; 10] = [
         "hello i would like to make an appointment with the doctor",
