@@ -11,10 +11,12 @@ use serde::{Serialize, Serializer};
 
 mod behaviour;
 mod source;
+mod speech;
 
 pub use behaviour::{Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words};
 pub use source::ConfigError;
 use source::Source;
+pub use speech::{Place, Recognizer, Synthesizer};
 
 /// The file that is read when none is named.
 pub const FILE: &str = "ringer.toml";
@@ -39,6 +41,8 @@ pub struct Config {
     pub limits: Limits,
     /// The model that words what Digital Humans say and judges results.
     pub language_model: LanguageModel,
+    /// Text to speech.
+    pub synthesizer: Synthesizer,
     /// Speech to text.
     pub recognizer: Recognizer,
     /// Numbers behind the named levels.
@@ -117,13 +121,6 @@ pub struct LanguageModel {
     pub model: Option<String>,
 }
 
-/// `[recognizer]`
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Recognizer {
-    /// How long a due turn waits for the final text.
-    pub grace_ms: u32,
-}
-
 /// `[metrics]`
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metrics {
@@ -182,7 +179,8 @@ impl Default for Config {
                 max_results_per_run: 10_000,
             },
             language_model: LanguageModel::default(),
-            recognizer: Recognizer { grace_ms: 150 },
+            synthesizer: Synthesizer::default(),
+            recognizer: Recognizer::default(),
             behaviour: Behaviour::default(),
             metrics: Metrics { public: false, filler_phrases: Vec::new() },
             security: Security {
@@ -236,7 +234,8 @@ impl Config {
         if config.language_model.base_url.is_some() && config.language_model.model.is_none() {
             from.refuse("language_model.model is missing: language_model.base_url is set".to_owned());
         }
-        from.whole("recognizer.grace_ms", 0..=5000, &mut config.recognizer.grace_ms);
+        config.synthesizer.read(&mut from);
+        config.recognizer.read(&mut from);
         config.behaviour.read(&mut from);
         from.boolean("metrics.public", &mut config.metrics.public);
         from.list("metrics.filler_phrases", &mut config.metrics.filler_phrases);

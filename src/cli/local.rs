@@ -9,9 +9,12 @@ use ringer_media::codec::Codec;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
-use crate::config::{most_calls, raise_file_limit};
+use crate::config::{self, Config, Secret, most_calls, raise_file_limit};
 use crate::engine::{Engine, EngineConfig, Speech};
+use crate::provider::Recognizer;
+use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
 use crate::provider::pocketsphinx::{MODEL, Pocketsphinx};
+use crate::provider::remote::{Form, HttpRecognizer, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::speech::EmbeddedSpeech;
 use crate::transport::io::IncomingCall;
 
@@ -28,7 +31,58 @@ pub fn synthesizer() -> Result<EmbeddedSpeech, String> {
 /// # Errors
 /// Names what is missing.
 pub fn speech() -> Result<Speech, String> {
-    Ok(Speech { synthesizer: Arc::new(synthesizer()?), recognizer: Arc::new(Pocketsphinx::new(0, Path::new(MODEL))) })
+    Ok(Speech { synthesizer: Arc::new(synthesizer()?), recognizer: recognizer() })
+}
+
+fn recognizer() -> Arc<dyn Recognizer> {
+    Arc::new(Pocketsphinx::new(0, Path::new(MODEL)))
+}
+
+/// The synthesizer and recognizer of the settings, each with the installed one behind it where that is wanted.
+///
+/// # Errors
+/// Names what is missing.
+pub fn configured(config: &Config) -> Result<Speech, String> {
+    let key = |key: &Option<Secret>| key.as_ref().map(|key| key.expose().to_owned());
+    let remote = |url: &Option<String>, secret, model: &Option<String>| {
+        Remote::new(url.as_deref().unwrap_or_default(), key(secret), model.as_deref().unwrap_or_default())
+    };
+    let (ears, mouth) = (&config.recognizer, &config.synthesizer);
+    let there = remote(&ears.base_url, &ears.api_key, &ears.model);
+    let distant: Option<Arc<dyn Recognizer>> = match ears.kind {
+        config::Place::Embedded => None,
+        config::Place::Websocket => Some(Arc::new(WsRecognizer::new(there))),
+        config::Place::Http => {
+            let made = HttpRecognizer::new(there, ears.interim_ms, ears.word_times);
+            Some(Arc::new(made.map_err(|failure| failure.message)?))
+        }
+    };
+    let form = match mouth.kind {
+        config::Place::Embedded => None,
+        config::Place::Http => Some(Form::Http),
+        config::Place::Websocket => Some(Form::WebSocket),
+    };
+    let voices = form.map(|form| {
+        let voices = RemoteVoices {
+            default: mouth.voice.clone().unwrap_or_default(),
+            named: mouth.voices.clone(),
+            natural_wpm: mouth.natural_wpm as f32,
+        };
+        RemoteSynthesizer::new(form, remote(&mouth.base_url, &mouth.api_key, &mouth.model), voices)
+    });
+    let voices = voices.transpose().map_err(|failure| failure.message)?.map(Arc::new);
+    Ok(Speech {
+        recognizer: match distant {
+            None => recognizer(),
+            Some(distant) if ears.fallback => Arc::new(RecognizerPair::new(distant, recognizer())),
+            Some(distant) => distant,
+        },
+        synthesizer: match voices {
+            None => Arc::new(synthesizer()?),
+            Some(voices) if mouth.fallback => Arc::new(SynthesizerPair::new(voices, Arc::new(synthesizer()?))),
+            Some(voices) => voices,
+        },
+    })
 }
 
 /// The codecs of these names; what is none is left out.

@@ -143,7 +143,7 @@ impl House {
             tracing::warn!("{interrupted} calls had not ended when the engine was last stopped");
         }
         admit_somebody(&service, config).await.map_err(|error| error.to_string())?;
-        let speech = local::speech()?;
+        let speech = local::configured(config)?;
         let engine = start_engine(config, speech.clone()).await?;
         let model = language_model(config)?;
         let placer = Placer {

@@ -192,13 +192,25 @@ impl Source {
 
     /// Whole numbers in `range` under names that the user chooses, one table level below `prefix`. Only in the file.
     pub fn whole_map(&mut self, prefix: &str, range: RangeInclusive<u64>, into: &mut BTreeMap<String, u64>) {
-        let start = format!("{prefix}.");
-        let keys: Vec<String> = self.file.keys().filter(|key| key.starts_with(&start)).cloned().collect();
-        for key in keys {
+        for key in self.keys_below(prefix) {
             let mut value = 0;
             self.whole(&key, range.clone(), &mut value);
-            into.insert(key[start.len()..].to_owned(), value);
+            into.insert(key[prefix.len() + 1..].to_owned(), value);
         }
+    }
+
+    /// Texts under names that the user chooses, one table level below `prefix`. Only in the file.
+    pub fn text_map(&mut self, prefix: &str, into: &mut BTreeMap<String, String>) {
+        for key in self.keys_below(prefix) {
+            let mut value = None;
+            self.maybe_text(&key, &mut value);
+            into.extend(value.map(|text| (key[prefix.len() + 1..].to_owned(), text)));
+        }
+    }
+
+    fn keys_below(&self, prefix: &str) -> Vec<String> {
+        let start = format!("{prefix}.");
+        self.file.keys().filter(|key| key.starts_with(&start)).cloned().collect()
     }
 
     /// A problem that shows only when several values are seen together.

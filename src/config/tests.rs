@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Config, Dtmf, Secret, most_calls, parse_ports};
+use super::{Config, Dtmf, Place, Secret, most_calls, parse_ports};
 
 fn read(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, String> {
     let environment: BTreeMap<String, String> =
@@ -149,4 +149,36 @@ fn ports_and_calls() {
     calls(1024, 29999, 274);
     calls(1_048_576, 29999, 5000);
     calls(100, 29999, 1);
+}
+
+#[test]
+fn servers_of_speech_have_addresses_of_their_kind_and_keys_that_never_show() {
+    let file = r#"
+        [synthesizer]
+        kind = "http"
+        base_url = "https://speech.example/v1"
+        voice = "plain"
+        voices = { en-british-female = "emma", male = "tom" }
+        [recognizer]
+        kind = "websocket"
+        base_url = "wss://speech.example/listen"
+        fallback = false
+    "#;
+    let keys = [("RINGER_SYNTHESIZER_API_KEY", "sesame"), ("RINGER_RECOGNIZER_API_KEY", "sesame")];
+    let config = read(file, &keys, &[]).expect("all are allowed");
+    assert_eq!((config.synthesizer.kind, config.recognizer.kind), (Place::Http, Place::Websocket));
+    assert_eq!(config.synthesizer.voices["en-british-female"], "emma");
+    assert!(config.synthesizer.fallback && !config.recognizer.fallback);
+    assert_eq!(config.synthesizer.api_key.as_ref().map(Secret::expose), Some("sesame"));
+    let shown = format!("{config:?}{}", serde_json::to_string(&config).expect("it is plain data"));
+    assert!(!shown.contains("sesame"));
+
+    let refused = |file: &str, part: &str| {
+        let told = read(file, &[], &[]).expect_err(part);
+        assert!(told.contains(part), "{told}");
+    };
+    refused("recognizer.kind = 'http'", "recognizer.base_url must begin with https:// or http://");
+    refused("[recognizer]\nkind = 'websocket'\nbase_url = 'http://x'", "must begin with wss:// or ws://");
+    refused("[synthesizer]\nkind = 'http'\nbase_url = 'http://x'", "synthesizer.voice is missing");
+    refused("[synthesizer]\nkind = 'cloud'", "one of embedded, http, websocket");
 }

@@ -13,10 +13,12 @@ use super::Placement;
 use super::real::Inner;
 use super::shard::{CallNo, ToShard};
 use crate::human::{Fluency, Mind, SpeechPart};
-use crate::provider::{Recognized, RecognizerFeed, Voice};
+use crate::provider::{Failure, Recognized, RecognizerFeed, Spoken, Voice};
 
 /// Parts of a move that may wait.
 const MOVES: usize = 16;
+/// Pieces of speech that may wait.
+const PIECES: usize = 16;
 
 /// What performs the effects of one call.
 pub(super) struct Effects {
@@ -232,27 +234,55 @@ async fn say_parts(link: &Link, id: EffectId, parts: Vec<SpeechPart>, voice: &Vo
     let count = parts.len();
     for (at, part) in parts.into_iter().enumerate() {
         let last = at + 1 == count;
-        let pcm = match part {
-            SpeechPart::PauseMs(pause) => vec![0; (i64::from(pause) * PER_MS) as usize].into(),
-            SpeechPart::Words(text) => match link.inner.speech.synthesizer.synthesize(&text, voice).await {
-                Ok(pcm) => pcm,
-                Err(failure) => {
+        match part {
+            SpeechPart::PauseMs(pause) => {
+                let pcm = vec![0; (i64::from(pause) * PER_MS) as usize].into();
+                link.done(id, Effected::Audio { pcm, last });
+            }
+            SpeechPart::Words(text) => {
+                if let Err(failure) = say_words(link, id, &text, voice, last).await {
                     tracing::warn!(call = link.no.0, code = failure.code, "speech failed: {}", failure.message);
                     return link.done(id, Effected::Failed { code: failure.code });
                 }
-            },
-        };
-        link.done(id, Effected::Audio { pcm, last });
+            }
+        }
     }
     if count == 0 {
         link.done(id, Effected::Audio { pcm: Vec::new().into(), last: true });
     }
 }
 
+/// Passes each piece on as it comes. The piece after which nothing can follow is held until it is known how it ended, so that
+/// speech that comes in one piece is one message.
+async fn say_words(link: &Link, id: EffectId, text: &str, voice: &Voice, last: bool) -> Result<(), Failure> {
+    let (out, mut pieces) = mpsc::channel(PIECES);
+    let passing = async {
+        let mut held = None;
+        while let Some(spoken) = pieces.recv().await {
+            match spoken {
+                Spoken::Audio(pcm) if pieces.is_closed() && pieces.is_empty() => held = Some(pcm),
+                Spoken::Audio(pcm) => link.done(id, Effected::Audio { pcm, last: false }),
+                Spoken::Fallback(failure) => {
+                    tracing::warn!(call = link.no.0, code = failure.code, "another synthesizer: {}", failure.message);
+                    link.done(id, Effected::Note { code: failure.code });
+                }
+            }
+        }
+        held
+    };
+    let (result, held) = tokio::join!(link.inner.speech.synthesizer.synthesize(text, voice, out), passing);
+    if result.is_ok() || held.is_some() {
+        let last = last && result.is_ok();
+        link.done(id, Effected::Audio { pcm: held.unwrap_or_default(), last });
+    }
+    result
+}
+
 fn effected(heard: Recognized, base: i64) -> Effected {
     match heard {
         Recognized::Partial(text) => Effected::Partial(text),
         Recognized::Failed(failure) => Effected::Failed { code: failure.code },
+        Recognized::Fallback(failure) => Effected::Note { code: failure.code },
         Recognized::Final { text, words, confidence } => {
             let words = words.into_iter().map(|word| Word {
                 text: word.text,

@@ -4,6 +4,7 @@
 use ringer_media::seed::{Seed, Stream};
 
 use super::SpeechPart;
+use super::numbers::Numbers;
 use super::phrases::phrases;
 use super::text::word_count;
 
@@ -46,6 +47,7 @@ pub struct Fluency {
     fillers: &'static [&'static str],
     /// Words inside which nothing is added.
     whole: Vec<String>,
+    numbers: Numbers,
     filler: Stream,
     pause: Stream,
 }
@@ -64,6 +66,7 @@ impl Fluency {
             level,
             fillers: phrases(language).fillers,
             whole: facts.iter().map(|(_, value)| value.clone()).filter(|value| value.contains(' ')).collect(),
+            numbers: Numbers::of(language),
             filler: seed.stream("filler"),
             pause: seed.stream("pause"),
         }
@@ -102,6 +105,7 @@ impl Fluency {
             .iter()
             .flat_map(|fact| text.match_indices(fact.as_str()).map(|(at, found)| at..at + found.len()))
             .collect();
+        let numbers = self.numbers;
         let texts: Vec<&str> = text.split_inclusive(cuts).collect();
         let mut at = 0;
         let piece = |(index, &piece): (usize, &&'a str)| {
@@ -109,8 +113,9 @@ impl Fluency {
             let next = texts[index + 1..].iter().find(|text| !text.trim().is_empty());
             let inside = protected.iter().any(|range| range.start < at && at < range.end);
             let clause_end = next.is_some() && piece.trim_end().ends_with(ends);
-            let gap = next.is_some_and(|next| !joined(piece, next)) && !inside;
-            Piece { text: piece, gap, clause_end: clause_end && !inside }
+            let gap =
+                next.is_some_and(|next| !joined(piece, next)) && !numbers.joined(piece, &texts[index + 1..]) && !inside;
+            Piece { text: piece, gap, clause_end: clause_end && gap }
         };
         texts.iter().enumerate().map(piece).collect()
     }
@@ -124,12 +129,11 @@ struct Piece<'a> {
     clause_end: bool,
 }
 
-/// Two words of one number or one name.
-fn joined(word: &str, next: &str) -> bool {
-    let has_digit = |word: &str| word.contains(char::is_numeric);
+/// Two words of one name.
+pub(super) fn joined(word: &str, next: &str) -> bool {
     let capital = |word: &str| word.starts_with(char::is_uppercase) && word.trim().chars().count() > 1;
     let open = !word.trim_end().ends_with(['.', '!', '?']) || word.trim_end().len() < 4;
-    (has_digit(word) && has_digit(next)) || (capital(word) && capital(next) && open)
+    capital(word) && capital(next) && open
 }
 
 fn flush(parts: &mut Vec<SpeechPart>, words: &mut String) {
@@ -171,6 +175,7 @@ mod tests {
                 }
             }
             let rate = 100.0 * fillers as f64 / words as f64;
+            println!("{level:?}: {rate:.2} fillers in 100 words over {words} words");
             assert!((rate - per_100).abs() <= 0.1 * per_100, "{level:?}: {rate} fillers in 100 words");
         };
         check(FluencyLevel::Native, 0.0, 0..=0);
@@ -179,11 +184,49 @@ mod tests {
     }
 
     #[test]
+    fn clause_ends_have_their_share_of_pauses() {
+        let check = |level: FluencyLevel, share: f64| {
+            let (mut pauses, mut ends) = (0, 0);
+            for seed in 0..400 {
+                let parts = Fluency::new(level, "en", &[], Seed(seed)).parts(TEXT);
+                // TEXT has two clause ends before its last word.
+                ends += 2;
+                for (at, part) in parts.iter().enumerate() {
+                    let SpeechPart::PauseMs(_) = part else { continue };
+                    let after_clause = matches!(parts.get(at.wrapping_sub(1)), Some(SpeechPart::Words(text)) if text.ends_with([',', ';']));
+                    let filled = matches!(parts.get(at + 1), Some(SpeechPart::Words(text)) if ["um,", "uh,", "hmm,", "er,"].iter().any(|filler| text.starts_with(filler)));
+                    pauses += i32::from(after_clause && !filled);
+                    if !filled {
+                        assert!(after_clause, "a pause of its own stands at a clause end: {parts:?}");
+                    }
+                }
+            }
+            let fillers = level.figures().0;
+            // A clause end with a filler has its one pause there.
+            let expect = share * (1.0 - fillers * word_count(TEXT) as f64 / (word_count(TEXT) - 1) as f64);
+            let found = f64::from(pauses) / f64::from(ends);
+            println!("{level:?}: pauses at {:.1} % of clause ends, {:.1} expected", 100.0 * found, 100.0 * expect);
+            assert!((found - expect).abs() < 0.2 * expect, "{level:?}: {found} of clause ends, {expect} expected");
+        };
+        check(FluencyLevel::Intermediate, 0.25);
+        check(FluencyLevel::Beginner, 0.50);
+    }
+
+    #[test]
     fn numbers_names_and_facts_stay_whole() {
         let facts = [("street".to_owned(), "twelve elm street".to_owned())];
         for seed in 0..200 {
             let mut fluency = Fluency::new(FluencyLevel::Beginner, "en", &facts, Seed(seed));
-            for whole in ["44 11 82", "Maria Alvarez", "twelve elm street"] {
+            let wholes = [
+                "44 11 82",
+                "Maria Alvarez",
+                "twelve elm street",
+                "four four one oh",
+                "two hundred and five",
+                "twenty-one, 3",
+                "Dr. Patel Singh",
+            ];
+            for whole in wholes {
                 let said = spoken(&fluency.parts(&format!("i think it is {whole} if i am right")));
                 assert!(said.contains(whole), "{said}");
             }

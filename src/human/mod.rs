@@ -3,7 +3,9 @@
 
 mod fluency;
 mod model;
+mod numbers;
 pub mod phrases;
+mod plain;
 mod prompt;
 mod template;
 mod text;

@@ -6,9 +6,10 @@ use std::collections::HashSet;
 use ringer_media::call::{Line, Move, Purpose, Then, Thought};
 use ringer_media::seed::{Seed, Stream};
 
-use super::Profile;
 use super::phrases::{Phrases, phrases};
+use super::plain::plain;
 use super::text::{filled, plain_words, sentences};
+use super::{FluencyLevel, Profile};
 
 /// Longest run of digits that is keyed.
 const DIGITS_MAX: usize = 32;
@@ -30,7 +31,7 @@ impl Template {
     pub(super) fn new(profile: &Profile, seed: Seed) -> Template {
         let intent = filled(&profile.intent, &profile.traits);
         Template {
-            sentences: sentences(&intent),
+            sentences: sentences(&intent).iter().map(|sentence| manner(profile, sentence)).collect(),
             intent: plain_words(&intent),
             traits: profile.traits.clone(),
             words: phrases(&profile.language),
@@ -127,6 +128,14 @@ impl Template {
 
     fn meant(&self, word: &str) -> bool {
         !STOP_WORDS.contains(&word) && self.intent.iter().any(|other| alike(other, word))
+    }
+}
+
+/// A sentence in the words of somebody who speaks so well.
+fn manner(profile: &Profile, sentence: &str) -> String {
+    match profile.fluency {
+        FluencyLevel::Beginner => plain(sentence, &profile.language, &profile.traits),
+        FluencyLevel::Native | FluencyLevel::Intermediate => sentence.to_owned(),
     }
 }
 

@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    ChatPart, ChatRequest, Failure, Job, LanguageModel, Recognized, RecognizedWord, Recognizer, RecognizerFeed, Status,
-    Synthesizer, Voice, VoiceWanted,
+    ChatPart, ChatRequest, Failure, Job, LanguageModel, Recognized, RecognizedWord, Recognizer, RecognizerFeed, Spoken,
+    Status, Synthesizer, Voice, VoiceWanted,
 };
 use crate::tasks::Tasks;
 
@@ -42,18 +42,25 @@ impl FakeSynthesizer {
 
 impl Synthesizer for FakeSynthesizer {
     fn voice(&self, _wanted: &VoiceWanted) -> Result<Voice, Failure> {
-        let (id, rate_wpm) = ("fake:hum".into(), 200.0);
-        Ok(Voice { id, rate_wpm, pitch: 1.0, formant: 1.0, bands_db: [0.0; 4], substituted: None })
+        Ok(Voice { id: "fake:hum".into(), rate_wpm: 200.0, ..Voice::default() })
     }
 
-    fn synthesize<'a>(&'a self, text: &'a str, _voice: &'a Voice) -> Job<'a, Result<Arc<[i16]>, Failure>> {
+    fn synthesize<'a>(
+        &'a self,
+        text: &'a str,
+        _voice: &'a Voice,
+        out: mpsc::Sender<Spoken>,
+    ) -> Job<'a, Result<(), Failure>> {
         // A sine of this amplitude has -26 dBov.
         const AMPLITUDE: f32 = 2322.0;
         let step = std::f32::consts::TAU * self.tone_hz / 16_000.0;
         let samples = text.split_whitespace().count() * FakeSynthesizer::WORD;
         let hum = (0..samples).map(|at| (AMPLITUDE * (step * at as f32).sin()).round() as i16).collect();
         let result = self.failure.clone().map_or(Ok(hum), Err);
-        Box::pin(async move { result })
+        Box::pin(async move {
+            let _ = out.send(Spoken::Audio(result?)).await;
+            Ok(())
+        })
     }
 
     fn status(&self) -> Status {

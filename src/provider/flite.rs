@@ -12,7 +12,7 @@ pub(super) const PROGRAM: &str = "flite";
 #[derive(Debug)]
 pub(super) struct FliteVoice {
     pub(super) name: &'static str,
-    /// Words per minute over a 52-word text, pauses over 300 ms left out.
+    /// Words per minute over short sentences and over a 52-word text (the mean of both), pauses over 300 ms left out.
     natural_wpm: f32,
     /// Mean of the fundamental; `None` where the voice ignores `int_f0_target_mean`.
     pitch_hz: Option<f32>,
@@ -20,11 +20,11 @@ pub(super) struct FliteVoice {
 
 /// The voices, best understood first (`kal` is an 8 kHz diphone voice).
 pub(super) const VOICES: [FliteVoice; 5] = [
-    FliteVoice { name: "slt", natural_wpm: 217.0, pitch_hz: Some(170.0) },
+    FliteVoice { name: "slt", natural_wpm: 212.0, pitch_hz: Some(170.0) },
     FliteVoice { name: "rms", natural_wpm: 190.0, pitch_hz: None },
-    FliteVoice { name: "awb", natural_wpm: 224.0, pitch_hz: Some(129.0) },
-    FliteVoice { name: "kal16", natural_wpm: 226.0, pitch_hz: Some(86.0) },
-    FliteVoice { name: "kal", natural_wpm: 226.0, pitch_hz: Some(86.0) },
+    FliteVoice { name: "awb", natural_wpm: 216.0, pitch_hz: Some(129.0) },
+    FliteVoice { name: "kal16", natural_wpm: 232.0, pitch_hz: Some(86.0) },
+    FliteVoice { name: "kal", natural_wpm: 232.0, pitch_hz: Some(86.0) },
 ];
 
 /// The voice of this name.

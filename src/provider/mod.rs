@@ -6,8 +6,11 @@ pub mod canned;
 pub mod chat;
 mod espeak;
 pub mod fake;
+pub mod fallback;
+mod feed;
 mod flite;
 pub mod pocketsphinx;
+pub mod remote;
 pub mod speech;
 mod timbre;
 mod voice;
@@ -61,8 +64,10 @@ pub struct VoiceWanted {
 /// A chosen voice: all that a synthesizer needs, and a cache key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Voice {
-    /// `flite:slt`, `espeak-ng:en-gb+f3`, ...
+    /// `flite:slt`, `espeak-ng:en-gb+f3`, `remote:alloy`, ...
     pub id: String,
+    /// `en`, `es`, ...
+    pub language: String,
     /// Words per minute.
     pub rate_wpm: f32,
     /// Pitch factor, 1.0 = the voice's own.
@@ -73,6 +78,33 @@ pub struct Voice {
     pub bands_db: [f32; 4],
     /// What was wanted could not be had exactly.
     pub substituted: Option<String>,
+    /// Who speaks when this voice's synthesizer fails.
+    pub fallback: Option<Box<Voice>>,
+}
+
+impl Default for Voice {
+    /// Nobody's voice at normal speed, with nothing changed.
+    fn default() -> Self {
+        Voice {
+            id: String::new(),
+            language: "en".into(),
+            rate_wpm: voice::NORMAL_WPM,
+            pitch: 1.0,
+            formant: 1.0,
+            bands_db: [0.0; 4],
+            substituted: None,
+            fallback: None,
+        }
+    }
+}
+
+/// A piece of speech.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spoken {
+    /// The next samples: 16 kHz mono.
+    Audio(Arc<[i16]>),
+    /// The synthesizer failed so; another one speaks on.
+    Fallback(Failure),
 }
 
 /// Words to speech.
@@ -80,11 +112,37 @@ pub trait Synthesizer: Send + Sync {
     /// Chooses the voice nearest to `wanted`.
     fn voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure>;
 
-    /// 16 kHz mono, silence at both ends removed, at -26 dBov active speech level (ITU-T P.56), peak at most -3 dBFS.
-    fn synthesize<'a>(&'a self, text: &'a str, voice: &'a Voice) -> Job<'a, Result<Arc<[i16]>, Failure>>;
+    /// Sends the speech into `out` as it is made, returns at its end. Dropping the future gives it up. Silence at both ends is
+    /// removed; the active speech level (ITU-T P.56) is -26 dBov, with peaks of at most -3 dBFS. What is sent while it is made
+    /// begins with the voice's known gain, which moves by at most 1 dB a second. An error may come after some pieces.
+    fn synthesize<'a>(
+        &'a self,
+        text: &'a str,
+        voice: &'a Voice,
+        out: mpsc::Sender<Spoken>,
+    ) -> Job<'a, Result<(), Failure>>;
 
     /// Whether it works.
     fn status(&self) -> Status;
+}
+
+/// All of a text's speech, once it is made.
+pub async fn whole_speech(synthesizer: &dyn Synthesizer, text: &str, voice: &Voice) -> Result<Arc<[i16]>, Failure> {
+    let (out, mut parts) = mpsc::channel(16);
+    let collect = async {
+        let mut pieces = Vec::new();
+        while let Some(spoken) = parts.recv().await {
+            if let Spoken::Audio(pcm) = spoken {
+                pieces.push(pcm);
+            }
+        }
+        pieces
+    };
+    let (result, pieces) = tokio::join!(synthesizer.synthesize(text, voice, out), collect);
+    result.map(|()| match &pieces[..] {
+        [whole] => whole.clone(),
+        pieces => pieces.concat().into(),
+    })
 }
 
 /// What a recognizer stream says.
@@ -94,13 +152,15 @@ pub enum Recognized {
     Partial(String),
     /// The text of the whole stream; the last message.
     Final {
-        /// Lower case words; empty when nothing was understood.
+        /// As the recognizer writes it; empty when nothing was understood.
         text: String,
         /// Words with positions counted from the stream's first sample.
         words: Vec<RecognizedWord>,
         /// 0..1 when known.
         confidence: Option<f32>,
     },
+    /// The recognizer failed so; another one has taken over, and its texts follow.
+    Fallback(Failure),
     /// The pool was full or the recognizer failed; the last message.
     Failed(Failure),
 }

@@ -16,22 +16,20 @@ use std::time::Duration;
 use ringer_media::{clip, level};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::cache::SpeechCache;
-use super::voice::choose;
-use super::{Failure, Job, Status, Synthesizer, Voice, VoiceWanted, espeak, flite, timbre};
+use super::voice::{TEXT_BYTES_MAX, choose, measurable_words};
+use super::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted, espeak, flite, timbre};
 
 /// Time for one text, waiting for a free place included.
 const TEXT_LIMIT: Duration = Duration::from_secs(10);
-/// Longest text in bytes.
-const TEXT_BYTES_MAX: usize = 8000;
 /// Largest answer of a child: 3 minutes at 22.05 kHz.
 const AUDIO_BYTES_MAX: u64 = 8 << 20;
+/// Slower voices of espeak-ng part their words.
+const GAPS_BELOW_WPM: f32 = 130.0;
 /// Audio kept for another use: about half an hour.
 const CACHE_BYTES_MAX: usize = 64 << 20;
-/// From this many words on the speed is measured and corrected.
-const MEASURED_WORDS: usize = 8;
 
 /// The embedded synthesizer.
 pub struct EmbeddedSpeech {
@@ -84,7 +82,7 @@ impl EmbeddedSpeech {
         Ok(pcm)
     }
 
-    /// A voice's speed depends on the words, so a longer text is measured and, when it is off, said again.
+    /// A voice's speed depends on the words, so a sentence is measured and, when it is off, said again.
     async fn at_rate(&self, text: &str, voice: &Voice) -> Result<Vec<i16>, Failure> {
         let pcm = self.shifted(text, voice, voice.rate_wpm).await?;
         match correction(text, voice, &pcm) {
@@ -114,8 +112,18 @@ impl Synthesizer for EmbeddedSpeech {
         choose(wanted)
     }
 
-    fn synthesize<'a>(&'a self, text: &'a str, voice: &'a Voice) -> Job<'a, Result<Arc<[i16]>, Failure>> {
-        Box::pin(self.speak(text, voice))
+    fn synthesize<'a>(
+        &'a self,
+        text: &'a str,
+        voice: &'a Voice,
+        out: mpsc::Sender<Spoken>,
+    ) -> Job<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let pcm = self.speak(text, voice).await?;
+            // Nobody listens any more: the future is dropped soon.
+            let _ = out.send(Spoken::Audio(pcm)).await;
+            Ok(())
+        })
     }
 
     fn status(&self) -> Status {
@@ -157,7 +165,7 @@ fn command(voice: &Voice, rate_wpm: f32, out: &Path) -> Result<(&'static str, Co
         return Ok((flite::PROGRAM, flite::command(flite_voice, rate_wpm, voice.pitch, out)));
     }
     let name = voice.id.strip_prefix("espeak-ng:").ok_or_else(unknown)?;
-    Ok((espeak::PROGRAM, espeak::command(name, rate_wpm, voice.pitch, out)))
+    Ok((espeak::PROGRAM, espeak::command(name, rate_wpm, voice.rate_wpm < GAPS_BELOW_WPM, voice.pitch, out)))
 }
 
 async fn run(program: &str, mut command: Command, text: &str) -> Result<(), Failure> {
@@ -190,13 +198,10 @@ async fn read(program: &str, out: &Path) -> Result<Vec<u8>, Failure> {
     tokio::fs::read(out).await.map_err(bad)
 }
 
-/// By how much to speak faster, when it is worth it. Texts with digits are left alone: one written word is many spoken ones.
+/// By how much to speak faster, when it is worth it.
 fn correction(text: &str, voice: &Voice, pcm: &[i16]) -> Option<f32> {
-    let words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
     let counted = voice.id.strip_prefix("espeak-ng:").is_none_or(espeak::counts_words);
-    if words < MEASURED_WORDS || !counted || text.contains(char::is_numeric) {
-        return None;
-    }
+    let words = measurable_words(text).filter(|_| counted)?;
     let measured_wpm = words as f32 * 60.0 / timbre::speech_s(pcm).max(0.1);
     let factor = (voice.rate_wpm / measured_wpm).clamp(0.8, 1.25);
     ((factor - 1.0).abs() > 0.04).then_some(factor)
@@ -245,7 +250,7 @@ mod tests {
         let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
         for id in ["flite:slt", "flite:rms", "espeak-ng:en-gb+f3"] {
             for (speed, expect_wpm) in [("slowest", 110.0), ("normal", 170.0), ("fastest", 250.0)] {
-                let pcm = speech.synthesize(TEXT, &voice(id, speed, 3)).await.expect("the programs are installed");
+                let pcm = speech.speak(TEXT, &voice(id, speed, 3)).await.expect("the programs are installed");
                 let wpm = WORDS * 60.0 / timbre::speech_s(&pcm);
                 assert!((wpm / expect_wpm - 1.0).abs() < 0.08, "{id} {speed}: {wpm} words per minute");
                 let level = level::active_level_dbov(&pcm, 16_000).expect("not silent").level_dbov;
@@ -262,7 +267,7 @@ mod tests {
         let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
         let mut found = Vec::new();
         for seed in [1, 2, 3, 4] {
-            let pcm = speech.synthesize("I would like an appointment.", &voice("slt", "normal", seed)).await;
+            let pcm = speech.speak("I would like an appointment.", &voice("slt", "normal", seed)).await;
             let pcm = pcm.expect("flite is installed");
             found.push((pitch_hz(&pcm), brightness_hz(&pcm)));
         }
@@ -273,15 +278,182 @@ mod tests {
         }
         let other = EmbeddedSpeech::new().expect("there is a temporary folder");
         let (text, caller) = ("I would like an appointment.", voice("slt", "normal", 1));
-        let [first, again] = [&speech, &other].map(|speech| speech.synthesize(text, &caller));
+        let [first, again] = [&speech, &other].map(|speech| speech.speak(text, &caller));
         assert_eq!(first.await, again.await);
+    }
+
+    /// What a caller says in a call: 9 turns, 57 words.
+    const TURNS: [&str; 9] = [
+        "Hello, I would like an appointment.",
+        "My name is Maria Alvarez.",
+        "I am calling about my last bill, because it was much higher than I expected.",
+        "Could you please check the meter reading?",
+        "No, I did not get the letter.",
+        "When can somebody come to the house?",
+        "That does not work for me.",
+        "Yes, please send it to my email.",
+        "Thank you very much for your help.",
+    ];
+
+    async fn speed_of_a_call(speech: &EmbeddedSpeech, turns: &[&str], voice: &Voice) -> f32 {
+        let (mut words, mut seconds) = (0, 0.0);
+        for text in turns {
+            let pcm = speech.speak(text, voice).await.expect("the programs are installed");
+            words += text.split_whitespace().count();
+            seconds += timbre::speech_s(&pcm);
+        }
+        assert!(words >= 50, "{words} words");
+        words as f32 * 60.0 / seconds
+    }
+
+    #[tokio::test]
+    async fn every_voice_keeps_the_speed_over_a_call() {
+        let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
+        let spanish = [
+            "Buenos d\u{ed}as, quiero pedir una cita con el m\u{e9}dico.",
+            "Mi \u{fa}ltima factura es mucho m\u{e1}s alta que antes y no entiendo por qu\u{e9}.",
+            "\u{bf}Puede mirar mi cuenta y decirme qu\u{e9} ha pasado?",
+            "No he recibido ninguna carta de su oficina.",
+            "S\u{ed}, esa es la direcci\u{f3}n correcta.",
+            "Muchas gracias por su ayuda y hasta luego.",
+        ];
+        let mut worst = (0.0, String::new());
+        let ids = [
+            "flite:slt",
+            "flite:rms",
+            "flite:awb",
+            "flite:kal16",
+            "espeak-ng:en+f1",
+            "espeak-ng:en-gb-scotland+m3",
+            "espeak-ng:es+f2",
+        ];
+        for (seed, id) in ids.into_iter().enumerate() {
+            let turns = if id.contains(":es") { &spanish[..] } else { &TURNS[..] };
+            for (speed, expect_wpm) in
+                [("slowest", 110.0), ("slow", 140.0), ("normal", 170.0), ("fast", 205.0), ("fastest", 250.0)]
+            {
+                let wpm = speed_of_a_call(&speech, turns, &voice(id, speed, seed as u64)).await;
+                let off = (wpm / expect_wpm - 1.0).abs();
+                println!("{id} {speed}: {wpm:.1} words per minute, {expect_wpm} asked");
+                if off > worst.0 {
+                    worst = (off, format!("{id} {speed}: {wpm} words per minute"));
+                }
+            }
+        }
+        println!("worst: {:.1} % off, {}", 100.0 * worst.0, worst.1);
+        assert!(worst.0 < 0.08, "{}", worst.1);
+    }
+
+    #[tokio::test]
+    async fn languages_without_blanks_follow_the_factor() {
+        let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
+        let texts = [
+            (
+                "cmn+f1",
+                "\u{4f60}\u{597d}\u{ff0c}\u{6211}\u{60f3}\u{9884}\u{7ea6}\u{533b}\u{751f}\u{ff0c}\u{56e0}\u{4e3a}\u{6211}\u{7684}\u{7535}\u{8d39}\u{5355}\u{6bd4}\u{6211}\u{60f3}\u{7684}\u{9ad8}\u{5f88}\u{591a}\u{3002}",
+            ),
+            (
+                "ja+f2",
+                "\u{3053}\u{3093}\u{306b}\u{3061}\u{306f}\u{3001}\u{96fb}\u{6c17}\u{6599}\u{91d1}\u{306e}\u{8acb}\u{6c42}\u{66f8}\u{304c}\u{601d}\u{3063}\u{305f}\u{3088}\u{308a}\u{9ad8}\u{3044}\u{306e}\u{3067}\u{96fb}\u{8a71}\u{3057}\u{307e}\u{3057}\u{305f}\u{3002}",
+            ),
+        ];
+        for (name, text) in texts {
+            let seconds = async |speed: &str| {
+                let voice = voice(&format!("espeak-ng:{name}"), speed, 1);
+                timbre::speech_s(&speech.speak(text, &voice).await.expect("espeak-ng is installed"))
+            };
+            let own = seconds("normal").await;
+            for (speed, factor) in [("slowest", 0.647), ("slow", 0.824), ("fast", 1.206), ("fastest", 1.471)] {
+                let found = own / seconds(speed).await;
+                println!("{name} {speed}: factor {found:.3}, {factor} asked");
+                assert!((found / factor - 1.0).abs() < 0.08, "{name} {speed}: {found}");
+            }
+        }
+    }
+
+    /// Samples of a frame that is analysed: 40 ms.
+    const WINDOW: usize = 640;
+
+    fn energy(frame: &[i16]) -> f64 {
+        frame.iter().map(|&x| f64::from(x).powi(2)).sum()
+    }
+
+    /// Median fundamental in semitones above 50 Hz, and the long-term spectrum in 20 bands from 150 to 6500 Hz, in dB about its
+    /// own mean.
+    fn features(pcm: &[i16]) -> (f64, Vec<f64>) {
+        let frames: Vec<&[i16]> = pcm.chunks_exact(WINDOW).collect();
+        let loudest = frames.iter().map(|frame| energy(frame)).fold(0.0, f64::max);
+        let spoken: Vec<&[i16]> = frames.into_iter().filter(|frame| energy(frame) > 1e-3 * loudest).collect();
+        let mut pitches: Vec<f64> = spoken.iter().step_by(3).filter_map(|frame| frame_pitch_hz(frame)).collect();
+        pitches.sort_by(f64::total_cmp);
+        let median = 12.0 * (pitches[pitches.len() / 2] / 50.0).log2();
+        let hann: Vec<f64> =
+            (0..WINDOW).map(|at| 0.5 - 0.5 * (std::f64::consts::TAU * at as f64 / WINDOW as f64).cos()).collect();
+        let shaped: Vec<Vec<f64>> = spoken
+            .iter()
+            .map(|frame| frame.iter().zip(&hann).map(|(&x, weight)| f64::from(x) * weight).collect())
+            .collect();
+        let band = |at: usize| {
+            let hz = 150.0 * (6500.0f64 / 150.0).powf(at as f64 / 19.0);
+            10.0 * (shaped.iter().map(|frame| power_at(frame, hz)).sum::<f64>() + 1.0).log10()
+        };
+        let bands: Vec<f64> = (0..20).map(band).collect();
+        let mean = bands.iter().sum::<f64>() / 20.0;
+        (median, bands.into_iter().map(|db| db - mean).collect())
+    }
+
+    /// Of a voiced frame: the lag at which it is most like itself, 60 to 320 Hz.
+    fn frame_pitch_hz(frame: &[i16]) -> Option<f64> {
+        let whole = energy(frame).max(1.0);
+        let alike = |lag: usize| {
+            let product: f64 = frame.iter().zip(&frame[lag..]).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
+            product / whole * WINDOW as f64 / (WINDOW - lag) as f64
+        };
+        let lags: Vec<f64> = (50..267).map(alike).collect();
+        let best = lags.iter().copied().fold(0.0, f64::max);
+        // The first peak that is about as good: not a multiple of the period.
+        let peak = |at: &usize| lags[*at] > 0.9 * best && lags[*at] >= lags[at - 1] && lags[*at] >= lags[at + 1];
+        let lag = (1..lags.len() - 1).find(peak)?;
+        (best > 0.6).then(|| 16_000.0 / (lag + 50) as f64)
+    }
+
+    /// G. Goertzel's recurrence.
+    fn power_at(frame: &[f64], hz: f64) -> f64 {
+        let turn = 2.0 * (std::f64::consts::TAU * hz / 16_000.0).cos();
+        let (last, before) = frame.iter().fold((0.0, 0.0), |(last, before), x| (x + turn * last - before, last));
+        last * last + before * before - turn * last * before
+    }
+
+    #[tokio::test]
+    async fn ten_callers_of_one_wish_are_told_apart() {
+        // Semitones and decibels in units of what one speaker's own speech varies by.
+        let apart = |a: &(f64, Vec<f64>), b: &(f64, Vec<f64>)| {
+            let spectrum = a.1.iter().zip(&b.1).map(|(a, b)| (a - b).powi(2)).sum::<f64>() / 20.0;
+            (((a.0 - b.0) / 0.3).powi(2) + spectrum / 0.8f64.powi(2)).sqrt()
+        };
+        let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
+        for id in ["slt", "rms"] {
+            let mut callers = Vec::new();
+            for seed in 0..10 {
+                let voice = voice(id, "normal", seed);
+                let first = speech.speak(TEXT, &voice).await.expect("flite is installed");
+                let turns = speech.speak(&TURNS[2..8].join(" "), &voice).await.expect("flite is installed");
+                callers.push((features(&first), features(&turns)));
+            }
+            let own = callers.iter().map(|(first, turns)| apart(first, turns)).fold(0.0, f64::max);
+            let pairs = (0..10).flat_map(|a| (a + 1..10).map(move |b| (a, b)));
+            let others = pairs.map(|(a, b)| (apart(&callers[a].0, &callers[b].0), a, b));
+            let nearest = others.min_by(|a, b| a.0.total_cmp(&b.0)).expect("there are pairs");
+            println!("{id}: one caller's two utterances at most {own:.2} apart, two callers at least {nearest:.2?}");
+            assert!(nearest.0 > own, "{id}: {nearest:?} are nearer than one caller's own {own}");
+        }
     }
 
     #[tokio::test]
     async fn odd_texts_are_only_words() {
         let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
         let seconds = async |id: &str, text: &str| {
-            speech.synthesize(text, &voice(id, "normal", 1)).await.expect("said").len() as f32 / 16_000.0
+            speech.speak(text, &voice(id, "normal", 1)).await.expect("said").len() as f32 / 16_000.0
         };
         for id in ["flite:slt", "espeak-ng:en+m1"] {
             assert_eq!(seconds(id, "  ... ").await, 0.0, "{id}");
@@ -297,7 +469,7 @@ mod tests {
             }
         }
         let long = "word ".repeat(2000);
-        let refused = speech.synthesize(&long, &voice("slt", "normal", 1)).await;
+        let refused = speech.speak(&long, &voice("slt", "normal", 1)).await;
         assert_eq!(refused.expect_err("too long").code, "text_too_long");
     }
 
@@ -321,7 +493,7 @@ mod tests {
                 seed: Seed(5),
             };
             let voice = speech.voice(&wanted).expect("the language has a voice");
-            let pcm = speech.synthesize(text, &voice).await.expect("espeak-ng is installed");
+            let pcm = speech.speak(text, &voice).await.expect("espeak-ng is installed");
             assert!(pcm.len() > 3200, "{language}: {} samples", pcm.len());
         }
     }

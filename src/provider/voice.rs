@@ -4,17 +4,32 @@ use super::{Failure, Voice, VoiceWanted, espeak, flite};
 
 /// Words per minute at speed `normal`.
 pub(super) const NORMAL_WPM: f32 = 170.0;
+/// Longest text in bytes.
+pub(super) const TEXT_BYTES_MAX: usize = 8000;
+/// From this many words on the speed is measured and corrected.
+const MEASURED_WORDS: usize = 4;
+
+/// The wanted gender, drawn when none is.
+pub(super) fn is_female(wanted: &VoiceWanted) -> bool {
+    let drawn = wanted.seed.stream("gender").unit() < 0.5;
+    wanted.gender.as_deref().map_or(drawn, |gender| gender == "female")
+}
+
+/// Words of a text whose speed can be told from its speech. Texts with digits cannot: one written word is many spoken ones.
+pub(super) fn measurable_words(text: &str) -> Option<usize> {
+    let words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
+    (words >= MEASURED_WORDS && !text.contains(char::is_numeric)).then_some(words)
+}
 
 /// The nearest voice: exact, else same language and gender, else same language; a substitution is told in words.
 /// Errors: `unknown_voice`, `no_voice_for_language`.
 pub(super) fn choose(wanted: &VoiceWanted) -> Result<Voice, Failure> {
     let mut draw = wanted.seed.stream("voice");
-    let drawn_female = draw.unit() < 0.5;
-    let female = wanted.gender.as_deref().map_or(drawn_female, |gender| gender == "female");
+    let female = is_female(wanted);
     let variant = draw.index(espeak::FEMALE.len());
-    let mut pitch = draw.range(0.93, 1.07) as f32;
+    let mut pitch = draw.range(0.90, 1.12) as f32;
     let mut formant = draw.range(0.94, 1.06) as f32;
-    let bands_db = std::array::from_fn(|_| draw.range(-2.5, 2.5) as f32);
+    let bands_db = std::array::from_fn(|_| draw.range(-4.0, 4.0) as f32);
     let accent = wanted.accent.as_deref();
     if accent == Some("mature") {
         pitch *= 0.92;
@@ -33,7 +48,8 @@ pub(super) fn choose(wanted: &VoiceWanted) -> Result<Voice, Failure> {
     };
     let substituted =
         (!exact).then(|| format!("no {} voice for language {}: {id}", accent.unwrap_or_default(), wanted.language));
-    Ok(Voice { id, rate_wpm: rate_wpm(&wanted.speed), pitch, formant, bands_db, substituted })
+    let (language, rate_wpm) = (wanted.language.clone(), rate_wpm(&wanted.speed));
+    Ok(Voice { id, language, rate_wpm, pitch, formant, bands_db, substituted, fallback: None })
 }
 
 fn english(accent: Option<&str>, female: bool, variant: usize) -> (String, bool) {
@@ -72,7 +88,8 @@ fn custom(id: &str) -> Result<String, Failure> {
     Ok(format!("espeak-ng:{name}"))
 }
 
-fn rate_wpm(speed: &str) -> f32 {
+/// Words per minute of a named speed.
+pub(super) fn rate_wpm(speed: &str) -> f32 {
     match speed {
         "slowest" => 110.0,
         "slow" => 140.0,

@@ -285,6 +285,11 @@ pub enum Effected {
     },
     /// A mind's next move, or a part of it.
     Move(Move),
+    /// Something went wrong and was mended; the result still comes. `code` is stable, for the timeline.
+    Note {
+        /// For example `synthesizer_unreachable`, when another synthesizer speaks.
+        code: &'static str,
+    },
     /// It could not be done. `code` is stable, for the timeline.
     Failed {
         /// For example `synthesizer_failed`.

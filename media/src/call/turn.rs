@@ -227,6 +227,7 @@ impl Call {
         match done {
             Effected::Audio { pcm, last } => self.audio_done(id, &pcm, last),
             Effected::Move(next) => self.moved(id, next),
+            Effected::Note { code } => self.event(self.frame_at, Side::Engine, What::Note { code }),
             Effected::Failed { code } => self.effect_failed(id, code),
             Effected::Partial(_) | Effected::Final { .. } => self.heard_text(id, &done),
         }

@@ -314,6 +314,7 @@ impl Rig {
                 Effected::Audio { last, .. } => *last,
                 Effected::Move(part) => !part.more,
                 Effected::Final { .. } | Effected::Failed { .. } => true,
+                Effected::Note { .. } => false,
             };
             if last {
                 self.log.open.retain(|open| *open != id);

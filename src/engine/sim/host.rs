@@ -23,7 +23,7 @@ use super::hearing::{Said, words};
 use crate::engine::Placement;
 use crate::engine::timeline::Journal;
 use crate::human::{Fluency, Mind, SpeechPart};
-use crate::provider::{Synthesizer, Voice};
+use crate::provider::{Synthesizer, Voice, whole_speech};
 use crate::transport::io::masked;
 use crate::transport::sip;
 
@@ -520,7 +520,7 @@ impl Host {
                 (SpeechPart::PauseMs(pause), _) => Ok(vec![0; (i64::from(pause) * PER_MS) as usize].into()),
                 (SpeechPart::Words(_), None) => Err("synthesizer_missing"),
                 (SpeechPart::Words(text), Some(voice)) => {
-                    let made = self.runtime.block_on(self.synthesizer.synthesize(&text, voice));
+                    let made = self.runtime.block_on(whole_speech(&*self.synthesizer, &text, voice));
                     made.map_err(|failure| failure.code)
                 }
             };
@@ -551,7 +551,7 @@ impl Host {
             }
         };
         let is_last = match &done {
-            Effected::Partial(_) | Effected::Audio { last: false, .. } => false,
+            Effected::Partial(_) | Effected::Note { .. } | Effected::Audio { last: false, .. } => false,
             Effected::Move(next) => !next.more,
             Effected::Final { .. } | Effected::Audio { last: true, .. } | Effected::Failed { .. } => true,
         };

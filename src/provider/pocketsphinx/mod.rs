@@ -330,7 +330,7 @@ mod tests {
 
     use super::*;
     use crate::provider::speech::EmbeddedSpeech;
-    use crate::provider::{Synthesizer, VoiceWanted};
+    use crate::provider::{Synthesizer, VoiceWanted, whole_speech};
 
     const SENTENCES: [&str; 10] = [
         "hello i would like to make an appointment with the doctor",
@@ -356,7 +356,7 @@ mod tests {
             seed: Seed(seed),
         };
         let voice = synthesizer.voice(&wanted).expect("the voice is known");
-        let pcm = synthesizer.synthesize(text, &voice).await.expect("flite is installed");
+        let pcm = whole_speech(&synthesizer, text, &voice).await.expect("flite is installed");
         [&[0; 3200], &*pcm, &[0; 3200]].concat()
     }
 

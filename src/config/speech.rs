@@ -1,0 +1,148 @@
+//! `[synthesizer]` and `[recognizer]`: the programs that are installed, or a server.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Secret;
+use super::source::Source;
+
+/// Where speech is made or recognised.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// In this process and its children.
+    #[default]
+    Embedded,
+    /// At a server, by HTTP requests.
+    Http,
+    /// At a server, by WebSockets.
+    Websocket,
+}
+
+impl Place {
+    fn named(name: &str) -> Option<Place> {
+        match name {
+            "embedded" => Some(Place::Embedded),
+            "http" => Some(Place::Http),
+            "websocket" => Some(Place::Websocket),
+            _ => None,
+        }
+    }
+}
+
+/// `[synthesizer]`
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Synthesizer {
+    /// `embedded`, `http` (`POST {base_url}/audio/speech`) or `websocket`.
+    pub kind: Place,
+    /// For example `https://host/v1` or `wss://host/speak`.
+    pub base_url: Option<String>,
+    /// Bearer token.
+    pub api_key: Option<Secret>,
+    /// Name of the model.
+    pub model: Option<String>,
+    /// The server's voice when no other fits.
+    pub voice: Option<String>,
+    /// The server's voices by `LANGUAGE[-ACCENT][-GENDER]` or gender: `en-british-female = "..."`.
+    pub voices: BTreeMap<String, String>,
+    /// Words per minute of the server's voices at speed 1, until they were measured.
+    pub natural_wpm: f64,
+    /// The installed programs speak when the server fails.
+    pub fallback: bool,
+}
+
+/// `[recognizer]`
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recognizer {
+    /// `embedded`, `http` (`POST {base_url}/audio/transcriptions`) or `websocket`.
+    pub kind: Place,
+    /// For example `https://host/v1` or `wss://host/listen`.
+    pub base_url: Option<String>,
+    /// Bearer token.
+    pub api_key: Option<Secret>,
+    /// Name of the model.
+    pub model: Option<String>,
+    /// Of kind `http`: running text is asked for after so much new speech; 0 is never.
+    pub interim_ms: u32,
+    /// Of kind `http`: asks for the times of words, which not every server gives.
+    pub word_times: bool,
+    /// The installed library listens when the server fails.
+    pub fallback: bool,
+    /// How long a due turn waits for the final text.
+    pub grace_ms: u32,
+}
+
+impl Default for Synthesizer {
+    fn default() -> Self {
+        Synthesizer {
+            kind: Place::Embedded,
+            base_url: None,
+            api_key: None,
+            model: None,
+            voice: None,
+            voices: BTreeMap::new(),
+            natural_wpm: 170.0,
+            fallback: true,
+        }
+    }
+}
+
+impl Default for Recognizer {
+    fn default() -> Self {
+        Recognizer {
+            kind: Place::Embedded,
+            base_url: None,
+            api_key: None,
+            model: None,
+            interim_ms: 0,
+            word_times: false,
+            fallback: true,
+            grace_ms: 150,
+        }
+    }
+}
+
+impl Synthesizer {
+    pub(super) fn read(&mut self, from: &mut Source) {
+        from.parsed("synthesizer.kind", "one of embedded, http, websocket", Place::named, &mut self.kind);
+        from.maybe_text("synthesizer.base_url", &mut self.base_url);
+        from.secret("synthesizer.api_key", &mut self.api_key);
+        from.maybe_text("synthesizer.model", &mut self.model);
+        from.maybe_text("synthesizer.voice", &mut self.voice);
+        from.text_map("synthesizer.voices", &mut self.voices);
+        from.number("synthesizer.natural_wpm", 80.0..=400.0, &mut self.natural_wpm);
+        from.boolean("synthesizer.fallback", &mut self.fallback);
+        check("synthesizer", self.kind, self.base_url.as_deref(), from);
+        if self.kind != Place::Embedded && self.voice.is_none() {
+            from.refuse("synthesizer.voice is missing: the server has to be told a voice".to_owned());
+        }
+    }
+}
+
+impl Recognizer {
+    pub(super) fn read(&mut self, from: &mut Source) {
+        from.parsed("recognizer.kind", "one of embedded, http, websocket", Place::named, &mut self.kind);
+        from.maybe_text("recognizer.base_url", &mut self.base_url);
+        from.secret("recognizer.api_key", &mut self.api_key);
+        from.maybe_text("recognizer.model", &mut self.model);
+        from.whole("recognizer.interim_ms", 0..=10_000, &mut self.interim_ms);
+        from.boolean("recognizer.word_times", &mut self.word_times);
+        from.boolean("recognizer.fallback", &mut self.fallback);
+        from.whole("recognizer.grace_ms", 0..=5000, &mut self.grace_ms);
+        check("recognizer", self.kind, self.base_url.as_deref(), from);
+    }
+}
+
+/// A server has an address of its kind. The address may hold a password: it is not repeated.
+fn check(part: &str, kind: Place, base_url: Option<&str>, from: &mut Source) {
+    let schemes = match kind {
+        Place::Embedded => return,
+        Place::Http => ["http://", "https://"],
+        Place::Websocket => ["ws://", "wss://"],
+    };
+    if !base_url.is_some_and(|url| schemes.iter().any(|scheme| url.starts_with(scheme))) {
+        let [plain, sure] = schemes;
+        from.refuse(format!("{part}.base_url must begin with {sure} or {plain}: {part}.kind asks for such a server"));
+    }
+}

@@ -1,0 +1,237 @@
+//! Two providers as one: when the first fails, the second takes over, and the failure is told. After a failure the first is
+//! passed over for a while, so that not every turn waits for it again.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::mpsc;
+
+use super::{
+    Failure, Job, Recognized, Recognizer, RecognizerFeed, Spoken, Status, Synthesizer, Voice, VoiceWanted, whole_speech,
+};
+use crate::tasks::Tasks;
+
+/// Uses for which a provider is passed over after it failed.
+const PASSED_OVER: u32 = 8;
+/// Speech that is kept for the second recognizer: 30 s.
+const KEPT_MAX: usize = 30 * 16_000;
+/// How far from the same place in the second voice's speech a gap between words is looked for: 250 ms.
+const SEARCH: usize = 4000;
+/// Length of the gap that is looked for: 20 ms.
+const GAP: usize = 320;
+
+/// Counts down the uses after a failure.
+#[derive(Default)]
+struct Rest(AtomicU32);
+
+impl Rest {
+    /// True when the first provider may be used.
+    fn is_over(&self) -> bool {
+        let down = |left: u32| left.checked_sub(1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, down).is_err()
+    }
+
+    fn begin(&self) {
+        self.0.store(PASSED_OVER, Ordering::Relaxed);
+    }
+}
+
+/// A synthesizer with another behind it.
+pub struct SynthesizerPair {
+    first: Arc<dyn Synthesizer>,
+    second: Arc<dyn Synthesizer>,
+    rest: Rest,
+}
+
+impl SynthesizerPair {
+    /// `second` speaks when `first` fails.
+    pub fn new(first: Arc<dyn Synthesizer>, second: Arc<dyn Synthesizer>) -> SynthesizerPair {
+        SynthesizerPair { first, second, rest: Rest::default() }
+    }
+
+    async fn say(&self, text: &str, voice: &Voice, out: mpsc::Sender<Spoken>) -> Result<(), Failure> {
+        let Some(other) = voice.fallback.as_deref() else { return self.first.synthesize(text, voice, out).await };
+        if !self.rest.is_over() {
+            return self.second.synthesize(text, other, out).await;
+        }
+        let (parts, mut said) = mpsc::channel(4);
+        let passing = async {
+            let mut samples = 0;
+            while let Some(spoken) = said.recv().await {
+                if let Spoken::Audio(pcm) = &spoken {
+                    samples += pcm.len();
+                }
+                let _ = out.send(spoken).await;
+            }
+            samples
+        };
+        let (result, samples) = tokio::join!(self.first.synthesize(text, voice, parts), passing);
+        let Err(failure) = result else { return Ok(()) };
+        if failure.code == "text_too_long" {
+            return Err(failure);
+        }
+        self.rest.begin();
+        let _ = out.send(Spoken::Fallback(failure)).await;
+        // Both speak at the same rate: the second goes on about where the first was cut off.
+        let whole = whole_speech(&*self.second, text, other).await?;
+        let from = if samples == 0 { 0 } else { gap_near(&whole, samples) };
+        let _ = out.send(Spoken::Audio(whole[from..].into())).await;
+        Ok(())
+    }
+}
+
+/// The middle of the quietest stretch near `at`.
+fn gap_near(pcm: &[i16], at: usize) -> usize {
+    let energy = |from: &usize| pcm[*from..from + GAP].iter().map(|&x| i64::from(x).pow(2)).sum::<i64>();
+    let last = pcm.len().saturating_sub(GAP);
+    let quietest = (at.saturating_sub(SEARCH)..(at + SEARCH).min(last)).step_by(GAP / 2).min_by_key(energy);
+    quietest.map_or(at.min(pcm.len()), |from| from + GAP / 2)
+}
+
+impl Synthesizer for SynthesizerPair {
+    fn voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure> {
+        let own = VoiceWanted { custom_voice_id: None, ..wanted.clone() };
+        let second = self.second.voice(wanted).or_else(|_| self.second.voice(&own));
+        match self.first.voice(wanted) {
+            Ok(first) => Ok(Voice { fallback: second.ok().map(Box::new), ..first }),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn synthesize<'a>(
+        &'a self,
+        text: &'a str,
+        voice: &'a Voice,
+        out: mpsc::Sender<Spoken>,
+    ) -> Job<'a, Result<(), Failure>> {
+        Box::pin(self.say(text, voice, out))
+    }
+
+    fn status(&self) -> Status {
+        self.first.status()
+    }
+}
+
+/// A recognizer with another behind it.
+pub struct RecognizerPair {
+    first: Arc<dyn Recognizer>,
+    second: Arc<dyn Recognizer>,
+    rest: Arc<Rest>,
+    tasks: Tasks,
+}
+
+impl RecognizerPair {
+    /// `second` listens when `first` fails; it hears the speech from its beginning.
+    pub fn new(first: Arc<dyn Recognizer>, second: Arc<dyn Recognizer>) -> RecognizerPair {
+        RecognizerPair { first, second, rest: Arc::default(), tasks: Tasks::new() }
+    }
+}
+
+impl Recognizer for RecognizerPair {
+    fn supports(&self, language: &str, rate_hz: u32) -> Result<(), String> {
+        self.first.supports(language, rate_hz)
+    }
+
+    fn open(&self, language: &str, keyterms: &[String]) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        if !self.rest.is_over() {
+            return self.second.open(language, keyterms);
+        }
+        let (feed, mut heard) = self.first.open(language, keyterms);
+        let (news, receiver) = mpsc::channel(16);
+        let kept = Arc::new(Mutex::new(Kept::default()));
+        let (second, rest, listener) = (self.second.clone(), self.rest.clone(), kept.clone());
+        let (language, keyterms) = (language.to_owned(), keyterms.to_vec());
+        self.tasks.spawn("recognise with a fallback", async move {
+            let passing = async {
+                while let Some(message) = heard.recv().await {
+                    let Recognized::Failed(failure) = message else {
+                        let _ = news.send(message).await;
+                        continue;
+                    };
+                    rest.begin();
+                    let _ = news.send(Recognized::Fallback(failure)).await;
+                    let (feed, others) = second.open(&language, &keyterms);
+                    lock(&listener).turn_to(feed);
+                    heard = others;
+                    while let Some(message) = heard.recv().await {
+                        let _ = news.send(message).await;
+                    }
+                    return;
+                }
+            };
+            tokio::select! {
+                () = news.closed() => {}
+                () = passing => {}
+            }
+        });
+        (Box::new(PairFeed { first: feed, kept }), receiver)
+    }
+
+    fn status(&self) -> Status {
+        self.first.status()
+    }
+}
+
+/// The speech so far, until the second recognizer has it.
+#[derive(Default)]
+struct Kept {
+    pcm: Vec<i16>,
+    finished: bool,
+    given_up: bool,
+    second: Option<Box<dyn RecognizerFeed>>,
+}
+
+impl Kept {
+    fn turn_to(&mut self, mut feed: Box<dyn RecognizerFeed>) {
+        if self.given_up {
+            return;
+        }
+        feed.push(&std::mem::take(&mut self.pcm));
+        if self.finished {
+            feed.finish();
+        }
+        self.second = Some(feed);
+    }
+}
+
+fn lock(kept: &Mutex<Kept>) -> std::sync::MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct PairFeed {
+    first: Box<dyn RecognizerFeed>,
+    kept: Arc<Mutex<Kept>>,
+}
+
+impl RecognizerFeed for PairFeed {
+    fn push(&mut self, pcm: &[i16]) {
+        self.first.push(pcm);
+        let mut kept = lock(&self.kept);
+        if let Some(second) = &mut kept.second {
+            return second.push(pcm);
+        }
+        let room = KEPT_MAX - kept.pcm.len().min(KEPT_MAX);
+        kept.pcm.extend_from_slice(&pcm[..pcm.len().min(room)]);
+    }
+
+    fn finish(&mut self) {
+        self.first.finish();
+        let mut kept = lock(&self.kept);
+        kept.finished = true;
+        if let Some(second) = &mut kept.second {
+            second.finish();
+        }
+    }
+}
+
+impl Drop for PairFeed {
+    fn drop(&mut self) {
+        let mut kept = lock(&self.kept);
+        if !kept.finished {
+            (kept.given_up, kept.second) = (true, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

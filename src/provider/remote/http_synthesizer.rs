@@ -1,0 +1,43 @@
+//! Speech by `POST {base}/audio/speech` with `response_format` `pcm`: 24 kHz, sent while it is made. Dropping the future closes
+//! the connection.
+
+use serde_json::json;
+
+use super::flow::{Flow, Measured};
+use super::{Remote, SYNTHESIZER, Samples};
+use crate::provider::Failure;
+
+/// The rate of the protocol's `pcm`.
+pub(super) const RATE_HZ: u32 = 24_000;
+
+/// Posts the text and passes on what comes.
+pub(super) async fn speak(
+    remote: &Remote,
+    client: &reqwest::Client,
+    text: &str,
+    voice: &str,
+    speed: f32,
+    mut flow: Flow,
+) -> Result<Option<Measured>, Failure> {
+    let body = json!({
+        "model": remote.model,
+        "input": text,
+        "voice": voice,
+        "response_format": "pcm",
+        "speed": speed.clamp(0.25, 4.0),
+    });
+    let sent = remote.post(client, "/audio/speech").json(&body).send().await;
+    let mut response = sent.map_err(|cause| SYNTHESIZER.of_http(&cause))?;
+    if !response.status().is_success() {
+        return Err(SYNTHESIZER.refused(response.status()));
+    }
+    let kind = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
+    if kind.starts_with("text/") || kind.contains("json") || kind.contains("mpeg") || kind.contains("wav") {
+        return Err(SYNTHESIZER.failed("answered with something that is not PCM"));
+    }
+    let mut samples = Samples::default();
+    while let Some(bytes) = response.chunk().await.map_err(|cause| SYNTHESIZER.of_http(&cause))? {
+        flow.take(&samples.of(&bytes)).await?;
+    }
+    flow.finish().await
+}

@@ -1,0 +1,206 @@
+//! Speech by the network: recognizers and synthesizers behind an HTTP request or a WebSocket. Keys and texts never reach a log
+//! or an error. Each has a limit for every step, so that a call is told of a failure instead of waiting for it.
+//!
+//! | form | recognizer | synthesizer |
+//! |---|---|---|
+//! | HTTP | `POST {base}/audio/transcriptions`, a WAV file a segment | `POST {base}/audio/speech`, PCM as it is made |
+//! | WebSocket | PCM as it is heard, texts as they are known | a text, then PCM as it is made |
+//!
+//! The key goes as a bearer token in either form. PCM is 16 bit, little endian, mono.
+//!
+//! A WebSocket recognizer has a connection for each stretch of speech:
+//!
+//! ```text
+//! -> {"type":"start","encoding":"pcm_s16le","sample_rate":16000,"language":"en","keyterms":["Alvarez"],"model":"m"}
+//! -> PCM (binary messages)                      <- {"type":"partial","text":"i would"}            replaces the partial before
+//! -> {"type":"finish"}                          <- {"type":"final","text":"I would like.","confidence":0.9,
+//!                                                   "words":[{"word":"I","start":0.12,"end":0.2,"confidence":0.9}]}
+//!                                               <- {"type":"done"}                                after the last final text
+//! ```
+//!
+//! `final` closes a piece of the stretch and may come more than once; `confidence` and `words` (seconds from the start) may be
+//! left out. A WebSocket synthesizer has a connection for each text:
+//!
+//! ```text
+//! -> {"type":"speak","text":"Hello.","voice":"alloy","language":"en","speed":1.0,"encoding":"pcm_s16le",
+//!     "sample_rate":24000,"model":"m"}
+//!                                               <- PCM (binary messages), then {"type":"done"}
+//! ```
+//!
+//! Either side reports trouble with `{"type":"error"}`; a connection that ends before `done` is a failure. Whoever cuts in on
+//! a text drops its connection.
+
+mod flow;
+mod http_recognizer;
+mod http_synthesizer;
+mod synthesizer;
+mod websocket;
+mod ws_recognizer;
+mod ws_synthesizer;
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+
+pub use self::http_recognizer::HttpRecognizer;
+pub use self::synthesizer::{Form, RemoteSynthesizer, RemoteVoices};
+pub use self::ws_recognizer::WsRecognizer;
+use super::chat::install_tls;
+use super::{Failure, RecognizedWord, Status};
+
+/// Where a provider is and how long it may take.
+#[derive(Clone)]
+pub struct Remote {
+    /// `https://host/v1` or `wss://host/path`.
+    pub base_url: String,
+    /// Sent as a bearer token.
+    pub key: Option<String>,
+    /// Model name; may be empty.
+    pub model: String,
+    /// For the connection, TLS included.
+    pub connect: Duration,
+    /// From a request to the first of its answer, and between two pieces.
+    pub answer: Duration,
+}
+
+impl Remote {
+    /// With limits of 3 s for a connection and 5 s for an answer.
+    pub fn new(base_url: &str, key: Option<String>, model: &str) -> Remote {
+        Remote {
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            key,
+            model: model.to_owned(),
+            connect: Duration::from_secs(3),
+            answer: Duration::from_secs(5),
+        }
+    }
+
+    fn client(&self, codes: &'static Codes) -> Result<reqwest::Client, Failure> {
+        install_tls();
+        let client = reqwest::Client::builder().connect_timeout(self.connect).read_timeout(self.answer);
+        client.build().map_err(|cause| codes.of_http(&cause))
+    }
+
+    fn post(&self, client: &reqwest::Client, path: &str) -> reqwest::RequestBuilder {
+        let post = client.post(format!("{}{path}", self.base_url));
+        match &self.key {
+            Some(key) => post.bearer_auth(key),
+            None => post,
+        }
+    }
+}
+
+/// How a kind of provider names its troubles.
+struct Codes {
+    what: &'static str,
+    unreachable: &'static str,
+    late: &'static str,
+    refused: &'static str,
+    failed: &'static str,
+}
+
+/// Of recognizers.
+static RECOGNIZER: Codes = Codes {
+    what: "the recognizer",
+    unreachable: "recognizer_unreachable",
+    late: "recognizer_late",
+    refused: "recognizer_refused",
+    failed: "recognizer_failed",
+};
+
+/// Of synthesizers.
+static SYNTHESIZER: Codes = Codes {
+    what: "the synthesizer",
+    unreachable: "synthesizer_unreachable",
+    late: "synthesizer_late",
+    refused: "synthesizer_refused",
+    failed: "synthesizer_failed",
+};
+
+impl Codes {
+    fn of_http(&self, cause: &reqwest::Error) -> Failure {
+        let (code, how) = match () {
+            () if cause.is_timeout() => (self.late, "took too long"),
+            () if cause.is_connect() => (self.unreachable, "cannot be reached"),
+            () => (self.failed, "broke off its answer"),
+        };
+        self.failure(code, how)
+    }
+
+    fn failure(&self, code: &'static str, how: &str) -> Failure {
+        Failure { code, message: format!("{} {how}", self.what) }
+    }
+
+    fn failed(&self, how: &str) -> Failure {
+        self.failure(self.failed, how)
+    }
+
+    fn late(&self) -> Failure {
+        self.failure(self.late, "took too long")
+    }
+
+    fn refused(&self, status: impl std::fmt::Display) -> Failure {
+        self.failure(self.refused, &format!("answered {status}"))
+    }
+}
+
+/// What the last use said, for [`Status`].
+#[derive(Default)]
+struct LastUse(Mutex<Option<String>>);
+
+impl LastUse {
+    fn note<T>(&self, result: &Result<T, Failure>) {
+        let trouble = result.as_ref().err().map(|failure| failure.message.clone());
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
+    fn status(&self) -> Status {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Status::Ok, Status::Down)
+    }
+}
+
+/// Samples of little-endian bytes that may be cut anywhere.
+#[derive(Default)]
+struct Samples {
+    half: Option<u8>,
+}
+
+impl Samples {
+    fn of(&mut self, bytes: &[u8]) -> Vec<i16> {
+        let mut bytes = self.half.take().into_iter().chain(bytes.iter().copied());
+        let mut samples = Vec::new();
+        while let Some(low) = bytes.next() {
+            match bytes.next() {
+                Some(high) => samples.push(i16::from_le_bytes([low, high])),
+                None => self.half = Some(low),
+            }
+        }
+        samples
+    }
+}
+
+fn bytes_of(pcm: &[i16]) -> Vec<u8> {
+    pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect()
+}
+
+/// Words with their times in seconds, as far as they are usable.
+fn words_of(value: &Value) -> Vec<RecognizedWord> {
+    const WORDS_MAX: usize = 10_000;
+    let word = |word: &Value| {
+        let at =
+            |name: &str| word[name].as_f64().filter(|s| (0.0..86_400.0).contains(s)).map(|s| (s * 16_000.0) as i64);
+        let (from, to) = (at("start")?, at("end")?);
+        let confidence = word["confidence"].as_f64().map(|share| share as f32);
+        (from <= to).then(|| RecognizedWord {
+            text: word["word"].as_str().unwrap_or("").trim().into(),
+            from,
+            to,
+            confidence,
+        })
+    };
+    value["words"].as_array().into_iter().flatten().take(WORDS_MAX).filter_map(word).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! A recognizer by WebSocket: audio goes out as it is heard, texts come back as they are known. One connection for each
+//! stretch of speech.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::websocket::{Connection, Heard};
+use super::{LastUse, RECOGNIZER, Remote, bytes_of, words_of};
+use crate::provider::feed::{AudioFeed, Order};
+use crate::provider::{Failure, Recognized, RecognizedWord, Recognizer, RecognizerFeed, Status};
+use crate::tasks::Tasks;
+
+/// Longest text of one stretch of speech.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// A recognizer by WebSocket.
+pub struct WsRecognizer {
+    remote: Remote,
+    last: Arc<LastUse>,
+    tasks: Tasks,
+}
+
+impl WsRecognizer {
+    /// Opens no connection yet.
+    pub fn new(remote: Remote) -> WsRecognizer {
+        WsRecognizer { remote, last: Arc::default(), tasks: Tasks::new() }
+    }
+}
+
+impl Recognizer for WsRecognizer {
+    fn supports(&self, _language: &str, _rate_hz: u32) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn open(&self, language: &str, keyterms: &[String]) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        let (feed, orders) = AudioFeed::new();
+        let (news, receiver) = mpsc::channel(16);
+        let start = json!({
+            "type": "start",
+            "encoding": "pcm_s16le",
+            "sample_rate": 16_000,
+            "language": language,
+            "keyterms": keyterms,
+            "model": self.remote.model,
+        });
+        let (remote, last) = (self.remote.clone(), self.last.clone());
+        self.tasks.spawn("recognise by WebSocket", async move {
+            let listening = async {
+                let result = listen(&remote, &start, orders, &news).await;
+                last.note(&result);
+                let said = match result {
+                    Ok(None) => return,
+                    Ok(Some(texts)) => texts.whole(),
+                    Err(failure) => Recognized::Failed(failure),
+                };
+                let _ = news.send(said).await;
+            };
+            tokio::select! {
+                () = news.closed() => {}
+                () = listening => {}
+            }
+        });
+        (Box::new(feed), receiver)
+    }
+
+    fn status(&self) -> Status {
+        self.last.status()
+    }
+}
+
+/// The texts of a stretch of speech, piece by piece.
+#[derive(Default)]
+struct Texts {
+    text: String,
+    words: Vec<RecognizedWord>,
+    confidences: Vec<f32>,
+}
+
+impl Texts {
+    /// The pieces so far with the running text behind them.
+    fn with(&self, running: &str) -> String {
+        [self.text.as_str(), running.trim()]
+            .iter()
+            .filter(|text| !text.is_empty())
+            .copied()
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    fn add(&mut self, piece: &Value) {
+        self.text = self.with(piece["text"].as_str().unwrap_or_default());
+        self.words.extend(words_of(piece));
+        self.confidences.extend(piece["confidence"].as_f64().map(|share| share as f32));
+    }
+
+    fn whole(self) -> Recognized {
+        let mean = self.confidences.iter().sum::<f32>() / self.confidences.len().max(1) as f32;
+        let confidence = (!self.confidences.is_empty()).then_some(mean);
+        Recognized::Final { text: self.text, words: self.words, confidence }
+    }
+}
+
+/// To the end of the stretch; `None` when it was given up.
+async fn listen(
+    remote: &Remote,
+    start: &Value,
+    mut orders: mpsc::Receiver<Order>,
+    news: &mpsc::Sender<Recognized>,
+) -> Result<Option<Texts>, Failure> {
+    let mut connection = Connection::open(remote, &RECOGNIZER).await?;
+    connection.tell(start).await?;
+    let (mut texts, mut finished) = (Texts::default(), false);
+    loop {
+        let heard = if finished {
+            connection.next_in_time().await?
+        } else {
+            tokio::select! {
+                heard = connection.next() => heard?,
+                order = orders.recv() => {
+                    match order {
+                        Some(Order::Audio(pcm)) => connection.send_audio(bytes_of(&pcm)).await?,
+                        Some(Order::Finish) => {
+                            connection.tell(&json!({"type": "finish"})).await?;
+                            finished = true;
+                        }
+                        None => return Ok(None),
+                    }
+                    continue;
+                }
+            }
+        };
+        let Heard::Told(kind, message) = heard else {
+            return Err(RECOGNIZER.failed("sent audio"));
+        };
+        match (kind.as_str(), message["text"].as_str()) {
+            ("partial", Some(text)) if text.len() + texts.text.len() <= TEXT_BYTES_MAX => {
+                let _ = news.try_send(Recognized::Partial(texts.with(text)));
+            }
+            ("final", Some(text)) if text.len() + texts.text.len() <= TEXT_BYTES_MAX => {
+                texts.add(&message);
+                let _ = news.try_send(Recognized::Partial(texts.text.clone()));
+            }
+            ("partial" | "final", _) => return Err(RECOGNIZER.failed("sent a text that is missing or too long")),
+            ("done", _) if finished => {
+                connection.close().await;
+                return Ok(Some(texts));
+            }
+            _ => {}
+        }
+    }
+}
