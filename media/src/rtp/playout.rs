@@ -13,6 +13,10 @@ use crate::codec::{Codec, Decoder};
 use crate::frame::{FRAME, PER_MS, Sample};
 use crate::time::Time;
 
+/// Frames (10 s) before sound is pulled: until then the mapping still follows the least delayed packet so far, and no drift has
+/// come to more than 3 ms.
+const KNOWN: u32 = 500;
+
 /// Samples per frame at 16 kHz; positions count these.
 const FRAME_SAMPLES: Sample = FRAME as Sample;
 
@@ -85,6 +89,8 @@ pub struct Playout {
     slew: Slew,
     /// Frames left of the stream's beginning.
     settling: u32,
+    /// Frames handed out.
+    placed: u32,
     quiet: bool,
     origin: Time,
 }
@@ -105,6 +111,7 @@ impl Playout {
             apart: 0,
             slew: Slew::new(),
             settling: SETTLING,
+            placed: 0,
             quiet: true,
             origin,
         }
@@ -272,7 +279,8 @@ impl Playout {
     /// By how many steps a block the next frame is pulled; `None`: it is passed on as it is.
     fn steps(&self) -> Option<i32> {
         let steps = (-self.apart / PULLED) as i32;
-        (!self.quiet && (steps != 0 || self.slew.is_between())).then_some(steps)
+        let known = self.placed >= KNOWN;
+        (known && !self.quiet && (steps != 0 || self.slew.is_between())).then_some(steps)
     }
 
     /// The position of a frame that is handed out now; nothing of it is held any more.
@@ -284,6 +292,7 @@ impl Playout {
         let due = self.position.unwrap_or(mapped);
         let apart = mapped - due;
         self.settling = self.settling.saturating_sub(1);
+        self.placed = self.placed.saturating_add(1);
         let moved = if self.settling > 0 && apart < -CLOSE { -apart } else { 0 };
         let position = match apart.abs() {
             _ if moved > 0 => mapped,
