@@ -12,6 +12,8 @@ use crate::vad::{Edge, VoiceActivity};
 const PAST: usize = 20;
 /// Audio before the onset that a recognizer is given.
 const LEAD: Sample = 200 * PER_MS;
+/// Made-up audio that is no event.
+const SHORT_UNDERRUN: Sample = 40 * PER_MS;
 
 /// Voice activity, digits, and the recent past.
 pub(super) struct EarSet {
@@ -30,6 +32,29 @@ pub(super) struct EarSet {
     pub heard_to: Sample,
     /// A digit came as an event: the same digit heard in the band is its echo.
     event_digit_at: Sample,
+    made_up: MadeUp,
+}
+
+/// The stretch of made-up audio that runs: its first sample, and one past its last.
+#[derive(Copy, Clone, Default)]
+struct MadeUp {
+    from: Sample,
+    to: Sample,
+}
+
+impl MadeUp {
+    /// 20 ms at `position`; a stretch that is over by it.
+    fn push(&mut self, position: Sample, is_made_up: bool) -> Option<MadeUp> {
+        let goes_on = is_made_up && position == self.to;
+        let over = (!goes_on).then_some(*self).filter(|run| run.to - run.from > SHORT_UNDERRUN);
+        if is_made_up {
+            self.from = if goes_on { self.from } else { position };
+            self.to = position + FRAME as Sample;
+        } else {
+            *self = MadeUp { from: position, to: position };
+        }
+        over
+    }
 }
 
 impl EarSet {
@@ -45,6 +70,7 @@ impl EarSet {
             linger: None,
             heard_to: Sample::MIN,
             event_digit_at: Sample::MIN / 2,
+            made_up: MadeUp::default(),
         }
     }
 
@@ -79,6 +105,11 @@ impl Call {
         if is_recorded(heard.kind) {
             self.window.push_heard(heard.position, heard.pcm);
         }
+        let frames = heard.passed.map(|passed| (passed.position, passed.kind)).into_iter();
+        let mut underrun = None;
+        for (position, kind) in frames.chain([(heard.position, heard.kind)]) {
+            underrun = underrun.or(self.ears.made_up.push(position, kind == HeardKind::Lost));
+        }
         let from = heard.position;
         self.ears.heard_to = from + FRAME as Sample;
         if self.ears.feeding {
@@ -91,6 +122,10 @@ impl Call {
         let edge = if self.ears.which.voice_activity { self.ears.vad.push(heard.pcm, from) } else { None };
         self.waits.media_at = self.waits.media_at.max(leg.last_sign());
         self.hear_digits(inband);
+        if let Some(MadeUp { from, to }) = underrun {
+            let duration_ms = ((to - from) / PER_MS) as u32;
+            self.event(from, Side::Engine, What::RxUnderrun { duration_ms });
+        }
         match edge {
             Some(Edge::Started { onset }) => self.other_speaks(onset, now),
             Some(Edge::Ended { end }) => self.other_stops(end, now),

@@ -71,6 +71,8 @@ pub enum What {
     DtmfReceived { digit: char, method: &'static str, duration_ms: u32 },
     /// Once per second.
     Network { received: u64, lost: u64, late: u64, jitter_ms: f64 },
+    /// The far side's audio was missing and was made up, for more than 40 ms; stamped at its onset.
+    RxUnderrun { duration_ms: u32 },
     /// Ticks that were more than 20 ms late.
     LateFrames { count: u64 },
     /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `recognizer_late`, `synthesizer_failed`.

@@ -28,6 +28,7 @@ impl Event {
             What::DtmfSent { .. } => "dtmf_sent",
             What::DtmfReceived { .. } => "dtmf_received",
             What::Network { .. } => "network",
+            What::RxUnderrun { .. } => "rx_underrun",
             What::LateFrames { .. } => "engine.late_frames",
             What::Note { code } => code,
         }
@@ -74,6 +75,7 @@ impl Event {
             What::Network { received, lost, late, jitter_ms } => {
                 json!({ "received": received, "lost": lost, "late": late, "jitter_ms": round3(*jitter_ms) })
             }
+            What::RxUnderrun { duration_ms } => json!({ "duration_ms": duration_ms }),
             What::LateFrames { count } => json!({ "count": count }),
         }
     }
