@@ -248,8 +248,8 @@ impl Conversation {
                 Output::Packet { bytes, .. } => {
                     black_box(bytes);
                 }
-                Output::Recorded { pcm, .. } => {
-                    black_box(pcm);
+                Output::Recorded { pcm, clean, .. } => {
+                    black_box((pcm, clean));
                 }
                 Output::Effect(id, Effect::Think(_)) => {
                     let next = Move { say: "Yes, please go on.".into(), exact: true, ..Move::default() };

@@ -1,5 +1,5 @@
 //! The one thread that writes audio files. Media threads push frames into a ring a call; this thread moves them to disk every
-//! 400 ms and refreshes each file's header with them: what a killed engine leaves can be read, and lacks at most a second (the
+//! 250 ms and refreshes each file's header with them: what a killed engine leaves can be read, and lacks at most a second (the
 //! 500 ms in which a call may still put audio into its place are not yet in the ring).
 
 use std::fs::File;
@@ -12,16 +12,21 @@ use std::thread;
 use std::time::Duration;
 
 use ringer_media::frame::RATE_HZ;
-use ringer_media::recording::{Layout, wav_header};
+use ringer_media::recording::{Layout, WAV_HEADER, wav_header};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::oneshot;
 
 /// How often rings are emptied.
-const EVERY: Duration = Duration::from_millis(400);
-/// One second of a ring.
-const RING_SAMPLES: usize = RATE_HZ as usize;
+const EVERY: Duration = Duration::from_millis(250);
+/// What a ring holds: three times what comes between two looks at it.
+const RING_MS: usize = 750;
 /// Files that may wait to be opened.
 const WAITING: usize = 4096;
+
+/// Samples of a ring.
+pub(super) const fn ring_samples(layout: Layout) -> usize {
+    RATE_HZ as usize / 1000 * RING_MS * layout.channels() as usize
+}
 
 /// Opens files; cheap to clone.
 #[derive(Clone, Debug)]
@@ -68,9 +73,9 @@ impl Recorder {
         Ok(Recorder { orders })
     }
 
-    /// A WAV file at `path`, made when its first samples come. The ring holds one second.
+    /// A WAV file at `path`, made when its first samples come.
     pub fn track(&self, path: PathBuf, layout: Layout) -> Track {
-        let (ring, reader) = RingBuffer::new(RING_SAMPLES * usize::from(layout.channels()));
+        let (ring, reader) = RingBuffer::new(ring_samples(layout));
         let state = FileState::default();
         let (closed, is_closed) = oneshot::channel();
         let order = Order { path, layout, ring: reader, state: state.clone(), closed };
@@ -164,6 +169,17 @@ impl WavFile {
         let frames = self.samples / u64::from(self.layout.channels());
         file.write_all_at(&wav_header(self.layout, frames), 0)
     }
+}
+
+/// Cuts the file at `path` to `samples` samples in each channel; a shorter one stays as it is.
+pub(super) fn cut(path: &Path, layout: Layout, samples: u64) -> std::io::Result<()> {
+    let length = WAV_HEADER as u64 + 2 * samples * u64::from(layout.channels());
+    let file = File::options().write(true).open(path)?;
+    if file.metadata()?.len() > length {
+        file.set_len(length)?;
+        file.write_all_at(&wav_header(layout, samples), 0)?;
+    }
+    Ok(())
 }
 
 fn create(path: &Path, layout: Layout) -> std::io::Result<File> {
