@@ -109,7 +109,7 @@ fn stages(far: &FarSide) {
     let (mut window, mut at) = (StereoWindow::new(), 0);
     row("recording window", || {
         for tick in 0..TICKS {
-            window.push_sent(at, &speech[tick % STRETCH]);
+            window.push_sent(at, &speech[tick % STRETCH], &speech[tick % STRETCH]);
             window.push_heard(at - 700, &speech[tick % STRETCH]);
             at += FRAME as Sample;
             black_box(window.advance(at));
