@@ -245,7 +245,8 @@ mod tests {
 
     /// What ffmpeg makes of a file: samples at 16 kHz, interleaved.
     fn decoded(path: &Path) -> Vec<i16> {
-        let decode = Command::new("ffmpeg").args(["-v", "error", "-xerror", "-i"]).arg(path);
+        let mut decode = Command::new("ffmpeg");
+        decode.args(["-v", "error", "-xerror", "-i"]).arg(path);
         let output =
             decode.args(["-ar", "16000", "-f", "s16le", "-"]).output().expect("the package ffmpeg is installed");
         assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -257,7 +258,7 @@ mod tests {
         let from = wav(folder.path(), track);
         let to = folder.path().join(track.packed_file(packing));
         pack(&from, track, packing, &to).expect("it is packed");
-        let (large, small) = [&from, &to].map(|path| path.metadata().expect("a file").len()).into();
+        let [large, small] = [&from, &to].map(|path| path.metadata().expect("a file").len());
         assert!(small < large, "{track:?} {packing:?}: {small} of {large}");
         decoded(&to)
     }
@@ -331,7 +332,7 @@ mod tests {
         for packing in [Packing::Flac, Packing::Opus] {
             let to = folder.path().join(Track::Mix.packed_file(packing));
             pack(&from, Track::Mix, packing, &to).expect("it is packed");
-            assert_eq!(decoded(&to), [], "{packing:?}");
+            assert_eq!(decoded(&to).len(), 0, "{packing:?}");
         }
     }
 }
