@@ -121,7 +121,7 @@ fn stages(far: &FarSide) {
     let (mut window, mut at) = (StereoWindow::new(), 0);
     row("recording window", || {
         for tick in 0..TICKS {
-            window.push_sent(at, &speech[tick % STRETCH]);
+            window.push_sent(at, &speech[tick % STRETCH], &speech[tick % STRETCH]);
             window.push_heard(at - 700, &speech[tick % STRETCH]);
             at += FRAME as Sample;
             black_box(window.advance(at));
@@ -266,8 +266,8 @@ impl Conversation {
                 Output::Packet { bytes, .. } => {
                     black_box(bytes);
                 }
-                Output::Recorded { pcm, .. } => {
-                    black_box(pcm);
+                Output::Recorded { pcm, clean, .. } => {
+                    black_box((pcm, clean));
                 }
                 Output::Effect(id, Effect::Think(_)) => {
                     let next = Move { say: "Yes, please go on.".into(), exact: true, ..Move::default() };

@@ -1,7 +1,10 @@
 //! Makes the bytes of a recording: the WAV header and the stereo frames. Writing them somewhere is the caller's part.
 //!
-//! [`StereoWindow`] places what both sides said on the call's sample clock. A position may be written until it is 500 ms old;
+//! [`StereoWindow`] places what both sides said on the call's sample clock, and beside it this side's words before noise and
+//! quality were put to them. A position may be written until it is 500 ms old;
 //! then it is handed out, once, in order, without gaps. What nobody wrote is silence.
+
+use std::ops::Range;
 
 use crate::frame::{FRAME, Frame, PER_MS, RATE_HZ, Sample};
 
@@ -15,14 +18,16 @@ pub enum Layout {
     Stereo,
     /// One channel: the agent.
     Agent,
+    /// One channel: the Digital Human before noise, audio quality and loss.
+    CallerClean,
 }
 
 impl Layout {
     /// How many channels.
-    pub fn channels(self) -> u16 {
+    pub const fn channels(self) -> u16 {
         match self {
             Layout::Stereo => 2,
-            Layout::Agent => 1,
+            Layout::Agent | Layout::CallerClean => 1,
         }
     }
 
@@ -31,6 +36,7 @@ impl Layout {
         match self {
             Layout::Stereo => "channel_0=digital_human;channel_1=agent",
             Layout::Agent => "channel_0=agent",
+            Layout::CallerClean => "channel_0=caller_clean",
         }
     }
 }
@@ -75,18 +81,30 @@ pub fn wav_header(layout: Layout, samples: u64) -> [u8; WAV_HEADER] {
 /// How old a position is when it is handed out.
 pub const WINDOW: Sample = 500 * PER_MS;
 
-/// Samples that the window holds for each channel: its age limit and nearly as much ahead of it. Whole frames, so that each lies in
-/// one piece.
-const HELD: usize = 48 * FRAME;
+/// Samples that the window holds for each channel: its age limit, the frame that is due and 120 ms ahead of them. Whole frames,
+/// so that each lies in one piece.
+const HELD: usize = 32 * FRAME;
 
-/// The reorder window of a stereo recording: this side on channel 0 (even samples), the other on channel 1.
+/// A stretch of a recording.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Stretch<'a> {
+    /// Interleaved: this side, the other.
+    pub stereo: &'a [i16],
+    /// This side before noise and quality: half as many samples.
+    pub clean: &'a [i16],
+}
+
+/// The reorder window of a stereo recording: this side on channel 0 (even samples), the other on channel 1; and of the clean
+/// track.
 ///
-/// `push_*` in any order, then `while let Some(frame) = advance(to)` at every tick, at the end `while let Some(frame) =
+/// `push_*` in any order, then `while let Some(stretch) = advance(to)` at every tick, at the end `while let Some(stretch) =
 /// flush(end)`. Allocates in `new` only. Positions before 0 are not part of the recording.
 #[derive(Clone, Debug)]
 pub struct StereoWindow {
     /// Interleaved; position p is at `p % HELD`.
     ring: Box<[i16]>,
+    /// Position p is at `p % HELD`.
+    clean: Box<[i16]>,
     /// The first position that was not handed out.
     base: Sample,
     /// One past the last position that holds something of this recording; behind it lies what was handed out before.
@@ -103,12 +121,17 @@ impl Default for StereoWindow {
 impl StereoWindow {
     /// A window that begins at position 0.
     pub fn new() -> StereoWindow {
-        StereoWindow { ring: vec![0; HELD * 2].into(), base: 0, filled: 0, missed: 0 }
+        StereoWindow { ring: vec![0; HELD * 2].into(), clean: vec![0; HELD].into(), base: 0, filled: 0, missed: 0 }
     }
 
-    /// This side sent `pcm` at `position`.
-    pub fn push_sent(&mut self, position: Sample, pcm: &Frame) {
-        self.put(0, position, pcm);
+    /// This side sent `pcm` at `position`, which was `clean` before noise and quality were put to it.
+    pub fn push_sent(&mut self, position: Sample, pcm: &Frame, clean: &Frame) {
+        let kept = self.put(0, position, pcm);
+        let clean = &clean[(kept.start - position) as usize..(kept.end - position) as usize];
+        let begin = kept.start as usize % HELD;
+        let (head, tail) = clean.split_at(clean.len().min(HELD - begin));
+        self.clean[begin..begin + head.len()].copy_from_slice(head);
+        self.clean[..tail.len()].copy_from_slice(tail);
     }
 
     /// The other side was heard with `pcm` at `position`. What was there before is replaced.
@@ -125,8 +148,8 @@ impl StereoWindow {
         }
     }
 
-    /// The next 20 ms (640 interleaved samples) when all of it is older than `to` by the window, else `None`.
-    pub fn advance(&mut self, to: Sample) -> Option<&[i16]> {
+    /// The next 20 ms (320 samples of each channel) when all of it is older than `to` by the window, else `None`.
+    pub fn advance(&mut self, to: Sample) -> Option<Stretch<'_>> {
         self.is_due(to).then(|| self.hand_out(FRAME))
     }
 
@@ -136,7 +159,7 @@ impl StereoWindow {
     }
 
     /// The rest up to `end`, 20 ms at a time, the last piece as short as it is; `None` when all is handed out.
-    pub fn flush(&mut self, end: Sample) -> Option<&[i16]> {
+    pub fn flush(&mut self, end: Sample) -> Option<Stretch<'_>> {
         let count = (end - self.base).min(FRAME as Sample);
         (count > 0).then(|| self.hand_out(count as usize))
     }
@@ -146,19 +169,22 @@ impl StereoWindow {
         self.base
     }
 
-    /// Samples of either channel that came after their position was handed out, or more than 440 ms early.
+    /// Samples of either channel that came after their position was handed out, or more than 120 ms early.
     pub fn missed(&self) -> u64 {
         self.missed
     }
 
-    fn put(&mut self, channel: usize, position: Sample, pcm: &[i16]) {
+    /// Writes what fits, and gives the positions of it (an empty range at `position` when nothing does).
+    fn put(&mut self, channel: usize, position: Sample, pcm: &[i16]) -> Range<Sample> {
         let end = position + pcm.len() as Sample;
         let from = position.max(self.base);
         let to = end.min(self.base + HELD as Sample).max(from);
         // Of what does not fit, the part before position 0 is not missed.
         let recorded = (end - position.max(0)).max(0);
         self.missed += (recorded - (to - from)) as u64;
-        let Some(pcm) = pcm.get((from - position) as usize..(to - position) as usize) else { return };
+        let Some(pcm) = pcm.get((from - position) as usize..(to - position) as usize) else {
+            return position..position;
+        };
         self.silence_up_to(from);
         let known = (self.filled.max(from).min(to) - from) as usize;
         let (replaced, added) = pcm.split_at(known);
@@ -167,6 +193,9 @@ impl StereoWindow {
                 pair[channel] = sample;
             }
         });
+        if channel != 0 {
+            self.silence_clean(from + known as Sample, added.len());
+        }
         let shift = 16 * channel as u32;
         self.each_piece(from + known as Sample, added, |pairs, pcm| {
             for (pair, &sample) in pairs.chunks_exact_mut(2).zip(pcm) {
@@ -175,6 +204,14 @@ impl StereoWindow {
             }
         });
         self.filled = self.filled.max(to);
+        from..to
+    }
+
+    fn silence_clean(&mut self, from: Sample, count: usize) {
+        let begin = from as usize % HELD;
+        let head = count.min(HELD - begin);
+        self.clean[begin..begin + head].fill(0);
+        self.clean[..count - head].fill(0);
     }
 
     /// Hands `write` the interleaved room of `pcm` at `from`, in the one or two pieces in which it lies.
@@ -191,15 +228,16 @@ impl StereoWindow {
             let begin = self.filled as usize % HELD;
             let count = ((to - self.filled) as usize).min(HELD - begin);
             self.ring[begin * 2..(begin + count) * 2].fill(0);
+            self.clean[begin..begin + count].fill(0);
             self.filled += count as Sample;
         }
     }
 
-    fn hand_out(&mut self, count: usize) -> &[i16] {
+    fn hand_out(&mut self, count: usize) -> Stretch<'_> {
         let begin = self.base as usize % HELD;
         self.base += count as Sample;
         self.silence_up_to(self.base);
-        &self.ring[begin * 2..(begin + count) * 2]
+        Stretch { stereo: &self.ring[begin * 2..(begin + count) * 2], clean: &self.clean[begin..begin + count] }
     }
 }
 
@@ -210,16 +248,16 @@ mod tests {
     #[test]
     fn what_was_heard_can_be_moved_to_an_earlier_place() {
         let mut window = StereoWindow::new();
-        window.push_sent(0, &[7; FRAME]);
+        window.push_sent(0, &[7; FRAME], &[7; FRAME]);
         window.push_heard(100, &[1; 50]);
         window.push_heard(150, &[2; 50]);
         window.move_heard(60);
         window.move_heard(0);
         let frame = window.flush(FRAME as Sample).unwrap();
-        let heard: Vec<i16> = frame.chunks_exact(2).map(|pair| pair[1]).collect();
+        let heard: Vec<i16> = frame.stereo.chunks_exact(2).map(|pair| pair[1]).collect();
         assert_eq!((&heard[..40], &heard[40..90], &heard[90..140]), (&[0; 40][..], &[1; 50][..], &[2; 50][..]));
         assert!(heard[140..].iter().all(|&sample| sample == 0));
-        assert!(frame.chunks_exact(2).all(|pair| pair[0] == 7));
+        assert!(frame.stereo.chunks_exact(2).all(|pair| pair[0] == 7));
     }
 
     /// Walks RIFF chunks as a reader does: (id, body) pairs; the data chunk's body is its declared size.
@@ -238,7 +276,9 @@ mod tests {
 
     #[test]
     fn the_header_says_what_the_file_holds() {
-        for (layout, samples) in [(Layout::Stereo, 0), (Layout::Stereo, 48_123), (Layout::Agent, 16_000)] {
+        for (layout, samples) in
+            [(Layout::Stereo, 0), (Layout::Stereo, 48_123), (Layout::Agent, 16_000), (Layout::CallerClean, 320)]
+        {
             let header = wav_header(layout, samples);
             let align = layout.channels() as usize * 2;
             let data = samples as usize * align;
@@ -269,21 +309,26 @@ mod tests {
     fn record(end: Sample, pushes: &[(Sample, usize, Sample, i16)]) -> (Vec<[i16; 2]>, u64) {
         let mut window = StereoWindow::new();
         let mut file = Vec::new();
-        let mut keep = |pcm: &[i16]| file.extend(pcm.chunks(2).map(|pair| [pair[0], pair[1]]));
+        // The clean track carries twice what was sent, wherever that was kept.
+        let mut keep = |stretch: Stretch<'_>| {
+            assert_eq!(stretch.stereo.len(), 2 * stretch.clean.len());
+            assert!(stretch.stereo.chunks(2).zip(stretch.clean).all(|(pair, clean)| 2 * pair[0] == *clean));
+            file.extend(stretch.stereo.chunks(2).map(|pair| [pair[0], pair[1]]));
+        };
         for tick in (0..end).step_by(FRAME) {
             for &(at, channel, position, value) in pushes.iter().filter(|push| push.0 == tick) {
                 match channel {
-                    0 => window.push_sent(position, &[value; FRAME]),
+                    0 => window.push_sent(position, &[value; FRAME], &[2 * value; FRAME]),
                     _ => window.push_heard(position, &[value; FRAME]),
                 }
                 assert_eq!(at, tick);
             }
-            while let Some(frame) = window.advance(tick + FRAME as Sample) {
-                keep(frame);
+            while let Some(stretch) = window.advance(tick + FRAME as Sample) {
+                keep(stretch);
             }
         }
-        while let Some(frame) = window.flush(end) {
-            keep(frame);
+        while let Some(stretch) = window.flush(end) {
+            keep(stretch);
         }
         (file, window.missed())
     }
@@ -312,6 +357,13 @@ mod tests {
             0,
         );
         check(32_000, &[(16_000, 1, 15_001, 3)], &[(1, 15_001, 15_321, 3)], 0);
+        // The other side ahead of this one, and this one's old clean track wiped when the window comes round to it.
+        check(
+            48_000,
+            &[(0, 0, 0, 7), (9600, 1, 10_240, 2), (10_240, 0, 10_400, 4)],
+            &[(0, 0, 320, 7), (1, 10_240, 10_560, 2), (0, 10_400, 10_720, 4)],
+            0,
+        );
         // Out of order, overlapping, a gap between.
         check(
             32_000,

@@ -24,7 +24,7 @@ const LAYOUT: HeaderName = HeaderName::from_static("x-channel-layout");
 /// What of a stereo recording is heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The stereo file as it is.
+    /// The stereo file, in whatever form, as it is.
     Whole,
     /// Any file as it is.
     Plain,
@@ -34,11 +34,11 @@ pub enum View {
     Mix,
 }
 
-/// Sends `path` seen as `view`, or the part of it that the `Range` header asks for.
+/// Sends `path` seen as `view`, or the part of it that the `Range` header asks for, as content of type `kind`.
 ///
 /// # Errors
 /// When the file is not there or is not 16-bit PCM.
-pub async fn send(path: &Path, view: View, headers: &HeaderMap) -> Result<Response> {
+pub async fn send(path: &Path, view: View, kind: &'static str, headers: &HeaderMap) -> Result<Response> {
     let not_there = |_| Error::NotAvailable("Recording not available".to_owned());
     let file = File::open(path).await.map_err(not_there)?;
     let source = Source::open(file, view).await.map_err(Error::internal)?;
@@ -51,7 +51,7 @@ pub async fn send(path: &Path, view: View, headers: &HeaderMap) -> Result<Respon
     let mut response = Response::new(source.body(from, to));
     *response.status_mut() = status;
     let fields = response.headers_mut();
-    fields.insert(CONTENT_TYPE, HeaderValue::from_static("audio/wav"));
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     fields.insert(CONTENT_LENGTH, HeaderValue::from(to - from));
     if view == View::Whole {
@@ -263,7 +263,7 @@ mod tests {
         if let Some(range) = range {
             headers.insert(RANGE, HeaderValue::from_static(range));
         }
-        let response = send(&path, view, &headers).await.expect("sends");
+        let response = send(&path, view, "audio/wav", &headers).await.expect("sends");
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, 1 << 20).await.expect("reads");
         (parts.status.as_u16(), body.to_vec(), parts.headers)

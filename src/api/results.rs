@@ -10,7 +10,9 @@ use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged
 use crate::api::live;
 use crate::error::{Error, Result};
 use crate::model::result::{ResultRecord, UpdateResultSpec};
-use crate::service::{ConversationsEnded, HungUp, Peaks, ReEvaluation, ResultDeleted, ResultUpdated, Timeline};
+use crate::service::{
+    ConversationsEnded, HungUp, Packing, Peaks, ReEvaluation, ResultDeleted, ResultUpdated, Timeline, Track,
+};
 
 #[derive(Deserialize, JsonSchema)]
 struct ResultPath {
@@ -127,23 +129,27 @@ async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Do
 
 async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audio> {
     let (service, id) = (&ctx.service, request.path.id);
-    let (view, clean) = match request.query.channel.as_deref() {
-        None | Some("both") => (Some(View::Whole), false),
-        Some("0") => (Some(View::Channel(0)), false),
-        Some("1") => (Some(View::Channel(1)), false),
-        Some("mix") => (Some(View::Mix), false),
-        Some("caller_clean") => (Some(View::Plain), true),
-        Some(_) => (None, false),
+    let (track, view) = match request.query.channel.as_deref() {
+        None | Some("both") => (Track::Both, View::Whole),
+        Some("0") => (Track::Channel(0), View::Channel(0)),
+        Some("1") => (Track::Channel(1), View::Channel(1)),
+        Some("mix") => (Track::Mix, View::Mix),
+        Some("caller_clean") => (Track::CallerClean, View::Plain),
+        Some(_) => {
+            service.recording_path(&ctx.caller, id).await?;
+            return Err(Error::Refused("channel must be 0, 1, both or mix".to_owned()));
+        }
     };
-    let path = match clean {
-        true => service.caller_clean_path(&ctx.caller, id).await?,
-        false => service.recording_path(&ctx.caller, id).await?,
+    let path = service.track_path(&ctx.caller, id, track).await?;
+    let (packing, kind) = match request.query.format.as_deref() {
+        None | Some("wav") => return audio::send(&path, view, "audio/wav", &ctx.headers).await.map(Audio::from),
+        Some("flac") => (Packing::Flac, "audio/flac"),
+        Some("opus") => (Packing::Opus, "audio/ogg"),
+        Some(_) => return Err(Error::Refused("format must be wav, flac or opus".to_owned())),
     };
-    let view = view.ok_or_else(|| Error::Refused("channel must be 0, 1, both or mix".to_owned()))?;
-    if request.query.format.is_some_and(|format| format != "wav") {
-        return Err(Error::Refused("format must be wav, flac or opus".to_owned()));
-    }
-    audio::send(&path, view, &ctx.headers).await.map(Audio::from)
+    let path = service.packed_path(&ctx.caller, id, track, packing).await?;
+    let view = if track == Track::Both { View::Whole } else { View::Plain };
+    audio::send(&path, view, kind, &ctx.headers).await.map(Audio::from)
 }
 
 async fn peaks(ctx: Ctx, request: In<IdPath, PeaksQuery>) -> Result<Peaks> {

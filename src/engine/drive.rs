@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::{Control, EndReason, Ending, Event, Signal, What};
+use ringer_media::frame::Sample;
+use ringer_media::recording::Layout;
 use ringer_sip::{CallEvent, CallKey};
 use rtrb::{Consumer, Producer};
 use tokio::sync::{mpsc, oneshot};
 
 use super::effects::Effects;
-use super::real::{EARLY, Inner, RECORDING, Room};
+use super::real::{Inner, Room};
 use super::recorder::{self, FileState, Recorder, Track};
 use super::shard::{CallNo, FromShard, ToShard};
 use super::timeline::Journal;
@@ -27,49 +29,78 @@ const LISTEN_EVERY: Duration = Duration::from_millis(40);
 
 /// The files of one call.
 pub(super) struct Files {
-    recording: Option<(PathBuf, Track)>,
-    early: Option<Track>,
+    tracks: Option<Tracks>,
     rest: OpenFiles,
+}
+
+/// Those that hold audio.
+struct Tracks {
+    recording: (PathBuf, Track),
+    clean: (PathBuf, Track),
+    early: Track,
+}
+
+/// Where the media thread writes.
+#[derive(Default)]
+pub(super) struct Rings {
+    pub recording: Option<Producer<i16>>,
+    pub clean: Option<Producer<i16>>,
+    pub early: Option<Producer<i16>>,
+}
+
+/// A file that the recorder writes.
+struct Written {
+    path: PathBuf,
+    layout: Layout,
+    state: FileState,
+    closed: oneshot::Receiver<()>,
 }
 
 /// What stays with the driver.
 pub(super) struct OpenFiles {
     journal: Journal,
     sip_log: Option<std::fs::File>,
-    recording: Option<(PathBuf, FileState, oneshot::Receiver<()>)>,
+    recording: Vec<Written>,
     warnings: Vec<String>,
 }
 
 impl Files {
     /// Opens the files of a call in `folder`; what cannot be opened is a warning, not an error.
     pub fn open(recorder: &Recorder, folder: Option<&Path>) -> Files {
-        let mut rest = OpenFiles { journal: Journal::default(), sip_log: None, recording: None, warnings: Vec::new() };
-        let Some(folder) = folder else { return Files { recording: None, early: None, rest } };
+        let mut rest =
+            OpenFiles { journal: Journal::default(), sip_log: None, recording: Vec::new(), warnings: Vec::new() };
+        let Some(folder) = folder else { return Files { tracks: None, rest } };
         if let Err(error) = std::fs::create_dir_all(folder) {
             rest.warnings.push(format!("nothing is recorded: {}: {error}", folder.display()));
-            return Files { recording: None, early: None, rest };
+            return Files { tracks: None, rest };
         }
         match Journal::at(&folder.join("timeline.jsonl")) {
             Ok(journal) => rest.journal = journal,
             Err(error) => rest.warnings.push(format!("the timeline is not written to {}: {error}", folder.display())),
         }
         rest.sip_log = std::fs::File::create(folder.join("sip.log")).ok();
-        let path = folder.join("recording.wav");
-        Files {
-            recording: Some((path.clone(), recorder.track(path, RECORDING))),
-            early: Some(recorder.track(folder.join("early_media.wav"), EARLY)),
-            rest,
-        }
+        let track = |name: &str, layout| {
+            let path = folder.join(name);
+            (path.clone(), recorder.track(path, layout))
+        };
+        let tracks = Tracks {
+            recording: track("recording.wav", Layout::Stereo),
+            clean: track("caller_clean.wav", Layout::CallerClean),
+            early: track("early_media.wav", Layout::Agent).1,
+        };
+        Files { tracks: Some(tracks), rest }
     }
 
     /// The parts for the driver, and the rings for the media thread.
-    pub fn split(self) -> (OpenFiles, Option<Producer<i16>>, Option<Producer<i16>>) {
+    pub fn split(self) -> (OpenFiles, Rings) {
         let mut rest = self.rest;
-        let ring = self.recording.map(|(path, track)| {
-            rest.recording = Some((path, track.state, track.closed));
-            track.ring
-        });
-        (rest, ring, self.early.map(|track| track.ring))
+        let Some(Tracks { recording, clean, early }) = self.tracks else { return (rest, Rings::default()) };
+        let mut open = |(path, track): (PathBuf, Track), layout| {
+            rest.recording.push(Written { path, layout, state: track.state, closed: track.closed });
+            Some(track.ring)
+        };
+        let (recording, clean) = (open(recording, Layout::Stereo), open(clean, Layout::CallerClean));
+        (rest, Rings { recording, clean, early: Some(early.ring) })
     }
 }
 
@@ -269,20 +300,29 @@ impl Driver {
     }
 
     async fn close_recording(&mut self, ending: &Ending) -> Option<PathBuf> {
-        let (path, state, closed) = self.files.recording.take()?;
-        let closed = tokio::time::timeout(CLOSING, closed).await.is_ok();
         if ending.quality.recording_dropped > 0 {
             let frames = ending.quality.recording_dropped;
             self.files.warnings.push(format!("the recording lacks {frames} frames: the disk did not keep up"));
         }
-        if let Some(why) = state.problem() {
-            self.files.warnings.push(format!("the recording could not be written: {why}"));
-            return None;
+        let mut whole = Vec::new();
+        for Written { path, layout, state, closed } in std::mem::take(&mut self.files.recording) {
+            let closed = tokio::time::timeout(CLOSING, closed).await.is_ok();
+            let fault = state.problem().or_else(|| {
+                // The call is over before what was recorded of it when its audio had stopped.
+                let cut = closed && ending.connected && ending.reason == EndReason::MediaTimeout;
+                cut.then(|| cut_to(&path, layout, ending.samples)).flatten()
+            });
+            if let Some(why) = &fault {
+                self.files.warnings.push(format!("the recording could not be written: {why}"));
+            }
+            whole.push((closed && ending.connected && fault.is_none()).then_some(path));
         }
-        // What was recorded while a dead far side was waited for lies behind the end of the call.
-        if closed && let Err(error) = recorder::cut(&path, RECORDING, ending.samples.max(0) as u64) {
-            self.files.warnings.push(format!("the recording could not be cut at its end: {error}"));
-        }
-        (closed && ending.connected).then_some(path)
+        whole.into_iter().next().flatten()
     }
+}
+
+/// Why a file could not be cut.
+fn cut_to(path: &Path, layout: Layout, samples: Sample) -> Option<String> {
+    let cut = recorder::cut(path, layout, samples.max(0) as u64);
+    cut.err().map(|error| format!("{}: {error}", path.display()))
 }

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::drive::{Driver, Files};
 use super::lateness::Lateness;
-use super::recorder::Recorder;
+use super::recorder::{Recorder, ring_samples};
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, EngineConfig, PlaceError, Placement, Speech};
@@ -26,8 +26,8 @@ use crate::transport::io::{IncomingCall, NEWS, SipSocket};
 use crate::transport::sip;
 use crate::transport::sockets::{MediaPorts, MediaSockets};
 
-/// Samples that wait for a recognizer: two seconds.
-const TAP_SAMPLES: usize = 32_000;
+/// Samples that wait for a recognizer: one second.
+const TAP_SAMPLES: usize = 16_000;
 /// Messages that may wait for one call's driver.
 const MESSAGES: usize = 4096;
 /// News that may wait for a watcher.
@@ -279,7 +279,7 @@ impl Inner {
         lock(&self.controls).insert(no, control.clone());
         let files = Files::open(&self.recorder, placement.folder.as_deref());
         let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
-        let (files, recording, early) = files.split();
+        let (files, rings) = files.split();
         let shard =
             (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
         let live = LiveCall {
@@ -288,8 +288,9 @@ impl Inner {
             sockets,
             tap,
             tapped: 0,
-            recording,
-            early,
+            recording: rings.recording,
+            clean: rings.clean,
+            early: rings.early,
             dropped_frames: 0,
             ticks: 0,
         };
@@ -321,9 +322,10 @@ impl Inner {
     }
 }
 
-/// Layouts of the two files of a call.
-pub(super) const RECORDING: Layout = Layout::Stereo;
-pub(super) const EARLY: Layout = Layout::Agent;
+/// Bytes of a call's rings to other threads: with what the call itself holds, at most 300 KiB.
+const RING_BYTES: usize =
+    2 * (TAP_SAMPLES + ring_samples(Layout::Stereo) + ring_samples(Layout::CallerClean) + ring_samples(Layout::Agent));
+const _: () = assert!(RING_BYTES <= 125 * 1024);
 
 fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
     let (commands, orders) = RingBuffer::new(RING);

@@ -1,5 +1,5 @@
 //! The one thread that writes audio files. Media threads push frames into a ring a call; this thread moves them to disk every
-//! 400 ms and refreshes each file's header with them: what a killed engine leaves can be read, and lacks at most a second (the
+//! 250 ms and refreshes each file's header with them: what a killed engine leaves can be read, and lacks at most a second (the
 //! 500 ms in which a call may still put audio into its place are not yet in the ring).
 
 use std::fs::File;
@@ -17,11 +17,16 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::oneshot;
 
 /// How often rings are emptied.
-const EVERY: Duration = Duration::from_millis(400);
-/// One second of a ring.
-const RING_SAMPLES: usize = RATE_HZ as usize;
+const EVERY: Duration = Duration::from_millis(250);
+/// What a ring holds: three times what comes between two looks at it.
+const RING_MS: usize = 750;
 /// Files that may wait to be opened.
 const WAITING: usize = 4096;
+
+/// Samples of a ring.
+pub(super) const fn ring_samples(layout: Layout) -> usize {
+    RATE_HZ as usize / 1000 * RING_MS * layout.channels() as usize
+}
 
 /// Opens files; cheap to clone.
 #[derive(Clone, Debug)]
@@ -68,9 +73,9 @@ impl Recorder {
         Ok(Recorder { orders })
     }
 
-    /// A WAV file at `path`, made when its first samples come. The ring holds one second.
+    /// A WAV file at `path`, made when its first samples come.
     pub fn track(&self, path: PathBuf, layout: Layout) -> Track {
-        let (ring, reader) = RingBuffer::new(RING_SAMPLES * usize::from(layout.channels()));
+        let (ring, reader) = RingBuffer::new(ring_samples(layout));
         let state = FileState::default();
         let (closed, is_closed) = oneshot::channel();
         let order = Order { path, layout, ring: reader, state: state.clone(), closed };
@@ -166,16 +171,13 @@ impl WavFile {
     }
 }
 
-/// Cuts a closed file after `frames` frames; a shorter one stays as it is.
-///
-/// # Errors
-/// The file system's.
-pub(super) fn cut(path: &Path, layout: Layout, frames: u64) -> std::io::Result<()> {
+/// Cuts the file at `path` to `samples` samples in each channel; a shorter one stays as it is.
+pub(super) fn cut(path: &Path, layout: Layout, samples: u64) -> std::io::Result<()> {
+    let length = WAV_HEADER as u64 + 2 * samples * u64::from(layout.channels());
     let file = File::options().write(true).open(path)?;
-    let bytes = WAV_HEADER as u64 + frames * 2 * u64::from(layout.channels());
-    if file.metadata()?.len() > bytes {
-        file.set_len(bytes)?;
-        file.write_all_at(&wav_header(layout, frames), 0)?;
+    if file.metadata()?.len() > length {
+        file.set_len(length)?;
+        file.write_all_at(&wav_header(layout, samples), 0)?;
     }
     Ok(())
 }

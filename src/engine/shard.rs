@@ -52,6 +52,8 @@ pub(super) struct LiveCall {
     pub tapped: u64,
     /// Stereo frames for the file.
     pub recording: Option<Producer<i16>>,
+    /// Mono frames of what the Digital Human said before noise, audio quality and loss.
+    pub clean: Option<Producer<i16>>,
     /// Mono frames of early media.
     pub early: Option<Producer<i16>>,
     /// Recorded frames that found no room.
@@ -253,10 +255,13 @@ impl Shard {
                     push(&mut live.tap, &pcm, &mut live.tapped);
                     FromShard::Ears(no, from)
                 }
-                Output::Recorded { early, pcm } => {
-                    let ring = if early { &mut live.early } else { &mut live.recording };
-                    let full = ring.as_mut().is_some_and(|ring| ring.push_entire_slice(pcm).is_err());
-                    live.dropped_frames += u64::from(full);
+                Output::Recorded { early: true, pcm, .. } => {
+                    live.dropped_frames += u64::from(!record(&mut live.early, pcm));
+                    continue;
+                }
+                Output::Recorded { early: false, pcm, clean } => {
+                    let recorded = [record(&mut live.recording, pcm), record(&mut live.clean, clean)];
+                    live.dropped_frames += u64::from(recorded.contains(&false));
                     continue;
                 }
                 Output::Control(control) => FromShard::Control(no, control),
@@ -300,6 +305,11 @@ fn tell(messages: &mut Producer<FromShard>, backlog: &mut VecDeque<FromShard>, s
     if !waits {
         shared.wake.mark();
     }
+}
+
+/// False when there was no room.
+fn record(ring: &mut Option<Producer<i16>>, pcm: &[i16]) -> bool {
+    ring.as_mut().is_none_or(|ring| ring.push_entire_slice(pcm).is_ok())
 }
 
 fn push(tap: &mut Producer<i16>, pcm: &[i16], count: &mut u64) {

@@ -1,5 +1,7 @@
 //! The job `evaluate`: measures a conversation that is over and keeps the verdict.
 
+use std::path::PathBuf;
+
 use crate::error::{Error, Result};
 use crate::judge::{self, Facts};
 use crate::model::result::ResultBody;
@@ -33,11 +35,16 @@ pub(super) async fn run(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
         Err(Error::NotAvailable(_)) => serde_json::json!([]),
         Err(error) => return Err(error),
     };
-    let judged = judged(workshop, &body, &timeline);
+    let judged = judged(workshop, &body, &timeline, service.recording_path(&caller, id).await.ok()).await?;
     service.store_evaluation(organization, id, judged).await.map(drop)
 }
 
-fn judged(workshop: &Workshop, body: &ResultBody, timeline: &serde_json::Value) -> Judged {
+async fn judged(
+    workshop: &Workshop,
+    body: &ResultBody,
+    timeline: &serde_json::Value,
+    recording: Option<PathBuf>,
+) -> Result<Judged> {
     let behaviour = body.metadata.get("engine.behaviour").or_else(|| body.metadata.get("behaviour"));
     let behaviour = |key: &str| behaviour.and_then(|behaviour| behaviour[key].as_str());
     let is_digit = |digit: &char| *digit != ',';
@@ -47,7 +54,8 @@ fn judged(workshop: &Workshop, body: &ResultBody, timeline: &serde_json::Value) 
         interface: "PHONE",
         fillers: judge::fillers(behaviour("language").unwrap_or("en"), &workshop.fillers),
     };
-    let measured = judge::measure(&judge::moments(timeline), &facts);
+    let moments = judge::moments(timeline);
+    let measured = judge::measure(&moments, &facts);
     let mut evaluation = measured.evaluation;
     evaluation.id = crate::clock::new_id();
     evaluation.created_at = Timestamp(workshop.service.clock().now_ms());
@@ -56,6 +64,13 @@ fn judged(workshop: &Workshop, body: &ResultBody, timeline: &serde_json::Value) 
         Some(_) => "Judging by the language model is not part of this version",
     };
     evaluation.not_evaluated_reason = Some(reason.to_owned());
-    let (metrics, latency) = (measured.metrics, Some(measured.latency));
-    Judged { evaluation, metrics, latency, ..Judged::default() }
+    let (mut metrics, latency) = (measured.metrics, Some(measured.latency));
+    if let Some(recording) = recording {
+        let codec = body.metadata.get("engine.codec").or_else(|| body.metadata.get("codec"));
+        let codec = codec.and_then(|codec| codec.as_str()).map(str::to_owned);
+        let measuring = move || judge::audio_metrics(&moments, &facts, codec.as_deref(), &recording);
+        let measured = tokio::task::spawn_blocking(measuring).await.map_err(Error::internal)?;
+        metrics.extend(measured.map_err(Error::internal)?);
+    }
+    Ok(Judged { evaluation, metrics, latency, ..Judged::default() })
 }

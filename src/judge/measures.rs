@@ -45,7 +45,7 @@ pub fn measure(moments: &[Moment], facts: &Facts) -> Measured {
 }
 
 /// The conversation in spans of speech.
-fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
+pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
     let end = moments.iter().find(|moment| moment.event == "call.ended").or(moments.last());
     let duration = end.map_or(0, |moment| moment.sample.max(0));
     let digits: Vec<Span> = moments.iter().filter(|moment| moment.event == "dtmf_sent").map(digit).collect();

@@ -2,12 +2,14 @@
 //! that a conversation can be judged again at any time. Judges no words: that needs a language model.
 
 mod measures;
+mod sound;
 mod transcript;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 pub use self::measures::{Facts, Measured, measure};
+pub use self::sound::audio_metrics;
 pub use self::transcript::transcript;
 
 use crate::human::phrases::phrases;

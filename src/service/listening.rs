@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, BufReader};
 
+use super::packing::{self, Packing, Track};
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
@@ -90,14 +91,45 @@ impl Service {
         format!("/v1/simulation-result/{result_id}/recording")
     }
 
-    /// The file of the stereo recording, once it is finished.
-    pub async fn recording_path(&self, caller: &Caller, result_id: i64) -> Result<PathBuf> {
-        self.file_of(caller, result_id, "recording.wav").await
+    /// The file that holds a track, once it is finished: the stereo recording, or what the Digital Human said before noise.
+    pub async fn track_path(&self, caller: &Caller, result_id: i64, track: Track) -> Result<PathBuf> {
+        self.file_of(caller, result_id, track.file()).await
     }
 
-    /// The file of the Digital Human's voice alone, without noise, once it is finished.
-    pub async fn caller_clean_path(&self, caller: &Caller, result_id: i64) -> Result<PathBuf> {
-        self.file_of(caller, result_id, "caller_clean.wav").await
+    /// The file of the stereo recording, once it is finished.
+    pub async fn recording_path(&self, caller: &Caller, result_id: i64) -> Result<PathBuf> {
+        self.track_path(caller, result_id, Track::Both).await
+    }
+
+    /// The file of a track in another form; made at the first asking, kept beside the recording.
+    pub async fn packed_path(
+        &self,
+        caller: &Caller,
+        result_id: i64,
+        track: Track,
+        packing: Packing,
+    ) -> Result<PathBuf> {
+        let from = self.track_path(caller, result_id, track).await?;
+        let to = from.with_file_name(track.packed_file(packing));
+        if tokio::fs::try_exists(&to).await.unwrap_or(false) {
+            return Ok(to);
+        }
+        // Whoever asks at the same time makes a file of their own; the last one stays.
+        let making = to.with_file_name(format!("{}.part", crate::clock::new_id()));
+        let (source, unfinished) = (from.clone(), making.clone());
+        let packed = tokio::task::spawn_blocking(move || packing::pack(&source, track, packing, &unfinished)).await;
+        let packed = match packed {
+            Ok(packed) => packed,
+            Err(fault) => Err(std::io::Error::other(fault)),
+        };
+        let kept = match packed {
+            Ok(()) => tokio::fs::rename(&making, &to).await,
+            Err(error) => Err(error),
+        };
+        if kept.is_err() {
+            let _ = tokio::fs::remove_file(&making).await;
+        }
+        kept.map(|()| to).map_err(Error::internal)
     }
 
     async fn file_of(&self, caller: &Caller, result_id: i64, name: &str) -> Result<PathBuf> {

@@ -3,6 +3,7 @@
 use ringer::model::status::ResultStatus as S;
 use ringer::model::transcript::Transcript;
 use ringer::service::Service;
+use ringer_media::recording::{Layout, wav_header};
 use serde_json::{Value, json};
 
 use super::world::World;
@@ -129,14 +130,7 @@ async fn a_transcript_has_three_forms() {
 
 /// A second of stereo: a square wave of 0.5 on the left, silence on the right.
 fn recording() -> Vec<u8> {
-    let data = RATE_HZ * 4;
-    let mut file = b"RIFF".to_vec();
-    file.extend((data + 36).to_le_bytes());
-    file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x02\0");
-    file.extend(RATE_HZ.to_le_bytes());
-    file.extend((RATE_HZ * 4).to_le_bytes());
-    file.extend(b"\x04\0\x10\0data");
-    file.extend(data.to_le_bytes());
+    let mut file = wav_header(Layout::Stereo, u64::from(RATE_HZ)).to_vec();
     for n in 0..RATE_HZ {
         let left: i16 = if n % 100 < 50 { 16_384 } else { -16_384 };
         file.extend(left.to_le_bytes());
@@ -160,7 +154,7 @@ async fn a_recording_is_heard_by_channel_and_in_part() {
     assert_eq!((whole.status, &whole.body), (200, &recording()));
     assert_eq!(whole.headers["x-channel-layout"], "digital_human,agent");
     let head = world.send("HEAD", &path, &[], Vec::new()).await;
-    assert_eq!((head.body.len(), head.headers["content-length"].to_str().ok()), (0, Some("64044")));
+    assert_eq!((head.body.len(), head.headers["content-length"].to_str().ok()), (0, Some("64104")));
     let agent = world.send("GET", &format!("{path}?channel=1"), &[], Vec::new()).await;
     assert_eq!(agent.body.len(), 44 + RATE_HZ as usize * 2);
     assert!(agent.body[44..].iter().all(|byte| *byte == 0), "the agent is silent");
@@ -172,6 +166,22 @@ async fn a_recording_is_heard_by_channel_and_in_part() {
         [("?channel=2", "channel must be 0, 1, both or mix"), ("?format=mp3", "format must be wav, flac or opus")]
     {
         assert_eq!(detail(&world, "GET", &format!("{path}{query}")).await, (400, json!(expect)));
+    }
+    let clean = format!("{path}?channel=caller_clean");
+    assert_eq!(detail(&world, "GET", &clean).await, (404, json!("Recording not available")));
+    let track = [wav_header(Layout::CallerClean, 2).to_vec(), vec![1, 0, 2, 0]].concat();
+    std::fs::write(folder.join("caller_clean.wav"), &track).expect("a file");
+    assert_eq!(world.send("GET", &clean, &[], Vec::new()).await.body, track);
+    let (flac, opus) = (("flac", "audio/flac", b"fLaC"), ("opus", "audio/ogg", b"OggS"));
+    for (channel, layout) in [("both", Some("digital_human,agent")), ("0", None), ("mix", None), ("caller_clean", None)]
+    {
+        for (format, kind, begins) in [flac, opus, flac] {
+            let answer = world.send("GET", &format!("{path}?channel={channel}&format={format}"), &[], Vec::new()).await;
+            assert_eq!((answer.status, answer.body.get(..4)), (200, Some(&begins[..])), "{channel} {format}");
+            assert_eq!(answer.headers["content-type"], kind);
+            let said = answer.headers.get("x-channel-layout").map(|layout| layout.to_str().expect("text"));
+            assert_eq!(said, layout, "{channel} {format}");
+        }
     }
     let peaks = world.get(&format!("/v1/simulation-result/{first}/peaks?points=100")).await;
     assert_eq!(peaks["sample_rate"], RATE_HZ);

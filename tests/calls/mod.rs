@@ -1,6 +1,7 @@
 //! Real calls through the engine.
 
 mod desk;
+mod killed;
 mod peers;
 mod runs;
 mod stage;

@@ -13,6 +13,8 @@ use crate::vad::Edge;
 const PAST: usize = 20;
 /// Audio before the onset that a recognizer is given.
 const LEAD: Sample = 200 * PER_MS;
+/// Made-up audio that is no event.
+const SHORT_UNDERRUN: Sample = 40 * PER_MS;
 
 /// A digit that comes back within this time of its being sent (700 ms) is an echo.
 const DIGIT_BACK: Sample = 700 * PER_MS;
@@ -36,6 +38,29 @@ pub(super) struct EarSet {
     event_digit_at: Sample,
     /// This side's last digit in the band, and when it was sent: it may come back.
     own_digit: (char, Sample),
+    made_up: MadeUp,
+}
+
+/// The stretch of made-up audio that runs: its first sample, and one past its last.
+#[derive(Copy, Clone, Default)]
+struct MadeUp {
+    from: Sample,
+    to: Sample,
+}
+
+impl MadeUp {
+    /// 20 ms at `position`; a stretch that is over by it.
+    fn push(&mut self, position: Sample, is_made_up: bool) -> Option<MadeUp> {
+        let goes_on = is_made_up && position == self.to;
+        let over = (!goes_on).then_some(*self).filter(|run| run.to - run.from > SHORT_UNDERRUN);
+        if is_made_up {
+            self.from = if goes_on { self.from } else { position };
+            self.to = position + FRAME as Sample;
+        } else {
+            *self = MadeUp { from: position, to: position };
+        }
+        over
+    }
 }
 
 impl EarSet {
@@ -52,6 +77,7 @@ impl EarSet {
             heard_to: Sample::MIN,
             event_digit_at: Sample::MIN / 2,
             own_digit: (' ', Sample::MIN / 2),
+            made_up: MadeUp::default(),
         }
     }
 
@@ -90,6 +116,11 @@ impl Call {
         if is_recorded(heard.kind) {
             self.window.push_heard(heard.position, heard.pcm);
         }
+        let frames = heard.passed.map(|passed| (passed.position, passed.kind)).into_iter();
+        let mut underrun = None;
+        for (position, kind) in frames.chain([(heard.position, heard.kind)]) {
+            underrun = underrun.or(self.ears.made_up.push(position, kind == HeardKind::Lost));
+        }
         let from = heard.position;
         let mut pcm = *heard.pcm;
         self.ears.heard_to = from + FRAME as Sample;
@@ -106,6 +137,10 @@ impl Call {
         self.hear_digits(inband);
         if let Some(echo) = self.ears.voice.news() {
             self.event(from.max(0), Side::Engine, What::Echo(echo));
+        }
+        if let Some(MadeUp { from, to }) = underrun {
+            let duration_ms = ((to - from) / PER_MS) as u32;
+            self.event(from, Side::Engine, What::RxUnderrun { duration_ms });
         }
         match edge {
             Some(Edge::Started { onset }) => self.other_speaks(onset, now),

@@ -74,6 +74,8 @@ pub enum What {
     Network { received: u64, lost: u64, late: u64, jitter_ms: f64 },
     /// This side's own words come back; from here on they are taken out of what is heard.
     Echo(EchoFigures),
+    /// The far side's audio was missing and was made up, for more than 40 ms; stamped at its onset.
+    RxUnderrun { duration_ms: u32 },
     /// Ticks that were more than 20 ms late.
     LateFrames { count: u64 },
     /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `recognizer_late`, `synthesizer_failed`,

@@ -161,6 +161,8 @@ pub enum Output<'a> {
         early: bool,
         /// Interleaved stereo (or mono, when `early`).
         pcm: &'a [i16],
+        /// The same stretch of this side's words and tones before noise, audio quality and loss, mono; empty when `early`.
+        clean: &'a [i16],
     },
     /// Call control to the far side.
     Control(Control),

@@ -43,7 +43,7 @@ use self::plan::Plan;
 use self::script::Script;
 use crate::frame::{FRAME, PER_MS, SILENCE, Sample};
 use crate::leg::Leg;
-use crate::recording::StereoWindow;
+use crate::recording::{StereoWindow, Stretch};
 use crate::seed::Stream;
 use crate::time::Time;
 
@@ -172,7 +172,7 @@ impl Call {
             _ => None,
         };
         match recorded {
-            Some(pcm) => Some(Output::Recorded { early: false, pcm }),
+            Some(Stretch { stereo, clean }) => Some(Output::Recorded { early: false, pcm: stereo, clean }),
             None => self.out.pop(),
         }
     }
@@ -202,9 +202,9 @@ impl Call {
             return;
         }
         let at = self.frame_at;
-        let mut frame = SILENCE;
-        let said = self.mouth.render(at, &mut frame);
-        self.window.push_sent(at, &frame);
+        let (mut frame, mut clean) = (SILENCE, SILENCE);
+        let said = self.mouth.render(at, &mut frame, &mut clean);
+        self.window.push_sent(at, &frame, &clean);
         if self.ears.which.voice_activity {
             self.ears.voice.sent(at, &frame);
         }

@@ -16,6 +16,8 @@ pub struct Mouth {
     tones: Option<Tones>,
     impair: Impair,
     mixer: Mixer,
+    /// Of what is said before noise is added.
+    clean: Mixer,
     /// One past the last sample of the utterance that has words.
     said_to: Sample,
 }
@@ -42,6 +44,7 @@ impl Mouth {
             tones: None,
             impair: Impair::new(spec.audio_quality, rate_hz, spec.seed.stream("audio_quality")),
             mixer: Mixer::new(),
+            clean: Mixer::new(),
             said_to: 0,
         }
     }
@@ -78,8 +81,8 @@ impl Mouth {
         self.tones = Some(Tones::new(digit.encode_utf8(&mut [0; 4]), at, Pace::default()));
     }
 
-    /// Makes the frame at `at`. An utterance that ends in it is handed back.
-    pub fn render(&mut self, at: Sample, frame: &mut Frame) -> Option<Said> {
+    /// Makes the frame at `at`, and the same before noise and audio quality. An utterance that ends in it is handed back.
+    pub fn render(&mut self, at: Sample, frame: &mut Frame, clean: &mut Frame) -> Option<Said> {
         let mut sum = NOTHING;
         let mut said = None;
         if let Some(mut utterance) = self.utterance.take() {
@@ -95,10 +98,14 @@ impl Mouth {
             }
         }
         self.tones.take_if(|tones| !tones.mix(at, &mut sum));
-        if let Some(noise) = &mut self.noise {
-            mix_loop(&mut sum, noise, self.noise_gain);
+        self.clean.finish(&sum, clean);
+        match &mut self.noise {
+            Some(noise) => {
+                mix_loop(&mut sum, noise, self.noise_gain);
+                self.mixer.finish(&sum, frame);
+            }
+            None => *frame = *clean,
         }
-        self.mixer.finish(&sum, frame);
         self.impair.process(frame);
         said
     }

@@ -78,7 +78,7 @@ impl Outbox {
         Some(match waiting {
             Waiting::Packet { path, slot, len } => Output::Packet { path, bytes: &self.packets[slot][..len] },
             Waiting::Ears { from } => Output::Ears { from, pcm: &self.ears[..] },
-            Waiting::Early => Output::Recorded { early: true, pcm: &self.early[..] },
+            Waiting::Early => Output::Recorded { early: true, pcm: &self.early[..], clean: &[] },
             Waiting::Owned(output) => output,
         })
     }

@@ -29,6 +29,7 @@ impl Event {
             What::DtmfReceived { .. } => "dtmf_received",
             What::Network { .. } => "network",
             What::Echo(_) => "suspected_echo_event",
+            What::RxUnderrun { .. } => "rx_underrun",
             What::LateFrames { .. } => "engine.late_frames",
             What::Note { code } => code,
         }
@@ -76,6 +77,7 @@ impl Event {
                 json!({ "received": received, "lost": lost, "late": late, "jitter_ms": round3(*jitter_ms) })
             }
             What::Echo(echo) => json!({ "delay_ms": round3(echo.delay_ms), "erl_db": round3(echo.erl_db) }),
+            What::RxUnderrun { duration_ms } => json!({ "duration_ms": duration_ms }),
             What::LateFrames { count } => json!({ "count": count }),
         }
     }

@@ -14,6 +14,9 @@ const LEAST_NOISE: Sample = 16_000;
 /// Speech that is needed for a measure (500 ms).
 const LEAST_SPEECH: Sample = 8000;
 
+/// Where the noise is digital silence.
+const SILENCE_SNR_DB: f64 = 60.0;
+
 /// The speech on one channel (16 kHz): edges on a 10 ms grid, pauses under 300 ms joined, sounds under 100 ms dropped.
 pub fn segments(pcm: &[i16]) -> Vec<Span> {
     let mut activity = VoiceActivity::new();
@@ -37,17 +40,30 @@ pub fn segments(pcm: &[i16]) -> Vec<Span> {
 /// included and the noise taken out, over the long-term mean power of the noise beside it.
 ///
 /// Pauses of that length are active speech in the sense of ITU-T P.56 (its hangover is 200 ms), so for speech set to an
-/// active level this is the distance of that level from the noise. `None` with under 0.5 s of speech or 1 s of noise; 96 when
+/// active level this is the distance of that level from the noise. `None` with under 0.5 s of speech or 1 s of noise; 60 when
 /// the noise is digital silence.
 pub fn snr_db(pcm: &[i16], speech: &[Span]) -> Option<f64> {
-    let power = |span: Span| {
-        let inside = pcm.get(span.from.max(0) as usize..span.to.clamp(0, pcm.len() as Sample) as usize);
-        let inside = inside.unwrap_or_default();
-        (inside.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>(), inside.len() as Sample)
-    };
+    let (spoken, beside) = powers(pcm, speech)?;
+    match beside {
+        _ if spoken <= beside => None,
+        0.0 => Some(SILENCE_SNR_DB),
+        _ => Some(10.0 * ((spoken - beside) / beside).log10()),
+    }
+}
+
+/// Level of the noise beside the speech in dB of full scale (32768): its long-term mean power. `None` with under 0.5 s of
+/// speech or 1 s of noise; -96 for digital silence.
+pub fn noise_dbfs(pcm: &[i16], speech: &[Span]) -> Option<f64> {
+    let (_, beside) = powers(pcm, speech)?;
+    Some((10.0 * (beside / 32_768f64.powi(2)).log10()).max(-96.0))
+}
+
+/// Mean powers of the speech and of the noise beside it.
+fn powers(pcm: &[i16], speech: &[Span]) -> Option<(f64, f64)> {
     let total = |spans: &[Span]| {
-        let (sum, count) = spans.iter().map(|span| power(*span)).fold((0.0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-        (sum / count.max(1) as f64, count)
+        let samples = || spans.iter().flat_map(|span| samples(pcm, *span));
+        let count = samples().count();
+        (samples().map(|&x| f64::from(x).powi(2)).sum::<f64>() / count.max(1) as f64, count as Sample)
     };
     let speech = joined(speech.to_vec());
     let mut noise = Vec::new();
@@ -59,8 +75,11 @@ pub fn snr_db(pcm: &[i16], speech: &[Span]) -> Option<f64> {
     noise.push(Span { from, to: pcm.len() as Sample });
     noise.retain(|span| span.length() > 0);
     let ((spoken, speech_count), (beside, noise_count)) = (total(&speech), total(&noise));
-    if speech_count < LEAST_SPEECH || noise_count < LEAST_NOISE || spoken <= beside {
-        return None;
-    }
-    Some(if beside < 1e-6 { 96.0 } else { 10.0 * ((spoken - beside) / beside).log10() })
+    (speech_count >= LEAST_SPEECH && noise_count >= LEAST_NOISE).then_some((spoken, beside))
+}
+
+/// What `pcm` holds of a span.
+pub(super) fn samples(pcm: &[i16], span: Span) -> &[i16] {
+    let place = |at: Sample| at.clamp(0, pcm.len() as Sample) as usize;
+    pcm.get(place(span.from)..place(span.to)).unwrap_or_default()
 }

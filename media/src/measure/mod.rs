@@ -1,12 +1,17 @@
 //! What a conversation measured: turn latencies, interruptions, full-duplex rates, shares of speech. Works on spans of
-//! speech that were found before (by [`segments`], or known by who spoke); judges no words and no audio quality.
+//! speech that were found before (by [`segments`], or known by who spoke), and on the audio itself how it sounds
+//! ([`sound`]); judges no words.
 
 mod audio;
 mod duplex;
+mod pitch;
+mod sound;
 mod turn;
 
-pub use audio::{segments, snr_db};
+pub use audio::{noise_dbfs, segments, snr_db};
 pub use duplex::{Probe, ProbeKind};
+pub use pitch::{pitch_hz, pitch_variability};
+pub use sound::{Channel, Sound, sound};
 pub use turn::{Turn, turns};
 
 use serde::Serialize;
@@ -172,6 +177,13 @@ pub struct Metrics {
     pub duration: Option<f64>,
     /// `PHONE` or `WEB`.
     pub interface: &'static str,
+}
+
+/// Speech as it counts, of the Digital Human and of the agent: cut to the conversation, pauses under 300 ms joined, sounds
+/// under 100 ms dropped.
+pub fn speech(conversation: &Conversation) -> (Vec<Span>, Vec<Span>) {
+    let heard = turn::Heard::of(conversation);
+    (heard.dh, heard.agent)
 }
 
 /// The metrics of a spoken conversation.

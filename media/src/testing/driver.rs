@@ -70,6 +70,8 @@ pub struct Log {
     pub events: Vec<Event>,
     /// Interleaved.
     pub recorded: Vec<i16>,
+    /// What this side said before noise and quality, mono.
+    pub clean: Vec<i16>,
     /// Mono, before connect.
     pub early: Vec<i16>,
     /// RTP only.
@@ -241,8 +243,11 @@ impl Rig {
                 }
                 Output::Ears { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: false }),
                 Output::EarsPast { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: true }),
-                Output::Recorded { early: true, pcm } => self.log.early.extend_from_slice(pcm),
-                Output::Recorded { early: false, pcm } => self.log.recorded.extend_from_slice(pcm),
+                Output::Recorded { early: true, pcm, .. } => self.log.early.extend_from_slice(pcm),
+                Output::Recorded { early: false, pcm, clean } => {
+                    self.log.recorded.extend_from_slice(pcm);
+                    self.log.clean.extend_from_slice(clean);
+                }
                 Output::Control(control) => self.log.controls.push(control),
                 Output::Effect(id, effect) => self.asked.push((id, effect)),
                 Output::Event(event) => self.log.events.push(event),

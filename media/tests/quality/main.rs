@@ -65,11 +65,11 @@ fn recorded(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64) -> Vec<i16> {
             window.push_heard(out.position, out.pcm);
         }
         while let Some(frame) = window.advance((tick * FRAME) as Sample) {
-            heard.extend(frame.chunks_exact(2).map(|pair| pair[1]));
+            heard.extend(frame.stereo.chunks_exact(2).map(|pair| pair[1]));
         }
     }
     while let Some(frame) = window.flush(((frames + 40) * FRAME) as Sample) {
-        heard.extend(frame.chunks_exact(2).map(|pair| pair[1]));
+        heard.extend(frame.stereo.chunks_exact(2).map(|pair| pair[1]));
     }
     heard.drain(..PATH_MS as usize * 16);
     heard.truncate(pcm.len());

@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 
+use ringer_media::call::NoiseSpec;
 use ringer_media::call::{EndReason, TICK, What};
 use ringer_media::frame::FRAME;
-use ringer_media::testing::Rig;
+use ringer_media::impair::AudioQuality;
+use ringer_media::testing::{Log, Rig};
 
 use super::grammar::{Action, Scenario};
 
@@ -26,6 +28,10 @@ pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
     let dead = ending.reason == EndReason::MediaTimeout;
     let exact = if dead { length >= ending.samples } else { length == ending.samples };
     check(exact, format!("{length} samples recorded of {}", ending.samples));
+    check(log.clean.len() as i64 == length, format!("{} samples of the clean track of {length}", log.clean.len()));
+    if scenario.call.noise.is_none() && scenario.call.audio_quality == AudioQuality::High {
+        check(channel(log, 0).eq(log.clean.iter().copied()), "the clean track is not what was sent".into());
+    }
     packets(scenario, rig, &mut check);
     speech(rig, &mut check);
     ears(scenario, rig, &mut check);
@@ -34,6 +40,11 @@ pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
     let order = log.events.iter().filter(|event| event.sample > ending.samples && event.sample >= 0).count();
     check(dead || order == 0, format!("{order} events after the end"));
     broken
+}
+
+/// One channel of the recording.
+fn channel(log: &Log, channel: usize) -> impl Iterator<Item = i16> {
+    log.recorded.iter().copied().skip(channel).step_by(2)
 }
 
 /// One packet a tick, each with the next number and the timestamp of its tick; an event keeps its timestamp.
@@ -124,4 +135,27 @@ fn a_seed_gives_one_call() {
     assert!(first.recorded == again.recorded && first.events == again.events && first.packets == again.packets);
     assert!(first.recorded != other.recorded && first.events != other.events);
     assert_eq!(TICK.as_millis(), 20);
+}
+
+/// What was said stands in the clean track as if there were neither noise nor a bad line, at the same samples.
+#[test]
+fn the_clean_track_has_no_noise() {
+    let voice = super::voice();
+    let source = "caller opens \"Good morning.\"\ncaller replies \"I see, and then?\"\n\
+        3.0 agent says 2.0 \"a story\"\n3.5 driver misses 3\nuntil 12";
+    let play = |noisy: bool| {
+        let mut scenario = super::grammar::parse("clean", source, &voice).expect("it is right");
+        if noisy {
+            let loop_pcm = voice.say(16_000 * 5, 4000);
+            scenario.call.noise = Some(NoiseSpec { loop_pcm, gain_narrow: 0.2, gain_wide: 0.2, start: 77 });
+            scenario.call.audio_quality = AudioQuality::Horrible;
+        }
+        super::play(&scenario, &voice).log
+    };
+    let (plain, noisy) = (play(false), play(true));
+    assert!(plain.clean.iter().filter(|x| x.unsigned_abs() > 1000).count() > 10_000);
+    assert!(plain.clean == noisy.clean && channel(&plain, 0).eq(plain.clean.iter().copied()));
+    let differing = channel(&noisy, 0).zip(&noisy.clean).filter(|(sent, clean)| sent != *clean).count();
+    assert!(differing > noisy.clean.len() / 2, "{differing} of {}", noisy.clean.len());
+    assert_eq!(noisy.recorded.len(), 2 * noisy.clean.len());
 }

@@ -15,23 +15,31 @@ use ringer_media::time::Time;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static HELD_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
 struct Counting;
 
-// SAFETY: hands everything to the system's allocator; the count is a plain cell of this thread.
+fn held(bytes: i64) {
+    HELD_BYTES.with(|held| held.set(held.get() + bytes));
+}
+
+// SAFETY: hands everything to the system's allocator; the counts are plain cells of this thread.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        held(layout.size() as i64);
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        held(-(layout.size() as i64));
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        held(size as i64 - layout.size() as i64);
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -120,5 +128,35 @@ fn a_quiet_tick_allocates_nothing() {
                 assert_eq!(allocations, 0, "{codec:?} {name}: {allocations} allocations in {quiet} ticks");
             }
         }
+    }
+}
+
+/// Bytes that a call may hold, its rings to other threads left out.
+const MOST_BYTES: i64 = 160 * 1024;
+
+#[test]
+fn a_call_is_small() {
+    let speech = super::voice().say(16_000 * 4, 0);
+    let spec = CallSpec {
+        opening: Opening::Say("A story.".into()),
+        noise: Some(NoiseSpec { loop_pcm: speech.clone(), gain_narrow: 0.1, gain_wide: 0.1, start: 5 }),
+        audio_quality: AudioQuality::Horrible,
+        ..CallSpec::default()
+    };
+    for codec in Codec::ALL {
+        let media = MediaParams::new(codec);
+        let mut now = Time::from_millis(1000);
+        let mut far = Leg::new(media, Seed(4), now);
+        let before = HELD_BYTES.with(Cell::get);
+        let mut call = Box::new(answered(spec.clone(), media, now, speech.clone()));
+        for _ in 0..500 {
+            now = now + TICK;
+            far.send(now, &[0; FRAME]);
+            let packet = far.packet().expect("one a tick");
+            tick(&mut call, now, packet);
+        }
+        let held = HELD_BYTES.with(Cell::get) - before;
+        println!("{codec:?}: {held} bytes");
+        assert!(held <= MOST_BYTES, "{codec:?}: a call holds {held} bytes");
     }
 }

@@ -371,7 +371,7 @@ impl Host {
                 self.send(RTP, bytes);
             }
             Output::Packet { path: Path::Rtcp, bytes } => self.send(RTCP, bytes),
-            Output::Recorded { early: false, pcm } => self.recorded.extend_from_slice(pcm),
+            Output::Recorded { early: false, pcm, .. } => self.recorded.extend_from_slice(pcm),
             Output::Recorded { early: true, .. } | Output::Ears { .. } | Output::EarsPast { .. } => {}
             Output::Control(Control::Cancel) => self.end_sip(now, 16),
             Output::Control(Control::Hangup { q850_cause }) => self.end_sip(now, q850_cause),

@@ -67,7 +67,7 @@ fn long(codec: Codec, minutes: u64, drift: f64, jitter_ms: f64, talk: impl Fn(us
         let depth = &mut long.depth_ms[usize::from(tick > ticks / 2)];
         *depth = depth.max(leg.figures().depth_ms);
         while let Some(frame) = window.advance(tick as i64 * 320) {
-            for pair in frame.chunks_exact(2) {
+            for pair in frame.stereo.chunks_exact(2) {
                 let sample = i32::from(pair[1]);
                 // The mapping settles in the first ten seconds.
                 if at > 160_000 {

@@ -1,0 +1,152 @@
+//! How a conversation sounded, from its recording: the audio metrics by name.
+
+use std::io;
+use std::path::Path;
+
+use ringer_media::frame::PER_MS;
+use ringer_media::measure::{Channel, Sound, Span, sound, speech};
+use ringer_media::recording::WAV_HEADER;
+use serde_json::{Value, json};
+
+use super::Moment;
+use super::measures::{Facts, conversation};
+use crate::model::result::MetricValue;
+
+/// The Digital Human's channel of a recording, and the agent's.
+const CHANNELS: [usize; 2] = [0, 1];
+
+/// The audio metrics that have a value. `codec` is that of the call; reads the stereo recording, a channel at a time.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn audio_metrics(
+    moments: &[Moment],
+    facts: &Facts,
+    codec: Option<&str>,
+    recording: &Path,
+) -> io::Result<Vec<MetricValue>> {
+    let conversation = conversation(moments, facts);
+    let (dh, agent) = speech(&conversation);
+    let made_up: Vec<Span> = moments.iter().filter(|moment| moment.event == "rx_underrun").map(stretch).collect();
+    let start = conversation.start;
+    let shifted = |spans: &[Span]| -> Vec<Span> {
+        spans.iter().map(|span| Span { from: span.from - start, to: span.to - start }).collect()
+    };
+    let bytes = std::fs::read(recording)?;
+    let [user, agent] =
+        [(CHANNELS[0], dh, Vec::new()), (CHANNELS[1], agent, made_up)].map(|(channel, speech, concealed)| {
+            let pcm = channel_of(&bytes, channel);
+            let pcm = pcm.get(start.max(0) as usize..).unwrap_or_default();
+            let (speech, concealed) = (shifted(&speech), shifted(&concealed));
+            let full_scale = if channel == CHANNELS[1] { full_scale(codec) } else { 32_768 };
+            sound(&Channel { pcm, speech: &speech, concealed: &concealed, full_scale })
+        });
+    Ok(values(agent, user, packet_loss(moments)))
+}
+
+/// One channel of a stereo file as this engine writes it.
+fn channel_of(file: &[u8], channel: usize) -> Vec<i16> {
+    let frames = file.get(WAV_HEADER..).unwrap_or_default().chunks_exact(4);
+    frames.map(|frame| i16::from_le_bytes([frame[2 * channel], frame[2 * channel + 1]])).collect()
+}
+
+/// The greatest value that a codec can carry (ITU-T G.711 tables 1 and 2 for the logarithmic ones).
+fn full_scale(codec: Option<&str>) -> u16 {
+    match codec {
+        Some("PCMU") => 32_124,
+        Some("PCMA") => 32_256,
+        _ => 32_768,
+    }
+}
+
+fn stretch(moment: &Moment) -> Span {
+    Span { from: moment.sample, to: moment.sample + moment.number("duration_ms").unwrap_or(0) * PER_MS }
+}
+
+/// Percent of the packets that never came, by the last figures of the network.
+fn packet_loss(moments: &[Moment]) -> Option<f64> {
+    let last = moments.iter().rev().find(|moment| moment.event == "network")?;
+    let (received, lost) = (last.number("received")?, last.number("lost")?);
+    (received + lost > 0).then(|| (100_000.0 * lost as f64 / (received + lost) as f64).round() / 1000.0)
+}
+
+fn values(agent: Option<Sound>, user: Option<Sound>, packet_loss: Option<f64>) -> Vec<MetricValue> {
+    let fidelity = agent.map(|sound| {
+        json!({
+            "overall": sound.clarity, "noise": sound.noise_dbfs, "reverb": null, "interfering_speech": null,
+            "background_media": null, "packet_loss": packet_loss, "loudness": sound.loudness_lufs,
+        })
+    });
+    let of_agent = |figure: fn(&Sound) -> Value| agent.as_ref().map_or(Value::Null, figure);
+    let all = [
+        ("agent_perceived_loudness", of_agent(|sound| json!(sound.loudness_lufs))),
+        ("agent_audio_clipping", of_agent(|sound| json!(sound.clipping_percent))),
+        ("agent_snr", of_agent(|sound| json!(sound.snr_db))),
+        ("agent_audio_dropouts", of_agent(|sound| json!(sound.dropouts))),
+        ("agent_dropout_ms", of_agent(|sound| json!(sound.dropout_ms))),
+        ("agent_pitch_variability", of_agent(|sound| json!(sound.pitch_semitones))),
+        ("agent_audio_clarity", of_agent(|sound| json!(sound.clarity))),
+        ("user_audio_clarity", json!(user.and_then(|sound| sound.clarity))),
+        ("audio_fidelity", fidelity.unwrap_or(Value::Null)),
+    ];
+    let given = all.into_iter().filter(|(_, value)| !value.is_null());
+    given.map(|(name, value)| MetricValue { name: name.into(), value }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::TAU;
+
+    use ringer_media::recording::{Layout, wav_header};
+
+    use super::*;
+    use crate::judge::moments;
+
+    /// Both channels silent but for a tone where the agent speaks, 2.0 to 6.0 s; 100 ms of it are missing.
+    fn recording() -> tempfile::NamedTempFile {
+        let mut bytes = wav_header(Layout::Stereo, 160_000).to_vec();
+        for n in 0..160_000u32 {
+            let speaks = (32_000..96_000).contains(&n) && !(48_000..49_600).contains(&n);
+            let tone = 3276.8 * (TAU * 997.0 * f64::from(n) / 16_000.0).sin();
+            bytes.extend([0, 0]);
+            bytes.extend((if speaks { tone as i16 } else { 0 }).to_le_bytes());
+        }
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), bytes).expect("writes");
+        file
+    }
+
+    #[test]
+    fn metrics_have_their_names() {
+        let at = |ms: i64, event: &str, side: &str, data: Value| json!({"seq": ms, "sample": ms * 16, "event": event, "side": side, "data": data});
+        let timeline = json!([
+            at(2000, "speech.started", "agent", json!({})),
+            at(5000, "rx_underrun", "engine", json!({"duration_ms": 60})),
+            at(6000, "speech.ended", "agent", json!({})),
+            at(9000, "network", "engine", json!({"received": 495, "lost": 5})),
+            at(10_000, "call.ended", "engine", json!({})),
+        ]);
+        let file = recording();
+        let facts = Facts { interface: "PHONE", ..Facts::default() };
+        let found = audio_metrics(&moments(&timeline), &facts, Some("PCMU"), file.path()).expect("reads");
+        let value = |name: &str| found.iter().find(|metric| metric.name == name).map(|metric| metric.value.clone());
+        let loudness = value("agent_perceived_loudness").and_then(|value| value.as_f64()).expect("a loudness");
+        assert!((loudness + 23.0).abs() < 0.2, "{loudness}");
+        for (name, expect) in [
+            ("agent_audio_clipping", Some(json!(0.0))),
+            ("agent_snr", Some(json!(60.0))),
+            ("agent_audio_dropouts", Some(json!(2))),
+            ("agent_dropout_ms", Some(json!(160.0))),
+            ("agent_pitch_variability", None),
+            ("agent_audio_clarity", Some(json!(40.0))),
+            ("user_audio_clarity", None),
+        ] {
+            assert_eq!(value(name), expect, "{name}");
+        }
+        let fidelity = value("audio_fidelity").expect("fidelity");
+        assert_eq!((&fidelity["overall"], &fidelity["packet_loss"]), (&json!(40.0), &json!(1.0)), "{fidelity}");
+        assert_eq!((&fidelity["noise"], &fidelity["reverb"]), (&json!(-96.0), &Value::Null));
+        let absent = audio_metrics(&moments(&json!([])), &facts, None, file.path()).expect("reads");
+        assert_eq!(absent, []);
+    }
+}
