@@ -34,6 +34,9 @@ const COMFORT_NOISE: u8 = 13;
 /// An event's timestamp further than this from its arrival is not on the audio's time base: 500 ms.
 const EVENT_APART: Sample = 8000;
 
+/// Frames of silence that are passed over in one tick: a timestamp that jumps by hours must not hold up the tick.
+const MOST_SILENCE: usize = 50;
+
 /// What offer and answer settled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct MediaParams {
@@ -325,7 +328,10 @@ impl Leg {
         self.depth_ms = self.playout.depth_ms(now);
         let mut played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
         let mut moved = played.moved;
-        while played.kind == HeardKind::Silence && self.playout.may_catch_up(now, samples) {
+        for _ in 0..MOST_SILENCE {
+            if played.kind != HeardKind::Silence || !self.playout.may_catch_up(now, samples) {
+                break;
+            }
             played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
             moved += played.moved;
         }

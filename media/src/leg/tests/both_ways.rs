@@ -126,3 +126,25 @@ fn garbage_is_counted_and_harmless() {
     assert!(leg.figures().malformed > 20);
     assert_eq!(leg.receive(Time(0), b"hello"), Received::Ignored(Ignored::Malformed(Malformed::Short)));
 }
+
+/// Found by fuzzing: an overtaken packet whose timestamp lies a day behind.
+#[test]
+fn a_jump_of_the_timestamp_does_not_hold_up_a_tick() {
+    let packet = |sequence: u16, timestamp: u32| {
+        let mut head = [0; HEADER];
+        Header { sequence, timestamp, ..Header::default() }.write(&mut head);
+        [&head[..], &[0x2a; 23]].concat()
+    };
+    let given = [(0, packet(17, 0x2f04_0100)), (1, packet(0, 0)), (13, packet(0, 0))];
+    let mut leg = Leg::new(params(Codec::Pcmu), Seed(1), Time::from_millis(1000));
+    let mut head = 0;
+    for tick in 0..100 {
+        let now = Time::from_millis(1000 + tick * 20);
+        for (_, bytes) in given.iter().filter(|(at, _)| *at == tick) {
+            leg.receive(now, bytes);
+        }
+        leg.listen(now, &mut Room::default());
+        let before = std::mem::replace(&mut head, leg.playout.jitter().head());
+        assert!(before == 0 || head - before <= (MOST_SILENCE as i64 + 3) * 160, "tick {tick}: {before} to {head}");
+    }
+}
