@@ -208,6 +208,99 @@ mod tests {
         check(Medium, 6800.0, -80.0..-22.0);
     }
 
+    /// Peak of a tone in the last second but a little.
+    fn peak(pcm: &[i16], tone_hz: f64) -> f64 {
+        let part = &pcm[pcm.len() - 15_680..];
+        let turn = |n: usize| TAU * tone_hz * n as f64 / 16_000.0;
+        let sum = |of: fn(f64) -> f64| part.iter().enumerate().map(|(n, &x)| f64::from(x) * of(turn(n))).sum::<f64>();
+        2.0 * sum(f64::sin).hypot(sum(f64::cos)) / part.len() as f64
+    }
+
+    #[test]
+    fn edges_are_at_3_db_and_slopes_at_24_db_an_octave() {
+        use AudioQuality::{Horrible, Low, Medium};
+        for (quality, low_hz, high_hz) in [(Medium, 200.0, 3400.0), (Low, 300.0, 2700.0), (Horrible, 400.0, 2200.0)] {
+            // The tone alone is measured, not the noise beside it; at -20 dBFS nothing clips.
+            let gain_db = |tone_hz: f64| {
+                let mut lever = Impair::new(quality, 16_000, Seed(7).stream("impair"));
+                lever.dropouts = None;
+                let output: Vec<i16> = tone(tone_hz, 3277.0, 2)
+                    .chunks_exact(FRAME)
+                    .flat_map(|chunk| {
+                        let mut frame: Frame = chunk.try_into().expect("chunks_exact");
+                        lever.process(&mut frame);
+                        frame
+                    })
+                    .collect();
+                20.0 * (peak(&output, tone_hz) / 3277.0).log10()
+            };
+            let [low, high] = [low_hz, high_hz].map(gain_db);
+            let slope = gain_db(low_hz / 2.0) - gain_db(low_hz / 4.0);
+            let octave_above = gain_db(high_hz) - gain_db(high_hz * 2.0);
+            println!(
+                "{quality:?}: {low:.2} dB at {low_hz}, {high:.2} dB at {high_hz}, {slope:.1} and {octave_above:.1} dB"
+            );
+            assert!((low + 3.01).abs() < 0.1 && (high + 3.01).abs() < 0.1, "{quality:?}: {low:.2}, {high:.2}");
+            assert!((slope - 24.1).abs() < 1.5, "{quality:?}: {slope:.1} dB an octave");
+            // Below half the sampling rate a digital filter falls faster than its model, never slower.
+            assert!(octave_above > 21.0, "{quality:?}: {octave_above:.1} dB an octave above");
+            assert!(gain_db(1000.0).abs() < 0.3, "{quality:?}: {:.2} dB within", gain_db(1000.0));
+        }
+    }
+
+    #[test]
+    fn clipping_bends_as_written_down() {
+        let dbfs = |db: f64| 32_767.0 * 10f64.powf(db / 20.0);
+        let soft = |x: f64| dbfs(-6.0) * (x / dbfs(-6.0)).tanh();
+        let hard = |x: f64| x.clamp(-dbfs(-12.0), dbfs(-12.0));
+        for (quality, clip) in [(AudioQuality::Low, &soft as &dyn Fn(f64) -> f64), (AudioQuality::Horrible, &hard)] {
+            for loud in [4000.0, 12_000.0, 30_000.0] {
+                let mut lever = Impair::new(quality, 16_000, Seed(7).stream("impair"));
+                (lever.dropouts, lever.noise_rms) = (None, 0.0);
+                let mut output = Vec::new();
+                for chunk in tone(1000.0, loud, 2).chunks_exact(FRAME) {
+                    let mut frame: Frame = chunk.try_into().expect("chunks_exact");
+                    lever.process(&mut frame);
+                    output.extend(frame);
+                }
+                // Tone and third harmonic of the curve itself, over one period.
+                let harmonic = |order: f64| {
+                    let turn = |n: usize| TAU * n as f64 / 4096.0;
+                    (0..4096).map(|n| clip(loud * turn(n).sin()) * (order * turn(n)).sin()).sum::<f64>() / 2048.0
+                };
+                for order in [1.0, 3.0] {
+                    let (measured, expect) = (peak(&output, 1000.0 * order), harmonic(order).abs());
+                    let off = (measured - expect).abs();
+                    assert!(
+                        off < 0.05 * expect + 8.0,
+                        "{quality:?} at {loud}, {order}: {measured:.0}, not {expect:.0}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn dropouts_fall_and_rise_in_5_ms() {
+        let mut dropouts = Dropouts::new(Seed(3).stream("impair"));
+        let mut output = Vec::new();
+        for _ in 0..30 * 50 {
+            let mut frame = [10_000; FRAME];
+            dropouts.process(&mut frame);
+            output.extend(frame);
+        }
+        let whole = |x: i16| x == 10_000;
+        let runs: Vec<&[i16]> = output.split(|&x| whole(x)).filter(|run| !run.is_empty()).collect();
+        assert_eq!(runs.len(), 6);
+        for run in runs {
+            // The first sample of the fall and the last of the rise are still whole.
+            assert_eq!(run.len() as u32, DROPOUT - 2);
+            assert_eq!(run.iter().filter(|&&x| x == 0).count() as u32, DROPOUT - 2 * EDGE);
+            assert!(run[..79].windows(2).all(|pair| pair[0] - pair[1] >= 124 && pair[0] - pair[1] <= 126));
+            assert!(run.iter().eq(run.iter().rev()), "rises as it falls");
+        }
+    }
+
     #[test]
     fn clipping() {
         let loud = tone(1000.0, 30_000.0, 1);

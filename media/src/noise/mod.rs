@@ -2,6 +2,8 @@
 //! mixing itself, and not user-supplied noise files.
 
 mod babble;
+#[cfg(test)]
+mod kinds;
 mod scene;
 
 use std::sync::Arc;
@@ -89,16 +91,31 @@ pub fn snr_db(volume: f64) -> f64 {
 pub fn generate(kind: Kind, seed: Seed, seconds: u32, voices: &[Arc<[i16]>]) -> Vec<i16> {
     let length = (seconds.clamp(1, LONGEST_SECONDS) * RATE_HZ) as usize;
     let mut audio = scene::scene(kind, seed, length + CROSSFADE, voices);
-    let (head, tail) = audio.split_at_mut(length);
-    for (n, (x, old)) in head.iter_mut().zip(tail).enumerate() {
-        // Both are uncorrelated, so their powers add: sine and cosine keep the level.
-        let (rise, fall) = (std::f32::consts::FRAC_PI_2 * (n as f32 + 0.5) / CROSSFADE as f32).sin_cos();
-        *x = *x * rise + *old * fall;
-    }
-    audio.truncate(length);
+    fold(&mut audio);
     let power = audio.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / length as f64;
     let gain = 32_768.0 * 10f64.powf(LOOP_DBOV / 20.0) / power.sqrt().max(1e-9);
     audio.iter().map(|&x| rounded_off(f64::from(x) * gain).round() as i16).collect()
+}
+
+/// A seamless loop of audio at 16 kHz: its last 500 ms are faded into its beginning (of audio shorter than a second, its last
+/// half).
+pub fn seamless(pcm: &[i16]) -> Vec<i16> {
+    let mut audio: Vec<f32> = pcm.iter().map(|&x| f32::from(x)).collect();
+    fold(&mut audio);
+    audio.iter().map(|x| x.round() as i16).collect()
+}
+
+/// Fades the end into the beginning, and cuts it off.
+fn fold(audio: &mut Vec<f32>) {
+    let span = CROSSFADE.min(audio.len() / 2);
+    let length = audio.len() - span;
+    let (head, tail) = audio.split_at_mut(length);
+    for (n, (x, old)) in head.iter_mut().zip(tail).enumerate() {
+        // Both are uncorrelated, so their powers add: sine and cosine keep the level.
+        let (rise, fall) = (std::f32::consts::FRAC_PI_2 * (n as f32 + 0.5) / span as f32).sin_cos();
+        *x = *x * rise + *old * fall;
+    }
+    audio.truncate(length);
 }
 
 /// Unchanged up to half of [`PEAK`], bent above, never over it.
