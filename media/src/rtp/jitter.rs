@@ -75,15 +75,25 @@ struct Slot {
 /// buffer is deep, and stays in the processor's cache.
 #[derive(Clone, Debug)]
 struct Payloads {
-    bytes: Box<[[u8; MAX_PAYLOAD]]>,
+    bytes: Box<[u8]>,
+    /// Bytes of the longest one.
+    longest: usize,
     free: [u8; SLOTS as usize],
     count: usize,
 }
 
 impl Payloads {
-    fn new() -> Payloads {
+    fn new(longest: usize) -> Payloads {
         let free = std::array::from_fn(|at| at as u8);
-        Payloads { bytes: vec![[0; MAX_PAYLOAD]; SLOTS as usize].into(), free, count: SLOTS as usize }
+        Payloads { bytes: vec![0; longest * SLOTS as usize].into(), longest, free, count: SLOTS as usize }
+    }
+
+    fn of(&self, payload: u8) -> &[u8] {
+        &self.bytes[usize::from(payload) * self.longest..][..self.longest]
+    }
+
+    fn of_mut(&mut self, payload: u8) -> &mut [u8] {
+        &mut self.bytes[usize::from(payload) * self.longest..][..self.longest]
     }
 
     /// There are as many as slots, and a slot has at most one: one is free for a slot that has none.
@@ -127,7 +137,7 @@ impl JitterBuffer {
         JitterBuffer {
             codec,
             slots: vec![free; SLOTS as usize].into(),
-            payloads: Payloads::new(),
+            payloads: Payloads::new(longest_payload(codec)),
             source: Source::default(),
             timing: Timing::new(codec.rtp_clock_hz()),
             playing: false,
@@ -176,7 +186,7 @@ impl JitterBuffer {
         self.make_room(sequence);
         self.vacate(sequence);
         let room = self.payloads.lend();
-        self.payloads.bytes[usize::from(room)][..payload.len()].copy_from_slice(payload);
+        self.payloads.of_mut(room)[..payload.len()].copy_from_slice(payload);
         self.slots[index(sequence)] = Slot { kind, payload: room, len: payload.len() as u16, span, ticks };
         Ok(())
     }
@@ -241,7 +251,7 @@ impl JitterBuffer {
     pub fn following(&self) -> Option<&[u8]> {
         let slot = &self.slots[index(self.next)];
         let follows = slot.kind == Kind::Audio && slot.ticks == self.head;
-        follows.then(|| &self.payloads.bytes[usize::from(slot.payload)][..usize::from(slot.len)])
+        follows.then(|| &self.payloads.of(slot.payload)[..usize::from(slot.len)])
     }
 
     /// Extended ticks up to which audio was given back.
@@ -324,7 +334,7 @@ impl JitterBuffer {
         self.packet = slot.span.into();
         self.head = slot.ticks + self.packet;
         self.resting = false;
-        Next::Audio(&self.payloads.bytes[usize::from(slot.payload)][..usize::from(slot.len)])
+        Next::Audio(&self.payloads.of(slot.payload)[..usize::from(slot.len)])
     }
 
     /// Gives up the packet that is due; `missing` of them have `gap` ticks between what was played and the next that is there.
@@ -350,6 +360,15 @@ impl JitterBuffer {
             self.vacate(at);
         }
         self.next = oldest;
+    }
+}
+
+/// Bytes of the longest payload that is heard.
+fn longest_payload(codec: Codec) -> usize {
+    match codec {
+        Codec::Pcmu | Codec::Pcma | Codec::G722 => MAX_TICKS as usize,
+        Codec::L16Narrow => 2 * MAX_TICKS as usize,
+        Codec::L16Wide | Codec::Opus => MAX_PAYLOAD,
     }
 }
 
