@@ -11,7 +11,7 @@ const MEASURED_WORDS: usize = 4;
 
 /// The wanted gender, drawn when none is.
 pub(super) fn is_female(wanted: &VoiceWanted) -> bool {
-    let drawn = wanted.seed.stream("gender").unit() < 0.5;
+    let drawn = wanted.seed.stream("voice").unit() < 0.5;
     wanted.gender.as_deref().map_or(drawn, |gender| gender == "female")
 }
 
@@ -25,11 +25,13 @@ pub(super) fn measurable_words(text: &str) -> Option<usize> {
 /// Errors: `unknown_voice`, `no_voice_for_language`.
 pub(super) fn choose(wanted: &VoiceWanted) -> Result<Voice, Failure> {
     let mut draw = wanted.seed.stream("voice");
+    // The stream's first draw is the gender's.
+    draw.unit();
     let female = is_female(wanted);
     let variant = draw.index(espeak::FEMALE.len());
-    let mut pitch = draw.range(0.90, 1.12) as f32;
+    let mut pitch = draw.range(0.93, 1.07) as f32;
     let mut formant = draw.range(0.94, 1.06) as f32;
-    let bands_db = std::array::from_fn(|_| draw.range(-4.0, 4.0) as f32);
+    let bands_db = std::array::from_fn(|_| draw.range(-2.5, 2.5) as f32);
     let accent = wanted.accent.as_deref();
     if accent == Some("mature") {
         pitch *= 0.92;
