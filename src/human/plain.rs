@@ -135,7 +135,7 @@ fn protected(words: &[&str], language: &str, facts: &[(String, String)]) -> Vec<
 
 fn closed_by(words: &[&str], end: char) -> String {
     let text = words.join(" ");
-    let text = text.trim_end_matches(|c: char| matches!(c, ',' | ';' | ':') || c == end);
+    let text = text.trim_end_matches([',', ';', ':', end]);
     format!("{}{end}", capitalised(text))
 }
 

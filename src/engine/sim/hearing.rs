@@ -63,7 +63,7 @@ mod tests {
             let text: Vec<&str> = heard.iter().map(|heard| heard.word.as_str()).collect();
             assert_eq!(text.join(" "), expect, "{from_ms}..{to_ms}");
         };
-        let over = [said(1000, Some(2000), "One, two - three four.")];
+        let over = [said(1000, Some(2000), "One, two three four.")];
         check(&over, 1000, 2000, "one two three four");
         check(&over, 1300, 1700, "two three");
         check(&over, 2000, 3000, "");
