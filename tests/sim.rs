@@ -16,8 +16,6 @@ use ringer_media::seed::{Seed, Stream};
 
 /// Seeds that are run twice in every test run.
 const SEEDS: u64 = 50;
-/// Seeds of the long run.
-const MANY: u64 = 1000;
 /// Calls of a day.
 const DAY: u64 = 150;
 
@@ -102,12 +100,6 @@ fn twice(seeds: std::ops::Range<u64>) {
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
     twice(1..SEEDS + 1);
-}
-
-#[test]
-#[ignore = "the long run: a quarter of an hour"]
-fn a_thousand_seeds_give_the_same_bytes() {
-    twice(1..MANY + 1);
 }
 
 #[test]

@@ -243,9 +243,3 @@ fn talk_off(minutes: usize) {
 fn speech_is_not_taken_for_digits() {
     talk_off(10);
 }
-
-#[test]
-#[ignore = "a minute and a half: two hours of speech"]
-fn two_hours_of_speech_are_not_taken_for_digits() {
-    talk_off(120);
-}

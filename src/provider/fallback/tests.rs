@@ -1,3 +1,5 @@
+//! Two synthesizers as one: what fails is said by the other.
+
 use ringer_media::seed::Seed;
 
 use super::*;
