@@ -1,5 +1,5 @@
 //! Change of sample rate: [`Up2`] and [`Down2`] between 8 and 16 kHz for streams, [`Resampler`] between any other two rates for
-//! streams, [`resample_whole`] for finished clips, [`ClipResampler`] for clips that come in pieces.
+//! streams, [`resample_whole`] for finished clips.
 //!
 //! The two share one half-band FIR (71 taps, Kaiser window): flat within 0.01 dB to 3.4 kHz, images and aliases
 //! more than 80 dB down, [`DELAY`] late. They take blocks of any length, give exactly twice or half as many samples, and
@@ -171,49 +171,6 @@ pub fn resample_whole(pcm: &[i16], from_hz: u32, to_hz: u32) -> Vec<i16> {
     (0..count).map(|at| sinc.at(pcm, at)).collect()
 }
 
-/// Between any pair of rates, for audio that comes in pieces: together they are what [`resample_whole`] makes of the whole, each
-/// sample as soon as its neighbours are there (1.4 ms later from 24 to 16 kHz). Not for the tick: it allocates.
-pub struct ClipResampler {
-    /// `None` between equal rates.
-    sinc: Option<Sinc>,
-    kept: Vec<i16>,
-    /// Index of the next output sample, counted from the first sample that is kept.
-    next: u64,
-}
-
-impl ClipResampler {
-    /// For rates from 1 Hz to 1 MHz; `None` for others.
-    pub fn new(from_hz: u32, to_hz: u32) -> Option<ClipResampler> {
-        if [from_hz, to_hz].iter().any(|hz| !(1..=1_000_000).contains(hz)) {
-            return None;
-        }
-        let sinc = (from_hz != to_hz).then(|| Sinc::new(from_hz, to_hz));
-        Some(ClipResampler { sinc, kept: Vec::new(), next: 0 })
-    }
-
-    /// Appends to `out` what is known with `pcm`.
-    pub fn process(&mut self, pcm: &[i16], out: &mut Vec<i16>) {
-        let Some(sinc) = &self.sinc else { return out.extend_from_slice(pcm) };
-        self.kept.extend_from_slice(pcm);
-        let reach = sinc.reach as u64;
-        while self.next * sinc.from / sinc.to + reach + 1 < self.kept.len() as u64 {
-            out.push(sinc.at(&self.kept, self.next));
-            self.next += 1;
-        }
-        // Whole periods go, so that the phases stay where they are.
-        let periods = (self.next * sinc.from / sinc.to).saturating_sub(reach) / sinc.from;
-        self.kept.drain(..(periods * sinc.from) as usize);
-        self.next -= periods * sinc.to;
-    }
-
-    /// Appends what is left to `out`: silence follows.
-    pub fn finish(self, out: &mut Vec<i16>) {
-        let Some(sinc) = &self.sinc else { return };
-        let end = (self.kept.len() as u64 * sinc.to).div_ceil(sinc.from);
-        out.extend((self.next..end).map(|at| sinc.at(&self.kept, at)));
-    }
-}
-
 /// Zero crossings of the sinc on either side.
 const CROSSINGS: f64 = 32.0;
 
@@ -304,25 +261,6 @@ fn greatest_divisor(a: u32, b: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pieces_make_the_same_as_the_whole() {
-        let mut draw = crate::seed::Seed(5).stream("pieces");
-        let pcm: Vec<i16> = (0..9000).map(|_| draw.range(-9000.0, 9000.0) as i16).collect();
-        for (from_hz, to_hz) in [(24_000, 16_000), (22_050, 16_000), (8000, 16_000), (16_000, 16_000), (48_000, 16_000)]
-        {
-            let (mut resampler, mut out) = (ClipResampler::new(from_hz, to_hz).expect("both are rates"), Vec::new());
-            let mut rest = &pcm[..];
-            while !rest.is_empty() {
-                let (piece, left) = rest.split_at(rest.len().min(1 + draw.index(700)));
-                resampler.process(piece, &mut out);
-                rest = left;
-            }
-            resampler.finish(&mut out);
-            assert!(out == resample_whole(&pcm, from_hz, to_hz), "{from_hz} to {to_hz}");
-        }
-        assert!(ClipResampler::new(0, 16_000).is_none());
-    }
 
     /// One second of a tone of amplitude 16000.
     pub(super) fn tone(hz: f64, rate_hz: u32) -> Vec<i16> {

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use ringer_media::frame::RATE_HZ;
 use ringer_media::level::{Limiter, SPEECH_LEVEL_DBOV, active_level_dbov};
-use ringer_media::resample::ClipResampler;
+use ringer_media::resample::Resampler;
 use tokio::sync::mpsc;
 
 use super::super::timbre::speech_s;
@@ -43,7 +44,8 @@ pub(super) struct Measured {
 
 /// One text's speech while it comes.
 pub(super) struct Flow {
-    resampler: ClipResampler,
+    resampler: Resampler,
+    rate_hz: u32,
     out: mpsc::Sender<Spoken>,
     /// As received, at 16 kHz, from the first sound on.
     heard: Vec<i16>,
@@ -59,7 +61,8 @@ impl Flow {
     /// From `rate_hz`, beginning with the voice's calibrated gain. `None` for a rate that is none.
     pub(super) fn new(rate_hz: u32, gain_db: f64, out: mpsc::Sender<Spoken>) -> Option<Flow> {
         Some(Flow {
-            resampler: ClipResampler::new(rate_hz, 16_000)?,
+            resampler: Resampler::new(rate_hz, RATE_HZ)?,
+            rate_hz,
             out,
             heard: Vec::new(),
             sent: 0,
@@ -72,9 +75,7 @@ impl Flow {
 
     /// The next samples as received. Errors: `synthesizer_failed` when they do not end.
     pub(super) async fn take(&mut self, pcm: &[i16]) -> Result<(), Failure> {
-        let mut ready = Vec::new();
-        self.resampler.process(pcm, &mut ready);
-        self.hear(&ready)?;
+        self.hear(pcm)?;
         let loud = self.heard.iter().rposition(|sample| sample.unsigned_abs() > QUIET).map_or(0, |at| at + 1);
         let kept = self.heard.len().saturating_sub(HELD_MAX);
         let end = loud.max(kept);
@@ -86,11 +87,9 @@ impl Flow {
 
     /// The end: what is left goes out, silence does not.
     pub(super) async fn finish(mut self) -> Result<Option<Measured>, Failure> {
-        let mut rest = Vec::new();
-        let resampler =
-            std::mem::replace(&mut self.resampler, ClipResampler::new(16_000, 16_000).expect("they are rates"));
-        resampler.finish(&mut rest);
-        self.hear(&rest)?;
+        // What the filter still holds comes out before the silence behind it.
+        let held = (self.resampler.delay_s() * f64::from(self.rate_hz)).ceil() as usize;
+        self.hear(&vec![0; held])?;
         let Some(last) = self.heard.iter().rposition(|sample| sample.unsigned_abs() > QUIET) else { return Ok(None) };
         let end = self.heard.len().min(last + 1 + EDGE);
         self.send(end).await;
@@ -99,7 +98,12 @@ impl Flow {
         Ok(Some(Measured { gain_db, speech_s: speech_s(whole) }))
     }
 
-    fn hear(&mut self, pcm: &[i16]) -> Result<(), Failure> {
+    /// Takes samples as received.
+    fn hear(&mut self, received: &[i16]) -> Result<(), Failure> {
+        let most = received.len() * RATE_HZ as usize / self.rate_hz as usize + 1;
+        let mut pcm = vec![0; most];
+        let count = self.resampler.process(received, &mut pcm);
+        pcm.truncate(count);
         let from = if self.heard.is_empty() {
             let first = pcm.iter().position(|sample| sample.unsigned_abs() > QUIET);
             first.map_or(pcm.len(), |at| at.saturating_sub(EDGE))
