@@ -88,13 +88,15 @@ impl Peer {
     /// baresip that answers every call at once as `bob`, with this codec (`PCMU/8000/1`), and sends a tone of [`TONE_HZ`]; what it hears is kept in
     /// [`Peer::heard`].
     pub fn baresip(codec: &str) -> Peer {
+        let rate_hz =
+            codec.split('/').nth(1).and_then(|rate| rate.parse().ok()).expect("a codec is told with its rate");
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let first = free_ports();
         let path = |name: &str| folder.path().join(name);
-        fs::write(path("tone.wav"), tone()).expect("the folder is writable");
+        fs::write(path("tone.wav"), tone(rate_hz)).expect("the folder is writable");
         fs::write(path("accounts"), format!("<sip:bob@127.0.0.1>;regint=0;answermode=auto;audio_codecs={codec}\n"))
             .and_then(|()| fs::write(path("contacts"), ""))
-            .and_then(|()| fs::write(path("config"), baresip_config(folder.path(), first)))
+            .and_then(|()| fs::write(path("config"), baresip_config(folder.path(), first, rate_hz)))
             .expect("the folder is writable");
         let mut command = limited("baresip");
         command.args(["-4", "-v", "-f"]).arg(folder.path());
@@ -244,7 +246,8 @@ fn listens(port: u16) -> bool {
     table.lines().skip(1).any(|line| line.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&wanted)))
 }
 
-fn baresip_config(folder: &Path, first_port: u16) -> String {
+/// Sounds have the codec's own rate, so that the softphone does not resample: from 8 to 16 kHz that takes 1.8 dB off the tone.
+fn baresip_config(folder: &Path, first_port: u16, rate_hz: u32) -> String {
     let tone = folder.join("tone.wav");
     let (tone, media, last) = (tone.display(), first_port + 2, first_port + PORTS_PER_PEER - 1);
     format!(
@@ -254,7 +257,7 @@ fn baresip_config(folder: &Path, first_port: u16) -> String {
          rtp_ports {media}-{last}\n\
          audio_source aufile,{tone}\n\
          audio_alert aufile,{tone}\n\
-         ausrc_srate 8000\nauplay_srate 8000\nausrc_channels 1\nauplay_channels 1\n\
+         ausrc_srate {rate_hz}\nauplay_srate {rate_hz}\nausrc_channels 1\nauplay_channels 1\n\
          snd_path {}\n\
          module_path {}\n\
          module g711.so\nmodule opus.so\nmodule l16.so\nmodule aufile.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n",
@@ -272,9 +275,8 @@ fn baresip_modules() -> PathBuf {
     folders.iter().map(PathBuf::from).find(|folder| folder.is_dir()).expect("baresip is installed with its modules")
 }
 
-/// Two minutes of [`TONE_HZ`] at 8 kHz as a WAV file.
-fn tone() -> Vec<u8> {
-    let rate = 8000_u32;
+/// Two minutes of [`TONE_HZ`] as a WAV file.
+fn tone(rate: u32) -> Vec<u8> {
     let samples = rate * LIFE_S;
     let mut file = Vec::with_capacity(44 + 2 * samples as usize);
     file.extend_from_slice(b"RIFF");
@@ -285,7 +287,7 @@ fn tone() -> Vec<u8> {
     file.extend_from_slice(b"\x02\0\x10\0data");
     file.extend_from_slice(&(2 * samples).to_le_bytes());
     for n in 0..samples {
-        let turn = f64::from(n * TONE_HZ % rate) / f64::from(rate);
+        let turn = f64::from(n % rate * TONE_HZ % rate) / f64::from(rate);
         file.extend_from_slice(&((8000.0 * (turn * std::f64::consts::TAU).sin()) as i16).to_le_bytes());
     }
     file
