@@ -3,6 +3,7 @@
 
 use std::f64::consts::TAU;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use ringer_media::measure::{Channel, Conversation, Sound, Span, metrics, segments, sound};
 use serde_json::Value;
@@ -126,7 +127,9 @@ fn a_codec_that_carries_less_is_clipped_earlier() {
 /// Speech of flite, 16 kHz.
 fn say(voice: &str) -> Vec<i16> {
     let text = "I would really like to know when my order will arrive because nobody could tell me anything about it";
-    let path = std::env::temp_dir().join(format!("ringer-measures-{}-{voice}.wav", std::process::id()));
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let file = FILES.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("ringer-measures-{}-{file}.wav", std::process::id()));
     let status = Command::new("flite").args(["-voice", voice, "-t", text, "-o"]).arg(&path).status();
     assert!(status.expect("the package flite is installed").success());
     let bytes = std::fs::read(&path).expect("flite wrote a file");
