@@ -26,7 +26,10 @@ pub use crate::rtp::session::ReceivedDigit;
 pub use crate::rtp::source::Refused;
 
 /// Samples of 20 ms at 8 kHz.
-const NARROW: usize = FRAME / 2;
+pub const NARROW: usize = FRAME / 2;
+
+/// Bytes of the longest packet that a leg makes.
+pub const MAX_PACKET: usize = HEADER + MAX_PAYLOAD;
 
 /// Static payload type of comfort noise (RFC 3389 4).
 const COMFORT_NOISE: u8 = 13;
@@ -183,7 +186,7 @@ pub struct Leg {
     encoder: Encoder,
     packets: Packetizer,
     event: Option<EventPacket>,
-    out: [u8; HEADER + MAX_PAYLOAD],
+    out: [u8; MAX_PACKET],
     sent_at: Time,
     reported: u32,
     playout: Playout,
@@ -208,7 +211,7 @@ impl Leg {
             encoder,
             packets: Packetizer::new(params.codec, params.ptime_ms),
             event: None,
-            out: [0; HEADER + MAX_PAYLOAD],
+            out: [0; MAX_PACKET],
             sent_at: origin,
             reported: 0,
             playout: Playout::new(params.codec, origin),

@@ -29,6 +29,8 @@ pub mod impair;
 
 pub mod netem;
 
+pub mod connection;
+
 pub mod dtmf;
 
 pub mod vad;

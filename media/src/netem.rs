@@ -27,6 +27,33 @@ pub enum Loss {
     },
 }
 
+/// The losses of one direction, drawn one datagram after the other. Begins in the good state.
+#[derive(Copy, Clone, Debug)]
+pub struct Losses {
+    loss: Loss,
+    bad: bool,
+}
+
+impl Losses {
+    /// No datagram yet.
+    pub fn new(loss: Loss) -> Losses {
+        Losses { loss, bad: false }
+    }
+
+    /// Whether the next datagram is lost; draws from `stream`.
+    pub fn next(&mut self, stream: &mut Stream) -> bool {
+        match self.loss {
+            Loss::None => false,
+            Loss::Independent(probability) => stream.unit() < probability,
+            Loss::Burst { enter, leave, loss } => {
+                let turn = if self.bad { leave } else { enter };
+                self.bad ^= stream.unit() < turn;
+                self.bad && stream.unit() < loss
+            }
+        }
+    }
+}
+
 /// What a network does.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct NetemSpec {
@@ -55,7 +82,7 @@ pub struct Netem {
     on_the_way: BinaryHeap<Reverse<(Time, u64, Vec<u8>)>>,
     number: u64,
     latest: Time,
-    bad: bool,
+    losses: Losses,
     dropped: u64,
 }
 
@@ -63,7 +90,8 @@ impl Netem {
     /// An idle network.
     pub fn new(spec: NetemSpec, stream: Stream) -> Netem {
         let on_the_way = BinaryHeap::new();
-        Netem { spec, stream, on_the_way, number: 0, latest: Time::default(), bad: false, dropped: 0 }
+        let losses = Losses::new(spec.loss);
+        Netem { spec, stream, on_the_way, number: 0, latest: Time::default(), losses, dropped: 0 }
     }
 
     /// Becomes another network. What is on the way stays on its way.
@@ -73,7 +101,7 @@ impl Netem {
 
     /// Hands a datagram in at `now`.
     pub fn send(&mut self, now: Time, bytes: &[u8]) {
-        if self.lost() {
+        if self.losses.next(&mut self.stream) {
             self.dropped += 1;
             return;
         }
@@ -108,18 +136,6 @@ impl Netem {
     /// Datagrams lost so far.
     pub fn dropped(&self) -> u64 {
         self.dropped
-    }
-
-    fn lost(&mut self) -> bool {
-        match self.spec.loss {
-            Loss::None => false,
-            Loss::Independent(probability) => self.stream.unit() < probability,
-            Loss::Burst { enter, leave, loss } => {
-                let turn = if self.bad { leave } else { enter };
-                self.bad ^= self.stream.unit() < turn;
-                self.bad && self.stream.unit() < loss
-            }
-        }
     }
 }
 

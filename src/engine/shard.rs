@@ -98,6 +98,8 @@ pub(super) struct Shared {
 /// The thread's own state.
 pub(super) struct Shard {
     slots: [Vec<Box<LiveCall>>; SLOTS],
+    /// Calls that hold packets back between their ticks, with their slots: looked at in every step while there are any.
+    holding: Vec<(CallNo, usize)>,
     commands: Consumer<ToShard>,
     messages: Producer<FromShard>,
     backlog: VecDeque<FromShard>,
@@ -111,6 +113,7 @@ impl Shard {
     pub fn new(commands: Consumer<ToShard>, messages: Producer<FromShard>, shared: Arc<Shared>) -> Shard {
         Shard {
             slots: std::array::from_fn(|_| Vec::with_capacity(64)),
+            holding: Vec::new(),
             commands,
             messages,
             backlog: VecDeque::new(),
@@ -132,6 +135,7 @@ impl Shard {
             let now = monotonic();
             self.kernel.refresh(now);
             self.take_commands(now);
+            self.release(now);
             let slot = (step % SLOTS as u64) as usize;
             if now.since(deadline) <= SKIP_AFTER && !self.slots[slot].is_empty() {
                 self.send_pass(slot, deadline);
@@ -149,7 +153,9 @@ impl Shard {
     /// The next step at which there is something to do.
     fn after(&self, step: u64) -> u64 {
         let mut next = step + 1;
-        while !next.is_multiple_of(MAIN_EVERY) && self.slots[(next % SLOTS as u64) as usize].is_empty() {
+        let has_work =
+            |step: u64| step.is_multiple_of(MAIN_EVERY) || !self.slots[(step % SLOTS as u64) as usize].is_empty();
+        while self.holding.is_empty() && !has_work(next) {
             next += 1;
         }
         next
@@ -168,6 +174,9 @@ impl Shard {
                 ToShard::Place(call) => {
                     self.shared.calls.fetch_add(1, Ordering::Relaxed);
                     let slot = self.slot_for_new();
+                    if call.call.holds_packets() {
+                        self.holding.push((call.no, slot));
+                    }
                     self.slots[slot].push(call);
                 }
                 ToShard::Connect(no, rtp, rtcp) => {
@@ -195,6 +204,23 @@ impl Shard {
         let Some((slot, at, live)) = self.find(no) else { return };
         live.call.handle(now, input);
         self.deliver(slot, at);
+    }
+
+    /// Packets whose own time has come leave, at most a step late.
+    fn release(&mut self, now: Time) {
+        let mut at = 0;
+        while let Some((no, slot)) = self.holding.get(at).copied() {
+            let Some(place) = self.slots[slot].iter().position(|live| live.no == no) else {
+                self.holding.swap_remove(at);
+                continue;
+            };
+            let call = &mut self.slots[slot][place].call;
+            if call.due().is_some_and(|due| due <= now) {
+                call.handle(now, Input::Release);
+                self.deliver(slot, place);
+            }
+            at += 1;
+        }
     }
 
     fn send_pass(&mut self, slot: usize, deadline: Time) {

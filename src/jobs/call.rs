@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ringer_media::call::{EndReason, Ending};
+use ringer_media::connection::Impairment;
 use ringer_media::frame::{FRAME, PER_MS};
 use ringer_media::recording::WAV_HEADER;
 use serde_json::{Value, json};
@@ -231,9 +232,24 @@ fn fill_in(
         ("remote_address", json!(report.remote_address)),
         ("sip_call_id", json!(report.sip_call_id)),
         ("speaker", json!(report.speaker)),
+        ("impairment", json!(ending.quality.impairment.map(impairment))),
         ("warnings", json!(warnings)),
     ];
     known.into_iter().filter(|(_, value)| *value != Value::Null).for_each(|(key, value)| doc.note(key, value));
+}
+
+/// What the asked-for bad connection did, to three decimals.
+fn impairment(done: Impairment) -> Value {
+    let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
+    let Impairment { sent, received } = done;
+    json!({
+        "sent_loss_pct": rounded(sent.loss_pct),
+        "sent_mean_burst": rounded(sent.mean_burst),
+        "sent_jitter_ms": rounded(sent.jitter_ms),
+        "received_loss_pct": rounded(received.loss_pct),
+        "received_mean_burst": rounded(received.mean_burst),
+        "received_jitter_ms": rounded(received.jitter_ms),
+    })
 }
 
 /// How well the engine did its part, and whether its figures can be relied on.

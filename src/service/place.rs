@@ -188,6 +188,7 @@ impl Cast {
             limits: self.limits(),
             noise: manner::noise(human, self.seed, placer).await?,
             audio_quality: manner::audio_quality(human.audio_quality),
+            connection: manner::connection(human.connection_quality, &behaviour.connection),
             phrases: phrases::call_phrases(&self.language()),
             ears: Ears::default(),
         })
@@ -257,9 +258,7 @@ impl Cast {
         let duplex = human.duplex.as_ref().is_some_and(|duplex| {
             duplex.backchannel_per_minute + duplex.vocal_tic_per_minute + duplex.non_directed_per_minute > 0.0
         });
-        let quality = human.connection_quality.as_str();
         let idle = [
-            (quality != "high", "connection_quality: the line is not impaired"),
             (duplex, "duplex: no probes are made"),
             (human.enriched_playback.as_ref().is_some_and(|steps| !steps.is_empty()), "enriched_playback: not played"),
             (human.formatted_transcript.is_some(), "formatted_transcript: not replayed"),
@@ -292,6 +291,8 @@ impl Cast {
             "background_noise": human.background_noise,
             "noise_snr_db": snr_db,
             "audio_quality": human.audio_quality,
+            "connection_quality": human.connection_quality,
+            "connection": manner::connection_in_force(&spec.connection),
             "extension": spec.extension,
             "ringing_ms": spec.limits.ringing_ms,
             "max_duration_ms": spec.limits.max_duration_ms,

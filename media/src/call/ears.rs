@@ -2,6 +2,7 @@
 
 use super::spec::Ears;
 use super::{Call, Output, Phase, Side, What};
+use crate::connection::Arrival;
 use crate::dtmf::{Detected, Detector};
 use crate::echo::EchoGuard;
 use crate::frame::{FRAME, Frame, PER_MS, RATE_HZ, SILENCE, Sample};
@@ -25,6 +26,9 @@ pub(super) struct EarSet {
     pub which: Ears,
     /// Finds speech that is not this side's own.
     pub voice: EchoGuard,
+    /// Tells when the other side spoke, where the ears hear it through a bad connection: what is measured of that side is
+    /// measured as it was received.
+    pub witness: Option<EchoGuard>,
     digits: Detector,
     past: Box<[(Sample, Frame); PAST]>,
     next: usize,
@@ -64,11 +68,12 @@ impl MadeUp {
 }
 
 impl EarSet {
-    /// Nothing was heard yet.
-    pub fn new(which: Ears) -> EarSet {
+    /// Nothing was heard yet. `apart`: what they hear is not what was received.
+    pub fn new(which: Ears, apart: bool) -> EarSet {
         EarSet {
             which,
             voice: EchoGuard::new(),
+            witness: (apart && which.voice_activity).then(EchoGuard::new),
             digits: Detector::new(),
             past: Box::new([(Sample::MIN, SILENCE); PAST]),
             next: 0,
@@ -79,6 +84,25 @@ impl EarSet {
             own_digit: (' ', Sample::MIN / 2),
             made_up: MadeUp::default(),
         }
+    }
+
+    /// This side sends the 20 ms that begin at `at`.
+    pub fn sent(&mut self, at: Sample, pcm: &Frame) {
+        if self.which.voice_activity {
+            self.voice.sent(at, pcm);
+            self.witness.iter_mut().for_each(|witness| witness.sent(at, pcm));
+        }
+    }
+
+    /// What hears the other side as it was received.
+    pub fn measured(&mut self) -> &mut EchoGuard {
+        self.witness.as_mut().unwrap_or(&mut self.voice)
+    }
+
+    /// All that was heard lies `by` samples earlier than was said.
+    fn move_back(&mut self, by: Sample) {
+        self.voice.move_back(by);
+        self.witness.iter_mut().for_each(|witness| witness.move_back(by));
     }
 
     fn remember(&mut self, from: Sample, pcm: &Frame) {
@@ -108,7 +132,10 @@ impl Call {
         let heard = leg.listen(now, &mut room);
         if heard.moved > 0 {
             self.window.move_heard(heard.moved);
-            self.ears.voice.move_back(heard.moved);
+            self.ears.move_back(heard.moved);
+            if let Some(connection) = &mut self.connection {
+                connection.received.move_back(heard.moved);
+            }
         }
         if let Some(passed) = heard.passed.filter(|passed| is_recorded(passed.kind)) {
             self.window.push_heard(passed.position, passed.pcm);
@@ -121,31 +148,26 @@ impl Call {
         for (position, kind) in frames.chain([(heard.position, heard.kind)]) {
             underrun = underrun.or(self.ears.made_up.push(position, kind == HeardKind::Lost));
         }
-        let from = heard.position;
-        let mut pcm = *heard.pcm;
-        self.ears.heard_to = from + FRAME as Sample;
-        let is_real = heard.kind == HeardKind::Real;
-        let edge = if self.ears.which.voice_activity { self.ears.voice.push(&mut pcm, from, is_real) } else { None };
-        if self.ears.feeding {
-            self.out.ears(from, &pcm);
-        }
-        if self.ears.which.text {
-            self.ears.remember(from, &pcm);
-        }
-        let inband = if self.ears.which.dtmf { self.ears.digits.push(heard.narrow, from) } else { None };
         self.waits.media_at = self.waits.media_at.max(leg.last_sign());
-        self.hear_digits(inband);
-        if let Some(echo) = self.ears.voice.news() {
-            self.event(from.max(0), Side::Engine, What::Echo(echo));
-        }
+        self.hear_keys();
         if let Some(MadeUp { from, to }) = underrun {
             let duration_ms = ((to - from) / PER_MS) as u32;
             self.event(from, Side::Engine, What::RxUnderrun { duration_ms });
         }
-        match edge {
-            Some(Edge::Started { onset }) => self.other_speaks(onset, now),
-            Some(Edge::Ended { end }) => self.other_stops(end, now),
-            None => {}
+        match &mut self.connection {
+            None => {
+                let is_real = heard.kind == HeardKind::Real;
+                self.hear(Arrival { position: heard.position, pcm: *heard.pcm, narrow: *heard.narrow, is_real }, now);
+            }
+            Some(connection) => {
+                connection.received.hear(now, &heard);
+                let (position, is_real, mut pcm) = (heard.position, heard.kind == HeardKind::Real, *heard.pcm);
+                let edge = self.ears.witness.as_mut().and_then(|witness| witness.push(&mut pcm, position, is_real));
+                edge.into_iter().for_each(|edge| self.tell_edge(edge, now));
+            }
+        }
+        while let Some(arrival) = self.connection.as_mut().and_then(|connection| connection.received.next(now)) {
+            self.hear(arrival, now);
         }
         self.tell_network(now);
         self.listened_to = self.frame_at;
@@ -157,22 +179,62 @@ impl Call {
         self.mouth.tone(digit, at);
     }
 
+    /// A frame reaches the ears.
+    fn hear(&mut self, arrival: Arrival, now: Time) {
+        let Arrival { position: from, mut pcm, narrow, is_real } = arrival;
+        self.ears.heard_to = from + FRAME as Sample;
+        let edge = if self.ears.which.voice_activity { self.ears.voice.push(&mut pcm, from, is_real) } else { None };
+        if self.ears.feeding {
+            self.out.ears(from, &pcm);
+        }
+        if self.ears.which.text {
+            self.ears.remember(from, &pcm);
+        }
+        let inband = if self.ears.which.dtmf { self.ears.digits.push(&narrow, from) } else { None };
+        if let Some(digit) = inband {
+            self.hear_tone(digit);
+        }
+        if let Some(echo) = self.ears.measured().news() {
+            self.event(from.max(0), Side::Engine, What::Echo(echo));
+        }
+        if self.ears.witness.is_none() {
+            edge.into_iter().for_each(|edge| self.tell_edge(edge, now));
+        }
+        match edge {
+            Some(Edge::Started { onset }) => self.other_speaks(onset),
+            Some(Edge::Ended { end }) => self.other_stops(end),
+            None => {}
+        }
+    }
+
+    /// The other side began or ceased to speak.
+    pub(super) fn tell_edge(&mut self, edge: Edge, now: Time) {
+        let arrival_ms = self.sample(now) as f64 / PER_MS as f64;
+        match edge {
+            Edge::Started { onset } => self.event(onset, Side::Agent, What::AgentSpeechStarted { arrival_ms }),
+            Edge::Ended { end } => self.event(end, Side::Agent, What::AgentSpeechEnded { arrival_ms }),
+        }
+    }
+
     fn listen_early(&mut self, now: Time) {
         let Some(leg) = &mut self.leg else { return };
         self.out.early(leg.listen(now, &mut Room::default()).pcm);
     }
 
-    fn hear_digits(&mut self, inband: Option<Detected>) {
+    /// Digits that came as events.
+    fn hear_keys(&mut self) {
         while let Some(digit) = self.leg.as_mut().and_then(|leg| leg.digit()) {
             self.digit_beside_audio(digit.digit, digit.from, digit.duration_ms, "rtp_event");
         }
-        if let Some(Detected::Digit { digit, from, duration_ms }) = inband {
-            let (own, at) = self.ears.own_digit;
-            let comes_back = own == digit && (-(FRAME as Sample)..DIGIT_BACK).contains(&(from - at));
-            let echo = (from - self.ears.event_digit_at).abs() < Sample::from(RATE_HZ / 2);
-            if !echo && !comes_back {
-                self.digit_heard(digit, from, duration_ms, "inband");
-            }
+    }
+
+    /// A digit in the band, unless it is the echo of one that came as an event or of an own one.
+    fn hear_tone(&mut self, Detected::Digit { digit, from, duration_ms }: Detected) {
+        let (own, at) = self.ears.own_digit;
+        let comes_back = own == digit && (-(FRAME as Sample)..DIGIT_BACK).contains(&(from - at));
+        let echo = (from - self.ears.event_digit_at).abs() < Sample::from(RATE_HZ / 2);
+        if !echo && !comes_back {
+            self.digit_heard(digit, from, duration_ms, "inband");
         }
     }
 

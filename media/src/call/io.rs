@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::Event;
+use crate::connection::Impairment;
 use crate::echo::EchoFigures;
 use crate::frame::Sample;
 use crate::leg::MediaParams;
@@ -42,6 +43,8 @@ pub enum Input<'a> {
         /// How much later than scheduled the pass really runs.
         late: Duration,
     },
+    /// The time that [`super::Call::due`] told has come: packets that a bad connection holds back leave now.
+    Release,
     /// The receive pass of the same tick: decode, analyse, decide, record.
     Listen,
     /// A (part of a) result of an effect.
@@ -447,4 +450,6 @@ pub struct Quality {
     pub recording_dropped: u64,
     /// This side's own words came back.
     pub echo: Option<EchoFigures>,
+    /// What the asked-for bad connection did, when there was one; none of the figures above counts it.
+    pub impairment: Option<Impairment>,
 }

@@ -3,7 +3,8 @@
 //! Contract: one [`Call::handle`], then [`Call::poll`] until `None`. Every 20 ms the driver hands in [`Input::Tick`] (the send
 //! pass, `now` = the tick's scheduled time), then the packets that arrived, then [`Input::Listen`] (the receive pass). A call
 //! asks for speech and thought by [`Output::Effect`]; the answers come back as [`Input::Done`]. Sample 0 is the first tick
-//! after the answer. A tick without an event allocates nothing.
+//! after the answer. A tick without an event allocates nothing. A call whose connection is bad on purpose also says when its next
+//! packet is due ([`Call::due`]).
 
 mod answer;
 mod barge_in;
@@ -41,6 +42,7 @@ use self::pacing::Pacing;
 use self::phase::{Hold, Phase, Waits};
 use self::plan::Plan;
 use self::script::Script;
+use crate::connection::{Arrivals, Connection};
 use crate::frame::{FRAME, PER_MS, SILENCE, Sample};
 use crate::leg::Leg;
 use crate::recording::{StereoWindow, Stretch};
@@ -62,6 +64,8 @@ pub struct Call {
     listened_to: Sample,
     out: Outbox,
     leg: Option<Leg>,
+    /// Present while the connection is bad on purpose.
+    connection: Option<Box<Connection>>,
     window: StereoWindow,
     mouth: Mouth,
     ears: EarSet,
@@ -124,11 +128,12 @@ impl Call {
             origin: Time::default(),
             frame_at: 0,
             listened_to: 0,
-            out: Outbox::new(),
+            out: Outbox::new(if spec.connection.is_clear() { 1 } else { Arrivals::at_once(&spec.connection) }),
             leg: None,
+            connection: None,
             window: StereoWindow::new(),
             mouth: Mouth::new(&spec, crate::frame::RATE_HZ),
-            ears: EarSet::new(spec.ears),
+            ears: EarSet::new(spec.ears, !spec.connection.is_clear()),
             pacing: Pacing::default(),
             other: Other::default(),
             plan: None,
@@ -155,6 +160,7 @@ impl Call {
             Input::Signal(signal) => self.signal(now, signal),
             Input::Packet { path, arrived, bytes } => self.packet(path, arrived, bytes),
             Input::Tick { late } => self.tick(now, late),
+            Input::Release => self.release(now),
             Input::Listen => self.listen(now),
             Input::Done(id, done) => self.done(id, done),
             Input::Command(Command::Hangup(reason)) => self.hang_up(now, reason),
@@ -163,6 +169,9 @@ impl Call {
 
     /// The next output, `None` when all were taken.
     pub fn poll(&mut self) -> Option<Output<'_>> {
+        if let Some(connection) = self.connection.as_mut().filter(|connection| connection.sent.is_ready()) {
+            return connection.sent.next().map(|bytes| Output::Packet { path: Path::Rtp, bytes });
+        }
         if !self.out.is_empty() {
             return self.out.pop();
         }
@@ -175,6 +184,17 @@ impl Call {
             Some(Stretch { stereo, clean }) => Some(Output::Recorded { early: false, pcm: stereo, clean }),
             None => self.out.pop(),
         }
+    }
+
+    /// When the next packet that a bad connection holds back is to leave: hand in [`Input::Release`] then, at any time between
+    /// ticks. Every tick releases what is due by then.
+    pub fn due(&self) -> Option<Time> {
+        self.connection.as_ref().and_then(|connection| connection.sent.due())
+    }
+
+    /// Packets may be held back: the driver has to ask for [`Call::due`].
+    pub fn holds_packets(&self) -> bool {
+        self.spec.connection.jitter_ms > 0.0
     }
 
     /// True once [`Output::Ended`] was given.
@@ -192,7 +212,14 @@ impl Call {
         }
     }
 
+    fn release(&mut self, now: Time) {
+        if let Some(connection) = &mut self.connection {
+            connection.sent.release(now);
+        }
+    }
+
     fn tick(&mut self, now: Time, late: Duration) {
+        self.release(now);
         if !self.run_phase(now) {
             return;
         }
@@ -205,13 +232,15 @@ impl Call {
         let (mut frame, mut clean) = (SILENCE, SILENCE);
         let said = self.mouth.render(at, &mut frame, &mut clean);
         self.window.push_sent(at, &frame, &clean);
-        if self.ears.which.voice_activity {
-            self.ears.voice.sent(at, &frame);
-        }
+        self.ears.sent(at, &frame);
         if let Some(leg) = &mut self.leg {
+            let mut post = |bytes: &[u8]| match &mut self.connection {
+                Some(connection) => connection.sent.send(now, bytes),
+                None => self.out.packet(Path::Rtp, bytes),
+            };
             leg.send(now, &frame);
             while let Some(bytes) = leg.packet() {
-                self.out.packet(Path::Rtp, bytes);
+                post(bytes);
             }
             if let Some(bytes) = leg.report(now, ntp(now)) {
                 self.out.packet(Path::Rtcp, bytes);

@@ -16,26 +16,28 @@ pub struct Outbox {
     queue: VecDeque<Waiting>,
     packets: Box<[[u8; PACKET_BYTES]; PACKETS]>,
     free_packet: usize,
-    ears: Box<[i16; FRAME]>,
+    ears: Box<[[i16; FRAME]]>,
+    free_ears: usize,
     early: Box<[i16; FRAME]>,
 }
 
 #[derive(Debug)]
 enum Waiting {
     Packet { path: Path, slot: usize, len: usize },
-    Ears { from: Sample },
+    Ears { from: Sample, slot: usize },
     Early,
     Owned(Output<'static>),
 }
 
 impl Outbox {
-    /// Room for one pass.
-    pub fn new() -> Outbox {
+    /// Room for one pass, in which up to `heard` frames (at least 1) go to the ears.
+    pub fn new(heard: usize) -> Outbox {
         Outbox {
             queue: VecDeque::with_capacity(16),
             packets: Box::new([[0; PACKET_BYTES]; PACKETS]),
             free_packet: 0,
-            ears: Box::new([0; FRAME]),
+            ears: vec![[0; FRAME]; heard.max(1)].into(),
+            free_ears: 0,
             early: Box::new([0; FRAME]),
         }
     }
@@ -50,10 +52,14 @@ impl Outbox {
         }
     }
 
-    /// The frame that was just heard.
+    /// A frame that was just heard; dropped when the pass has no slot left.
     pub fn ears(&mut self, from: Sample, pcm: &[i16; FRAME]) {
-        self.ears.copy_from_slice(pcm);
-        self.queue.push_back(Waiting::Ears { from });
+        let slot = self.free_ears;
+        if let Some(ears) = self.ears.get_mut(slot) {
+            ears.copy_from_slice(pcm);
+            self.free_ears += 1;
+            self.queue.push_back(Waiting::Ears { from, slot });
+        }
     }
 
     /// One frame that was heard before the answer.
@@ -70,14 +76,14 @@ impl Outbox {
     /// The next output, in order.
     pub fn pop(&mut self) -> Option<Output<'_>> {
         let Some(waiting) = self.queue.pop_front() else {
-            self.free_packet = 0;
+            (self.free_packet, self.free_ears) = (0, 0);
             // Begins at the front again, where it stays in the processor's cache.
             self.queue.clear();
             return None;
         };
         Some(match waiting {
             Waiting::Packet { path, slot, len } => Output::Packet { path, bytes: &self.packets[slot][..len] },
-            Waiting::Ears { from } => Output::Ears { from, pcm: &self.ears[..] },
+            Waiting::Ears { from, slot } => Output::Ears { from, pcm: &self.ears[slot][..] },
             Waiting::Early => Output::Recorded { early: true, pcm: &self.early[..], clean: &[] },
             Waiting::Owned(output) => output,
         })

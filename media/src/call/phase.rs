@@ -7,6 +7,7 @@ use super::mouth::Mouth;
 use super::spec::DtmfMethod;
 use super::utterance::Utterance;
 use super::{Call, Dial, ms};
+use crate::connection::Connection;
 use crate::frame::{FRAME, RATE_HZ, Sample};
 use crate::leg::{Leg, MediaParams};
 use crate::time::Time;
@@ -155,6 +156,7 @@ impl Call {
             _ => self.leg = Some(Leg::new(media, self.spec.seed, now)),
         }
         self.mouth = Mouth::new(&self.spec, media.codec.rate_hz());
+        self.connection = Connection::new(&self.spec.connection, self.spec.seed).map(Box::new);
         self.phase = Phase::Connected;
         self.waits.media_at = Some(now);
         self.tell_before();
@@ -369,6 +371,9 @@ impl Call {
             other_spoke: self.other.spoke,
             quality: self.quality(),
         };
+        if let Some(connection) = &mut self.connection {
+            connection.sent.clear();
+        }
         self.phase = Phase::Closing { until: now + LAST_WORDS, ending: Box::new(ending) };
     }
 
@@ -413,7 +418,8 @@ impl Call {
             concealed_ms: figures.concealed_ms,
             jitter_ms: figures.jitter_ms,
             recording_dropped: 0,
-            echo: self.ears.voice.figures(),
+            echo: self.ears.witness.as_ref().unwrap_or(&self.ears.voice).figures(),
+            impairment: self.connection.as_ref().map(|connection| connection.measured()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::connection::ConnectionSpec;
 use crate::impair::AudioQuality;
 use crate::seed::Seed;
 
@@ -32,6 +33,8 @@ pub struct CallSpec {
     pub noise: Option<NoiseSpec>,
     /// Band limit, clipping and added noise of the sent audio.
     pub audio_quality: AudioQuality,
+    /// Loss and jitter put between the call and its network, in both directions.
+    pub connection: ConnectionSpec,
     /// Fixed sentences, in the call's language.
     pub phrases: Phrases,
     /// What the ears can do.
@@ -252,6 +255,7 @@ impl Default for CallSpec {
             limits: Limits::default(),
             noise: None,
             audio_quality: AudioQuality::High,
+            connection: ConnectionSpec::default(),
             phrases: Phrases::default(),
             ears: Ears::default(),
         }

@@ -6,7 +6,8 @@ use super::io::{Effect, EffectId, Effected, EndReason, Move, Purpose};
 use super::plan::Stage;
 use super::script::contains_phrase;
 use super::{Call, ms};
-use crate::frame::{PER_MS, Sample};
+use crate::echo::EchoGuard;
+use crate::frame::Sample;
 use crate::time::Time;
 use crate::vad::Edge;
 
@@ -20,9 +21,7 @@ const ANSWER_MS: u32 = 700;
 pub(super) const PHRASE_HANGUP_MS: u32 = 300;
 
 impl Call {
-    pub(super) fn other_speaks(&mut self, onset: Sample, now: Time) {
-        let arrival_ms = self.sample(now) as f64 / PER_MS as f64;
-        self.event(onset, Side::Agent, What::AgentSpeechStarted { arrival_ms });
+    pub(super) fn other_speaks(&mut self, onset: Sample) {
         self.other.since = Some(onset);
         if self.waits.start.is_some() {
             self.other_turn_begins(onset);
@@ -53,9 +52,7 @@ impl Call {
         }
     }
 
-    pub(super) fn other_stops(&mut self, end: Sample, now: Time) {
-        let arrival_ms = self.sample(now) as f64 / PER_MS as f64;
-        self.event(end, Side::Agent, What::AgentSpeechEnded { arrival_ms });
+    pub(super) fn other_stops(&mut self, end: Sample) {
         let onset = self.other.since.take().unwrap_or(end);
         let long = end - onset > ms(SHORT_MS);
         self.other.ended = Some(end);
@@ -192,12 +189,17 @@ impl Call {
 
     /// The call ends at `end`: what the other side is saying ends there, too.
     pub(super) fn other_is_cut(&mut self, end: Sample, now: Time) {
+        let ended = |voice: &mut EchoGuard| match voice.finish() {
+            Some(Edge::Ended { end: heard }) => Some(heard.clamp(0, end)),
+            _ => None,
+        };
+        let heard = ended(&mut self.ears.voice);
+        let seen = self.ears.witness.as_mut().map_or(heard, ended);
+        if let Some(end) = seen {
+            self.tell_edge(Edge::Ended { end }, now);
+        }
         if self.other.since.is_some() {
-            let heard = match self.ears.voice.finish() {
-                Some(Edge::Ended { end }) => end,
-                _ => end,
-            };
-            self.other_stops(heard.clamp(0, end), now);
+            self.other_stops(heard.unwrap_or(end));
         }
         self.close_other_turn();
     }

@@ -42,7 +42,7 @@ pub struct RigSpec {
 /// A packet that the call sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentPacket {
-    /// The tick's time.
+    /// When it left: the tick's time, or later over a connection that is bad on purpose.
     pub at: Time,
     /// Sequence number (RFC 3550 5.1).
     pub sequence: u16,
@@ -203,14 +203,14 @@ impl Rig {
     /// The driver misses this many ticks: time passes, the far side goes on.
     pub fn miss(&mut self, ticks: usize) {
         for _ in 0..ticks {
-            self.now = self.now + TICK;
+            self.advance();
             self.far_sends();
         }
     }
 
     /// One tick of 20 ms.
     pub fn step(&mut self) {
-        self.now = self.now + TICK;
+        self.advance();
         self.run_recognizer();
         self.deliver();
         self.input(Input::Tick { late: Duration::ZERO });
@@ -222,6 +222,16 @@ impl Rig {
         if self.connected {
             self.far.listen(self.now);
         }
+    }
+
+    /// To the next tick; packets that are due on the way leave at their own time.
+    fn advance(&mut self) {
+        let tick = self.now + TICK;
+        while let Some(due) = self.call.due().filter(|due| *due < tick) {
+            self.now = self.now.max(due);
+            self.input(Input::Release);
+        }
+        self.now = tick;
     }
 
     fn far_sends(&mut self) {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! seed 7                                    codec G722                 no telephone events        no text
-//! net delay 20 jitter 40 loss 5%            delay think 500            delay think never
+//! net delay 20 jitter 40 loss 5%            connection loss 5% burst 3 jitter 30
+//! delay think 500                           delay think never
 //! early media 1.5                           answered after 2.0         never answered             refused 486 after 1.0
 //! caller endpointing 1.5                    caller opens "Hello."      caller opens made "Hello." caller listens open after 10
 //! caller replies "One." more "Two." dtmf 12 then hangup                caller replies silence
@@ -204,6 +205,8 @@ fn statement(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
         s.text = false;
     } else if line.eat("net") {
         net(s, line)?;
+    } else if line.eat("connection") {
+        connection(s, line)?;
     } else if line.eat("delay") {
         delay(s, line)?;
     } else if line.eat("early media") {
@@ -242,6 +245,22 @@ fn net(s: &mut Scenario, line: &mut Line) -> Parsed<()> {
             // Mean bursts of three packets.
             let share = line.number()? / 100.0;
             s.net.loss = Loss::Burst { enter: share / (1.0 - share) / 3.0, leave: 1.0 / 3.0, loss: 1.0 };
+        } else {
+            return line.end();
+        }
+    }
+    Ok(())
+}
+
+fn connection(s: &mut Scenario, line: &mut Line) -> Parsed<()> {
+    let connection = &mut s.call.connection;
+    while !line.is_empty() {
+        if line.eat("loss") {
+            connection.loss = line.number()? / 100.0;
+        } else if line.eat("burst") {
+            connection.mean_burst = line.number()?;
+        } else if line.eat("jitter") {
+            connection.jitter_ms = line.number()?;
         } else {
             return line.end();
         }

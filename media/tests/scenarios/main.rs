@@ -2,11 +2,13 @@
 //! every one of them. `SCENARIO=name cargo test -p ringer-media --test scenarios` runs those whose name holds `name` and shows
 //! their timelines.
 
+mod connection;
 mod expect;
 mod grammar;
 mod promises;
 mod quiet;
 mod rates;
+mod snr;
 
 use std::path::Path;
 use std::time::Duration;

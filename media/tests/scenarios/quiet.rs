@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ringer_media::call::{Call, CallSpec, Effect, Effected, Input, NoiseSpec, Opening, Output, Path, Signal, TICK};
 use ringer_media::codec::Codec;
+use ringer_media::connection::ConnectionSpec;
 use ringer_media::frame::FRAME;
 use ringer_media::impair::AudioQuality;
 use ringer_media::leg::{Leg, MediaParams};
@@ -95,12 +96,15 @@ fn a_quiet_tick_allocates_nothing() {
         audio_quality: AudioQuality::Horrible,
         ..CallSpec::default()
     };
+    let lossy =
+        CallSpec { connection: ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0 }, ..noisy.clone() };
     for codec in Codec::ALL {
         for (name, spec, spoken_from) in [
             ("silent", &silent, None),
             ("listening", &silent, Some(0)),
             ("speaking", &noisy, None),
             ("echoing", &talking, Some(50)),
+            ("speaking over a bad connection", &lossy, None),
         ] {
             let media = MediaParams::new(codec);
             let mut now = Time::from_millis(1000);

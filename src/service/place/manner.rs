@@ -1,13 +1,14 @@
 //! How a caller behaves: opening, interruptions, scripted answers, noise. From a Digital Human's words to a call's numbers.
 
 use ringer_media::call::{Interruption, KeywordResponse, Matching, NoiseSpec, Opening, Response, ScriptRule};
+use ringer_media::connection::ConnectionSpec;
 use ringer_media::impair::AudioQuality;
 use ringer_media::noise::Kind;
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
 use super::{Obstacle, Placer, ms};
-use crate::config::Behaviour;
+use crate::config::{Behaviour, Connection};
 use crate::human::{fill, phrases};
 use crate::model::agent::AgentType;
 use crate::model::digital_human::{BackgroundNoise, DigitalHumanSpec, Quality, SpeaksFirstMode};
@@ -135,6 +136,25 @@ pub(super) fn audio_quality(quality: Quality) -> AudioQuality {
         Quality::Low => AudioQuality::Low,
         Quality::Horrible => AudioQuality::Horrible,
     }
+}
+
+/// Loss and jitter of the connection.
+pub(super) fn connection(quality: Quality, levels: &Connection) -> ConnectionSpec {
+    let level = match quality {
+        Quality::High => return ConnectionSpec::default(),
+        Quality::Medium => &levels.medium,
+        Quality::Low => &levels.low,
+        Quality::Horrible => &levels.horrible,
+    };
+    let (loss, jitter_ms) = (level.loss_pct / 100.0, f64::from(level.jitter_ms));
+    ConnectionSpec { loss, mean_burst: level.mean_burst, jitter_ms }
+}
+
+/// The numbers of a bad connection, for the result; null for a good one.
+pub(super) fn connection_in_force(spec: &ConnectionSpec) -> Value {
+    let ConnectionSpec { loss, mean_burst, jitter_ms } = spec;
+    let numbers = || json!({ "loss_pct": 100.0 * loss, "mean_burst": mean_burst, "jitter_ms": jitter_ms });
+    if spec.is_clear() { Value::Null } else { numbers() }
 }
 
 #[cfg(test)]

@@ -1,0 +1,323 @@
+//! A bad connection put between a call and its network: packets on their way out are dropped and delayed, heard frames are
+//! lost and delayed on their way to the ears. Loss is independent or Gilbert-Elliott, the extra delay uniform, the order kept.
+//! Not a network (that is [`crate::netem`]): everything here is asked for, allocates in `new` only, and is measured.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::frame::{Frame, RATE_HZ, Sample};
+use crate::leg::{Heard, HeardKind, MAX_PACKET, NARROW};
+use crate::netem::{Loss, Losses};
+use crate::rtp::conceal::Concealer;
+use crate::seed::{Seed, Stream};
+use crate::time::Time;
+
+/// Length of a frame in milliseconds.
+const FRAME_MS: f64 = 20.0;
+
+/// Datagrams that one tick can make: audio or an event, and the repetitions of its end.
+const PACKETS_A_TICK: usize = 4;
+
+/// Loss and jitter of both directions; each draws for itself. The default loses and delays nothing.
+#[derive(Copy, Clone, Debug, PartialEq, Default)]
+pub struct ConnectionSpec {
+    /// Share of packets that are lost, 0 to 1 (1 is never reached: something always gets through).
+    pub loss: f64,
+    /// Mean length of a run of lost packets; up to what independent losses have (1 / (1 - loss)): independent.
+    pub mean_burst: f64,
+    /// The extra delay of a packet is uniform from 0 to twice this, in milliseconds.
+    pub jitter_ms: f64,
+}
+
+impl ConnectionSpec {
+    /// Nothing is lost or delayed.
+    pub fn is_clear(&self) -> bool {
+        self.loss <= 0.0 && self.jitter_ms <= 0.0
+    }
+
+    /// The model of the losses: in the long run `loss` of all packets in runs of `mean_burst`.
+    pub fn model(&self) -> Loss {
+        let loss = self.loss.clamp(0.0, 0.99);
+        if loss == 0.0 {
+            Loss::None
+        } else if self.mean_burst <= 1.0 / (1.0 - loss) {
+            Loss::Independent(loss)
+        } else {
+            let leave = 1.0 / self.mean_burst;
+            Loss::Burst { enter: leave * loss / (1.0 - loss), leave, loss: 1.0 }
+        }
+    }
+
+    /// Frames that may be on their way at once.
+    fn depth(&self) -> usize {
+        (2.0 * self.jitter_ms.max(0.0) / FRAME_MS) as usize + 2
+    }
+}
+
+/// What was done to one direction, as measured.
+#[derive(Copy, Clone, Debug, PartialEq, Default)]
+pub struct Measured {
+    /// Lost packets or frames, percent of all.
+    pub loss_pct: f64,
+    /// Mean length of a run of losses; 0 when nothing was lost.
+    pub mean_burst: f64,
+    /// Mean extra delay in milliseconds. Keeping the order holds some back for longer than was drawn for them.
+    pub jitter_ms: f64,
+}
+
+/// What was done to both directions of a call.
+#[derive(Copy, Clone, Debug, PartialEq, Default)]
+pub struct Impairment {
+    /// RTP packets on their way out.
+    pub sent: Measured,
+    /// Heard frames on their way to the ears.
+    pub received: Measured,
+}
+
+/// Decides what is lost, and when the rest goes on.
+#[derive(Clone, Debug)]
+struct Line {
+    losses: Losses,
+    most_delay_ns: f64,
+    stream: Stream,
+    /// Nothing goes on before what was handed in earlier.
+    latest: Time,
+    passed: u64,
+    lost: u64,
+    runs: u64,
+    in_run: bool,
+    delayed_ns: f64,
+}
+
+impl Line {
+    fn new(spec: &ConnectionSpec, stream: Stream) -> Line {
+        Line {
+            losses: Losses::new(spec.model()),
+            most_delay_ns: 2e6 * spec.jitter_ms.max(0.0),
+            stream,
+            latest: Time::default(),
+            passed: 0,
+            lost: 0,
+            runs: 0,
+            in_run: false,
+            delayed_ns: 0.0,
+        }
+    }
+
+    /// Whether what is handed in at `now` is lost.
+    fn loses(&mut self) -> bool {
+        let lost = self.losses.next(&mut self.stream);
+        self.runs += u64::from(lost && !self.in_run);
+        self.in_run = lost;
+        self.lost += u64::from(lost);
+        lost
+    }
+
+    /// When what is handed in at `now` goes on.
+    fn delays(&mut self, now: Time) -> Time {
+        let delay = Duration::from_nanos((self.stream.unit() * self.most_delay_ns) as u64);
+        self.latest = self.latest.max(now + delay);
+        self.passed += 1;
+        self.delayed_ns += self.latest.since(now).as_nanos() as f64;
+        self.latest
+    }
+
+    /// When what fills the place of something lost goes on: with what was handed in before it.
+    fn fills(&mut self, now: Time) -> Time {
+        self.latest = self.latest.max(now);
+        self.latest
+    }
+
+    fn measured(&self) -> Measured {
+        let lost = self.lost as f64;
+        Measured {
+            loss_pct: 100.0 * lost / (self.lost + self.passed).max(1) as f64,
+            mean_burst: lost / self.runs.max(1) as f64,
+            jitter_ms: self.delayed_ns / 1e6 / self.passed.max(1) as f64,
+        }
+    }
+}
+
+/// A datagram that waits for its time.
+#[derive(Copy, Clone, Debug)]
+struct Departure {
+    at: Time,
+    len: usize,
+    bytes: [u8; MAX_PACKET],
+}
+
+/// The sending side: RTP packets on their way to the network.
+#[derive(Clone, Debug)]
+pub struct Departures {
+    line: Line,
+    /// A ring of `count` datagrams from `first` on.
+    slots: Box<[Departure]>,
+    first: usize,
+    count: usize,
+    /// What is due by then may be taken.
+    now: Time,
+}
+
+impl Departures {
+    /// Draws from the stream `connection.sent`.
+    pub fn new(spec: &ConnectionSpec, seed: Seed) -> Departures {
+        let empty = Departure { at: Time::default(), len: 0, bytes: [0; MAX_PACKET] };
+        Departures {
+            line: Line::new(spec, seed.stream("connection.sent")),
+            slots: vec![empty; spec.depth() * PACKETS_A_TICK].into(),
+            first: 0,
+            count: 0,
+            now: Time::default(),
+        }
+    }
+
+    /// A packet leaves at `now`: it is lost, or waits for its time. One that is longer than any leg makes, or for which there
+    /// is no room because nothing was released, is dropped.
+    pub fn send(&mut self, now: Time, bytes: &[u8]) {
+        self.release(now);
+        if self.line.loses() {
+            return;
+        }
+        let at = self.line.delays(now);
+        if self.count == self.slots.len() || bytes.len() > MAX_PACKET {
+            return;
+        }
+        let last = (self.first + self.count) % self.slots.len();
+        let slot = &mut self.slots[last];
+        (slot.at, slot.len) = (at, bytes.len());
+        slot.bytes[..bytes.len()].copy_from_slice(bytes);
+        self.count += 1;
+    }
+
+    /// When the next packet is to go; it may be past.
+    pub fn due(&self) -> Option<Time> {
+        (self.count > 0).then(|| self.slots[self.first].at)
+    }
+
+    /// It is `now`: what is due may be taken.
+    pub fn release(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    /// A packet may be taken.
+    pub fn is_ready(&self) -> bool {
+        self.due().is_some_and(|due| due <= self.now)
+    }
+
+    /// The next packet whose time has come, in order.
+    pub fn next(&mut self) -> Option<&[u8]> {
+        if !self.is_ready() {
+            return None;
+        }
+        let slot = self.first;
+        (self.first, self.count) = ((self.first + 1) % self.slots.len(), self.count - 1);
+        Some(&self.slots[slot].bytes[..self.slots[slot].len])
+    }
+
+    /// Nothing that waits will go.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Figures up to now.
+    pub fn measured(&self) -> Measured {
+        self.line.measured()
+    }
+}
+
+/// 20 ms that reach the ears.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// Position of the first sample of `pcm`.
+    pub position: Sample,
+    /// At 16 kHz.
+    pub pcm: Frame,
+    /// The same at 8 kHz, placed as in [`Heard`].
+    pub narrow: [i16; NARROW],
+    /// Neither silence nor what conceals a loss.
+    pub is_real: bool,
+}
+
+/// The receiving side: frames on their way from the recording's tap to the ears. A lost one is concealed.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    line: Line,
+    wide: Concealer,
+    narrow: Concealer,
+    queue: VecDeque<(Time, Arrival)>,
+}
+
+impl Arrivals {
+    /// Draws from the stream `connection.received`.
+    pub fn new(spec: &ConnectionSpec, seed: Seed) -> Arrivals {
+        Arrivals {
+            line: Line::new(spec, seed.stream("connection.received")),
+            wide: Concealer::new(RATE_HZ),
+            narrow: Concealer::new(RATE_HZ / 2),
+            // One more than can wait when the ears take what is due at every tick.
+            queue: VecDeque::with_capacity(spec.depth() + 1),
+        }
+    }
+
+    /// A frame was heard at `now`.
+    pub fn hear(&mut self, now: Time, heard: &Heard<'_>) {
+        let is_real = heard.kind == HeardKind::Real;
+        let mut arrival = Arrival { position: heard.position, pcm: *heard.pcm, narrow: *heard.narrow, is_real };
+        let at = if self.line.loses() {
+            arrival.is_real = false;
+            self.wide.conceal(&mut arrival.pcm);
+            self.narrow.conceal(&mut arrival.narrow);
+            self.line.fills(now)
+        } else {
+            self.wide.real(&mut arrival.pcm);
+            self.narrow.real(&mut arrival.narrow);
+            self.line.delays(now)
+        };
+        self.queue.push_back((at, arrival));
+    }
+
+    /// The next frame that has arrived by `now`, in order.
+    pub fn next(&mut self, now: Time) -> Option<Arrival> {
+        self.queue.pop_front_if(|(at, _)| *at <= now).map(|(_, arrival)| arrival)
+    }
+
+    /// What is on its way lies `by` samples earlier than was said.
+    pub fn move_back(&mut self, by: Sample) {
+        self.queue.iter_mut().for_each(|(_, arrival)| arrival.position -= by);
+    }
+
+    /// Most frames that arrive in one tick.
+    pub fn at_once(spec: &ConnectionSpec) -> usize {
+        spec.depth()
+    }
+
+    /// Figures up to now.
+    pub fn measured(&self) -> Measured {
+        self.line.measured()
+    }
+}
+
+/// Both directions of one call.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Towards the other side.
+    pub sent: Departures,
+    /// From the other side.
+    pub received: Arrivals,
+}
+
+impl Connection {
+    /// `None` when `spec` leaves everything as it is.
+    pub fn new(spec: &ConnectionSpec, seed: Seed) -> Option<Connection> {
+        let sides = || Connection { sent: Departures::new(spec, seed), received: Arrivals::new(spec, seed) };
+        (!spec.is_clear()).then(sides)
+    }
+
+    /// Figures up to now.
+    pub fn measured(&self) -> Impairment {
+        Impairment { sent: self.sent.measured(), received: self.received.measured() }
+    }
+}
+
+#[cfg(test)]
+mod tests;
