@@ -153,6 +153,7 @@ impl House {
             model: model.clone(),
             synthesizer: speech.synthesizer.clone(),
             noises: Arc::new(NoiseBeds::new(Some(config.data.join("cache").join("noise")))),
+            sounds: Arc::default(),
         };
         let workers = Workers::start(Workshop {
             service: service.clone(),

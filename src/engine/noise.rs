@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ringer_media::call::NoiseSpec;
 use ringer_media::clip::{Clip, write_wav};
 use ringer_media::frame::RATE_HZ;
-use ringer_media::noise::{Kind, gain_for, generate};
+use ringer_media::noise::{Kind, gain_for, generate, seamless};
 use ringer_media::seed::{Seed, Stream};
 
 /// Length of a loop.
@@ -21,6 +21,8 @@ const LOOP_SEED: Seed = Seed(1);
 pub struct NoiseBeds {
     folder: Option<PathBuf>,
     beds: Mutex<HashMap<&'static str, Bed>>,
+    /// Loops of noises that users gave, with the audio that they are made of.
+    given: Mutex<Vec<(Arc<[i16]>, Bed)>>,
 }
 
 /// A loop, and the gains (narrow, wide) at which it is as loud as speech: measuring them takes longer than setting up a call.
@@ -30,27 +32,48 @@ struct Bed {
     gains: [f64; 2],
 }
 
+impl Bed {
+    fn of(pcm: Arc<[i16]>) -> Bed {
+        let gains = [8000, RATE_HZ].map(|rate_hz| gain_for(&pcm, 0.0, rate_hz));
+        Bed { pcm, gains }
+    }
+
+    /// For one call.
+    fn under(self, snr_db: f64, start: &mut Stream) -> NoiseSpec {
+        let [gain_narrow, gain_wide] = self.gains.map(|gain| (gain * 10f64.powf(-snr_db / 20.0)) as f32);
+        NoiseSpec { gain_narrow, gain_wide, start: start.index(self.pcm.len()), loop_pcm: self.pcm }
+    }
+}
+
 impl NoiseBeds {
     /// Loops are also kept in `folder`, when there is one.
     pub fn new(folder: Option<PathBuf>) -> NoiseBeds {
-        NoiseBeds { folder, beds: Mutex::default() }
+        NoiseBeds { folder, beds: Mutex::default(), given: Mutex::default() }
     }
 
     /// The noise of one call, `snr_db` below active speech. Makes the loop when it is not there yet (up to a second of
     /// computing: not for async tasks or media threads).
     pub fn bed(&self, kind: Kind, snr_db: f64, start: &mut Stream) -> NoiseSpec {
-        let Bed { pcm, gains } = self.bed_of(kind);
-        let [gain_narrow, gain_wide] = gains.map(|gain| (gain * 10f64.powf(-snr_db / 20.0)) as f32);
-        NoiseSpec { gain_narrow, gain_wide, start: start.index(pcm.len()), loop_pcm: pcm }
+        self.bed_of(kind).under(snr_db, start)
+    }
+
+    /// As [`NoiseBeds::bed`], of a noise that a user gave, at 16 kHz. Its loop is made once as long as a call hears it.
+    pub fn custom(&self, pcm: &Arc<[i16]>, snr_db: f64, start: &mut Stream) -> NoiseSpec {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.retain(|(source, _)| Arc::strong_count(source) > 1);
+        let known = given.iter().find(|(source, _)| Arc::ptr_eq(source, pcm)).map(|(_, bed)| bed.clone());
+        let bed = known.unwrap_or_else(|| {
+            let bed = Bed::of(seamless(pcm).into());
+            given.push((pcm.clone(), bed.clone()));
+            bed
+        });
+        bed.under(snr_db, start)
     }
 
     fn bed_of(&self, kind: Kind) -> Bed {
         let mut beds = self.beds.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = beds.entry(kind.name()).or_insert_with(|| {
-            let pcm = self.read(kind).unwrap_or_else(|| self.make(kind));
-            let gains = [8000, RATE_HZ].map(|rate_hz| gain_for(&pcm, 0.0, rate_hz));
-            Bed { pcm, gains }
-        });
+        let made =
+            beds.entry(kind.name()).or_insert_with(|| Bed::of(self.read(kind).unwrap_or_else(|| self.make(kind))));
         made.clone()
     }
 
@@ -74,5 +97,30 @@ impl NoiseBeds {
             }
         }
         pcm.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_are_kept_on_disk_and_used_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = folder.path().join("noise");
+        let of = |beds: &NoiseBeds| beds.bed(Kind::Traffic, 10.0, &mut Seed(4).stream("noise"));
+        let beds = NoiseBeds::new(Some(cache.clone()));
+        let made = of(&beds);
+        assert!(Arc::ptr_eq(&made.loop_pcm, &of(&beds).loop_pcm), "the calls of an engine share a loop");
+        let path = beds.path(Kind::Traffic).expect("there is a folder");
+        let stored = Clip::from_wav(&fs::read(&path).expect("it was written")).expect("a WAV file");
+        assert_eq!(stored.pcm[..], made.loop_pcm[..]);
+        // Another start takes what is there, and makes anew what is not whole.
+        let turned: Vec<i16> = stored.pcm.iter().map(|&x| -x).collect();
+        fs::write(&path, write_wav(RATE_HZ, 1, &turned)).expect("the cache can be written");
+        assert_eq!(of(&NoiseBeds::new(Some(cache.clone()))).loop_pcm[..], turned[..]);
+        fs::write(&path, write_wav(RATE_HZ, 1, &turned[..16_000])).expect("the cache can be written");
+        let again = of(&NoiseBeds::new(Some(cache)));
+        assert_eq!((&again.loop_pcm, again.gain_narrow, again.start), (&made.loop_pcm, made.gain_narrow, made.start));
     }
 }

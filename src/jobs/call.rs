@@ -336,6 +336,19 @@ mod tests {
     }
 
     #[test]
+    fn a_bad_connection_is_told_as_measured() {
+        use ringer_media::connection::Measured;
+
+        let sent = Measured { loss_pct: 15.11114, mean_burst: 6.0, jitter_ms: 104.9996 };
+        let told = impairment(Impairment { sent, received: Measured::default() });
+        let expect = json!({
+            "sent_loss_pct": 15.111, "sent_mean_burst": 6.0, "sent_jitter_ms": 105.0,
+            "received_loss_pct": 0.0, "received_mean_burst": 0.0, "received_jitter_ms": 0.0,
+        });
+        assert_eq!(told, expect);
+    }
+
+    #[test]
     fn where_results_go() {
         use ResultStatus::*;
         for (from, code, expect) in [

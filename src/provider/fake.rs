@@ -1,5 +1,5 @@
-//! Providers for tests: a synthesizer that hums, a recognizer that hears what it is told, a scripted language model, and a
-//! chat server that misbehaves on request. None of them understands anything.
+//! Providers for tests: a synthesizer that hums, a recognizer that hears what it is told, a scripted language model, a
+//! chat server that misbehaves on request, and a web server. None of them understands anything.
 
 use std::collections::VecDeque;
 use std::io;
@@ -287,6 +287,52 @@ impl ChatServer {
     /// The requests so far, head and body.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A web server on a loopback port whose whole answer, head and body, depends on the path alone. Closed when dropped.
+pub struct WebServer {
+    /// Where it listens.
+    pub address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+    _stop: DropGuard,
+}
+
+impl WebServer {
+    /// Answers every request with `answer(path)` and closes the connection.
+    pub async fn start(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> io::Result<WebServer> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (stop, seen) = (CancellationToken::new(), asked.clone());
+        let stopped = stop.clone();
+        Tasks::new().spawn("fake web server", async move {
+            while let Some(Ok((mut socket, _))) = stopped.run_until_cancelled(listener.accept()).await {
+                let Ok(request) = read_request(&mut socket).await else { continue };
+                let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
+                let bytes = answer(&path);
+                seen.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+                // Who has seen enough closes the other end.
+                let _ = socket.write_all(&bytes).await;
+            }
+        });
+        Ok(WebServer { address, asked, _stop: stop.drop_guard() })
+    }
+
+    /// A file as an answer.
+    pub fn file(bytes: &[u8]) -> Vec<u8> {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", bytes.len());
+        [head.as_bytes(), bytes].concat()
+    }
+
+    /// The paths that were asked for.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The URL of a path.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
     }
 }
 

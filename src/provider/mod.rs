@@ -1,6 +1,7 @@
 //! Audio or text in, audio or text out: one trait each for recognizers, synthesizers and language models, one file a
 //! provider. A provider knows no calls, resources or prompts.
 
+pub mod audio;
 mod cache;
 pub mod canned;
 pub mod chat;
@@ -8,6 +9,7 @@ mod espeak;
 pub mod fake;
 pub mod fallback;
 mod feed;
+pub mod fetch;
 mod flite;
 pub mod pocketsphinx;
 pub mod remote;

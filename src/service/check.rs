@@ -104,16 +104,25 @@ fn name_allowed(name: &str, private: bool) -> bool {
 pub fn ip_allowed(address: IpAddr, private: bool) -> bool {
     match address {
         IpAddr::V4(address) => v4_allowed(address, private),
-        IpAddr::V6(address) => match address.to_ipv4_mapped() {
-            Some(mapped) => v4_allowed(mapped, private),
+        IpAddr::V6(address) => match address.to_ipv4_mapped().or(translated(address)) {
+            Some(v4) => v4_allowed(v4, private),
             None => v6_allowed(address, private),
         },
     }
 }
 
+/// The IPv4 address that a translator puts this one down to (RFC 6052 2.1).
+fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = address.segments() else { return None };
+    Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
+}
+
 fn v4_allowed(address: Ipv4Addr, private: bool) -> bool {
-    let never = address.is_link_local() || address.is_multicast() || address.is_broadcast();
-    let inside = address.is_loopback() || address.is_private() || address.is_unspecified();
+    const METADATA: Ipv4Addr = Ipv4Addr::new(100, 100, 100, 200);
+    let never = address.is_link_local() || address.is_multicast() || address.is_broadcast() || address == METADATA;
+    let [first, second, ..] = address.octets();
+    // "This network" (RFC 1122 3.2.1.3) and carriers' own addresses (RFC 6598) are not the public's either.
+    let inside = address.is_loopback() || address.is_private() || first == 0 || (first == 100 && second & 0xc0 == 64);
     !never && (private || !inside)
 }
 
@@ -200,6 +209,12 @@ mod tests {
             ("http://169.254.169.254/latest", false, false),
             ("http://metadata.google.internal/", false, false),
             ("http://224.0.0.1/", false, false),
+            ("http://0.1.2.3/", true, false),
+            ("http://100.64.0.1/", true, false),
+            ("http://100.128.0.1/", true, true),
+            ("http://100.100.100.200/", false, false),
+            ("http://[64:ff9b::a9fe:a9fe]/", false, false),
+            ("http://[64:ff9b::a00:1]/", true, false),
         ] {
             assert_eq!(webhook("u", Some(url), &open).is_ok(), when_open, "{url}");
             assert_eq!(webhook("u", Some(url), &closed).is_ok(), when_closed, "{url}");

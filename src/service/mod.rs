@@ -40,7 +40,7 @@ pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimul
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
 pub use self::packing::{Packing, Track};
-pub use self::place::{Obstacle, Placed, Placer};
+pub use self::place::{Obstacle, Placed, Placer, Sounds};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};

@@ -3,6 +3,7 @@
 
 mod manner;
 mod route;
+mod sound;
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use ringer_media::call::{CallSpec, DtmfMethod, Ears, Limits, TurnSpec};
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
+pub use self::sound::Sounds;
 use super::{Service, Settings};
 use crate::config::{Behaviour, Dtmf};
 use crate::engine::Placement;
@@ -39,6 +41,8 @@ pub struct Placer {
     pub synthesizer: Arc<dyn Synthesizer>,
     /// Background noises.
     pub noises: Arc<NoiseBeds>,
+    /// Sounds that users named.
+    pub sounds: Arc<Sounds>,
 }
 
 /// Why a call cannot be placed.
@@ -69,6 +73,7 @@ pub struct Placed {
 /// The rows that a call is made of.
 struct Cast {
     result_id: i64,
+    run_id: i64,
     seed: Seed,
     agent: AgentDoc,
     human: DigitalHumanSpec,
@@ -118,7 +123,8 @@ impl Service {
         let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
         let seed = Seed(body.seed as u64);
         let (human, overrides) = (human.doc, run.overrides);
-        Ok(Ok(Cast { result_id, seed, agent, human, simulation, overrides, step }))
+        let run_id = body.simulation_run_id;
+        Ok(Ok(Cast { result_id, run_id, seed, agent, human, simulation, overrides, step }))
     }
 }
 
@@ -128,7 +134,7 @@ impl Cast {
         let mut warnings = self.idle_fields();
         let language = self.language();
         let traits = self.traits();
-        let spec = self.spec(placer, &traits, &mut warnings).await?;
+        let spec = self.spec(placer, settings, &traits, &mut warnings).await?;
         let wanted = self.voice();
         let voice = placer.synthesizer.voice(&wanted);
         let voice = voice.map_err(|failure| Obstacle::new("SYNTHESIZER_FAILED", failure.message))?;
@@ -159,6 +165,7 @@ impl Cast {
     async fn spec(
         &self,
         placer: &Placer,
+        settings: &Settings,
         traits: &[(String, String)],
         warnings: &mut Vec<String>,
     ) -> Result<CallSpec, Obstacle> {
@@ -176,7 +183,7 @@ impl Cast {
             },
             opening: manner::opening(human, self.agent.spec.kind, traits, behaviour),
             interruption: manner::interruption(human, behaviour, placer.model.is_some(), warnings),
-            script: manner::script(human, traits, warnings),
+            script: manner::script(self, traits, placer, settings).await?,
             script_ordered: human.scripted_responses_ordered,
             hangup_phrases: human.hangup_phrases.iter().map(|phrase| human::fill(phrase, traits)).collect(),
             extension: human.extension.clone().filter(|_| self.agent.spec.kind == AgentType::Inbound),
@@ -186,7 +193,7 @@ impl Cast {
                 Dtmf::Info => DtmfMethod::Info,
             },
             limits: self.limits(),
-            noise: manner::noise(human, self.seed, placer).await?,
+            noise: manner::noise(self, placer, settings).await?,
             audio_quality: manner::audio_quality(human.audio_quality),
             connection: manner::connection(human.connection_quality, &behaviour.connection),
             phrases: phrases::call_phrases(&self.language()),
@@ -327,6 +334,7 @@ mod tests {
         let read = "every field has a default";
         Cast {
             result_id: 17,
+            run_id: 3,
             seed: Seed(5),
             agent: AgentDoc {
                 spec: serde_json::from_value(merged(json!({ "name": "a" }), agent)).expect(read),

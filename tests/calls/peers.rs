@@ -2,6 +2,7 @@
 
 use ringer_media::call::{EndReason, Limits, RemoteKind};
 use ringer_media::codec::Codec;
+use ringer_media::connection::ConnectionSpec;
 use ringer_media::level::rms_dbov;
 
 use super::stage::{Stage, channels, names};
@@ -37,6 +38,31 @@ async fn a_call_is_answered_heard_recorded_and_hung_up() {
     assert_eq!(report.ending.quality.lost_packets, 0);
     let log = std::fs::read_to_string(folder.path().join("call/sip.log")).expect("it was written");
     assert!(log.contains("INVITE sip:bob@") && log.contains("BYE sip:"), "{log}");
+}
+
+/// The peer sends back every packet that it gets: what is missing and late in its stream was lost and delayed on the way out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_connection_really_loses_and_delays_packets() {
+    let (stage, peer) = (Stage::new().await, Peer::answering(1));
+    let mut placement = stage.placement(&at(&peer), "Hello there.");
+    placement.spec.limits.max_duration_ms = Some(10_000);
+    placement.spec.connection = ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0 };
+    let report = stage.call(placement).await.expect("it was placed");
+    peer.end();
+    let quality = report.ending.quality;
+    let done = quality.impairment.expect("the connection was bad");
+    let came = quality.received_packets as f64;
+    let missing = quality.lost_packets as f64;
+    println!("{came} packets came back and {missing} did not, {:.1} ms jitter; {done:.2?}", quality.jitter_ms);
+    assert!(missing > 10.0, "{missing} of {came} are missing");
+    // Losses at the very beginning and end leave no gap.
+    let lost_pct = 100.0 * missing / (came + missing);
+    assert!((lost_pct - done.sent.loss_pct).abs() < 3.0, "{lost_pct:.2} % are missing, {done:?}");
+    // Uniform delays of 0 to 160 ms whose order is kept: far from the grid of 20 ms, on which there would be none.
+    assert!(quality.jitter_ms > 8.0, "{} ms", quality.jitter_ms);
+    assert!(done.sent.jitter_ms > 70.0 && done.received.jitter_ms > 70.0, "{done:?}");
+    // Ticks are as punctual as ever.
+    assert!(quality.late_frames == 0 && quality.sent_frames >= 495, "{quality:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,6 +59,7 @@ impl House {
             model: None,
             synthesizer,
             noises: Arc::new(NoiseBeds::new(None)),
+            sounds: Arc::default(),
         };
         let workers = Workers::start(Workshop {
             service: service.clone(),

@@ -2,12 +2,13 @@
 
 use ringer_media::call::{Interruption, KeywordResponse, Matching, NoiseSpec, Opening, Response, ScriptRule};
 use ringer_media::connection::ConnectionSpec;
+use ringer_media::frame::RATE_HZ;
 use ringer_media::impair::AudioQuality;
+use ringer_media::level::to_speech_level;
 use ringer_media::noise::Kind;
-use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
-use super::{Obstacle, Placer, ms};
+use super::{Cast, Obstacle, Placer, Settings, ms};
 use crate::config::{Behaviour, Connection};
 use crate::human::{fill, phrases};
 use crate::model::agent::AgentType;
@@ -78,13 +79,21 @@ pub(super) fn interruption_in_force(interruption: &Interruption) -> Value {
     }
 }
 
-/// The scripted answers that can be given.
-pub(super) fn script(human: &DigitalHumanSpec, traits: &Traits, warnings: &mut Vec<String>) -> Vec<ScriptRule> {
+/// The scripted answers; recordings are fetched first.
+pub(super) async fn script(
+    cast: &Cast,
+    traits: &Traits,
+    placer: &Placer,
+    settings: &Settings,
+) -> Result<Vec<ScriptRule>, Obstacle> {
     let mut rules = Vec::new();
-    for (index, rule) in human.scripted_responses.iter().enumerate() {
-        let Some(response) = response(rule, traits) else {
-            warnings.push(format!("scripted_responses[{index}]: audio is not played in this version"));
-            continue;
+    for (index, rule) in cast.human.scripted_responses.iter().enumerate() {
+        let response = match response(rule, traits) {
+            Some(response) => response,
+            None => {
+                let url = rule.scripted_response_audio_snippet_url.as_deref().unwrap_or_default();
+                recording(url, cast, placer, settings).await?
+            }
         };
         let always = rule.occurrence_mode == OccurrenceMode::Always;
         let count = rule.occurrence_n.filter(|_| !always).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
@@ -92,9 +101,10 @@ pub(super) fn script(human: &DigitalHumanSpec, traits: &Traits, warnings: &mut V
         let phrase = fill(&rule.match_phrase, traits);
         rules.push(ScriptRule { index, matching, phrase, response, first_n: count });
     }
-    rules
+    Ok(rules)
 }
 
+/// What is answered; `None` for a recording.
 fn response(rule: &ScriptedResponse, traits: &Traits) -> Option<Response> {
     let words = || rule.response_value.as_ref().map(|value| fill(value, traits));
     Some(match rule.response_type {
@@ -111,21 +121,34 @@ fn response(rule: &ScriptedResponse, traits: &Traits) -> Option<Response> {
     })
 }
 
-/// The background noise, when there is any; its loop may have to be made first.
-pub(super) async fn noise(
-    human: &DigitalHumanSpec,
-    seed: Seed,
-    placer: &Placer,
-) -> Result<Option<NoiseSpec>, Obstacle> {
-    if human.background_noise == BackgroundNoise::Custom {
-        let message = "Custom background noise is not fetched in this version";
-        return Err(Obstacle::new("CUSTOM_NOISE_FAILED", message));
-    }
-    let Some(kind) = Kind::from_name(human.background_noise.as_str()) else { return Ok(None) };
+/// The background noise, when there is any; its loop may have to be made, or fetched, first.
+pub(super) async fn noise(cast: &Cast, placer: &Placer, settings: &Settings) -> Result<Option<NoiseSpec>, Obstacle> {
+    let (human, seed) = (&cast.human, cast.seed);
     let snr_db = placer.behaviour.noise_snr_db(human.background_noise_volume);
     let noises = placer.noises.clone();
-    let bed = tokio::task::spawn_blocking(move || noises.bed(kind, snr_db, &mut seed.stream("noise")));
-    bed.await.map(Some).map_err(|error| Obstacle::new("INTERNAL_ERROR", error.to_string()))
+    let bed = if human.background_noise == BackgroundNoise::Custom {
+        let url = human.custom_background_noise_url.as_deref().unwrap_or_default();
+        let pcm = placer.sounds.get(cast.run_id, url, settings).await;
+        let pcm = pcm.map_err(|failure| Obstacle::new("CUSTOM_NOISE_FAILED", failure.message))?;
+        tokio::task::spawn_blocking(move || noises.custom(&pcm, snr_db, &mut seed.stream("noise"))).await
+    } else if let Some(kind) = Kind::from_name(human.background_noise.as_str()) {
+        tokio::task::spawn_blocking(move || noises.bed(kind, snr_db, &mut seed.stream("noise"))).await
+    } else {
+        return Ok(None);
+    };
+    bed.map(Some).map_err(|error| Obstacle::new("INTERNAL_ERROR", error.to_string()))
+}
+
+/// The recording of a scripted answer, brought to the level of speech.
+async fn recording(url: &str, cast: &Cast, placer: &Placer, settings: &Settings) -> Result<Response, Obstacle> {
+    let pcm = placer.sounds.get(cast.run_id, url, settings).await;
+    let pcm = pcm.map_err(|failure| Obstacle::new("CUSTOM_NOISE_FAILED", failure.message))?;
+    let levelled = tokio::task::spawn_blocking(move || {
+        let mut pcm = pcm.to_vec();
+        to_speech_level(&mut pcm, RATE_HZ);
+        Response::Audio(pcm.into())
+    });
+    levelled.await.map_err(|error| Obstacle::new("INTERNAL_ERROR", error.to_string()))
 }
 
 /// The band and the faults of the microphone.
@@ -159,7 +182,15 @@ pub(super) fn connection_in_force(spec: &ConnectionSpec) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use ringer_media::clip::write_wav;
+    use ringer_media::level::{active_level_dbov, rms_dbov};
+
+    use super::super::tests::cast;
     use super::*;
+    use crate::engine::noise::NoiseBeds;
+    use crate::provider::fake::{FakeSynthesizer, WebServer};
 
     fn human(body: Value) -> DigitalHumanSpec {
         serde_json::from_value(body).expect("a Digital Human")
@@ -210,13 +241,40 @@ mod tests {
         }
     }
 
-    #[test]
-    fn scripted_answers() {
+    fn placer() -> Placer {
+        Placer {
+            behaviour: Behaviour::default(),
+            recognizer_grace_ms: 150,
+            model: None,
+            synthesizer: Arc::new(FakeSynthesizer::default()),
+            noises: Arc::new(NoiseBeds::new(None)),
+            sounds: Arc::default(),
+        }
+    }
+
+    /// Two seconds of a tone at 8 kHz.
+    fn tone() -> Vec<u8> {
+        let wave = |n: i32| (3000.0 * (f64::from(n) * 0.3).sin()) as i16;
+        write_wav(8000, 1, &(0..16_000).map(wave).collect::<Vec<_>>())
+    }
+
+    async fn web() -> WebServer {
+        let answer = |path: &str| match path {
+            "/a.wav" => WebServer::file(&tone()),
+            "/text" => WebServer::file(b"no audio"),
+            _ => b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
+        };
+        WebServer::start(answer).await.expect("loopback has a free port")
+    }
+
+    #[tokio::test]
+    async fn scripted_answers() {
+        let web = web().await;
         let rule = |kind: &str, value: Value, seconds: Value, n: Value| {
             json!({
                 "match_type": "exact", "match_phrase": "your {{what}}", "response_type": kind, "response_value": value,
                 "occurrence_mode": if n.is_null() { "always" } else { "first_n" }, "occurrence_n": n,
-                "silence_duration": seconds, "scripted_response_audio_snippet_url": "http://h/a.wav",
+                "silence_duration": seconds, "scripted_response_audio_snippet_url": web.url("/a.wav"),
             })
         };
         let rules = json!([
@@ -226,11 +284,16 @@ mod tests {
             rule("silence", json!("Back."), json!(null), json!(null)),
             rule("dtmf", json!("1, 2,#a"), json!(null), json!(null)),
         ]);
-        let mut warnings = Vec::new();
         let traits = [("what".to_owned(), "name".to_owned())];
-        let script = script(&human(json!({ "scripted_responses": rules })), &traits, &mut warnings);
+        let cast = cast(json!({}), json!({ "scripted_responses": rules }), json!({}));
+        let (placer, settings) = (placer(), Settings::new("/tmp"));
+        let script = script(&cast, &traits, &placer, &settings).await.expect("all can be answered");
+        let Response::Audio(pcm) = script[1].response.clone() else { panic!("{:?}", script[1]) };
+        let level = active_level_dbov(&pcm, RATE_HZ).expect("it sounds").level_dbov;
+        assert!(pcm.len() == 32_000 && (level + 26.0).abs() < 0.3, "{} samples at {level:.2} dBov", pcm.len());
         let expect = [
             (0, Response::Phrase("It is name.".into()), Some(2)),
+            (1, Response::Audio(pcm), None),
             (2, Response::Silence { duration_ms: Some(2500), then: None }, None),
             (3, Response::Silence { duration_ms: None, then: Some("Back.".into()) }, None),
             (4, Response::Dtmf("12#A".into()), None),
@@ -238,6 +301,57 @@ mod tests {
         let given: Vec<_> = script.iter().map(|rule| (rule.index, rule.response.clone(), rule.first_n)).collect();
         assert_eq!(given, expect);
         assert!(script.iter().all(|rule| rule.phrase == "your name" && rule.matching == Matching::Exact));
-        assert_eq!(warnings, ["scripted_responses[1]: audio is not played in this version"]);
+    }
+
+    #[tokio::test]
+    async fn custom_noise_is_fetched_once_a_run_and_its_failures_are_told() {
+        let web = web().await;
+        let (placer, settings) = (placer(), Settings::new("/tmp"));
+        let with = |url: &str, run: i64| {
+            let human = json!({"background_noise": "custom", "custom_background_noise_url": url});
+            Cast { run_id: run, ..cast(json!({}), human, json!({})) }
+        };
+        let mut loops = Vec::new();
+        for run in [1, 1, 2] {
+            let spec = noise(&with(&web.url("/a.wav"), run), &placer, &settings).await.expect("it can be fetched");
+            let spec = spec.expect("there is noise");
+            // 2 s less the cross-fade, at 10 dB below speech (volume 0.8) for both kinds of codec.
+            assert_eq!(spec.loop_pcm.len(), 24_000);
+            let level = 20.0 * f64::from(spec.gain_wide).log10() + rms_dbov(&spec.loop_pcm);
+            assert!((level + 36.0).abs() < 0.1, "{level:.2} dBov");
+            loops.push(spec.loop_pcm);
+        }
+        assert!(Arc::ptr_eq(&loops[0], &loops[1]), "the calls of a run share a loop");
+        assert_eq!(web.asked(), ["/a.wav", "/a.wav"], "once a run");
+        let closed = Settings { allow_private_targets: false, ..settings.clone() };
+        for (url, settings, why) in [
+            (web.url("/none"), &settings, "File could not be fetched: 127.0.0.1 answered 404"),
+            (web.url("/text"), &settings, "Audio file could not be decoded: not a WAV, MP3, FLAC, Ogg or MP4 file"),
+            ("0b5f".to_owned(), &settings, "There is no uploaded sound '0b5f'"),
+            (
+                web.url("/a.wav?2"),
+                &closed,
+                "File could not be fetched: 127.0.0.1 points to an address that is not allowed",
+            ),
+        ] {
+            let obstacle = noise(&with(&url, 3), &placer, settings).await.expect_err("there is no noise");
+            assert_eq!((obstacle.code, obstacle.message.as_str()), ("CUSTOM_NOISE_FAILED", why));
+        }
+        assert_eq!(web.asked().len(), 4, "what is not allowed is not asked");
+    }
+
+    #[test]
+    fn levels_of_the_connection() {
+        let levels = Behaviour::default().connection;
+        for (quality, loss, mean_burst, jitter_ms) in [
+            (Quality::High, 0.0, 0.0, 0.0),
+            (Quality::Medium, 0.01, 1.0, 10.0),
+            (Quality::Low, 0.05, 3.0, 30.0),
+            (Quality::Horrible, 0.15, 6.0, 80.0),
+        ] {
+            let spec = connection(quality, &levels);
+            assert_eq!(spec, ConnectionSpec { loss, mean_burst, jitter_ms });
+            assert_eq!(connection_in_force(&spec).is_null(), quality == Quality::High);
+        }
     }
 }

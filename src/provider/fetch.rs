@@ -1,0 +1,160 @@
+//! Files from the web that a user named: http and https, of limited size and time, from addresses that a rule allows. The
+//! rule sees the address that is connected to, of every redirect too; what a name resolves to later changes nothing.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use reqwest::{Response, redirect};
+use url::{Host, Url};
+
+use super::Failure;
+use super::chat::install_tls;
+
+/// Largest file.
+pub const MAX_BYTES: usize = 20 << 20;
+
+/// For everything: names, connections, redirects and the file.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Redirects that are followed.
+const MAX_REDIRECTS: usize = 5;
+
+/// Gets `url`; `allowed` says which addresses may be connected to.
+///
+/// # Errors
+/// `fetch_failed`: a URL of another kind, an address that is not allowed, no answer in 10 s, an answer that is no success, or
+/// more than 20 MiB. The message names the host and never the rest of a URL, which may hold a secret.
+pub async fn fetch(url: &str, allowed: impl Fn(IpAddr) -> bool) -> Result<Vec<u8>, Failure> {
+    let url = Url::parse(url).map_err(|_| failure("the URL is not valid"))?;
+    match tokio::time::timeout(PATIENCE, follow(url, &allowed)).await {
+        Ok(done) => done,
+        Err(_) => Err(failure("it did not come within 10 s")),
+    }
+}
+
+fn failure(why: impl std::fmt::Display) -> Failure {
+    Failure { code: "fetch_failed", message: format!("File could not be fetched: {why}") }
+}
+
+async fn follow(mut url: Url, allowed: &impl Fn(IpAddr) -> bool) -> Result<Vec<u8>, Failure> {
+    for _ in 0..=MAX_REDIRECTS {
+        let answer = ask(&url, allowed).await?;
+        let host = url.host_str().unwrap_or_default();
+        let status = answer.status();
+        if status.is_success() {
+            return body(answer).await;
+        }
+        let next = answer.headers().get("location").filter(|_| status.is_redirection());
+        let Some(next) = next.and_then(|next| next.to_str().ok()) else {
+            return Err(failure(format_args!("{host} answered {}", status.as_u16())));
+        };
+        url = url.join(next).map_err(|_| failure(format_args!("{host} redirects to a URL that is not valid")))?;
+    }
+    Err(failure(format_args!("more than {MAX_REDIRECTS} redirects")))
+}
+
+async fn ask(url: &Url, allowed: &impl Fn(IpAddr) -> bool) -> Result<Response, Failure> {
+    let (Some(host), true) = (url.host(), matches!(url.scheme(), "http" | "https")) else {
+        return Err(failure("only http and https URLs are fetched"));
+    };
+    let port = url.port_or_known_default().unwrap_or(80);
+    let addresses: Vec<SocketAddr> = match host {
+        Host::Ipv4(address) => vec![(address, port).into()],
+        Host::Ipv6(address) => vec![(address, port).into()],
+        Host::Domain(name) => {
+            let found = tokio::net::lookup_host((name, port)).await;
+            found.map_err(|_| failure(format_args!("{name} has no address")))?.collect()
+        }
+    };
+    let open: Vec<SocketAddr> = addresses.into_iter().filter(|address| allowed(address.ip())).collect();
+    if open.is_empty() {
+        return Err(failure(format_args!("{host} points to an address that is not allowed")));
+    }
+    install_tls();
+    // No proxy and no pool: the connection is made here, to the addresses that were looked at.
+    let client = reqwest::Client::builder().no_proxy().redirect(redirect::Policy::none());
+    let client = client.resolve_to_addrs(url.host_str().unwrap_or_default(), &open).build();
+    let answer = client.map_err(|error| failure(error.without_url()))?.get(url.clone()).send().await;
+    answer.map_err(|error| failure(format_args!("{host} could not be asked: {}", error.without_url())))
+}
+
+async fn body(mut answer: Response) -> Result<Vec<u8>, Failure> {
+    let too_large = || failure(format_args!("it is larger than {} MiB", MAX_BYTES >> 20));
+    if answer.content_length().is_some_and(|length| length > MAX_BYTES as u64) {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    while let Some(piece) = answer.chunk().await.map_err(|error| failure(error.without_url()))? {
+        if bytes.len() + piece.len() > MAX_BYTES {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::fake::WebServer;
+
+    async fn get(server: &WebServer, path: &str, allowed: impl Fn(IpAddr) -> bool) -> Result<Vec<u8>, String> {
+        fetch(&server.url(path), allowed).await.map_err(|failure| failure.message)
+    }
+
+    fn answer(path: &str) -> Vec<u8> {
+        let head =
+            |status: &str, more: &str| format!("HTTP/1.1 {status}\r\n{more}connection: close\r\n\r\n").into_bytes();
+        let to = |location: &str| head("302 Found", &format!("location: {location}\r\ncontent-length: 0\r\n"));
+        match path {
+            "/file" => WebServer::file(b"hello"),
+            "/again" => to("/file"),
+            "/round" => to("/round"),
+            "/metadata" => to("http://169.254.169.254/latest"),
+            "/disk" => to("file:///etc/passwd"),
+            "/claims" => head("200 OK", "content-length: 99999999\r\n"),
+            "/endless" => [head("200 OK", ""), vec![7; MAX_BYTES + 1]].concat(),
+            "/most" => [head("200 OK", ""), vec![7; MAX_BYTES]].concat(),
+            _ => head("404 Not Found", "content-length: 0\r\n"),
+        }
+    }
+
+    #[tokio::test]
+    async fn files_are_fetched_within_limits() {
+        let server = WebServer::start(answer).await.expect("loopback has a free port");
+        let any = |_: IpAddr| true;
+        assert_eq!(get(&server, "/file", any).await.as_deref(), Ok(&b"hello"[..]));
+        assert_eq!(get(&server, "/again", any).await.as_deref(), Ok(&b"hello"[..]));
+        assert_eq!(get(&server, "/most", any).await.map(|bytes| bytes.len()), Ok(MAX_BYTES));
+        for (path, why) in [
+            ("/none?key=secret", "127.0.0.1 answered 404"),
+            ("/round", "more than 5 redirects"),
+            ("/disk", "only http and https URLs are fetched"),
+            ("/claims", "it is larger than 20 MiB"),
+            ("/endless", "it is larger than 20 MiB"),
+        ] {
+            let expect = Err(format!("File could not be fetched: {why}"));
+            assert_eq!(get(&server, path, any).await, expect, "{path}");
+        }
+        assert!(fetch("ftp://127.0.0.1/x", any).await.is_err() && fetch("/x", any).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn addresses_are_checked_before_anything_is_asked_and_at_every_redirect() {
+        let server = WebServer::start(answer).await.expect("loopback has a free port");
+        let refused =
+            |host: &str| Err(format!("File could not be fetched: {host} points to an address that is not allowed"));
+        assert_eq!(get(&server, "/file", |ip| !ip.is_loopback()).await, refused("127.0.0.1"));
+        // A name is judged by its addresses.
+        let by_name = format!("http://localhost:{}/file", server.address.port());
+        let outside = |ip: IpAddr| !ip.is_loopback();
+        assert_eq!(fetch(&by_name, outside).await.map_err(|failure| failure.message), refused("localhost"));
+        let number = format!("http://2130706433:{}/file", server.address.port());
+        assert_eq!(fetch(&number, outside).await.map_err(|failure| failure.message), refused("127.0.0.1"));
+        assert_eq!(server.asked(), [""; 0], "nothing was asked");
+        let v4_loopback = |ip: IpAddr| ip == IpAddr::from([127, 0, 0, 1]);
+        assert_eq!(fetch(&by_name, v4_loopback).await.as_deref(), Ok(&b"hello"[..]));
+        assert_eq!(get(&server, "/metadata", v4_loopback).await, refused("169.254.169.254"));
+        assert_eq!(server.asked(), ["/file", "/metadata"]);
+    }
+}

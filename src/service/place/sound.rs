@@ -1,0 +1,59 @@
+//! Sounds that users named by a URL: background noises and scripted answers. Each is fetched and decoded once a run.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::OnceCell;
+
+use super::Settings;
+use crate::provider::fetch::fetch;
+use crate::provider::{Failure, audio};
+use crate::service::check::ip_allowed;
+
+/// Sounds that are kept; the oldest is given up first. A sound of ten minutes is 19 MB.
+const KEPT: usize = 16;
+
+/// Run and URL.
+type Key = (i64, String);
+
+/// A sound that is there or on its way, at 16 kHz.
+type Sound = Arc<OnceCell<Arc<[i16]>>>;
+
+/// The sounds of the latest runs.
+#[derive(Debug, Default)]
+pub struct Sounds(Mutex<VecDeque<(Key, Sound)>>);
+
+impl Sounds {
+    /// The sound at `url` for the calls of a run. What failed is tried again by the next call.
+    ///
+    /// # Errors
+    /// As [`fetch`] and [`audio::decode`]; a text that is no URL would be the id of an uploaded sound, of which there are none.
+    pub(super) async fn get(&self, run: i64, url: &str, settings: &Settings) -> Result<Arc<[i16]>, Failure> {
+        if !url.contains("://") {
+            return Err(Failure { code: "fetch_failed", message: format!("There is no uploaded sound '{url}'") });
+        }
+        let sound = self.sound((run, url.to_owned()));
+        let private = settings.allow_private_targets;
+        let made = sound.get_or_try_init(|| async {
+            let bytes = fetch(url, |address| ip_allowed(address, private)).await?;
+            let decoded = tokio::task::spawn_blocking(move || audio::decode(bytes)).await;
+            let stopped =
+                |error: tokio::task::JoinError| Failure { code: "audio_not_decoded", message: error.to_string() };
+            decoded.map_err(stopped)?.map(Arc::from)
+        });
+        made.await.cloned()
+    }
+
+    fn sound(&self, key: Key) -> Sound {
+        let mut sounds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, sound)) = sounds.iter().find(|(known, _)| *known == key) {
+            return sound.clone();
+        }
+        if sounds.len() == KEPT {
+            sounds.pop_front();
+        }
+        let sound = Sound::default();
+        sounds.push_back((key, sound.clone()));
+        sound
+    }
+}
