@@ -176,7 +176,7 @@ mod tests {
             ("a.flac", &["-c:a", "flac"]),
             ("vorbis.ogg", &["-c:a", "libvorbis", "-q:a", "5"]),
             ("opus.ogg", &["-c:a", "libopus", "-b:a", "96k"]),
-            ("mono.opus", &["-c:a", "libopus", "-ac", "1"]),
+            ("mono.opus", &["-c:a", "libopus", "-af", "pan=mono|c0=0.5*c0+0.5*c1"]),
             ("a.m4a", &["-c:a", "aac", "-b:a", "128k"]),
         ] {
             let pcm = decode(file(name, arguments)).unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
