@@ -205,7 +205,7 @@ impl Departures {
     }
 
     /// The next packet whose time has come, in order.
-    pub fn next(&mut self) -> Option<&[u8]> {
+    pub fn pop(&mut self) -> Option<&[u8]> {
         if !self.is_ready() {
             return None;
         }
@@ -277,7 +277,7 @@ impl Arrivals {
     }
 
     /// The next frame that has arrived by `now`, in order.
-    pub fn next(&mut self, now: Time) -> Option<Arrival> {
+    pub fn pop(&mut self, now: Time) -> Option<Arrival> {
         self.queue.pop_front_if(|(at, _)| *at <= now).map(|(_, arrival)| arrival)
     }
 

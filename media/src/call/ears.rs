@@ -166,7 +166,7 @@ impl Call {
                 edge.into_iter().for_each(|edge| self.tell_edge(edge, now));
             }
         }
-        while let Some(arrival) = self.connection.as_mut().and_then(|connection| connection.received.next(now)) {
+        while let Some(arrival) = self.connection.as_mut().and_then(|connection| connection.received.pop(now)) {
             self.hear(arrival, now);
         }
         self.tell_network(now);

@@ -170,7 +170,7 @@ impl Call {
     /// The next output, `None` when all were taken.
     pub fn poll(&mut self) -> Option<Output<'_>> {
         if let Some(connection) = self.connection.as_mut().filter(|connection| connection.sent.is_ready()) {
-            return connection.sent.next().map(|bytes| Output::Packet { path: Path::Rtp, bytes });
+            return connection.sent.pop().map(|bytes| Output::Packet { path: Path::Rtp, bytes });
         }
         if !self.out.is_empty() {
             return self.out.pop();

@@ -22,7 +22,7 @@ fn depart(spec: &ConnectionSpec, seed: u64, count: u32) -> (Vec<(u32, Time)>, Me
     for n in 0..=count + 100 {
         while let Some(due) = departures.due().filter(|due| *due <= tick(n)) {
             departures.release(due);
-            let bytes = departures.next().expect("it is due");
+            let bytes = departures.pop().expect("it is due");
             left.push((u32::from_be_bytes(bytes.try_into().expect("a number")), due));
         }
         if n < count {
@@ -91,14 +91,14 @@ fn a_packet_leaves_at_its_own_time_and_not_before() {
     departures.send(tick(0), &[7; MAX_PACKET]);
     let due = departures.due().expect("one waits");
     departures.release(Time(due.0 - 1));
-    assert_eq!((departures.is_ready(), departures.next()), (false, None));
+    assert_eq!((departures.is_ready(), departures.pop()), (false, None));
     departures.release(due);
-    assert_eq!(departures.next(), Some(&[7; MAX_PACKET][..]));
+    assert_eq!(departures.pop(), Some(&[7; MAX_PACKET][..]));
     assert_eq!(departures.due(), None);
     departures.send(tick(20), &[1]);
     departures.clear();
     departures.release(tick(100));
-    assert_eq!((departures.due(), departures.next()), (None, None));
+    assert_eq!((departures.due(), departures.pop()), (None, None));
     // Nobody releases: what finds no room is dropped, and nothing grows.
     let room = departures.slots.len();
     (0..10 * room as u32).for_each(|_| departures.send(tick(200), &[1]));
@@ -117,7 +117,7 @@ fn heard_frames_are_lost_concealed_and_late() {
             let heard = Heard { position, kind: HeardKind::Real, pcm: &pcm, narrow: &narrow, passed: None };
             arrivals.hear(tick(n), &heard);
             let mut now = 0;
-            while let Some(arrival) = arrivals.next(tick(n)) {
+            while let Some(arrival) = arrivals.pop(tick(n)) {
                 assert_eq!(arrival.position, 320 * seen, "in order, each once");
                 seen += 1;
                 now += 1;
