@@ -20,6 +20,7 @@ use ringer_media::mixer::{Mixer, NOTHING, add};
 use ringer_media::noise::{Kind, gain_for, generate, snr_db};
 use ringer_media::recording::StereoWindow;
 use ringer_media::resample::{Down2, resample_whole};
+use ringer_media::rtp::srtp::{MAX_OVERHEAD, MasterKey, Opener, Protector, Suite};
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 use ringer_media::vad::VoiceActivity;
@@ -90,6 +91,9 @@ fn stages(far: &FarSide) {
             }
         });
     }
+    for suite in Suite::ALL {
+        secure(suite, far.packets(Codec::Pcmu));
+    }
     for (name, frames) in [("voice activity awake", &speech), ("voice activity asleep", &silence)] {
         let (mut vad, mut from) = (VoiceActivity::new(), 0);
         row(name, || {
@@ -125,6 +129,37 @@ fn stages(far: &FarSide) {
             window.push_heard(at - 700, &speech[tick % STRETCH]);
             at += FRAME as Sample;
             black_box(window.advance(at));
+        }
+    });
+}
+
+/// Both stages of secure RTP.
+fn secure(suite: Suite, mut packets: Packets) {
+    let key = MasterKey::new(suite, &vec![7; 16 + suite.salt_bytes()]).expect("the length is that of the suite");
+    let plain: Vec<[u8; 172]> = (0..TICKS).map(|_| packets.packet()).collect();
+    let mut protector = Protector::new(suite, &key);
+    let mut room = [0; 172 + MAX_OVERHEAD];
+    row(&format!("protect {}", suite.name()), || {
+        for packet in &plain {
+            room[..172].copy_from_slice(packet);
+            black_box(protector.protect(&mut room, 172));
+        }
+    });
+    let mut protector = Protector::new(suite, &key);
+    let mut len = 0;
+    let sealed = plain.iter().map(|packet| {
+        let mut room = [0; 172 + MAX_OVERHEAD];
+        room[..172].copy_from_slice(packet);
+        len = protector.protect(&mut room, 172);
+        room
+    });
+    let sealed: Vec<[u8; 172 + MAX_OVERHEAD]> = sealed.collect();
+    row(&format!("unprotect {}", suite.name()), || {
+        // A new one knows none of the packets.
+        let mut opener = Opener::new(suite, &key);
+        for packet in &sealed {
+            room.copy_from_slice(packet);
+            assert!(opener.open(&mut room[..len]).is_ok(), "what was protected can be opened");
         }
     });
 }

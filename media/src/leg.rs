@@ -18,6 +18,7 @@ use crate::rtp::packetize::{Packed, Packetizer};
 use crate::rtp::playout::{Played, Playout};
 use crate::rtp::rtcp::{Reporter, SenderInfo};
 use crate::rtp::session::{Due, EventPacket, EventReceiver, Sender};
+use crate::rtp::srtp::{self, MAX_DATAGRAM, MAX_OVERHEAD, Secure, SrtpParams};
 use crate::seed::Seed;
 use crate::time::Time;
 
@@ -29,7 +30,7 @@ pub use crate::rtp::source::Refused;
 pub const NARROW: usize = FRAME / 2;
 
 /// Bytes of the longest packet that a leg makes.
-pub const MAX_PACKET: usize = HEADER + MAX_PAYLOAD;
+pub const MAX_PACKET: usize = HEADER + MAX_PAYLOAD + MAX_OVERHEAD;
 
 /// Static payload type of comfort noise (RFC 3389 4).
 const COMFORT_NOISE: u8 = 13;
@@ -55,11 +56,13 @@ pub struct MediaParams {
     pub ptime_ms: u8,
     /// The other side makes use of forward error correction within the codec (Opus).
     pub fec: bool,
+    /// Suite and keys when both directions are secure RTP; `None`: plain RTP.
+    pub srtp: Option<SrtpParams>,
 }
 
 impl MediaParams {
     /// 20 ms packets of `codec` with the payload types under which this side offers them, telephone events, and forward error
-    /// correction.
+    /// correction; plain RTP.
     pub fn new(codec: Codec) -> MediaParams {
         MediaParams {
             codec,
@@ -68,6 +71,7 @@ impl MediaParams {
             event_payload_type: Some(codec.event_payload_type()),
             ptime_ms: 20,
             fec: true,
+            srtp: None,
         }
     }
 }
@@ -96,6 +100,8 @@ pub enum Ignored {
     Payload,
     /// RTP that is a duplicate, too late, or of another source.
     Refused(Refused),
+    /// Not secure RTP of the other side's key, or a copy of it.
+    Unprotected(srtp::Refused),
 }
 
 /// Room for what [`Leg::listen`] hands out. It belongs on the stack of the caller: one for all legs stays in the processor's cache.
@@ -162,6 +168,10 @@ pub struct LegFigures {
     pub source_changes: u64,
     /// Datagrams that were not RTP.
     pub malformed: u64,
+    /// Datagrams on a leg with secure RTP that were not made with the other side's key: forged, tampered with, plain.
+    pub forged: u64,
+    /// Datagrams of secure RTP that came before.
+    pub replayed: u64,
     /// Audio that was not heard as sent because its packets were lost or late.
     pub concealed_ms: u64,
     /// Interarrival jitter (RFC 3550 6.4.1).
@@ -179,7 +189,6 @@ pub struct LegFigures {
 }
 
 /// Both directions of one side's media.
-#[derive(Debug)]
 pub struct Leg {
     params: MediaParams,
     sender: Sender,
@@ -187,6 +196,7 @@ pub struct Leg {
     packets: Packetizer,
     event: Option<EventPacket>,
     out: [u8; MAX_PACKET],
+    secure: Option<Box<Secure>>,
     sent_at: Time,
     reported: u32,
     playout: Playout,
@@ -205,13 +215,18 @@ impl Leg {
         let clock_hz = params.codec.rtp_clock_hz();
         let mut encoder = Encoder::new(params.codec);
         encoder.set_fec(params.fec);
+        let mut sender = Sender::new(clock_hz, &mut seed.stream("rtp"));
+        if params.srtp.is_some() {
+            sender.begin_low();
+        }
         Leg {
             params,
-            sender: Sender::new(clock_hz, &mut seed.stream("rtp")),
+            sender,
             encoder,
             packets: Packetizer::new(params.codec, params.ptime_ms),
             event: None,
             out: [0; MAX_PACKET],
+            secure: params.srtp.as_ref().map(|params| Box::new(Secure::new(params))),
             sent_at: origin,
             reported: 0,
             playout: Playout::new(params.codec, origin),
@@ -261,13 +276,13 @@ impl Leg {
         if let Some(Packed { timestamp, units, pcm }) = self.packets.packet() {
             let len = self.encoder.encode(pcm, body);
             self.sender.audio(self.params.payload_type, timestamp, units, len).write(head);
-            return Some(&self.out[..HEADER + len]);
+            return Some(self.outgoing(HEADER + len));
         }
         let event = self.event.take()?;
         self.sender.event(self.params.event_payload_type?, &event).write(head);
         let payload = event.payload.bytes();
         body[..payload.len()].copy_from_slice(&payload);
-        Some(&self.out[..HEADER + payload.len()])
+        Some(self.outgoing(HEADER + payload.len()))
     }
 
     /// A tick in which nothing is sent.
@@ -294,6 +309,14 @@ impl Leg {
             self.receive_report(arrived, bytes);
             return Received::Report;
         }
+        let Some(secure) = &mut self.secure else { return self.receive_plain(arrived, bytes) };
+        match secure.open(bytes, &mut [0; MAX_DATAGRAM]) {
+            Ok(plain) => self.receive_plain(arrived, plain),
+            Err(why) => Received::Ignored(Ignored::Unprotected(why)),
+        }
+    }
+
+    fn receive_plain(&mut self, arrived: Time, bytes: &[u8]) -> Received {
         let packet = match Packet::parse(bytes) {
             Ok(packet) => packet,
             Err(why) => {
@@ -368,7 +391,14 @@ impl Leg {
 
     /// Takes a datagram of the RTCP socket.
     pub fn receive_report(&mut self, arrived: Time, bytes: &[u8]) {
-        self.reporter.receive(arrived, bytes, self.sender.ssrc());
+        let mut room = [0; MAX_DATAGRAM];
+        let opened = match &mut self.secure {
+            Some(secure) => secure.open_report(bytes, &mut room),
+            None => Ok(bytes),
+        };
+        if let Ok(plain) = opened {
+            self.reporter.receive(arrived, plain, self.sender.ssrc());
+        }
     }
 
     /// When anything last came from the other side: RTP or a report.
@@ -389,6 +419,8 @@ impl Leg {
             foreign: source.foreign(),
             source_changes: source.changes(),
             malformed: self.malformed,
+            forged: self.secure.as_ref().map_or(0, |secure| secure.forged()),
+            replayed: self.secure.as_ref().map_or(0, |secure| secure.replayed()),
             concealed_ms: jitter.concealed_ticks() / 8,
             jitter_ms: jitter.timing().jitter_ns() / 1e6,
             depth_ms: self.depth_ms,
@@ -397,6 +429,12 @@ impl Leg {
             round_trip_ms: self.reporter.round_trip_ms(),
             remote_fraction_lost: self.reporter.remote_fraction_lost(),
         }
+    }
+
+    /// The packet of `len` bytes as it goes out.
+    fn outgoing(&mut self, len: usize) -> &[u8] {
+        let len = self.secure.as_mut().map_or(len, |secure| secure.protect(&mut self.out, len));
+        &self.out[..len]
     }
 
     fn hear_event(&mut self, arrived: Time, header: &Header, payload: EventPayload) {
@@ -417,7 +455,11 @@ impl Leg {
         let jitter = self.playout.jitter_mut();
         let units = (jitter.timing().jitter_ns() * f64::from(clock_hz) / 1e9) as u32;
         let received = jitter.source_mut().reception().map(|reception| (reception, units));
-        self.reporter.write(now, ntp_now, self.sender.ssrc(), sent, received, leaving)
+        let plain = self.reporter.write(now, ntp_now, self.sender.ssrc(), sent, received, leaving);
+        match &mut self.secure {
+            Some(secure) => secure.protect_report(plain),
+            None => plain,
+        }
     }
 }
 

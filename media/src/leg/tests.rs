@@ -12,6 +12,7 @@ mod counts;
 mod depth;
 mod digits;
 mod drift;
+mod secure;
 
 const ORIGIN_MS: u64 = 5000;
 

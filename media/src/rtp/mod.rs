@@ -19,3 +19,5 @@ pub mod playout;
 pub mod session;
 
 pub mod rtcp;
+
+pub mod srtp;

@@ -57,15 +57,8 @@ pub enum Malformed {
 impl<'a> Packet<'a> {
     /// Reads a datagram (RFC 3550 5.1, 5.3.1).
     pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>, Malformed> {
-        let (fixed, mut rest) = bytes.split_first_chunk::<HEADER>().ok_or(Malformed::Short)?;
-        if fixed[0] >> 6 != 2 {
-            return Err(Malformed::Version);
-        }
-        rest = rest.get(usize::from(fixed[0] & 0x0f) * 4..).ok_or(Malformed::Short)?;
-        if fixed[0] & 0x10 != 0 {
-            let (&[_, _, high, low], body) = rest.split_first_chunk::<4>().ok_or(Malformed::Short)?;
-            rest = body.get(usize::from(u16::from_be_bytes([high, low])) * 4..).ok_or(Malformed::Short)?;
-        }
+        let mut rest = &bytes[header_bytes(bytes)?..];
+        let fixed = bytes.first_chunk::<HEADER>().ok_or(Malformed::Short)?;
         if fixed[0] & 0x20 != 0 {
             let count = usize::from(*rest.last().ok_or(Malformed::Padding)?);
             let kept = rest.len().checked_sub(count).filter(|_| count > 0).ok_or(Malformed::Padding)?;
@@ -80,6 +73,20 @@ impl<'a> Packet<'a> {
         };
         Ok(Packet { header, payload: rest })
     }
+}
+
+/// Bytes before the payload: fixed header, CSRC list and extension (RFC 3550 5.1, 5.3.1).
+pub fn header_bytes(bytes: &[u8]) -> Result<usize, Malformed> {
+    let fixed = bytes.first_chunk::<HEADER>().ok_or(Malformed::Short)?;
+    if fixed[0] >> 6 != 2 {
+        return Err(Malformed::Version);
+    }
+    let mut end = HEADER + usize::from(fixed[0] & 0x0f) * 4;
+    if fixed[0] & 0x10 != 0 {
+        let &[_, _, high, low] = bytes.get(end..).and_then(<[u8]>::first_chunk).ok_or(Malformed::Short)?;
+        end += 4 + usize::from(u16::from_be_bytes([high, low])) * 4;
+    }
+    if end <= bytes.len() { Ok(end) } else { Err(Malformed::Short) }
 }
 
 /// Whether a datagram of a shared port is RTCP and not RTP (RFC 5761 4).

@@ -11,7 +11,7 @@ use crate::time::Time;
 const INTERVAL_S: f64 = 5.0;
 
 /// Room for the longest compound packet made here.
-const LONGEST: usize = 128;
+pub const LONGEST: usize = 128;
 
 /// Characters of a CNAME.
 const CNAME: usize = 16;

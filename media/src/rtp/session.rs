@@ -85,6 +85,12 @@ impl Sender {
         }
     }
 
+    /// Begins below 2^15, so that whoever misses the first packets still knows how often the sequence number has wrapped
+    /// (RFC 4568 6.4).
+    pub fn begin_low(&mut self) {
+        self.sequence &= 0x7fff;
+    }
+
     /// What is due now; moves on by 20 ms.
     pub fn tick(&mut self) -> Due {
         let (now, frame) = (self.timestamp, self.frame());

@@ -1,0 +1,94 @@
+//! Legs with secure RTP: they hear each other as plain legs do, and nobody else.
+
+use super::*;
+use crate::rtp::srtp::{MasterKey, Suite};
+
+fn secured(suite: Suite, send: u8, receive: u8) -> MediaParams {
+    let key = |fill: u8| MasterKey::new(suite, &vec![fill; 16 + suite.salt_bytes()]).unwrap();
+    MediaParams { srtp: Some(SrtpParams { suite, send: key(send), receive: key(receive) }), ..params(Codec::Pcmu) }
+}
+
+/// What `far` heard of `near`, with reports both ways; `way` is what the network makes of a packet.
+fn talk(near: MediaParams, far: MediaParams, mut way: impl FnMut(u64, &[u8]) -> Vec<Vec<u8>>) -> (Vec<i16>, Leg, Leg) {
+    let origin = Time::from_millis(ORIGIN_MS);
+    let (mut near, mut far) = (Leg::new(near, Seed(1), origin), Leg::new(far, Seed(2), origin));
+    let mut heard = Vec::new();
+    for tick in 0..1000 {
+        let now = Time::from_millis(ORIGIN_MS + tick * 20);
+        let pcm = std::array::from_fn(|i| tone(tick as usize * FRAME + i, 16_000, true));
+        if tick == 500 {
+            assert!(near.start_event('7', 100));
+        }
+        let mut packets = vec![near.send(now, &pcm).to_vec()];
+        while let Some(bytes) = near.extra_packet() {
+            packets.push(bytes.to_vec());
+        }
+        for bytes in packets.iter().flat_map(|packet| way(tick, packet)) {
+            far.receive(now, &bytes);
+        }
+        let back = far.send(now, &SILENCE).to_vec();
+        near.receive(now, &back);
+        let reports = [near.report(now, now.0).map(<[u8]>::to_vec), far.report(now, now.0).map(<[u8]>::to_vec)];
+        reports[0].iter().for_each(|bytes| far.receive_report(now, bytes));
+        reports[1].iter().for_each(|bytes| near.receive_report(now, bytes));
+        let mut room = Room::default();
+        heard.extend_from_slice(far.listen(now, &mut room).pcm);
+    }
+    (heard, near, far)
+}
+
+fn untouched(_: u64, packet: &[u8]) -> Vec<Vec<u8>> {
+    vec![packet.to_vec()]
+}
+
+#[test]
+fn secure_legs_hear_what_plain_legs_hear() {
+    let (plain, ..) = talk(params(Codec::Pcmu), params(Codec::Pcmu), untouched);
+    for suite in Suite::ALL {
+        let (heard, near, mut far) = talk(secured(suite, 1, 2), secured(suite, 2, 1), untouched);
+        assert!(heard == plain, "{suite:?}: every sample is the same");
+        assert_eq!(far.digit().map(|digit| (digit.digit, digit.duration_ms)), Some(('7', 100)), "{suite:?}");
+        for figures in [near.figures(), far.figures()] {
+            assert_eq!((figures.lost, figures.forged, figures.replayed, figures.malformed), (0, 0, 0, 0), "{suite:?}");
+            assert!(figures.round_trip_ms.is_some(), "{suite:?}: reports are understood");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_heard_under_a_wrong_key_or_without_one() {
+    for suite in Suite::ALL {
+        for near in [secured(suite, 9, 2), params(Codec::Pcmu)] {
+            let (heard, _, far) = talk(near, secured(suite, 2, 1), untouched);
+            assert!(heard.iter().all(|sample| *sample == 0), "{suite:?}");
+            let figures = far.figures();
+            let nothing = (figures.received, figures.last_arrival, figures.last_report, far.last_sign());
+            assert_eq!(nothing, (0, None, None, None), "{suite:?}");
+            assert!(figures.forged > 1000, "{suite:?}: packets and reports are counted: {}", figures.forged);
+        }
+    }
+}
+
+#[test]
+fn forged_and_repeated_packets_are_counted_and_change_nothing() {
+    for suite in Suite::ALL {
+        let (plain, ..) = talk(secured(suite, 1, 2), secured(suite, 2, 1), untouched);
+        let mut before: Vec<Vec<u8>> = Vec::new();
+        let attack = |_: u64, packet: &[u8]| {
+            let mut tampered = packet.to_vec();
+            tampered[14] ^= 0x40;
+            // A stranger who gets ahead of the packet, with its number.
+            let loud = [&[0x80, 0], &packet[2..12], &[0x80; 160]].concat();
+            before.push(packet.to_vec());
+            let old = before[before.len().saturating_sub(100)].clone();
+            let shortened = packet[..packet.len() - 1].to_vec();
+            let endless = [packet, &[0; 3000]].concat();
+            vec![tampered, loud, shortened, endless, packet.to_vec(), packet.to_vec(), old]
+        };
+        let (heard, _, far) = talk(secured(suite, 1, 2), secured(suite, 2, 1), attack);
+        assert!(heard == plain, "{suite:?}: every sample is the same");
+        let figures = far.figures();
+        assert_eq!((figures.forged, figures.replayed), (4 * 1002, 2 * 1002), "{suite:?}");
+        assert_eq!((figures.received, figures.duplicates, figures.foreign), (1002, 0, 0), "{suite:?}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Secure RTP and RTCP (RFC 3711) with keys that offer and answer brought (RFC 4568): AES in counter mode with HMAC-SHA1, and
+//! AES-GCM (RFC 7714). Packets are protected and opened in place.
+//!
+//! No clock, no randomness, no allocation after `new`. What cannot be opened is an error and changes nothing: a source exists
+//! only once a packet of it was authentic. Not here: key exchange, re-keying (a new key is a new [`Protector`] or [`Opener`]),
+//! the master key identifier and key derivation rates, none of which offer and answer of this package agree to.
+
+mod keys;
+mod secure;
+mod transform;
+mod window;
+
+pub use keys::{MasterKey, SrtpParams, Suite};
+pub use secure::{MAX_DATAGRAM, Secure};
+use transform::Transform;
+use window::Window;
+
+use super::packet::header_bytes;
+
+/// Most bytes by which a protected packet is longer: the tag of AES-GCM and the index of a report.
+pub const MAX_OVERHEAD: usize = 20;
+
+/// Sources that are kept apart. Beyond them the one that was silent for longest is forgotten; only who has the key makes any.
+const SOURCES: usize = 8;
+
+/// Bytes of a report that stay clear: first header word and source (RFC 3711 3.4).
+const REPORT_CLEAR: usize = 8;
+
+/// Marks a report as encrypted, before its index (RFC 3711 3.4).
+const ENCRYPTED: u32 = 1 << 31;
+
+/// Why a packet was not opened.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// Not long enough to be what it should be, or not RTP.
+    Malformed,
+    /// It came already, or is older than what is remembered (RFC 3711 3.3.2).
+    Replayed,
+    /// Not of the owner of the key: tampered with, under another key, or not protected at all.
+    Forged,
+}
+
+/// Protects what one side sends: one source.
+#[derive(Clone)]
+pub struct Protector {
+    rtp: Transform,
+    rtcp: Transform,
+    /// Index of the last packet: rollover counter and sequence number.
+    last: Option<u64>,
+    reports: u32,
+}
+
+impl Protector {
+    /// Of `suite` with the sender's own key.
+    pub fn new(suite: Suite, key: &MasterKey) -> Protector {
+        let (rtp, rtcp) = Transform::pair(suite, key);
+        Protector { rtp, rtcp, last: None, reports: 0 }
+    }
+
+    /// Protects the RTP packet in the first `len` bytes of `room`, which has [`MAX_OVERHEAD`] bytes more, and gives its new
+    /// length. Sequence numbers must grow as they are sent; what is no RTP packet is left as it is.
+    pub fn protect(&mut self, room: &mut [u8], len: usize) -> usize {
+        let Some((clear, sequence, ssrc)) = rtp_parts(&room[..len]) else { return len };
+        let index = match self.last {
+            None => u64::from(sequence),
+            Some(last) => last + u64::from(sequence.wrapping_sub(last as u16)),
+        };
+        self.last = Some(index);
+        self.rtp.seal_packet(room, clear, len, ssrc, index)
+    }
+
+    /// The same for a compound RTCP packet.
+    pub fn protect_report(&mut self, room: &mut [u8], len: usize) -> usize {
+        let Some(ssrc) = report_source(&room[..len]) else { return len };
+        // At one report in seconds the 31 bits last for centuries.
+        let index = self.reports & !ENCRYPTED;
+        self.reports += 1;
+        self.rtcp.seal_report(room, len, ssrc, index)
+    }
+}
+
+#[derive(Copy, Clone, Debug, Default)]
+struct Source {
+    ssrc: u32,
+    /// When it was last heard, in packets of all sources.
+    heard: u64,
+    rtp: Window,
+    rtcp: Window,
+}
+
+/// Opens what the other side protected: any source under its key.
+#[derive(Clone)]
+pub struct Opener {
+    rtp: Transform,
+    rtcp: Transform,
+    sources: [Source; SOURCES],
+    known: usize,
+    packets: u64,
+}
+
+impl Opener {
+    /// Of `suite` with the other side's key.
+    pub fn new(suite: Suite, key: &MasterKey) -> Opener {
+        let (rtp, rtcp) = Transform::pair(suite, key);
+        Opener { rtp, rtcp, sources: [Source::default(); SOURCES], known: 0, packets: 0 }
+    }
+
+    /// Opens an SRTP packet and gives the RTP packet (RFC 3711 3.3). `packet` is unchanged when it is refused.
+    pub fn open<'a>(&mut self, packet: &'a mut [u8]) -> Result<&'a [u8], Refused> {
+        let (clear, sequence, ssrc) = rtp_parts(packet).ok_or(Refused::Malformed)?;
+        let window = self.find(ssrc).map_or(Window::default(), |at| self.sources[at].rtp);
+        let index = window.index_of(sequence).filter(|index| window.is_new(*index)).ok_or(Refused::Replayed)?;
+        let len = self.rtp.open_packet(packet, clear, ssrc, index)?;
+        self.source(ssrc).rtp.accept(index);
+        Ok(&packet[..len])
+    }
+
+    /// Opens an SRTCP packet and gives the compound RTCP packet (RFC 3711 3.4). One that is not encrypted is refused.
+    pub fn open_report<'a>(&mut self, packet: &'a mut [u8]) -> Result<&'a [u8], Refused> {
+        let ssrc = report_source(packet).ok_or(Refused::Malformed)?;
+        let index = self.rtcp.report_index(packet).ok_or(Refused::Malformed)?;
+        if index & ENCRYPTED == 0 {
+            return Err(Refused::Forged);
+        }
+        let index = index & !ENCRYPTED;
+        let window = self.find(ssrc).map_or(Window::default(), |at| self.sources[at].rtcp);
+        if !window.is_new(index.into()) {
+            return Err(Refused::Replayed);
+        }
+        let len = self.rtcp.open_report(packet, ssrc, index)?;
+        self.source(ssrc).rtcp.accept(index.into());
+        Ok(&packet[..len])
+    }
+
+    fn find(&self, ssrc: u32) -> Option<usize> {
+        self.sources[..self.known].iter().position(|source| source.ssrc == ssrc)
+    }
+
+    /// The state of a source of which something authentic came just now.
+    fn source(&mut self, ssrc: u32) -> &mut Source {
+        self.packets += 1;
+        let at = self.find(ssrc).unwrap_or_else(|| {
+            let oldest = || (0..SOURCES).min_by_key(|at| self.sources[*at].heard).unwrap_or(0);
+            let at = if self.known < SOURCES { self.known } else { oldest() };
+            self.sources[at] = Source { ssrc, ..Source::default() };
+            self.known = (self.known + 1).min(SOURCES);
+            at
+        });
+        let source = &mut self.sources[at];
+        source.heard = self.packets;
+        source
+    }
+}
+
+/// Bytes that stay clear, sequence number and source.
+fn rtp_parts(packet: &[u8]) -> Option<(usize, u16, u32)> {
+    let clear = header_bytes(packet).ok()?;
+    let &[_, _, high, low, _, _, _, _, a, b, c, d] = packet.first_chunk()?;
+    Some((clear, u16::from_be_bytes([high, low]), u32::from_be_bytes([a, b, c, d])))
+}
+
+fn report_source(packet: &[u8]) -> Option<u32> {
+    let &[first, _, _, _, a, b, c, d] = packet.first_chunk::<REPORT_CLEAR>()?;
+    (first >> 6 == 2).then_some(u32::from_be_bytes([a, b, c, d]))
+}
+
+#[cfg(test)]
+mod tests;

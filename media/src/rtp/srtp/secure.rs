@@ -1,0 +1,79 @@
+//! Both directions of one side's secure media, with counts of what was refused.
+
+use super::{MAX_OVERHEAD, Opener, Protector, Refused, SrtpParams};
+use crate::rtp::rtcp::LONGEST;
+
+/// Longest datagram that is opened.
+pub const MAX_DATAGRAM: usize = 2048;
+
+/// What a leg does with its packets when they are secure.
+#[derive(Clone)]
+pub struct Secure {
+    protector: Protector,
+    opener: Opener,
+    report: [u8; LONGEST + MAX_OVERHEAD],
+    forged: u64,
+    replayed: u64,
+}
+
+impl Secure {
+    /// With the keys that offer and answer settled.
+    pub fn new(params: &SrtpParams) -> Secure {
+        Secure {
+            protector: Protector::new(params.suite, &params.send),
+            opener: Opener::new(params.suite, &params.receive),
+            report: [0; LONGEST + MAX_OVERHEAD],
+            forged: 0,
+            replayed: 0,
+        }
+    }
+
+    /// See [`Protector::protect`].
+    pub fn protect(&mut self, room: &mut [u8], len: usize) -> usize {
+        self.protector.protect(room, len)
+    }
+
+    /// The protected form of a compound RTCP packet of at most [`LONGEST`] bytes.
+    pub fn protect_report(&mut self, plain: &[u8]) -> &[u8] {
+        self.report[..plain.len()].copy_from_slice(plain);
+        let len = self.protector.protect_report(&mut self.report, plain.len());
+        &self.report[..len]
+    }
+
+    /// The RTP packet of a datagram, opened in `room`.
+    pub fn open<'a>(&mut self, bytes: &[u8], room: &'a mut [u8; MAX_DATAGRAM]) -> Result<&'a [u8], Refused> {
+        let opened = copy(bytes, room).and_then(|packet| self.opener.open(packet));
+        self.count(opened)
+    }
+
+    /// The compound RTCP packet of a datagram, opened in `room`.
+    pub fn open_report<'a>(&mut self, bytes: &[u8], room: &'a mut [u8; MAX_DATAGRAM]) -> Result<&'a [u8], Refused> {
+        let opened = copy(bytes, room).and_then(|packet| self.opener.open_report(packet));
+        self.count(opened)
+    }
+
+    /// Datagrams that the owner of the other side's key did not make.
+    pub fn forged(&self) -> u64 {
+        self.forged
+    }
+
+    /// Datagrams that came before.
+    pub fn replayed(&self) -> u64 {
+        self.replayed
+    }
+
+    fn count<'a>(&mut self, opened: Result<&'a [u8], Refused>) -> Result<&'a [u8], Refused> {
+        match opened {
+            Err(Refused::Replayed) => self.replayed += 1,
+            Err(Refused::Forged | Refused::Malformed) => self.forged += 1,
+            Ok(_) => {}
+        }
+        opened
+    }
+}
+
+fn copy<'a>(bytes: &[u8], room: &'a mut [u8; MAX_DATAGRAM]) -> Result<&'a mut [u8], Refused> {
+    let packet = room.get_mut(..bytes.len()).ok_or(Refused::Malformed)?;
+    packet.copy_from_slice(bytes);
+    Ok(packet)
+}
