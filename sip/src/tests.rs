@@ -2,6 +2,7 @@
 
 mod caller;
 mod calls;
+mod crypto;
 mod digits;
 mod garbage;
 mod session;

@@ -2,12 +2,15 @@
 //!
 //! Codecs are names with clock rates: what they sound like is not known here.
 
+mod crypto;
 mod negotiate;
 mod parse;
 mod print;
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+pub use crypto::{Crypto, CryptoSuite, KeySalt};
 pub use negotiate::{negotiate, read_answer};
 
 /// A session description.
@@ -27,8 +30,8 @@ pub struct Session {
     pub media: Vec<Media>,
 }
 
-/// An `a=` line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An `a=` line. `Debug` leaves the keys of `a=crypto` out.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Attribute {
     /// Before the colon.
     pub name: String,
@@ -41,6 +44,13 @@ impl Attribute {
     pub fn new(name: &str, value: impl Into<String>) -> Attribute {
         let value = value.into();
         Attribute { name: name.into(), value: (!value.is_empty()).then_some(value) }
+    }
+}
+
+impl fmt::Debug for Attribute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = if self.name == "crypto" { Some("(masked)") } else { self.value.as_deref() };
+        f.debug_struct("Attribute").field("name", &self.name).field("value", &value).finish()
     }
 }
 
@@ -192,10 +202,14 @@ pub struct Offer {
     pub rtcp_mux: bool,
     /// Number of the `o=` line.
     pub session_id: u64,
+    /// Ways to protect the stream (RFC 4568), best first, with this side's keys; empty: plain RTP alone.
+    pub crypto: Vec<Crypto>,
+    /// Plain RTP is out of the question: RTP/SAVP is offered. Otherwise RTP/AVP is, and who understands `crypto` may use it.
+    pub crypto_required: bool,
 }
 
 impl Offer {
-    /// 20 ms packets both ways, telephone events of 8000 Hz at 101, RTCP on its own port.
+    /// 20 ms packets both ways, telephone events of 8000 Hz at 101, RTCP on its own port, plain RTP.
     pub fn new(rtp: SocketAddr, codecs: Vec<Codec>) -> Offer {
         Offer {
             rtp,
@@ -205,6 +219,8 @@ impl Offer {
             direction: Direction::SendRecv,
             rtcp_mux: false,
             session_id: 1,
+            crypto: Vec::new(),
+            crypto_required: false,
         }
     }
 }
@@ -236,6 +252,19 @@ pub struct Negotiated {
     pub direction: Direction,
     /// The other side does not want to hear: it sends only, is inactive, or gave the address 0.0.0.0.
     pub on_hold: bool,
+    /// How both directions are protected; `None`: plain RTP.
+    pub crypto: Option<Protection>,
+}
+
+/// One suite for both directions, with the key of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Protection {
+    /// How.
+    pub suite: CryptoSuite,
+    /// Key of what this side sends.
+    pub send: KeySalt,
+    /// Key of what the other side sends.
+    pub receive: KeySalt,
 }
 
 /// Why no answer can be given or used. The call is refused with 488, or ended.
@@ -243,10 +272,24 @@ pub struct Negotiated {
 pub enum Refusal {
     /// It cannot be read as SDP; the line at fault.
     Malformed(usize),
-    /// No audio stream over plain RTP, or its port is 0.
+    /// No audio stream over RTP as this side does it, or its port is 0.
     NoAudio,
+    /// Encryption that one side asks for and the other does not give: no suite in common, no key, or one that cannot be read.
+    NoCrypto,
     /// No codec in common.
     NoCodec,
     /// No address to send to.
     NoAddress,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Malformed(line) => write!(f, "line {line} of the session description cannot be read"),
+            Refusal::NoAudio => f.write_str("no audio stream over RTP"),
+            Refusal::NoCrypto => f.write_str("no usable encryption of the audio stream (a=crypto)"),
+            Refusal::NoCodec => f.write_str("no common codec"),
+            Refusal::NoAddress => f.write_str("no address to send media to"),
+        }
+    }
 }

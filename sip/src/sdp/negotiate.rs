@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Attribute, Codec, Direction, Media, Negotiated, Offer, Refusal, Session};
+use super::{Attribute, Codec, Crypto, Direction, Media, Negotiated, Offer, Protection, Refusal, Session};
 use crate::error::ParseError;
 
 /// Packet lengths that are sent, milliseconds, longest first.
@@ -21,13 +21,14 @@ impl From<ParseError> for Refusal {
 }
 
 /// Answers `offer` with what `supported` can do: the first audio stream with a common codec, in the offerer's order of
-/// preference, that one codec and telephone events; every other stream is refused with port 0.
+/// preference, that one codec and telephone events, protected as `supported` says; every other stream is refused with port 0.
 pub fn negotiate(offer: &str, supported: &Offer) -> Result<(Session, Negotiated), Refusal> {
     let offer = Session::parse(offer)?;
     let mut refusal = Refusal::NoAudio;
     let mut chosen = None;
-    for (at, media) in offer.media.iter().enumerate().filter(|(_, m)| plain_audio(m)) {
-        match choose(&offer, media, supported) {
+    for (at, media) in offer.media.iter().enumerate().filter(|(_, m)| is_audio(m)) {
+        let choice = choose(&offer, media, supported);
+        match choice.and_then(|choice| Ok((choice, take_crypto(media, supported)?))) {
             Ok(choice) => {
                 chosen = Some((at, choice));
                 break;
@@ -35,10 +36,17 @@ pub fn negotiate(offer: &str, supported: &Offer) -> Result<(Session, Negotiated)
             Err(why) => refusal = why,
         }
     }
-    let (at, (mut agreed, codec)) = chosen.ok_or(refusal)?;
+    let (at, ((mut agreed, codec), secured)) = chosen.ok_or(refusal)?;
+    let (own_crypto, protection) = secured.unzip();
+    agreed.crypto = protection;
     agreed.direction = answer_direction(&offer, &offer.media[at], supported.direction);
     agreed.rtcp_mux = supported.rtcp_mux && offer.media[at].has("rtcp-mux");
-    let answering = Offer { direction: agreed.direction, rtcp_mux: agreed.rtcp_mux, ..supported.clone() };
+    let answering = Offer {
+        direction: agreed.direction,
+        rtcp_mux: agreed.rtcp_mux,
+        crypto: own_crypto.into_iter().collect(),
+        ..supported.clone()
+    };
     let codec = Codec { payload_type: agreed.payload_type, ..codec };
     let events: Vec<Codec> =
         agreed.event_payload_type.iter().map(|&event| Codec::events(event, agreed.clock_rate_hz)).collect();
@@ -57,10 +65,11 @@ pub fn negotiate(offer: &str, supported: &Offer) -> Result<(Session, Negotiated)
 /// What the other side's `answer` to this side's `offer` means.
 pub fn read_answer(offer: &str, answer: &str) -> Result<Negotiated, Refusal> {
     let (offer, answer) = (Session::parse(offer)?, Session::parse(answer)?);
-    let ours = offer.media.iter().position(plain_audio).ok_or(Refusal::NoAudio)?;
-    let theirs = answer.media.get(ours).filter(|m| plain_audio(m)).ok_or(Refusal::NoAudio)?;
+    let ours = offer.media.iter().position(is_audio).ok_or(Refusal::NoAudio)?;
+    let theirs = answer.media.get(ours).filter(|m| is_audio(m)).ok_or(Refusal::NoAudio)?;
     let local = Offer::read(&offer).ok_or(Refusal::NoAudio)?;
     let (mut agreed, codec) = choose(&answer, theirs, &local)?;
+    agreed.crypto = chosen_crypto(theirs, &local)?;
     agreed.receive_payload_type = codec.payload_type;
     agreed.direction = answer_direction(&answer, theirs, local.direction);
     agreed.rtcp_mux = local.rtcp_mux && theirs.has("rtcp-mux");
@@ -71,7 +80,7 @@ pub fn read_answer(offer: &str, answer: &str) -> Result<Negotiated, Refusal> {
 impl Offer {
     /// Reads back what a description (of this side) offers; `None` without a usable audio stream.
     pub fn read(session: &Session) -> Option<Offer> {
-        let media = session.media.iter().find(|m| plain_audio(m))?;
+        let media = session.media.iter().find(|m| is_audio(m))?;
         let address = media.address.or(session.address)?;
         let (events, codecs) = codecs(media).into_iter().partition::<Vec<_>, _>(is_event);
         Some(Offer {
@@ -82,11 +91,13 @@ impl Offer {
             direction: direction(session, media),
             rtcp_mux: media.has("rtcp-mux"),
             session_id: session.id.parse().unwrap_or(1),
+            crypto: crypto(media).collect(),
+            crypto_required: is_secure(media),
         })
     }
 }
 
-/// What `remote` agrees to of `local`, and the local codec. Direction and RTCP are the caller's to fill in.
+/// What `remote` agrees to of `local`, and the local codec. Direction, RTCP and encryption are the caller's to fill in.
 fn choose(session: &Session, remote: &Media, local: &Offer) -> Result<(Negotiated, Codec), Refusal> {
     let offered = codecs(remote);
     let common =
@@ -111,13 +122,58 @@ fn choose(session: &Session, remote: &Media, local: &Offer) -> Result<(Negotiate
         rtcp_mux: false,
         direction: local.direction,
         on_hold: !towards.receives() || address.is_unspecified(),
+        crypto: None,
     };
     Ok((agreed, ours))
 }
 
-/// Whether this is an audio stream that is not refused, over RTP without encryption.
-fn plain_audio(media: &Media) -> bool {
-    media.kind == "audio" && media.port != 0 && matches!(media.protocol.as_str(), "RTP/AVP" | "RTP/AVPF")
+/// Whether this is an audio stream that is not refused, over RTP.
+fn is_audio(media: &Media) -> bool {
+    let known = matches!(media.protocol.as_str(), "RTP/AVP" | "RTP/AVPF") || is_secure(media);
+    media.kind == "audio" && media.port != 0 && known
+}
+
+fn is_secure(media: &Media) -> bool {
+    matches!(media.protocol.as_str(), "RTP/SAVP" | "RTP/SAVPF")
+}
+
+/// The other side's lines that this side understands, in their order.
+fn crypto(media: &Media) -> impl Iterator<Item = Crypto> {
+    media.values("crypto").filter_map(Crypto::parse)
+}
+
+/// What an answerer takes of the offered `remote`: the first line that it can do, with its own key (RFC 4568 7.1.2).
+fn take_crypto(remote: &Media, local: &Offer) -> Result<Option<(Crypto, Protection)>, Refusal> {
+    if local.crypto.is_empty() {
+        return if is_secure(remote) { Err(Refusal::NoAudio) } else { Ok(None) };
+    }
+    let taken = crypto(remote).find_map(|theirs| {
+        let ours = local.crypto.iter().find(|ours| ours.suite == theirs.suite)?;
+        Some((Crypto { tag: theirs.tag, ..ours.clone() }, protection(ours, theirs)))
+    });
+    match taken {
+        None if is_secure(remote) || local.crypto_required => Err(Refusal::NoCrypto),
+        taken => Ok(taken),
+    }
+}
+
+/// What the answer `remote` chose of what this side offered: exactly one line, with its tag (RFC 4568 7.1.3).
+fn chosen_crypto(remote: &Media, local: &Offer) -> Result<Option<Protection>, Refusal> {
+    let count = remote.values("crypto").count();
+    if local.crypto.is_empty() {
+        return if is_secure(remote) { Err(Refusal::NoAudio) } else { Ok(None) };
+    }
+    if count == 0 && !is_secure(remote) && !local.crypto_required {
+        return Ok(None);
+    }
+    let theirs = crypto(remote).next().filter(|_| count == 1).ok_or(Refusal::NoCrypto)?;
+    let same = |ours: &&Crypto| (ours.tag, ours.suite) == (theirs.tag, theirs.suite);
+    let ours = local.crypto.iter().find(same).ok_or(Refusal::NoCrypto)?;
+    Ok(Some(protection(ours, theirs)))
+}
+
+fn protection(ours: &Crypto, theirs: Crypto) -> Protection {
+    Protection { suite: ours.suite, send: ours.key.clone(), receive: theirs.key }
 }
 
 fn is_event(codec: &Codec) -> bool {

@@ -46,7 +46,8 @@ fn attributes(f: &mut fmt::Formatter<'_>, attributes: &[Attribute]) -> fmt::Resu
 impl Offer {
     /// The session description that offers all of it.
     pub fn session(&self) -> Session {
-        let media = self.media("RTP/AVP", &self.codecs, &self.events, self.ptime_ms);
+        let protocol = if self.crypto_required { "RTP/SAVP" } else { "RTP/AVP" };
+        let media = self.media(protocol, &self.codecs, &self.events, self.ptime_ms);
         self.session_of(vec![media])
     }
 
@@ -77,6 +78,7 @@ impl Offer {
         if self.rtcp_mux {
             attributes.push(Attribute::new("rtcp-mux", ""));
         }
+        attributes.extend(self.crypto.iter().map(|crypto| Attribute::new("crypto", crypto.to_string())));
         Media {
             kind: "audio".into(),
             port: self.rtp.port(),

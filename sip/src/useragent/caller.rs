@@ -216,9 +216,10 @@ impl Endpoint {
                 call.on_hold = media.on_hold;
                 self.event(key, CallEvent::Answered { code: response.code, sdp, media, call_id });
             }
-            (true, _, _) => {
+            (true, _, media) => {
                 self.bye(now, key, at, Some(reason(88, "Incompatible destination")));
-                let end = CallEnd::new(EndKind::NoMedia, "Answer without usable media");
+                let why = media.and_then(Result::err).map_or_else(String::new, |why| format!(": {why}"));
+                let end = CallEnd::new(EndKind::NoMedia, &format!("Answer without usable media{why}"));
                 self.end(now, key, CallEnd { sip_code: Some(response.code), q850_cause: Some(88), ..end });
             }
         }
