@@ -77,6 +77,12 @@ impl Pair {
         self.alice.invite(self.now, invite)
     }
 
+    /// Alice calls Bob with this offer.
+    pub fn call_offering(&mut self, offer: &Offer) -> CallKey {
+        let invite = invite_to("sip:bob@10.0.0.2", address(Party::Bob));
+        self.alice.invite(self.now, Invite { sdp: offer.session().to_string(), ..invite })
+    }
+
     /// Runs for `ms` milliseconds of virtual time.
     pub fn run(&mut self, ms: u64) {
         let end = self.now + Duration::from_millis(ms);

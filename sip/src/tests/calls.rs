@@ -315,6 +315,25 @@ fn an_answer_without_a_common_codec_is_ended() {
     pair.run(1000);
     let alice = end(&pair, Party::Alice);
     assert_eq!((alice.kind, alice.sip_code), (EndKind::NoMedia, Some(200)));
+    assert_eq!(alice.text, "Answer without usable media: no audio stream over RTP");
+    assert_eq!((pair.count(Party::Alice, "ACK"), pair.count(Party::Alice, "BYE")), (1, 1));
+}
+
+#[test]
+fn an_answer_without_keys_to_an_offer_that_requires_them_is_ended() {
+    let mut pair = Pair::new(14, |bob, now, call, event| {
+        if let CallEvent::Incoming { .. } = event {
+            bob.answer(now, call, offer(2).session().to_string());
+        }
+    });
+    let suite = sdp::CryptoSuite::AeadAes128Gcm;
+    let key = sdp::KeySalt::new(suite, &[7; 28]).unwrap();
+    let crypto = vec![sdp::Crypto { tag: 1, suite, key }];
+    pair.call_offering(&sdp::Offer { crypto, crypto_required: true, ..offer(1) });
+    pair.run(1000);
+    let alice = end(&pair, Party::Alice);
+    assert_eq!((alice.kind, alice.sip_code, alice.q850_cause), (EndKind::NoMedia, Some(200), Some(88)));
+    assert!(alice.text.ends_with("no usable encryption of the audio stream (a=crypto)"), "{}", alice.text);
     assert_eq!((pair.count(Party::Alice, "ACK"), pair.count(Party::Alice, "BYE")), (1, 1));
 }
 
