@@ -83,6 +83,8 @@ pub struct Sip {
     pub rtp_ports: RangeInclusive<u16>,
     /// How digits are sent.
     pub dtmf: Dtmf,
+    /// Secure RTP.
+    pub srtp: Encryption,
 }
 
 /// How digits are sent on SIP calls.
@@ -95,6 +97,19 @@ pub enum Dtmf {
     Inband,
     /// SIP INFO requests.
     Info,
+}
+
+/// What calls do about secure RTP, with keys in the session description (RFC 4568). Those are as secret as the signalling is.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encryption {
+    /// Plain RTP alone.
+    #[default]
+    Off,
+    /// RTP/AVP is offered with keys: the other side may use them or not. Both kinds of offers are answered.
+    Optional,
+    /// RTP/SAVP is offered, and there is no call without keys.
+    Required,
 }
 
 /// `[limits]`
@@ -171,7 +186,13 @@ impl Default for Config {
             server: Server { listen: loopback(8080), public_url: None, cors_origins: Vec::new() },
             data: PathBuf::from("data"),
             bootstrap_key: None,
-            sip: Sip { listen: loopback(5060), advertise: None, rtp_ports: 20000..=29999, dtmf: Dtmf::Rtp },
+            sip: Sip {
+                listen: loopback(5060),
+                advertise: None,
+                rtp_ports: 20000..=29999,
+                dtmf: Dtmf::Rtp,
+                srtp: Encryption::Off,
+            },
             limits: Limits {
                 max_calls: 0,
                 start_rate_per_s: 10.0,
@@ -261,6 +282,13 @@ impl Config {
             _ => None,
         };
         from.parsed("sip.dtmf", "one of rtp, inband, info", dtmf, &mut sip.dtmf);
+        let srtp = |text: &str| match text {
+            "off" => Some(Encryption::Off),
+            "optional" => Some(Encryption::Optional),
+            "required" => Some(Encryption::Required),
+            _ => None,
+        };
+        from.parsed("sip.srtp", "one of off, optional, required", srtp, &mut sip.srtp);
     }
 
     fn read_limits(&mut self, from: &mut Source, file_limit: u64) {

@@ -20,7 +20,7 @@ use super::{
     failed,
 };
 use crate::clock::{Clock, monotonic, new_id};
-use crate::config::{most_calls, raise_file_limit};
+use crate::config::{Encryption, most_calls, raise_file_limit};
 use crate::engine::{CallControl, CallHandle, CallNews, CallReport, Engine, EngineConfig};
 use crate::tasks::Tasks;
 
@@ -93,7 +93,8 @@ async fn load(args: &Args) -> Result<Figures, String> {
     if (args.calls as usize) > most {
         return Err(format!("at most {most} calls: raise the limit of open files (ulimit -n)"));
     }
-    let config = EngineConfig { sip, rtp_ports: RTP_PORTS, advertise: None, shards: 0, max_calls: most };
+    let config =
+        EngineConfig { sip, rtp_ports: RTP_PORTS, advertise: None, shards: 0, max_calls: most, srtp: Encryption::Off };
     let (engine, _incoming) = Engine::start(config, caller::speech(), Clock::Real)
         .await
         .map_err(|error| format!("the SIP socket {sip}: {error}"))?;

@@ -230,6 +230,7 @@ async fn start_engine(config: &Config, speech: Speech) -> Result<Engine, String>
         advertise: config.sip.advertise,
         shards: 0,
         max_calls: config.limits.max_calls,
+        srtp: config.sip.srtp,
     };
     let started = Engine::start(engine, speech, Clock::Real).await;
     let (engine, _) = started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))?;

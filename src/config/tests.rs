@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Config, Dtmf, Place, Secret, most_calls, parse_ports};
+use super::{Config, Dtmf, Encryption, Place, Secret, most_calls, parse_ports};
 
 fn read(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, String> {
     let environment: BTreeMap<String, String> =
@@ -18,6 +18,7 @@ fn nothing_given_is_the_defaults() {
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.sip.rtp_ports, 20000..=29999);
     assert_eq!(config.limits.max_calls, 1000);
+    assert_eq!(config.sip.srtp, Encryption::Off);
     assert_eq!(config.behaviour.noise_snr_db(0.4), 20.0);
     assert_eq!(config.behaviour.speed.slowest, 110.0);
     assert!(config.security.allow_private_targets);
@@ -41,6 +42,7 @@ fn tables_lists_and_names_of_the_user_are_read() {
         data = "/var/lib/ringer"
         server.cors_origins = ["http://a", "http://b"]
         sip.dtmf = "info"
+        sip.srtp = "optional"
         [rate_limit.routes]
         "POST /v1/queue-simulation-run" = 60
         [behaviour.connection.low]
@@ -51,7 +53,7 @@ fn tables_lists_and_names_of_the_user_are_read() {
     let config = read(file, &[("RINGER_METRICS_FILLER_PHRASES", "um, let me check")], &[]).expect("all are allowed");
     assert_eq!(config.data, Path::new("/var/lib/ringer"));
     assert_eq!(config.server.cors_origins, ["http://a", "http://b"]);
-    assert_eq!(config.sip.dtmf, Dtmf::Info);
+    assert_eq!((config.sip.dtmf, config.sip.srtp), (Dtmf::Info, Encryption::Optional));
     assert_eq!(config.rate_limit.routes["POST /v1/queue-simulation-run"], 60);
     assert_eq!(config.behaviour.connection.low.loss_pct, 7.5);
     assert_eq!(config.behaviour.interruption.high, 1.0);

@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 
 pub use self::real::Engine;
 
+use crate::config::Encryption;
 use crate::human::{Fluency, Mind};
 use crate::provider::{Failure, Recognizer, Synthesizer, Voice};
 
@@ -40,6 +41,8 @@ pub struct EngineConfig {
     pub shards: usize,
     /// Calls at once.
     pub max_calls: usize,
+    /// Secure RTP, of calls in both directions.
+    pub srtp: Encryption,
 }
 
 /// Where and how to dial.

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -10,6 +9,7 @@ use std::thread::JoinHandle;
 use ringer_media::call::{Call, EndReason, Signal};
 use ringer_media::codec::Codec;
 use ringer_media::recording::Layout;
+use ringer_sip::sdp::Offer;
 use ringer_sip::{CallEvent, Invite};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::io::unix::AsyncFd;
@@ -21,6 +21,7 @@ use super::recorder::{Recorder, ring_samples};
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, EngineConfig, PlaceError, Placement, Speech};
+use crate::clock::random_bytes;
 use crate::tasks::Tasks;
 use crate::transport::io::{IncomingCall, NEWS, SipSocket};
 use crate::transport::sip;
@@ -115,8 +116,7 @@ impl Engine {
         let sockets = self.inner.sockets()?;
         let port = sockets.port();
         let no = self.inner.next_no();
-        let offer =
-            sip::offer(or_default(&placement.dial.codecs), self.inner.media_host(), port, no.0).session().to_string();
+        let offer = self.inner.offer(or_default(&placement.dial.codecs), port, no).session().to_string();
         let invite = Invite {
             target: uri,
             destination,
@@ -174,8 +174,7 @@ impl Engine {
         };
         let room = self.inner.take_room()?;
         let sockets = self.inner.sockets()?;
-        let no = self.inner.next_no();
-        let supported = sip::offer(or_default(codecs), self.inner.media_host(), sockets.port(), no.0);
+        let supported = self.inner.offer(or_default(codecs), sockets.port(), self.inner.next_no());
         let offer = sdp.as_deref().ok_or_else(|| PlaceError::NoMedia("the INVITE has no offer".into()))?;
         let (answer, settled) = sip::answer(offer, &supported).map_err(PlaceError::NoMedia)?;
         Ok((room, sockets, answer, settled, call_id.clone()))
@@ -256,8 +255,10 @@ impl Inner {
         self.ports.bind(self.config.sip.ip()).map_err(|error| PlaceError::NoMedia(error.to_string()))
     }
 
-    fn media_host(&self) -> IpAddr {
-        self.sip.local().ip()
+    /// What is offered, or answered with, at a media port; with keys of its own.
+    fn offer(&self, codecs: &[Codec], port: u16, no: CallNo) -> Offer {
+        let plain = sip::offer(codecs, self.sip.local().ip(), port, no.0);
+        sip::secured(plain, self.config.srtp, random_bytes)
     }
 
     fn next_no(&self) -> CallNo {

@@ -252,14 +252,18 @@ fn call_id(message: &[u8]) -> Option<&str> {
     })
 }
 
-/// The message as text, credentials left out.
+/// The message as text, credentials and media keys (`a=crypto`, RFC 4568) left out.
 pub fn masked(message: &[u8]) -> String {
     let mut text = String::with_capacity(message.len());
     for line in String::from_utf8_lossy(message).lines() {
         let name = line.split(':').next().unwrap_or_default().trim_end();
         let secret = name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("proxy-authorization");
-        text.push_str(if secret { name } else { line });
-        text.push_str(if secret { ": (masked)\n" } else { "\n" });
+        let key = line.to_ascii_lowercase().find("inline:").map(|at| at + "inline:".len());
+        match (secret, key) {
+            (true, _) => text.extend([name, ": (masked)\n"]),
+            (false, Some(key)) => text.extend([&line[..key], "(masked)\n"]),
+            (false, None) => text.extend([line, "\n"]),
+        }
     }
     text
 }
@@ -290,5 +294,7 @@ mod tests {
         assert_eq!(call_id(b"\xff\xfe"), None);
         let text = masked(message);
         assert!(text.contains("Authorization: (masked)") && !text.contains("dead"), "{text}");
+        let text = masked(b"a=crypto:1 AES_CM_128_HMAC_SHA1_80 Inline:WVNfX19z|2^20;inline:beef\r\na=ptime:20\r\n");
+        assert_eq!(text, "a=crypto:1 AES_CM_128_HMAC_SHA1_80 Inline:(masked)\na=ptime:20\n");
     }
 }

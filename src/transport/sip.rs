@@ -5,9 +5,12 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use ringer_media::call::{RemoteEnd, RemoteKind};
 use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
-use ringer_sip::sdp::{self, Negotiated, Offer, Refusal};
+use ringer_media::rtp::srtp::{MasterKey, SrtpParams, Suite};
+use ringer_sip::sdp::{self, Crypto, CryptoSuite, KeySalt, Negotiated, Offer, Protection};
 use ringer_sip::uri::Uri;
 use ringer_sip::{CallEnd, EndKind};
+
+use crate::config::Encryption;
 
 /// Codecs of a SIP address, in order: a recognizer needs 16 kHz.
 pub const SIP_CODECS: [Codec; 3] = [Codec::G722, Codec::Pcmu, Codec::Pcma];
@@ -29,7 +32,7 @@ pub struct Settled {
     pub rtcp: SocketAddr,
 }
 
-/// What is offered at `host:port`.
+/// What is offered at `host:port`, over plain RTP.
 pub fn offer(codecs: &[Codec], host: IpAddr, port: u16, session_id: u64) -> Offer {
     let mut events: Vec<sdp::Codec> = Vec::new();
     for codec in codecs {
@@ -39,6 +42,25 @@ pub fn offer(codecs: &[Codec], host: IpAddr, port: u16, session_id: u64) -> Offe
     }
     let codecs = codecs.iter().map(|codec| sdp_codec(*codec)).collect();
     Offer { events, session_id, ..Offer::new(SocketAddr::new(host, port), codecs) }
+}
+
+/// The offer as `encryption` wants it. Keys are drawn from `random`, which fills a slice: each suite of each offer has a key of
+/// its own.
+pub fn secured(mut offer: Offer, encryption: Encryption, random: impl FnMut(&mut [u8])) -> Offer {
+    offer.crypto_required = encryption == Encryption::Required;
+    if encryption != Encryption::Off {
+        offer.crypto = fresh_keys(random);
+    }
+    offer
+}
+
+fn fresh_keys(mut random: impl FnMut(&mut [u8])) -> Vec<Crypto> {
+    let drawn = (1..).zip(CryptoSuite::ALL).filter_map(|(tag, suite)| {
+        let mut bytes = vec![0; suite.key_bytes()];
+        random(&mut bytes);
+        Some(Crypto { tag, suite, key: KeySalt::new(suite, &bytes)? })
+    });
+    drawn.collect()
 }
 
 fn sdp_codec(codec: Codec) -> sdp::Codec {
@@ -53,25 +75,16 @@ fn sdp_codec(codec: Codec) -> sdp::Codec {
 /// Answers an offer with what `supported` allows.
 ///
 /// # Errors
-/// No common codec, no usable address, an offer that cannot be read.
+/// No common codec, no usable address, no usable encryption, an offer that cannot be read.
 pub fn answer(offer: &str, supported: &Offer) -> Result<(String, Settled), String> {
-    let (session, negotiated) = sdp::negotiate(offer, supported).map_err(|refusal| refusal_text(refusal).to_owned())?;
+    let (session, negotiated) = sdp::negotiate(offer, supported).map_err(|refusal| refusal.to_string())?;
     Ok((session.to_string(), settled(&negotiated)?))
-}
-
-fn refusal_text(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::Malformed(_) => "the session description cannot be read",
-        Refusal::NoAudio => "no audio stream over plain RTP",
-        Refusal::NoCodec => "no common codec",
-        Refusal::NoAddress => "no address to send media to",
-    }
 }
 
 /// What offer and answer mean for a leg.
 ///
 /// # Errors
-/// A codec that this engine does not speak.
+/// A codec or a crypto suite that this engine does not speak.
 pub fn settled(negotiated: &Negotiated) -> Result<Settled, String> {
     let codec = Codec::from_encoding(&negotiated.codec, negotiated.clock_rate_hz)
         .ok_or_else(|| format!("no common codec: {}", negotiated.codec))?;
@@ -82,8 +95,18 @@ pub fn settled(negotiated: &Negotiated) -> Result<Settled, String> {
         event_payload_type: negotiated.event_payload_type,
         ptime_ms: negotiated.ptime_ms as u8,
         fec: negotiated.fmtp.split(';').any(|parameter| parameter.trim() == "useinbandfec=1"),
+        srtp: negotiated.crypto.as_ref().map(srtp_params).transpose()?,
     };
     Ok(Settled { media, rtp: negotiated.remote_rtp, rtcp: negotiated.remote_rtcp })
+}
+
+fn srtp_params(agreed: &Protection) -> Result<SrtpParams, String> {
+    let name = agreed.suite.name();
+    let suite = Suite::from_name(name).ok_or_else(|| format!("no common encryption: {name}"))?;
+    let key = |key: &KeySalt| {
+        MasterKey::new(suite, key.expose()).ok_or_else(|| format!("a key of the wrong length for {name}"))
+    };
+    Ok(SrtpParams { suite, send: key(&agreed.send)?, receive: key(&agreed.receive)? })
 }
 
 /// A target as URI and address. Host names are looked up by the system's resolver (blocking: not for media threads).
@@ -119,5 +142,40 @@ pub fn remote_end(end: &CallEnd) -> RemoteEnd {
         text: end.text.clone(),
         kind,
         retry_after: end.retry_after,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::seed::Seed;
+
+    use super::*;
+
+    fn side(encryption: Encryption, seed: u64) -> Offer {
+        let mut draws = Seed(seed).stream("srtp");
+        let fill = |bytes: &mut [u8]| bytes.fill_with(|| draws.bits() as u8);
+        offer(&SIP_CODECS, IpAddr::from([127, 0, 0, 1]), 4000, 1, encryption, fill)
+    }
+
+    #[test]
+    fn keys_are_fresh_and_both_sides_end_up_with_the_same() {
+        let ours = side(Encryption::Required, 1).session().to_string();
+        assert_eq!(ours, side(Encryption::Required, 1).session().to_string(), "the same draws, the same keys");
+        assert_ne!(ours, side(Encryption::Required, 2).session().to_string());
+        let keys: std::collections::HashSet<&str> = ours.split("inline:").skip(1).collect();
+        assert_eq!(keys.len(), 3, "a key for each suite: {ours}");
+        let (answer, there) = answer(&ours, &side(Encryption::Optional, 2)).unwrap();
+        let here = settled(&sdp::read_answer(&ours, &answer).unwrap()).unwrap();
+        let (here, there) = (here.media.srtp.unwrap(), there.media.srtp.unwrap());
+        assert_eq!((here.suite, here.send, here.receive), (there.suite, there.receive, there.send));
+        assert_ne!(here.send, here.receive);
+    }
+
+    #[test]
+    fn encryption_that_cannot_be_had_is_named() {
+        let plain = side(Encryption::Off, 1).session().to_string();
+        let refused = answer(&plain, &side(Encryption::Required, 2)).unwrap_err();
+        assert!(refused.contains("encryption"), "{refused}");
+        assert!(answer(&plain, &side(Encryption::Optional, 2)).unwrap().1.media.srtp.is_none());
     }
 }

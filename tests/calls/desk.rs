@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer::clock::Clock;
+use ringer::config::Encryption;
 use ringer::engine::{CallNews, CallReport, Dial, Engine, EngineConfig, Placement, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::FakeRecognizer;
@@ -70,7 +71,7 @@ async fn call(folder: &Path, intent: &str, spec: CallSpec) -> (CallReport, Vec<V
     let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
     let rtp_ports = ringer::config::parse_ports(RTP_PORTS[0]).expect("they are ports");
     let sip = "127.0.0.1:0".parse().expect("it is an address");
-    let config = EngineConfig { sip, rtp_ports, advertise: None, shards: 1, max_calls: 1 };
+    let config = EngineConfig { sip, rtp_ports, advertise: None, shards: 1, max_calls: 1, srtp: Encryption::Off };
     let (engine, _incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
     let wanted = VoiceWanted {
         language: "en".into(),

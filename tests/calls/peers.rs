@@ -1,5 +1,6 @@
 //! Calls to other people's SIP programs: set-up and its refusals by sipp, audio both ways by baresip.
 
+use ringer::config::Encryption;
 use ringer_media::call::{EndReason, Limits, RemoteKind};
 use ringer_media::codec::Codec;
 use ringer_media::connection::ConnectionSpec;
@@ -183,22 +184,49 @@ async fn malformed_addresses_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_is_heard_and_hears() {
-    talks_with_a_softphone(Codec::Pcmu, "PCMU/8000/1").await;
+    let log = talks_with_a_softphone(Encryption::Off, Codec::Pcmu, Peer::baresip("PCMU/8000/1")).await;
+    assert!(!log.contains("a=crypto"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_is_heard_and_hears_in_opus() {
-    talks_with_a_softphone(Codec::Opus, "opus/48000/2").await;
+    talks_with_a_softphone(Encryption::Off, Codec::Opus, Peer::baresip("opus/48000/2")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_is_heard_and_hears_in_l16() {
-    talks_with_a_softphone(Codec::L16Wide, "L16/16000/1").await;
+    talks_with_a_softphone(Encryption::Off, Codec::L16Wide, Peer::baresip("L16/16000/1")).await;
 }
 
-/// A call in `codec`, which the softphone calls `theirs`: each side hears the other's tone at its level.
-async fn talks_with_a_softphone(codec: Codec, theirs: &str) {
-    let (stage, peer) = (Stage::new().await, Peer::baresip(theirs));
+/// Both kinds of offers, to a softphone with secure RTP: words and a tone go both ways, and no key is written down.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_softphone_with_secure_rtp_is_heard_and_hears() {
+    for (ours, theirs, profile) in
+        [(Encryption::Required, "srtp-mand", "RTP/SAVP"), (Encryption::Optional, "srtp", "RTP/AVP")]
+    {
+        let log = talks_with_a_softphone(ours, Codec::Pcmu, Peer::secure_baresip(theirs)).await;
+        let (offer, answer) = log.split_once("received from").expect("there is an answer");
+        assert_eq!(offer.matches("a=crypto:").count(), 3, "every suite is offered: {log}");
+        assert_eq!(answer.matches("a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:").count(), 1, "one is chosen: {log}");
+        assert_eq!(log.matches(&format!(" {profile} ")).count(), 2, "{log}");
+        let shown = log.split("inline:").skip(1).filter(|rest| !rest.starts_with("(masked)\n")).count();
+        assert_eq!(shown, 0, "{log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_requires_keys_does_not_come_about_without() {
+    let (stage, peer) = (Stage::with(Encryption::Required).await, Peer::baresip("PCMU/8000/1"));
+    let report = stage.call(stage.placement(&at(&peer), "Hello.")).await.expect("it was placed");
+    assert!(!report.ending.connected, "{:?}", report.ending);
+    let end = report.ending.remote.expect("it says why");
+    assert!(matches!(end.kind, RemoteKind::NoMedia | RemoteKind::Refused) && !end.text.is_empty(), "{end:?}");
+    assert!(report.recording.is_none());
+}
+
+/// A call in `codec`: each side hears the other's tone at its level. Gives the SIP log.
+async fn talks_with_a_softphone(srtp: Encryption, codec: Codec, peer: Peer) -> String {
+    let stage = Stage::with(srtp).await;
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut placement = stage.placement(&at(&peer), "Hello, this is a sentence that takes a while to say.");
     placement.folder = Some(folder.path().into());
@@ -206,6 +234,8 @@ async fn talks_with_a_softphone(codec: Codec, theirs: &str) {
     placement.spec.opening = ringer_media::call::Opening::Say("Hello, this is a sentence that takes a while.".into());
     placement.spec.limits.max_duration_ms = Some(4000);
     let report = stage.call(placement).await.expect("it was placed");
+    let log = std::fs::read_to_string(folder.path().join("sip.log")).expect("it was written");
+    assert_eq!(report.ending.reason, EndReason::MaxDuration, "{log}");
     assert_eq!(report.codec.as_deref(), Some(codec.name()));
     let [sent, heard] = channels(report.recording.as_deref().expect("it was recorded"));
     let steady = &heard[16_000..48_000];
@@ -221,6 +251,7 @@ async fn talks_with_a_softphone(codec: Codec, theirs: &str) {
     let hum_hz = f64::from(stage.synthesizer.tone_hz);
     assert!(share_at(steady, hum_hz) > 0.95, "the hum is what baresip heard: {}", share_at(steady, hum_hz));
     assert!((rms_dbov(steady) - rms_dbov(&sent[8000..24_000])).abs() < 1.0, "baresip heard {} dBov", rms_dbov(steady));
+    log
 }
 
 /// The share of the power of `pcm` (16 kHz) that lies at `hz`.

@@ -10,7 +10,7 @@ use axum::http::Request;
 use futures_util::StreamExt;
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
-use ringer::config::{Behaviour, Dtmf};
+use ringer::config::{Behaviour, Dtmf, Encryption};
 use ringer::engine::noise::NoiseBeds;
 use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::{Workers, Workshop};
@@ -50,6 +50,7 @@ impl House {
             advertise: None,
             shards: 1,
             max_calls: 20,
+            srtp: Encryption::Off,
         };
         let (engine, _) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
         let placer = Placer {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer::clock::Clock;
+use ringer::config::Encryption;
 use ringer::engine::{CallNews, CallReport, Dial, Engine, EngineConfig, PlaceError, Placement, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
@@ -28,11 +29,16 @@ pub struct Stage {
 
 impl Stage {
     pub async fn new() -> Stage {
+        Stage::with(Encryption::Off).await
+    }
+
+    /// The same with secure RTP, or without.
+    pub async fn with(srtp: Encryption) -> Stage {
         let synthesizer = Arc::new(FakeSynthesizer::default());
         let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
         let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
         let sip = "127.0.0.1:0".parse().expect("it is an address");
-        let config = EngineConfig { sip, rtp_ports: RTP_PORTS, advertise: None, shards: 1, max_calls: 10 };
+        let config = EngineConfig { sip, rtp_ports: RTP_PORTS, advertise: None, shards: 1, max_calls: 10, srtp };
         let (engine, _) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
         Stage { engine, synthesizer }
     }

@@ -88,13 +88,24 @@ impl Peer {
     /// baresip that answers every call at once as `bob`, with this codec (`PCMU/8000/1`), and sends a tone of [`TONE_HZ`]; what it hears is kept in
     /// [`Peer::heard`].
     pub fn baresip(codec: &str) -> Peer {
+        Peer::softphone(codec, "")
+    }
+
+    /// The same with PCMU over secure RTP with keys in SDP: `srtp` takes and offers it beside plain RTP, `srtp-mand` takes nothing
+    /// else.
+    pub fn secure_baresip(how: &str) -> Peer {
+        Peer::softphone("PCMU/8000/1", &format!(";mediaenc={how}"))
+    }
+
+    fn softphone(codec: &str, more: &str) -> Peer {
         let rate_hz =
             codec.split('/').nth(1).and_then(|rate| rate.parse().ok()).expect("a codec is told with its rate");
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let first = free_ports();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("tone.wav"), tone(rate_hz)).expect("the folder is writable");
-        fs::write(path("accounts"), format!("<sip:bob@127.0.0.1>;regint=0;answermode=auto;audio_codecs={codec}\n"))
+        let account = format!("<sip:bob@127.0.0.1>;regint=0;answermode=auto;audio_codecs={codec}{more}\n");
+        fs::write(path("accounts"), account)
             .and_then(|()| fs::write(path("contacts"), ""))
             .and_then(|()| fs::write(path("config"), baresip_config(folder.path(), first, rate_hz)))
             .expect("the folder is writable");
@@ -260,7 +271,8 @@ fn baresip_config(folder: &Path, first_port: u16, rate_hz: u32) -> String {
          ausrc_srate {rate_hz}\nauplay_srate {rate_hz}\nausrc_channels 1\nauplay_channels 1\n\
          snd_path {}\n\
          module_path {}\n\
-         module g711.so\nmodule opus.so\nmodule l16.so\nmodule aufile.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n",
+         module g711.so\nmodule opus.so\nmodule l16.so\nmodule srtp.so\n\
+         module aufile.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n",
         folder.display(),
         baresip_modules().display(),
     )
