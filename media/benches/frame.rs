@@ -136,7 +136,7 @@ fn stages(far: &FarSide) {
 /// Both stages of secure RTP.
 fn secure(suite: Suite, mut packets: Packets) {
     let key = MasterKey::new(suite, &vec![7; 16 + suite.salt_bytes()]).expect("the length is that of the suite");
-    let plain: Vec<[u8; 172]> = (0..TICKS).map(|_| packets.packet()).collect();
+    let plain: Vec<Vec<u8>> = (0..TICKS).map(|_| packets.packet().to_vec()).collect();
     let mut protector = Protector::new(suite, &key);
     let mut room = [0; 172 + MAX_OVERHEAD];
     row(&format!("protect {}", suite.name()), || {

@@ -154,7 +154,7 @@ mod tests {
     fn side(encryption: Encryption, seed: u64) -> Offer {
         let mut draws = Seed(seed).stream("srtp");
         let fill = |bytes: &mut [u8]| bytes.fill_with(|| draws.bits() as u8);
-        offer(&SIP_CODECS, IpAddr::from([127, 0, 0, 1]), 4000, 1, encryption, fill)
+        secured(offer(&SIP_CODECS, IpAddr::from([127, 0, 0, 1]), 4000, 1), encryption, fill)
     }
 
     #[test]

@@ -114,7 +114,7 @@ fn heard_frames_are_lost_concealed_and_late() {
         let (mut seen, mut most, mut silent) = (0, 0, 0);
         for n in 0..100_000 {
             let position = 320 * Sample::from(n);
-            let heard = Heard { position, kind: HeardKind::Real, pcm: &pcm, narrow: &narrow, passed: None };
+            let heard = Heard { position, kind: HeardKind::Real, pcm: &pcm, narrow: &narrow, passed: None, moved: 0 };
             arrivals.hear(tick(n), &heard);
             let mut now = 0;
             while let Some(arrival) = arrivals.pop(tick(n)) {

@@ -38,7 +38,7 @@ fn words() -> Arc<[i16]> {
 
 /// What the far side decodes of a call that says `words` over `noise`, at the codec's rate.
 fn heard(codec: Codec, noise: Option<NoiseSpec>, words: &Arc<[i16]>) -> Vec<i16> {
-    let media = MediaParams { codec, payload_type: codec.payload_type(), event_payload_type: None, ptime_ms: 20 };
+    let media = MediaParams { event_payload_type: None, ..MediaParams::new(codec) };
     let mut call = Call::new(CallSpec {
         opening: if words.is_empty() {
             Opening::Listen { open_after_ms: None }
@@ -56,7 +56,8 @@ fn heard(codec: Codec, noise: Option<NoiseSpec>, words: &Arc<[i16]>) -> Vec<i16>
     call.handle(now, Input::Signal(Signal::Answered { code: 200, media, text: false }));
     for _ in 0..END_S * 50 {
         now = now + TICK;
-        let packet = far.send(now, &SILENCE).to_vec();
+        far.send(now, &SILENCE);
+        let packet = far.packet().expect("20 ms are one packet").to_vec();
         let mut answers = Vec::new();
         for input in [
             Input::Tick { late: Duration::ZERO },

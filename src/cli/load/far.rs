@@ -16,8 +16,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::cli::failed;
-use crate::clock::{monotonic, random_bytes};
-use crate::config::Encryption;
+use crate::clock::monotonic;
 use crate::engine::pace::{prefer_timing, sleep_until};
 use crate::provider::canned::SPEECH;
 use crate::tasks::Tasks;
@@ -125,7 +124,7 @@ async fn answer_all(
     port: u16,
     tasks: Tasks,
 ) {
-    let supported = sip::offer(&[Codec::Pcmu], socket.local().ip(), port, 1, Encryption::Off, random_bytes);
+    let supported = sip::offer(&[Codec::Pcmu], socket.local().ip(), port, 1);
     let mut number = 0;
     while let Some(IncomingCall { key, invite, mut news }) = incoming.recv().await {
         let CallEvent::Incoming { sdp, .. } = invite else { continue };

@@ -245,6 +245,7 @@ mod tests {
         Placer {
             behaviour: Behaviour::default(),
             recognizer_grace_ms: 150,
+            dtmf: crate::config::Dtmf::Rtp,
             model: None,
             synthesizer: Arc::new(FakeSynthesizer::default()),
             noises: Arc::new(NoiseBeds::new(None)),

@@ -19,14 +19,13 @@ fn talk(near: MediaParams, far: MediaParams, mut way: impl FnMut(u64, &[u8]) -> 
         if tick == 500 {
             assert!(near.start_event('7', 100));
         }
-        let mut packets = vec![near.send(now, &pcm).to_vec()];
-        while let Some(bytes) = near.extra_packet() {
-            packets.push(bytes.to_vec());
-        }
+        near.send(now, &pcm);
+        let packets: Vec<Vec<u8>> = std::iter::from_fn(|| near.packet().map(<[u8]>::to_vec)).collect();
         for bytes in packets.iter().flat_map(|packet| way(tick, packet)) {
             far.receive(now, &bytes);
         }
-        let back = far.send(now, &SILENCE).to_vec();
+        far.send(now, &SILENCE);
+        let back = far.packet().expect("20 ms are one packet").to_vec();
         near.receive(now, &back);
         let reports = [near.report(now, now.0).map(<[u8]>::to_vec), far.report(now, now.0).map(<[u8]>::to_vec)];
         reports[0].iter().for_each(|bytes| far.receive_report(now, bytes));
