@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test bench load fmt packages peers build
+.PHONY: help demo test bench load fuzz fmt packages peers build
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -49,6 +49,26 @@ bench: ## the cost of one 20 ms frame through a call
 
 load: packages build ## many calls at once against the sample agent, with the lateness of their packets
 	"$(RINGER)" load
+
+# libFuzzer finds its way by what the instrumented code counts, which every compiler can give (cargo-fuzz and the address sanitizer
+# want a nightly one). Runs for FUZZ_SECONDS a target, from the corpus that it keeps in fuzz/corpus.
+FUZZ_SECONDS ?= 60
+FUZZ_TARGET := fuzz/target
+COUNTED := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1
+
+fuzz: ## throw broken packets, files and messages at the parsers, a minute for each of them
+	@$(call install,g++)
+	@host=$$(rustc -vV | sed -n 's/^host: //p'); \
+	RUSTFLAGS="$(COUNTED)" $(CARGO) build --locked --release --manifest-path fuzz/Cargo.toml --target $$host \
+	    --target-dir $(FUZZ_TARGET); \
+	for source in fuzz/fuzz_targets/*.rs; do \
+	    name=$$(basename $$source .rs); corpus=fuzz/corpus/$$name; seeds=fuzz/seeds/$$name; \
+	    mkdir -p $$corpus fuzz/artifacts/$$name; \
+	    printf '\n== %s\n' $$name; \
+	    $(FUZZ_TARGET)/$$host/release/$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -max_len=4096 -print_final_stats=1 \
+	        -artifact_prefix=fuzz/artifacts/$$name/ $$corpus $$(ls -d $$seeds 2>/dev/null || true); \
+	done
 
 fmt: ## format the code
 	$(CARGO) fmt --all

@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use ringer_fuzz::{datagrams, leg};
+use ringer_media::codec::Codec;
 use ringer_media::rtp::rtcp::parse;
 use ringer_media::time::Time;
 
@@ -10,7 +11,7 @@ fuzz_target!(|data: &[u8]| {
     let mut items = 0;
     parse(data, |_| items += 1);
     assert!(items <= data.len());
-    let mut leg = leg(false, None);
+    let mut leg = leg(Codec::Pcmu, None);
     for (tick, datagram) in datagrams(data).enumerate().take(400) {
         let now = Time::from_millis(1000 + 20 * tick as u64);
         leg.receive_report(now, datagram);

@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use ringer_fuzz::{datagrams, hear, leg};
+use ringer_media::codec::Codec;
 use ringer_media::rtp::packet::{HEADER, Packet, header_bytes};
 
 fuzz_target!(|data: &[u8]| {
@@ -10,6 +11,6 @@ fuzz_target!(|data: &[u8]| {
         let start = header_bytes(data).expect("a packet has a header");
         assert!(start >= HEADER && start + packet.payload.len() <= data.len());
     }
-    let Some((&wide, rest)) = data.split_first() else { return };
-    hear(leg(wide & 1 == 1, None), datagrams(rest).map(<[u8]>::to_vec));
+    let Some((&first, rest)) = data.split_first() else { return };
+    hear(leg(Codec::ALL[usize::from(first) % Codec::ALL.len()], None), datagrams(rest).map(<[u8]>::to_vec));
 });

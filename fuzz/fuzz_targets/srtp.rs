@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use ringer_fuzz::{datagrams, hear, leg};
+use ringer_media::codec::Codec;
 use ringer_media::rtp::packet::header_bytes;
 use ringer_media::rtp::srtp::{MAX_OVERHEAD, MasterKey, Opener, Protector, SrtpParams, Suite};
 
@@ -30,6 +31,6 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let params = SrtpParams { suite, send: key, receive: key };
-    let leg = hear(leg(false, Some(params)), datagrams(rest).map(<[u8]>::to_vec));
+    let leg = hear(leg(Codec::Pcmu, Some(params)), datagrams(rest).map(<[u8]>::to_vec));
     assert_eq!(leg.figures().received, 0);
 });

@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use ringer_fuzz::{EVENTS, datagrams, hear, leg};
+use ringer_media::codec::Codec;
 use ringer_media::rtp::packet::{EventPayload, HEADER, Header};
 
 fuzz_target!(|data: &[u8]| {
@@ -21,5 +22,5 @@ fuzz_target!(|data: &[u8]| {
         header.write(&mut head);
         [&head[..], payload].concat()
     });
-    hear(leg(false, None), packets);
+    hear(leg(Codec::Pcmu, None), packets);
 });

@@ -20,11 +20,9 @@ pub fn datagrams(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A leg of PCMU, or of G.722.
-pub fn leg(wide: bool, srtp: Option<SrtpParams>) -> Leg {
-    let codec = if wide { Codec::G722 } else { Codec::Pcmu };
-    let payload_type = codec.payload_type();
-    let params = MediaParams { codec, payload_type, event_payload_type: Some(EVENTS), ptime_ms: 20, srtp };
+/// A leg of any codec.
+pub fn leg(codec: Codec, srtp: Option<SrtpParams>) -> Leg {
+    let params = MediaParams { event_payload_type: Some(EVENTS), srtp, ..MediaParams::new(codec) };
     Leg::new(params, Seed(1), Time::from_millis(1000))
 }
 

@@ -217,7 +217,7 @@ impl Driver {
             FromShard::Effect(_, id, effect, tapped) => self.effects.perform(id, effect, tapped),
             FromShard::Ears(_, from) => self.effects.ears_from(from),
             FromShard::Event(_, event) => self.event(&event),
-            FromShard::Ended(_, ending) => self.ending = Some(ending),
+            FromShard::Ended(_, ending) => self.ending = Some(*ending),
             FromShard::Gone(_) => {}
         }
     }

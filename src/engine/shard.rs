@@ -78,7 +78,7 @@ pub(super) enum FromShard {
     /// The tap's next sample is at this position.
     Ears(CallNo, i64),
     Event(CallNo, Event),
-    Ended(CallNo, Ending),
+    Ended(CallNo, Box<Ending>),
     /// The call itself, to be dropped elsewhere.
     Gone(
         #[expect(dead_code, reason = "only dropped: closing sockets and rings is not for a media thread")]

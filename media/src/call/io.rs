@@ -174,7 +174,7 @@ pub enum Output<'a> {
     /// Something happened; belongs in the timeline.
     Event(Event),
     /// The call is over; nothing follows.
-    Ended(Ending),
+    Ended(Box<Ending>),
 }
 
 /// Call control to the far side.

@@ -401,7 +401,7 @@ impl Call {
     fn over(&mut self) {
         let phase = std::mem::replace(&mut self.phase, Phase::Over);
         if let Phase::Closing { ending, .. } = phase {
-            self.out.push(Output::Ended(*ending));
+            self.out.push(Output::Ended(ending));
         }
     }
 

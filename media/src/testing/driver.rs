@@ -261,7 +261,7 @@ impl Rig {
                 Output::Control(control) => self.log.controls.push(control),
                 Output::Effect(id, effect) => self.asked.push((id, effect)),
                 Output::Event(event) => self.log.events.push(event),
-                Output::Ended(ending) => self.log.endings.push(ending),
+                Output::Ended(ending) => self.log.endings.push(*ending),
             }
         }
         for (id, effect) in std::mem::take(&mut self.asked) {

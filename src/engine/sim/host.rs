@@ -388,7 +388,7 @@ impl Host {
                 for (id, what) in std::mem::take(&mut self.open) {
                     self.violations.push(format!("{what} {} was neither answered nor cancelled", id.0));
                 }
-                self.ending = Some(ending);
+                self.ending = Some(*ending);
             }
         }
     }
