@@ -38,6 +38,7 @@ impl Transform {
         Transform::of_session_keys(suite, &key, &auth, salt, tag)
     }
 
+    /// Of keys that are derived already.
     pub fn of_session_keys(suite: Suite, key: &[u8; KEY], auth: &[u8; 20], salt: &[u8], tag: usize) -> Transform {
         let salt = salt.iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
         match suite {
