@@ -26,6 +26,10 @@ const LOOK_BACK: usize = 4;
 /// The detector sleeps when the level gate has been closed for this many frames (300 ms).
 const AWAKE_FRAMES: u32 = 15;
 
+/// In a quiet channel, speech that is on is looked at this seldom: frames that follow a vote are not, as long as none of them
+/// is quiet (120 ms).
+const REST_FRAMES: u32 = 6;
+
 /// No block below this is speech, dBov.
 const LEAST_DBOV: f32 = -50.0;
 
@@ -115,6 +119,8 @@ pub struct VoiceActivity {
     held: usize,
     /// Frames until the detector sleeps.
     awake: u32,
+    /// Frames for which it need not look: speech is on.
+    rest: u32,
     never_sleeps: bool,
     /// Frames for which a tone silences the vote.
     tone_frames: u32,
@@ -150,6 +156,7 @@ impl VoiceActivity {
             pending: [0; WINDOW * (LOOK_BACK + 3)],
             held: 0,
             awake: 0,
+            rest: 0,
             never_sleeps: false,
             tone_frames: 0,
             votes: 0,
@@ -198,7 +205,9 @@ impl VoiceActivity {
             (evidence > 0.0, false)
         };
         let cast = |votes: u32, yes| (votes << 1 | u32::from(yes)) & ((1 << VOTERS) - 1);
-        (self.votes, self.sure) = (cast(self.votes, vote), cast(self.sure, sure));
+        if !self.rests() {
+            (self.votes, self.sure) = (cast(self.votes, vote), cast(self.sure, sure));
+        }
         let active = if self.floor.quiet() { self.votes.count_ones() >= VOTES } else { self.odds.active(on) };
         self.voted = if active { from } else { self.voted };
         match self.speech {
@@ -233,7 +242,7 @@ impl VoiceActivity {
     pub fn cut_back(&mut self, end: Sample) {
         self.speech = self.speech.map(|spoken| spoken.min(end));
         self.voted = self.voted.min(end - TAIL);
-        (self.votes, self.sure) = (0, 0);
+        (self.votes, self.sure, self.rest) = (0, 0, 0);
     }
 
     /// True between a reported onset and a reported end.
@@ -290,9 +299,10 @@ impl VoiceActivity {
         self.held += FRAME;
         self.awake =
             if open || !self.floor.quiet() || self.never_sleeps { AWAKE_FRAMES } else { self.awake.saturating_sub(1) };
+        let rests = self.rests();
         let windows = self.held / WINDOW;
         let mut score = 0f32;
-        let seen = if self.awake > 0 {
+        let seen = if self.awake > 0 && !rests {
             for window in self.pending[..windows * WINDOW].chunks_exact(WINDOW) {
                 score = score.max(self.detector.predict_i16(window));
             }
@@ -308,6 +318,11 @@ impl VoiceActivity {
             self.tone_frames = if tone { TONE_FRAMES } else { self.tone_frames.saturating_sub(1) };
         }
         (score, self.tone_frames > 0)
+    }
+
+    /// Speech goes on without the detector: it was there a moment ago, and nothing was quiet since.
+    fn rests(&self) -> bool {
+        self.rest > 0 && self.above_db > 0.0 && self.floor.quiet() && !self.never_sleeps
     }
 
     /// Speech is voted for while none was on: reports its onset once enough of it is there.
@@ -351,6 +366,7 @@ impl VoiceActivity {
         let now = from + FRAME as Sample;
         let quiet = self.floor.quiet();
         if quiet {
+            self.rest = if vote { REST_FRAMES } else { self.rest.saturating_sub(1) };
             if active || from - self.voted < TAIL {
                 self.extend();
             }
@@ -379,7 +395,7 @@ impl VoiceActivity {
 
     /// Ends what is on, and forgets votes and blocks.
     fn silence(&mut self) -> Edges {
-        (self.votes, self.sure) = (0, 0);
+        (self.votes, self.sure, self.rest) = (0, 0, 0);
         let end = self.speech.take()?;
         self.earliest = end;
         Some(Edge::Ended { end })

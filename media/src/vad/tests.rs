@@ -321,7 +321,7 @@ fn positions_that_drift_by_a_sample_do_not_move_an_onset() {
     for (n, frame) in pcm.chunks_exact(FRAME).enumerate() {
         let from = (n * FRAME + n / 3) as Sample;
         if let Some(Edge::Started { onset }) = vad.push(frame.try_into().expect("chunks_exact"), from) {
-            onsets.push(onset - from / (3 * FRAME as Sample + 1));
+            onsets.push(onset - onset / (3 * FRAME as Sample + 1));
         }
     }
     let steady = edges(&mut VoiceActivity::new(), &pcm).into_iter();
