@@ -6,10 +6,13 @@
 //! moved back to the first and the last 10 ms whose level is that of speech.
 
 mod floor;
+mod odds;
+mod percentiles;
 mod tone;
 
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use floor::{Floor, LOWEST_DBOV};
+use odds::Odds;
 
 /// Samples of a block, the grid of edges (10 ms).
 pub(crate) const BLOCK: usize = 160;
@@ -22,6 +25,10 @@ const LOOK_BACK: usize = 4;
 
 /// The detector sleeps when the level gate has been closed for this many frames (300 ms).
 const AWAKE_FRAMES: u32 = 15;
+
+/// In a quiet channel, speech that is on is looked at this seldom: frames that follow a vote are not, as long as none of them
+/// is quiet (120 ms).
+const REST_FRAMES: u32 = 6;
 
 /// No block below this is speech, dBov.
 const LEAST_DBOV: f32 = -50.0;
@@ -61,6 +68,12 @@ const SAME_SPEAKER: Sample = 1000 * PER_MS;
 /// Silence that is needed before an end is reported (120 ms).
 const RELEASE: Sample = 120 * PER_MS;
 
+/// How long the detector may find speech where no block stands out of the noise before that counts (100 ms).
+const LINGER: Sample = 100 * PER_MS;
+
+/// In noise, what stands out this soon after the votes still belongs to the speech (80 ms).
+const NOISE_TAIL: Sample = 80 * PER_MS;
+
 /// Blocks that are remembered to find the true onset (500 ms).
 const HISTORY: usize = 50;
 
@@ -99,11 +112,15 @@ struct Block {
 pub struct VoiceActivity {
     detector: Box<earshot::Detector>,
     floor: Floor,
+    /// Decides where noise lies under the channel.
+    odds: Odds,
     /// Samples that the detector has not seen yet, windows aligned to the channel's beginning.
     pending: [i16; WINDOW * (LOOK_BACK + 3)],
     held: usize,
     /// Frames until the detector sleeps.
     awake: u32,
+    /// Frames for which it need not look: speech is on.
+    rest: u32,
     never_sleeps: bool,
     /// Frames for which a tone silences the vote.
     tone_frames: u32,
@@ -113,8 +130,12 @@ pub struct VoiceActivity {
     sure: u32,
     /// Where the last frame that the votes called speech began.
     voted: Sample,
+    /// One past the last frame that told of speech in noise while it was on.
+    carried: Sample,
     /// The highest block of the last frame above the gate, dB.
     above_db: f32,
+    /// The same as a level, dBov; `None` where nothing but own echo was left.
+    louder_dbov: Option<f32>,
     blocks: [Block; HISTORY],
     heard: usize,
     next: Option<Sample>,
@@ -131,15 +152,19 @@ impl VoiceActivity {
         VoiceActivity {
             detector: earshot::Detector::default_boxed(),
             floor: Floor::new(),
+            odds: Odds::new(),
             pending: [0; WINDOW * (LOOK_BACK + 3)],
             held: 0,
             awake: 0,
+            rest: 0,
             never_sleeps: false,
             tone_frames: 0,
             votes: 0,
             sure: 0,
             voted: 0,
+            carried: 0,
             above_db: 0.0,
+            louder_dbov: None,
             blocks: [Block { from: 0, loud: false }; HISTORY],
             heard: 0,
             next: None,
@@ -165,20 +190,31 @@ impl VoiceActivity {
         }
         self.next = Some(from + FRAME as Sample);
         let ended = if missing >= RELEASE { self.silence() } else { None };
-        let open = self.measure(pcm, from, masked);
-        let score = self.judge(pcm, open);
+        self.measure(pcm, from, masked);
+        let (score, is_tone) = self.judge(pcm);
+        let on = self.speech.is_some();
+        let (vote, sure) = if self.floor.quiet() {
+            self.odds.set(on);
+            let vote = self.above_db > 0.0 && score > SCORE && !is_tone;
+            (vote, vote && (score > SURE || self.above_db > SURE_DB))
+        } else {
+            let evidence = match self.louder_dbov {
+                Some(level_dbov) => self.odds.push(score, level_dbov, self.floor.floor_dbov(), is_tone),
+                None => self.odds.push_masked(),
+            };
+            (evidence > 0.0, false)
+        };
         let cast = |votes: u32, yes| (votes << 1 | u32::from(yes)) & ((1 << VOTERS) - 1);
-        (self.votes, self.sure) = (
-            cast(self.votes, score > SCORE),
-            cast(self.sure, score > SURE || (score > SCORE && self.above_db > SURE_DB)),
-        );
-        let active = self.votes.count_ones() >= VOTES;
+        if !self.rests() {
+            (self.votes, self.sure) = (cast(self.votes, vote), cast(self.sure, sure));
+        }
+        let active = if self.floor.quiet() { self.votes.count_ones() >= VOTES } else { self.odds.active(on) };
         self.voted = if active { from } else { self.voted };
         match self.speech {
             // The silence before this frame ended the speech; its own speech cannot have been confirmed yet.
             _ if ended.is_some() => ended,
-            None => (active && self.sure > 0).then(|| self.started(from)).flatten(),
-            Some(_) => self.go_on(active, from),
+            None => (active && (self.sure > 0 || !self.floor.quiet())).then(|| self.started(from)).flatten(),
+            Some(_) => self.go_on(active, vote, from),
         }
     }
 
@@ -188,6 +224,7 @@ impl VoiceActivity {
         self.next = self.next.map(|next| next - by);
         self.speech = self.speech.map(|end| end - by);
         self.voted -= by;
+        self.carried -= by;
         self.earliest = self.earliest.saturating_sub(by);
     }
 
@@ -205,7 +242,7 @@ impl VoiceActivity {
     pub fn cut_back(&mut self, end: Sample) {
         self.speech = self.speech.map(|spoken| spoken.min(end));
         self.voted = self.voted.min(end - TAIL);
-        (self.votes, self.sure) = (0, 0);
+        (self.votes, self.sure, self.rest) = (0, 0, 0);
     }
 
     /// True between a reported onset and a reported end.
@@ -233,8 +270,8 @@ impl VoiceActivity {
         self.level_dbov
     }
 
-    /// Levels of the frame's two blocks; true when one of them stands above the floor.
-    fn measure(&mut self, pcm: &Frame, from: Sample, masked: [bool; 2]) -> bool {
+    /// Levels of the frame's two blocks, against the floor.
+    fn measure(&mut self, pcm: &Frame, from: Sample, masked: [bool; 2]) {
         let powers = [power(&pcm[..BLOCK]), power(&pcm[BLOCK..])];
         self.level_dbov = dbov((powers[0] + powers[1]) / 2.0);
         let levels = powers.map(dbov);
@@ -243,26 +280,29 @@ impl VoiceActivity {
         }
         self.floor.settle();
         let gate = LEAST_DBOV.max(self.floor.floor_dbov() + self.floor.margin_db());
-        let above_db: [f32; 2] = std::array::from_fn(|n| if masked[n] { f32::MIN } else { levels[n] - gate });
-        for (n, above_db) in above_db.into_iter().enumerate() {
-            self.blocks[self.heard % HISTORY] = Block { from: from + (n * BLOCK) as Sample, loud: above_db > 0.0 };
+        let left: [Option<f32>; 2] = std::array::from_fn(|n| (!masked[n]).then_some(levels[n]));
+        for (n, level) in left.into_iter().enumerate() {
+            let loud = level.is_some_and(|level| level > gate);
+            self.blocks[self.heard % HISTORY] = Block { from: from + (n * BLOCK) as Sample, loud };
             self.heard += 1;
         }
-        self.above_db = above_db[0].max(above_db[1]);
-        self.above_db > 0.0
+        self.louder_dbov = left.into_iter().flatten().reduce(f32::max);
+        self.above_db = self.louder_dbov.map_or(f32::MIN, |level| level - gate);
     }
 
-    /// How much a frame is speech, 0 to 1; 0 where the level gate is closed. In a quiet channel the
-    /// detector runs only while the gate is open or was open a short time ago; in noise its memory of the noise counts,
-    /// so there it never sleeps.
-    fn judge(&mut self, pcm: &Frame, open: bool) -> f32 {
+    /// How much a frame is speech, 0 to 1, and whether it is a tone or follows one at once. In a quiet channel the detector
+    /// runs only while the gate is open or was open a short time ago (else 0); in noise its memory of the noise counts, so
+    /// there it never sleeps.
+    fn judge(&mut self, pcm: &Frame) -> (f32, bool) {
+        let open = self.above_db > 0.0;
         self.pending[self.held..self.held + FRAME].copy_from_slice(pcm);
         self.held += FRAME;
         self.awake =
             if open || !self.floor.quiet() || self.never_sleeps { AWAKE_FRAMES } else { self.awake.saturating_sub(1) };
+        let rests = self.rests();
         let windows = self.held / WINDOW;
         let mut score = 0f32;
-        let seen = if self.awake > 0 {
+        let seen = if self.awake > 0 && !rests {
             for window in self.pending[..windows * WINDOW].chunks_exact(WINDOW) {
                 score = score.max(self.detector.predict_i16(window));
             }
@@ -272,13 +312,17 @@ impl VoiceActivity {
         };
         self.pending.copy_within(seen * WINDOW..self.held, 0);
         self.held -= seen * WINDOW;
-        if !open || score <= SCORE {
-            return 0.0;
+        if open && score > SCORE {
+            // After a tone its own end, and the beginning of the next one, are no longer pure: they do not vote either.
+            let tone = tone::is_tone(pcm, TONE_DB);
+            self.tone_frames = if tone { TONE_FRAMES } else { self.tone_frames.saturating_sub(1) };
         }
-        // After a tone its own end, and the beginning of the next one, are no longer pure: they do not vote either.
-        let tone = tone::is_tone(pcm, TONE_DB);
-        self.tone_frames = if tone { TONE_FRAMES } else { self.tone_frames.saturating_sub(1) };
-        if self.tone_frames > 0 { 0.0 } else { score }
+        (score, self.tone_frames > 0)
+    }
+
+    /// Speech goes on without the detector: it was there a moment ago, and nothing was quiet since.
+    fn rests(&self) -> bool {
+        self.rest > 0 && self.above_db > 0.0 && self.floor.quiet() && !self.never_sleeps
     }
 
     /// Speech is voted for while none was on: reports its onset once enough of it is there.
@@ -300,10 +344,17 @@ impl VoiceActivity {
                 end = end.or(Some(block.from + BLOCK as Sample));
             }
         }
-        let (onset, end) = (onset?, end?);
+        let now = from + FRAME as Sample;
+        let (onset, end) = match (onset, end) {
+            (Some(onset), Some(end)) => (onset, end),
+            // In noise the odds may have risen without any block that stands out of it.
+            _ if !self.floor.quiet() => ((now - first_vote as Sample * BLOCK as Sample).max(self.earliest), now),
+            _ => return None,
+        };
         let trusted = self.floor.quiet() || from.saturating_sub(self.earliest) < SAME_SPEAKER;
         let confirm = if trusted { CONFIRM } else { CONFIRM_IN_NOISE };
-        if from + FRAME as Sample - onset < confirm || end - onset < confirm {
+        let stands_out = end - onset >= confirm || (trusted && !self.floor.quiet());
+        if now - onset < confirm || !stands_out {
             return None;
         }
         self.speech = Some(end);
@@ -311,12 +362,25 @@ impl VoiceActivity {
     }
 
     /// Speech is on: carries its end forward, or reports it.
-    fn go_on(&mut self, active: bool, from: Sample) -> Edges {
-        if active || (self.floor.quiet() && from - self.voted < TAIL) {
+    fn go_on(&mut self, active: bool, vote: bool, from: Sample) -> Edges {
+        let now = from + FRAME as Sample;
+        let quiet = self.floor.quiet();
+        if quiet {
+            self.rest = if vote { REST_FRAMES } else { self.rest.saturating_sub(1) };
+            if active || from - self.voted < TAIL {
+                self.extend();
+            }
+        } else if vote {
+            self.extend();
+            // The detector lingers after what stood out of the noise; where nothing does, there is only the detector.
+            self.speech = self.speech.map(|end| if now - end > LINGER { now } else { end });
+            self.carried = now;
+        } else if from - self.carried < NOISE_TAIL {
             self.extend();
         }
         let end = self.speech?;
-        if from + (FRAME as Sample) - end < RELEASE { None } else { self.silence() }
+        let silent = now - end >= RELEASE && (quiet || (!active && now - self.carried >= RELEASE));
+        if silent { self.silence() } else { None }
     }
 
     /// Moves the end of the speech to the last loud block of the last frame.
@@ -331,7 +395,7 @@ impl VoiceActivity {
 
     /// Ends what is on, and forgets votes and blocks.
     fn silence(&mut self) -> Edges {
-        (self.votes, self.sure) = (0, 0);
+        (self.votes, self.sure, self.rest) = (0, 0, 0);
         let end = self.speech.take()?;
         self.earliest = end;
         Some(Edge::Ended { end })

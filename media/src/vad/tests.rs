@@ -106,14 +106,10 @@ fn spans(pcm: &[i16]) -> Vec<(Sample, Sample)> {
     spans
 }
 
-/// True edges as they arrive: what stands above -50 dBov, and 5 dB above the 10th percentile of the 3 s before.
+/// True edges as they arrive: what stands above -50 dBov.
 fn truth(clean: &Channel, codec: Codec) -> Vec<(Sample, Sample)> {
     let levels: Vec<f32> = through(&clean.pcm, codec).chunks_exact(BLOCK).map(|b| dbov(power(b))).collect();
-    let loud = |block: usize| {
-        let mut last: Vec<f32> = levels[(block + 1).saturating_sub(300)..=block].to_vec();
-        last.sort_by(f32::total_cmp);
-        levels[block] > LEAST_DBOV.max(last[last.len() / 10] + 5.0)
-    };
+    let loud = |block: usize| levels[block] > LEAST_DBOV;
     let edge = |(from, to): &(Sample, Sample)| {
         let mut blocks = (*from as usize / BLOCK).saturating_sub(2)..(*to as usize / BLOCK + 3).min(levels.len());
         let last = blocks.clone().rev().find(|&b| loud(b)).expect("speech");
@@ -325,7 +321,7 @@ fn positions_that_drift_by_a_sample_do_not_move_an_onset() {
     for (n, frame) in pcm.chunks_exact(FRAME).enumerate() {
         let from = (n * FRAME + n / 3) as Sample;
         if let Some(Edge::Started { onset }) = vad.push(frame.try_into().expect("chunks_exact"), from) {
-            onsets.push(onset - from / (3 * FRAME as Sample + 1));
+            onsets.push(onset - onset / (3 * FRAME as Sample + 1));
         }
     }
     let steady = edges(&mut VoiceActivity::new(), &pcm).into_iter();

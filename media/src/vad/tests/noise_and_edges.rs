@@ -69,20 +69,20 @@ const fn bound(kind: Kind, snr_db: f64, missed: usize, ends: usize, false_percen
     Bound { kind, snr_db, missed, ends, false_percent }
 }
 
-/// 31 of 34 ends are nine of ten. Under 10 dB voices that speak at once are told from the one that is meant by level alone.
+/// 31 of 34 ends are nine of ten. Where as many voices as loud as the one that is meant speak at once, fewer are found.
 const BOUNDS: [Bound; 12] = [
     bound(Kind::Pink, 20.0, 0, 34, 2.0),
     bound(Kind::Pink, 10.0, 0, 34, 2.0),
     bound(Kind::Pink, 5.0, 0, 34, 2.0),
-    bound(Kind::Pink, 0.0, 0, 28, 2.0),
+    bound(Kind::Pink, 0.0, 0, 31, 2.0),
     bound(Kind::NoisyRestaurant, 20.0, 0, 34, 10.0),
     bound(Kind::NoisyRestaurant, 10.0, 0, 34, 10.0),
-    bound(Kind::NoisyRestaurant, 5.0, 0, 31, 12.3),
-    bound(Kind::NoisyRestaurant, 0.0, 0, 27, 36.8),
+    bound(Kind::NoisyRestaurant, 5.0, 0, 34, 10.0),
+    bound(Kind::NoisyRestaurant, 0.0, 0, 28, 12.3),
     bound(Kind::Cafe, 20.0, 0, 34, 10.0),
     bound(Kind::Cafe, 10.0, 0, 34, 10.0),
-    bound(Kind::Cafe, 5.0, 0, 30, 19.8),
-    bound(Kind::Cafe, 0.0, 1, 18, 30.6),
+    bound(Kind::Cafe, 5.0, 0, 32, 10.0),
+    bound(Kind::Cafe, 0.0, 0, 22, 16.2),
 ];
 
 #[test]
@@ -106,7 +106,7 @@ fn noise_and_babble_hide_little_and_pass_for_little() {
         assert!(errors.missed <= missed && near >= ends && percent <= false_percent, "{case}");
         if snr_db == 10.0 {
             // The ends in the babble of eight voices are the exception.
-            let late_ms = if kind == Kind::Cafe { 170 } else { 130 };
+            let late_ms = if kind == Kind::Cafe { 150 } else { 130 };
             assert!(onset.0 <= 40 && end.0 <= 40 && onset.1 <= 130 && end.1 <= late_ms, "{case}");
         }
     }

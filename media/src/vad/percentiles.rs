@@ -1,0 +1,45 @@
+//! Percentiles of the last values of a measure, as a histogram.
+
+/// The last `MEMORY` values in `BINS` steps. Allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Percentiles<const MEMORY: usize, const BINS: usize> {
+    lowest: f32,
+    step: f32,
+    ring: [u16; MEMORY],
+    next: usize,
+    filled: usize,
+    count: [u16; BINS],
+}
+
+impl<const MEMORY: usize, const BINS: usize> Percentiles<MEMORY, BINS> {
+    /// Of nothing; values below `lowest` and above the last step count as those.
+    pub fn new(lowest: f32, step: f32) -> Percentiles<MEMORY, BINS> {
+        Percentiles { lowest, step, ring: [0; MEMORY], next: 0, filled: 0, count: [0; BINS] }
+    }
+
+    /// Remembers a value, and forgets the oldest when there is no room.
+    pub fn push(&mut self, value: f32) {
+        if self.filled == MEMORY {
+            self.count[usize::from(self.ring[self.next])] -= 1;
+        } else {
+            self.filled += 1;
+        }
+        let bin = ((value - self.lowest) / self.step).clamp(0.0, (BINS - 1) as f32) as u16;
+        self.ring[self.next] = bin;
+        self.count[usize::from(bin)] += 1;
+        self.next = (self.next + 1) % MEMORY;
+    }
+
+    /// Values below which the given shares of all lie (ascending shares, 0 to 1); the lowest when there are none.
+    pub fn below<const N: usize>(&self, shares: [f32; N]) -> [f32; N] {
+        let (mut below, mut bin) = (0, 0);
+        shares.map(|share| {
+            let wanted = (share * self.filled as f32) as u16 + 1;
+            while self.filled > 0 && bin < BINS - 1 && below + self.count[bin] < wanted {
+                below += self.count[bin];
+                bin += 1;
+            }
+            self.lowest + bin as f32 * self.step
+        })
+    }
+}
