@@ -80,8 +80,9 @@ const HISTORY: usize = 50;
 /// Blocks that an onset may lie before the first vote (300 ms): weak first sounds.
 const LEAD: usize = 30;
 
-/// Quiet blocks that a first sound may have within it.
-const LEAD_GAP: usize = 2;
+/// Quiet blocks that a first sound may have within it: before a vowel a fricative may fall silent for 80 ms. In noise, 20 ms.
+const LEAD_GAP: usize = 8;
+const LEAD_GAP_IN_NOISE: usize = 2;
 
 /// What happened to the speech.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -331,10 +332,11 @@ impl VoiceActivity {
         let block = |back: usize| self.blocks[(self.heard - 1 - back) % HISTORY];
         let (mut onset, mut end, mut quiet) = (None, None, 0);
         let mut later = from + FRAME as Sample;
+        let gap = if self.floor.quiet() { LEAD_GAP } else { LEAD_GAP_IN_NOISE };
         for back in 0..self.heard.min(HISTORY).min(first_vote + LEAD) {
             let block = block(back);
             let joined = (block.from + BLOCK as Sample - later).abs() <= BLOCK as Sample;
-            if block.from < self.earliest || !joined || (back >= first_vote && quiet > LEAD_GAP) {
+            if block.from < self.earliest || !joined || (back >= first_vote && quiet > gap) {
                 break;
             }
             later = block.from;
