@@ -8,7 +8,7 @@ pub mod phrases;
 mod plain;
 mod prompt;
 mod template;
-mod text;
+pub(crate) mod text;
 
 use std::sync::Arc;
 

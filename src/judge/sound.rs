@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use ringer_media::frame::PER_MS;
-use ringer_media::measure::{Channel, Sound, Span, sound, speech};
+use ringer_media::measure::{Channel, Sound, Span, echoes, sound, speech};
 use ringer_media::recording::WAV_HEADER;
 use serde_json::{Value, json};
 
@@ -33,14 +33,17 @@ pub fn audio_metrics(
         spans.iter().map(|span| Span { from: span.from - start, to: span.to - start }).collect()
     };
     let bytes = std::fs::read(recording)?;
-    let [user, agent] =
-        [(CHANNELS[0], dh, Vec::new()), (CHANNELS[1], agent, made_up)].map(|(channel, speech, concealed)| {
+    // The agent's channel is recorded as it came: with the Digital Human's own words, where they come back.
+    let echo = echoes(&conversation);
+    let [user, agent] = [(CHANNELS[0], dh, vec![], vec![]), (CHANNELS[1], agent, made_up, echo)].map(
+        |(channel, speech, made_up, echo)| {
             let pcm = channel_of(&bytes, channel);
             let pcm = pcm.get(start.max(0) as usize..).unwrap_or_default();
-            let (speech, concealed) = (shifted(&speech), shifted(&concealed));
+            let (speech, concealed, apart) = (shifted(&speech), shifted(&made_up), shifted(&echo));
             let full_scale = if channel == CHANNELS[1] { full_scale(codec) } else { 32_768 };
-            sound(&Channel { pcm, speech: &speech, concealed: &concealed, full_scale })
-        });
+            sound(&Channel { pcm, speech: &speech, concealed: &concealed, apart: &apart, full_scale })
+        },
+    );
     Ok(values(agent, user, packet_loss(moments)))
 }
 
