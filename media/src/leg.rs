@@ -406,6 +406,11 @@ impl Leg {
         self.last_arrival.max(self.reporter.last())
     }
 
+    /// Milliseconds of audio that were not heard because their packets were lost or late.
+    pub fn concealed_ms(&self) -> u64 {
+        self.playout.jitter().concealed_ticks() / 8
+    }
+
     /// Figures up to now.
     pub fn figures(&self) -> LegFigures {
         let jitter = self.playout.jitter();
@@ -421,7 +426,7 @@ impl Leg {
             malformed: self.malformed,
             forged: self.secure.as_ref().map_or(0, |secure| secure.forged()),
             replayed: self.secure.as_ref().map_or(0, |secure| secure.replayed()),
-            concealed_ms: jitter.concealed_ticks() / 8,
+            concealed_ms: self.concealed_ms(),
             jitter_ms: jitter.timing().jitter_ns() / 1e6,
             depth_ms: self.depth_ms,
             last_arrival: self.last_arrival,

@@ -1,5 +1,6 @@
 //! What the received audio is examined with, and the audio that was heard just before a segment is confirmed.
 
+use super::concealed::Concealed;
 use super::spec::Ears;
 use super::{Call, Output, Phase, Side, What};
 use crate::connection::Arrival;
@@ -43,6 +44,7 @@ pub(super) struct EarSet {
     /// This side's last digit in the band, and when it was sent: it may come back.
     own_digit: (char, Sample),
     made_up: MadeUp,
+    pub concealed: Concealed,
 }
 
 /// The stretch of made-up audio that runs: its first sample, and one past its last.
@@ -83,6 +85,7 @@ impl EarSet {
             event_digit_at: Sample::MIN / 2,
             own_digit: (' ', Sample::MIN / 2),
             made_up: MadeUp::default(),
+            concealed: Concealed::new(),
         }
     }
 
@@ -102,6 +105,7 @@ impl EarSet {
     /// All that was heard lies `by` samples earlier than was said.
     fn move_back(&mut self, by: Sample) {
         self.voice.move_back(by);
+        self.concealed.move_back(by);
         self.witness.iter_mut().for_each(|witness| witness.move_back(by));
     }
 
@@ -148,6 +152,7 @@ impl Call {
         for (position, kind) in frames.chain([(heard.position, heard.kind)]) {
             underrun = underrun.or(self.ears.made_up.push(position, kind == HeardKind::Lost));
         }
+        self.ears.concealed.push(heard.position, leg.concealed_ms());
         self.waits.media_at = self.waits.media_at.max(leg.last_sign());
         self.hear_keys();
         if let Some(MadeUp { from, to }) = underrun {

@@ -51,7 +51,15 @@ pub enum What {
     /// The far side's true end.
     AgentSpeechEnded { arrival_ms: f64 },
     /// The far side's turn is over and its text is final.
-    TurnEnded { text: String, from_sample: Sample, end_sample: Sample, confidence: Option<f32>, words: Vec<Word> },
+    TurnEnded {
+        text: String,
+        from_sample: Sample,
+        end_sample: Sample,
+        confidence: Option<f32>,
+        words: Box<[Word]>,
+        /// Milliseconds of it, pauses included, that were lost or late and made up.
+        concealed_ms: u64,
+    },
     /// Running text.
     TranscriptPartial { text: String },
     /// Overlapping speech; stamped at its onset, emitted when `stop_ms` is known or never will be.

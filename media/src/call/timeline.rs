@@ -53,8 +53,9 @@ impl Event {
             What::AgentSpeechStarted { arrival_ms } | What::AgentSpeechEnded { arrival_ms } => {
                 json!({ "arrival_ms": round3(*arrival_ms) })
             }
-            What::TurnEnded { text, from_sample, end_sample, confidence, words } => json!({
+            What::TurnEnded { text, from_sample, end_sample, confidence, words, concealed_ms } => json!({
                 "text": text, "from_sample": from_sample, "end_sample": end_sample, "confidence": confidence,
+                "concealed_ms": concealed_ms,
                 "words": words.iter().map(word).collect::<Vec<_>>(),
             }),
             What::TranscriptPartial { text } => json!({ "text": text }),
