@@ -245,6 +245,24 @@ impl Leg {
         self.playout.set_origin(origin);
     }
 
+    /// Goes on with what was settled anew (RFC 3264 8): payload types, packet length, keys. False, and all is as it was, when
+    /// that is another codec, or encryption begins or ends.
+    pub fn renegotiate(&mut self, params: MediaParams) -> bool {
+        let old = self.params;
+        if params.codec != old.codec || params.srtp.is_some() != old.srtp.is_some() {
+            return false;
+        }
+        if params.ptime_ms != old.ptime_ms {
+            self.packets = Packetizer::new(params.codec, params.ptime_ms);
+        }
+        self.encoder.set_fec(params.fec);
+        if let (Some(secure), Some(old), Some(new)) = (&mut self.secure, &old.srtp, &params.srtp) {
+            secure.renew(old, new);
+        }
+        self.params = params;
+        true
+    }
+
     /// What was settled.
     pub fn params(&self) -> &MediaParams {
         &self.params

@@ -166,7 +166,8 @@ impl Call {
             }
             Some(connection) => {
                 connection.received.hear(now, &heard);
-                let (position, is_real, mut pcm) = (heard.position, heard.kind == HeardKind::Real, *heard.pcm);
+                let (position, is_real) = (heard.position, heard.kind == HeardKind::Real);
+                let mut pcm = if self.waits.on_hold { SILENCE } else { *heard.pcm };
                 let edge = self.ears.witness.as_mut().and_then(|witness| witness.push(&mut pcm, position, is_real));
                 edge.into_iter().for_each(|edge| self.tell_edge(edge, now));
             }
@@ -186,7 +187,11 @@ impl Call {
 
     /// A frame reaches the ears.
     fn hear(&mut self, arrival: Arrival, now: Time) {
-        let Arrival { position: from, mut pcm, narrow, is_real } = arrival;
+        let Arrival { position: from, mut pcm, mut narrow, is_real } = arrival;
+        if self.waits.on_hold {
+            pcm = SILENCE;
+            narrow.fill(0);
+        }
         self.ears.heard_to = from + FRAME as Sample;
         let edge = if self.ears.which.voice_activity { self.ears.voice.push(&mut pcm, from, is_real) } else { None };
         if self.ears.feeding {

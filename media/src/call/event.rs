@@ -78,6 +78,10 @@ pub enum What {
     DtmfSent { digit: char, method: &'static str, duration_ms: u32 },
     /// One digit, at its onset.
     DtmfReceived { digit: char, method: &'static str, duration_ms: u32 },
+    /// The other side put this one on hold.
+    Held,
+    /// It took it back.
+    Unheld,
     /// Once per second.
     Network { received: u64, lost: u64, late: u64, jitter_ms: f64 },
     /// This side's own words come back; from here on they are taken out of what is heard.
@@ -87,7 +91,7 @@ pub enum What {
     /// Ticks that were more than 20 ms late.
     LateFrames { count: u64 },
     /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `recognizer_late`, `synthesizer_failed`,
-    /// or of the transport: `dtmf_info_refused`.
+    /// or of the transport: `dtmf_info_refused`, `codec_change_not_followed`.
     Note { code: &'static str },
 }
 

@@ -27,6 +27,8 @@ impl Event {
             What::Reprompt { .. } => "reprompt",
             What::DtmfSent { .. } => "dtmf_sent",
             What::DtmfReceived { .. } => "dtmf_received",
+            What::Held => "hold",
+            What::Unheld => "unhold",
             What::Network { .. } => "network",
             What::Echo(_) => "suspected_echo_event",
             What::RxUnderrun { .. } => "rx_underrun",
@@ -70,6 +72,8 @@ impl Event {
                 json!({ "type": kind, "u": round3(*u), "at_ms": at_ms, "keyword": keyword })
             }
             What::SilenceTool | What::Note { .. } => json!({}),
+            // The endpoint answers a change of the session that it takes with 200.
+            What::Held | What::Unheld => json!({ "code": 200 }),
             What::Reprompt { n } => json!({ "n": n }),
             What::DtmfSent { digit, method, duration_ms } | What::DtmfReceived { digit, method, duration_ms } => {
                 json!({ "digits": digit.to_string(), "method": method, "duration_ms": duration_ms })
