@@ -44,6 +44,7 @@ pub(super) struct EarSet {
     /// This side's last digit in the band, and when it was sent: it may come back.
     own_digit: (char, Sample),
     made_up: MadeUp,
+    /// How much was made up, for the turns.
     pub concealed: Concealed,
 }
 
