@@ -1,6 +1,6 @@
 //! Calls in virtual time: the same seed gives the same bytes, and whatever goes wrong, what must hold for every call holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,11 +8,13 @@ use ringer::agent;
 use ringer::engine::sim::{self, Faults, Outcome, Sim};
 use ringer::engine::{Dial, Placement};
 use ringer::human::{self, Profile};
+use ringer::judge::{self, Facts};
 use ringer::provider::canned::Canned;
 use ringer_media::call::{CallSpec, Interruption, Opening};
 use ringer_media::codec::Codec;
 use ringer_media::netem::{Loss, NetemSpec};
 use ringer_media::seed::{Seed, Stream};
+use serde_json::json;
 
 /// Seeds that are run twice in every test run.
 const SEEDS: u64 = 50;
@@ -122,6 +124,94 @@ fn a_quiet_network_carries_a_whole_conversation() {
     // What one side heard is what the other one said.
     let texts: Vec<&str> = outcome.caller.timeline.iter().filter_map(|entry| entry.data["text"].as_str()).collect();
     assert!(texts.iter().any(|text| text.contains("press one for appointments")), "{texts:?}");
+}
+
+/// Every metric that is measured and not judged, by the name under which it is published.
+const MEASURED: [&str; 51] = [
+    "avg_agent_latency",
+    "max_agent_latency",
+    "p50_agent_latency",
+    "p90_agent_latency",
+    "p95_agent_latency",
+    "p99_agent_latency",
+    "avg_filler_ignored_latency",
+    "p50_filler_ignored_latency",
+    "p90_filler_ignored_latency",
+    "p95_filler_ignored_latency",
+    "p99_filler_ignored_latency",
+    "avg_customer_latency",
+    "p50_customer_latency",
+    "p90_customer_latency",
+    "avg_punctuation_latency",
+    "p50_punctuation_latency",
+    "p90_punctuation_latency",
+    "time_to_first_agent_utterance",
+    "agent_interruption_count",
+    "customer_interruption_count",
+    "dh_yield_latency_ms",
+    "response_rate",
+    "yield_rate",
+    "yield_latency",
+    "agent_interrupts_rate",
+    "backchannel_selectivity",
+    "vocal_tic_selectivity",
+    "non_directed_selectivity",
+    "agent_speak_percentage",
+    "customer_speak_percentage",
+    "overlap_percentage",
+    "silence_percentage",
+    "talk_ratio",
+    "num_turns",
+    "agent_turn_duration_avg",
+    "agent_words_per_turn_avg",
+    "customer_words_per_turn_avg",
+    "agent_wpm",
+    "duration",
+    "interface",
+    "agent_perceived_loudness",
+    "agent_audio_clipping",
+    "agent_snr",
+    "agent_audio_dropouts",
+    "agent_dropout_ms",
+    "agent_pitch_variability",
+    "agent_audio_clarity",
+    "user_audio_clarity",
+    "audio_fidelity",
+    "predicted_wer",
+    "expected_tool_calls_met",
+];
+
+#[test]
+fn conversations_give_every_metric_that_is_measured() {
+    let voices = Arc::new(Canned::default());
+    let mut given = BTreeSet::new();
+    for seed in 1..13 {
+        let outcome = run(seed, &voices, false);
+        let moments = judge::moments(&json!(outcome.caller.timeline));
+        let facts = Facts { extension_digits: 0, interface: "PHONE", fillers: judge::fillers("en", &[]) };
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), &outcome.caller.recording).expect("it is writable");
+        let heard = judge::audio_metrics(&moments, &facts, None, file.path()).expect("the recording can be read");
+        for metric in judge::measure(&moments, &facts).metrics.into_iter().chain(heard) {
+            assert!(MEASURED.contains(&metric.name.as_str()), "{} is no published name", metric.name);
+            assert!(!metric.value.is_null(), "seed {seed}: {} has no value and is left out", metric.name);
+            given.insert(metric.name);
+        }
+    }
+    let never: Vec<&str> = MEASURED.into_iter().filter(|name| !given.contains(*name)).collect();
+    // What is heard is written without sentences, this agent cuts in on nobody, no probes are made, nothing was posted.
+    let expected = [
+        "avg_punctuation_latency",
+        "p50_punctuation_latency",
+        "p90_punctuation_latency",
+        "dh_yield_latency_ms",
+        "backchannel_selectivity",
+        "vocal_tic_selectivity",
+        "non_directed_selectivity",
+        "predicted_wer",
+        "expected_tool_calls_met",
+    ];
+    assert_eq!(never, expected);
 }
 
 #[test]

@@ -245,6 +245,24 @@ impl Leg {
         self.playout.set_origin(origin);
     }
 
+    /// Goes on with what was settled anew (RFC 3264 8): payload types, packet length, keys. False, and all is as it was, when
+    /// that is another codec, or encryption begins or ends.
+    pub fn renegotiate(&mut self, params: MediaParams) -> bool {
+        let old = self.params;
+        if params.codec != old.codec || params.srtp.is_some() != old.srtp.is_some() {
+            return false;
+        }
+        if params.ptime_ms != old.ptime_ms {
+            self.packets = Packetizer::new(params.codec, params.ptime_ms);
+        }
+        self.encoder.set_fec(params.fec);
+        if let (Some(secure), Some(old), Some(new)) = (&mut self.secure, &old.srtp, &params.srtp) {
+            secure.renew(old, new);
+        }
+        self.params = params;
+        true
+    }
+
     /// What was settled.
     pub fn params(&self) -> &MediaParams {
         &self.params
@@ -406,6 +424,11 @@ impl Leg {
         self.last_arrival.max(self.reporter.last())
     }
 
+    /// Milliseconds of audio that were not heard because their packets were lost or late.
+    pub fn concealed_ms(&self) -> u64 {
+        self.playout.jitter().concealed_ticks() / 8
+    }
+
     /// Figures up to now.
     pub fn figures(&self) -> LegFigures {
         let jitter = self.playout.jitter();
@@ -421,7 +444,7 @@ impl Leg {
             malformed: self.malformed,
             forged: self.secure.as_ref().map_or(0, |secure| secure.forged()),
             replayed: self.secure.as_ref().map_or(0, |secure| secure.replayed()),
-            concealed_ms: jitter.concealed_ticks() / 8,
+            concealed_ms: self.concealed_ms(),
             jitter_ms: jitter.timing().jitter_ns() / 1e6,
             depth_ms: self.depth_ms,
             last_arrival: self.last_arrival,

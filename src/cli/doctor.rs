@@ -1,12 +1,15 @@
 //! `ringer doctor`: what is installed, what is missing and the command that installs it. Changes nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
 
+use super::{Place, local};
 use crate::clock;
 use crate::config::{Config, most_calls, raise_file_limit, search_path};
+use crate::provider::Failure;
+use crate::provider::remote::{Part, Probed, probe};
 
 /// Sleeps that the timer is judged by.
 const TIMER_PROBES: usize = 200;
@@ -21,8 +24,11 @@ const MODEL: &str = "/usr/share/pocketsphinx/model/en-us/en-us";
 
 /// Flags of `ringer doctor`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The exit code is 0 when nothing is missing, else 1.")]
+#[command(after_help = "The exit code is 0 when nothing is missing, else 1; 2 when the settings cannot be read.")]
 pub struct Args {
+    /// Settings file, for the speech servers in it [default: ringer.toml when it exists]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -81,16 +87,28 @@ impl Report {
 
 /// Looks and prints.
 pub async fn run(args: Args) -> ExitCode {
-    let report = tokio::task::block_in_place(|| {
-        Report::new(vec![
+    let config = match (Place { config: args.config, data: None }).settings(&[]) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    let mut checks = tokio::task::block_in_place(|| {
+        vec![
             program("flite", "English voices"),
             program("espeak-ng", "voices of other languages and accents"),
             recognizer(),
             model(Path::new(MODEL)),
             files(raise_file_limit()),
             timer(&probe_timer()),
-        ])
+        ]
     });
+    for (part, form, remote) in local::servers(&config) {
+        let stands_in = match part {
+            Part::Recognizer => config.recognizer.fallback,
+            Part::Synthesizer => config.synthesizer.fallback,
+        };
+        checks.push(server(part, probe(part, form, &remote).await, stands_in));
+    }
+    let report = Report::new(checks);
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report).expect("a report has text keys only"));
     } else {
@@ -127,6 +145,25 @@ fn model(path: &Path) -> Check {
     let detail = if ok { path.display().to_string() } else { format!("nothing in {}", path.display()) };
     let package = Some("pocketsphinx-en-us");
     Check { name: "pocketsphinx-en-us", ok, purpose: "hearing English words", detail, package }
+}
+
+/// `stands_in`: what is installed takes over when the server fails.
+fn server(part: Part, probed: Result<Probed, Failure>, stands_in: bool) -> Check {
+    let (name, section, purpose) = match part {
+        Part::Recognizer => ("recognizer server", "recognizer", "hearing words"),
+        Part::Synthesizer => ("synthesizer server", "synthesizer", "voices"),
+    };
+    let (ok, said) = match probed {
+        Ok(Probed::Accepted) => (true, "it answers and takes the key".to_owned()),
+        Ok(Probed::Reached) => (true, "it answers; it lists no models, so the key was not tried".to_owned()),
+        Err(failure) => {
+            // The two settings that can mend it.
+            let setting = if failure.code.ends_with("_refused") { "api_key" } else { "base_url" };
+            let instead = if stands_in { "; what is installed stands in" } else { "" };
+            (false, format!("{} (see {section}.{setting}){instead}", failure.message))
+        }
+    };
+    Check { name, ok, purpose, detail: format!("{section}.base_url: {said}"), package: None }
 }
 
 fn files(limit: u64) -> Check {
@@ -174,7 +211,7 @@ fn probe_timer() -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, Report, files, model, timer};
+    use super::{Check, Failure, Part, Probed, Report, files, model, server, timer};
 
     fn check(name: &'static str, ok: bool, package: Option<&'static str>) -> Check {
         Check { name, ok, purpose: "p", detail: "d".to_owned(), package }
@@ -207,6 +244,39 @@ mod tests {
         assert!(!files(256).ok);
         assert!(timer(&[10; 100]).ok);
         assert!(!timer(&[9000; 100]).ok);
+    }
+
+    #[test]
+    fn servers_are_told_by_their_settings() {
+        let refused = Failure { code: "synthesizer_refused", message: "the synthesizer answered 401".into() };
+        let gone = Failure { code: "recognizer_unreachable", message: "the recognizer cannot be reached".into() };
+        for (part, probed, stands_in, ok, detail) in [
+            (Part::Recognizer, Ok(Probed::Accepted), true, true, "recognizer.base_url: it answers and takes the key"),
+            (
+                Part::Synthesizer,
+                Ok(Probed::Reached),
+                false,
+                true,
+                "synthesizer.base_url: it answers; it lists no models, so the key was not tried",
+            ),
+            (
+                Part::Synthesizer,
+                Err(refused),
+                false,
+                false,
+                "synthesizer.base_url: the synthesizer answered 401 (see synthesizer.api_key)",
+            ),
+            (
+                Part::Recognizer,
+                Err(gone),
+                true,
+                false,
+                "recognizer.base_url: the recognizer cannot be reached (see recognizer.base_url); what is installed stands in",
+            ),
+        ] {
+            let check = server(part, probed, stands_in);
+            assert_eq!((check.ok, check.detail.as_str()), (ok, detail));
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::engine::{Engine, EngineConfig, Speech};
 use crate::provider::Recognizer;
 use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
 use crate::provider::pocketsphinx::{MODEL, Pocketsphinx};
-use crate::provider::remote::{Form, HttpRecognizer, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
+use crate::provider::remote::{Form, HttpRecognizer, Part, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::speech::EmbeddedSpeech;
 use crate::transport::io::IncomingCall;
 
@@ -43,10 +43,6 @@ fn recognizer() -> Arc<dyn Recognizer> {
 /// # Errors
 /// Names what is missing.
 pub fn configured(config: &Config) -> Result<Speech, String> {
-    let key = |key: &Option<Secret>| key.as_ref().map(|key| key.expose().to_owned());
-    let remote = |url: &Option<String>, secret, model: &Option<String>| {
-        Remote::new(url.as_deref().unwrap_or_default(), key(secret), model.as_deref().unwrap_or_default())
-    };
     let (ears, mouth) = (&config.recognizer, &config.synthesizer);
     let there = remote(&ears.base_url, &ears.api_key, &ears.model);
     let distant: Option<Arc<dyn Recognizer>> = match ears.kind {
@@ -57,12 +53,7 @@ pub fn configured(config: &Config) -> Result<Speech, String> {
             Some(Arc::new(made.map_err(|failure| failure.message)?))
         }
     };
-    let form = match mouth.kind {
-        config::Place::Embedded => None,
-        config::Place::Http => Some(Form::Http),
-        config::Place::Websocket => Some(Form::WebSocket),
-    };
-    let voices = form.map(|form| {
+    let voices = form(mouth.kind).map(|form| {
         let voices = RemoteVoices {
             default: mouth.voice.clone().unwrap_or_default(),
             named: mouth.voices.clone(),
@@ -83,6 +74,29 @@ pub fn configured(config: &Config) -> Result<Speech, String> {
             Some(voices) => voices,
         },
     })
+}
+
+/// The servers of the settings: what each is for, how it is asked, and where it is.
+pub fn servers(config: &Config) -> Vec<(Part, Form, Remote)> {
+    let (ears, mouth) = (&config.recognizer, &config.synthesizer);
+    let ears = form(ears.kind).map(|form| (Part::Recognizer, form, remote(&ears.base_url, &ears.api_key, &ears.model)));
+    let mouth =
+        form(mouth.kind).map(|form| (Part::Synthesizer, form, remote(&mouth.base_url, &mouth.api_key, &mouth.model)));
+    ears.into_iter().chain(mouth).collect()
+}
+
+/// How a server is asked; `None`: there is none.
+fn form(kind: config::Place) -> Option<Form> {
+    match kind {
+        config::Place::Embedded => None,
+        config::Place::Http => Some(Form::Http),
+        config::Place::Websocket => Some(Form::WebSocket),
+    }
+}
+
+fn remote(url: &Option<String>, key: &Option<Secret>, model: &Option<String>) -> Remote {
+    let key = key.as_ref().map(|key| key.expose().to_owned());
+    Remote::new(url.as_deref().unwrap_or_default(), key, model.as_deref().unwrap_or_default())
 }
 
 /// The codecs of these names; what is none is left out.

@@ -171,6 +171,16 @@ impl Driver {
         self.tell(ToShard::Signal(self.no, Signal::Answered { code, media: settled.media, text }));
     }
 
+    /// The other side changed the session. The old way of putting on hold names no address (RFC 3264 8.4): audio goes where it
+    /// went.
+    fn renegotiate(&mut self, settled: sip::Settled) {
+        if !settled.rtp.ip().is_unspecified() {
+            self.remote = Some(settled.rtp.to_string());
+            self.tell(ToShard::Connect(self.no, settled.rtp, settled.rtcp));
+        }
+        self.tell(ToShard::Signal(self.no, Signal::Renegotiated { media: settled.media }));
+    }
+
     fn can_hear_words(&mut self, settled: sip::Settled) -> bool {
         let supported = self.effects.hears_words(settled.media.codec.rate_hz());
         if let Err(why) = &supported {
@@ -258,6 +268,11 @@ impl Driver {
                 self.tell(ToShard::Signal(self.no, Signal::Digit { digit, duration_ms }));
             }
             CallEvent::DigitRefused(_) => self.tell(ToShard::Signal(self.no, Signal::DigitRefused)),
+            CallEvent::Renegotiated { media, .. } => match sip::settled(&media) {
+                Ok(settled) => self.renegotiate(settled),
+                Err(why) => self.files.warnings.push(format!("the session was changed and is not followed: {why}")),
+            },
+            CallEvent::Hold(held) => self.tell(ToShard::Signal(self.no, Signal::Hold(held))),
             CallEvent::Ended(end) => {
                 self.sip_over = true;
                 self.tell(ToShard::Signal(self.no, Signal::Ended(sip::remote_end(&end))));

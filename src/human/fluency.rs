@@ -7,6 +7,7 @@ use super::SpeechPart;
 use super::numbers::Numbers;
 use super::phrases::phrases;
 use super::text::word_count;
+use crate::config::{self, Hesitation};
 
 /// How well the language is spoken.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -14,9 +15,9 @@ pub enum FluencyLevel {
     /// Nothing is added.
     #[default]
     Native,
-    /// 4 fillers in 100 words, pauses of 0.3 to 0.6 s.
+    /// Few fillers and short pauses: `behaviour.fluency.intermediate`.
     Intermediate,
-    /// 10 fillers in 100 words, pauses of 0.5 to 1.2 s.
+    /// More and longer ones: `behaviour.fluency.beginner`.
     Beginner,
 }
 
@@ -30,20 +31,24 @@ impl FluencyLevel {
         }
     }
 
-    /// Fillers per word, pauses per clause end, shortest and longest pause in milliseconds.
-    fn figures(self) -> (f64, f64, f64, f64) {
+    /// The fillers and pauses of this level by `settings`.
+    pub fn hesitation(self, settings: &config::Fluency) -> Hesitation {
         match self {
-            FluencyLevel::Native => (0.0, 0.0, 0.0, 0.0),
-            FluencyLevel::Intermediate => (0.04, 0.25, 300.0, 600.0),
-            FluencyLevel::Beginner => (0.10, 0.50, 500.0, 1200.0),
+            FluencyLevel::Native => NONE,
+            FluencyLevel::Intermediate => settings.intermediate.clone(),
+            FluencyLevel::Beginner => settings.beginner.clone(),
         }
     }
 }
 
+/// Somebody who does not hesitate.
+pub(super) const NONE: Hesitation =
+    Hesitation { fillers_per_100_words: 0.0, clause_pauses: 0.0, pause_from_ms: 0, pause_to_ms: 0 };
+
 /// Adds fillers and pauses to words that are not exact, by draws of its own.
 #[derive(Debug)]
 pub struct Fluency {
-    level: FluencyLevel,
+    hesitation: Hesitation,
     fillers: &'static [&'static str],
     /// Words inside which nothing is added.
     whole: Vec<String>,
@@ -55,15 +60,15 @@ pub struct Fluency {
 impl Default for Fluency {
     /// Adds nothing.
     fn default() -> Self {
-        Fluency::new(FluencyLevel::Native, "en", &[], Seed(0))
+        Fluency::new(NONE, "en", &[], Seed(0))
     }
 }
 
 impl Fluency {
     /// For one call. Inside the values of `facts` nothing is added.
-    pub fn new(level: FluencyLevel, language: &str, facts: &[(String, String)], seed: Seed) -> Fluency {
+    pub fn new(hesitation: Hesitation, language: &str, facts: &[(String, String)], seed: Seed) -> Fluency {
         Fluency {
-            level,
+            hesitation,
             fillers: phrases(language).fillers,
             whole: facts.iter().map(|(_, value)| value.clone()).filter(|value| value.contains(' ')).collect(),
             numbers: Numbers::of(language),
@@ -74,19 +79,24 @@ impl Fluency {
 
     /// The pieces of `text` in order: words, fillers (as words) and added silences.
     pub fn parts(&mut self, text: &str) -> Vec<SpeechPart> {
-        let (fillers, pauses, shortest_ms, longest_ms) = self.level.figures();
+        let Hesitation { fillers_per_100_words, clause_pauses, pause_from_ms, pause_to_ms } = self.hesitation;
         let pieces = self.pieces(text);
         let gaps = pieces.iter().filter(|piece| piece.gap).count();
         // The places left by numbers and names get their share too, so that the rate holds for all words.
-        let chance = if gaps == 0 { 0.0 } else { (fillers * word_count(text) as f64 / gaps as f64).min(0.9) };
+        let chance = if gaps == 0 {
+            0.0
+        } else {
+            (fillers_per_100_words / 100.0 * word_count(text) as f64 / gaps as f64).min(0.9)
+        };
         let (mut parts, mut words) = (Vec::new(), String::new());
         for piece in &pieces {
             words.push_str(piece.text);
             let filled = piece.gap && self.filler.unit() < chance;
-            let paused = piece.clause_end && self.pause.unit() < pauses;
+            let paused = piece.clause_end && self.pause.unit() < clause_pauses;
             if filled || paused {
                 flush(&mut parts, &mut words);
-                parts.push(SpeechPart::PauseMs(self.pause.range(shortest_ms, longest_ms).round() as u32));
+                let pause_ms = self.pause.range(pause_from_ms.into(), pause_to_ms.into());
+                parts.push(SpeechPart::PauseMs(pause_ms.round() as u32));
             }
             if filled {
                 words = format!("{}, ", self.fillers[self.filler.index(self.fillers.len())]);
@@ -150,6 +160,11 @@ mod tests {
     const TEXT: &str = "well my last bill was much higher than i expected, and the meter shows another number; could you \
         please look at the account again and tell me what happened there because nobody has told me anything so far";
 
+    /// A level by the defaults.
+    fn by_default(level: FluencyLevel) -> Hesitation {
+        level.hesitation(&config::Behaviour::default().fluency)
+    }
+
     fn spoken(parts: &[SpeechPart]) -> String {
         let words = |part: &SpeechPart| match part {
             SpeechPart::Words(text) => Some(text.clone()),
@@ -163,7 +178,7 @@ mod tests {
         let check = |level, per_100: f64, pause_ms: std::ops::RangeInclusive<u32>| {
             let (mut fillers, mut words) = (0, 0);
             for seed in 0..300 {
-                let parts = Fluency::new(level, "en", &[], Seed(seed)).parts(TEXT);
+                let parts = Fluency::new(by_default(level), "en", &[], Seed(seed)).parts(TEXT);
                 let said = spoken(&parts);
                 let added = said.split(' ').filter(|word| ["um,", "uh,", "hmm,", "er,"].contains(word)).count();
                 fillers += added;
@@ -184,11 +199,37 @@ mod tests {
     }
 
     #[test]
+    fn the_settings_are_what_a_level_means() {
+        let often =
+            Hesitation { fillers_per_100_words: 30.0, clause_pauses: 1.0, pause_from_ms: 2000, pause_to_ms: 2100 };
+        let settings = config::Fluency { intermediate: often.clone(), ..config::Behaviour::default().fluency };
+        assert_eq!(FluencyLevel::Native.hesitation(&settings), NONE);
+        assert_eq!(FluencyLevel::Beginner.hesitation(&settings), by_default(FluencyLevel::Beginner));
+        let (mut added, mut words) = (0, 0);
+        for seed in 0..200 {
+            let mut fluency = Fluency::new(FluencyLevel::Intermediate.hesitation(&settings), "en", &[], Seed(seed));
+            let parts = fluency.parts(TEXT);
+            added += word_count(&spoken(&parts)) - word_count(TEXT);
+            words += word_count(TEXT);
+            let pauses: Vec<u32> = parts
+                .iter()
+                .filter_map(|part| match part {
+                    SpeechPart::PauseMs(ms) => Some(*ms),
+                    SpeechPart::Words(_) => None,
+                })
+                .collect();
+            assert!(pauses.len() >= 2 && pauses.iter().all(|ms| (2000..=2100).contains(ms)), "{pauses:?}");
+        }
+        let rate = 100.0 * added as f64 / words as f64;
+        assert!((rate - 30.0).abs() <= 2.0, "{rate} fillers in 100 words");
+    }
+
+    #[test]
     fn clause_ends_have_their_share_of_pauses() {
         let check = |level: FluencyLevel, share: f64| {
             let (mut pauses, mut ends) = (0, 0);
             for seed in 0..400 {
-                let parts = Fluency::new(level, "en", &[], Seed(seed)).parts(TEXT);
+                let parts = Fluency::new(by_default(level), "en", &[], Seed(seed)).parts(TEXT);
                 // TEXT has two clause ends before its last word.
                 ends += 2;
                 for (at, part) in parts.iter().enumerate() {
@@ -201,7 +242,7 @@ mod tests {
                     }
                 }
             }
-            let fillers = level.figures().0;
+            let fillers = by_default(level).fillers_per_100_words / 100.0;
             // A clause end with a filler has its one pause there.
             let expect = share * (1.0 - fillers * word_count(TEXT) as f64 / (word_count(TEXT) - 1) as f64);
             let found = f64::from(pauses) / f64::from(ends);
@@ -216,7 +257,7 @@ mod tests {
     fn numbers_names_and_facts_stay_whole() {
         let facts = [("street".to_owned(), "twelve elm street".to_owned())];
         for seed in 0..200 {
-            let mut fluency = Fluency::new(FluencyLevel::Beginner, "en", &facts, Seed(seed));
+            let mut fluency = Fluency::new(by_default(FluencyLevel::Beginner), "en", &facts, Seed(seed));
             let wholes = [
                 "44 11 82",
                 "Maria Alvarez",
@@ -235,9 +276,12 @@ mod tests {
 
     #[test]
     fn the_same_seed_speaks_the_same() {
-        let parts = |seed| Fluency::new(FluencyLevel::Beginner, "en", &[], Seed(seed)).parts(TEXT);
+        let parts = |seed| Fluency::new(by_default(FluencyLevel::Beginner), "en", &[], Seed(seed)).parts(TEXT);
         assert_eq!(parts(9), parts(9));
         assert_ne!(parts(9), parts(10));
-        assert!(Fluency::new(FluencyLevel::Beginner, "zh", &[], Seed(1)).parts("你好，我想预约医生。").len() <= 4);
+        assert!(
+            Fluency::new(by_default(FluencyLevel::Beginner), "zh", &[], Seed(1)).parts("你好，我想预约医生。").len()
+                <= 4
+        );
     }
 }

@@ -8,7 +8,7 @@ pub mod phrases;
 mod plain;
 mod prompt;
 mod template;
-mod text;
+pub(crate) mod text;
 
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 pub use self::fluency::{Fluency, FluencyLevel};
 use self::model::{ModelMind, Patience};
 use self::template::Template;
+use crate::config::Hesitation;
 use crate::provider::{Job, LanguageModel};
 
 /// Decides a Digital Human's next move. Lives as long as its call.
@@ -78,8 +79,10 @@ pub struct Profile {
     pub traits: Vec<(String, String)>,
     /// Words a turn.
     pub verbosity: Verbosity,
-    /// Fillers and pauses.
+    /// How well the language is spoken.
     pub fluency: FluencyLevel,
+    /// Fillers and pauses of that level.
+    pub hesitation: Hesitation,
     /// Sampling temperature, 0 to 2.
     pub creativity: f64,
     /// When to hang up; `None`: goal reached, refused, or goodbye said.
@@ -110,6 +113,7 @@ impl Default for Profile {
             traits: Vec::new(),
             verbosity: Verbosity::Medium,
             fluency: FluencyLevel::Native,
+            hesitation: fluency::NONE,
             creativity: 0.7,
             hangup_instructions: None,
             allow_end_call: true,
@@ -126,7 +130,7 @@ impl Default for Profile {
 impl Profile {
     /// The fillers and pauses of this caller in the call of `seed`.
     pub fn fluency(&self, seed: Seed) -> Fluency {
-        Fluency::new(self.fluency, &self.language, &self.traits, seed)
+        Fluency::new(self.hesitation.clone(), &self.language, &self.traits, seed)
     }
 }
 

@@ -1,19 +1,21 @@
 //! Words and sentences of a spoken text, in any of the languages. Knows no meaning.
 
+use ringer_media::measure;
+
 /// Letters of scripts that are written without blanks, where two make about a word.
-fn unspaced(c: char) -> bool {
+pub(crate) fn unspaced(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
 }
 
 /// Number of words; in scripts without blanks two letters count as one.
-pub(super) fn word_count(text: &str) -> usize {
+pub(crate) fn word_count(text: &str) -> usize {
     let letters = text.chars().filter(|&c| unspaced(c)).count();
     let spaced = |word: &&str| word.contains(|c: char| c.is_alphanumeric() && !unspaced(c));
     letters.div_ceil(2) + text.split_whitespace().filter(spaced).count()
 }
 
 /// Lower-case words without punctuation.
-pub(super) fn plain_words(text: &str) -> Vec<String> {
+pub(crate) fn plain_words(text: &str) -> Vec<String> {
     let kept = |c: char| c.is_alphanumeric() || c == '\'';
     text.split(|c| !kept(c)).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
@@ -38,11 +40,10 @@ pub(super) fn sentence_end(text: &str) -> Option<usize> {
     None
 }
 
-/// Whether a full stop after `before` belongs to its last word: `Dr.`, `J.`, but not `42.` or `I.`.
+/// Whether a full stop after `before` belongs to its last word.
 fn abbreviated(before: &str) -> bool {
     let word = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let single = word.chars().count() == 1 && word != "I" && word.chars().all(char::is_uppercase);
-    single || ["Dr", "Mr", "Mrs", "Ms", "St", "Prof", "Sr", "Jr", "No"].contains(&word)
+    word == "No" || measure::abbreviated(word)
 }
 
 /// The sentences of a finished text, trimmed.

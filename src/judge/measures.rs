@@ -1,10 +1,11 @@
 //! What a conversation measured: its metrics, and the evaluation as far as no words are judged.
 
 use ringer_media::frame::PER_MS;
-use ringer_media::measure::{self as media, Conversation, Metrics, Span, Word};
+use ringer_media::measure::{self as media, Conversation, Echo, Metrics, Span, Word};
 use serde_json::{Value, json};
 
 use super::Moment;
+use crate::human::text::{unspaced, word_count};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::MetricValue;
@@ -13,6 +14,8 @@ use crate::model::result::MetricValue;
 const AFTER_EXTENSION_MS: i64 = 300;
 /// Length of a digit that does not tell.
 const DIGIT_MS: i64 = 100;
+/// Letters of a text in which a word is looked for that is not the next.
+const WRITTEN_NEAR: usize = 40;
 /// Metrics that are whole numbers.
 const COUNTS: [&str; 4] = ["duration", "num_turns", "agent_interruption_count", "customer_interruption_count"];
 
@@ -51,7 +54,9 @@ pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
     let digits: Vec<Span> = moments.iter().filter(|moment| moment.event == "dtmf_sent").map(digit).collect();
     let extension = facts.extension_digits.min(digits.len());
     let start = digits[..extension].last().map_or(0, |last| last.to + AFTER_EXTENSION_MS * PER_MS);
-    let turns = || moments.iter().filter(|moment| moment.is("turn.ended", "agent"));
+    // What was said before the conversation, by a machine that asks for the extension, is not counted.
+    let counts = |turn: &&Moment| turn.number("end_sample").unwrap_or(turn.sample) > start;
+    let turns = || moments.iter().filter(|moment| moment.is("turn.ended", "agent")).filter(counts);
     let said = moments.iter().filter(|moment| moment.is("speech.ended", "dh"));
     Conversation {
         duration,
@@ -59,13 +64,20 @@ pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
         dh: speech(moments, "dh", duration),
         agent: speech(moments, "agent", duration),
         digits: digits[extension..].to_vec(),
+        reprompts: moments.iter().filter(|moment| moment.is_reprompt()).map(|moment| moment.sample).collect(),
         probes: Vec::new(),
+        echo: moments.iter().find(|moment| moment.event == "suspected_echo_event").and_then(echo),
         words: turns().flat_map(words).collect(),
         fillers: facts.fillers.clone(),
-        agent_words: turns().map(|turn| turn.text().split_whitespace().count()).sum(),
-        dh_words: said.map(|moment| moment.text().split_whitespace().count()).sum(),
+        agent_words: turns().map(|turn| word_count(turn.text())).sum(),
+        dh_words: said.map(|moment| word_count(moment.text())).sum(),
         interface: facts.interface,
     }
+}
+
+fn echo(moment: &Moment) -> Option<Echo> {
+    let delay = (moment.data["delay_ms"].as_f64()? * PER_MS as f64).round() as i64;
+    Some(Echo { delay, known: moment.sample })
 }
 
 fn digit(moment: &Moment) -> Span {
@@ -92,11 +104,30 @@ fn speech(moments: &[Moment], side: &str, duration: i64) -> Vec<Span> {
     spans
 }
 
+/// The words of a turn with their times, and with the punctuation of its text: some recognizers leave it out of the words.
 fn words(turn: &Moment) -> Vec<Word> {
+    let text: Vec<char> = turn.text().chars().collect();
+    let letters: Vec<usize> = (0..text.len()).filter(|at| text[*at].is_alphanumeric()).collect();
+    let begins = |at: usize| at == 0 || unspaced(text[at]) || !text[at - 1].is_alphanumeric();
+    let same = |one: char, other: char| one.to_lowercase().eq(other.to_lowercase());
+    let mut next = 0;
+    let mut written = |word: &str| {
+        let said: Vec<char> = word.chars().filter(|c| c.is_alphanumeric()).collect();
+        let reads = |from: &usize| {
+            let found = letters.get(*from..from + said.len()).filter(|found| !found.is_empty() && begins(found[0]));
+            found.is_some_and(|found| found.iter().zip(&said).all(|(at, c)| same(text[*at], *c)))
+        };
+        let from = (next..next + WRITTEN_NEAR).find(reads)?;
+        next = from + said.len();
+        let end = letters[next - 1] + 1;
+        let punctuation = text[end..].iter().take_while(|c| !c.is_alphanumeric() && !c.is_whitespace());
+        Some(text[letters[from]..end + punctuation.count()].iter().collect())
+    };
     let word = |word: &Value| {
         let from = word["start_offset_ms"].as_i64()? * PER_MS;
         let to = word["end_offset_ms"].as_i64()? * PER_MS;
-        Some(Word { span: Span { from, to }, text: word["word"].as_str()?.to_owned() })
+        let said = word["word"].as_str()?;
+        Some(Word { span: Span { from, to }, text: written(said).unwrap_or_else(|| said.to_owned()) })
     };
     turn.data["words"].as_array().into_iter().flatten().filter_map(word).collect()
 }
@@ -198,6 +229,61 @@ mod tests {
         assert_eq!((evaluation.num_turns, evaluation.avg_agent_latency), (Some(1), Some(1.0)));
         assert_eq!(evaluation.latency.and_then(|all| all["p99_agent_latency"].as_f64()), Some(1.0));
         assert_eq!((evaluation.goal_success, evaluation.status), (None, EvaluationStatus::NotEvaluated));
+    }
+
+    /// Milliseconds of a span in seconds.
+    fn ms(span: &Value) -> [i64; 2] {
+        [0, 1].map(|end| (1000.0 * span[end].as_f64().expect("seconds")).round() as i64)
+    }
+
+    /// A timeline of what a case of `fixtures/audio/words.json` lays out.
+    fn timeline(case: &Value) -> Value {
+        let mut lines = Vec::new();
+        let all = |name: &str| case[name].as_array().cloned().unwrap_or_default();
+        for side in ["dh", "agent"] {
+            for (n, span) in all(side).iter().enumerate() {
+                let [from, to] = ms(span);
+                let said = json!({"utterance_id": n, "text": span[2].as_str().unwrap_or_default(), "kind": span[3]});
+                lines.extend([at(from, "speech.started", side, said.clone()), at(to, "speech.ended", side, said)]);
+            }
+        }
+        for span in all("digits") {
+            let [from, to] = ms(&span);
+            let digit = json!({"digits": "1", "method": "inband", "duration_ms": to - from});
+            lines.push(at(from, "dtmf_sent", "dh", digit));
+        }
+        for turn in all("turns") {
+            let word = |word: &Value| {
+                let [from, to] = ms(word);
+                json!({"word": word[2], "start_offset_ms": from, "end_offset_ms": to, "confidence": null})
+            };
+            let words: Vec<Value> = turn["words"].as_array().into_iter().flatten().map(word).collect();
+            let [from, to] = ms(&turn["span"]);
+            let data = json!({"text": turn["text"], "from_sample": from * 16, "end_sample": to * 16, "words": words});
+            lines.push(at(to + 1, "turn.ended", "agent", data));
+        }
+        let [_, end] = ms(&json!([0, case["seconds"]]));
+        lines.push(at(end, "call.ended", "engine", json!({})));
+        Value::from(lines)
+    }
+
+    #[test]
+    fn words_measure_what_was_worked_out_by_hand() {
+        let fixture: Value = serde_json::from_str(include_str!("../../fixtures/audio/words.json")).expect("JSON");
+        for case in fixture["conversations"].as_array().expect("conversations") {
+            let text = |value: &Value| value.as_str().expect("text").to_owned();
+            let phrases: Vec<String> = case["filler_phrases"].as_array().into_iter().flatten().map(text).collect();
+            let facts = Facts {
+                extension_digits: case["extension_digits"].as_u64().unwrap_or(0) as usize,
+                interface: "PHONE",
+                fillers: crate::judge::fillers(case["language"].as_str().unwrap_or("en"), &phrases),
+            };
+            let found = measure(&moments(&timeline(case)), &facts).metrics;
+            for (name, expect) in case["expect"].as_object().expect("metrics") {
+                let value = found.iter().find(|metric| metric.name == *name).and_then(|metric| metric.value.as_f64());
+                assert_eq!(value, expect.as_f64(), "{}: {name}", case["name"]);
+            }
+        }
     }
 
     #[test]

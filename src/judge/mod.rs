@@ -1,34 +1,20 @@
 //! What a conversation was, from its timeline: the transcript, the metrics and the evaluation. Works on what is stored, so
 //! that a conversation can be judged again at any time. Judges no words: that needs a language model.
 
+mod fillers;
 mod measures;
 mod sound;
 mod transcript;
+mod words;
 
 use serde::Deserialize;
 use serde_json::Value;
 
+pub use self::fillers::fillers;
 pub use self::measures::{Facts, Measured, measure};
 pub use self::sound::audio_metrics;
 pub use self::transcript::transcript;
-
-use crate::human::phrases::phrases;
-
-/// Phrases that fill time in any English conversation, beside the caller's own filler words.
-const ENGLISH_FILLERS: [&str; 12] = [
-    "um",
-    "uh",
-    "hmm",
-    "let me see",
-    "let me check",
-    "one moment",
-    "one second",
-    "just a moment",
-    "just a second",
-    "hold on",
-    "please hold",
-    "okay",
-];
+pub use self::words::predicted_wer;
 
 /// One line of a stored timeline.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -51,6 +37,10 @@ impl Moment {
         self.event == event && self.side == side
     }
 
+    fn is_reprompt(&self) -> bool {
+        self.is("speech.started", "dh") && self.data["kind"] == "reprompt"
+    }
+
     fn text(&self) -> &str {
         self.data["text"].as_str().unwrap_or_default()
     }
@@ -66,14 +56,4 @@ pub fn moments(timeline: &Value) -> Vec<Moment> {
     let mut moments: Vec<Moment> = lines.iter().filter_map(|line| Moment::deserialize(line).ok()).collect();
     moments.sort_by_key(|moment| (moment.sample, moment.seq));
     moments
-}
-
-/// Phrases that only fill time, in lower case: those of a language and `more`.
-pub fn fillers(language: &str, more: &[String]) -> Vec<String> {
-    let english = if language == "en" { &ENGLISH_FILLERS[..] } else { &[] };
-    let built_in = phrases(language).fillers.iter().chain(english).map(|filler| filler.to_lowercase());
-    let mut fillers: Vec<String> = built_in.chain(more.iter().map(|filler| filler.to_lowercase())).collect();
-    fillers.sort_unstable();
-    fillers.dedup();
-    fillers
 }

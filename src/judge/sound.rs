@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use ringer_media::frame::PER_MS;
-use ringer_media::measure::{Channel, Sound, Span, sound, speech};
+use ringer_media::measure::{Channel, Sound, Span, echoes, sound, speech};
 use ringer_media::recording::WAV_HEADER;
 use serde_json::{Value, json};
 
@@ -33,14 +33,17 @@ pub fn audio_metrics(
         spans.iter().map(|span| Span { from: span.from - start, to: span.to - start }).collect()
     };
     let bytes = std::fs::read(recording)?;
-    let [user, agent] =
-        [(CHANNELS[0], dh, Vec::new()), (CHANNELS[1], agent, made_up)].map(|(channel, speech, concealed)| {
+    // The agent's channel is recorded as it came: with the Digital Human's own words, where they come back.
+    let echo = echoes(&conversation);
+    let [user, agent] = [(CHANNELS[0], dh, vec![], vec![]), (CHANNELS[1], agent, made_up, echo)].map(
+        |(channel, speech, made_up, echo)| {
             let pcm = channel_of(&bytes, channel);
             let pcm = pcm.get(start.max(0) as usize..).unwrap_or_default();
-            let (speech, concealed) = (shifted(&speech), shifted(&concealed));
+            let (speech, concealed, apart) = (shifted(&speech), shifted(&made_up), shifted(&echo));
             let full_scale = if channel == CHANNELS[1] { full_scale(codec) } else { 32_768 };
-            sound(&Channel { pcm, speech: &speech, concealed: &concealed, full_scale })
-        });
+            sound(&Channel { pcm, speech: &speech, concealed: &concealed, apart: &apart, full_scale })
+        },
+    );
     Ok(values(agent, user, packet_loss(moments)))
 }
 
@@ -102,14 +105,17 @@ mod tests {
     use super::*;
     use crate::judge::moments;
 
-    /// Both channels silent but for a tone where the agent speaks, 2.0 to 6.0 s; 100 ms of it are missing.
-    fn recording() -> tempfile::NamedTempFile {
+    /// Both channels silent but for a tone where the agent speaks, 2.0 to 6.0 s; 100 ms of it are missing. With `echo` also the
+    /// Digital Human's, 7.0 to 8.0 s, which comes back 300 ms later and 20 dB down.
+    fn recording(echo: bool) -> tempfile::NamedTempFile {
         let mut bytes = wav_header(Layout::Stereo, 160_000).to_vec();
         for n in 0..160_000u32 {
             let speaks = (32_000..96_000).contains(&n) && !(48_000..49_600).contains(&n);
             let tone = 3276.8 * (TAU * 997.0 * f64::from(n) / 16_000.0).sin();
-            bytes.extend([0, 0]);
-            bytes.extend((if speaks { tone as i16 } else { 0 }).to_le_bytes());
+            let own = if echo && (112_000..128_000).contains(&n) { tone } else { 0.0 };
+            let back = if echo && (116_800..132_800).contains(&n) { tone / 10.0 } else { 0.0 };
+            bytes.extend((own as i16).to_le_bytes());
+            bytes.extend((if speaks { tone as i16 } else { back as i16 }).to_le_bytes());
         }
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), bytes).expect("writes");
@@ -126,7 +132,7 @@ mod tests {
             at(9000, "network", "engine", json!({"received": 495, "lost": 5})),
             at(10_000, "call.ended", "engine", json!({})),
         ]);
-        let file = recording();
+        let file = recording(false);
         let facts = Facts { interface: "PHONE", ..Facts::default() };
         let found = audio_metrics(&moments(&timeline), &facts, Some("PCMU"), file.path()).expect("reads");
         let value = |name: &str| found.iter().find(|metric| metric.name == name).map(|metric| metric.value.clone());
@@ -148,5 +154,31 @@ mod tests {
         assert_eq!((&fidelity["noise"], &fidelity["reverb"]), (&json!(-96.0), &Value::Null));
         let absent = audio_metrics(&moments(&json!([])), &facts, None, file.path()).expect("reads");
         assert_eq!(absent, []);
+    }
+
+    #[test]
+    fn an_echo_is_no_noise_of_the_agent() {
+        let at = |ms: i64, event: &str, side: &str, data: Value| json!({"seq": ms, "sample": ms * 16, "event": event, "side": side, "data": data});
+        let mut timeline = vec![
+            at(2000, "speech.started", "agent", json!({})),
+            at(6000, "speech.ended", "agent", json!({})),
+            at(7000, "speech.started", "dh", json!({"utterance_id": 1, "text": "Hello", "kind": "turn"})),
+            at(8000, "speech.ended", "dh", json!({"utterance_id": 1, "text": "Hello", "kind": "turn"})),
+            at(10_000, "call.ended", "engine", json!({})),
+        ];
+        let file = recording(true);
+        let snr = |timeline: &[Value]| {
+            let facts = Facts { interface: "PHONE", ..Facts::default() };
+            let moments = moments(&Value::from(timeline));
+            let found = audio_metrics(&moments, &facts, None, file.path()).expect("reads");
+            found
+                .iter()
+                .find(|metric| metric.name == "agent_snr")
+                .and_then(|metric| metric.value.as_f64())
+                .expect("a ratio")
+        };
+        assert!(snr(&timeline) < 40.0, "nobody knows of it: {}", snr(&timeline));
+        timeline.push(at(7400, "suspected_echo_event", "engine", json!({"delay_ms": 300.0, "erl_db": 20.0})));
+        assert_eq!(snr(&timeline), 60.0);
     }
 }

@@ -6,12 +6,14 @@ use super::Service;
 use super::outcome::outcome;
 use super::progress::lane;
 use crate::error::{Error, Result};
+use crate::judge::predicted_wer;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::error_code;
 use crate::model::evaluation::Evaluation;
 use crate::model::result::{EngineQuality, MetricValue, ResultBody, ResultDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
+use crate::model::transcript::Transcript;
 use crate::model::{Object, tool_call};
 use crate::queue::CallJob;
 use crate::store::{Row, Session};
@@ -19,12 +21,15 @@ use crate::store::{Row, Session};
 /// Name of the metric that tells whether the expected tool calls were made.
 const CALLS_MET: &str = "expected_tool_calls_met";
 
+/// Name of the metric that tells how well the agent was understood.
+const WORD_ERRORS: &str = "predicted_wer";
+
 /// What was found out about a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
     /// The evaluation record; what people wrote into the one that it replaces is kept.
     pub evaluation: Evaluation,
-    /// Built-in metrics; null values and `expected_tool_calls_met` are left out.
+    /// Built-in metrics; null values, `expected_tool_calls_met` and `predicted_wer` are left out.
     pub metrics: Vec<MetricValue>,
     /// Agent latency per turn, seconds.
     pub latency: Option<Vec<f64>>,
@@ -48,6 +53,7 @@ impl Service {
         }
         keep(&mut row.doc, judged);
         self.regroup_calls(&mut db, &mut row).await?;
+        recount_word_errors(&mut db, &mut row).await?;
         let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?.doc;
         if status.is_terminal() {
             row.doc.body.outcome = outcome(&row.doc.body, &simulation);
@@ -76,10 +82,7 @@ impl Service {
         let groups = tool_call::group(&expected, row.doc.posted_calls.iter().chain(&row.doc.heard_calls));
         let body = &mut row.doc.body;
         if !body.evaluations.is_empty() {
-            body.metrics.retain(|metric| metric.name != CALLS_MET);
-            if let Some(met) = tool_call::met(&groups) {
-                body.metrics.push(MetricValue { name: CALLS_MET.into(), value: Value::Bool(met) });
-            }
+            set(&mut body.metrics, CALLS_MET, tool_call::met(&groups).map(Value::Bool));
         }
         body.tool_calls = groups;
         if body.status.is_terminal() {
@@ -104,6 +107,7 @@ impl Service {
         attempts.push(attempt);
         *body = afresh(body);
         row.doc.heard_calls.clear();
+        row.doc.recorded_transcript = None;
         row.doc.note("attempts", Value::Array(attempts));
         self.step(db, row, ResultStatus::Queued).await?;
         let organization = db.organization().to_owned();
@@ -115,6 +119,27 @@ impl Service {
             None => Ok(()),
         }
     }
+}
+
+/// Compares what was recognized of the agent with its own transcript, when the result was evaluated and has both.
+pub(super) async fn recount_word_errors(db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
+    if row.doc.body.evaluations.is_empty() {
+        return Ok(());
+    }
+    let heard: Option<Transcript> = match &row.doc.recorded_transcript {
+        Some(_) => db.text("transcripts", row.id).await?,
+        None => None,
+    };
+    let recorded = row.doc.recorded_transcript.as_deref().unwrap_or_default();
+    let rate = heard.and_then(|heard| predicted_wer(recorded, &heard.entries));
+    set(&mut row.doc.body.metrics, WORD_ERRORS, rate.map(Value::from));
+    Ok(())
+}
+
+/// Gives a metric a new value, or takes it away.
+fn set(metrics: &mut Vec<MetricValue>, name: &str, value: Option<Value>) {
+    metrics.retain(|metric| metric.name != name);
+    metrics.extend(value.map(|value| MetricValue { name: name.into(), value }));
 }
 
 /// Takes what was found over into a result.

@@ -147,7 +147,7 @@ impl Cast {
         if let Some(substituted) = &voice.substituted {
             notes.insert("voice_substituted".to_owned(), json!(substituted));
         }
-        let profile = self.profile(traits);
+        let profile = self.profile(placer, traits);
         let placement = Placement {
             id: self.result_id.to_string(),
             spec,
@@ -225,8 +225,9 @@ impl Cast {
         }
     }
 
-    fn profile(&self, traits: Vec<(String, String)>) -> Profile {
+    fn profile(&self, placer: &Placer, traits: Vec<(String, String)>) -> Profile {
         let human = &self.human;
+        let fluency = FluencyLevel::named(human.fluency.as_str());
         let step_intent = self.step.as_ref().map(|step| step.intent.clone()).filter(|intent| !intent.is_empty());
         Profile {
             name: human.name.clone().unwrap_or_default(),
@@ -235,7 +236,8 @@ impl Cast {
             language: self.language(),
             traits,
             verbosity: Verbosity::named(human.verbosity.as_str()),
-            fluency: FluencyLevel::named(human.fluency.as_str()),
+            fluency,
+            hesitation: fluency.hesitation(&placer.behaviour.fluency),
             creativity: human.creativity,
             hangup_instructions: human.hangup_instructions.clone(),
             allow_end_call: human.allow_end_call_tool,
@@ -295,6 +297,7 @@ impl Cast {
             "voice_speed": human.voice_speed,
             "verbosity": human.verbosity,
             "fluency": human.fluency,
+            "hesitation": FluencyLevel::named(human.fluency.as_str()).hesitation(&placer.behaviour.fluency),
             "background_noise": human.background_noise,
             "noise_snr_db": snr_db,
             "audio_quality": human.audio_quality,

@@ -4,6 +4,7 @@ use ringer_media::call::EndReason;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::evaluation::recount_word_errors;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::result::{ResultDoc, ResultRecord, UpdateResultSpec};
@@ -71,15 +72,18 @@ impl Service {
         Ok(self.result_record(row))
     }
 
-    /// Adds what the agent's owner knows. Tool calls that come after the evaluation are judged again.
+    /// Adds what the agent's owner knows. Tool calls and transcripts that come after the evaluation are judged again.
     pub async fn update_result(&self, caller: &Caller, spec: UpdateResultSpec) -> Result<ResultUpdated> {
         let id = spec.simulation_result_id.get().ok_or(Error::NotFound("Simulation result"))?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = db.get::<ResultDoc>(id).await?;
-        let calls_changed = spec.tool_calls.is_some();
+        let (calls_changed, words_changed) = (spec.tool_calls.is_some(), spec.recorded_transcript.is_some());
         add(&mut row.doc, spec);
         if calls_changed {
             self.regroup_calls(&mut db, &mut row).await?;
+        }
+        if words_changed {
+            recount_word_errors(&mut db, &mut row).await?;
         }
         db.update(id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;

@@ -41,6 +41,26 @@ async fn a_call_is_answered_heard_recorded_and_hung_up() {
     assert!(log.contains("INVITE sip:bob@") && log.contains("BYE sip:"), "{log}");
 }
 
+/// On hold and back by re-INVITE, and then at another port: the audio goes there and comes back from there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_session_is_followed() {
+    let (stage, peer) = (Stage::new().await, Peer::scenario("hold"));
+    let target = at(&peer);
+    let report = stage.call(stage.placement(&target, "Hello there.")).await.expect("it was placed");
+    let port = peer.sip.port();
+    peer.end();
+    assert_eq!(report.ending.reason, EndReason::AgentHangup);
+    let moment = |name: &str| report.timeline.iter().find(|entry| entry.event == name).map(|entry| entry.offset_ms);
+    let (held, back) = (moment("hold").expect("a hold"), moment("unhold").expect("its end"));
+    assert!((900.0..3000.0).contains(&(back - held)), "on hold from {held} to {back} ms");
+    // The peer's media ports: its first, and the one two above it.
+    assert_eq!(report.remote_address, Some(format!("127.0.0.1:{}", port + 4)));
+    let quality = report.ending.quality;
+    let away = quality.sent_frames.abs_diff(quality.received_packets);
+    println!("{} packets went out, {} came back", quality.sent_frames, quality.received_packets);
+    assert!(away <= 25, "{} packets went out and {} came back", quality.sent_frames, quality.received_packets);
+}
+
 /// The peer sends back every packet that it gets: what is missing and late in its stream was lost and delayed on the way out.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_connection_really_loses_and_delays_packets() {

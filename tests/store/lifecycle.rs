@@ -197,6 +197,36 @@ async fn tool_calls_posted_late_are_judged_again() {
 }
 
 #[tokio::test]
+async fn words_that_the_agent_recorded_are_compared_whenever_they_come() {
+    let f = Fixture::new().await;
+    let (_, simulation, _) = f.booth(json!({}), 1).await;
+    let (_, ids) = f.run(simulation, json!({})).await;
+    let id = ids[0];
+    let rate = async || f.service.result(&f.caller, id).await.expect("it").body.metric("predicted_wer").cloned();
+    let post = async |line: &str| {
+        let entry = json!({"start_offset_ms": 0, "end_offset_ms": 900, "speaker": "AGENT", "utterance": line});
+        let update = json!({"simulation_result_id": id.to_string(), "recorded_transcript": [entry]});
+        f.service.update_result(&f.caller, spec::<UpdateResultSpec>(update)).await.expect("updated");
+    };
+    f.walk(id, TO_EVALUATION).await;
+    let entry = json!({
+        "start_offset_ms": 0, "end_offset_ms": 900, "speaker": "AGENT", "utterance": "your valance is ten",
+        "filler_utterance": false, "interrupted": false, "scripted": false, "confidence": null, "source": "recognized",
+        "words": [],
+    });
+    let heard: Transcript = spec(json!({"simulation_result_id": id, "language": "en", "entries": [entry]}));
+    f.service.store_transcript(&f.caller.organization, &heard).await.expect("stored");
+    post("Your balance is ten.").await;
+    assert_eq!(rate().await, None, "before the evaluation");
+    f.judge(id, json!({})).await;
+    assert_eq!(rate().await, Some(json!(0.25)));
+    post("Your valance is ten.").await;
+    assert_eq!(rate().await, Some(json!(0.0)));
+    post("...").await;
+    assert_eq!(rate().await, None);
+}
+
+#[tokio::test]
 async fn hanging_up_depends_on_the_state() {
     let f = Fixture::new().await;
     let (_, simulation, _) = f.booth(json!({}), 4).await;

@@ -1,5 +1,6 @@
 //! What the received audio is examined with, and the audio that was heard just before a segment is confirmed.
 
+use super::concealed::Concealed;
 use super::spec::Ears;
 use super::{Call, Output, Phase, Side, What};
 use crate::connection::Arrival;
@@ -43,6 +44,8 @@ pub(super) struct EarSet {
     /// This side's last digit in the band, and when it was sent: it may come back.
     own_digit: (char, Sample),
     made_up: MadeUp,
+    /// How much was made up, for the turns.
+    pub concealed: Concealed,
 }
 
 /// The stretch of made-up audio that runs: its first sample, and one past its last.
@@ -83,6 +86,7 @@ impl EarSet {
             event_digit_at: Sample::MIN / 2,
             own_digit: (' ', Sample::MIN / 2),
             made_up: MadeUp::default(),
+            concealed: Concealed::new(),
         }
     }
 
@@ -102,6 +106,7 @@ impl EarSet {
     /// All that was heard lies `by` samples earlier than was said.
     fn move_back(&mut self, by: Sample) {
         self.voice.move_back(by);
+        self.concealed.move_back(by);
         self.witness.iter_mut().for_each(|witness| witness.move_back(by));
     }
 
@@ -148,6 +153,7 @@ impl Call {
         for (position, kind) in frames.chain([(heard.position, heard.kind)]) {
             underrun = underrun.or(self.ears.made_up.push(position, kind == HeardKind::Lost));
         }
+        self.ears.concealed.push(heard.position, leg.concealed_ms());
         self.waits.media_at = self.waits.media_at.max(leg.last_sign());
         self.hear_keys();
         if let Some(MadeUp { from, to }) = underrun {
@@ -161,7 +167,8 @@ impl Call {
             }
             Some(connection) => {
                 connection.received.hear(now, &heard);
-                let (position, is_real, mut pcm) = (heard.position, heard.kind == HeardKind::Real, *heard.pcm);
+                let (position, is_real) = (heard.position, heard.kind == HeardKind::Real);
+                let mut pcm = if self.waits.on_hold { SILENCE } else { *heard.pcm };
                 let edge = self.ears.witness.as_mut().and_then(|witness| witness.push(&mut pcm, position, is_real));
                 edge.into_iter().for_each(|edge| self.tell_edge(edge, now));
             }
@@ -181,7 +188,11 @@ impl Call {
 
     /// A frame reaches the ears.
     fn hear(&mut self, arrival: Arrival, now: Time) {
-        let Arrival { position: from, mut pcm, narrow, is_real } = arrival;
+        let Arrival { position: from, mut pcm, mut narrow, is_real } = arrival;
+        if self.waits.on_hold {
+            pcm = SILENCE;
+            narrow.fill(0);
+        }
         self.ears.heard_to = from + FRAME as Sample;
         let edge = if self.ears.which.voice_activity { self.ears.voice.push(&mut pcm, from, is_real) } else { None };
         if self.ears.feeding {

@@ -51,7 +51,15 @@ pub enum What {
     /// The far side's true end.
     AgentSpeechEnded { arrival_ms: f64 },
     /// The far side's turn is over and its text is final.
-    TurnEnded { text: String, from_sample: Sample, end_sample: Sample, confidence: Option<f32>, words: Vec<Word> },
+    TurnEnded {
+        text: String,
+        from_sample: Sample,
+        end_sample: Sample,
+        confidence: Option<f32>,
+        words: Box<[Word]>,
+        /// Milliseconds of it, pauses included, that were lost or late and made up.
+        concealed_ms: u64,
+    },
     /// Running text.
     TranscriptPartial { text: String },
     /// Overlapping speech; stamped at its onset, emitted when `stop_ms` is known or never will be.
@@ -70,6 +78,10 @@ pub enum What {
     DtmfSent { digit: char, method: &'static str, duration_ms: u32 },
     /// One digit, at its onset.
     DtmfReceived { digit: char, method: &'static str, duration_ms: u32 },
+    /// The other side put this one on hold.
+    Held,
+    /// It took it back.
+    Unheld,
     /// Once per second.
     Network { received: u64, lost: u64, late: u64, jitter_ms: f64 },
     /// This side's own words come back; from here on they are taken out of what is heard.
@@ -79,7 +91,7 @@ pub enum What {
     /// Ticks that were more than 20 ms late.
     LateFrames { count: u64 },
     /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `recognizer_late`, `synthesizer_failed`,
-    /// or of the transport: `dtmf_info_refused`.
+    /// or of the transport: `dtmf_info_refused`, `codec_change_not_followed`.
     Note { code: &'static str },
 }
 

@@ -26,6 +26,8 @@ pub struct OtherTurn {
     pub from: Sample,
     /// True end of its last segment (or last digit), as far as known.
     pub end: Sample,
+    /// What had been made up of the other side's audio at its onset and at its end, in milliseconds since the call began.
+    pub concealed: [u64; 2],
     /// Digits that came in it.
     pub digits: String,
     /// This side cut into it.
@@ -38,11 +40,12 @@ pub struct OtherTurn {
 }
 
 impl OtherTurn {
-    /// A turn that begins at `from`.
-    pub fn new(from: Sample) -> OtherTurn {
+    /// A turn that begins at `from`, when `concealed` milliseconds of audio had been made up.
+    pub fn new(from: Sample, concealed: u64) -> OtherTurn {
         OtherTurn {
             from,
             end: from,
+            concealed: [concealed; 2],
             digits: String::new(),
             cut: false,
             counts: false,

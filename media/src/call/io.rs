@@ -91,6 +91,13 @@ pub enum Signal {
     },
     /// A digit of this side ([`Control::Digit`]) was not taken.
     DigitRefused,
+    /// The other side changed the session, and it was answered. Only a call that is up heeds it.
+    Renegotiated {
+        /// What holds now.
+        media: MediaParams,
+    },
+    /// The other side put this one on hold, or took it back: until then its audio is silence to the ears, and may be missing.
+    Hold(bool),
     /// The far side ended, refused, or could not be reached.
     Ended(RemoteEnd),
 }

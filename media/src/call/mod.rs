@@ -8,6 +8,7 @@
 
 mod answer;
 mod barge_in;
+mod concealed;
 mod delivery;
 mod dial;
 mod ears;

@@ -64,6 +64,8 @@ pub(super) struct Waits {
     pub reprompts: u32,
     /// Hang up here.
     pub hangup: Option<(Sample, EndReason)>,
+    /// The other side put this one on hold.
+    pub on_hold: bool,
     /// When packets last came.
     pub media_at: Option<Time>,
     /// Next report of the network's figures.
@@ -117,8 +119,23 @@ impl Call {
             Signal::DigitRefused if self.phase.is_connected() => {
                 self.event(self.frame_at, Side::Engine, What::Note { code: "dtmf_info_refused" });
             }
+            Signal::Renegotiated { media } if self.phase.is_connected() => {
+                if !self.leg.as_mut().is_some_and(|leg| leg.renegotiate(media)) {
+                    self.event(self.frame_at, Side::Engine, What::Note { code: "codec_change_not_followed" });
+                }
+            }
+            Signal::Hold(held) if self.phase.is_connected() && held != self.waits.on_hold => {
+                self.waits.on_hold = held;
+                self.waits.media_at = Some(now);
+                self.event(self.frame_at, Side::Agent, if held { What::Held } else { What::Unheld });
+            }
             Signal::Ended(remote) => self.remote_end(now, remote),
-            Signal::EarlyMedia { .. } | Signal::Answered { .. } | Signal::Digit { .. } | Signal::DigitRefused => {}
+            Signal::EarlyMedia { .. }
+            | Signal::Answered { .. }
+            | Signal::Digit { .. }
+            | Signal::DigitRefused
+            | Signal::Renegotiated { .. }
+            | Signal::Hold(_) => {}
         }
     }
 
@@ -249,7 +266,7 @@ impl Call {
             self.end_now(now, EndReason::MaxDuration);
         } else if over(limits.inactivity_ms, self.waits.active_at) && self.is_quiet() {
             self.end_now(now, EndReason::InactivityTimeout);
-        } else if self.waits.media_at.is_some_and(media_late) {
+        } else if !self.waits.on_hold && self.waits.media_at.is_some_and(media_late) {
             self.end_now(now, EndReason::MediaTimeout);
         }
     }

@@ -27,6 +27,8 @@ impl Event {
             What::Reprompt { .. } => "reprompt",
             What::DtmfSent { .. } => "dtmf_sent",
             What::DtmfReceived { .. } => "dtmf_received",
+            What::Held => "hold",
+            What::Unheld => "unhold",
             What::Network { .. } => "network",
             What::Echo(_) => "suspected_echo_event",
             What::RxUnderrun { .. } => "rx_underrun",
@@ -53,8 +55,9 @@ impl Event {
             What::AgentSpeechStarted { arrival_ms } | What::AgentSpeechEnded { arrival_ms } => {
                 json!({ "arrival_ms": round3(*arrival_ms) })
             }
-            What::TurnEnded { text, from_sample, end_sample, confidence, words } => json!({
+            What::TurnEnded { text, from_sample, end_sample, confidence, words, concealed_ms } => json!({
                 "text": text, "from_sample": from_sample, "end_sample": end_sample, "confidence": confidence,
+                "concealed_ms": concealed_ms,
                 "words": words.iter().map(word).collect::<Vec<_>>(),
             }),
             What::TranscriptPartial { text } => json!({ "text": text }),
@@ -69,6 +72,8 @@ impl Event {
                 json!({ "type": kind, "u": round3(*u), "at_ms": at_ms, "keyword": keyword })
             }
             What::SilenceTool | What::Note { .. } => json!({}),
+            // The endpoint answers a change of the session that it takes with 200.
+            What::Held | What::Unheld => json!({ "code": 200 }),
             What::Reprompt { n } => json!({ "n": n }),
             What::DtmfSent { digit, method, duration_ms } | What::DtmfReceived { digit, method, duration_ms } => {
                 json!({ "digits": digit.to_string(), "method": method, "duration_ms": duration_ms })

@@ -35,7 +35,8 @@ impl Call {
             self.cancel(hold.effects());
         }
         let is_new = self.other.turn.as_ref().is_none_or(|turn| !turn.has_speech());
-        let mut turn = self.other.turn.take().unwrap_or_else(|| OtherTurn::new(onset));
+        let mut turn =
+            self.other.turn.take().unwrap_or_else(|| OtherTurn::new(onset, self.ears.concealed.before(onset)));
         let goes_on = self.ears.linger.take().is_some();
         if self.ears.which.text && !goes_on {
             turn.open(self.effect(Effect::Hear { from: onset }));
@@ -67,6 +68,7 @@ impl Call {
             return;
         };
         turn.end = end;
+        turn.concealed[1] = self.ears.concealed.before(end);
         turn.counts |= long;
         match self.linger_ms() {
             0 => self.close_segment(),
@@ -158,7 +160,8 @@ impl Call {
                 from_sample: turn.from,
                 end_sample: turn.end,
                 confidence: turn.confidence(),
-                words: turn.words(),
+                words: turn.words().into(),
+                concealed_ms: turn.concealed[1].saturating_sub(turn.concealed[0]),
             };
             self.event(turn.end, Side::Agent, what);
         }
@@ -209,9 +212,10 @@ impl Call {
         let end = from + ms(duration_ms);
         self.waits.active_at = self.waits.active_at.max(end);
         self.waits.quiet_since = self.waits.quiet_since.max(end);
-        let turn = self.other.turn.get_or_insert_with(|| OtherTurn::new(from));
+        let turn = self.other.turn.get_or_insert_with(|| OtherTurn::new(from, self.ears.concealed.before(from)));
         turn.digits.push(digit);
         turn.end = turn.end.max(end);
+        turn.concealed[1] = self.ears.concealed.before(turn.end);
         let Some(delay_ms) = self.spec.turn.digit_turn_ms else { return };
         self.drop_answer();
         if let Some(said) = self.mouth.saying() {

@@ -17,7 +17,8 @@ const LEAST_SPEECH: Sample = 8000;
 /// Where the noise is digital silence.
 const SILENCE_SNR_DB: f64 = 60.0;
 
-/// The speech on one channel (16 kHz): edges on a 10 ms grid, pauses under 300 ms joined, sounds under 100 ms dropped.
+/// The speech on one channel (16 kHz): edges on a 10 ms grid, pauses under 300 ms joined, sounds under 100 ms dropped. Whose it
+/// is cannot be told from one channel: an echo is speech here. A [`crate::call::Call`] tells the other side's alone.
 pub fn segments(pcm: &[i16]) -> Vec<Span> {
     let mut activity = VoiceActivity::new();
     let mut spans: Vec<Span> = Vec::new();
@@ -43,39 +44,63 @@ pub fn segments(pcm: &[i16]) -> Vec<Span> {
 /// active level this is the distance of that level from the noise. `None` with under 0.5 s of speech or 1 s of noise; 60 when
 /// the noise is digital silence.
 pub fn snr_db(pcm: &[i16], speech: &[Span]) -> Option<f64> {
-    let (spoken, beside) = powers(pcm, speech)?;
-    match beside {
-        _ if spoken <= beside => None,
-        0.0 => Some(SILENCE_SNR_DB),
-        _ => Some(10.0 * ((spoken - beside) / beside).log10()),
-    }
+    Powers::of(pcm, speech, &[])?.snr_db()
 }
 
 /// Level of the noise beside the speech in dB of full scale (32768): its long-term mean power. `None` with under 0.5 s of
 /// speech or 1 s of noise; -96 for digital silence.
 pub fn noise_dbfs(pcm: &[i16], speech: &[Span]) -> Option<f64> {
-    let (_, beside) = powers(pcm, speech)?;
-    Some((10.0 * (beside / 32_768f64.powi(2)).log10()).max(-96.0))
+    Some(Powers::of(pcm, speech, &[])?.noise_dbfs())
 }
 
 /// Mean powers of the speech and of the noise beside it.
-fn powers(pcm: &[i16], speech: &[Span]) -> Option<(f64, f64)> {
-    let total = |spans: &[Span]| {
-        let samples = || spans.iter().flat_map(|span| samples(pcm, *span));
-        let count = samples().count();
-        (samples().map(|&x| f64::from(x).powi(2)).sum::<f64>() / count.max(1) as f64, count as Sample)
-    };
-    let speech = joined(speech.to_vec());
-    let mut noise = Vec::new();
-    let mut from = 0;
-    for span in &speech {
-        noise.push(Span { from, to: span.from - GUARD });
-        from = span.to + GUARD;
+pub(super) struct Powers {
+    speech: f64,
+    noise: f64,
+}
+
+impl Powers {
+    /// What lies in `apart` is neither speech nor noise. `None` with under 0.5 s of speech or 1 s of noise.
+    pub fn of(pcm: &[i16], speech: &[Span], apart: &[Span]) -> Option<Powers> {
+        let total = |spans: &[Span]| {
+            let samples = || spans.iter().flat_map(|span| samples(pcm, *span));
+            let count = samples().count();
+            (samples().map(|&x| f64::from(x).powi(2)).sum::<f64>() / count.max(1) as f64, count as Sample)
+        };
+        let speech = joined(speech.to_vec());
+        let around: Vec<Span> =
+            speech.iter().map(|span| Span { from: span.from - GUARD, to: span.to + GUARD }).collect();
+        let beside = without(&[Span { from: 0, to: pcm.len() as Sample }], &around);
+        let (speech, speech_count) = total(&without(&speech, apart));
+        let (noise, noise_count) = total(&without(&beside, apart));
+        (speech_count >= LEAST_SPEECH && noise_count >= LEAST_NOISE).then_some(Powers { speech, noise })
     }
-    noise.push(Span { from, to: pcm.len() as Sample });
-    noise.retain(|span| span.length() > 0);
-    let ((spoken, speech_count), (beside, noise_count)) = (total(&speech), total(&noise));
-    (speech_count >= LEAST_SPEECH && noise_count >= LEAST_NOISE).then_some((spoken, beside))
+
+    /// See [`snr_db`].
+    pub fn snr_db(&self) -> Option<f64> {
+        match self.noise {
+            noise if self.speech <= noise => None,
+            0.0 => Some(SILENCE_SNR_DB),
+            noise => Some(10.0 * ((self.speech - noise) / noise).log10()),
+        }
+    }
+
+    /// See [`noise_dbfs`].
+    pub fn noise_dbfs(&self) -> f64 {
+        (10.0 * (self.noise / 32_768f64.powi(2)).log10()).max(-96.0)
+    }
+}
+
+/// What is left of `spans` where none of `apart` is.
+pub(super) fn without(spans: &[Span], apart: &[Span]) -> Vec<Span> {
+    let mut left = spans.to_vec();
+    for hole in apart {
+        let parts = |span: Span| {
+            [Span { from: span.from, to: span.to.min(hole.from) }, Span { from: span.from.max(hole.to), to: span.to }]
+        };
+        left = left.into_iter().flat_map(parts).filter(|span| span.length() > 0).collect();
+    }
+    left
 }
 
 /// What `pcm` holds of a span.

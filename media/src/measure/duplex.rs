@@ -99,10 +99,13 @@ fn agent_yields(turn: &Turn, heard: &Heard) -> Option<Sample> {
 }
 
 /// Turns that were answered among those that could be. A turn in which the agent is already speaking when it ends, and
-/// one that the end of the call followed too soon, are neither.
+/// one that the end of the call followed too soon, are neither. What was said again because nobody answered is a turn of its
+/// own here, and the one before it was not answered.
 fn response_rate(conversation: &Conversation, heard: &Heard) -> Option<f64> {
     let (mut answered, mut possible) = (0, 0);
     for turn in heard.turns_of(Side::Dh) {
+        let again = |span: &&Span| conversation.reprompts.iter().any(|onset| span.holds(*onset));
+        possible += turn.spans.iter().skip(1).filter(again).count();
         let end = turn.to();
         let next = heard.turns_of(Side::Dh).map(Turn::from).find(|from| *from > end);
         let limit = next.unwrap_or(Sample::MAX).min(end + ANSWER + 1);
@@ -115,7 +118,7 @@ fn response_rate(conversation: &Conversation, heard: &Heard) -> Option<f64> {
             possible += 1;
         }
     }
-    ratio(f64::from(answered), f64::from(possible))
+    ratio(f64::from(answered), possible as f64)
 }
 
 fn selectivity(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> Option<f64> {

@@ -12,12 +12,16 @@ pub use audio::{noise_dbfs, segments, snr_db};
 pub use duplex::{Probe, ProbeKind};
 pub use pitch::{pitch_hz, pitch_variability};
 pub use sound::{Channel, Sound, sound};
-pub use turn::{Turn, turns};
+pub use turn::{Turn, abbreviated, turns};
 
 use serde::Serialize;
 
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
+
+/// What is left out around an echo: where the path is a little shorter than was measured, and where a room rings.
+const BEFORE_ECHO: Sample = 50 * PER_MS;
+const AFTER_ECHO: Sample = 300 * PER_MS;
 
 /// A stretch of one channel: `from` is its first sample, `to` one past its last.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +58,15 @@ pub struct Word {
     pub text: String,
 }
 
+/// What a call knows of the echo of its own words.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Echo {
+    /// From sending to hearing.
+    pub delay: Sample,
+    /// When the call was sure of it. Until then the beginning of an echo may have been taken for speech.
+    pub known: Sample,
+}
+
 /// All that the metrics are computed from. Positions are on the call's sample clock, 0 at connect.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
@@ -67,8 +80,12 @@ pub struct Conversation {
     pub agent: Vec<Span>,
     /// Digits that the Digital Human sent: turns, but no speech.
     pub digits: Vec<Span>,
+    /// Onsets of what the Digital Human said because nobody answered.
+    pub reprompts: Vec<Sample>,
     /// Duplex probes of the Digital Human: speech, but no turns.
     pub probes: Vec<Probe>,
+    /// The Digital Human's own words come back.
+    pub echo: Option<Echo>,
     /// The agent's words; empty when they are not known.
     pub words: Vec<Word>,
     /// Phrases that are fillers ("um", "one moment"), in lower case.
@@ -184,6 +201,17 @@ pub struct Metrics {
 pub fn speech(conversation: &Conversation) -> (Vec<Span>, Vec<Span>) {
     let heard = turn::Heard::of(conversation);
     (heard.dh, heard.agent)
+}
+
+/// Where the agent's channel holds the Digital Human's own words and digits, when they come back: the echo, a little before it
+/// (50 ms) and as long as a room rings (300 ms).
+pub fn echoes(conversation: &Conversation) -> Vec<Span> {
+    let own = conversation.dh.iter().chain(&conversation.digits);
+    let back = |Echo { delay, .. }| {
+        let echo = move |span: &Span| Span { from: span.from + delay - BEFORE_ECHO, to: span.to + delay + AFTER_ECHO };
+        own.map(echo).collect()
+    };
+    conversation.echo.map(back).unwrap_or_default()
 }
 
 /// The metrics of a spoken conversation.

@@ -2,7 +2,7 @@
 
 use ebur128::{EbuR128, Mode};
 
-use super::audio::{noise_dbfs, samples, snr_db};
+use super::audio::{Powers, samples, without};
 use super::pitch::pitch_variability;
 use super::turn::joined;
 use super::{Span, rounded};
@@ -48,6 +48,8 @@ pub struct Channel<'a> {
     pub speech: &'a [Span],
     /// Where audio was lost and made up.
     pub concealed: &'a [Span],
+    /// Where something else sounds that is not this side's, an echo: neither its speech nor its noise is measured there.
+    pub apart: &'a [Span],
     /// The greatest value that the side's codec can carry, 1 to 32768.
     pub full_scale: u16,
 }
@@ -59,9 +61,9 @@ pub struct Sound {
     pub loudness_lufs: Option<f64>,
     /// Samples of the speech in runs of 3 or more at 99.9 % of full scale, percent.
     pub clipping_percent: f64,
-    /// See [`snr_db`].
+    /// See [`super::snr_db`].
     pub snr_db: Option<f64>,
-    /// See [`noise_dbfs`].
+    /// See [`super::noise_dbfs`].
     pub noise_dbfs: Option<f64>,
     /// Gaps in the speech, and concealed stretches.
     pub dropouts: usize,
@@ -75,29 +77,32 @@ pub struct Sound {
 
 /// Measures a channel; `None` with under 1 s of speech.
 pub fn sound(channel: &Channel<'_>) -> Option<Sound> {
-    let Channel { pcm, full_scale, .. } = *channel;
+    let Channel { pcm, full_scale, apart, .. } = *channel;
     let speech = joined(channel.speech.to_vec());
-    let spoken: Sample = speech.iter().map(|span| samples(pcm, *span).len() as Sample).sum();
-    if spoken < LEAST_SPEECH {
+    let clean = without(&speech, apart);
+    let length = |spans: &[Span]| spans.iter().map(|span| samples(pcm, *span).len() as Sample).sum::<Sample>();
+    let (spoken, examined) = (length(&speech), length(&clean));
+    if examined < LEAST_SPEECH {
         return None;
     }
-    let clipped: usize = speech.iter().map(|span| clipped(samples(pcm, *span), full_scale)).sum();
-    let clipping = 100.0 * clipped as f64 / spoken as f64;
+    let clipped: usize = clean.iter().map(|span| clipped(samples(pcm, *span), full_scale)).sum();
+    let clipping = 100.0 * clipped as f64 / examined as f64;
     let gaps = dropouts(pcm, &speech, channel.concealed);
     let per_minute = gaps.len() as f64 / (spoken as f64 / (60.0 * f64::from(RATE_HZ)));
-    let snr = snr_db(pcm, &speech);
+    let powers = Powers::of(pcm, &speech, apart);
+    let snr = powers.as_ref().and_then(Powers::snr_db);
     let clarity = snr.map(|snr| {
         let clean = 100.0 * ((snr - POOR_SNR_DB) / SNR_RANGE_DB).clamp(0.0, 1.0);
         (clean - CLIPPING_COST * clipping - DROPOUT_COST * per_minute).max(0.0)
     });
     Some(Sound {
-        loudness_lufs: loudness(pcm, &speech).map(rounded),
+        loudness_lufs: loudness(pcm, &clean).map(rounded),
         clipping_percent: rounded(clipping),
         snr_db: snr.map(rounded),
-        noise_dbfs: noise_dbfs(pcm, &speech).map(rounded),
+        noise_dbfs: powers.map(|powers| rounded(powers.noise_dbfs())),
         dropouts: gaps.len(),
         dropout_ms: rounded(gaps.iter().map(|gap| gap.length()).sum::<Sample>() as f64 / PER_MS as f64),
-        pitch_semitones: pitch_variability(pcm, &speech).map(rounded),
+        pitch_semitones: pitch_variability(pcm, &clean).map(rounded),
         clarity: clarity.map(rounded),
     })
 }

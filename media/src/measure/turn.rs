@@ -1,7 +1,7 @@
 //! From stretches of speech to turns. A turn is a run of one side's stretches without a turn of the other side between;
 //! backchannels and probes are none.
 
-use super::{Conversation, Span};
+use super::{Conversation, Echo, Span};
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
 
@@ -13,6 +13,9 @@ const SHORTEST: Sample = 100 * PER_MS;
 
 /// An agent's sound shorter than this may be a backchannel.
 const BACKCHANNEL: Sample = 600 * PER_MS;
+
+/// How far what was found may lie from where it truly is (60 ms).
+const SEAM: Sample = 60 * PER_MS;
 
 /// How far a recognizer's word times may lie outside of the speech that was found.
 const WORD_SLACK: Sample = 250 * PER_MS;
@@ -86,7 +89,9 @@ impl Heard {
                 .map(|span| Span { from: span.from.max(conversation.start), to: span.to.min(conversation.duration) });
             inside.filter(|span| span.length() > 0).collect()
         };
-        let (dh, agent) = (joined(cut(&conversation.dh)), joined(cut(&conversation.agent)));
+        let mut agent = conversation.agent.clone();
+        agent.retain(|span| !conversation.echo.is_some_and(|echo| begins_echo(*span, echo, &conversation.dh)));
+        let (dh, agent) = (joined(cut(&conversation.dh)), joined(cut(&agent)));
         let probe = |span: &Span| conversation.probes.iter().any(|probe| 2 * probe.span.overlap(*span) > span.length());
         let mut asked: Vec<Span> = dh.iter().copied().filter(|span| !probe(span)).collect();
         let backchannel =
@@ -129,6 +134,16 @@ impl Heard {
     }
 }
 
+/// Whether what was taken for the agent's speech, before the echo was known, is the beginning of an echo: it begins as one of
+/// the Digital Human's `own` utterances that comes back, and is over before it.
+fn begins_echo(span: Span, echo: Echo, own: &[Span]) -> bool {
+    let is_back = |own: &Span| {
+        let back = Span { from: own.from + echo.delay, to: own.to + echo.delay };
+        (span.from - back.from).abs() <= SEAM && span.to <= back.to + SEAM
+    };
+    span.to <= echo.known && own.iter().any(is_back)
+}
+
 /// Runs of `mine` without anything of `theirs` between: something that ends after the one and begins before the next.
 fn runs(side: Side, mine: &[Span], theirs: &[Span]) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
@@ -158,11 +173,17 @@ pub fn meaning_from(turn: &Turn, conversation: &Conversation) -> Option<Sample> 
     }
 }
 
-/// Words of the longest filler phrase that `words` begin with.
+/// Words of the longest filler phrase that `words` begin with. Blanks do not count: recognizers part some languages anywhere.
 fn filler(words: &[String], fillers: &[String]) -> Option<usize> {
     let begins = |phrase: &String| {
-        let phrase: Vec<String> = phrase.split_whitespace().map(plain).filter(|word| !word.is_empty()).collect();
-        (!phrase.is_empty() && words.starts_with(&phrase)).then_some(phrase.len())
+        let phrase: String = phrase.split_whitespace().map(plain).collect();
+        let mut said = String::new();
+        let ends = |word: &String| {
+            said.push_str(word);
+            said == phrase
+        };
+        let shorter = words.iter().take(phrase.chars().count());
+        (!phrase.is_empty()).then(|| shorter.map(ends).position(|is_whole| is_whole).map(|last| last + 1)).flatten()
     };
     let blank = words.first().is_some_and(String::is_empty).then_some(1);
     fillers.iter().filter_map(begins).max().or(blank)
@@ -181,7 +202,16 @@ fn words_of<'a>(turn: &'a Turn, conversation: &'a Conversation) -> impl Iterator
 /// True when a sentence ends with this word.
 pub fn ends_sentence(word: &str) -> bool {
     let word = word.trim_end_matches(['"', '\'', ')', '\u{201d}', '\u{2019}']);
-    word.ends_with(['.', '?', '!', '\u{2026}', '\u{3002}', '\u{ff1f}', '\u{ff01}', '\u{0964}', '\u{061f}'])
+    match word.strip_suffix('.') {
+        Some(before) => !abbreviated(before),
+        None => word.ends_with(['?', '!', '\u{2026}', '\u{3002}', '\u{ff1f}', '\u{ff01}', '\u{0964}', '\u{061f}']),
+    }
+}
+
+/// Whether a full stop after `word` belongs to it: `Dr.`, `J.`, but not `42.` or `I.`.
+pub fn abbreviated(word: &str) -> bool {
+    let single = word.chars().count() == 1 && word != "I" && word.chars().all(char::is_uppercase);
+    single || ["Dr", "Mr", "Mrs", "Ms", "St", "Prof", "Sr", "Jr"].contains(&word)
 }
 
 /// Pauses inside agent turns between the last word of a sentence and the first of the next.

@@ -39,10 +39,10 @@ pub struct RigSpec {
     pub voice: Voice,
 }
 
-/// A packet that the call sent.
+/// A packet that the call sent, or that came to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentPacket {
-    /// When it left: the tick's time, or later over a connection that is bad on purpose.
+    /// When it left: the tick's time, or later over a connection that is bad on purpose; or when it arrived.
     pub at: Time,
     /// Sequence number (RFC 3550 5.1).
     pub sequence: u16,
@@ -78,6 +78,8 @@ pub struct Log {
     pub packets: Vec<SentPacket>,
     /// What the recognizer was given.
     pub ears: Vec<Heard>,
+    /// RTP that the call received.
+    pub arrived: Vec<SentPacket>,
     /// Call control.
     pub controls: Vec<Control>,
     /// What the mind was asked, and when.
@@ -216,6 +218,7 @@ impl Rig {
         self.input(Input::Tick { late: Duration::ZERO });
         self.far_sends();
         while let Some((arrived, bytes)) = self.net.receive(self.now) {
+            self.log.arrived.push(packet(arrived, &bytes));
             self.input(Input::Packet { path: Path::Rtp, arrived, bytes: &bytes });
         }
         self.input(Input::Listen);

@@ -15,6 +15,7 @@
 //! caller max_turns 2   silence_timeout 16   max_duration 60   inactivity 20   media_timeout 20   ringing 30   digit_turn 0.5
 //! 1.0 agent says 2.5 "May I help?"          3.0 agent digit 5 [inband|info]      4.0 agent hangs up
 //! 2.0 agent stops sending                   2.5 agent sends again      3.0 driver misses 3        9.0 api hangs up
+//! 2.0 agent holds                           8.0 agent resumes          # by re-INVITE
 //! agent echoes after 0.2 down 6             # from hearing to sending, s; echo return loss, dB
 //! until 30                                  # a call that still runs is hung up by the API
 //! expect ...                                # see expect.rs
@@ -127,6 +128,7 @@ pub enum Action {
     DigitsRefused,
     Ends,
     Sending(bool),
+    Hold(bool),
     Misses(usize),
     ApiHangup,
 }
@@ -295,6 +297,10 @@ fn action(line: &mut Line) -> Parsed<Action> {
         Action::DigitsRefused
     } else if line.eat("agent hangs up") {
         Action::Ends
+    } else if line.eat("agent holds") {
+        Action::Hold(true)
+    } else if line.eat("agent resumes") {
+        Action::Hold(false)
     } else if line.eat("agent stops sending") {
         Action::Sending(false)
     } else if line.eat("agent sends again") {

@@ -2,6 +2,7 @@
 //! every one of them. `SCENARIO=name cargo test -p ringer-media --test scenarios` runs those whose name holds `name` and shows
 //! their timelines.
 
+mod concealed;
 mod connection;
 mod expect;
 mod grammar;
@@ -106,6 +107,7 @@ fn talk(scenario: &Scenario, rig: &mut Rig) {
             match action {
                 Action::Ends => rig.signal(Signal::Ended(RemoteEnd::default())),
                 Action::Sending(on) => rig.far.sending = *on,
+                Action::Hold(held) => rig.signal(Signal::Hold(*held)),
                 Action::Misses(ticks) => rig.miss(*ticks),
                 Action::ApiHangup => rig.hang_up(EndReason::ApiHangup),
                 Action::InfoDigit { digit } => rig.signal(Signal::Digit { digit: *digit, duration_ms: 100 }),

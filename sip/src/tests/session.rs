@@ -38,6 +38,38 @@ fn hold_and_resume_are_answered_and_reported() {
 }
 
 #[test]
+fn a_call_keeps_its_codec() {
+    let (mut stage, _, invite) = Scripted::talking();
+    let formats = |formats: &str| {
+        let sdp = format!(
+            "v=0\no=- 2 5 IN IP4 10.0.0.2\ns=-\nc=IN IP4 10.0.0.9\nt=0 0\nm=audio 7000 RTP/AVP {formats}\n\
+             a=rtpmap:101 telephone-event/8000\n"
+        );
+        body("application/sdp", &sdp)
+    };
+    let in_use = Session::parse(&far_sdp(Direction::SendRecv)).unwrap().media[0].formats[0].clone();
+    let other = if in_use == "0" { "8" } else { "0" };
+    for (seq, offered, code) in [(1, format!("{other} {in_use} 101"), 200), (2, format!("{other} 101"), 488)] {
+        stage.in_dialog(&invite, "INVITE", seq, &formats(&offered));
+        let response = stage.response(code);
+        stage.in_dialog(&invite, "ACK", seq, "\n");
+        let renegotiated = stage.events.drain(..).find_map(|event| match event {
+            CallEvent::Renegotiated { media, .. } => Some(media),
+            _ => None,
+        });
+        assert_eq!(renegotiated.is_some(), code == 200);
+        if let Some(media) = renegotiated {
+            let answer = Session::parse(&String::from_utf8(response.body).unwrap()).unwrap();
+            assert_eq!(answer.media[0].formats[0], in_use);
+            assert_eq!(
+                (media.payload_type.to_string(), media.remote_rtp.to_string()),
+                (in_use.clone(), "10.0.0.9:7000".into())
+            );
+        }
+    }
+}
+
+#[test]
 fn a_reinvite_without_offer_gets_one() {
     let (mut stage, _, invite) = Scripted::talking();
     stage.in_dialog(&invite, "INVITE", 1, "\n");

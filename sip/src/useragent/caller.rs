@@ -214,6 +214,7 @@ impl Endpoint {
                 call.active = Some(at);
                 call.confirmed = true;
                 call.on_hold = media.on_hold;
+                call.codec = Some((media.codec.clone(), media.clock_rate_hz));
                 self.event(key, CallEvent::Answered { code: response.code, sdp, media, call_id });
             }
             (true, _, media) => {

@@ -65,7 +65,8 @@ impl Endpoint {
         }
     }
 
-    /// re-INVITE or UPDATE: answered from what this side can do; without an offer a re-INVITE gets one, an UPDATE a plain 200.
+    /// re-INVITE or UPDATE: answered with the codec that is in use, or refused with 488 and all stays as it was; without an
+    /// offer a re-INVITE gets one, an UPDATE a plain 200.
     fn session_change(&mut self, now: Time, tx: &TransactionKey, key: CallKey, at: usize, request: &Request) {
         let offer = sdp_of(&request.headers, &request.body);
         let Some(call) = self.calls.get_mut(&key) else { return };
@@ -139,7 +140,10 @@ impl super::Call {
     /// The answer to a new offer: what this side first described, narrowed by the offer.
     fn reanswer(&mut self, offer: &str) -> Result<(String, Negotiated), Refusal> {
         let own = Session::parse(&self.local_sdp)?;
-        let base = Offer::read(&own).ok_or(Refusal::NoAudio)?;
+        let mut base = Offer::read(&own).ok_or(Refusal::NoAudio)?;
+        if let Some((name, clock_rate_hz)) = &self.codec {
+            base.codecs.retain(|codec| codec.name == *name && codec.clock_rate_hz == *clock_rate_hz);
+        }
         let (mut session, media) = negotiate(offer, &Offer { direction: Direction::SendRecv, ..base })?;
         self.version += 1;
         session.id = own.id;

@@ -215,6 +215,8 @@ pub(crate) struct Call {
     /// How often `local_sdp` was changed since.
     pub(crate) version: u64,
     pub(crate) on_hold: bool,
+    /// Name and clock rate of the codec in use, where `local_sdp` names more.
+    pub(crate) codec: Option<(String, u32)>,
     /// The ACK of the first answer came, or (caller) went.
     pub(crate) confirmed: bool,
     /// User part of the Contact, escaped.
@@ -308,6 +310,7 @@ impl Call {
             local_sdp,
             version: 0,
             on_hold: false,
+            codec: None,
             confirmed: false,
             contact_user,
             keyed: digits::Keyed::default(),

@@ -33,6 +33,7 @@
 mod flow;
 mod http_recognizer;
 mod http_synthesizer;
+mod probe;
 mod synthesizer;
 mod websocket;
 mod ws_recognizer;
@@ -44,6 +45,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use self::http_recognizer::HttpRecognizer;
+pub use self::probe::{Part, Probed, probe};
 pub use self::synthesizer::{Form, RemoteSynthesizer, RemoteVoices};
 pub use self::ws_recognizer::WsRecognizer;
 use super::chat::install_tls;
@@ -83,10 +85,13 @@ impl Remote {
     }
 
     fn post(&self, client: &reqwest::Client, path: &str) -> reqwest::RequestBuilder {
-        let post = client.post(format!("{}{path}", self.base_url));
+        self.authorized(client.post(format!("{}{path}", self.base_url)))
+    }
+
+    fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
         match &self.key {
-            Some(key) => post.bearer_auth(key),
-            None => post,
+            Some(key) => request.bearer_auth(key),
+            None => request,
         }
     }
 }

@@ -268,6 +268,17 @@ mod tests {
         WebServer::start(answer).await.expect("loopback has a free port")
     }
 
+    #[test]
+    fn a_caller_hesitates_as_the_settings_say() {
+        let mut placer = placer();
+        placer.behaviour.fluency.beginner.fillers_per_100_words = 33.0;
+        for (level, expect) in [("native", 0.0), ("intermediate", 4.0), ("beginner", 33.0)] {
+            let cast = cast(json!({}), json!({ "fluency": level }), json!({}));
+            let profile = cast.profile(&placer, Vec::new());
+            assert_eq!(profile.hesitation.fillers_per_100_words, expect, "{level}");
+        }
+    }
+
     #[tokio::test]
     async fn scripted_answers() {
         let web = web().await;

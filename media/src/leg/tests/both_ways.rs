@@ -148,3 +148,51 @@ fn a_jump_of_the_timestamp_does_not_hold_up_a_tick() {
         assert!(before == 0 || head - before <= (MOST_SILENCE as i64 + 3) * 160, "tick {tick}: {before} to {head}");
     }
 }
+
+#[test]
+fn legs_go_on_with_what_was_settled_anew() {
+    use crate::rtp::srtp::{MasterKey, SrtpParams, Suite};
+
+    let suite = Suite::AesCm128HmacSha1_80;
+    let key = |byte: u8| MasterKey::new(suite, &[byte; 30]).expect("16 bytes of key and 14 of salt");
+    let keys = |send, receive| SrtpParams { suite, send: key(send), receive: key(receive) };
+    let settled = |payload_type, ptime_ms, srtp| MediaParams {
+        payload_type,
+        receive_payload_type: payload_type,
+        event_payload_type: Some(payload_type + 1),
+        ptime_ms,
+        srtp,
+        ..params(Codec::Pcmu)
+    };
+    for secure in [false, true] {
+        let srtp = |send, receive| secure.then(|| keys(send, receive));
+        let origin = Time::from_millis(ORIGIN_MS);
+        let mut near = Leg::new(settled(0, 20, srtp(1, 2)), Seed(1), origin);
+        let mut far = Leg::new(settled(0, 20, srtp(2, 1)), Seed(2), origin);
+        let mut digits = 0;
+        for tick in 0..600 {
+            let now = Time::from_millis(ORIGIN_MS + tick * 20);
+            if tick == 200 {
+                // Of the keys the near side's is a new one.
+                assert!(near.renegotiate(settled(96, 40, srtp(3, 2))) && far.renegotiate(settled(96, 40, srtp(2, 3))));
+                let other = MediaParams { srtp: srtp(3, 2), ..params(Codec::Pcma) };
+                let flipped = settled(96, 40, (!secure).then(|| keys(3, 2)));
+                assert!(!near.renegotiate(other) && !near.renegotiate(flipped));
+                assert_eq!(*near.params(), settled(96, 40, srtp(3, 2)), "refused, and all is as it was");
+            }
+            if tick == 400 {
+                assert!(near.start_event('5', 100));
+            }
+            near.send(now, &std::array::from_fn(|i| tone(tick as usize * FRAME + i, 16_000, true)));
+            while let Some(bytes) = near.packet() {
+                let bytes = bytes.to_vec();
+                far.receive(now, &bytes);
+            }
+            far.listen(now, &mut Room::default());
+            digits += std::iter::from_fn(|| far.digit()).count();
+        }
+        let figures = far.figures();
+        assert_eq!((figures.lost, figures.concealed_ms, figures.forged, figures.malformed, digits), (0, 0, 0, 0, 1));
+        assert!(figures.received > 380, "{figures:?}");
+    }
+}

@@ -28,6 +28,16 @@ impl Secure {
         }
     }
 
+    /// Goes on with keys that were settled anew; a direction whose key is the same goes on as it was.
+    pub fn renew(&mut self, old: &SrtpParams, new: &SrtpParams) {
+        if (new.suite, &new.send) != (old.suite, &old.send) {
+            self.protector = Protector::new(new.suite, &new.send);
+        }
+        if (new.suite, &new.receive) != (old.suite, &old.receive) {
+            self.opener = Opener::new(new.suite, &new.receive);
+        }
+    }
+
     /// See [`Protector::protect`].
     pub fn protect(&mut self, room: &mut [u8], len: usize) -> usize {
         self.protector.protect(room, len)

@@ -1,0 +1,69 @@
+//! How much of the other side's audio was made up, by position: a turn is told how much of it that was.
+
+use crate::frame::{FRAME, Sample};
+
+/// Frames with made-up audio that are kept: 640 ms in a row, longer than an edge of speech takes to be confirmed.
+const KEPT: usize = 32;
+
+/// Counts from the beginning of the call, in milliseconds.
+#[derive(Clone, Debug)]
+pub(super) struct Concealed {
+    /// The middle of each frame that had more, and the count with it; the oldest is overwritten.
+    marks: [(Sample, u64); KEPT],
+    next: usize,
+    /// The count before the oldest mark.
+    forgotten: u64,
+    total: u64,
+}
+
+impl Concealed {
+    /// Nothing was made up.
+    pub fn new() -> Concealed {
+        Concealed { marks: [(Sample::MAX, 0); KEPT], next: 0, forgotten: 0, total: 0 }
+    }
+
+    /// With the frame at `position` the count has come to `total`.
+    pub fn push(&mut self, position: Sample, total: u64) {
+        if total == self.total {
+            return;
+        }
+        let old = std::mem::replace(&mut self.marks[self.next], (position + FRAME as Sample / 2, total));
+        self.forgotten = self.forgotten.max(old.1);
+        self.next = (self.next + 1) % KEPT;
+        self.total = total;
+    }
+
+    /// All that was heard lies `by` samples earlier than was said.
+    pub fn move_back(&mut self, by: Sample) {
+        self.marks.iter_mut().for_each(|(middle, _)| *middle -= by);
+    }
+
+    /// What was made up before `at`.
+    pub fn before(&self, at: Sample) -> u64 {
+        let earlier = self.marks.iter().filter(|(middle, _)| *middle < at).map(|(_, total)| *total);
+        earlier.max().unwrap_or(0).max(self.forgotten)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_is_known_for_the_recent_past() {
+        let mut concealed = Concealed::new();
+        assert_eq!(concealed.before(Sample::MAX), 0);
+        for n in 0..90u64 {
+            // Every third frame has 20 ms.
+            concealed.push(n as Sample * FRAME as Sample, n.div_ceil(3) * 20);
+        }
+        assert_eq!([0, 320, 480, 500, 31_900].map(|at| concealed.before(at)), [0, 0, 0, 20, 600]);
+        concealed.move_back(320);
+        assert_eq!([0, 170, 31_900].map(|at| concealed.before(at)), [0, 20, 600]);
+        // More than is kept: what is older counts as the oldest known.
+        for n in 100..200u64 {
+            concealed.push(n as Sample * FRAME as Sample, 1000 + n);
+        }
+        assert_eq!([0, 180 * 320 + 161, Sample::MAX].map(|at| concealed.before(at)), [1167, 1180, 1199]);
+    }
+}

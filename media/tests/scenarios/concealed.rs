@@ -1,0 +1,67 @@
+//! What was lost of the other side is told turn by turn: as much as the network lost of each, and no more in all than the call
+//! counts.
+
+use std::fmt::Write;
+
+use ringer_media::call::What;
+use ringer_media::frame::FRAME;
+use ringer_media::testing::Log;
+
+const TURNS: u32 = 20;
+
+/// Turns of 4 s every 10 s, each of two parts with a pause that ends no turn, and an answer to each.
+fn play(net: &str, codec: &str) -> Log {
+    let mut source = format!("seed 9\ncodec {codec}\nnet {net}\ncaller endpointing 1.5\n");
+    for n in 0..TURNS {
+        let at = 10 * n + 2;
+        writeln!(source, "caller replies \"I see, and then?\"\n{at}.0 agent says 2.0 \"this is a story\"")
+            .expect("room");
+        writeln!(source, "{}.0 agent says 1.5 \"and it goes on\"", at + 3).expect("room");
+    }
+    writeln!(source, "until {}", TURNS * 10).expect("a string has room");
+    let voice = super::voice();
+    let scenario = super::grammar::parse("concealed", &source, &voice).expect("it is right");
+    let rig = super::play(&scenario, &voice);
+    assert_eq!(super::promises::broken(&scenario, &rig), [""; 0], "{net} {codec}");
+    rig.log
+}
+
+/// Middles of the frames that never arrived, on the clock of the far side, which begins with its first packet.
+fn lost(log: &Log) -> Vec<i64> {
+    let first = &log.arrived[0];
+    let number = |sequence: u16| i64::from(sequence.wrapping_sub(first.sequence));
+    let came: Vec<i64> = log.arrived.iter().map(|packet| number(packet.sequence)).collect();
+    let last = came.iter().max().expect("some came");
+    let frame = FRAME as i64;
+    (0..*last).filter(|n| !came.contains(n)).map(|n| n * frame + frame / 2).collect()
+}
+
+#[test]
+fn turns_tell_what_was_concealed_of_them() {
+    for (net, codec) in
+        [("loss 2%", "PCMU"), ("burst loss 5%", "PCMU"), ("burst loss 10%", "G722"), ("loss 0%", "PCMU")]
+    {
+        let log = play(net, codec);
+        let lost = lost(&log);
+        let quality = &log.endings[0].quality;
+        assert_eq!(quality.late_packets, 0, "nothing else is concealed");
+        let (mut told, mut beside, mut turns) = (0, lost.len() as i64 * 20, 0);
+        for event in &log.events {
+            let What::TurnEnded { from_sample, end_sample, concealed_ms, .. } = event.what else { continue };
+            let truth = lost.iter().filter(|at| (from_sample..end_sample).contains(*at)).count() as i64 * 20;
+            let concealed_ms = concealed_ms as i64;
+            // The frame at a seam may be one or the other's.
+            assert!((concealed_ms - truth).abs() <= 40, "{net}: {concealed_ms} ms told of a turn that lost {truth} ms");
+            told += concealed_ms;
+            beside -= truth;
+            turns += 1;
+        }
+        println!(
+            "{net} {codec}: {turns} turns, {told} ms in them, {beside} ms beside, {} in all",
+            quality.concealed_ms
+        );
+        assert_eq!(turns, TURNS);
+        assert_eq!(told + beside, quality.concealed_ms as i64, "{net} {codec}");
+        assert_eq!(told > 0, net != "loss 0%");
+    }
+}

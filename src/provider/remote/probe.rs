@@ -1,0 +1,53 @@
+//! Whether a configured server is there and takes the key, asked without making or hearing any speech.
+
+use super::synthesizer::Form;
+use super::websocket::Connection;
+use super::{Codes, RECOGNIZER, Remote, SYNTHESIZER};
+use crate::provider::Failure;
+
+/// What a server is for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It hears words.
+    Recognizer,
+    /// It speaks.
+    Synthesizer,
+}
+
+/// What a server that is there said.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Probed {
+    /// It took the key, or wants none.
+    Accepted,
+    /// It answered, but not in a way that tells about the key: it lists no models.
+    Reached,
+}
+
+/// Asks a server by HTTP for its models (`GET {base}/models`), opens and closes a connection to one by WebSocket.
+///
+/// # Errors
+/// It cannot be reached in time, refuses the key, or is in trouble itself. The message holds neither address nor key.
+pub async fn probe(part: Part, form: Form, remote: &Remote) -> Result<Probed, Failure> {
+    let codes = match part {
+        Part::Recognizer => &RECOGNIZER,
+        Part::Synthesizer => &SYNTHESIZER,
+    };
+    match form {
+        Form::Http => probe_http(codes, remote).await,
+        Form::WebSocket => {
+            Connection::open(remote, codes).await?.close().await;
+            Ok(Probed::Accepted)
+        }
+    }
+}
+
+async fn probe_http(codes: &'static Codes, remote: &Remote) -> Result<Probed, Failure> {
+    let asked = remote.authorized(remote.client(codes)?.get(format!("{}/models", remote.base_url)));
+    let status = asked.send().await.map_err(|cause| codes.of_http(&cause))?.status();
+    match status.as_u16() {
+        200..=299 => Ok(Probed::Accepted),
+        401 | 403 => Err(codes.refused(status)),
+        300..=499 => Ok(Probed::Reached),
+        _ => Err(codes.failed(&format!("answered {status}"))),
+    }
+}
