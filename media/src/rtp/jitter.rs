@@ -400,20 +400,12 @@ impl JitterBuffer {
 
 /// Bytes of 20 ms: with 64 of them the buffer holds more than a second. Opus may have up to 128 kbit/s in one block.
 fn block_bytes(codec: Codec) -> usize {
-    match codec {
-        Codec::Pcmu | Codec::Pcma | Codec::G722 => 160,
-        Codec::L16Narrow | Codec::Opus => 320,
-        Codec::L16Wide => 640,
-    }
+    codec.bytes_per_tick().map_or(320, |bytes| bytes * FRAME_TICKS as usize)
 }
 
 /// Bytes of the longest payload that is heard.
 fn longest_payload(codec: Codec) -> usize {
-    match codec {
-        Codec::Pcmu | Codec::Pcma | Codec::G722 => MAX_TICKS as usize,
-        Codec::L16Narrow => 2 * MAX_TICKS as usize,
-        Codec::L16Wide | Codec::Opus => MAX_PAYLOAD,
-    }
+    codec.bytes_per_tick().map_or(MAX_PAYLOAD, |bytes| (bytes * MAX_TICKS as usize).min(MAX_PAYLOAD))
 }
 
 /// Ticks of a payload; `None` for what is not heard.
