@@ -19,8 +19,8 @@ use search::{BEST, Candidate, LAGS, STEP};
 /// Longest echo that is looked for (650 ms).
 const LONGEST: Sample = (LAGS * STEP) as Sample;
 
-/// Sent audio that is held: the longest echo, the jitter buffer's depth and the stretch that is examined.
-const SENT: usize = 22_400;
+/// Sent audio that is held (1120 ms): the longest echo, the jitter buffer's depth (200 ms), and what is held of the received.
+const SENT: usize = 17_920;
 
 /// Received audio that is held (256 ms).
 const HEARD: usize = 4096;
