@@ -72,6 +72,7 @@ fn network(draw: &mut Stream) -> NetemSpec {
         reorder: draw.range(0.0, 0.02),
         reorder_ms: 60.0,
         duplicate: draw.range(0.0, 0.02),
+        ..NetemSpec::default()
     }
 }
 

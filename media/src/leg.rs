@@ -16,7 +16,7 @@ use crate::rtp::jitter::{Content, MAX_PAYLOAD, span};
 use crate::rtp::packet::{EventPayload, HEADER, Header, Malformed, Packet, is_rtcp};
 use crate::rtp::packetize::{Packed, Packetizer};
 use crate::rtp::playout::{Played, Playout};
-use crate::rtp::rtcp::{Reporter, SenderInfo};
+use crate::rtp::rtcp::{self, Reporter, SenderInfo};
 use crate::rtp::session::{Due, EventPacket, EventReceiver, Sender};
 use crate::rtp::srtp::{self, MAX_DATAGRAM, MAX_OVERHEAD, Secure, SrtpParams};
 use crate::seed::Seed;
@@ -266,6 +266,11 @@ impl Leg {
     /// What was settled.
     pub fn params(&self) -> &MediaParams {
         &self.params
+    }
+
+    /// Bytes of the longest datagram that this leg makes, reports included; at most [`MAX_PACKET`].
+    pub fn longest_packet(&self) -> usize {
+        (HEADER + self.packets.longest_payload()).max(rtcp::LONGEST) + MAX_OVERHEAD
     }
 
     /// Takes what this tick sends: `pcm`, or the telephone event that runs in its place. [`Leg::packet`] gives the packets.

@@ -71,7 +71,15 @@ pub struct NetemSpec {
     pub reorder_ms: f64,
     /// Probability that a datagram arrives twice.
     pub duplicate: f64,
+    /// Bits that the narrowest link carries in a second, 28 bytes of IPv4 and UDP headers a datagram among them; 0: as many as
+    /// there are.
+    pub rate_bps: u64,
+    /// What would wait for longer than this in front of that link, in milliseconds, is dropped (drop-tail): 0 lets nothing wait.
+    pub queue_ms: f64,
 }
+
+/// Bytes of the IPv4 and UDP headers around each datagram.
+const HEADERS: u64 = 28;
 
 /// One direction of a network. Datagrams of equal arrival time keep their order; the same stream gives the same network.
 #[derive(Clone, Debug)]
@@ -83,6 +91,8 @@ pub struct Netem {
     number: u64,
     latest: Time,
     losses: Losses,
+    /// When the narrowest link has sent all that it took.
+    link_free: Time,
     dropped: u64,
 }
 
@@ -91,21 +101,33 @@ impl Netem {
     pub fn new(spec: NetemSpec, stream: Stream) -> Netem {
         let on_the_way = BinaryHeap::new();
         let losses = Losses::new(spec.loss);
-        Netem { spec, stream, on_the_way, number: 0, latest: Time::default(), losses, dropped: 0 }
+        Netem {
+            spec,
+            stream,
+            on_the_way,
+            number: 0,
+            latest: Time::default(),
+            losses,
+            link_free: Time::default(),
+            dropped: 0,
+        }
     }
 
-    /// Becomes another network. What is on the way stays on its way.
+    /// Becomes another network. What is on the way stays on its way; bursts of loss begin in the good state.
     pub fn change(&mut self, spec: NetemSpec) {
+        if spec.loss != self.spec.loss {
+            self.losses = Losses::new(spec.loss);
+        }
         self.spec = spec;
     }
 
     /// Hands a datagram in at `now`.
     pub fn send(&mut self, now: Time, bytes: &[u8]) {
-        if self.losses.next(&mut self.stream) {
+        let Some(carried) = self.carry(now, bytes.len()).filter(|_| !self.losses.next(&mut self.stream)) else {
             self.dropped += 1;
             return;
-        }
-        let mut arrival = now + millis(self.spec.delay_ms + self.stream.unit() * self.spec.jitter_ms);
+        };
+        let mut arrival = carried + millis(self.spec.delay_ms + self.stream.unit() * self.spec.jitter_ms);
         if !self.spec.overtake {
             arrival = arrival.max(self.latest);
             self.latest = arrival;
@@ -118,6 +140,20 @@ impl Netem {
             self.number += 1;
             self.on_the_way.push(Reverse((arrival, self.number, bytes.to_vec())));
         }
+    }
+
+    /// When the narrowest link has sent `len` bytes that came at `now`; `None` when they found its queue full.
+    fn carry(&mut self, now: Time, len: usize) -> Option<Time> {
+        if self.spec.rate_bps == 0 {
+            return Some(now);
+        }
+        let begins = now.max(self.link_free);
+        if begins.since(now) > millis(self.spec.queue_ms) {
+            return None;
+        }
+        let bits = 8 * (len as u64 + HEADERS);
+        self.link_free = begins + Duration::from_nanos(bits * 1_000_000_000 / self.spec.rate_bps);
+        Some(self.link_free)
     }
 
     /// The next datagram that has arrived by `now`, with its arrival time.
@@ -185,6 +221,62 @@ mod tests {
         check(Loss::None, 0.0, 0.0);
         check(Loss::Independent(0.05), 0.05, 1.05);
         check(Loss::Burst { enter: 0.02, leave: 0.25, loss: 1.0 }, 0.074, 4.0);
+    }
+
+    /// 160 bytes every 20 ms through a link of `rate_bps` and a queue of `queue_ms`: what arrives.
+    fn linked(rate_bps: u64, queue_ms: f64) -> Vec<(u64, f64)> {
+        let spec = NetemSpec { rate_bps, queue_ms, ..NetemSpec::default() };
+        let mut netem = Netem::new(spec, Seed(1).stream("netem"));
+        (0..1000).for_each(|i| netem.send(Time::from_millis(20 * i), &[[i as u8, (i >> 8) as u8]; 80].concat()));
+        let mut seen = Vec::new();
+        while let Some((arrived, bytes)) = netem.receive(Time::from_millis(60_000)) {
+            let number = u64::from(bytes[0]) | u64::from(bytes[1]) << 8;
+            seen.push((number, (arrived.0 as f64 - number as f64 * 20e6) / 1e6));
+        }
+        assert_eq!(netem.dropped(), 1000 - seen.len() as u64);
+        seen
+    }
+
+    #[test]
+    fn a_link_carries_its_rate_and_drops_what_would_wait_for_too_long() {
+        // 188 bytes with headers every 20 ms are 75.2 kbit/s.
+        assert!(linked(0, 0.0).iter().all(|seen| seen.1 == 0.0));
+        let wide = linked(150_400, 0.0);
+        assert_eq!(wide.len(), 1000);
+        assert!(wide.iter().all(|seen| seen.1 == 10.0), "each takes 10 ms");
+        assert_eq!(linked(75_200, 0.0).len(), 1000, "just enough");
+        for (rate_bps, queue_ms) in [(60_160, 100.0), (37_600, 100.0), (60_160, 0.0), (37_600, 200.0)] {
+            let narrow = linked(rate_bps, queue_ms);
+            let each_ms = 188.0 * 8000.0 / rate_bps as f64;
+            // What the link can carry in 20 s, what waits at their end, and one that it begins with.
+            let most = ((20_000.0 + queue_ms) / each_ms).floor() + 1.0;
+            let least = if queue_ms == 0.0 { 500.0 } else { (20_000.0 / each_ms).floor() };
+            assert!((least..=most).contains(&(narrow.len() as f64)), "{rate_bps} {queue_ms}: {}", narrow.len());
+            assert!(
+                narrow.iter().all(|seen| seen.1 >= each_ms && seen.1 <= queue_ms + each_ms),
+                "{rate_bps} {queue_ms}"
+            );
+            assert!(narrow.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order");
+            assert_eq!(narrow, linked(rate_bps, queue_ms));
+        }
+    }
+
+    #[test]
+    fn a_network_that_changes_is_another_one_from_then_on() {
+        let mut netem = Netem::new(NetemSpec { delay_ms: 50.0, ..NetemSpec::default() }, Seed(1).stream("netem"));
+        let at = Time::from_millis;
+        netem.send(at(0), b"slow");
+        netem.change(NetemSpec { loss: Loss::Independent(1.0), ..NetemSpec::default() });
+        netem.send(at(10), b"lost");
+        netem.change(NetemSpec { rate_bps: 32_000, queue_ms: 8.0, overtake: true, ..NetemSpec::default() });
+        // 32 bytes with headers take 8 ms; the third would wait for 16.
+        [b"one.", b"two.", b"many"].iter().for_each(|bytes| netem.send(at(20), *bytes));
+        netem.change(NetemSpec::default());
+        netem.send(at(100), b"fast");
+        let seen: Vec<_> = std::iter::from_fn(|| netem.receive(at(1000))).collect();
+        let wanted = [(28, b"one."), (36, b"two."), (50, b"slow"), (100, b"fast")];
+        assert_eq!(seen, wanted.map(|(ms, bytes)| (at(ms), bytes.to_vec())));
+        assert_eq!(netem.dropped(), 2);
     }
 
     #[test]

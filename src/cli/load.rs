@@ -133,6 +133,7 @@ impl Run<'_> {
         let (tell, mut news) = mpsc::channel(2 * calls + 16);
         let mut controls = Vec::with_capacity(calls);
         let mut figures = Figures::new(self.args.calls);
+        let idle = Window::now(self.engine);
         let mut pace = tokio::time::interval(Duration::from_secs(1) / self.args.rate);
         for number in 0..calls {
             pace.tick().await;
@@ -159,7 +160,9 @@ impl Run<'_> {
         tokio::time::sleep(SETTLE).await;
         let before = Window::now(self.engine);
         tokio::time::sleep(Duration::from_secs(self.args.seconds.into())).await;
-        figures.window(&before, &Window::now(self.engine));
+        let after = Window::now(self.engine);
+        figures.window(&before, &after);
+        figures.memory(&idle, &before, &after);
         self.hang_up(&controls);
         let all_down = async {
             while let Some(news) = news.recv().await {

@@ -193,7 +193,7 @@ impl Driver {
     }
 
     /// Runs to the end of the call.
-    pub async fn run(mut self, key: CallKey, call_id: String, mut sip_news: mpsc::Receiver<SipNews>) {
+    pub async fn run(mut self: Box<Self>, key: CallKey, call_id: String, mut sip_news: mpsc::Receiver<SipNews>) {
         let _ = self.news.try_send(CallNews::Dispatched);
         let mut listen = tokio::time::interval(LISTEN_EVERY);
         listen.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -290,7 +290,7 @@ impl Driver {
         }
     }
 
-    async fn report(mut self, call_id: String, mut sip_news: mpsc::Receiver<SipNews>) {
+    async fn report(mut self: Box<Self>, call_id: String, mut sip_news: mpsc::Receiver<SipNews>) {
         self.inner.forget(self.no);
         let Some(ending) = self.ending.take() else { return };
         let recording = self.close_recording(&ending).await;

@@ -1,5 +1,5 @@
 //! The one thread that writes audio files. Media threads push frames into a ring a call; this thread moves them to disk every
-//! 250 ms and refreshes each file's header with them: what a killed engine leaves can be read, and lacks at most a second (the
+//! 150 ms and refreshes each file's header with them: what a killed engine leaves can be read, and lacks at most a second (the
 //! 500 ms in which a call may still put audio into its place are not yet in the ring).
 
 use std::fs::File;
@@ -17,9 +17,9 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::oneshot;
 
 /// How often rings are emptied.
-const EVERY: Duration = Duration::from_millis(250);
-/// What a ring holds: three times what comes between two looks at it.
-const RING_MS: usize = 750;
+const EVERY: Duration = Duration::from_millis(150);
+/// What a ring holds: what comes between two looks at it, and what comes while a disk stalls for 500 ms.
+const RING_MS: usize = 650;
 /// Files that may wait to be opened.
 const WAITING: usize = 4096;
 

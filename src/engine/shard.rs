@@ -286,6 +286,8 @@ impl Shard {
                     continue;
                 }
                 Output::Recorded { early: false, pcm, clean } => {
+                    // No early media can follow: its file is closed, and the recorder frees the ring.
+                    live.early = None;
                     let recorded = [record(&mut live.recording, pcm), record(&mut live.clean, clean)];
                     live.dropped_frames += u64::from(recorded.contains(&false));
                     continue;

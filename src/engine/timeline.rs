@@ -4,40 +4,32 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use ringer_media::call::Event;
+use ringer_media::call::{Event, Side};
 
 use super::TimelineEntry;
 
-/// Events so far.
+/// Bytes that wait for the file: some ten seconds of network figures, which alone do not leave at once.
+const WAITING: usize = 1024;
+
+/// Events so far, as the call told them: a hundred bytes each, where an entry has a thousand.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    entries: Vec<TimelineEntry>,
+    events: Vec<Event>,
     file: Option<BufWriter<File>>,
 }
 
 impl Journal {
     /// A journal that is also written to `path`.
     pub fn at(path: &Path) -> std::io::Result<Journal> {
-        let file = Some(BufWriter::new(File::create(path)?));
-        Ok(Journal { entries: Vec::new(), file })
+        let file = Some(BufWriter::with_capacity(WAITING, File::create(path)?));
+        Ok(Journal { events: Vec::new(), file })
     }
 
     /// Adds an event and gives it its number. Running text is numbered but not kept.
     pub fn add(&mut self, event: &Event) -> TimelineEntry {
-        let entry = TimelineEntry {
-            seq: self.entries.len() as u64,
-            sample: event.sample,
-            offset_ms: event.offset_ms(),
-            event: event.name().into(),
-            side: match event.side {
-                ringer_media::call::Side::Dh => "dh".into(),
-                ringer_media::call::Side::Agent => "agent".into(),
-                ringer_media::call::Side::Engine => "engine".into(),
-            },
-            data: event.data(),
-        };
+        let entry = entry(self.events.len(), event);
         if entry.event != "transcript.partial" {
-            self.entries.push(entry.clone());
+            self.events.push(event.clone());
             self.write(&entry);
         }
         entry
@@ -55,8 +47,26 @@ impl Journal {
     }
 
     /// All events, in order of sample, then number.
-    pub fn finish(mut self) -> Vec<TimelineEntry> {
-        self.entries.sort_by_key(|entry| (entry.sample, entry.seq));
-        self.entries
+    pub fn finish(self) -> Vec<TimelineEntry> {
+        let mut entries: Vec<TimelineEntry> =
+            self.events.iter().enumerate().map(|(seq, event)| entry(seq, event)).collect();
+        entries.sort_by_key(|entry| (entry.sample, entry.seq));
+        entries
+    }
+}
+
+fn entry(seq: usize, event: &Event) -> TimelineEntry {
+    let side = match event.side {
+        Side::Dh => "dh",
+        Side::Agent => "agent",
+        Side::Engine => "engine",
+    };
+    TimelineEntry {
+        seq: seq as u64,
+        sample: event.sample,
+        offset_ms: event.offset_ms(),
+        event: event.name().into(),
+        side: side.into(),
+        data: event.data(),
     }
 }

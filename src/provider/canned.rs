@@ -1,7 +1,7 @@
 //! Speech without a synthesizer: recorded words, as many as the text has. For load and simulation, where it counts that somebody
 //! speaks and not what is said. The same text and voice give the same samples on every machine.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ringer_media::codec::{Codec, Decoder};
 use ringer_media::frame::RATE_HZ;
@@ -26,19 +26,39 @@ const FADE: usize = RATE_HZ as usize / 200;
 #[derive(Clone, Debug)]
 pub struct Canned {
     speech: Arc<[i16]>,
+    last: Arc<Mutex<Option<Clip>>>,
+}
+
+/// What was made of a text.
+#[derive(Clone, Debug)]
+struct Clip {
+    text: String,
+    voice: String,
+    pcm: Arc<[i16]>,
 }
 
 impl Default for Canned {
     fn default() -> Self {
         let mut pcm = vec![0; SPEECH.len()];
         Decoder::new(Codec::Pcmu).decode(SPEECH, &mut pcm);
-        Canned { speech: resample_whole(&pcm, 8000, RATE_HZ).into() }
+        Canned { speech: resample_whole(&pcm, 8000, RATE_HZ).into(), last: Arc::default() }
     }
 }
 
 impl Canned {
-    /// The clip of a text: it begins at a place that follows from the text and the voice.
+    /// The clip of a text: it begins at a place that follows from the text and the voice. Calls that say the same at the same
+    /// time share it.
     pub fn clip(&self, text: &str, voice: &Voice) -> Arc<[i16]> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(clip) = last.as_ref().filter(|clip| clip.text == text && clip.voice == voice.id) {
+            return clip.pcm.clone();
+        }
+        let pcm = self.made(text, voice);
+        *last = Some(Clip { text: text.into(), voice: voice.id.clone(), pcm: pcm.clone() });
+        pcm
+    }
+
+    fn made(&self, text: &str, voice: &Voice) -> Arc<[i16]> {
         let words = text.split_whitespace().count();
         let length = (words * WORD).min(self.speech.len());
         let mut place = Seed(0).stream(&format!("{} {text}", voice.id));

@@ -2,6 +2,7 @@
 
 mod desk;
 mod killed;
+mod memory;
 mod peers;
 mod runs;
 mod stage;

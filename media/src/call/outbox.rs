@@ -7,15 +7,14 @@ use crate::frame::{FRAME, Sample};
 
 /// Datagrams a call may leave in one pass: the rest of what was said before an event, the event or audio, a report.
 const PACKETS: usize = 4;
-/// Largest datagram: 60 ms of 16 kHz L16 and headers.
-const PACKET_BYTES: usize = 2048;
 
 /// A queue of outputs with fixed buffers for packets, ears and early media.
 #[derive(Debug)]
 pub struct Outbox {
     queue: VecDeque<Waiting>,
-    packets: Box<[[u8; PACKET_BYTES]; PACKETS]>,
-    free_packet: usize,
+    /// Datagrams, one behind the other, and the bytes of them.
+    packets: Box<[u8]>,
+    packed: usize,
     ears: Box<[[i16; FRAME]]>,
     free_ears: usize,
     early: Box<[i16; FRAME]>,
@@ -23,7 +22,7 @@ pub struct Outbox {
 
 #[derive(Debug)]
 enum Waiting {
-    Packet { path: Path, slot: usize, len: usize },
+    Packet { path: Path, at: usize, len: usize },
     Ears { from: Sample, slot: usize },
     Early,
     Owned(Output<'static>),
@@ -34,21 +33,27 @@ impl Outbox {
     pub fn new(heard: usize) -> Outbox {
         Outbox {
             queue: VecDeque::with_capacity(16),
-            packets: Box::new([[0; PACKET_BYTES]; PACKETS]),
-            free_packet: 0,
+            packets: Box::default(),
+            packed: 0,
             ears: vec![[0; FRAME]; heard.max(1)].into(),
             free_ears: 0,
             early: Box::new([0; FRAME]),
         }
     }
 
-    /// A datagram; dropped when it is longer than any that a leg makes or the pass has no slot left.
+    /// Makes room for the datagrams of a leg, of which the longest has `longest` bytes. Those that wait are dropped.
+    pub fn carry(&mut self, longest: usize) {
+        self.queue.retain(|waiting| !matches!(waiting, Waiting::Packet { .. }));
+        (self.packets, self.packed) = (vec![0; PACKETS * longest].into(), 0);
+    }
+
+    /// A datagram; dropped when the pass has no room left.
     pub fn packet(&mut self, path: Path, bytes: &[u8]) {
-        if self.free_packet < PACKETS && bytes.len() <= PACKET_BYTES {
-            let slot = self.free_packet;
-            self.packets[slot][..bytes.len()].copy_from_slice(bytes);
-            self.free_packet += 1;
-            self.queue.push_back(Waiting::Packet { path, slot, len: bytes.len() });
+        let at = self.packed;
+        if let Some(room) = self.packets.get_mut(at..at + bytes.len()) {
+            room.copy_from_slice(bytes);
+            self.packed += bytes.len();
+            self.queue.push_back(Waiting::Packet { path, at, len: bytes.len() });
         }
     }
 
@@ -76,13 +81,13 @@ impl Outbox {
     /// The next output, in order.
     pub fn pop(&mut self) -> Option<Output<'_>> {
         let Some(waiting) = self.queue.pop_front() else {
-            (self.free_packet, self.free_ears) = (0, 0);
+            (self.packed, self.free_ears) = (0, 0);
             // Begins at the front again, where it stays in the processor's cache.
             self.queue.clear();
             return None;
         };
         Some(match waiting {
-            Waiting::Packet { path, slot, len } => Output::Packet { path, bytes: &self.packets[slot][..len] },
+            Waiting::Packet { path, at, len } => Output::Packet { path, bytes: &self.packets[at..at + len] },
             Waiting::Ears { from, slot } => Output::Ears { from, pcm: &self.ears[slot][..] },
             Waiting::Early => Output::Recorded { early: true, pcm: &self.early[..], clean: &[] },
             Waiting::Owned(output) => output,

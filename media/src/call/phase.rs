@@ -101,7 +101,7 @@ impl Call {
             Signal::EarlyMedia { code, media } if !self.phase.is_connected() => {
                 self.waits.before.push((now, Side::Agent, What::EarlyMedia { code }));
                 if self.leg.is_none() {
-                    self.leg = Some(Leg::new(media, self.spec.seed, now));
+                    self.begin_leg(media, now);
                 }
             }
             Signal::Answered { code, media, text } if matches!(self.phase, Phase::Idle | Phase::Dialing { .. }) => {
@@ -170,7 +170,7 @@ impl Call {
         self.frame_at = 0;
         match &mut self.leg {
             Some(leg) if *leg.params() == media => leg.set_origin(now),
-            _ => self.leg = Some(Leg::new(media, self.spec.seed, now)),
+            _ => self.begin_leg(media, now),
         }
         self.mouth = Mouth::new(&self.spec, media.codec.rate_hz());
         self.connection = Connection::new(&self.spec.connection, self.spec.seed).map(Box::new);
@@ -392,6 +392,12 @@ impl Call {
             connection.sent.clear();
         }
         self.phase = Phase::Closing { until: now + LAST_WORDS, ending: Box::new(ending) };
+    }
+
+    fn begin_leg(&mut self, media: MediaParams, now: Time) {
+        let leg = Leg::new(media, self.spec.seed, now);
+        self.out.carry(leg.longest_packet());
+        self.leg = Some(leg);
     }
 
     /// Nothing that was planned will happen.

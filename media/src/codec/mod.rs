@@ -113,14 +113,19 @@ impl Codec {
         }
     }
 
+    /// Bytes of a tick of 8000 Hz; `None` where it depends on what is said.
+    pub const fn bytes_per_tick(self) -> Option<usize> {
+        match self {
+            Codec::Pcmu | Codec::Pcma | Codec::G722 => Some(1),
+            Codec::L16Narrow => Some(2),
+            Codec::L16Wide => Some(4),
+            Codec::Opus => None,
+        }
+    }
+
     /// How long a payload is, in ticks of 8000 Hz, without decoding it; `None` for what cannot be one.
     pub fn ticks(self, payload: &[u8]) -> Option<u32> {
-        let bytes_per_tick = match self {
-            Codec::Pcmu | Codec::Pcma | Codec::G722 => 1,
-            Codec::L16Narrow => 2,
-            Codec::L16Wide => 4,
-            Codec::Opus => return opus::ticks(payload),
-        };
+        let Some(bytes_per_tick) = self.bytes_per_tick() else { return opus::ticks(payload) };
         (!payload.is_empty() && payload.len().is_multiple_of(bytes_per_tick))
             .then(|| (payload.len() / bytes_per_tick) as u32)
     }

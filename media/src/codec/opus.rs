@@ -13,8 +13,9 @@ const RATE_HZ: i32 = 16_000;
 /// Bits per second. At 24 kbit/s and this effort the encoder finds no room for the copies of FEC in wideband speech.
 const BITRATE: i32 = 32_000;
 
-/// Effort, 0 to 10. At 0 a frame with FEC takes half the time of 2.
-const COMPLEXITY: i32 = 0;
+/// Effort, 0 to 10: the highest with which a whole tick of a call stays below 160 us. A frame with FEC takes 78 us at 0, 84 at 1,
+/// 150 at 2 and 200 at 4; P.862.2 of speech is 4.08, 4.12, 4.16 and 4.36, at 10 % loss 3.08, 3.13, 3.24 and 3.4.
+const COMPLEXITY: i32 = 1;
 
 /// The loss that the encoder prepares for, in percent.
 const EXPECTED_LOSS: i32 = 10;

@@ -14,13 +14,13 @@ use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use crate::vad::{BLOCK, Edge, Edges, VoiceActivity};
 use path::{Path, TAPS};
 use ring::Ring;
-use search::{BEST, Candidate, LAGS, REACH, STEP, Search};
+use search::{BEST, Candidate, LAGS, STEP};
 
 /// Longest echo that is looked for (650 ms).
 const LONGEST: Sample = (LAGS * STEP) as Sample;
 
-/// Sent audio that is held: the longest echo, the jitter buffer's depth and the stretch that is examined.
-const SENT: usize = 22_400;
+/// Sent audio that is held (1120 ms): the longest echo, the jitter buffer's depth (200 ms), and what is held of the received.
+const SENT: usize = 17_920;
 
 /// Received audio that is held (256 ms).
 const HEARD: usize = 4096;
@@ -89,9 +89,7 @@ pub struct EchoGuard {
     heard: Ring<HEARD>,
     /// One past the last own sound.
     sounded_to: Sample,
-    search: Search,
-    path: Path,
-    trial: Path,
+    path: Box<Path>,
     /// Samples from sending to hearing, when a path is known.
     lag: Option<Sample>,
     /// Frames that the path foretold, less those that it did not.
@@ -109,11 +107,7 @@ pub struct EchoGuard {
     next_look: Sample,
     pause: Sample,
     looks: u32,
-    scratch: Box<[f32; SCRATCH]>,
 }
-
-/// Samples of the sent audio that a search needs.
-const SCRATCH: usize = STEP * (search::WINDOW + LAGS) + REACH;
 
 impl EchoGuard {
     /// For a channel of which nothing was heard.
@@ -123,9 +117,7 @@ impl EchoGuard {
             sent: Ring::new(),
             heard: Ring::new(),
             sounded_to: Sample::MIN / 2,
-            search: Search::new(),
-            path: Path::new(),
-            trial: Path::new(),
+            path: Box::new(Path::new()),
             lag: None,
             proof: 0,
             told: false,
@@ -137,7 +129,6 @@ impl EchoGuard {
             next_look: Sample::MIN / 2,
             pause: AGAIN,
             looks: 0,
-            scratch: Box::new([0.0; SCRATCH]),
         }
     }
 
@@ -298,14 +289,17 @@ impl EchoGuard {
         }
     }
 
-    /// Whether what was heard up to `end` is an echo; then the path is taken over.
+    /// Whether what was heard up to `end` is an echo; then the path is taken over. Its room (60 KB with [`Path::solve`]) is on the
+    /// stack: it is seldom called, and a call need not hold it.
     fn look(&mut self, end: Sample) -> bool {
-        let mut heard = [0.0; WINDOW + REACH];
-        self.heard.read(end - (WINDOW + REACH) as Sample, &mut heard);
-        self.sent.read(end - SCRATCH as Sample, &mut self.scratch[..]);
-        let found = self.search.best(&self.scratch[..], &heard);
-        let Some(lag) = self.proven_lag(end, &heard[REACH..], &found) else { return false };
-        std::mem::swap(&mut self.path, &mut self.trial);
+        let (mut thin_sent, mut thin_heard) = ([0.0; search::WINDOW + LAGS], [0.0; search::WINDOW]);
+        search::thin(&self.sent, end, &mut thin_sent);
+        search::thin(&self.heard, end, &mut thin_heard);
+        let found = search::best(&thin_sent, &thin_heard);
+        let mut heard = [0.0; WINDOW];
+        self.heard.read(end - WINDOW as Sample, &mut heard);
+        let Some((lag, path)) = self.proven(end, &heard, &found) else { return false };
+        *self.path = path;
         self.lag = Some(lag);
         if !self.told {
             (self.proof, self.powers) = (0, [0.0; 2]);
@@ -314,31 +308,31 @@ impl EchoGuard {
     }
 
     /// The first of the candidates whose filter, fitted to one part of what was heard, foretells the other.
-    fn proven_lag(&mut self, end: Sample, heard: &[f32], found: &[Candidate; BEST]) -> Option<Sample> {
+    fn proven(&self, end: Sample, heard: &[f32; WINDOW], found: &[Candidate; BEST]) -> Option<(Sample, Path)> {
         let mut sent = [0.0; WINDOW + TAPS - 1];
         if let Some(lag) = self.lag {
             self.sent.read(first_sent(end - WINDOW as Sample, lag), &mut sent);
-            self.trial.copy_from(&self.path);
-            self.trial.add(&sent, heard);
-            self.trial.solve();
+            let mut trial = (*self.path).clone();
+            trial.add(&sent, heard);
+            trial.solve();
             let mut echo = [0.0; WINDOW];
-            self.trial.echo(&sent, &mut echo);
+            trial.echo(&sent, &mut echo);
             if left(heard, &echo) < STILL {
-                return Some(lag);
+                return Some((lag, trial));
             }
         }
         let mut echo = [0.0; WINDOW - FITTED];
         for candidate in found.iter().filter(|candidate| candidate.likeness > LIKELY) {
             let lag = candidate.lag as Sample;
             self.sent.read(first_sent(end - WINDOW as Sample, lag), &mut sent);
-            self.trial.clear();
-            self.trial.add(&sent[..FITTED + TAPS - 1], &heard[..FITTED]);
-            self.trial.solve();
-            self.trial.echo(&sent[FITTED..], &mut echo);
+            let mut trial = Path::new();
+            trial.add(&sent[..FITTED + TAPS - 1], &heard[..FITTED]);
+            trial.solve();
+            trial.echo(&sent[FITTED..], &mut echo);
             if left(&heard[FITTED..], &echo) < LEFT {
-                self.trial.add(&sent[FITTED..], &heard[FITTED..]);
-                self.trial.solve();
-                return Some(lag);
+                trial.add(&sent[FITTED..], &heard[FITTED..]);
+                trial.solve();
+                return Some((lag, trial));
             }
         }
         None

@@ -14,8 +14,8 @@ const RIDGE: f64 = 3e-4;
 /// Least squares of a received stretch upon a sent one. `sent` always holds [`TAPS`] - 1 samples more than `heard`, in front.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// Covariance of the sent audio; the lower triangle is kept.
-    own: Box<[[f32; TAPS]; TAPS]>,
+    /// Covariance of the sent audio, which is symmetric: its lower half, diagonal behind diagonal.
+    own: [f32; TAPS * (TAPS + 1) / 2],
     /// Correlation of the sent with the heard.
     both: [f32; TAPS],
     /// The filter, newest sample first.
@@ -25,19 +25,7 @@ pub struct Path {
 impl Path {
     /// Nothing comes back.
     pub fn new() -> Path {
-        Path { own: Box::new([[0.0; TAPS]; TAPS]), both: [0.0; TAPS], taps: [0.0; TAPS] }
-    }
-
-    /// Nothing comes back.
-    pub fn clear(&mut self) {
-        self.own.iter_mut().for_each(|row| row.fill(0.0));
-        (self.both, self.taps) = ([0.0; TAPS], [0.0; TAPS]);
-    }
-
-    /// Becomes `other`.
-    pub fn copy_from(&mut self, other: &Path) {
-        self.own.copy_from_slice(&other.own[..]);
-        (self.both, self.taps) = (other.both, other.taps);
+        Path { own: [0.0; TAPS * (TAPS + 1) / 2], both: [0.0; TAPS], taps: [0.0; TAPS] }
     }
 
     /// What of `sent` comes back.
@@ -60,11 +48,10 @@ impl Path {
             *both = *both * forget + dot(heard, delayed(k));
         }
         // Down a diagonal, each element covers the same stretch one sample earlier.
-        for lag in 0..TAPS {
-            let mut sum = first[lag];
-            for row in lag..TAPS {
-                let column = row - lag;
-                self.own[row][column] = self.own[row][column] * forget + sum;
+        for (lag, mut sum) in first.into_iter().enumerate() {
+            for (column, own) in self.own[diagonal(lag)..][..TAPS - lag].iter_mut().enumerate() {
+                *own = *own * forget + sum;
+                let row = lag + column;
                 if row + 1 < TAPS {
                     let (early, late) = (TAPS - 2 - row, TAPS - 2 - row + count);
                     sum += sent[early] * sent[early + lag] - sent[late] * sent[late + lag];
@@ -75,7 +62,8 @@ impl Path {
 
     /// Finds the filter again (Cholesky). It stays as it is where nothing was sent.
     pub fn solve(&mut self) {
-        let trace: f64 = (0..TAPS).map(|k| f64::from(self.own[k][k])).sum();
+        let own = |row: usize, column: usize| f64::from(self.own[diagonal(row - column) + column]);
+        let trace: f64 = (0..TAPS).map(|k| own(k, k)).sum();
         let ridge = RIDGE * trace / TAPS as f64;
         if ridge < 1.0 {
             return;
@@ -87,10 +75,10 @@ impl Path {
             let this = &mut below[0];
             for column in 0..row {
                 let sum: f64 = this[..column].iter().zip(&above[column][..column]).map(|(a, b)| a * b).sum();
-                this[column] = (f64::from(self.own[row][column]) - sum) / above[column][column];
+                this[column] = (own(row, column) - sum) / above[column][column];
             }
             let sum: f64 = this[..row].iter().map(|a| a * a).sum();
-            this[row] = (f64::from(self.own[row][row]) + ridge - sum).max(ridge / 2.0).sqrt();
+            this[row] = (own(row, row) + ridge - sum).max(ridge / 2.0).sqrt();
             let sum: f64 = this[..row].iter().zip(&solved).map(|(a, b)| a * b).sum();
             solved[row] = (f64::from(self.both[row]) - sum) / this[row];
         }
@@ -106,6 +94,11 @@ impl Path {
         let loudest = self.taps.iter().enumerate().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
         loudest.map_or(0, |(at, _)| at)
     }
+}
+
+/// Where in [`Path::own`] the diagonal begins whose rows are `lag` more than its columns.
+fn diagonal(lag: usize) -> usize {
+    lag * (2 * TAPS + 1 - lag) / 2
 }
 
 /// Sum of products, in parallel sums.
@@ -144,7 +137,7 @@ mod tests {
         path.echo(&sent[..500 + TAPS - 1], &mut echo);
         let left: f32 = echo.iter().zip(&heard).map(|(a, b)| (a - b).powi(2)).sum();
         assert!(left < 1e-5 * dot(&heard[..500], &heard[..500]), "{left}");
-        path.clear();
+        let mut path = Path::new();
         path.solve();
         path.echo(&sent[..500 + TAPS - 1], &mut echo);
         assert_eq!(echo, [0.0; 500]);

@@ -31,10 +31,17 @@ impl<const N: usize> Ring<N> {
 
     /// What lies from `from` on; silence where nothing is held.
     pub fn read(&self, from: Sample, out: &mut [f32]) {
-        for (out, at) in out.iter_mut().zip(from..) {
-            let held = at < self.end && at >= self.end - N as Sample;
-            *out = if held { f32::from(self.pcm[Self::place(at)]) } else { 0.0 };
-        }
+        let count = out.len() as Sample;
+        let first = (self.end - N as Sample).clamp(from, from + count);
+        let last = self.end.clamp(first, from + count);
+        let (before, rest) = out.split_at_mut((first - from) as usize);
+        let (held, after) = rest.split_at_mut((last - first) as usize);
+        before.fill(0.0);
+        after.fill(0.0);
+        let place = Self::place(first);
+        let (head, tail) = held.split_at_mut(held.len().min(N - place));
+        head.iter_mut().zip(&self.pcm[place..]).for_each(|(out, &sample)| *out = sample.into());
+        tail.iter_mut().zip(&self.pcm[..]).for_each(|(out, &sample)| *out = sample.into());
     }
 
     fn place(at: Sample) -> usize {

@@ -13,7 +13,7 @@ use super::timing::{DEEPEST_NS, Timing};
 use crate::codec::Codec;
 use crate::time::Time;
 
-/// Packets held.
+/// Packets held, and blocks for their payloads.
 const SLOTS: i64 = 64;
 
 /// Largest payload that is heard: 60 ms of L16 at 16 kHz.
@@ -62,7 +62,7 @@ enum Kind {
 #[derive(Copy, Clone, Debug)]
 struct Slot {
     kind: Kind,
-    /// Which payload is its own; without meaning while it is free.
+    /// First block of its payload; without meaning when that is empty.
     payload: u8,
     len: u16,
     /// Ticks that it lasts.
@@ -71,40 +71,69 @@ struct Slot {
     ticks: i64,
 }
 
-/// The payloads of the packets held. The one given back last is lent out first: of all the room only as much is touched as the
-/// buffer is deep, and stays in the processor's cache.
+/// The payloads of the packets held, in blocks of 20 ms; longer ones have several. The block given back last is lent out first: of
+/// all the room only as much is touched as the buffer is deep, and stays in the processor's cache.
 #[derive(Clone, Debug)]
 struct Payloads {
     bytes: Box<[u8]>,
-    /// Bytes of the longest one.
-    longest: usize,
+    /// Bytes of a block.
+    block: usize,
     free: [u8; SLOTS as usize],
     count: usize,
+    /// The block behind each, within a payload.
+    after: [u8; SLOTS as usize],
+    /// The last payload of several blocks that was asked for, in one piece.
+    whole: Box<[u8]>,
 }
 
 impl Payloads {
-    fn new(longest: usize) -> Payloads {
-        let free = std::array::from_fn(|at| at as u8);
-        Payloads { bytes: vec![0; longest * SLOTS as usize].into(), longest, free, count: SLOTS as usize }
+    fn new(codec: Codec) -> Payloads {
+        let block = block_bytes(codec);
+        Payloads {
+            bytes: vec![0; block * SLOTS as usize].into(),
+            block,
+            free: std::array::from_fn(|at| at as u8),
+            count: SLOTS as usize,
+            after: [0; SLOTS as usize],
+            whole: vec![0; longest_payload(codec)].into(),
+        }
     }
 
-    fn of(&self, payload: u8) -> &[u8] {
-        &self.bytes[usize::from(payload) * self.longest..][..self.longest]
+    fn has_room(&self, len: usize) -> bool {
+        len.div_ceil(self.block) <= self.count
     }
 
-    fn of_mut(&mut self, payload: u8) -> &mut [u8] {
-        &mut self.bytes[usize::from(payload) * self.longest..][..self.longest]
+    /// Keeps `payload`, for which there is room, and gives its first block.
+    fn keep(&mut self, payload: &[u8]) -> u8 {
+        let mut behind = 0;
+        for part in payload.chunks(self.block).rev() {
+            self.count -= 1;
+            let block = self.free[self.count];
+            self.bytes[usize::from(block) * self.block..][..part.len()].copy_from_slice(part);
+            self.after[usize::from(block)] = behind;
+            behind = block;
+        }
+        behind
     }
 
-    /// There are as many as slots, and a slot has at most one: one is free for a slot that has none.
-    fn lend(&mut self) -> u8 {
-        self.count -= 1;
-        self.free[self.count]
+    /// The payload of `len` bytes that begins at `block`; it may just have been given back.
+    fn of(&mut self, mut block: u8, len: usize) -> &[u8] {
+        if len <= self.block {
+            return &self.bytes[usize::from(block) * self.block..][..len];
+        }
+        for part in self.whole[..len].chunks_mut(self.block) {
+            part.copy_from_slice(&self.bytes[usize::from(block) * self.block..][..part.len()]);
+            block = self.after[usize::from(block)];
+        }
+        &self.whole[..len]
     }
 
-    fn give_back(&mut self, payload: u8) {
-        self.free[self.count] = payload;
-        self.count += 1;
+    fn give_back(&mut self, mut block: u8, len: usize) {
+        for _ in 0..len.div_ceil(self.block) {
+            self.free[self.count] = block;
+            self.count += 1;
+            block = self.after[usize::from(block)];
+        }
     }
 }
 
@@ -137,7 +166,7 @@ impl JitterBuffer {
         JitterBuffer {
             codec,
             slots: vec![free; SLOTS as usize].into(),
-            payloads: Payloads::new(longest_payload(codec)),
+            payloads: Payloads::new(codec),
             source: Source::default(),
             timing: Timing::new(codec.rtp_clock_hz()),
             playing: false,
@@ -185,9 +214,15 @@ impl JitterBuffer {
         }
         self.make_room(sequence);
         self.vacate(sequence);
-        let room = self.payloads.lend();
-        self.payloads.of_mut(room)[..payload.len()].copy_from_slice(payload);
-        self.slots[index(sequence)] = Slot { kind, payload: room, len: payload.len() as u16, span, ticks };
+        while sequence >= self.next && !self.payloads.has_room(payload.len()) {
+            self.make_room(self.next + SLOTS);
+        }
+        if sequence < self.next {
+            self.late += u64::from(kind == Kind::Audio);
+            return Err(Refused::Late);
+        }
+        let block = self.payloads.keep(payload);
+        self.slots[index(sequence)] = Slot { kind, payload: block, len: payload.len() as u16, span, ticks };
         Ok(())
     }
 
@@ -248,10 +283,10 @@ impl JitterBuffer {
     }
 
     /// The payload that follows directly on what was given back, when it is there.
-    pub fn following(&self) -> Option<&[u8]> {
+    pub fn following(&mut self) -> Option<&[u8]> {
         let slot = &self.slots[index(self.next)];
         let follows = slot.kind == Kind::Audio && slot.ticks == self.head;
-        follows.then(|| &self.payloads.of(slot.payload)[..usize::from(slot.len)])
+        follows.then(|| self.payloads.of(slot.payload, slot.len.into()))
     }
 
     /// Extended ticks up to which audio was given back.
@@ -324,7 +359,7 @@ impl JitterBuffer {
     fn vacate(&mut self, at: i64) {
         let slot = &mut self.slots[index(at)];
         if std::mem::replace(&mut slot.kind, Kind::Free) != Kind::Free {
-            self.payloads.give_back(slot.payload);
+            self.payloads.give_back(slot.payload, slot.len.into());
         }
     }
 
@@ -334,7 +369,7 @@ impl JitterBuffer {
         self.packet = slot.span.into();
         self.head = slot.ticks + self.packet;
         self.resting = false;
-        Next::Audio(&self.payloads.of(slot.payload)[..usize::from(slot.len)])
+        Next::Audio(self.payloads.of(slot.payload, slot.len.into()))
     }
 
     /// Gives up the packet that is due; `missing` of them have `gap` ticks between what was played and the next that is there.
@@ -363,13 +398,14 @@ impl JitterBuffer {
     }
 }
 
+/// Bytes of 20 ms: with 64 of them the buffer holds more than a second. Opus may have up to 128 kbit/s in one block.
+fn block_bytes(codec: Codec) -> usize {
+    codec.bytes_per_tick().map_or(320, |bytes| bytes * FRAME_TICKS as usize)
+}
+
 /// Bytes of the longest payload that is heard.
 fn longest_payload(codec: Codec) -> usize {
-    match codec {
-        Codec::Pcmu | Codec::Pcma | Codec::G722 => MAX_TICKS as usize,
-        Codec::L16Narrow => 2 * MAX_TICKS as usize,
-        Codec::L16Wide | Codec::Opus => MAX_PAYLOAD,
-    }
+    codec.bytes_per_tick().map_or(MAX_PAYLOAD, |bytes| (bytes * MAX_TICKS as usize).min(MAX_PAYLOAD))
 }
 
 /// Ticks of a payload; `None` for what is not heard.
@@ -445,6 +481,61 @@ mod tests {
         let buffer = check(&packets, &[AUDIO; 64]);
         assert_eq!((buffer.late(), buffer.head()), (436, 500 * 160));
         assert_eq!(buffer.concealed_ticks(), 436 * 160);
+    }
+
+    #[test]
+    fn packets_of_every_length_come_out_as_they_went_in() {
+        for codec in [Codec::Pcmu, Codec::Opus, Codec::L16Wide] {
+            let per_tick = if codec == Codec::L16Wide { 4 } else { 1 };
+            let mut draws = crate::seed::Seed(5).stream("lengths");
+            let mut buffer = JitterBuffer::new(codec);
+            let (mut packets, mut timestamp) = (Vec::new(), 0u32);
+            for n in 0..400u16 {
+                let ms = [10, 20, 30, 60][(draws.unit() * 4.0) as usize];
+                let len = if codec == Codec::Opus { 1 + (draws.unit() * 1275.0) as usize } else { ms * 8 * per_tick };
+                let mut payload: Vec<u8> = (0..len).map(|at| (at as u16 ^ n.wrapping_mul(7)) as u8).collect();
+                if codec == Codec::Opus {
+                    payload[0] = [0, 8, 16, 24][(draws.unit() * 4.0) as usize];
+                }
+                let ticks = u32::from(span(codec, &payload).expect("a payload that is heard"));
+                packets.push((header(n, timestamp), payload));
+                timestamp += ticks * codec.rtp_clock_hz() / 8000;
+            }
+            // Up to four wait at once, in any order.
+            for group in packets.chunks(4) {
+                let arrived =
+                    Time(1_000_000_000 + u64::from(group[0].0.timestamp / (codec.rtp_clock_hz() / 1000)) * 1_000_000);
+                let mut order = [0, 1, 2, 3];
+                order.sort_by_key(|_| (draws.unit() * 1e6) as u32);
+                for at in order {
+                    let (header, payload) = &group[at];
+                    assert_eq!(buffer.insert(arrived, header, Content::Audio(payload)), Ok(()));
+                }
+                for (header, payload) in group {
+                    let due = arrived + std::time::Duration::from_secs(1);
+                    assert_eq!(buffer.take(due, 0), Next::Audio(payload), "{codec:?} {}", header.sequence);
+                }
+            }
+            assert_eq!((buffer.late(), buffer.source().lost()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn of_long_packets_that_nobody_takes_the_newest_are_kept() {
+        // 80 ms have four blocks each, and 16 of them all there are.
+        const LONG: Content<'_> = Content::Audio(&[1; 640]);
+        let packets: Vec<_> = (0..40u16).map(|i| (i, u32::from(i) * 640, LONG)).collect();
+        let mut buffer = check(&packets, &[Next::Audio(&[1; 640]); 16]);
+        assert_eq!((buffer.late(), buffer.head()), (24, 40 * 640));
+        // A packet that came late, and has no room among newer ones, is late.
+        let arrived = Time(1_000_000_000 + 40 * 80_000_000);
+        for n in (41..57).chain([40]) {
+            let _ = buffer.insert(arrived, &header(n, u32::from(n) * 640), LONG);
+        }
+        assert_eq!(buffer.late(), 25);
+        for _ in 41..57 {
+            assert!(!matches!(buffer.take(Time(arrived.0 + 10_000_000_000), 0), Next::Idle));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! A packet holds no gap: where sending pauses, what was gathered before leaves as a shorter packet.
 
+use super::jitter::MAX_PAYLOAD;
 use crate::codec::Codec;
 use crate::frame::FRAME;
 
@@ -42,6 +43,12 @@ impl Packetizer {
         let ptime_ms = if matches!(ptime_ms, 10 | 20 | 30 | 40 | 60) { usize::from(ptime_ms) } else { 20 };
         let length = codec.rate_hz() as usize / 1000 * ptime_ms;
         Packetizer { codec, length, pcm: [0; ROOM], held: 0, taken: 0, timestamp: 0, cut: 0, resumed: 0 }
+    }
+
+    /// Bytes of the longest payload that its packets become.
+    pub fn longest_payload(&self) -> usize {
+        let ticks = self.length * 8000 / self.codec.rate_hz() as usize;
+        self.codec.bytes_per_tick().map_or(MAX_PAYLOAD, |bytes| bytes * ticks)
     }
 
     /// Room for 20 ms at the codec's rate, which the caller fills, of this RTP timestamp. [`Packetizer::packet`] is called until

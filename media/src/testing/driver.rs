@@ -210,6 +210,11 @@ impl Rig {
         }
     }
 
+    /// The network from the far side to the call is another one from now on.
+    pub fn change_network(&mut self, net: NetemSpec) {
+        self.net.change(net);
+    }
+
     /// One tick of 20 ms.
     pub fn step(&mut self) {
         self.advance();

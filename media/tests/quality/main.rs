@@ -27,6 +27,8 @@ const CALM: NetemSpec = NetemSpec {
     reorder: 0.0,
     reorder_ms: 0.0,
     duplicate: 0.0,
+    rate_bps: 0,
+    queue_ms: 0.0,
 };
 
 /// The sender's tick and the listener's, in milliseconds after the origin: a packet of a tick is heard in a later one.

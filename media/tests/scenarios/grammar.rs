@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! seed 7                                    codec G722                 no telephone events        no text
-//! net delay 20 jitter 40 loss 5%            connection loss 5% burst 3 jitter 30
+//! net delay 20 jitter 40 loss 5%            net rate 60 queue 100 (kbit/s, ms)         connection loss 5% burst 3 jitter 30
 //! delay think 500                           delay think never
 //! early media 1.5                           answered after 2.0         never answered             refused 486 after 1.0
 //! caller endpointing 1.5                    caller opens "Hello."      caller opens made "Hello." caller listens open after 10
@@ -14,6 +14,7 @@
 //! caller digits by rtp|inband|info
 //! caller max_turns 2   silence_timeout 16   max_duration 60   inactivity 20   media_timeout 20   ringing 30   digit_turn 0.5
 //! 1.0 agent says 2.5 "May I help?"          3.0 agent digit 5 [inband|info]      4.0 agent hangs up
+//! 5.0 net delay 40                          # another network from then on, all that is not named as by default
 //! 2.0 agent stops sending                   2.5 agent sends again      3.0 driver misses 3        9.0 api hangs up
 //! 2.0 agent holds                           8.0 agent resumes          # by re-INVITE
 //! agent echoes after 0.2 down 6             # from hearing to sending, s; echo return loss, dB
@@ -129,6 +130,7 @@ pub enum Action {
     Ends,
     Sending(bool),
     Hold(bool),
+    Network(NetemSpec),
     Misses(usize),
     ApiHangup,
 }
@@ -206,7 +208,7 @@ fn statement(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
     } else if line.eat("no text") {
         s.text = false;
     } else if line.eat("net") {
-        net(s, line)?;
+        s.net = net(line)?;
     } else if line.eat("connection") {
         connection(s, line)?;
     } else if line.eat("delay") {
@@ -235,23 +237,28 @@ fn statement(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
     line.end()
 }
 
-fn net(s: &mut Scenario, line: &mut Line) -> Parsed<()> {
+fn net(line: &mut Line) -> Parsed<NetemSpec> {
+    let mut net = NetemSpec::default();
     while !line.is_empty() {
         if line.eat("delay") {
-            s.net.delay_ms = line.number()?;
+            net.delay_ms = line.number()?;
         } else if line.eat("jitter") {
-            s.net.jitter_ms = line.number()?;
+            net.jitter_ms = line.number()?;
         } else if line.eat("loss") {
-            s.net.loss = Loss::Independent(line.number()? / 100.0);
+            net.loss = Loss::Independent(line.number()? / 100.0);
         } else if line.eat("burst loss") {
             // Mean bursts of three packets.
             let share = line.number()? / 100.0;
-            s.net.loss = Loss::Burst { enter: share / (1.0 - share) / 3.0, leave: 1.0 / 3.0, loss: 1.0 };
+            net.loss = Loss::Burst { enter: share / (1.0 - share) / 3.0, leave: 1.0 / 3.0, loss: 1.0 };
+        } else if line.eat("rate") {
+            net.rate_bps = (line.number()? * 1000.0) as u64;
+        } else if line.eat("queue") {
+            net.queue_ms = line.number()?;
         } else {
-            return line.end();
+            line.end()?;
         }
     }
-    Ok(())
+    Ok(net)
 }
 
 fn connection(s: &mut Scenario, line: &mut Line) -> Parsed<()> {
@@ -305,6 +312,8 @@ fn action(line: &mut Line) -> Parsed<Action> {
         Action::Sending(false)
     } else if line.eat("agent sends again") {
         Action::Sending(true)
+    } else if line.eat("net") {
+        Action::Network(net(line)?)
     } else if line.eat("driver misses") {
         Action::Misses(line.number()? as usize)
     } else if line.eat("api hangs up") {

@@ -108,6 +108,7 @@ fn talk(scenario: &Scenario, rig: &mut Rig) {
                 Action::Ends => rig.signal(Signal::Ended(RemoteEnd::default())),
                 Action::Sending(on) => rig.far.sending = *on,
                 Action::Hold(held) => rig.signal(Signal::Hold(*held)),
+                Action::Network(net) => rig.change_network(*net),
                 Action::Misses(ticks) => rig.miss(*ticks),
                 Action::ApiHangup => rig.hang_up(EndReason::ApiHangup),
                 Action::InfoDigit { digit } => rig.signal(Signal::Digit { digit: *digit, duration_ms: 100 }),

@@ -31,6 +31,9 @@ pub struct Figures {
     pub seconds: f64,
     /// CPU time of this process in the window, in milliseconds for each call and second; `None` when calls ended in it.
     pub cpu_ms_per_call_second: Option<f64>,
+    /// Memory that a call holds while it is up, all of this process that came with the calls, in KiB; `None` where the allocator
+    /// does not tell, and when calls ended in the window.
+    pub memory_kib_per_call: Option<f64>,
     /// Figures of time can be believed: sending was on time.
     pub trusted: bool,
     /// How late frames were sent in the window; `None` when it is not trusted.
@@ -89,13 +92,15 @@ pub struct Window {
     late_counts: Vec<u64>,
     late_max_ms: f64,
     live: usize,
+    allocated: Option<usize>,
 }
 
 impl Window {
     /// The state of the engine and of this process.
     pub fn now(engine: &Engine) -> Window {
         let (late_counts, late_max_ms) = engine.lateness();
-        Window { at: monotonic(), cpu: own_cpu(), late_counts, late_max_ms, live: engine.live_calls() }
+        let live = engine.live_calls();
+        Window { at: monotonic(), cpu: own_cpu(), late_counts, late_max_ms, live, allocated: allocated_bytes() }
     }
 }
 
@@ -135,6 +140,13 @@ impl Figures {
         self.late += quality.late_packets;
         self.skipped_frames += quality.late_frames;
         self.recording_dropped += quality.recording_dropped;
+    }
+
+    /// What the calls hold at the end of the window, of which nothing was held at `idle`.
+    pub fn memory(&mut self, idle: &Window, before: &Window, after: &Window) {
+        let held = after.allocated.zip(idle.allocated).map(|(held, idle)| held.saturating_sub(idle));
+        let all_stayed = before.live == after.live && after.live > 0;
+        self.memory_kib_per_call = held.filter(|_| all_stayed).map(|held| held as f64 / 1024.0 / after.live as f64);
     }
 
     /// The measured window.
@@ -179,6 +191,9 @@ impl Figures {
             Some(cpu_ms) => println!("CPU        {cpu_ms:.3} ms a call and second, over {:.1} s", self.seconds),
             None => println!("CPU        not given: calls ended while it was measured"),
         }
+        if let Some(kib) = self.memory_kib_per_call {
+            println!("memory     {kib:.0} KiB a call");
+        }
         match (self.lateness_ms, self.setup_ms) {
             (Some(late), Some(setup)) => {
                 println!(
@@ -204,6 +219,19 @@ impl Figures {
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied().unwrap_or(0.0)
+}
+
+/// Bytes that this process has asked its allocator for and not given back.
+#[cfg(target_env = "gnu")]
+fn allocated_bytes() -> Option<usize> {
+    // SAFETY: reads counters, and takes the allocator's own locks.
+    let info = unsafe { libc::mallinfo2() };
+    Some(info.uordblks + info.hblkhd)
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn allocated_bytes() -> Option<usize> {
+    None
 }
 
 /// User and system time of this process.
@@ -253,6 +281,7 @@ mod tests {
             late_counts: late_counts.to_vec(),
             late_max_ms: 3.0,
             live,
+            allocated: Some(live * 2048 + 100),
         };
         let mut figures = Figures::default();
         figures.window(&end(1000, 500, 10, &[5, 1, 0]), &end(3000, 520, 10, &[9, 2, 0]));
@@ -260,5 +289,9 @@ mod tests {
         assert_eq!((&figures.late_counts, figures.late_max_ms), (&vec![4, 1, 0], 0.04));
         figures.window(&end(1000, 500, 10, &[5]), &end(3000, 520, 9, &[9]));
         assert_eq!(figures.cpu_ms_per_call_second, None);
+        figures.memory(&end(0, 0, 0, &[0]), &end(1000, 500, 10, &[5]), &end(3000, 520, 10, &[9]));
+        assert_eq!(figures.memory_kib_per_call, Some(2.0));
+        figures.memory(&end(0, 0, 0, &[0]), &end(1000, 500, 10, &[5]), &end(3000, 520, 9, &[9]));
+        assert_eq!(figures.memory_kib_per_call, None);
     }
 }

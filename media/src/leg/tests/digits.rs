@@ -25,6 +25,8 @@ const LOSSY: NetemSpec = NetemSpec {
     reorder: 0.0,
     reorder_ms: 0.0,
     duplicate: 0.0,
+    rate_bps: 0,
+    queue_ms: 0.0,
 };
 const TROUBLE: Trouble =
     Trouble { tone_ms: 40, gap_ms: 40, net: LOSSY, no_marker: false, endless: 0.0, late_ends_ms: 0 };
