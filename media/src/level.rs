@@ -28,7 +28,8 @@ pub fn rms_dbov(pcm: &[i16]) -> f64 {
 
 /// Sum of squares, full scale being 1.
 fn energy(pcm: &[i16]) -> f64 {
-    pcm.iter().map(|&sample| (sample as f64 / 32_768.0).powi(2)).sum()
+    let sum: i64 = pcm.iter().map(|&sample| i64::from(i32::from(sample).pow(2))).sum();
+    sum as f64 / 32_768f64.powi(2)
 }
 
 /// Thresholds of P.56: powers of two from 2^-15 to 2^-1 of full scale.

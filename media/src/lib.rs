@@ -13,6 +13,7 @@ pub mod biquad;
 
 pub mod codec;
 
+mod dot;
 pub mod resample;
 
 pub mod level;

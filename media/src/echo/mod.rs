@@ -10,7 +10,9 @@ mod path;
 mod ring;
 mod search;
 
+use crate::dot::dot;
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
+use crate::level::rms_dbov;
 use crate::vad::{BLOCK, Edge, Edges, VoiceActivity};
 use path::{Path, TAPS};
 use ring::Ring;
@@ -33,7 +35,7 @@ const FITTED: usize = 800;
 const AHEAD: Sample = TAPS as Sample / 2;
 
 /// Own sound under this echoes nowhere, dBov.
-const SOUND_DBOV: f32 = -55.0;
+const SOUND_DBOV: f64 = -55.0;
 
 /// Correlation from which a lag is tried.
 const LIKELY: f32 = 0.4;
@@ -71,7 +73,7 @@ const LOOKS: u32 = 8;
 const LOOK_EVERY: Sample = 500 * PER_MS;
 
 /// Sound above this is worth a look, dBov.
-const LOOK_DBOV: f32 = -75.0;
+const LOOK_DBOV: f64 = -75.0;
 
 /// An echo path, measured.
 #[derive(Copy, Clone, Debug, PartialEq, Default)]
@@ -165,7 +167,7 @@ impl EchoGuard {
 
     /// This side sends the 20 ms that begin at `at`.
     pub fn sent(&mut self, at: Sample, pcm: &Frame) {
-        if level_dbov(pcm) > SOUND_DBOV {
+        if rms_dbov(pcm) > SOUND_DBOV {
             if at > self.sounded_to + LONGEST {
                 self.pause = AGAIN;
             }
@@ -187,7 +189,7 @@ impl EchoGuard {
                 (None, edge) => edge,
             };
         }
-        let raw_dbov = level_dbov(pcm);
+        let raw_dbov = rms_dbov(pcm);
         self.heard.write(from, pcm);
         let masked = self.take_out(pcm, from, is_real);
         let edge = self.vad.push_beside(pcm, from, masked);
@@ -195,7 +197,7 @@ impl EchoGuard {
     }
 
     /// Whether what was heard up to `end`, and the `edge` in it, is the other side's.
-    fn judge(&mut self, edge: Edges, end: Sample, raw_dbov: f32) -> Edges {
+    fn judge(&mut self, edge: Edges, end: Sample, raw_dbov: f64) -> Edges {
         match edge {
             Some(Edge::Started { onset }) => {
                 self.onset = onset;
@@ -374,7 +376,7 @@ fn first_sent(from: Sample, lag: Sample) -> Sample {
 /// The share of what was heard that is no echo.
 fn left(heard: &[f32], echo: &[f32]) -> f32 {
     let left: f32 = heard.iter().zip(echo).map(|(heard, echo)| (heard - echo).powi(2)).sum();
-    left / path::dot(heard, heard).max(1.0)
+    left / dot::<16>(heard, heard).max(1.0)
 }
 
 /// Power of full scale.
@@ -382,12 +384,7 @@ const FULL: f32 = 32_768.0 * 32_768.0;
 
 /// Mean power, 1 being full scale.
 fn mean_power(pcm: &[f32]) -> f32 {
-    path::dot(pcm, pcm) / (pcm.len() as f32 * FULL)
-}
-
-fn level_dbov(pcm: &Frame) -> f32 {
-    let sum: i64 = pcm.iter().map(|&x| i64::from(i32::from(x) * i32::from(x))).sum();
-    10.0 * (sum as f32 / (FRAME as f32 * FULL)).max(1e-12).log10()
+    dot::<16>(pcm, pcm) / (pcm.len() as f32 * FULL)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The way from what is sent to what comes back: a short filter, by exponentially weighted least squares.
 
+use crate::dot::dot;
 use crate::frame::FRAME;
 
 /// Taps of the filter (4 ms): room for the band limits of two codecs, and for a lag that is off by 1 ms.
@@ -44,8 +45,8 @@ impl Path {
         let delayed = |k: usize| &sent[TAPS - 1 - k..][..count];
         let mut first = [0.0; TAPS];
         for (k, (first, both)) in first.iter_mut().zip(&mut self.both).enumerate() {
-            *first = dot(delayed(0), delayed(k));
-            *both = *both * forget + dot(heard, delayed(k));
+            *first = dot::<16>(delayed(0), delayed(k));
+            *both = *both * forget + dot::<16>(heard, delayed(k));
         }
         // Down a diagonal, each element covers the same stretch one sample earlier.
         for (lag, mut sum) in first.into_iter().enumerate() {
@@ -101,19 +102,6 @@ fn diagonal(lag: usize) -> usize {
     lag * (2 * TAPS + 1 - lag) / 2
 }
 
-/// Sum of products, in parallel sums.
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0f32; 16];
-    let (a, b) = (a.chunks_exact(16), b.chunks_exact(16));
-    let rest: f32 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
-    for (a, b) in a.zip(b) {
-        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += a * b;
-        }
-    }
-    sums.iter().sum::<f32>() + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,7 +124,7 @@ mod tests {
         let mut echo = [0.0; 500];
         path.echo(&sent[..500 + TAPS - 1], &mut echo);
         let left: f32 = echo.iter().zip(&heard).map(|(a, b)| (a - b).powi(2)).sum();
-        assert!(left < 1e-5 * dot(&heard[..500], &heard[..500]), "{left}");
+        assert!(left < 1e-5 * dot::<16>(&heard[..500], &heard[..500]), "{left}");
         let mut path = Path::new();
         path.solve();
         path.echo(&sent[..500 + TAPS - 1], &mut echo);

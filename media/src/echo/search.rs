@@ -1,7 +1,7 @@
 //! At which lags the received audio may be the sent one: correlation at 4 kHz.
 
-use super::path::dot;
 use super::ring::Ring;
+use crate::dot::dot;
 use crate::frame::Sample;
 
 /// Samples at 16 kHz to one here.
@@ -31,14 +31,14 @@ pub struct Candidate {
 
 /// The most alike lags, best first; both stretches [`thin`] and of the same end.
 pub fn best(sent: &[f32; WINDOW + LAGS], heard: &[f32; WINDOW]) -> [Candidate; BEST] {
-    let power = dot(heard, heard);
+    let power = dot::<16>(heard, heard);
     let mut best = [Candidate::default(); BEST];
-    let mut own: f32 = dot(&sent[LAGS..], &sent[LAGS..]);
+    let mut own: f32 = dot::<16>(&sent[LAGS..], &sent[LAGS..]);
     let (mut before, mut last) = (Candidate::default(), Candidate::default());
     for lag in 0..LAGS {
         let from = LAGS - lag;
         let delayed = &sent[from..][..WINDOW];
-        let likeness = dot(delayed, heard).abs() / (own.max(1.0) * power).sqrt().max(1.0);
+        let likeness = dot::<16>(delayed, heard).abs() / (own.max(1.0) * power).sqrt().max(1.0);
         let this = Candidate { lag: lag * STEP, likeness };
         if last.likeness >= before.likeness && last.likeness > likeness {
             keep(&mut best, last);

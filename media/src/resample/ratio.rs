@@ -1,5 +1,7 @@
 //! Fixed ratios for streams, such as 16 to 48 kHz or 24 to 8 kHz: a Kaiser-windowed low pass, one set of taps for each phase.
 
+use crate::dot::dot;
+
 use super::{greatest_divisor, kaiser, sinc, to_pcm};
 
 /// The transition band, around the lower of both Nyquist frequencies and in units of it: flat to 3.4 kHz where one side is 8 kHz.
@@ -74,7 +76,7 @@ impl Resampler {
             }
             while self.at < pcm.len() {
                 let taps = &self.taps[self.phase * self.length..][..self.length];
-                let sum = dot(taps, &self.line[self.at..][..self.length]);
+                let sum = dot::<8>(taps, &self.line[self.at..][..self.length]);
                 if let Some(out) = out.next() {
                     *out = to_pcm(sum);
                 }
@@ -87,19 +89,6 @@ impl Resampler {
         }
         room - out.len()
     }
-}
-
-/// Eight sums side by side, which stay in registers.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f32 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
-    let mut sums = [0.0f32; 8];
-    for (a, b) in a.zip(b) {
-        for lane in 0..8 {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    rest + sums.iter().sum::<f32>()
 }
 
 #[cfg(test)]
