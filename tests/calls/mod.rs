@@ -4,4 +4,5 @@ mod desk;
 mod killed;
 mod peers;
 mod runs;
+mod speech;
 mod stage;
