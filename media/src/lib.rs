@@ -18,6 +18,10 @@ pub mod resample;
 
 pub mod level;
 
+pub mod fft;
+
+pub mod formant;
+
 pub mod rtp;
 
 pub mod leg;

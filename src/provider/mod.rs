@@ -13,6 +13,8 @@ pub mod fetch;
 mod flite;
 pub mod pocketsphinx;
 pub mod remote;
+#[cfg(test)]
+mod speaker;
 pub mod speech;
 mod timbre;
 mod voice;
@@ -74,7 +76,7 @@ pub struct Voice {
     pub rate_wpm: f32,
     /// Pitch factor, 1.0 = the voice's own.
     pub pitch: f32,
-    /// Formant-like resampling, 0.94..1.06.
+    /// Formants as a factor of the voice's own; the pitch stays.
     pub formant: f32,
     /// Four-band equaliser gains in dB.
     pub bands_db: [f32; 4],

@@ -19,8 +19,9 @@ use tokio::process::Command;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::cache::SpeechCache;
+use super::timbre::{self, Timbre};
 use super::voice::{TEXT_BYTES_MAX, choose, measurable_words};
-use super::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted, espeak, flite, timbre};
+use super::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted, espeak, flite};
 
 /// Time for one text, waiting for a free place included.
 const TEXT_LIMIT: Duration = Duration::from_secs(10);
@@ -73,8 +74,7 @@ impl EmbeddedSpeech {
             return Ok(pcm);
         }
         let late = || failed(format!("the synthesizer took longer than {} s", TEXT_LIMIT.as_secs()));
-        let mut pcm = tokio::time::timeout(TEXT_LIMIT, self.at_rate(text, voice)).await.map_err(|_| late())??;
-        timbre::equalise(&mut pcm, &voice.bands_db);
+        let pcm = tokio::time::timeout(TEXT_LIMIT, self.at_rate(text, voice)).await.map_err(|_| late())??;
         let mut pcm = pcm[clip::trim_silence(&pcm)].to_vec();
         level::to_speech_level(&mut pcm, 16_000);
         let pcm: Arc<[i16]> = pcm.into();
@@ -84,17 +84,18 @@ impl EmbeddedSpeech {
 
     /// A voice's speed depends on the words, so a sentence is measured and, when it is off, said again.
     async fn at_rate(&self, text: &str, voice: &Voice) -> Result<Vec<i16>, Failure> {
-        let pcm = self.shifted(text, voice, voice.rate_wpm).await?;
+        let pcm = self.coloured(text, voice, voice.rate_wpm).await?;
         match correction(text, voice, &pcm) {
             None => Ok(pcm),
-            Some(factor) => self.shifted(text, voice, voice.rate_wpm * factor).await,
+            Some(factor) => self.coloured(text, voice, voice.rate_wpm * factor).await,
         }
     }
 
-    /// Speaks slower by what the shift of the formants makes faster.
-    async fn shifted(&self, text: &str, voice: &Voice, rate_wpm: f32) -> Result<Vec<i16>, Failure> {
+    /// Speaks slower by what a pitch that is made by playing faster makes faster.
+    async fn coloured(&self, text: &str, voice: &Voice, rate_wpm: f32) -> Result<Vec<i16>, Failure> {
         let out = self.folder.join(self.files.fetch_add(1, Ordering::Relaxed).to_string());
-        let (program, command) = command(voice, rate_wpm / voice.formant, &out)?;
+        let played = voice.id.strip_prefix("flite:").and_then(flite::voice).map_or(1.0, |own| own.played(voice.pitch));
+        let (program, command) = command(voice, rate_wpm / played, &out)?;
         let _gone_after_use = Scratch(&out);
         let wav = {
             let _place = self.places.acquire().await.map_err(|_| failed("the synthesizer is closed".into()))?;
@@ -103,7 +104,7 @@ impl EmbeddedSpeech {
         };
         let clip =
             clip::Clip::from_wav(&wav).map_err(|cause| failed(format!("{program} wrote no usable audio: {cause}")))?;
-        Ok(timbre::shift(&clip.pcm, clip.rate_hz, voice.formant))
+        Ok(Timbre { played, formant: voice.formant, bands_db: voice.bands_db }.colour(&clip.pcm, clip.rate_hz))
     }
 }
 

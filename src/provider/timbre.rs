@@ -1,5 +1,6 @@
-//! What makes a synthesizer's voice one caller's own: shifted formants, a four-band equaliser, and how long it speaks.
+//! What makes a synthesizer's voice one caller's own: pitch, moved formants and a four-band equaliser; and how long it speaks.
 
+use ringer_media::formant::move_formants;
 use ringer_media::resample::resample_whole;
 
 /// Centre frequencies of the equaliser's bands; the outer two are octaves wide, so that all speech is covered.
@@ -9,19 +10,44 @@ const WIDTH_Q: f32 = 0.9;
 /// Steps of the source rate, which bound the resampler's phases.
 const STEP_HZ: f32 = 50.0;
 
-/// 16 kHz from `rate_hz`, played `formant` times as fast: formants, pitch and speed rise together.
-pub(super) fn shift(pcm: &[i16], rate_hz: u32, formant: f32) -> Vec<i16> {
-    let source_hz = (rate_hz as f32 * formant / STEP_HZ).round() * STEP_HZ;
-    resample_whole(pcm, source_hz as u32, 16_000)
+/// Smaller changes of formants than this are not made.
+const FORMANT_STEP: f32 = 0.003;
+/// Highest peak, so that nothing is clipped before the level is set.
+const PEAK: f32 = 32_000.0;
+
+/// What is done to a synthesizer's audio.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Timbre {
+    /// Played so many times as fast: pitch, formants and speed rise together.
+    pub(super) played: f32,
+    /// Formants as a factor of the synthesizer's own.
+    pub(super) formant: f32,
+    /// Four-band equaliser gains in dB.
+    pub(super) bands_db: [f32; 4],
+}
+
+impl Timbre {
+    /// 16 kHz from `rate_hz`.
+    pub(super) fn colour(&self, pcm: &[i16], rate_hz: u32) -> Vec<i16> {
+        let source_hz = (rate_hz as f32 * self.played / STEP_HZ).round() * STEP_HZ;
+        let pcm = resample_whole(pcm, source_hz as u32, 16_000);
+        let mut pcm: Vec<f32> = pcm.into_iter().map(f32::from).collect();
+        let factor = self.formant / self.played;
+        if (factor - 1.0).abs() > FORMANT_STEP {
+            pcm = move_formants(&pcm, factor);
+        }
+        equalise(&mut pcm, &self.bands_db);
+        let peak = pcm.iter().fold(PEAK, |peak, value| peak.max(value.abs()));
+        pcm.into_iter().map(|value| (value * PEAK / peak).round() as i16).collect()
+    }
 }
 
 /// Raises or lowers four bands of 16 kHz audio.
-pub(super) fn equalise(pcm: &mut [i16], bands_db: &[f32; 4]) {
+fn equalise(pcm: &mut [f32], bands_db: &[f32; 4]) {
     let mut bands: Vec<Peaking> =
         BANDS_HZ.iter().zip(bands_db).map(|(&centre_hz, &gain_db)| Peaking::new(centre_hz, gain_db)).collect();
     for sample in pcm {
-        let value = bands.iter_mut().fold(f32::from(*sample), |value, band| band.next(value));
-        *sample = value.round() as i16;
+        *sample = bands.iter_mut().fold(*sample, |value, band| band.next(value));
     }
 }
 
@@ -82,15 +108,15 @@ mod tests {
         (0..samples).map(at).collect()
     }
 
-    fn level_db(pcm: &[i16]) -> f32 {
-        let sum: f32 = pcm.iter().map(|&x| f32::from(x).powi(2)).sum();
+    fn level_db(pcm: &[f32]) -> f32 {
+        let sum: f32 = pcm.iter().map(|x| x.powi(2)).sum();
         10.0 * (sum / pcm.len() as f32).log10()
     }
 
     #[test]
     fn bands_change_their_own_frequencies() {
         let check = |hz, bands: [f32; 4], expect_db: f32| {
-            let before = tone(hz, 8000);
+            let before: Vec<f32> = tone(hz, 8000).into_iter().map(f32::from).collect();
             let mut after = before.clone();
             equalise(&mut after, &bands);
             let change = level_db(&after[800..]) - level_db(&before[800..]);

@@ -9,6 +9,33 @@ pub(super) const TEXT_BYTES_MAX: usize = 8000;
 /// From this many words on the speed is measured and corrected.
 const MEASURED_WORDS: usize = 4;
 
+/// Most gain of a band of a caller's equaliser, either way, in dB.
+const BAND_DB: f64 = 4.0;
+
+/// How far a voice's callers lie apart, as factors of its own pitch and formants: as far as words stay as well understood as in
+/// the voice itself.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) struct Range {
+    /// Lowest and highest pitch.
+    pub(super) pitch: (f32, f32),
+    /// Lowest and highest formants.
+    pub(super) formant: (f32, f32),
+}
+
+impl Range {
+    /// Of espeak-ng, whose variants differ by themselves.
+    const ESPEAK: Range = Range { pitch: (0.84, 1.2), formant: (0.94, 1.06) };
+
+    fn of(id: &str) -> Range {
+        id.strip_prefix("flite:").and_then(flite::voice).map_or(Range::ESPEAK, |voice| voice.range)
+    }
+}
+
+/// Between `low` and `high`, even in semitones.
+fn between((low, high): (f32, f32), share: f64) -> f32 {
+    low * (high / low).powf(share as f32)
+}
+
 /// The wanted gender, drawn when none is.
 pub(super) fn is_female(wanted: &VoiceWanted) -> bool {
     let drawn = wanted.seed.stream("voice").unit() < 0.5;
@@ -29,14 +56,9 @@ pub(super) fn choose(wanted: &VoiceWanted) -> Result<Voice, Failure> {
     draw.unit();
     let female = is_female(wanted);
     let variant = draw.index(espeak::FEMALE.len());
-    let mut pitch = draw.range(0.93, 1.07) as f32;
-    let mut formant = draw.range(0.94, 1.06) as f32;
-    let bands_db = std::array::from_fn(|_| draw.range(-2.5, 2.5) as f32);
+    let bands_db = std::array::from_fn(|_| draw.range(-BAND_DB, BAND_DB) as f32);
+    let (pitch, formant) = (draw.unit(), draw.unit());
     let accent = wanted.accent.as_deref();
-    if accent == Some("mature") {
-        pitch *= 0.92;
-        formant = (formant * 0.98).max(0.94);
-    }
     let (id, exact) = match (&wanted.custom_voice_id, wanted.language.as_str()) {
         (Some(id), _) => (custom(id)?, true),
         (None, "en") => english(accent, female, variant),
@@ -48,6 +70,12 @@ pub(super) fn choose(wanted: &VoiceWanted) -> Result<Voice, Failure> {
             (spoken_by(name, female, variant), exact)
         }
     };
+    let range = Range::of(&id);
+    let (mut pitch, mut formant) = (between(range.pitch, pitch), between(range.formant, formant));
+    if accent == Some("mature") {
+        pitch *= 0.92;
+        formant = (formant * 0.98).max(range.formant.0);
+    }
     let substituted =
         (!exact).then(|| format!("no {} voice for language {}: {id}", accent.unwrap_or_default(), wanted.language));
     let (language, rate_wpm) = (wanted.language.clone(), rate_wpm(&wanted.speed));
@@ -135,6 +163,21 @@ mod tests {
         check("es", Some("mexican"), "male", "espeak-ng:es-419+m", false);
         check("fr", Some("irish"), "female", "espeak-ng:fr+f", true);
         check("zh", None, "female", "espeak-ng:cmn+f", false);
+    }
+
+    #[test]
+    fn a_wish_that_has_no_voice_is_told_with_the_voice_instead() {
+        let check = |language, accent, gender, start: &str| {
+            let voice = choose(&wanted(language, Some(accent), gender)).expect("there is a voice");
+            assert!(voice.id.starts_with(start), "the same language and gender: {}", voice.id);
+            let told = format!("no {accent} voice for language {language}: {}", voice.id);
+            assert_eq!(voice.substituted, Some(told));
+        };
+        check("en", "irish", "male", "flite:rms");
+        check("en", "mexican", "female", "flite:slt");
+        check("fr", "british", "female", "espeak-ng:fr+f");
+        check("de", "american", "male", "espeak-ng:de+m");
+        check("es", "portuguese", "female", "espeak-ng:es+f");
     }
 
     #[test]

@@ -325,6 +325,7 @@ fn ms(seconds: f64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::fake::FakeSynthesizer;
 
     fn merged(mut base: Value, over: Value) -> Value {
         let (base_map, over) = (base.as_object_mut().expect("an object"), over.as_object().expect("an object"));
@@ -347,6 +348,48 @@ mod tests {
             simulation: SimulationSpec::default(),
             overrides: serde_json::from_value(merged(json!({ "simulation_id": "1" }), run)).expect(read),
             step: None,
+        }
+    }
+
+    /// With a hum for every voice.
+    pub(super) fn placer() -> Placer {
+        Placer {
+            behaviour: Behaviour::default(),
+            recognizer_grace_ms: 150,
+            dtmf: Dtmf::Rtp,
+            model: None,
+            synthesizer: Arc::new(FakeSynthesizer::default()),
+            noises: Arc::new(NoiseBeds::new(None)),
+            sounds: Arc::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wish_that_has_no_voice_is_in_the_metadata() {
+        use crate::provider::speech::EmbeddedSpeech;
+        let speech = Arc::new(EmbeddedSpeech::new().expect("there is a temporary folder"));
+        let placer = Placer { synthesizer: speech, ..placer() };
+        for (language, accent, gender, expect) in [
+            ("en", "irish", "male", Some("no irish voice for language en: flite:rms")),
+            ("en", "mexican", "female", Some("no mexican voice for language en: flite:slt")),
+            ("fr", "british", "female", Some("no british voice for language fr: espeak-ng:fr+f")),
+            ("de", "american", "male", Some("no american voice for language de: espeak-ng:de+m")),
+            ("es", "portuguese", "female", Some("no portuguese voice for language es: espeak-ng:es+f")),
+            ("es", "mexican", "female", None),
+            ("en", "american", "male", None),
+        ] {
+            let human = json!({ "language": language, "accent": accent, "gender": gender });
+            let cast = cast(json!({ "sip_uri": "sip:bob@127.0.0.1:5080" }), human, json!({}));
+            let placed = cast.place(&placer, &Settings::new("unused")).await;
+            let notes = placed.unwrap_or_else(|why| panic!("{language} {accent}: {why:?}")).notes;
+            let told = notes.get("voice_substituted").map(|told| told.as_str().expect("a text"));
+            assert_eq!(told.is_some(), expect.is_some(), "{language} {accent}: {told:?}");
+            assert!(told.unwrap_or_default().starts_with(expect.unwrap_or_default()), "{language} {accent}: {told:?}");
+            assert!(told.unwrap_or_default().ends_with(if told.is_some() {
+                notes["voice"].as_str().expect("an id")
+            } else {
+                ""
+            }));
         }
     }
 }

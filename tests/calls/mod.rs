@@ -5,4 +5,5 @@ mod killed;
 mod memory;
 mod peers;
 mod runs;
+mod speech;
 mod stage;

@@ -330,7 +330,7 @@ mod tests {
 
     use super::*;
     use crate::provider::speech::EmbeddedSpeech;
-    use crate::provider::{Synthesizer, VoiceWanted, whole_speech};
+    use crate::provider::{Synthesizer, Voice, VoiceWanted, whole_speech};
 
     const SENTENCES: [&str; 10] = [
         "hello i would like to make an appointment with the doctor",
@@ -416,6 +416,49 @@ mod tests {
         assert!(wrong * 100 <= words * 15, "{wrong} of {words} words wrong");
         assert!(wrong_g722 * 100 <= words * 20, "{wrong_g722} of {words} words wrong over G.722");
         assert_eq!(pool.dropped_samples(), 0);
+    }
+
+    /// Words said and words wrong, of these sentences in this voice.
+    async fn understood(speech: &EmbeddedSpeech, pool: &Pocketsphinx, voice: &Voice, texts: &[&str]) -> (usize, usize) {
+        let (mut words, mut wrong) = (0, 0);
+        for text in texts {
+            let pcm = whole_speech(speech, text, voice).await.expect("flite is installed");
+            let news = hear(pool, &[&[0; 3200], &*pcm, &[0; 3200]].concat()).await;
+            let Some(Recognized::Final { text: heard, .. }) = news.last() else { panic!("no final text: {news:?}") };
+            words += text.split(' ').count();
+            wrong += errors(text, heard);
+        }
+        (words, wrong)
+    }
+
+    #[tokio::test]
+    async fn callers_are_understood_as_well_as_the_voices_they_are_made_of() {
+        let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
+        let pool = Pocketsphinx::new(1, Path::new(MODEL));
+        for (id, gender) in [("flite:slt", "female"), ("flite:rms", "male")] {
+            let plain = Voice { id: id.into(), ..Voice::default() };
+            let (words, wrong) = understood(&speech, &pool, &plain, &SENTENCES).await;
+            let (mut callers_words, mut callers_wrong) = (0, 0);
+            for seed in 0..10 {
+                let wanted = VoiceWanted {
+                    language: "en".into(),
+                    accent: None,
+                    gender: Some(gender.into()),
+                    custom_voice_id: None,
+                    speed: "normal".into(),
+                    seed: Seed(seed as u64 + 1),
+                };
+                let voice = speech.voice(&wanted).expect("English has voices");
+                assert_eq!(voice.id, id);
+                let texts = [SENTENCES[seed], SENTENCES[(seed + 5) % 10]];
+                let (words, wrong) = understood(&speech, &pool, &voice, &texts).await;
+                (callers_words, callers_wrong) = (callers_words + words, callers_wrong + wrong);
+            }
+            let [plain, callers] = [(words, wrong), (callers_words, callers_wrong)]
+                .map(|(words, wrong)| 100.0 * wrong as f64 / words as f64);
+            println!("{id}: {plain:.1} % of {words} words wrong, of ten callers {callers:.1} % of {callers_words}");
+            assert!(callers <= plain + 5.0, "{id}: {plain} % wrong, of callers {callers} %");
+        }
     }
 
     #[tokio::test]

@@ -187,10 +187,9 @@ mod tests {
     use ringer_media::clip::write_wav;
     use ringer_media::level::{active_level_dbov, rms_dbov};
 
-    use super::super::tests::cast;
+    use super::super::tests::{cast, placer};
     use super::*;
-    use crate::engine::noise::NoiseBeds;
-    use crate::provider::fake::{FakeSynthesizer, WebServer};
+    use crate::provider::fake::WebServer;
 
     fn human(body: Value) -> DigitalHumanSpec {
         serde_json::from_value(body).expect("a Digital Human")
@@ -238,18 +237,6 @@ mod tests {
             let human = human(json!({ "interruptions": given }));
             assert_eq!(interruption(&human, &Behaviour::default(), has_model, &mut warnings), expect, "{given}");
             assert_eq!(warnings.len(), warned, "{given}");
-        }
-    }
-
-    fn placer() -> Placer {
-        Placer {
-            behaviour: Behaviour::default(),
-            recognizer_grace_ms: 150,
-            dtmf: crate::config::Dtmf::Rtp,
-            model: None,
-            synthesizer: Arc::new(FakeSynthesizer::default()),
-            noises: Arc::new(NoiseBeds::new(None)),
-            sounds: Arc::default(),
         }
     }
 

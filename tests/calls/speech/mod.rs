@@ -1,0 +1,274 @@
+//! Calls whose speech goes through servers on loopback sockets: words both ways, running text that cuts in, speech that is
+//! given up, and servers that fail.
+
+mod pair;
+mod servers;
+
+use std::sync::Arc;
+
+use ringer::engine::Speech;
+use ringer::provider::fake::FakeRecognizer;
+use ringer::provider::fallback::{RecognizerPair, SynthesizerPair};
+use ringer::provider::pocketsphinx::{MODEL, Pocketsphinx};
+use ringer::provider::remote::{Form, HttpRecognizer, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
+use ringer::provider::speech::EmbeddedSpeech;
+use ringer::provider::{Recognizer, Synthesizer};
+use ringer_media::call::{CallSpec, EndReason, Interruption, KeywordResponse, TurnSpec};
+use ringer_media::seed::Seed;
+
+use self::pair::{Far, Outcome, call};
+use self::servers::{Fault, Seen, Server, dead};
+
+/// What the servers hear in everything.
+const HEARD: &str = "I can help you";
+/// What the recognizers behind them hear.
+const SECOND: &str = "the second hears";
+/// What the other side says, without pauses that part it.
+const DESK: &[&str] = &[
+    "Thank you for calling the clinic and how can I help you today?",
+    "Yes I can help you with that if you tell me the day that would be good for you and the time of the day.",
+    "Your appointment is booked and we will see you on Friday morning.",
+];
+/// What the caller says.
+const CALLER: &[&str] = &["I would like to see a doctor this week.", "I can come on Friday in the morning."];
+
+fn embedded() -> Arc<EmbeddedSpeech> {
+    Arc::new(EmbeddedSpeech::new().expect("there is a temporary folder"))
+}
+
+fn spec() -> CallSpec {
+    let turn = TurnSpec { endpointing_delay_ms: 1000, ..TurnSpec::default() };
+    CallSpec { seed: Seed(7), turn, ..CallSpec::default() }
+}
+
+/// The desk, which understands nothing.
+fn desk() -> Far {
+    Far { lines: DESK, interruption: Interruption::None, recognizer: Arc::new(FakeRecognizer::new(&[], 0)) }
+}
+
+fn synthesizer(form: Form, remote: Remote) -> Arc<dyn Synthesizer> {
+    let voices = RemoteVoices { default: "plain".into(), named: Default::default(), natural_wpm: 170.0 };
+    Arc::new(RemoteSynthesizer::new(form, remote, voices).expect("TLS is there"))
+}
+
+fn recognizer(form: Form, remote: Remote) -> Arc<dyn Recognizer> {
+    match form {
+        Form::Http => Arc::new(HttpRecognizer::new(remote, 500, false).expect("TLS is there")),
+        Form::WebSocket => Arc::new(WsRecognizer::new(remote)),
+    }
+}
+
+/// Share of `said`'s words that `heard` has.
+fn share(said: &[&str], heard: &str) -> f64 {
+    let plain = |text: &str| text.to_lowercase().replace([',', '.', '?'], "");
+    let heard = plain(heard);
+    let words: Vec<String> =
+        said.iter().flat_map(|line| plain(line).split(' ').map(String::from).collect::<Vec<_>>()).collect();
+    let found = words.iter().filter(|word| heard.split(' ').any(|other| other == word.as_str())).count();
+    found as f64 / words.len() as f64
+}
+
+/// The other side's three turns have this text, once for each stretch of speech.
+fn each_turn_is(outcome: &Outcome, text: &str, which: &str) {
+    let turns = outcome.events("turn.ended", "agent").filter_map(|entry| entry.data["text"].as_str());
+    let texts: Vec<&str> = turns.collect();
+    let right = |found: &&str| !found.is_empty() && found.replace(text, "").trim().is_empty();
+    assert!(texts.len() == 3 && texts.iter().all(right), "{which}: {texts:?}");
+}
+
+async fn words_go_both_ways(form: Form) {
+    let speech = embedded();
+    let server = Server::start(form, Fault::None, &speech, HEARD, false).await;
+    let ours =
+        Speech { synthesizer: synthesizer(form, server.remote()), recognizer: recognizer(form, server.remote()) };
+    let far = Far { recognizer: Arc::new(Pocketsphinx::new(0, std::path::Path::new(MODEL))), ..desk() };
+    let outcome = call(&speech, ours, spec(), CALLER, far).await;
+
+    assert_eq!(outcome.report.ending.reason, EndReason::AgentHangup, "{form:?}: {:?}", outcome.report.ending);
+    each_turn_is(&outcome, HEARD, &format!("{form:?}"));
+    let turns = outcome.far.timeline.iter().filter(|entry| entry.event == "turn.ended" && entry.side == "agent");
+    let heard: Vec<&str> = turns.filter_map(|entry| entry.data["text"].as_str()).collect();
+    let share = share(CALLER, &heard.join(" "));
+    println!("{form:?}: the other side understands {:.0} % of the words: {heard:?}", 100.0 * share);
+    assert!(share >= 0.7, "{form:?}: {heard:?}");
+    // What went to the recognizer are the turns as they were said; a long pause parts one.
+    let stretches = server.seen().into_iter().filter_map(|(_, seen)| match seen {
+        Seen::Stretch(samples) => Some(samples as f64 / 16_000.0),
+        _ => None,
+    });
+    let longest = stretches.fold(0.0, f64::max);
+    let turn = outcome.events("turn.ended", "agent").map(|entry| {
+        let at = |name: &str| entry.data[name].as_f64().expect("a position");
+        (at("end_sample") - at("from_sample")) / 16_000.0
+    });
+    let expect = turn.fold(0.0, f64::max);
+    println!("{form:?}: the longest turn is {expect:.2} s, its audio at the recognizer {longest:.2} s");
+    assert!((0.4 * expect..expect + 0.6).contains(&longest), "{form:?}: {longest} s of {expect} s");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_go_both_ways_through_http() {
+    words_go_both_ways(Form::Http).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_go_both_ways_through_websockets() {
+    words_go_both_ways(Form::WebSocket).await;
+}
+
+async fn a_keyword_cuts_in(form: Form) {
+    let speech = embedded();
+    let server = Server::start(form, Fault::None, &speech, HEARD, false).await;
+    let ours =
+        Speech { synthesizer: synthesizer(form, server.remote()), recognizer: recognizer(form, server.remote()) };
+    let response = "Thank you, please go on.".into();
+    let keyword = KeywordResponse { keyword: "HELP".into(), response, probability: 1.0 };
+    let spec = CallSpec { interruption: Interruption::Keywords(vec![keyword]), ..spec() };
+    let outcome = call(&speech, ours, spec, CALLER, desk()).await;
+
+    let partial = outcome.live.iter().find(|entry| entry.event == "transcript.partial");
+    let partial = partial.expect("running text is shown live");
+    assert_eq!((partial.side.as_str(), &partial.data["text"]), ("agent", &HEARD.into()));
+    assert!(outcome.events("transcript.partial", "agent").next().is_none(), "and not kept");
+    let said = outcome.events("speech.started", "dh").find(|entry| entry.data["kind"] == "interruption");
+    let said = said.expect("it cuts in");
+    assert_eq!(said.data["text"], "Thank you, please go on.");
+    let decided = outcome.events("interruption.decided", "dh").next().expect("the keyword is heard");
+    assert_eq!((&decided.data["type"], &decided.data["keyword"]), (&"keywords".into(), &"HELP".into()));
+    let started_ms = outcome.wall_ms(said.sample);
+    let sent = server.seen().into_iter().rfind(|(at, seen)| *seen == Seen::Known && *at as f64 <= started_ms);
+    let after_ms = started_ms - sent.expect("the word was sent").0 as f64;
+    println!("{form:?}: the response begins {after_ms:.0} ms after the server sent the word");
+    assert!((-20.0..=300.0).contains(&after_ms), "{form:?}: {after_ms} ms");
+    let mut shown =
+        outcome.live.iter().filter(|entry| entry.event == "transcript.partial" && entry.sample <= said.sample);
+    let after_ms = (said.sample - shown.next_back().expect("it was shown before").sample) as f64 / 16.0;
+    println!("{form:?}: and {after_ms:.0} ms after the call had it");
+    assert!((0.0..=300.0).contains(&after_ms), "{form:?}: {after_ms} ms");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_keyword_cuts_in_on_running_text_by_http() {
+    a_keyword_cuts_in(Form::Http).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_keyword_cuts_in_on_running_text_by_websocket() {
+    a_keyword_cuts_in(Form::WebSocket).await;
+}
+
+/// The server sees how long after the moment at which the caller fell silent that its connection is gone, in milliseconds.
+async fn a_cut_in_drops_the_connection(form: Form) -> f64 {
+    let speech = embedded();
+    let server = Server::start(form, Fault::None, &speech, HEARD, true).await;
+    let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
+    let ours = Speech { synthesizer: synthesizer(form, server.remote()), recognizer };
+    let interruption = Interruption::Level { probability: 1.0, from_ms: 1500, to_ms: 1600, at_most: Some(1) };
+    let mut spec = spec();
+    spec.limits.max_duration_ms = Some(9000);
+    let outcome = call(&speech, ours, spec, CALLER, Far { interruption, ..desk() }).await;
+
+    let stopped = outcome.events("speech.ended", "dh").find(|entry| entry.data["interrupted"] == true);
+    let stopped_ms = outcome.wall_ms(stopped.expect("it is cut in on").sample);
+    let seen = server.seen();
+    let dropped = seen.iter().find(|(at, seen)| *seen == Seen::Dropped && *at as f64 >= stopped_ms - 40.0);
+    dropped.unwrap_or_else(|| panic!("{form:?}: the server sees the end: {seen:?}")).0 as f64 - stopped_ms
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cut_in_gives_the_synthesis_up_at_once() {
+    for form in [Form::Http, Form::WebSocket] {
+        let after_ms = a_cut_in_drops_the_connection(form).await;
+        println!("{form:?}: the server sees the connection end {after_ms:.1} ms after the last sample said");
+        assert!((-40.0..=60.0).contains(&after_ms), "{form:?}: {after_ms} ms");
+    }
+}
+
+/// A call whose servers fail so, with others behind them.
+async fn with_fallback(form: Form, fault: Option<Fault>, speech: &Arc<EmbeddedSpeech>) -> Outcome {
+    let server = match fault {
+        Some(fault) => Some(Server::start(form, fault, speech, HEARD, false).await),
+        None => None,
+    };
+    let remote = match &server {
+        Some(server) => server.remote(),
+        None => dead(form).await,
+    };
+    let second = Arc::new(FakeRecognizer::new(&[SECOND; 20], 0));
+    let ours = Speech {
+        synthesizer: Arc::new(SynthesizerPair::new(synthesizer(form, remote.clone()), speech.clone())),
+        recognizer: Arc::new(RecognizerPair::new(recognizer(form, remote), second)),
+    };
+    call(speech, ours, spec(), CALLER, desk()).await
+}
+
+async fn a_call_goes_on(form: Form, fault: Option<Fault>, code: &str, speech: &Arc<EmbeddedSpeech>) -> (f64, f64) {
+    let outcome = with_fallback(form, fault, speech).await;
+    let names: Vec<&str> = outcome.report.timeline.iter().map(|entry| entry.event.as_str()).collect();
+    assert_eq!(outcome.report.ending.reason, EndReason::AgentHangup, "{form:?} {fault:?}: {names:?}");
+    for part in ["synthesizer", "recognizer"] {
+        let code = format!("{part}_{code}");
+        let noted = outcome.events(&code, "engine").count();
+        assert!(noted >= 1, "{form:?} {fault:?}: {code} is in the timeline: {names:?}");
+    }
+    each_turn_is(&outcome, SECOND, &format!("{form:?} {fault:?}"));
+    let said: Vec<&str> =
+        outcome.events("speech.ended", "dh").filter_map(|entry| entry.data["text"].as_str()).collect();
+    assert_eq!(said, CALLER, "{form:?} {fault:?}");
+    let spans = |event: &'static str| {
+        outcome.far.timeline.iter().filter(move |entry| entry.event == event && entry.side == "agent")
+    };
+    let heard: i64 = spans("speech.ended").map(|entry| entry.sample).sum::<i64>()
+        - spans("speech.started").map(|entry| entry.sample).sum::<i64>();
+    assert!(heard > 3 * 16_000, "{form:?} {fault:?}: the other side heard {heard} samples of speech");
+    let latest = outcome.events("late_turn", "dh").filter_map(|entry| entry.data["late_ms"].as_i64()).max();
+    let late = outcome.late_ms;
+    println!(
+        "{form:?} {fault:?}: {code}, latest turn {latest:?} ms late, frames {:.2} ms late, at most {:.2} ms",
+        late.0, late.1
+    );
+    late
+}
+
+/// In one go, so that all have the same machine: calls whose servers fail, and one whose servers work.
+async fn calls_go_on(form: Form) {
+    let speech = embedded();
+    let (well, dead, slow, refuses, nonsense, cuts) = tokio::join!(
+        with_fallback(form, Some(Fault::None), &speech),
+        a_call_goes_on(form, None, "unreachable", &speech),
+        a_call_goes_on(form, Some(Fault::Slow), "late", &speech),
+        a_call_goes_on(form, Some(Fault::Refuses), "refused", &speech),
+        a_call_goes_on(form, Some(Fault::Nonsense), "failed", &speech),
+        a_call_goes_on(form, Some(Fault::Cuts), "failed", &speech),
+    );
+    println!("{form:?} servers that work: frames {:.2} ms late, at most {:.2} ms", well.late_ms.0, well.late_ms.1);
+    for late in [dead, slow, refuses, nonsense, cuts] {
+        assert!(late.0 <= well.late_ms.0 + 2.0, "{form:?}: {late:?} ms instead of {:?} ms", well.late_ms);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_go_on_when_http_servers_fail() {
+    calls_go_on(Form::Http).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_go_on_when_websocket_servers_fail() {
+    calls_go_on(Form::WebSocket).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_fallback_a_deaf_call_goes_on_and_a_mute_one_says_why_it_ends() {
+    for form in [Form::Http, Form::WebSocket] {
+        let speech = embedded();
+        let deaf = Speech { synthesizer: speech.clone(), recognizer: recognizer(form, dead(form).await) };
+        let outcome = call(&speech, deaf, spec(), CALLER, desk()).await;
+        assert_eq!(outcome.report.ending.reason, EndReason::AgentHangup, "{form:?}: {:?}", outcome.report.ending);
+        assert!(outcome.events("recognizer_unreachable", "engine").count() >= 3, "{form:?}: for each turn");
+        let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
+        let mute = Speech { synthesizer: synthesizer(form, dead(form).await), recognizer };
+        let outcome = call(&speech, mute, spec(), CALLER, desk()).await;
+        assert_eq!(outcome.report.ending.reason, EndReason::Fault, "{form:?}: {:?}", outcome.report.ending);
+        assert!(outcome.events("synthesizer_unreachable", "engine").next().is_some(), "{form:?}");
+    }
+}
