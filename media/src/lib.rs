@@ -25,6 +25,8 @@ pub mod mixer;
 
 pub mod noise;
 
+pub mod vocal_tic;
+
 pub mod impair;
 
 pub mod netem;
