@@ -70,6 +70,8 @@ pub enum What {
     DtmfSent { digit: char, method: &'static str, duration_ms: u32 },
     /// One digit, at its onset.
     DtmfReceived { digit: char, method: &'static str, duration_ms: u32 },
+    /// A sound of this side that asks for no reaction, at its first sample.
+    Probe { kind: ProbeKind },
     /// Once per second.
     Network { received: u64, lost: u64, late: u64, jitter_ms: f64 },
     /// This side's own words come back; from here on they are taken out of what is heard.
@@ -79,7 +81,7 @@ pub enum What {
     /// Ticks that were more than 20 ms late.
     LateFrames { count: u64 },
     /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `recognizer_late`, `synthesizer_failed`,
-    /// or of the transport: `dtmf_info_refused`.
+    /// of the transport: `dtmf_info_refused`, or of the probes: `probe_not_ready`, `probe_words_do_not_fit`.
     Note { code: &'static str },
 }
 
@@ -99,4 +101,23 @@ pub enum Kind {
     Reprompt,
     /// A filler while the mind is late.
     Filler,
+    /// A sound that asks for no reaction: no turn.
+    Probe,
+}
+
+/// What a probe is: a sound of this side while the other side speaks, which that side should let pass.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeKind {
+    /// "Mm-hmm".
+    Backchannel,
+    /// A cough, a sniff.
+    VocalTic,
+    /// A sentence to somebody else.
+    NonDirected,
+}
+
+impl ProbeKind {
+    /// Every kind.
+    pub const ALL: [ProbeKind; 3] = [ProbeKind::Backchannel, ProbeKind::VocalTic, ProbeKind::NonDirected];
 }

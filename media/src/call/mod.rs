@@ -19,6 +19,7 @@ mod outbox;
 mod pacing;
 mod phase;
 mod plan;
+mod probe;
 mod script;
 mod spec;
 mod timeline;
@@ -41,6 +42,7 @@ use self::outbox::Outbox;
 use self::pacing::Pacing;
 use self::phase::{Hold, Phase, Waits};
 use self::plan::Plan;
+use self::probe::Probes;
 use self::script::Script;
 use crate::connection::{Arrivals, Connection};
 use crate::frame::{FRAME, PER_MS, SILENCE, Sample};
@@ -76,6 +78,8 @@ pub struct Call {
     overlap: Option<Overlap>,
     keywords: Vec<barge_in::KeywordClip>,
     cuts: u32,
+    /// Present when any kind of probe is asked for.
+    probes: Option<Box<Probes>>,
     dial: Option<Dial>,
     hold: Option<Hold>,
     script: Script,
@@ -141,6 +145,7 @@ impl Call {
             overlap: None,
             keywords: Vec::new(),
             cuts: 0,
+            probes: Probes::new(&spec).map(Box::new),
             dial: None,
             hold: None,
             script: Script::new(spec.script.len()),
@@ -230,7 +235,7 @@ impl Call {
         }
         let at = self.frame_at;
         let (mut frame, mut clean) = (SILENCE, SILENCE);
-        let said = self.mouth.render(at, &mut frame, &mut clean);
+        let over = self.mouth.render(at, &mut frame, &mut clean);
         self.window.push_sent(at, &frame, &clean);
         self.ears.sent(at, &frame);
         if let Some(leg) = &mut self.leg {
@@ -248,7 +253,10 @@ impl Call {
         }
         self.pacing.sent(late);
         self.frame_at += FRAME as Sample;
-        if let Some(said) = said {
+        if let Some(probe) = over.probe {
+            self.probe_ended(&probe.utterance, probe.end, false);
+        }
+        if let Some(said) = over.words {
             self.said(said);
         }
     }

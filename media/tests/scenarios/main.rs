@@ -5,6 +5,7 @@
 mod connection;
 mod expect;
 mod grammar;
+mod probes;
 mod promises;
 mod quiet;
 mod rates;
