@@ -17,6 +17,8 @@ pub mod resample;
 
 pub mod level;
 
+pub mod tempo;
+
 pub mod rtp;
 
 pub mod leg;

@@ -15,6 +15,7 @@ use super::{Call, ms};
 use crate::clip::trim_silence;
 use crate::frame::{FRAME, RATE_HZ, Sample};
 use crate::seed::Stream;
+use crate::tempo::shorten;
 use crate::vocal_tic::{self, Tic};
 
 /// From the end of a probe to the next one.
@@ -28,6 +29,8 @@ const MEAN_S: [f64; 3] = [0.35, 0.5, 1.5];
 /// Shortest and longest words of a backchannel and of an aside.
 const BACKCHANNEL_MS: [u32; 2] = [200, 500];
 const ASIDE_MS: [u32; 2] = [1000, 2000];
+/// Words of a slow voice are said at most this much faster, to last no longer.
+const MOST_HURRIED: f64 = 1.6;
 /// An aside is this much under the normal level: 6 dB.
 const ASIDE_GAIN: f64 = 0.501_187;
 /// The process is made at most this much denser for the time that stands still.
@@ -52,7 +55,7 @@ pub(super) struct Probes {
 /// Words of one kind that are kept ready.
 #[derive(Debug)]
 struct Words {
-    /// Those that the voice was not yet found to say too fast or too slowly.
+    /// Those that the voice was not yet found to say much too fast or too slowly.
     phrases: Vec<String>,
     length_ms: [u32; 2],
     gain: f64,
@@ -82,13 +85,14 @@ impl Words {
     fn complete(&mut self) -> bool {
         let Some(clip) = &mut self.next else { return true };
         let whole: Vec<i16> = clip.audio.drain(..).flat_map(|part| part.to_vec()).collect();
+        let [shortest, longest] = self.length_ms.map(|length| ms(length) as usize);
         let words = &whole[trim_silence(&whole)];
-        let [shortest, longest] = self.length_ms.map(ms);
-        if !(shortest..=longest).contains(&(words.len() as Sample)) {
+        if !(shortest..=(longest as f64 * MOST_HURRIED) as usize).contains(&words.len()) {
             self.phrases.remove(clip.phrase);
             self.next = None;
             return false;
         }
+        let words = shorten(words, longest);
         clip.ready = Some(words.iter().map(|&x| (f64::from(x) * self.gain).round() as i16).collect());
         true
     }

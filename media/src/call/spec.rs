@@ -242,9 +242,11 @@ pub struct Phrases {
     pub interruption: Vec<String>,
     /// Said when a held silence lasts 60 s.
     pub still_there: String,
-    /// Said while the other side speaks, to show that this side listens. Those that the voice says in 0.2 to 0.5 s are used.
+    /// Said while the other side speaks, to show that this side listens. Those that the voice says in 0.2 to 0.8 s are
+    /// used, and take 0.5 s at most.
     pub backchannel: Vec<String>,
-    /// Said to somebody else while the other side speaks. Those that the voice says in 1 to 2 s are used.
+    /// Said to somebody else while the other side speaks. Those that the voice says in 1 to 3.2 s are used, and take 2 s
+    /// at most.
     pub aside: Vec<String>,
 }
 

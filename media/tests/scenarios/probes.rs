@@ -168,6 +168,8 @@ fn words_of_the_wrong_length_are_left_out() {
     // The voice of these calls takes 60 ms a character.
     let fits = ["Just a second, please.", "Okay."].map(String::from).to_vec();
     let (mixed_short, mixed_long) = (["Oh", "Okay.", "I understand you."], ["Wait.", "Just a second, please."]);
-    assert_eq!(words(&mixed_short, &mixed_long), (fits, 0));
+    assert_eq!(words(&mixed_short, &mixed_long), (fits.clone(), 0));
     assert_eq!(words(&["I understand you."], &[]), (vec![], 2));
+    // 720 ms are said in 500.
+    assert_eq!(words(&["I see, okay."], &mixed_long).0, ["I see, okay.".to_owned(), fits[0].clone()]);
 }
