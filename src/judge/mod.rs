@@ -2,6 +2,7 @@
 //! that a conversation can be judged again at any time. Judges no words: that needs a language model.
 
 mod measures;
+mod probes;
 mod sound;
 mod transcript;
 

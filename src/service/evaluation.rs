@@ -78,7 +78,7 @@ impl Service {
         if !body.evaluations.is_empty() {
             body.metrics.retain(|metric| metric.name != CALLS_MET);
             if let Some(met) = tool_call::met(&groups) {
-                body.metrics.push(MetricValue { name: CALLS_MET.into(), value: Value::Bool(met) });
+                body.metrics.push(MetricValue { name: CALLS_MET.into(), value: Value::Bool(met), note: None });
             }
         }
         body.tool_calls = groups;

@@ -106,8 +106,7 @@ pub enum Kind {
 }
 
 /// What a probe is: a sound of this side while the other side speaks, which that side should let pass.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ProbeKind {
     /// "Mm-hmm".
     Backchannel,
@@ -120,4 +119,18 @@ pub enum ProbeKind {
 impl ProbeKind {
     /// Every kind.
     pub const ALL: [ProbeKind; 3] = [ProbeKind::Backchannel, ProbeKind::VocalTic, ProbeKind::NonDirected];
+
+    /// The wire name.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProbeKind::Backchannel => "backchannel",
+            ProbeKind::VocalTic => "vocal_tic",
+            ProbeKind::NonDirected => "non_directed",
+        }
+    }
+
+    /// The kind of a wire name; `None` for any other text.
+    pub fn from_name(name: &str) -> Option<ProbeKind> {
+        ProbeKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
 }

@@ -74,7 +74,7 @@ impl Event {
             What::DtmfSent { digit, method, duration_ms } | What::DtmfReceived { digit, method, duration_ms } => {
                 json!({ "digits": digit.to_string(), "method": method, "duration_ms": duration_ms })
             }
-            What::Probe { kind } => json!({ "kind": kind }),
+            What::Probe { kind } => json!({ "kind": kind.name() }),
             What::Network { received, lost, late, jitter_ms } => {
                 json!({ "received": received, "lost": lost, "late": late, "jitter_ms": round3(*jitter_ms) })
             }

@@ -5,12 +5,13 @@
 mod audio;
 mod duplex;
 mod pitch;
+mod probes;
 mod sound;
 mod turn;
 
 pub use audio::{noise_dbfs, segments, snr_db};
-pub use duplex::{Probe, ProbeKind};
 pub use pitch::{pitch_hz, pitch_variability};
+pub use probes::Probe;
 pub use sound::{Channel, Sound, sound};
 pub use turn::{Turn, turns};
 
@@ -67,7 +68,7 @@ pub struct Conversation {
     pub agent: Vec<Span>,
     /// Digits that the Digital Human sent: turns, but no speech.
     pub digits: Vec<Span>,
-    /// Duplex probes of the Digital Human: speech, but no turns.
+    /// Duplex probes of the Digital Human: no turns, and none of its speech.
     pub probes: Vec<Probe>,
     /// The agent's words; empty when they are not known.
     pub words: Vec<Word>,
@@ -197,6 +198,7 @@ pub fn metrics(conversation: &Conversation) -> Metrics {
     latencies(&mut metrics, conversation, &heard);
     shares(&mut metrics, conversation, &heard);
     duplex::measure(&mut metrics, conversation, &heard);
+    probes::measure(&mut metrics, conversation, &heard);
     metrics
 }
 
