@@ -120,7 +120,8 @@ struct Draws {
 
 impl Call {
     /// A call that has not begun to dial.
-    pub fn new(spec: CallSpec) -> Call {
+    pub fn new(mut spec: CallSpec) -> Call {
+        let probes = Probes::new(&mut spec).map(Box::new);
         let draws = Draws {
             interruption: spec.seed.stream("interruption"),
             opening: spec.seed.stream("opening"),
@@ -145,7 +146,7 @@ impl Call {
             overlap: None,
             keywords: Vec::new(),
             cuts: 0,
-            probes: Probes::new(&spec).map(Box::new),
+            probes,
             dial: None,
             hold: None,
             script: Script::new(spec.script.len()),

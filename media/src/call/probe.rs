@@ -72,8 +72,8 @@ struct Clip {
 }
 
 impl Words {
-    fn new(phrases: &[String], length_ms: [u32; 2], gain: f64) -> Words {
-        let phrases = phrases.iter().filter(|phrase| !phrase.is_empty()).cloned().collect();
+    fn new(mut phrases: Vec<String>, length_ms: [u32; 2], gain: f64) -> Words {
+        phrases.retain(|phrase| !phrase.is_empty());
         Words { phrases, length_ms, gain, next: None }
     }
 
@@ -104,8 +104,9 @@ impl Words {
 }
 
 impl Probes {
-    /// `None` when the call makes none.
-    pub fn new(spec: &CallSpec) -> Option<Probes> {
+    /// Takes its words out of `spec`: nothing else says them. `None` when the call makes no probes.
+    pub fn new(spec: &mut CallSpec) -> Option<Probes> {
+        let [backchannels, asides] = [&mut spec.phrases.backchannel, &mut spec.phrases.aside].map(std::mem::take);
         let asked = &spec.probes;
         let rates = [asked.backchannel_per_minute, asked.vocal_tic_per_minute, asked.non_directed_per_minute]
             .map(|rate| if rate.is_finite() { rate.max(0.0) } else { 0.0 });
@@ -117,8 +118,8 @@ impl Probes {
             waits: [0; 3],
             rest: 0,
             draws: spec.seed.stream("probe"),
-            backchannels: Words::new(&spec.phrases.backchannel, BACKCHANNEL_MS, 1.0),
-            asides: Words::new(&spec.phrases.aside, ASIDE_MS, ASIDE_GAIN),
+            backchannels: Words::new(backchannels, BACKCHANNEL_MS, 1.0),
+            asides: Words::new(asides, ASIDE_MS, ASIDE_GAIN),
             tic: Arc::default(),
         };
         ProbeKind::ALL.into_iter().for_each(|kind| probes.draw_wait(kind));
@@ -328,8 +329,8 @@ mod tests {
     fn sounded(rates: [f64; 3]) -> ([f64; 3], [f64; 2]) {
         let [backchannel_per_minute, vocal_tic_per_minute, non_directed_per_minute] = rates;
         let probes = ProbeRates { backchannel_per_minute, vocal_tic_per_minute, non_directed_per_minute };
-        let spec = CallSpec { seed: Seed(9), probes, ..CallSpec::default() };
-        let mut probes = Probes::new(&spec).expect("some are asked for");
+        let mut spec = CallSpec { seed: Seed(9), probes, ..CallSpec::default() };
+        let mut probes = Probes::new(&mut spec).expect("some are asked for");
         let (mut counts, mut last, mut apart) = ([0; 3], None, [f64::MAX, 0f64]);
         let minutes = HOURS * 60;
         for at in (0..minutes * 60_000 * 16).step_by(FRAME) {
