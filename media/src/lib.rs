@@ -22,6 +22,8 @@ pub mod fft;
 
 pub mod formant;
 
+pub mod tempo;
+
 pub mod rtp;
 
 pub mod leg;
@@ -29,6 +31,8 @@ pub mod leg;
 pub mod mixer;
 
 pub mod noise;
+
+pub mod vocal_tic;
 
 pub mod impair;
 

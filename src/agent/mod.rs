@@ -128,6 +128,7 @@ pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Pl
             reprompt: STILL_THERE.into(),
             interruption: vec![CUT_IN.into()],
             still_there: STILL_THERE.into(),
+            ..Phrases::default()
         },
         ..CallSpec::default()
     };

@@ -19,6 +19,10 @@ pub struct Phrases {
     pub interruption: &'static [&'static str],
     /// Filler words between others.
     pub fillers: &'static [&'static str],
+    /// Said while the other side speaks, to show that this side listens; most voices say them in 0.2 to 0.8 s.
+    pub backchannels: &'static [&'static str],
+    /// Said to somebody else in the room; of different lengths, for slow and fast voices: 1 to 3.2 s.
+    pub asides: &'static [&'static str],
 }
 
 /// The words of `language` (`en`, `es`, ...); English for an unknown one.
@@ -30,10 +34,13 @@ pub fn phrases(language: &str) -> &'static Phrases {
 /// The words that a call says by itself.
 pub fn call_phrases(language: &str) -> ringer_media::call::Phrases {
     let words = phrases(language);
+    let all = |texts: &[&str]| texts.iter().map(|&text| text.into()).collect();
     ringer_media::call::Phrases {
         reprompt: words.reprompt.into(),
-        interruption: words.interruption.iter().map(|&text| text.into()).collect(),
+        interruption: all(words.interruption),
         still_there: words.still_there.into(),
+        backchannel: all(words.backchannels),
+        aside: all(words.asides),
     }
 }
 
@@ -49,6 +56,14 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "Hm, one moment.",
             interruption: &["Sorry, wait a moment.", "Sorry, can I just say something?", "Excuse me, one second."],
             fillers: &["um", "uh", "hmm", "er"],
+            backchannels: &["Mm-hmm.", "Okay.", "Right.", "Yeah.", "Uh-huh.", "Ah."],
+            asides: &[
+                "Just a second.",
+                "Not now, please.",
+                "Leave it on the table.",
+                "I'll be there in a minute.",
+                "Not now, I'm on the phone.",
+            ],
         },
     ),
     (
@@ -62,6 +77,8 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "Eh, un momento.",
             interruption: &["Perdone, espere un momento.", "Disculpe, ¿puedo decir algo?"],
             fillers: &["eh", "este", "pues"],
+            backchannels: &["Ajá.", "Sí.", "Ya.", "Vale.", "Claro."],
+            asides: &["Un segundo.", "Ahora no, por favor.", "Déjalo en la mesa.", "Ahora no, estoy al teléfono."],
         },
     ),
     (
@@ -75,6 +92,13 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "Hum, um momento.",
             interruption: &["Desculpe, espere um momento.", "Com licença, posso dizer uma coisa?"],
             fillers: &["é", "hum", "tipo"],
+            backchannels: &["Aham.", "Sim.", "Sei.", "Certo.", "Claro."],
+            asides: &[
+                "Um segundo.",
+                "Agora não, por favor.",
+                "Deixa em cima da mesa.",
+                "Agora não, estou no telefone.",
+            ],
         },
     ),
     (
@@ -88,6 +112,8 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "ええと、少々お待ちください。",
             interruption: &["すみません、ちょっと待ってください。", "すみません、一ついいですか。"],
             fillers: &["ええと", "あの", "うーん"],
+            backchannels: &["はい。", "ええ。", "うん。", "なるほど。"],
+            asides: &["後でね。", "ちょっと待って。", "今、電話中なの。", "それ、机に置いといて。"],
         },
     ),
     (
@@ -101,6 +127,8 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "Hım, bir dakika.",
             interruption: &["Pardon, bir dakika.", "Affedersiniz, bir şey söyleyebilir miyim?"],
             fillers: &["şey", "ııı", "hım"],
+            backchannels: &["Hı hı.", "Evet.", "Ha.", "Peki."],
+            asides: &["Bir saniye.", "Şimdi olmaz, lütfen.", "Masanın üstüne koy.", "Şimdi olmaz, telefondayım."],
         },
     ),
     (
@@ -114,6 +142,8 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "एक मिनट।",
             interruption: &["माफ़ कीजिए, एक मिनट रुकिए।", "सुनिए, क्या मैं कुछ कह सकता हूँ?"],
             fillers: &["मतलब", "अं", "उम"],
+            backchannels: &["हाँ।", "जी।", "अच्छा।", "ठीक।"],
+            asides: &["एक मिनट रुको।", "अभी नहीं, बाद में।", "उसे मेज़ पर रख दो।", "अभी नहीं, मैं फ़ोन पर हूँ।"],
         },
     ),
     (
@@ -127,6 +157,8 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "لحظة من فضلك.",
             interruption: &["عفوا، لحظة من فضلك.", "عذرا، هل يمكنني أن أقول شيئا؟"],
             fillers: &["يعني", "آه", "همم"],
+            backchannels: &["نعم.", "آه.", "طيب.", "تمام."],
+            asides: &["لحظة واحدة.", "ليس الآن من فضلك.", "ضعه على الطاولة.", "ليس الآن، أنا على الهاتف."],
         },
     ),
     (
@@ -140,6 +172,13 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "Хм, минутку.",
             interruption: &["Извините, подождите минутку.", "Простите, можно я скажу?"],
             fillers: &["э", "ну", "хм"],
+            backchannels: &["Да.", "Угу.", "Ага.", "Так.", "Ясно."],
+            asides: &[
+                "Одну секунду.",
+                "Не сейчас, пожалуйста.",
+                "Положи это на стол.",
+                "Не сейчас, я говорю по телефону.",
+            ],
         },
     ),
     (
@@ -153,6 +192,8 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "嗯，请稍等。",
             interruption: &["不好意思，等一下。", "抱歉，我可以说一句吗？"],
             fillers: &["嗯", "那个", "呃"],
+            backchannels: &["嗯。", "对。", "好。", "是的。"],
+            asides: &["等一下。", "你等我一下。", "先放在桌子上。", "现在不行，我在打电话。"],
         },
     ),
     (
@@ -166,6 +207,8 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "ഒരു നിമിഷം.",
             interruption: &["ക്ഷമിക്കണം, ഒരു നിമിഷം.", "ക്ഷമിക്കണം, ഞാൻ ഒന്ന് പറയട്ടെ?"],
             fillers: &["അത്", "ഉം", "പിന്നെ"],
+            backchannels: &["ശരി.", "ഉം.", "അതെ.", "ഓ."],
+            asides: &["ഒരു നിമിഷം.", "ഇപ്പോൾ വേണ്ട.", "അത് മേശയിൽ വെക്കൂ.", "ഞാൻ ഫോണിലാണ്, പിന്നെ വരാം."],
         },
     ),
     (
@@ -179,6 +222,13 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "Euh, un instant.",
             interruption: &["Pardon, attendez un instant.", "Excusez-moi, je peux dire quelque chose ?"],
             fillers: &["euh", "ben", "hum"],
+            backchannels: &["Oui.", "Mm.", "Ah oui.", "D'accord.", "Bien."],
+            asides: &[
+                "Une seconde.",
+                "Pas maintenant, merci.",
+                "Pose-le sur la table.",
+                "Pas maintenant, je suis au téléphone.",
+            ],
         },
     ),
     (
@@ -192,6 +242,8 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "嗯，等一等。",
             interruption: &["唔好意思，等一陣。", "唔好意思，我可唔可以講句？"],
             fillers: &["嗯", "即係", "呃"],
+            backchannels: &["嗯。", "係。", "好。", "明白。"],
+            asides: &["等一陣。", "你等我一陣。", "擺喺張枱度先。", "而家唔得，我講緊電話。"],
         },
     ),
     (
@@ -205,6 +257,13 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "Ừm, chờ một chút.",
             interruption: &["Xin lỗi, chờ một chút.", "Xin lỗi, cho tôi nói một câu được không?"],
             fillers: &["ừm", "à", "ờ"],
+            backchannels: &["Vâng.", "Ừ.", "Dạ.", "Được."],
+            asides: &[
+                "Chờ một chút.",
+                "Không phải bây giờ.",
+                "Để nó lên bàn đi.",
+                "Chờ chút, tôi đang nghe điện thoại.",
+            ],
         },
     ),
     (
@@ -218,6 +277,13 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "Hm, einen Moment.",
             interruption: &["Entschuldigung, einen Moment bitte.", "Verzeihung, darf ich kurz etwas sagen?"],
             fillers: &["äh", "ähm", "hm"],
+            backchannels: &["Mhm.", "Ja.", "Okay.", "Gut.", "Genau."],
+            asides: &[
+                "Eine Sekunde.",
+                "Jetzt nicht, bitte.",
+                "Leg es auf den Tisch.",
+                "Jetzt nicht, ich telefoniere gerade.",
+            ],
         },
     ),
     (
@@ -231,13 +297,19 @@ static TABLE: [(&str, Phrases); 15] = [
             moment: "음, 잠시만요.",
             interruption: &["죄송하지만, 잠깐만요.", "저기요, 한 말씀 드려도 될까요?"],
             fillers: &["음", "어", "그"],
+            backchannels: &["네.", "음.", "아.", "그렇죠."],
+            asides: &["잠깐만 기다려.", "지금은 안 돼.", "그거 책상에 놔줘.", "지금 통화 중이니까 이따가."],
         },
     ),
 ];
 
 #[cfg(test)]
 mod tests {
+    use ringer_media::seed::Seed;
+
     use super::*;
+    use crate::provider::speech::EmbeddedSpeech;
+    use crate::provider::{Spoken, Synthesizer, VoiceWanted};
 
     #[test]
     fn every_language_has_its_own_words() {
@@ -248,5 +320,39 @@ mod tests {
             assert_eq!(call_phrases(code).reprompt, words.reprompt);
         }
         assert_eq!(phrases("xx").yes, "Yes.");
+    }
+
+    /// Words that no voice says in the time that a probe has would never be heard.
+    #[tokio::test]
+    async fn every_language_has_probes_for_slow_and_fast_voices() {
+        let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
+        let mut missing = Vec::new();
+        for (language, words) in &TABLE {
+            for speed in ["slowest", "normal", "fastest"] {
+                let wanted = VoiceWanted {
+                    language: (*language).into(),
+                    accent: None,
+                    gender: None,
+                    custom_voice_id: None,
+                    speed: speed.into(),
+                    seed: Seed(5),
+                };
+                let voice = speech.voice(&wanted).expect("the language has a voice");
+                for (texts, least_s, most_s) in [(words.backchannels, 0.2, 0.8), (words.asides, 1.0, 3.2)] {
+                    let mut lengths = Vec::new();
+                    for text in texts {
+                        let (out, mut pieces) = tokio::sync::mpsc::channel(4);
+                        speech.synthesize(text, &voice, out).await.expect("flite and espeak-ng are installed");
+                        let Some(Spoken::Audio(pcm)) = pieces.recv().await else { panic!("{text} is not said") };
+                        lengths.push(pcm.len() as f64 / 16_000.0);
+                    }
+                    println!("{language} {speed}: {lengths:.2?} s");
+                    if !lengths.iter().any(|seconds| (least_s..=most_s).contains(seconds)) {
+                        missing.push(format!("{language} {speed}: {lengths:.2?}"));
+                    }
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{missing:#?}");
     }
 }

@@ -4,7 +4,7 @@ use ringer_media::frame::PER_MS;
 use ringer_media::measure::{self as media, Conversation, Echo, Metrics, Span, Word};
 use serde_json::{Value, json};
 
-use super::Moment;
+use super::{Moment, probes};
 use crate::human::text::{unspaced, word_count};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
@@ -16,6 +16,8 @@ const AFTER_EXTENSION_MS: i64 = 300;
 const DIGIT_MS: i64 = 100;
 /// Letters of a text in which a word is looked for that is not the next.
 const WRITTEN_NEAR: usize = 40;
+/// The metric whose probes pass by the agent's silence alone: whether it came back to their words is not judged here.
+const UNJUDGED: &str = "non_directed_selectivity";
 /// Metrics that are whole numbers.
 const COUNTS: [&str; 4] = ["duration", "num_turns", "agent_interruption_count", "customer_interruption_count"];
 
@@ -57,7 +59,7 @@ pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
     // What was said before the conversation, by a machine that asks for the extension, is not counted.
     let counts = |turn: &&Moment| turn.number("end_sample").unwrap_or(turn.sample) > start;
     let turns = || moments.iter().filter(|moment| moment.is("turn.ended", "agent")).filter(counts);
-    let said = moments.iter().filter(|moment| moment.is("speech.ended", "dh"));
+    let said = moments.iter().filter(|moment| moment.is("speech.ended", "dh") && !probes::is_sound(moment));
     Conversation {
         duration,
         start,
@@ -65,7 +67,7 @@ pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
         agent: speech(moments, "agent", duration),
         digits: digits[extension..].to_vec(),
         reprompts: moments.iter().filter(|moment| moment.is_reprompt()).map(|moment| moment.sample).collect(),
-        probes: Vec::new(),
+        probes: probes::probes(moments, duration),
         echo: moments.iter().find(|moment| moment.event == "suspected_echo_event").and_then(echo),
         words: turns().flat_map(words).collect(),
         fillers: facts.fillers.clone(),
@@ -85,11 +87,11 @@ fn digit(moment: &Moment) -> Span {
     Span { from: moment.sample, to: moment.sample + length }
 }
 
-/// The stretches of speech of one side; the last may run into the end of the call.
+/// The stretches of speech of one side, without probes; the last may run into the end of the call.
 fn speech(moments: &[Moment], side: &str, duration: i64) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut open: Option<&Moment> = None;
-    for moment in moments.iter().filter(|moment| moment.side == side) {
+    for moment in moments.iter().filter(|moment| moment.side == side && !probes::is_sound(moment)) {
         match (moment.event.as_str(), open) {
             ("speech.started", _) => open = Some(moment),
             ("speech.ended", Some(start)) => {
@@ -140,7 +142,8 @@ fn values(metrics: &Metrics) -> Vec<MetricValue> {
         _ => value,
     };
     let given = all.into_iter().filter(|(_, value)| !value.is_null());
-    given.map(|(name, value)| MetricValue { value: whole(&name, value), name }).collect()
+    let note = |name: &str| (name == UNJUDGED).then(|| "no_language_model".to_owned());
+    given.map(|(name, value)| MetricValue { value: whole(&name, value), note: note(&name), name }).collect()
 }
 
 fn evaluation(metrics: &Metrics) -> Evaluation {
@@ -284,6 +287,57 @@ mod tests {
                 assert_eq!(value, expect.as_f64(), "{}: {name}", case["name"]);
             }
         }
+    }
+
+    #[test]
+    fn probes_are_measured_apart_from_turns() {
+        let said = |kind: &str, text: &str| json!({"utterance_id": 1, "text": text, "kind": kind});
+        let probe = |from: i64, to: i64, kind: &str, text: &str| {
+            [
+                at(from, "probe", "dh", json!({ "kind": kind })),
+                at(from, "speech.started", "dh", said("probe", text)),
+                at(to, "speech.ended", "dh", said("probe", text)),
+            ]
+        };
+        let span = |from: i64, to: i64, side: &str, kind: &str| {
+            [
+                at(from, "speech.started", side, said(kind, "one two")),
+                at(to, "speech.ended", side, said(kind, "one two")),
+            ]
+        };
+        let mut timeline =
+            [span(1000, 9000, "agent", ""), span(10_500, 11_500, "dh", "turn"), span(12_500, 15_000, "agent", "")]
+                .concat();
+        for (from, to, kind, text) in [
+            (3000, 3400, "backchannel", "Okay."),
+            (5600, 6900, "non_directed", "Just a second, please."),
+            (8900, 9500, "vocal_tic", ""),
+            (14_000, 14_300, "backchannel", "Right."),
+        ] {
+            timeline.extend(probe(from, to, kind, text));
+        }
+        timeline.push(at(20_000, "call.ended", "engine", json!({})));
+        let measured = measure(&moments(&json!(timeline)), &facts(0));
+        let metric = |name: &str| measured.metrics.iter().find(|metric| metric.name == name);
+        let value = |name: &str| metric(name).map(|metric| metric.value.clone());
+        for (name, expect) in [
+            // The agent fell silent 1 s after the second one.
+            ("backchannel_selectivity", Some(json!(0.5))),
+            ("vocal_tic_selectivity", Some(json!(1.0))),
+            ("non_directed_selectivity", Some(json!(1.0))),
+            ("customer_interruption_count", Some(json!(0))),
+            ("num_turns", Some(json!(2))),
+            ("avg_agent_latency", Some(json!(1.0))),
+            ("avg_customer_latency", Some(json!(1.5))),
+            ("customer_speak_percentage", Some(json!(5.0))),
+            ("overlap_percentage", Some(json!(0.0))),
+            ("customer_words_per_turn_avg", Some(json!(2.0))),
+        ] {
+            assert_eq!(value(name), expect, "{name}");
+        }
+        let note = |name: &str| metric(name).and_then(|metric| metric.note.as_deref());
+        assert_eq!(note("non_directed_selectivity"), Some("no_language_model"), "its words are not judged");
+        assert_eq!(note("backchannel_selectivity"), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod fillers;
 mod measures;
+mod probes;
 mod sound;
 mod transcript;
 mod words;

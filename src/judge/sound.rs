@@ -26,7 +26,9 @@ pub fn audio_metrics(
     recording: &Path,
 ) -> io::Result<Vec<MetricValue>> {
     let conversation = conversation(moments, facts);
-    let (dh, agent) = speech(&conversation);
+    let (mut dh, agent) = speech(&conversation);
+    // Probes are no noise.
+    dh.extend(conversation.probes.iter().map(|probe| probe.span));
     let made_up: Vec<Span> = moments.iter().filter(|moment| moment.event == "rx_underrun").map(stretch).collect();
     let start = conversation.start;
     let shifted = |spans: &[Span]| -> Vec<Span> {
@@ -93,7 +95,7 @@ fn values(agent: Option<Sound>, user: Option<Sound>, packet_loss: Option<f64>) -
         ("audio_fidelity", fidelity.unwrap_or(Value::Null)),
     ];
     let given = all.into_iter().filter(|(_, value)| !value.is_null());
-    given.map(|(name, value)| MetricValue { name: name.into(), value }).collect()
+    given.map(|(name, value)| MetricValue { name: name.into(), value, note: None }).collect()
 }
 
 #[cfg(test)]

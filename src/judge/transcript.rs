@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Moment;
+use super::{Moment, probes};
 use crate::model::digital_human::Role;
 use crate::model::transcript::{EntrySource, Transcript, TranscriptEntry, Word};
 
@@ -46,7 +46,8 @@ fn entry(speaker: Role, from_ms: i64, to_ms: i64, utterance: String, source: Ent
 /// What the Digital Human said: one entry an utterance, with the words that were really spoken.
 fn spoken(moments: &[Moment]) -> Vec<TranscriptEntry> {
     let mut entries = Vec::new();
-    for end in moments.iter().filter(|moment| moment.is("speech.ended", "dh") && !moment.text().is_empty()) {
+    let said = moments.iter().filter(|moment| moment.is("speech.ended", "dh") && !probes::is_sound(moment));
+    for end in said.filter(|moment| !moment.text().is_empty()) {
         let id = &end.data["utterance_id"];
         let start =
             moments.iter().find(|moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id);
@@ -179,6 +180,19 @@ mod tests {
                 at(3, 4000, "barge_in", "agent", json!({"by": "dh", "overlap_ms": 100, "stop_ms": null})),
             ]),
             &[("USER", 1000, 2000, "Hello, I am", "is"), ("AGENT", 3000, 3500, "um okay", "f")],
+        );
+    }
+
+    #[test]
+    fn probes_are_no_entries() {
+        let said = |text| json!({"utterance_id": 4, "text": text, "kind": "probe", "interrupted": false});
+        check(
+            json!([
+                at(0, 1000, "probe", "dh", json!({"kind": "backchannel"})),
+                at(1, 1000, "speech.started", "dh", said("Okay.")),
+                at(2, 1300, "speech.ended", "dh", said("Okay.")),
+            ]),
+            &[],
         );
     }
 

@@ -125,6 +125,9 @@ pub struct MetricValue {
     pub name: String,
     /// Number, boolean, string or object.
     pub value: Value,
+    /// What the value lacks: `no_language_model` where only a part could be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// How well the engine itself worked during the call.

@@ -139,7 +139,7 @@ pub(super) async fn recount_word_errors(db: &mut Session, row: &mut Row<ResultDo
 /// Gives a metric a new value, or takes it away.
 fn set(metrics: &mut Vec<MetricValue>, name: &str, value: Option<Value>) {
     metrics.retain(|metric| metric.name != name);
-    metrics.extend(value.map(|value| MetricValue { name: name.into(), value }));
+    metrics.extend(value.map(|value| MetricValue { name: name.into(), value, note: None }));
 }
 
 /// Takes what was found over into a result.

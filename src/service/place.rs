@@ -183,6 +183,7 @@ impl Cast {
             },
             opening: manner::opening(human, self.agent.spec.kind, traits, behaviour),
             interruption: manner::interruption(human, behaviour, placer.model.is_some(), warnings),
+            probes: manner::probes(human),
             script: manner::script(self, traits, placer, settings).await?,
             script_ordered: human.scripted_responses_ordered,
             hangup_phrases: human.hangup_phrases.iter().map(|phrase| human::fill(phrase, traits)).collect(),
@@ -264,11 +265,7 @@ impl Cast {
     /// Names the fields that are set and do not act in this version.
     fn idle_fields(&self) -> Vec<String> {
         let human = &self.human;
-        let duplex = human.duplex.as_ref().is_some_and(|duplex| {
-            duplex.backchannel_per_minute + duplex.vocal_tic_per_minute + duplex.non_directed_per_minute > 0.0
-        });
         let idle = [
-            (duplex, "duplex: no probes are made"),
             (human.enriched_playback.as_ref().is_some_and(|steps| !steps.is_empty()), "enriched_playback: not played"),
             (human.formatted_transcript.is_some(), "formatted_transcript: not replayed"),
             (human.attack_plan.is_some(), "attack_plan: not followed"),
@@ -294,6 +291,7 @@ impl Cast {
             "both_start_ms": spec.turn.both_start_ms,
             "recognizer_grace_ms": spec.turn.recognizer_grace_ms,
             "interruption": manner::interruption_in_force(&spec.interruption),
+            "duplex": human.duplex,
             "voice_speed": human.voice_speed,
             "verbosity": human.verbosity,
             "fluency": human.fluency,

@@ -32,15 +32,15 @@ const RTP_PORTS: [&str; 2] = ["37000-37499", "37500-37999"];
 const RESULT: &str = "4711";
 
 /// The agent's process. Killed with the test.
-struct Agent {
+pub struct Agent {
     child: Child,
-    address: String,
+    pub address: String,
     folder: TempDir,
 }
 
 impl Agent {
     /// Answers one call and then ends by itself.
-    async fn start() -> Agent {
+    pub async fn start() -> Agent {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
         command.args(["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", RTP_PORTS[1], "--log"]);

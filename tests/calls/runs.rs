@@ -23,6 +23,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use super::desk::Agent;
 use crate::peers::Peer;
 
 const KEY: &str = "rk_runs";
@@ -236,6 +237,39 @@ async fn kept(house: &House, id: &str) {
     let frames = frames_of(&std::fs::read(file).expect("a recording"));
     assert!((frames - 16 * duration_ms).abs() <= 320, "{frames} frames in {duration_ms} ms");
     assert_eq!(house.status_of(&format!("/v1/simulation-result/{id}/recording")).await, 200);
+}
+
+/// The agent greets for some seconds, and the caller coughs and mutters meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_digital_human_probes_while_the_agent_speaks() {
+    let (house, agent) = (House::new().await, Agent::start().await);
+    let asked = json!({"backchannel_per_minute": 20.0, "vocal_tic_per_minute": 10.0, "non_directed_per_minute": 10.0});
+    let sip = json!({ "sip_uri": agent.address });
+    let length = json!({ "max_call_duration": 12 });
+    let (_, ids) = house.queue(sip, length, &[json!({ "duplex": asked, "endpointing_delay": 3.0 })]).await;
+    let statuses = house.events(&ids[0]).await;
+    let result = house.result(&ids[0]).await;
+    assert_eq!(result["status"], "COMPLETED", "{statuses:?}");
+    assert_eq!(result["metadata"]["behaviour"]["duplex"], asked);
+    assert!(!result["metadata"]["warnings"].to_string().contains("duplex"), "{}", result["metadata"]);
+    let timeline = house.call("GET", &format!("/v1/simulation-result/{}/timeline", ids[0]), Value::Null).await;
+    let events = timeline["events"].as_array().expect("events");
+    let named = |name: &str| events.iter().filter(|event| event["event"] == name && event["side"] == "dh").collect();
+    let (probes, sounds): (Vec<&Value>, Vec<&Value>) = (named("probe"), named("speech.started"));
+    assert!(!probes.is_empty(), "{timeline}");
+    for probe in &probes {
+        let sound = sounds.iter().find(|sound| sound["sample"] == probe["sample"] && sound["data"]["kind"] == "probe");
+        assert!(sound.is_some(), "{probe}: {sounds:?}");
+        let spoke = |event: &&Value| event["event"] == "speech.started" && event["side"] == "agent";
+        let onset = events.iter().filter(spoke).find(|event| event["sample"].as_i64() < probe["sample"].as_i64());
+        assert!(onset.is_some(), "a probe before the agent spoke: {probe}");
+    }
+    let transcript = house.call("GET", &format!("/v1/simulation-result/{}/transcript", ids[0]), Value::Null).await;
+    let entries = transcript["entries"].as_array().expect("entries");
+    let offsets: Vec<i64> = probes.iter().filter_map(|probe| Some(probe["sample"].as_i64()? / 16)).collect();
+    let is_probe = |entry: &&Value| entry["start_offset_ms"].as_i64().is_some_and(|at| offsets.contains(&at));
+    assert_eq!(entries.iter().find(|entry| entry["speaker"] == "USER" && is_probe(entry)), None);
+    house.stop().await;
 }
 
 /// Stereo frames of a WAV file whose data chunk is the last.

@@ -185,7 +185,7 @@ impl Call {
             Response::Audio(pcm) => {
                 let mut utterance = self.no_words(Kind::Scripted, true);
                 utterance.holds_floor = true;
-                utterance.add_clip(pcm);
+                utterance.add_clip("", pcm);
                 self.plan_utterance(utterance);
             }
             Response::Dtmf(digits) => self.plan.iter_mut().for_each(|plan| plan.digits.clone_from(&digits)),

@@ -207,9 +207,12 @@ impl Call {
         if planned.is_some_and(|said| said.give(id, pcm.clone(), last)) {
             return;
         }
-        if let Some(clip) = self.keywords.iter_mut().find(|clip| clip.effect == id) {
-            clip.audio.push(pcm.clone());
-            clip.complete = last;
+        match self.keywords.iter_mut().find(|clip| clip.effect == id) {
+            Some(clip) => {
+                clip.audio.push(pcm.clone());
+                clip.complete = last;
+            }
+            None => self.give_to_probe(id, pcm, last),
         }
     }
 

@@ -89,6 +89,7 @@ impl Call {
 
     /// The first sample of `utterance` is at `at`.
     pub(super) fn begin(&mut self, utterance: Utterance, at: Sample) {
+        self.cut_probe(at);
         let (utterance_id, text, kind) = (utterance.id, utterance.text(), utterance.kind);
         self.event(at, Side::Dh, What::SpeechStarted { utterance_id, text, kind });
         self.unsaid = None;
@@ -105,6 +106,7 @@ impl Call {
             let digits = std::mem::take(&mut plan.digits);
             self.history.push(Line { other: false, text: String::new(), digits: digits.clone(), interrupted: false });
             self.dial = Some(Dial::new(&digits, self.frame_at));
+            self.cut_probe(self.frame_at);
             self.run_dial();
             return;
         }
@@ -154,6 +156,7 @@ impl Call {
 
     /// The call ends at `end` in the middle of words.
     pub(super) fn stop_speech(&mut self, end: Sample) {
+        self.cut_probe(end);
         if let Some(utterance) = self.mouth.take() {
             self.said(Said { utterance, end: end.max(0) });
         }

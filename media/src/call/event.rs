@@ -82,6 +82,8 @@ pub enum What {
     Held,
     /// It took it back.
     Unheld,
+    /// A sound of this side that asks for no reaction, at its first sample.
+    Probe { kind: ProbeKind },
     /// Once per second.
     Network { received: u64, lost: u64, late: u64, jitter_ms: f64 },
     /// This side's own words come back; from here on they are taken out of what is heard.
@@ -91,7 +93,8 @@ pub enum What {
     /// Ticks that were more than 20 ms late.
     LateFrames { count: u64 },
     /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `recognizer_late`, `synthesizer_failed`,
-    /// or of the transport: `dtmf_info_refused`, `codec_change_not_followed`.
+    /// of the transport: `dtmf_info_refused`, `codec_change_not_followed`, or of the probes: `probe_not_ready`,
+    /// `probe_words_do_not_fit`.
     Note { code: &'static str },
 }
 
@@ -111,4 +114,36 @@ pub enum Kind {
     Reprompt,
     /// A filler while the mind is late.
     Filler,
+    /// A sound that asks for no reaction: no turn.
+    Probe,
+}
+
+/// What a probe is: a sound of this side while the other side speaks, which that side should let pass.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ProbeKind {
+    /// "Mm-hmm".
+    Backchannel,
+    /// A cough, a sniff.
+    VocalTic,
+    /// A sentence to somebody else.
+    NonDirected,
+}
+
+impl ProbeKind {
+    /// Every kind.
+    pub const ALL: [ProbeKind; 3] = [ProbeKind::Backchannel, ProbeKind::VocalTic, ProbeKind::NonDirected];
+
+    /// The wire name.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProbeKind::Backchannel => "backchannel",
+            ProbeKind::VocalTic => "vocal_tic",
+            ProbeKind::NonDirected => "non_directed",
+        }
+    }
+
+    /// The kind of a wire name; `None` for any other text.
+    pub fn from_name(name: &str) -> Option<ProbeKind> {
+        ProbeKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
 }

@@ -20,6 +20,7 @@ mod outbox;
 mod pacing;
 mod phase;
 mod plan;
+mod probe;
 mod script;
 mod spec;
 mod timeline;
@@ -42,6 +43,7 @@ use self::outbox::Outbox;
 use self::pacing::Pacing;
 use self::phase::{Hold, Phase, Waits};
 use self::plan::Plan;
+use self::probe::Probes;
 use self::script::Script;
 use crate::connection::{Arrivals, Connection};
 use crate::frame::{FRAME, PER_MS, SILENCE, Sample};
@@ -77,6 +79,8 @@ pub struct Call {
     overlap: Option<Overlap>,
     keywords: Vec<barge_in::KeywordClip>,
     cuts: u32,
+    /// Present when any kind of probe is asked for.
+    probes: Option<Box<Probes>>,
     dial: Option<Dial>,
     hold: Option<Hold>,
     script: Script,
@@ -117,7 +121,8 @@ struct Draws {
 
 impl Call {
     /// A call that has not begun to dial.
-    pub fn new(spec: CallSpec) -> Call {
+    pub fn new(mut spec: CallSpec) -> Call {
+        let probes = Probes::new(&mut spec).map(Box::new);
         let draws = Draws {
             interruption: spec.seed.stream("interruption"),
             opening: spec.seed.stream("opening"),
@@ -142,6 +147,7 @@ impl Call {
             overlap: None,
             keywords: Vec::new(),
             cuts: 0,
+            probes,
             dial: None,
             hold: None,
             script: Script::new(spec.script.len()),
@@ -231,7 +237,7 @@ impl Call {
         }
         let at = self.frame_at;
         let (mut frame, mut clean) = (SILENCE, SILENCE);
-        let said = self.mouth.render(at, &mut frame, &mut clean);
+        let over = self.mouth.render(at, &mut frame, &mut clean);
         self.window.push_sent(at, &frame, &clean);
         self.ears.sent(at, &frame);
         if let Some(leg) = &mut self.leg {
@@ -249,7 +255,10 @@ impl Call {
         }
         self.pacing.sent(late);
         self.frame_at += FRAME as Sample;
-        if let Some(said) = said {
+        if let Some(probe) = over.probe {
+            self.probe_ended(&probe.utterance, probe.end, false);
+        }
+        if let Some(said) = over.words {
             self.said(said);
         }
     }

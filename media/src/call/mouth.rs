@@ -1,4 +1,4 @@
-//! Everything that this side sends: words, tones, background noise, in this order, through the audio quality lever.
+//! Everything that this side sends: probes, words, tones, background noise, in this order, through the audio quality lever.
 
 use super::spec::{CallSpec, NoiseSpec};
 use super::utterance::Utterance;
@@ -11,6 +11,8 @@ use crate::mixer::{Mixer, NOTHING, Sum};
 #[derive(Debug)]
 pub struct Mouth {
     utterance: Option<Utterance>,
+    /// A probe that sounds: nobody's turn.
+    probe: Option<Box<Utterance>>,
     noise: Option<NoiseSpec>,
     noise_gain: f32,
     tones: Option<Tones>,
@@ -31,11 +33,21 @@ pub struct Said {
     pub end: Sample,
 }
 
+/// What ended in a frame.
+#[derive(Debug, Default)]
+pub struct Over {
+    /// Words.
+    pub words: Option<Said>,
+    /// A probe that was not cut short.
+    pub probe: Option<Said>,
+}
+
 impl Mouth {
     /// Nothing to say yet. `rate_hz` is the codec's.
     pub fn new(spec: &CallSpec, rate_hz: u32) -> Mouth {
         Mouth {
             utterance: None,
+            probe: None,
             noise: spec.noise.clone().filter(|noise| !noise.loop_pcm.is_empty()),
             noise_gain: spec
                 .noise
@@ -76,24 +88,44 @@ impl Mouth {
         self.utterance.as_ref().is_some_and(|said| said.holds_floor)
     }
 
+    /// Sounds `probe` at `at`.
+    pub fn sound(&mut self, mut probe: Utterance, at: Sample) {
+        probe.started = Some(at);
+        self.probe = Some(Box::new(probe));
+    }
+
+    /// Ends the probe that sounds with a 5 ms fade; hands it out once.
+    pub fn cut_probe(&mut self) -> Option<&Utterance> {
+        let probe = self.probe.as_mut().filter(|probe| !probe.is_stopping())?;
+        probe.stop();
+        Some(probe)
+    }
+
     /// Sounds a digit's tone at `at`.
     pub fn tone(&mut self, digit: char, at: Sample) {
         self.tones = Some(Tones::new(digit.encode_utf8(&mut [0; 4]), at, Pace::default()));
     }
 
-    /// Makes the frame at `at`, and the same before noise and audio quality. An utterance that ends in it is handed back.
-    pub fn render(&mut self, at: Sample, frame: &mut Frame, clean: &mut Frame) -> Option<Said> {
+    /// Makes the frame at `at`, and the same before noise and audio quality. What ends in it is handed back.
+    pub fn render(&mut self, at: Sample, frame: &mut Frame, clean: &mut Frame) -> Over {
         let mut sum = NOTHING;
-        let mut said = None;
+        let mut over = Over::default();
+        // A fade is of all that the sum holds: a probe is cut before words are added.
+        if let Some(mut probe) = self.probe.take() {
+            match probe.render(&mut sum, first(&probe, at)).ended {
+                Some(_) if probe.is_stopping() => {}
+                Some(to) => over.probe = Some(Said { utterance: *probe, end: at + to as Sample }),
+                None => self.probe = Some(probe),
+            }
+        }
         if let Some(mut utterance) = self.utterance.take() {
-            let from = utterance.started.map_or(0, |start| (start - at).clamp(0, FRAME as Sample)) as usize;
-            let rendered = utterance.render(&mut sum, from);
+            let rendered = utterance.render(&mut sum, first(&utterance, at));
             if let Some(to) = rendered.wrote_to {
                 self.said_to = at + to as Sample;
             }
             // Words may have ended before it was known that none follow.
             match rendered.ended {
-                Some(_) => said = Some(Said { utterance, end: self.said_to }),
+                Some(_) => over.words = Some(Said { utterance, end: self.said_to }),
                 None => self.utterance = Some(utterance),
             }
         }
@@ -107,8 +139,13 @@ impl Mouth {
             None => *frame = *clean,
         }
         self.impair.process(frame);
-        said
+        over
     }
+}
+
+/// Where in the frame at `at` an utterance goes on.
+fn first(utterance: &Utterance, at: Sample) -> usize {
+    utterance.started.map_or(0, |start| (start - at).clamp(0, FRAME as Sample)) as usize
 }
 
 fn mix_loop(mix: &mut Sum, noise: &mut NoiseSpec, gain: f32) {

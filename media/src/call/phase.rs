@@ -183,6 +183,7 @@ impl Call {
             None => self.begin_conversation(0),
         }
         self.prepare_keywords();
+        self.prepare_probes();
     }
 
     fn tell_before(&mut self) {
@@ -216,6 +217,7 @@ impl Call {
         self.run_plan();
         self.run_cut();
         self.run_yield();
+        self.run_probes();
     }
 
     pub(super) fn run_dial(&mut self) {
@@ -407,6 +409,7 @@ impl Call {
         left.extend(self.keywords.drain(..).filter(|clip| !clip.is_complete()).map(|clip| clip.effect()));
         self.cancel(left);
         self.drop_cut();
+        self.drop_probes();
         self.dial = None;
         self.waits.hangup = None;
     }

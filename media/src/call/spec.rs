@@ -17,6 +17,8 @@ pub struct CallSpec {
     pub opening: Opening,
     /// When the call cuts into the other side's speech.
     pub interruption: Interruption,
+    /// Sounds while the other side speaks that ask for no reaction.
+    pub probes: ProbeRates,
     /// Scripted answers, in the order in which they are tested.
     pub script: Vec<ScriptRule>,
     /// Only the first unused rule of `script` is tested.
@@ -125,6 +127,18 @@ pub struct KeywordResponse {
     pub probability: f64,
 }
 
+/// How often each kind of probe sounds, in a minute in which one may: the other side speaks, and this side is silent and plans
+/// no cut-in. 0 is never; what is below 0 or no number counts as 0.
+#[derive(Copy, Clone, Debug, PartialEq, Default)]
+pub struct ProbeRates {
+    /// [`Phrases::backchannel`], from 1 s into the other side's turn.
+    pub backchannel_per_minute: f64,
+    /// Sounds of [`crate::vocal_tic`].
+    pub vocal_tic_per_minute: f64,
+    /// [`Phrases::aside`].
+    pub non_directed_per_minute: f64,
+}
+
 /// One scripted response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptRule {
@@ -228,6 +242,12 @@ pub struct Phrases {
     pub interruption: Vec<String>,
     /// Said when a held silence lasts 60 s.
     pub still_there: String,
+    /// Said while the other side speaks, to show that this side listens. Those that the voice says in 0.2 to 0.8 s are
+    /// used, and take 0.5 s at most.
+    pub backchannel: Vec<String>,
+    /// Said to somebody else while the other side speaks. Those that the voice says in 1 to 3.2 s are used, and take 2 s
+    /// at most.
+    pub aside: Vec<String>,
 }
 
 impl Default for Phrases {
@@ -236,6 +256,8 @@ impl Default for Phrases {
             reprompt: "Hello? Are you there?".into(),
             interruption: vec!["Sorry, wait a moment.".into(), "Sorry, can I just say something?".into()],
             still_there: "Are you still there?".into(),
+            backchannel: vec!["Mm-hmm.".into(), "Okay.".into(), "Right.".into()],
+            aside: vec!["Just a second, please.".into(), "Leave it on the table.".into()],
         }
     }
 }
@@ -247,6 +269,7 @@ impl Default for CallSpec {
             turn: TurnSpec::default(),
             opening: Opening::Listen { open_after_ms: Some(10_000) },
             interruption: Interruption::None,
+            probes: ProbeRates::default(),
             script: Vec::new(),
             script_ordered: false,
             hangup_phrases: Vec::new(),

@@ -29,6 +29,7 @@ impl Event {
             What::DtmfReceived { .. } => "dtmf_received",
             What::Held => "hold",
             What::Unheld => "unhold",
+            What::Probe { .. } => "probe",
             What::Network { .. } => "network",
             What::Echo(_) => "suspected_echo_event",
             What::RxUnderrun { .. } => "rx_underrun",
@@ -78,6 +79,7 @@ impl Event {
             What::DtmfSent { digit, method, duration_ms } | What::DtmfReceived { digit, method, duration_ms } => {
                 json!({ "digits": digit.to_string(), "method": method, "duration_ms": duration_ms })
             }
+            What::Probe { kind } => json!({ "kind": kind.name() }),
             What::Network { received, lost, late, jitter_ms } => {
                 json!({ "received": received, "lost": lost, "late": late, "jitter_ms": round3(*jitter_ms) })
             }

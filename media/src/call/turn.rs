@@ -291,7 +291,7 @@ impl Call {
         {
             self.decide_when_final();
             self.tell_closed_turns();
-        } else if self.is_waiting_for_audio(id) {
+        } else if !self.probe_failed(id) && self.is_waiting_for_audio(id) {
             self.fail("SYNTHESIZER_FAILED");
         }
     }

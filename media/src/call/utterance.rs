@@ -87,9 +87,9 @@ impl Utterance {
         self.parts.push(Part { text: text.into(), effect, audio: Vec::new(), complete: false });
     }
 
-    /// Adds audio that is ready, without words.
-    pub fn add_clip(&mut self, pcm: Arc<[i16]>) {
-        self.parts.push(Part { text: String::new(), effect: EffectId(0), audio: vec![pcm], complete: true });
+    /// Adds audio that is ready, with its words, if it has any.
+    pub fn add_clip(&mut self, text: &str, pcm: Arc<[i16]>) {
+        self.parts.push(Part { text: text.into(), effect: EffectId(0), audio: vec![pcm], complete: true });
     }
 
     /// Gives audio to the part that waits for `effect`; false when none does.
@@ -122,6 +122,11 @@ impl Utterance {
     /// Ends it with a 5 ms fade in the next frame.
     pub fn stop(&mut self) {
         self.stopping = true;
+    }
+
+    /// It ends with the next frame.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping
     }
 
     /// Mixes the next samples into `frame` from `from` on.

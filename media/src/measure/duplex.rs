@@ -1,7 +1,8 @@
-//! Both sides at once: interruptions, how they end, and how the agent bears sounds that were not meant for it.
+//! Both sides at once: interruptions, and how they end.
 
-use super::turn::{Heard, Turn, ends_sentence};
-use super::{Conversation, Metrics, Span, mean, ratio, seconds};
+use super::Span;
+use super::turn::{Heard, Turn};
+use super::{Conversation, Metrics, mean, ratio, seconds};
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
 
@@ -16,35 +17,6 @@ const YIELD: Sample = 2000 * PER_MS;
 
 /// A turn of at least this length counts for the rate of being interrupted.
 const LONG_TURN: Sample = 1000 * PER_MS;
-
-/// Speech of the agent before a probe counts.
-const BEFORE_PROBE: Sample = 1000 * PER_MS;
-
-/// Silence that shows that the agent let itself be stopped by a probe.
-const STOPPED: Sample = 500 * PER_MS;
-
-/// Where, after a probe's onset, that silence may not begin: after the first, up to the second.
-const PROBE_WINDOW: [Sample; 2] = [100 * PER_MS, 1500 * PER_MS];
-
-/// What a probe is.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum ProbeKind {
-    /// "Mm-hmm".
-    Backchannel,
-    /// A cough, a sniff.
-    VocalTic,
-    /// A sentence to somebody else.
-    NonDirected,
-}
-
-/// A sound of the Digital Human that asks for no reaction.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
-    /// What it is.
-    pub kind: ProbeKind,
-    /// When it sounded.
-    pub span: Span,
-}
 
 /// Fills in interruptions and full-duplex rates.
 pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard) {
@@ -69,10 +41,6 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard
     metrics.agent_interrupts_rate = ratio(hit as f64, long.len() as f64);
 
     metrics.response_rate = response_rate(conversation, heard);
-    let selectivity = |kind| selectivity(kind, conversation, heard);
-    metrics.backchannel_selectivity = selectivity(ProbeKind::Backchannel);
-    metrics.vocal_tic_selectivity = selectivity(ProbeKind::VocalTic);
-    metrics.non_directed_selectivity = selectivity(ProbeKind::NonDirected);
 }
 
 /// Turns of `side` that begin inside a turn of the other side which has lasted `spoken` samples, with an overlap of 200 ms
@@ -119,36 +87,4 @@ fn response_rate(conversation: &Conversation, heard: &Heard) -> Option<f64> {
         }
     }
     ratio(f64::from(answered), possible as f64)
-}
-
-fn selectivity(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> Option<f64> {
-    let (mut passed, mut counted) = (0, 0);
-    for probe in conversation.probes.iter().filter(|probe| probe.kind == kind) {
-        let onset = probe.span.from;
-        let speaking = heard.agent.iter().any(|span| span.holds(onset));
-        let turn = heard.turns_of(Side::Agent).find(|turn| turn.span().holds(onset));
-        if !speaking || turn.is_none_or(|turn| turn.from() + BEFORE_PROBE > onset) {
-            continue;
-        }
-        match silence_after(onset, heard) {
-            None => (passed, counted) = (passed + 1, counted + 1),
-            Some(silence) if natural_end(silence, conversation) => {}
-            Some(_) => counted += 1,
-        }
-    }
-    ratio(f64::from(passed), f64::from(counted))
-}
-
-/// The first silence of the agent of 500 ms or more that begins in the window after a probe.
-fn silence_after(onset: Sample, heard: &Heard) -> Option<Sample> {
-    let [first, last] = PROBE_WINDOW.map(|after| onset + after);
-    let next = |at: usize| heard.agent.get(at + 1).map_or(Sample::MAX, |span| span.from);
-    let silences = heard.agent.iter().enumerate().filter(|(at, span)| next(*at).saturating_sub(span.to) >= STOPPED);
-    silences.map(|(_, span)| span.to).find(|to| *to > first && *to <= last)
-}
-
-/// True when the agent's last word before `silence` ends a sentence.
-fn natural_end(silence: Sample, conversation: &Conversation) -> bool {
-    let middle = |word: &&super::Word| (word.span.from + word.span.to) / 2 <= silence;
-    conversation.words.iter().rev().find(middle).is_some_and(|word| ends_sentence(&word.text))
 }

@@ -5,12 +5,13 @@
 mod audio;
 mod duplex;
 mod pitch;
+mod probes;
 mod sound;
 mod turn;
 
 pub use audio::{noise_dbfs, segments, snr_db};
-pub use duplex::{Probe, ProbeKind};
 pub use pitch::{pitch_hz, pitch_variability};
+pub use probes::Probe;
 pub use sound::{Channel, Sound, sound};
 pub use turn::{Turn, abbreviated, turns};
 
@@ -82,7 +83,7 @@ pub struct Conversation {
     pub digits: Vec<Span>,
     /// Onsets of what the Digital Human said because nobody answered.
     pub reprompts: Vec<Sample>,
-    /// Duplex probes of the Digital Human: speech, but no turns.
+    /// Duplex probes of the Digital Human: no turns, and none of its speech.
     pub probes: Vec<Probe>,
     /// The Digital Human's own words come back.
     pub echo: Option<Echo>,
@@ -225,6 +226,7 @@ pub fn metrics(conversation: &Conversation) -> Metrics {
     latencies(&mut metrics, conversation, &heard);
     shares(&mut metrics, conversation, &heard);
     duplex::measure(&mut metrics, conversation, &heard);
+    probes::measure(&mut metrics, conversation, &heard);
     metrics
 }
 

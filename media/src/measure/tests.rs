@@ -1,6 +1,7 @@
 //! Conversations as lists of milliseconds, against values worked out by hand.
 
 use super::*;
+use crate::call::ProbeKind;
 use crate::noise::{self, Kind};
 use crate::seed::Seed;
 use crate::vad::tests::say;

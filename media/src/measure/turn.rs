@@ -72,7 +72,7 @@ pub fn joined(mut spans: Vec<Span>) -> Vec<Span> {
 
 /// A conversation as it counts: speech joined and cut to its time, and the turns.
 pub struct Heard {
-    /// All speech of the Digital Human, probes included.
+    /// All speech of the Digital Human.
     pub dh: Vec<Span>,
     /// All speech of the agent, backchannels included.
     pub agent: Vec<Span>,
@@ -93,7 +93,8 @@ impl Heard {
         agent.retain(|span| !conversation.echo.is_some_and(|echo| begins_echo(*span, echo, &conversation.dh)));
         let (dh, agent) = (joined(cut(&conversation.dh)), joined(cut(&agent)));
         let probe = |span: &Span| conversation.probes.iter().any(|probe| 2 * probe.span.overlap(*span) > span.length());
-        let mut asked: Vec<Span> = dh.iter().copied().filter(|span| !probe(span)).collect();
+        let dh: Vec<Span> = dh.into_iter().filter(|span| !probe(span)).collect();
+        let mut asked = dh.clone();
         let backchannel =
             |span: &Span| span.length() < BACKCHANNEL && asked.iter().any(|dh| dh.holds(span.from) && dh.to >= span.to);
         let said: Vec<Span> = agent.iter().copied().filter(|span| !backchannel(span)).collect();

@@ -9,6 +9,7 @@
 //! caller replies "One." more "Two." dtmf 12 then hangup                caller replies silence
 //! caller interrupts high | 0.3 from 0.8 to 3.0                         caller cuts in with "Wait."
 //! caller keyword "refund" says "No refund." probability 0.5            caller contextual "..." yes when "pay" says "Stop."
+//! caller probes backchannel 20 tic 10 aside 10                         # of each kind, in a minute
 //! caller script exact|context "date of birth" phrase "March third" | silence 3.0 then "Yes." | dtmf 12 | audio 1.5 [first 2]
 //! caller script ordered                     caller extension 12,3      caller hangs up on "goodbye"
 //! caller digits by rtp|inband|info
@@ -360,6 +361,7 @@ fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
             s.mind.replies.push_back(answer);
         }
         "interrupts" => s.call.interruption = level(line)?,
+        "probes" => probes(s, line)?,
         "cuts" => {
             line.eat("in with");
             s.mind.cut_in = line.text()?;
@@ -417,6 +419,19 @@ fn level(line: &mut Line) -> Parsed<Interruption> {
     let from_ms = if line.eat("from") { line.seconds_ms()? } else { 800 };
     let to_ms = if line.eat("to") { line.seconds_ms()? } else { 3000 };
     Ok(Interruption::Level { probability, from_ms, to_ms, at_most: None })
+}
+
+fn probes(s: &mut Scenario, line: &mut Line) -> Parsed<()> {
+    let rates = &mut s.call.probes;
+    while !line.is_empty() {
+        match line.word()?.as_str() {
+            "backchannel" => rates.backchannel_per_minute = line.number()?,
+            "tic" => rates.vocal_tic_per_minute = line.number()?,
+            "aside" => rates.non_directed_per_minute = line.number()?,
+            other => return Err(format!("backchannel, tic or aside is wanted, not {other:?}")),
+        }
+    }
+    Ok(())
 }
 
 fn keyword(s: &mut Scenario, line: &mut Line) -> Parsed<()> {

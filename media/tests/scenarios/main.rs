@@ -6,6 +6,7 @@ mod concealed;
 mod connection;
 mod expect;
 mod grammar;
+mod probes;
 mod promises;
 mod quiet;
 mod rates;

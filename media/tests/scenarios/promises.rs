@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use ringer_media::call::NoiseSpec;
-use ringer_media::call::{EndReason, TICK, What};
+use ringer_media::call::{EndReason, Event, Kind, ProbeKind, TICK, What};
 use ringer_media::frame::FRAME;
 use ringer_media::impair::AudioQuality;
 use ringer_media::testing::{Log, Rig};
@@ -38,6 +38,7 @@ pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
         in_order(rig, &mut check);
     }
     speech(rig, &mut check);
+    probes(rig, &mut check);
     ears(scenario, rig, &mut check);
     let ends = log.events.iter().filter(|event| matches!(event.what, What::Ended { .. })).count();
     check(ends == 1, format!("{ends} call.ended"));
@@ -115,6 +116,60 @@ fn speech(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     told.sort_unstable();
     let apart = told.windows(2).all(|pair| pair[0].1 <= pair[1].0);
     check(apart && told.iter().all(|turn| turn.0 <= turn.1), format!("turns run into each other: {told:?}"));
+}
+
+/// A probe sounds while the other side is heard to speak and this side is silent, 2 s after the one before it; a backchannel
+/// 1 s into the turn. Each has its length.
+fn probes(rig: &Rig, check: &mut impl FnMut(bool, String)) {
+    let events = &rig.log.events;
+    let mut last: Option<Event> = None;
+    let (mut speaks, mut since, mut own) = (false, 0, false);
+    for (n, event) in events.iter().enumerate() {
+        match &event.what {
+            What::AgentSpeechStarted { .. } => {
+                let answered = own || events[..n].iter().rev().find_map(words).is_some_and(|side| side == "own");
+                since = if answered || since == 0 { event.sample } else { since };
+                speaks = true;
+            }
+            What::AgentSpeechEnded { .. } => speaks = false,
+            What::SpeechStarted { kind, .. } if *kind != Kind::Probe => own = true,
+            What::SpeechEnded { kind, .. } if *kind != Kind::Probe => own = false,
+            What::Probe { kind } => {
+                let at = event.sample;
+                check(speaks && !own, format!("a probe at {at} beside the other side's speech, or in own words"));
+                let early = *kind == ProbeKind::Backchannel && at < since + 16_000;
+                check(!early, format!("a backchannel at {at}, the turn began at {since}"));
+                let apart = last.as_ref().is_none_or(|last| at - last.sample >= 32_000);
+                check(apart, format!("a probe at {at}, the last ended at {:?}", last.as_ref().map(|last| last.sample)));
+                last = ends(&events[n..]);
+                let length = last.as_ref().map_or(0, |end| end.sample - at);
+                let cut =
+                    matches!(last.as_ref().map(|end| &end.what), Some(What::SpeechEnded { interrupted: true, .. }));
+                let [least, most] = match kind {
+                    ProbeKind::Backchannel => [3200, 8000],
+                    ProbeKind::VocalTic => [3200, 12_800],
+                    ProbeKind::NonDirected => [16_000, 32_000],
+                };
+                check(length <= most && (cut || length >= least), format!("a {kind:?} at {at} of {length} samples"));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whose words an event is of.
+fn words(event: &Event) -> Option<&'static str> {
+    match &event.what {
+        What::SpeechEnded { kind, .. } if *kind != Kind::Probe => Some("own"),
+        What::AgentSpeechEnded { .. } => Some("other"),
+        _ => None,
+    }
+}
+
+/// The end of the probe that begins with these events.
+fn ends(events: &[Event]) -> Option<Event> {
+    let end = |event: &&Event| matches!(event.what, What::SpeechEnded { kind: Kind::Probe, .. });
+    events.iter().find(end).cloned()
 }
 
 /// In a segment the recognizer's audio runs on when the network is good; a buffer that becomes shallower may skip up to two frames.

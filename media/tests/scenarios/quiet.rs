@@ -5,7 +5,9 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringer_media::call::{Call, CallSpec, Effect, Effected, Input, NoiseSpec, Opening, Output, Path, Signal, TICK};
+use ringer_media::call::{
+    Call, CallSpec, Effect, Effected, Input, NoiseSpec, Opening, Output, Path, ProbeRates, Signal, TICK,
+};
 use ringer_media::codec::Codec;
 use ringer_media::connection::ConnectionSpec;
 use ringer_media::dtmf::Detector;
@@ -102,10 +104,13 @@ fn a_quiet_tick_allocates_nothing() {
     };
     let lossy =
         CallSpec { connection: ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0 }, ..noisy.clone() };
+    let probes = ProbeRates { backchannel_per_minute: 20.0, vocal_tic_per_minute: 10.0, non_directed_per_minute: 10.0 };
+    let probing = CallSpec { probes, ..silent.clone() };
     for codec in Codec::ALL {
         for (name, spec, spoken_from) in [
             ("silent", &silent, None),
             ("listening", &silent, Some(0)),
+            ("listening with probes", &probing, Some(0)),
             ("speaking", &noisy, None),
             ("echoing", &talking, Some(50)),
             ("speaking over a bad connection", &lossy, None),

@@ -1,6 +1,8 @@
 //! How a caller behaves: opening, interruptions, scripted answers, noise. From a Digital Human's words to a call's numbers.
 
-use ringer_media::call::{Interruption, KeywordResponse, Matching, NoiseSpec, Opening, Response, ScriptRule};
+use ringer_media::call::{
+    Interruption, KeywordResponse, Matching, NoiseSpec, Opening, ProbeRates, Response, ScriptRule,
+};
 use ringer_media::connection::ConnectionSpec;
 use ringer_media::frame::RATE_HZ;
 use ringer_media::impair::AudioQuality;
@@ -76,6 +78,16 @@ pub(super) fn interruption_in_force(interruption: &Interruption) -> Value {
         }
         Interruption::Keywords(keywords) => json!({ "type": "keywords", "count": keywords.len() }),
         Interruption::Contextual { .. } => json!({ "type": "contextual" }),
+    }
+}
+
+/// How often the Digital Human probes while the agent speaks.
+pub(super) fn probes(human: &DigitalHumanSpec) -> ProbeRates {
+    let Some(duplex) = &human.duplex else { return ProbeRates::default() };
+    ProbeRates {
+        backchannel_per_minute: duplex.backchannel_per_minute,
+        vocal_tic_per_minute: duplex.vocal_tic_per_minute,
+        non_directed_per_minute: duplex.non_directed_per_minute,
     }
 }
 
@@ -237,6 +249,36 @@ mod tests {
             let human = human(json!({ "interruptions": given }));
             assert_eq!(interruption(&human, &Behaviour::default(), has_model, &mut warnings), expect, "{given}");
             assert_eq!(warnings.len(), warned, "{given}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_digital_human_probes_as_often_as_it_says() {
+        let (placer, settings) = (placer(), Settings { allow_private_agents: true, ..Settings::new("/tmp") });
+        let asked =
+            json!({"backchannel_per_minute": 20.0, "vocal_tic_per_minute": 2.5, "non_directed_per_minute": 0.5});
+        let rates = |backchannel_per_minute, vocal_tic_per_minute, non_directed_per_minute| ProbeRates {
+            backchannel_per_minute,
+            vocal_tic_per_minute,
+            non_directed_per_minute,
+        };
+        for (duplex, expect) in [
+            (json!(null), rates(0.0, 0.0, 0.0)),
+            (json!({"vocal_tic_per_minute": 4}), rates(0.0, 4.0, 0.0)),
+            (asked.clone(), rates(20.0, 2.5, 0.5)),
+        ] {
+            let agent = json!({"sip_uri": "sip:bob@127.0.0.1:5080"});
+            let cast = cast(agent, json!({"duplex": duplex, "language": "de"}), json!({}));
+            let placed = cast.place(&placer, &settings).await;
+            let placed = placed.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
+            assert_eq!(placed.placement.spec.probes, expect, "{duplex}");
+            assert!(placed.warnings.is_empty(), "{:?}", placed.warnings);
+            assert_eq!(placed.placement.spec.phrases.backchannel[0], "Mhm.");
+            let in_force = &placed.notes["behaviour"]["duplex"];
+            assert_eq!(
+                in_force["vocal_tic_per_minute"],
+                duplex["vocal_tic_per_minute"].as_f64().map_or(json!(null), |x| json!(x))
+            );
         }
     }
 

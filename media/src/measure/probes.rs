@@ -1,0 +1,69 @@
+//! How the agent bears sounds of the Digital Human that ask for no reaction: whether it goes on speaking. Not whether it comes
+//! back to them in words.
+
+use super::turn::{Heard, ends_sentence};
+use super::{Conversation, Metrics, Span, ratio};
+use crate::call::{ProbeKind, Side};
+use crate::frame::{PER_MS, Sample};
+
+/// Speech of the agent before a probe counts.
+const BEFORE: Sample = 1000 * PER_MS;
+
+/// Silence that shows that the agent let itself be stopped.
+const STOPPED: Sample = 500 * PER_MS;
+
+/// Where, after a probe's onset, that silence may not begin: after the first, up to the second.
+const WINDOW: [Sample; 2] = [100 * PER_MS, 1500 * PER_MS];
+
+/// The agent's last word ends at most this long before a silence that it leads to.
+const WORD_BEFORE: Sample = 500 * PER_MS;
+
+/// A sound of the Digital Human that asks for no reaction.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// What it is.
+    pub kind: ProbeKind,
+    /// When it sounded.
+    pub span: Span,
+}
+
+/// Fills in the selectivities: the probes of a kind that the agent spoke on through, of those that count.
+pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard) {
+    let selectivity = |kind| selectivity(kind, conversation, heard);
+    metrics.backchannel_selectivity = selectivity(ProbeKind::Backchannel);
+    metrics.vocal_tic_selectivity = selectivity(ProbeKind::VocalTic);
+    metrics.non_directed_selectivity = selectivity(ProbeKind::NonDirected);
+}
+
+fn selectivity(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> Option<f64> {
+    let (mut passed, mut counted) = (0, 0);
+    for probe in conversation.probes.iter().filter(|probe| probe.kind == kind) {
+        let onset = probe.span.from;
+        let speaking = heard.agent.iter().any(|span| span.holds(onset));
+        let turn = heard.turns_of(Side::Agent).find(|turn| turn.span().holds(onset));
+        if !speaking || turn.is_none_or(|turn| turn.from() + BEFORE > onset) {
+            continue;
+        }
+        match silence_after(onset, conversation, heard) {
+            None => (passed, counted) = (passed + 1, counted + 1),
+            Some(silence) if natural_end(silence, conversation) => {}
+            Some(_) => counted += 1,
+        }
+    }
+    ratio(f64::from(passed), f64::from(counted))
+}
+
+/// The first silence of the agent of 500 ms or more that begins in the window after a probe. With the call it is over.
+fn silence_after(onset: Sample, conversation: &Conversation, heard: &Heard) -> Option<Sample> {
+    let [first, last] = WINDOW.map(|after| onset + after);
+    let next = |at: usize| heard.agent.get(at + 1).map_or(conversation.duration, |span| span.from);
+    let silences = heard.agent.iter().enumerate().filter(|(at, span)| next(*at) - span.to >= STOPPED);
+    silences.map(|(_, span)| span.to).find(|to| *to > first && *to <= last)
+}
+
+/// True when the word with which the agent fell silent ends a sentence. Without the times of its words it is not known to.
+fn natural_end(silence: Sample, conversation: &Conversation) -> bool {
+    let middle = |word: &&super::Word| (word.span.from + word.span.to) / 2 <= silence;
+    let last = conversation.words.iter().rev().find(middle);
+    last.is_some_and(|word| word.span.to >= silence - WORD_BEFORE && ends_sentence(&word.text))
+}
