@@ -1,6 +1,6 @@
 //! The one thread that writes audio files. Media threads push frames into a ring a call; this thread moves them to disk every
-//! 150 ms and refreshes each file's header with them: what a killed engine leaves can be read, and lacks at most a second (the
-//! 500 ms in which a call may still put audio into its place are not yet in the ring).
+//! 200 ms and refreshes each file's header with every second look: what a killed engine leaves can be read, and lacks at most a
+//! second (the 500 ms in which a call may still put audio into its place are not yet in the ring).
 
 use std::fs::File;
 use std::io::Write;
@@ -17,8 +17,10 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::oneshot;
 
 /// How often rings are emptied.
-const EVERY: Duration = Duration::from_millis(150);
-/// What a ring holds: what comes between two looks at it, and what comes while a disk stalls for 500 ms.
+const EVERY: Duration = Duration::from_millis(200);
+/// Audio after which a header tells of it.
+const HEADER_MS: u64 = 300;
+/// What a ring holds: what comes between two looks at it, and what comes while a disk stalls for 450 ms.
 const RING_MS: usize = 650;
 /// Files that may wait to be opened.
 const WAITING: usize = 4096;
@@ -115,6 +117,8 @@ struct WavFile {
     state: FileState,
     closed: Option<oneshot::Sender<()>>,
     samples: u64,
+    /// Samples of which the header on the disk tells.
+    told: u64,
 }
 
 impl WavFile {
@@ -127,6 +131,7 @@ impl WavFile {
             state: order.state,
             closed: Some(order.closed),
             samples: 0,
+            told: 0,
         }
     }
 
@@ -147,7 +152,7 @@ impl WavFile {
         }
         self.samples += (bytes.len() / 2) as u64;
         if self.state.problem().is_none()
-            && let Err(error) = self.write(bytes)
+            && let Err(error) = self.write(bytes, ended)
         {
             self.state.fail(format!("{}: {error}", self.path.display()));
         }
@@ -157,8 +162,8 @@ impl WavFile {
         !ended
     }
 
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        if bytes.is_empty() {
+    fn write(&mut self, bytes: &[u8], ended: bool) -> std::io::Result<()> {
+        if self.samples == 0 {
             return Ok(());
         }
         let file = match &mut self.file {
@@ -166,8 +171,13 @@ impl WavFile {
             empty => empty.insert(create(&self.path, self.layout)?),
         };
         file.write_all(bytes)?;
-        let frames = self.samples / u64::from(self.layout.channels());
-        file.write_all_at(&wav_header(self.layout, frames), 0)
+        let frames = |samples: u64| samples / u64::from(self.layout.channels());
+        let untold = frames(self.samples - self.told);
+        if untold >= HEADER_MS * u64::from(RATE_HZ) / 1000 || self.told == 0 || (ended && untold > 0) {
+            file.write_all_at(&wav_header(self.layout, frames(self.samples)), 0)?;
+            self.told = self.samples;
+        }
+        Ok(())
     }
 }
 

@@ -65,6 +65,9 @@ const MOST_PROVEN: i32 = 50;
 const AGAIN: Sample = 100 * PER_MS;
 const SELDOM: Sample = 1600 * PER_MS;
 
+/// Looks without a find after which the first of these pauses is twice as long: where no echo was, it is hardly worth one.
+const FRUITLESS: u32 = 4;
+
 /// With an echo about, speech is believed after this much more of it (40 ms).
 const DOUBT: Sample = 40 * PER_MS;
 
@@ -109,6 +112,8 @@ pub struct EchoGuard {
     next_look: Sample,
     pause: Sample,
     looks: u32,
+    /// Looks since the last find.
+    fruitless: u32,
 }
 
 impl EchoGuard {
@@ -131,6 +136,7 @@ impl EchoGuard {
             next_look: Sample::MIN / 2,
             pause: AGAIN,
             looks: 0,
+            fruitless: 0,
         }
     }
 
@@ -169,7 +175,7 @@ impl EchoGuard {
     pub fn sent(&mut self, at: Sample, pcm: &Frame) {
         if rms_dbov(pcm) > SOUND_DBOV {
             if at > self.sounded_to + LONGEST {
-                self.pause = AGAIN;
+                self.pause = self.first_pause();
             }
             self.sounded_to = at + FRAME as Sample;
         }
@@ -201,7 +207,8 @@ impl EchoGuard {
         match edge {
             Some(Edge::Started { onset }) => {
                 self.onset = onset;
-                (self.pause, self.next_look) = (AGAIN, end + AGAIN);
+                self.pause = self.first_pause();
+                self.next_look = end + self.pause;
                 if self.look(end) {
                     self.vad.take_back();
                     return None;
@@ -241,6 +248,11 @@ impl EchoGuard {
             _ => {}
         }
         edge
+    }
+
+    /// From one look to the next while speech is on.
+    fn first_pause(&self) -> Sample {
+        (AGAIN << (self.fruitless / FRUITLESS).min(4)).min(SELDOM)
     }
 
     /// Subtracts the known echo; true for each block that was nothing else.
@@ -300,7 +312,11 @@ impl EchoGuard {
         let found = search::best(&thin_sent, &thin_heard);
         let mut heard = [0.0; WINDOW];
         self.heard.read(end - WINDOW as Sample, &mut heard);
-        let Some((lag, path)) = self.proven(end, &heard, &found) else { return false };
+        let Some((lag, path)) = self.proven(end, &heard, &found) else {
+            self.fruitless += 1;
+            return false;
+        };
+        self.fruitless = 0;
         *self.path = path;
         self.lag = Some(lag);
         if !self.told {
