@@ -71,6 +71,11 @@ const RELEASE: Sample = 120 * PER_MS;
 /// How long the detector may find speech where no block stands out of the noise before that counts (100 ms).
 const LINGER: Sample = 100 * PER_MS;
 
+/// Speech that stood this far above the gate a moment ago ends where nothing stands above it, whatever the detector says, and the
+/// fall of what is remembered of it in a frame (30 dB a second).
+const CLEAR_DB: f32 = 8.0;
+const FALL_DB: f32 = 0.6;
+
 /// In noise, what stands out this soon after the votes still belongs to the speech (80 ms).
 const NOISE_TAIL: Sample = 80 * PER_MS;
 
@@ -137,6 +142,8 @@ pub struct VoiceActivity {
     above_db: f32,
     /// The same as a level, dBov; `None` where nothing but own echo was left.
     louder_dbov: Option<f32>,
+    /// The highest of late above the gate, dB.
+    peak_db: f32,
     blocks: [Block; HISTORY],
     heard: usize,
     next: Option<Sample>,
@@ -165,6 +172,7 @@ impl VoiceActivity {
             voted: 0,
             carried: 0,
             above_db: 0.0,
+            peak_db: 0.0,
             louder_dbov: None,
             blocks: [Block { from: 0, loud: false }; HISTORY],
             heard: 0,
@@ -289,6 +297,7 @@ impl VoiceActivity {
         }
         self.louder_dbov = left.into_iter().flatten().reduce(f32::max);
         self.above_db = self.louder_dbov.map_or(f32::MIN, |level| level - gate);
+        self.peak_db = self.above_db.max(self.peak_db - FALL_DB);
     }
 
     /// How much a frame is speech, 0 to 1, and whether it is a tone or follows one at once. In a quiet channel the detector
@@ -350,7 +359,9 @@ impl VoiceActivity {
         let (onset, end) = match (onset, end) {
             (Some(onset), Some(end)) => (onset, end),
             // In noise the odds may have risen without any block that stands out of it.
-            _ if !self.floor.quiet() => ((now - first_vote as Sample * BLOCK as Sample).max(self.earliest), now),
+            _ if !self.floor.quiet() && self.peak_db < CLEAR_DB => {
+                ((now - first_vote as Sample * BLOCK as Sample).max(self.earliest), now)
+            }
             _ => return None,
         };
         let trusted = self.floor.quiet() || from.saturating_sub(self.earliest) < SAME_SPEAKER;
@@ -372,16 +383,18 @@ impl VoiceActivity {
             if active || from - self.voted < TAIL {
                 self.extend();
             }
-        } else if vote {
+        } else if vote && (self.above_db > 0.0 || self.peak_db < CLEAR_DB) {
             self.extend();
             // The detector lingers after what stood out of the noise; where nothing does, there is only the detector.
-            self.speech = self.speech.map(|end| if now - end > LINGER { now } else { end });
+            let clear = self.peak_db >= CLEAR_DB;
+            self.speech = self.speech.map(|end| if !clear && now - end > LINGER { now } else { end });
             self.carried = now;
         } else if from - self.carried < NOISE_TAIL {
             self.extend();
         }
         let end = self.speech?;
-        let silent = now - end >= RELEASE && (quiet || (!active && now - self.carried >= RELEASE));
+        let heard_out = quiet || self.peak_db >= CLEAR_DB || !active;
+        let silent = now - end >= RELEASE && heard_out && (quiet || now - self.carried >= RELEASE);
         if silent { self.silence() } else { None }
     }
 
@@ -398,6 +411,7 @@ impl VoiceActivity {
     /// Ends what is on, and forgets votes and blocks.
     fn silence(&mut self) -> Edges {
         (self.votes, self.sure, self.rest) = (0, 0, 0);
+        self.odds.set(false);
         let end = self.speech.take()?;
         self.earliest = end;
         Some(Edge::Ended { end })

@@ -18,6 +18,9 @@ const LEAST_SCORE: f32 = 0.01;
 /// Greatest distance from the floor that counts, dB.
 const MOST_DB: f32 = 20.0;
 
+/// What lies this far below the floor is less than the noise was: the floor had climbed into speech.
+const UNDER_DB: f32 = 3.0;
+
 /// Distance between the 2nd and the 10th percentile of the frames' levels up to which noise is steady, and from which it is
 /// babble, dB.
 const STEADY_DB: f32 = 1.2;
@@ -79,8 +82,9 @@ impl Odds {
         let level = (level_dbov - floor_dbov).clamp(0.0, MOST_DB);
         let [steady, babbling] = [STEADY, BABBLE].map(|weights| weights.evidence(score, level, background));
         let evidence = steady + babble * (babbling - steady);
-        // A tone is no speech, whatever the detector says.
-        self.step(if is_tone { evidence.min(OFF) } else { evidence })
+        // A tone is no speech, nor is what lies below the noise, whatever the detector says.
+        let cannot = is_tone || level_dbov < floor_dbov - UNDER_DB;
+        self.step(if cannot { evidence.min(OFF) } else { evidence })
     }
 
     /// A frame of which nothing is left but this side's own echo.
