@@ -27,8 +27,8 @@ use crate::transport::io::{IncomingCall, NEWS, SipSocket};
 use crate::transport::sip;
 use crate::transport::sockets::{MediaPorts, MediaSockets};
 
-/// Samples that wait for a recognizer (625 ms): at most 400 ms come at once when it begins to listen, the rest 20 ms at a time.
-const TAP_SAMPLES: usize = 10_000;
+/// Samples that wait for a recognizer (560 ms): at most 400 ms come at once when it begins to listen, the rest 20 ms at a time.
+const TAP_SAMPLES: usize = 8960;
 /// Messages that may wait for one call's driver.
 const MESSAGES: usize = 4096;
 /// News that may wait for a watcher.

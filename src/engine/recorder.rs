@@ -1,5 +1,5 @@
 //! The one thread that writes audio files. Media threads push frames into a ring a call; this thread moves them to disk every
-//! 200 ms and refreshes each file's header with every second look: what a killed engine leaves can be read, and lacks at most a
+//! 150 ms and refreshes each file's header with every second look: what a killed engine leaves can be read, and lacks at most a
 //! second (the 500 ms in which a call may still put audio into its place are not yet in the ring).
 
 use std::fs::File;
@@ -17,11 +17,12 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::oneshot;
 
 /// How often rings are emptied.
-const EVERY: Duration = Duration::from_millis(200);
+const EVERY: Duration = Duration::from_millis(150);
 /// Audio after which a header tells of it.
 const HEADER_MS: u64 = 300;
-/// What a ring holds: what comes between two looks at it, and what comes while a disk stalls for 450 ms.
-const RING_MS: usize = 650;
+/// What a ring holds: what comes between two looks at it, the 500 ms that a call hands out at its end, and 20 ms for a look that is
+/// late. While a call goes on, a disk may stall for 520 ms.
+const RING_MS: usize = 670;
 /// Files that may wait to be opened.
 const WAITING: usize = 4096;
 
