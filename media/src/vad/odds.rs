@@ -12,6 +12,9 @@ use super::percentiles::Percentiles;
 /// Frames of noise that are remembered (5 s).
 const MEMORY: usize = 250;
 
+/// Lowest level that is told apart in noise, dBov.
+const LEAST_DBOV: f32 = -72.0;
+
 /// Score below which, and above 1 less which, nothing is told apart.
 const LEAST_SCORE: f32 = 0.01;
 
@@ -58,15 +61,15 @@ impl Weights {
 pub struct Odds {
     /// Log odds of the scores, in steps of 0.05.
     scores: Percentiles<MEMORY, 185>,
-    /// Levels of the louder halves of the frames, in steps of 0.25 dB.
-    levels: Percentiles<MEMORY, 385>,
+    /// Levels of the louder halves of the frames, in steps of 0.25 dB up from [`LEAST_DBOV`].
+    levels: Percentiles<MEMORY, 256>,
     odds: f32,
 }
 
 impl Odds {
     /// No noise was heard.
     pub fn new() -> Odds {
-        Odds { scores: Percentiles::new(-4.6, 0.05), levels: Percentiles::new(super::LOWEST_DBOV, 0.25), odds: -MOST }
+        Odds { scores: Percentiles::new(-4.6, 0.05), levels: Percentiles::new(LEAST_DBOV, 0.25), odds: -MOST }
     }
 
     /// A frame in noise: the detector's score, the level of its louder half and the floor under it in dBov. Gives what the

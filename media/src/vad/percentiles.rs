@@ -5,15 +5,18 @@
 pub struct Percentiles<const MEMORY: usize, const BINS: usize> {
     lowest: f32,
     step: f32,
-    ring: [u16; MEMORY],
+    ring: [u8; MEMORY],
     next: usize,
     filled: usize,
     count: [u16; BINS],
 }
 
 impl<const MEMORY: usize, const BINS: usize> Percentiles<MEMORY, BINS> {
+    const FITS: () = assert!(BINS <= 256, "a value is kept as a byte");
+
     /// Of nothing; values below `lowest` and above the last step count as those.
     pub fn new(lowest: f32, step: f32) -> Percentiles<MEMORY, BINS> {
+        let () = Self::FITS;
         Percentiles { lowest, step, ring: [0; MEMORY], next: 0, filled: 0, count: [0; BINS] }
     }
 
@@ -24,7 +27,7 @@ impl<const MEMORY: usize, const BINS: usize> Percentiles<MEMORY, BINS> {
         } else {
             self.filled += 1;
         }
-        let bin = ((value - self.lowest) / self.step).clamp(0.0, (BINS - 1) as f32) as u16;
+        let bin = ((value - self.lowest) / self.step).clamp(0.0, (BINS - 1) as f32) as u8;
         self.ring[self.next] = bin;
         self.count[usize::from(bin)] += 1;
         self.next = (self.next + 1) % MEMORY;

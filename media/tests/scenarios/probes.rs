@@ -57,12 +57,12 @@ fn minutes(log: &Log, turn_s: f64) -> [f64; 2] {
     [all, late].map(|samples| samples as f64 / 960_000.0)
 }
 
-/// The rate that was asked for, of the time in which a probe of that kind may sound: within 10 % over 16 minutes of turns.
+/// The rates that were asked for, of the time in which a probe of that kind may sound: together within 10 % over an hour of turns.
 #[test]
 fn probes_are_as_frequent_as_asked() {
     let (mut counts, mut spoken) = ([0; 3], [0.0; 2]);
     let asked = [10.0, 5.0, 4.0];
-    for seed in 0..8 {
+    for seed in 0..32 {
         let log = play(&dialogue(10, 12.0), |scenario| {
             scenario.call.seed = Seed(seed);
             let rates = &mut scenario.call.probes;
@@ -79,9 +79,10 @@ fn probes_are_as_frequent_as_asked() {
     let of = [spoken[1], spoken[0], spoken[0]];
     let rates: Vec<f64> = counts.iter().zip(of).map(|(&count, minutes)| count as f64 / minutes).collect();
     println!("{counts:?} probes in {spoken:.1?} minutes: {rates:.2?} a minute, asked {asked:?}");
-    for (rate, asked) in rates.iter().zip(asked) {
-        assert!((rate / asked - 1.0).abs() <= 0.1, "{rates:?}");
-    }
+    let near = |rate: f64, asked: f64, by: f64| assert!((rate / asked - 1.0).abs() <= by, "{rates:?}");
+    near(rates.iter().sum(), asked.iter().sum(), 0.1);
+    // 240 of the rarest kind are 6 % off by chance alone.
+    rates.iter().zip(asked).for_each(|(rate, asked)| near(*rate, asked, 0.15));
 }
 
 /// The same events at the same samples as without probes; only they themselves are new, and the caller's side of the recording.
@@ -133,15 +134,18 @@ fn probes_take_the_way_of_speech() {
     let stretches = stretches(&log);
     assert!(stretches.len() >= 5, "{stretches:?}");
     let mut quiet = 0;
+    // What the voice of the tests says has strong and weak parts: a kind has its level as a whole.
+    let mut said: [Vec<i16>; 2] = Default::default();
     for &(from, to) in &stretches {
         assert!(log.clean[quiet..from].iter().all(|x| *x == 0), "silence between {quiet} and {from}");
-        let level = rms_dbov(&log.clean[from..to]);
-        let asked = if to - from > 12_000 { -32.0 } else { -26.0 };
-        assert!((level - asked).abs() < 2.5, "{from}..{to}: {level:.1} dBov");
+        said[usize::from(to - from > 12_000)].extend(&log.clean[from..to]);
         let sent: Vec<i16> = log.recorded[2 * from..2 * to].iter().copied().step_by(2).collect();
         assert!(sent.iter().zip(&log.clean[from..to]).filter(|(sent, clean)| sent != clean).count() > sent.len() / 2);
         assert!(sent.iter().all(|x| x.unsigned_abs() < 8400), "hard clipping at -12 dBFS");
         quiet = to;
+    }
+    for (said, asked) in said.iter().zip([-26.0, -32.0]) {
+        assert!((rms_dbov(said) - asked).abs() < 1.5, "{:.1} dBov of {asked}", rms_dbov(said));
     }
 }
 
