@@ -141,7 +141,7 @@ fn call(args: &Args, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> Sim {
         network,
         then: None,
         caller: caller(args, seed, beds),
-        agent: agent::placement("sim".into(), seed, Canned::named("agent"), Vec::new()),
+        agent: agent::placement("sim".into(), seed, Canned::named("agent"), Codec::ALL.to_vec()),
         synthesizer: voices.clone(),
         faults: Faults::default(),
         longest: Duration::from_secs(args.max_seconds.into()),
