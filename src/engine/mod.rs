@@ -20,6 +20,8 @@ use std::sync::Arc;
 
 use ringer_media::call::{CallSpec, EndReason, Ending};
 use ringer_media::codec::Codec;
+use ringer_sip::Invite;
+use ringer_sip::uri::Uri;
 use tokio::sync::mpsc;
 
 pub use self::real::Engine;
@@ -27,6 +29,7 @@ pub use self::real::Engine;
 use crate::config::Encryption;
 use crate::human::{Fluency, Mind};
 use crate::provider::{Failure, Recognizer, Synthesizer, Voice};
+use crate::transport::sip;
 
 /// How the engine is set up.
 #[derive(Clone, Debug)]
@@ -58,6 +61,28 @@ pub struct Dial {
     pub headers: Vec<(String, String)>,
     /// Codecs that are offered, in order, or of which the caller's best is taken; empty: G722, PCMU, PCMA.
     pub codecs: Vec<Codec>,
+}
+
+impl Dial {
+    /// What is offered, or accepted.
+    fn codecs(&self) -> &[Codec] {
+        if self.codecs.is_empty() { &sip::SIP_CODECS } else { &self.codecs }
+    }
+
+    /// The INVITE to `target` with the offer `sdp`, sent to `destination`.
+    fn invite(&self, target: Uri, destination: SocketAddr, sdp: String) -> Invite {
+        Invite {
+            target,
+            destination,
+            from_user: "ringer".into(),
+            from_host: None,
+            from_display: None,
+            headers: self.headers.clone(),
+            sdp,
+            username: self.username.clone(),
+            password: self.password.as_deref().map(Into::into),
+        }
+    }
 }
 
 /// One call to make.

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use ringer_media::call::{Call, EndReason, Signal};
 use ringer_media::codec::Codec;
 use ringer_media::recording::Layout;
+use ringer_sip::CallEvent;
 use ringer_sip::sdp::Offer;
-use ringer_sip::{CallEvent, Invite};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
@@ -20,7 +20,7 @@ use super::lateness::Lateness;
 use super::recorder::{Recorder, ring_samples};
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
 use super::wake::Wake;
-use super::{CallControl, CallHandle, CallNews, EngineConfig, PlaceError, Placement, Speech};
+use super::{CallControl, CallHandle, CallNews, Dial, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
 use crate::tasks::Tasks;
 use crate::transport::io::{IncomingCall, NEWS, SipSocket};
@@ -116,18 +116,8 @@ impl Engine {
         let sockets = self.inner.sockets()?;
         let port = sockets.port();
         let no = self.inner.next_no();
-        let offer = self.inner.offer(or_default(&placement.dial.codecs), port, no).session().to_string();
-        let invite = Invite {
-            target: uri,
-            destination,
-            from_user: "ringer".into(),
-            from_host: None,
-            from_display: None,
-            headers: placement.dial.headers.clone(),
-            sdp: offer,
-            username: placement.dial.username.clone(),
-            password: placement.dial.password.as_deref().map(Into::into),
-        };
+        let offer = self.inner.offer(placement.dial.codecs(), port, no).session().to_string();
+        let invite = placement.dial.invite(uri, destination, offer);
         let (sip_news, receiver) = mpsc::channel(NEWS);
         let address = placement.dial.target.clone();
         let started = self.inner.start_call(no, sockets, placement, room);
@@ -147,7 +137,7 @@ impl Engine {
     /// See [`PlaceError`]; the call was then refused with 488 or 486.
     pub async fn answer(&self, incoming: IncomingCall, placement: Placement) -> Result<CallHandle, PlaceError> {
         let key = incoming.key;
-        let answered = self.prepare_answer(&incoming, &placement.dial.codecs);
+        let answered = self.prepare_answer(&incoming, &placement.dial);
         let (room, sockets, answer, settled, call_id) = match answered {
             Ok(ready) => ready,
             Err(refusal) => {
@@ -167,14 +157,14 @@ impl Engine {
     fn prepare_answer(
         &self,
         incoming: &IncomingCall,
-        codecs: &[Codec],
+        dial: &Dial,
     ) -> Result<(Room, MediaSockets, String, sip::Settled, String), PlaceError> {
         let CallEvent::Incoming { sdp, call_id, .. } = &incoming.invite else {
             return Err(PlaceError::NoMedia("not an INVITE".into()));
         };
         let room = self.inner.take_room()?;
         let sockets = self.inner.sockets()?;
-        let supported = self.inner.offer(or_default(codecs), sockets.port(), self.inner.next_no());
+        let supported = self.inner.offer(dial.codecs(), sockets.port(), self.inner.next_no());
         let offer = sdp.as_deref().ok_or_else(|| PlaceError::NoMedia("the INVITE has no offer".into()))?;
         let (answer, settled) = sip::answer(offer, &supported).map_err(PlaceError::NoMedia)?;
         Ok((room, sockets, answer, settled, call_id.clone()))
@@ -325,7 +315,7 @@ impl Inner {
 }
 
 /// Bytes of a connected call's rings to other threads; until it is connected it has one more, for early media. With the call
-/// itself (177 KiB, which media bounds), its task, channels and SIP dialog a call holds at most 300 KiB: `ringer load` measures it.
+/// itself (180 KiB, which media bounds), its task, channels and SIP dialog a call holds at most 300 KiB: `ringer load` measures it.
 const RING_BYTES: usize = 2 * (TAP_SAMPLES + ring_samples(Layout::Stereo) + ring_samples(Layout::CallerClean));
 const _: () = assert!(RING_BYTES <= 81 * 1024);
 
@@ -375,11 +365,6 @@ impl Inner {
             tracing::error!(call = no.0, "the call's driver does not keep up; a message was lost");
         }
     }
-}
-
-/// What a call without codecs of its own speaks.
-fn or_default(codecs: &[Codec]) -> &[Codec] {
-    if codecs.is_empty() { &sip::SIP_CODECS } else { codecs }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -40,7 +40,7 @@ impl Floor {
         }
     }
 
-    /// The 10th percentile, dBov.
+    /// The 10th percentile, in a quiet channel the 2nd, dBov.
     pub fn floor_dbov(&self) -> f32 {
         self.floor_dbov
     }

@@ -1,9 +1,10 @@
 //! Voice activity of one received channel: where speech begins and ends, exact to a 10 ms grid. Not the end of a turn:
 //! how much silence ends a turn is the caller's setting.
 //!
-//! Two judges vote in each 20 ms: a small neural detector (`earshot`), and the level, which has to stand above the noise
-//! floor. Two votes of five are speech; 60 ms of it are reported as an onset, 120 ms without as an end, and both edges are
-//! moved back to the first and the last 10 ms whose level is that of speech.
+//! Two judges tell of each 20 ms: a small neural detector (`earshot`), and the level above the noise floor. In a quiet channel
+//! they vote, and two votes of five are speech; where noise lies under the channel, their odds add up ([`odds`]). 60 ms of
+//! speech (100 in noise) are reported as an onset, 120 ms without as an end, and both edges are moved back to the first and
+//! the last 10 ms whose level is that of speech.
 
 mod floor;
 mod odds;
@@ -269,7 +270,7 @@ impl VoiceActivity {
         self.speech
     }
 
-    /// The noise floor: 10th percentile of the last 3 s, dBov; -96 before anything was heard.
+    /// The noise floor, dBov: 10th percentile of the last 3 s, the 2nd in a quiet channel; -96 before anything was heard.
     pub fn floor_dbov(&self) -> f32 {
         self.floor.floor_dbov()
     }

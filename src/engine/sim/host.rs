@@ -9,19 +9,18 @@ use ringer_media::call::{
     Call, CallSpec, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path,
     Signal, TICK, Thought, What, Word,
 };
-use ringer_media::codec::Codec;
 use ringer_media::frame::{FRAME, PER_MS, Sample};
 use ringer_media::recording::{Layout, wav_header};
 use ringer_media::seed::{Seed, Stream};
 use ringer_media::time::Time;
-use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig, Invite};
+use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use super::Side;
 use super::hearing::{Said, words};
-use crate::engine::Placement;
 use crate::engine::timeline::Journal;
+use crate::engine::{Dial, Placement};
 use crate::human::{Fluency, Mind, SpeechPart};
 use crate::provider::{Synthesizer, Voice, whole_speech};
 use crate::transport::io::masked;
@@ -74,9 +73,7 @@ pub(super) struct Host {
     endpoint: Endpoint,
     key: Option<CallKey>,
     spec: CallSpec,
-    codecs: Vec<Codec>,
-    target: String,
-    headers: Vec<(String, String)>,
+    dial: Dial,
     mind: Box<dyn Mind>,
     fluency: Fluency,
     voice: Option<Voice>,
@@ -122,9 +119,7 @@ impl Host {
             endpoint: Endpoint::new(EndpointConfig { local: setup.address, user_agent, seed: sip_seed }),
             key: None,
             spec: placement.spec,
-            codecs: if placement.dial.codecs.is_empty() { sip::SIP_CODECS.into() } else { placement.dial.codecs },
-            target: placement.dial.target,
-            headers: placement.dial.headers,
+            dial: placement.dial,
             mind: placement.mind,
             fluency: placement.fluency,
             voice: placement.voice,
@@ -159,20 +154,10 @@ impl Host {
     /// Sends the INVITE to `peer`.
     pub fn dial(&mut self, now: Time, peer: SocketAddr) -> Result<(), String> {
         let target = format!("sip:agent@{peer}");
-        let (uri, destination) = sip::resolve(if self.target.is_empty() { &target } else { &self.target })?;
+        let (uri, destination) = sip::resolve(if self.dial.target.is_empty() { &target } else { &self.dial.target })?;
         self.peer = Some(destination);
-        let offer = sip::offer(&self.codecs, self.address.ip(), RTP_PORT, 1).session().to_string();
-        let invite = Invite {
-            target: uri,
-            destination,
-            from_user: "ringer".into(),
-            from_host: None,
-            from_display: None,
-            headers: std::mem::take(&mut self.headers),
-            sdp: offer,
-            username: None,
-            password: None,
-        };
+        let offer = sip::offer(self.dial.codecs(), self.address.ip(), RTP_PORT, 1).session().to_string();
+        let invite = self.dial.invite(uri, destination, offer);
         self.key = Some(self.endpoint.invite(sip_time(now), invite));
         self.begin(now);
         self.tell(now, Input::Signal(Signal::Dialing { address: target }));
@@ -296,7 +281,7 @@ impl Host {
     fn sip_event(&mut self, now: Time, key: CallKey, event: CallEvent) {
         match event {
             CallEvent::Incoming { sdp, source, .. } => {
-                let supported = sip::offer(&self.codecs, self.address.ip(), RTP_PORT, 1);
+                let supported = sip::offer(self.dial.codecs(), self.address.ip(), RTP_PORT, 1);
                 self.peer.get_or_insert(source);
                 match sip::answer(sdp.as_deref().unwrap_or_default(), &supported) {
                     Ok((answer, settled)) if self.key.is_none() => {

@@ -53,6 +53,18 @@ impl Lines {
     }
 }
 
+/// The voice that callers and servers speak with.
+pub fn a_woman() -> VoiceWanted {
+    VoiceWanted {
+        language: "en".into(),
+        accent: None,
+        gender: Some("female".into()),
+        custom_voice_id: None,
+        speed: "normal".into(),
+        seed: Seed(3),
+    }
+}
+
 /// The other side.
 pub struct Far {
     pub lines: &'static [&'static str],
@@ -123,14 +135,7 @@ fn placement(
     hangs_up: bool,
     target: String,
 ) -> Placement {
-    let wanted = VoiceWanted {
-        language: "en".into(),
-        accent: None,
-        gender: Some("female".into()),
-        custom_voice_id: None,
-        speed: "normal".into(),
-        seed: Seed(3),
-    };
+    let wanted = a_woman();
     Placement {
         id: "1".into(),
         dial: Dial { target, codecs: vec![Codec::G722], ..Dial::default() },

@@ -15,11 +15,10 @@ use futures_util::{SinkExt, StreamExt, stream};
 use ringer::clock::Clock;
 use ringer::provider::remote::{Form, Remote};
 use ringer::provider::speech::EmbeddedSpeech;
-use ringer::provider::{Synthesizer, VoiceWanted, whole_speech};
+use ringer::provider::{Synthesizer, whole_speech};
 use ringer::tasks::Tasks;
 use ringer_media::clip::Clip;
 use ringer_media::resample::resample_whole;
-use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -27,6 +26,8 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response as Accepted};
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::pair::a_woman;
 
 /// Samples of a stretch of speech (16 kHz) after which its words are known.
 const KNOWN_AFTER: usize = 9600;
@@ -137,6 +138,13 @@ fn reached(form: Form, address: SocketAddr) -> Remote {
 }
 
 impl Inner {
+    /// A slow server takes its time: the product's limits, not the tests, say for how long anybody waits.
+    async fn dawdle(&self) {
+        if self.fault == Fault::Slow {
+            tokio::time::sleep(SLOW).await;
+        }
+    }
+
     fn note(&self, what: Seen) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((Clock::Real.now_ms(), what));
     }
@@ -165,15 +173,7 @@ impl Inner {
     }
 
     async fn send_speech(&self, text: &str, out: &mpsc::Sender<io::Result<Vec<u8>>>) {
-        let wanted = VoiceWanted {
-            language: "en".into(),
-            accent: None,
-            gender: Some("female".into()),
-            custom_voice_id: None,
-            speed: "normal".into(),
-            seed: Seed(3),
-        };
-        let voice = self.speech.voice(&wanted).expect("there is an English voice");
+        let voice = self.speech.voice(&a_woman()).expect("there is an English voice");
         let pcm = whole_speech(&*self.speech, text, &voice).await.expect("flite is installed");
         let bytes: Vec<u8> = resample_whole(&pcm, 16_000, 24_000).iter().flat_map(|x| x.to_le_bytes()).collect();
         let mut clock = tokio::time::interval(EVERY);
@@ -231,11 +231,10 @@ async fn trouble(inner: &Inner) -> Option<Response> {
     match inner.fault {
         Fault::Refuses => Some(StatusCode::INTERNAL_SERVER_ERROR.into_response()),
         Fault::Nonsense => Some(([("content-type", "application/json")], "{nonsense").into_response()),
-        Fault::Slow => {
-            tokio::time::sleep(SLOW).await;
+        Fault::None | Fault::Cuts | Fault::Slow => {
+            inner.dawdle().await;
             None
         }
-        Fault::None | Fault::Cuts => None,
     }
 }
 
@@ -270,9 +269,7 @@ async fn connection(socket: TcpStream, inner: Arc<Inner>) -> Option<()> {
 }
 
 async fn ws_speech(mut stream: WebSocketStream<TcpStream>, inner: &Arc<Inner>, order: &Value) -> Option<()> {
-    if inner.fault == Fault::Slow {
-        tokio::time::sleep(SLOW).await;
-    }
+    inner.dawdle().await;
     if inner.fault == Fault::Nonsense {
         stream.send(Message::text("nonsense")).await.ok()?;
     }
@@ -310,9 +307,7 @@ async fn ws_hearing(mut stream: WebSocketStream<TcpStream>, inner: &Inner) -> Op
             }
             Message::Text(_) => {
                 inner.note(Seen::Stretch(samples));
-                if inner.fault == Fault::Slow {
-                    tokio::time::sleep(SLOW).await;
-                }
+                inner.dawdle().await;
                 let text = json!({ "type": "final", "text": inner.text_of(samples) });
                 stream.send(Message::text(text.to_string())).await.ok()?;
                 stream.send(Message::text(json!({ "type": "done" }).to_string())).await.ok()?;
