@@ -8,6 +8,8 @@ SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RINGER := $(TARGET)/release/ringer
+# What is built here runs here: the processor's own vector instructions save an eighth of a call.
+NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 
 # The voices and the recognizer are programs and libraries of the system, opened at run time; the build needs a C compiler.
 PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
@@ -21,7 +23,7 @@ demo: packages build ## install what is missing, build, run the demonstration
 	"$(RINGER)" demo
 
 build: ## the release binary
-	$(CARGO) build --release --locked --bin ringer
+	$(NATIVE) $(CARGO) build --release --locked --bin ringer
 
 # One part after the other, each timed against its budget in seconds (a cold build on two cores). All parts run even when one
 # fails; an exceeded budget is said, a failed part fails the run.
@@ -45,7 +47,7 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 	exit $$failed
 
 bench: ## the cost of one 20 ms frame through a call
-	$(CARGO) bench --locked -p ringer-media
+	$(NATIVE) $(CARGO) bench --locked -p ringer-media
 
 load: packages build ## many calls at once against the sample agent, with the lateness of their packets
 	"$(RINGER)" load

@@ -306,10 +306,8 @@ impl EchoGuard {
     /// Whether what was heard up to `end` is an echo; then the path is taken over. Its room (60 KB with [`Path::solve`]) is on the
     /// stack: it is seldom called, and a call need not hold it.
     fn look(&mut self, end: Sample) -> bool {
-        let (mut thin_sent, mut thin_heard) = ([0.0; search::WINDOW + LAGS], [0.0; search::WINDOW]);
-        search::thin(&self.sent, end, &mut thin_sent);
-        search::thin(&self.heard, end, &mut thin_heard);
-        let found = search::best(&thin_sent, &thin_heard);
+        let sent = search::thin(&self.sent, end, search::SENT_PEAK);
+        let found = search::best(&sent, &search::thin(&self.heard, end, search::HEARD_PEAK));
         let mut heard = [0.0; WINDOW];
         self.heard.read(end - WINDOW as Sample, &mut heard);
         let Some((lag, path)) = self.proven(end, &heard, &found) else {

@@ -1,7 +1,6 @@
 //! At which lags the received audio may be the sent one: correlation at 4 kHz.
 
 use super::ring::Ring;
-use crate::dot::dot;
 use crate::frame::Sample;
 
 /// Samples at 16 kHz to one here.
@@ -29,24 +28,33 @@ pub struct Candidate {
     pub likeness: f32,
 }
 
-/// The most alike lags, best first; both stretches [`thin`] and of the same end.
-pub fn best(sent: &[f32; WINDOW + LAGS], heard: &[f32; WINDOW]) -> [Candidate; BEST] {
-    let power = dot::<16>(heard, heard);
+/// Largest magnitudes of a sent and a received stretch: [`WINDOW`] products of the two, or of the received alone, add up within 32 bits.
+pub const SENT_PEAK: f32 = 4095.0;
+pub const HEARD_PEAK: f32 = 1023.0;
+
+/// The most alike lags, best first; both stretches [`thin`] and of the same end. Whole numbers, because twice as many of them are
+/// multiplied at once.
+pub fn best(sent: &[i16; WINDOW + LAGS], heard: &[i16; WINDOW]) -> [Candidate; BEST] {
+    let power = products(heard, heard) as f32;
     let mut best = [Candidate::default(); BEST];
-    let mut own: f32 = dot::<16>(&sent[LAGS..], &sent[LAGS..]);
+    let mut own: i64 = sent[LAGS..].iter().map(|&x| i64::from(x).pow(2)).sum();
     let (mut before, mut last) = (Candidate::default(), Candidate::default());
     for lag in 0..LAGS {
         let from = LAGS - lag;
         let delayed = &sent[from..][..WINDOW];
-        let likeness = dot::<16>(delayed, heard).abs() / (own.max(1.0) * power).sqrt().max(1.0);
+        let likeness = products(delayed, heard).abs() as f32 / (own as f32 * power).sqrt().max(1.0);
         let this = Candidate { lag: lag * STEP, likeness };
         if last.likeness >= before.likeness && last.likeness > likeness {
             keep(&mut best, last);
         }
         (before, last) = (last, this);
-        own += sent[from - 1].powi(2) - sent[from + WINDOW - 1].powi(2);
+        own += i64::from(sent[from - 1]).pow(2) - i64::from(sent[from + WINDOW - 1]).pow(2);
     }
     best
+}
+
+fn products(a: &[i16], b: &[i16]) -> i32 {
+    a.iter().zip(b).fold(0i32, |sum, (&a, &b)| sum.wrapping_add(i32::from(a).wrapping_mul(i32::from(b))))
 }
 
 fn keep(best: &mut [Candidate; BEST], found: Candidate) {
@@ -59,15 +67,16 @@ fn keep(best: &mut [Candidate; BEST], found: Candidate) {
 }
 
 /// The last stretch of `ring` before `end`, at 4 kHz: a triangle of 7 taps against aliasing, and the lows, where voices are alike,
-/// taken down.
-pub fn thin<const N: usize>(ring: &Ring<N>, end: Sample, out: &mut [f32]) {
+/// taken down. Scaled to a largest magnitude of `peak`.
+pub fn thin<const N: usize, const OUT: usize>(ring: &Ring<N>, end: Sample, peak: f32) -> [i16; OUT] {
     const TRIANGLE: [f32; 7] = [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0];
     const PIECE: usize = 80;
     let mut pcm = [0.0; REACH + PIECE * STEP];
     let low = |pcm: &[f32]| -> f32 { pcm.iter().zip(TRIANGLE).map(|(x, tap)| x * tap / 16.0).sum() };
-    let mut from = end - (REACH + out.len() * STEP) as Sample;
+    let mut from = end - (REACH + OUT * STEP) as Sample;
     let mut last = None;
-    for piece in out.chunks_mut(PIECE) {
+    let mut thin = [0.0; OUT];
+    for piece in thin.chunks_mut(PIECE) {
         let pcm = &mut pcm[..REACH + piece.len() * STEP];
         ring.read(from, pcm);
         from += (piece.len() * STEP) as Sample;
@@ -77,4 +86,6 @@ pub fn thin<const N: usize>(ring: &Ring<N>, end: Sample, out: &mut [f32]) {
             last = Some(this);
         }
     }
+    let largest = thin.iter().fold(1.0, |largest: f32, x| largest.max(x.abs()));
+    thin.map(|x| (x * peak / largest).round() as i16)
 }

@@ -22,10 +22,10 @@ pub(crate) const BLOCK: usize = 160;
 const WINDOW: usize = 256;
 
 /// Windows that are kept while the detector sleeps, and given to it when it wakes: as many as it looks back.
-const LOOK_BACK: usize = 4;
+const LOOK_BACK: usize = 2;
 
-/// The detector sleeps when the level gate has been closed for this many frames (300 ms).
-const AWAKE_FRAMES: u32 = 15;
+/// The detector sleeps when the level gate has been closed for this many frames (100 ms).
+const AWAKE_FRAMES: u32 = 5;
 
 /// In a quiet channel, speech that is on is looked at this seldom: frames that follow a vote are not, as long as none of them
 /// is quiet (120 ms).
