@@ -177,6 +177,8 @@ pub struct Retention {
     pub results_days: u32,
     /// Recordings.
     pub recordings_days: u32,
+    /// Megabytes that recordings may take; the oldest go first.
+    pub disk_quota_mb: u32,
 }
 
 impl Default for Config {
@@ -262,6 +264,7 @@ impl Config {
         from.list("metrics.filler_phrases", &mut config.metrics.filler_phrases);
         from.whole("retention.results_days", 0..=36_500, &mut config.retention.results_days);
         from.whole("retention.recordings_days", 0..=36_500, &mut config.retention.recordings_days);
+        from.whole("retention.disk_quota_mb", 0..=1_000_000_000, &mut config.retention.disk_quota_mb);
         config.warnings = from.finish()?;
         Ok(config)
     }

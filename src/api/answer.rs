@@ -61,7 +61,13 @@ impl Answer for Empty {
 pub struct Raw<const KIND: usize>(pub Response);
 
 /// What [`Raw`] answers are, for the document.
-pub const CONTENT_TYPES: [&str; 4] = ["text/html; charset=utf-8", "audio/wav", "text/event-stream", JSON];
+pub const CONTENT_TYPES: [&str; 5] = [
+    "text/html; charset=utf-8",
+    "audio/wav",
+    "text/event-stream",
+    JSON,
+    "application/openmetrics-text; version=1.0.0; charset=utf-8",
+];
 
 /// A page.
 pub type Page = Raw<0>;
@@ -71,6 +77,8 @@ pub type Audio = Raw<1>;
 pub type Stream = Raw<2>;
 /// JSON, or the text form that was asked for.
 pub type Document = Raw<3>;
+/// Figures for a collector.
+pub type Figures = Raw<4>;
 
 impl<const KIND: usize> From<Response> for Raw<KIND> {
     fn from(response: Response) -> Raw<KIND> {

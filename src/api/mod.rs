@@ -13,6 +13,7 @@ mod agents;
 mod humans;
 mod keys;
 mod live;
+mod metrics;
 mod results;
 mod runs;
 mod simulations;
@@ -37,6 +38,7 @@ use crate::api::rate::Buckets;
 pub use crate::api::rate::Rates;
 pub use crate::api::system::{Part, PartStatus, Parts, Probe};
 use crate::clock;
+use crate::engine::Engine;
 use crate::service::Service;
 use crate::tasks::Tasks;
 
@@ -51,11 +53,22 @@ pub struct Setup {
     pub rates: Rates,
     /// Health of the parts that only the engine knows.
     pub probe: Option<Probe>,
+    /// Whose figures `/metrics` shows; without it, those of the queue alone.
+    pub engine: Option<Engine>,
+    /// `/metrics` needs no key.
+    pub public_metrics: bool,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { max_body_bytes: 32 * 1024 * 1024, cors_origins: Vec::new(), rates: Rates::default(), probe: None }
+        Setup {
+            max_body_bytes: 32 * 1024 * 1024,
+            cors_origins: Vec::new(),
+            rates: Rates::default(),
+            probe: None,
+            engine: None,
+            public_metrics: false,
+        }
     }
 }
 
@@ -85,9 +98,10 @@ impl Server {
 }
 
 /// Every route of the interface.
-fn endpoints() -> Vec<Endpoint> {
+fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     [
         system::endpoints(),
+        metrics::endpoints(setup),
         keys::endpoints(),
         agents::endpoints(),
         simulations::endpoints(),
@@ -100,13 +114,13 @@ fn endpoints() -> Vec<Endpoint> {
 
 /// The OpenAPI document, as JSON.
 pub fn document() -> String {
-    openapi::compile(endpoints()).0
+    openapi::compile(endpoints(&Setup::default())).0
 }
 
 /// The routes as an axum service. Endless answers end when `stopping` is cancelled; requests that must run to their end
 /// belong to `tasks`.
 pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks: Tasks) -> Router {
-    let (document, ready) = openapi::compile(endpoints());
+    let (document, ready) = openapi::compile(endpoints(&setup));
     let (buckets, running) = (Buckets::default(), Running::default());
     let server = Arc::new(Server { service, setup, stopping, document: document.into(), tasks, buckets, running });
     let mut router = Router::new();

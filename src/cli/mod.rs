@@ -10,6 +10,7 @@ use crate::service;
 
 pub mod agent;
 pub mod call;
+pub mod config;
 pub mod demo;
 pub mod doctor;
 pub mod keys;
@@ -59,6 +60,8 @@ pub enum Command {
     Doctor(doctor::Args),
     /// Create, list and revoke API keys.
     Keys(keys::Args),
+    /// Check the settings.
+    Config(config::Args),
     /// Print the OpenAPI document of the API.
     Openapi(openapi::Args),
 }
@@ -74,6 +77,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Sim(args) => sim::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Keys(args) => keys::run(args).await,
+        Command::Config(args) => config::run(args).await,
         Command::Openapi(args) => openapi::run(args).await,
     }
 }

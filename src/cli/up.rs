@@ -162,6 +162,7 @@ impl House {
             placer: Arc::new(placer),
             fillers: config.metrics.filler_phrases.clone().into(),
             start_rate_per_s: config.limits.start_rate_per_s,
+            retention: config.retention.clone(),
         });
         Ok(House { service, engine, speech, model, workers })
     }
@@ -190,6 +191,8 @@ impl House {
                 routes: config.rate_limit.routes.iter().map(|(route, rate)| (route.clone(), *rate as u32)).collect(),
             },
             probe: Some(Arc::new(probe)),
+            engine: Some(self.engine.clone()),
+            public_metrics: config.metrics.public,
         }
     }
 

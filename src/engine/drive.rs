@@ -114,6 +114,7 @@ pub(super) struct Driver {
     from_shard: mpsc::Receiver<FromShard>,
     news: mpsc::Sender<CallNews>,
     hangups: mpsc::Receiver<EndReason>,
+    placed_at_ms: i64,
     connected_at_ms: Option<i64>,
     codec: Option<&'static str>,
     remote: Option<String>,
@@ -137,6 +138,8 @@ impl Driver {
         room: Room,
     ) -> Driver {
         let has_script = !placement.spec.script.is_empty() || !placement.spec.hangup_phrases.is_empty();
+        inner.tally.placed();
+        let placed_at_ms = inner.clock.now_ms();
         let effects = Effects::new(inner.clone(), no, shard, placement, tap);
         Driver {
             inner,
@@ -147,6 +150,7 @@ impl Driver {
             from_shard,
             news,
             hangups,
+            placed_at_ms,
             connected_at_ms: None,
             codec: None,
             remote: None,
@@ -236,6 +240,7 @@ impl Driver {
         if matches!(event.what, What::Connected { .. }) {
             let at = self.inner.clock.now_ms();
             self.connected_at_ms = Some(at);
+            self.inner.tally.connected(at - self.placed_at_ms);
             let _ = self.news.try_send(CallNews::Connected(at));
         }
         let entry = self.files.journal.add(event);
@@ -293,6 +298,7 @@ impl Driver {
     async fn report(mut self: Box<Self>, call_id: String, mut sip_news: mpsc::Receiver<SipNews>) {
         self.inner.forget(self.no);
         let Some(ending) = self.ending.take() else { return };
+        self.inner.tally.ended(&ending);
         let recording = self.close_recording(&ending).await;
         while let Ok(news) = sip_news.try_recv() {
             if let SipNews::Trace(message) = news {

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Placement;
 use super::real::Inner;
 use super::shard::{CallNo, ToShard};
+use super::tally::InFlight;
 use crate::human::{Fluency, Mind, SpeechPart};
 use crate::provider::{Failure, Recognized, RecognizerFeed, Spoken, Voice};
 
@@ -53,6 +54,22 @@ struct Link {
     inner: Arc<Inner>,
     no: CallNo,
     shard: usize,
+}
+
+/// An effect that was begun.
+struct Started {
+    token: CancellationToken,
+    _counted: InFlight,
+}
+
+impl Started {
+    async fn cancelled(&self) {
+        self.token.cancelled().await;
+    }
+
+    fn over(&self) {
+        self.token.cancel();
+    }
 }
 
 impl Link {
@@ -116,15 +133,15 @@ impl Effects {
         self.segments.clear();
     }
 
-    fn start(&mut self, id: EffectId) -> CancellationToken {
+    fn start(&mut self, id: EffectId) -> Started {
         let token = CancellationToken::new();
         self.running.retain(|_, running| !running.is_cancelled());
         self.running.insert(id, token.clone());
-        token
+        Started { token, _counted: InFlight::new(&self.link.inner.tally) }
     }
 
     fn think(&mut self, id: EffectId, thought: Thought) {
-        let (link, mind, cancelled) = (self.link.clone(), self.mind.clone(), self.start(id));
+        let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id));
         let (out, mut moves) = mpsc::channel(MOVES);
         self.link.inner.tasks.spawn("think", async move {
             let thinking = async {
@@ -137,22 +154,22 @@ impl Effects {
                 }
             };
             tokio::select! {
-                () = cancelled.cancelled() => {}
-                _ = async { tokio::join!(thinking, passing) } => cancelled.cancel(),
+                () = started.cancelled() => {}
+                _ = async { tokio::join!(thinking, passing) } => started.over(),
             }
         });
     }
 
     fn speak(&mut self, id: EffectId, text: &str, fluent: bool) {
         let parts = if fluent { self.fluency.parts(text) } else { vec![SpeechPart::Words(text.into())] };
-        let (link, cancelled) = (self.link.clone(), self.start(id));
+        let (link, started) = (self.link.clone(), self.start(id));
         let Some(voice) = self.voice.clone() else {
             return link.done(id, Effected::Failed { code: "synthesizer_missing" });
         };
         self.link.inner.tasks.spawn("speak", async move {
             tokio::select! {
-                () = cancelled.cancelled() => {}
-                () = say_parts(&link, id, parts, &voice) => cancelled.cancel(),
+                () = started.cancelled() => {}
+                () = say_parts(&link, id, parts, &voice) => started.over(),
             }
         });
     }
@@ -180,7 +197,7 @@ impl Effects {
     /// Opens the recognizer once it is known where its audio begins.
     fn open(&mut self, hear: EffectId) {
         let (feed, mut heard) = self.link.inner.speech.recognizer.open(&self.language, &self.keyterms);
-        let (link, base, cancelled) = (self.link.clone(), self.base, self.start(hear));
+        let (link, base, started) = (self.link.clone(), self.base, self.start(hear));
         if let Some(segment) = self.segments.iter_mut().find(|segment| segment.hear == hear) {
             segment.feed = Some(feed);
         }
@@ -191,8 +208,8 @@ impl Effects {
                 }
             };
             tokio::select! {
-                () = cancelled.cancelled() => {}
-                () = passing => cancelled.cancel(),
+                () = started.cancelled() => {}
+                () = passing => started.over(),
             }
         });
         self.listen();

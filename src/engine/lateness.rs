@@ -3,10 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::tally::Histogram;
+
 /// Width of a bucket, in microseconds.
 const BUCKET_US: u64 = 20;
 /// Buckets; the last takes everything from 20 ms on.
 const BUCKETS: usize = 1001;
+/// Upper bounds of the buckets that are shown to others, seconds.
+const LATE_S: &[f64] = &[0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02];
 
 /// Lateness of sent frames since the start.
 pub struct Lateness {
@@ -38,6 +42,15 @@ impl Lateness {
     pub fn max_ms(&self) -> f64 {
         self.max_us.load(Ordering::Relaxed) as f64 / 1000.0
     }
+}
+
+/// `counts` in the buckets of a histogram, seconds.
+pub fn histogram(counts: &[u64]) -> Histogram {
+    let mut histogram = Histogram::new(LATE_S);
+    for (bucket, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        histogram.add_many((bucket as f64 + 0.5) * BUCKET_US as f64 / 1e6, *count);
+    }
+    histogram
 }
 
 /// The upper bound of the bucket in which the `share` quantile (0..1) of `counts` lies, in milliseconds; 0 when empty.

@@ -10,6 +10,7 @@ mod real;
 mod recorder;
 mod shard;
 pub mod sim;
+mod tally;
 mod timeline;
 mod wake;
 
@@ -25,6 +26,7 @@ use ringer_sip::uri::Uri;
 use tokio::sync::mpsc;
 
 pub use self::real::Engine;
+pub use self::tally::{Calls, Histogram, Tally};
 
 use crate::config::Encryption;
 use crate::human::{Fluency, Mind};

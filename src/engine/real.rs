@@ -19,6 +19,7 @@ use super::drive::{Driver, Files};
 use super::lateness::Lateness;
 use super::recorder::{Recorder, ring_samples};
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
+use super::tally::Tally;
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, Dial, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
@@ -46,6 +47,7 @@ pub(super) struct Inner {
     ports: MediaPorts,
     shards: Vec<ShardHandle>,
     recorder: Recorder,
+    pub tally: Arc<Tally>,
     pub speech: Speech,
     pub tasks: Tasks,
     calls: Mutex<HashMap<CallNo, mpsc::Sender<FromShard>>>,
@@ -81,12 +83,14 @@ impl Engine {
             shards.push(shard);
             messages.push(from_shard);
         }
+        let tally = Arc::<Tally>::default();
         let inner = Arc::new(Inner {
             ports: MediaPorts::new(config.rtp_ports.clone()),
             config,
             sip,
             shards,
-            recorder: Recorder::start()?,
+            recorder: Recorder::start(tally.clone())?,
+            tally,
             speech,
             tasks,
             calls: Mutex::default(),
@@ -183,6 +187,11 @@ impl Engine {
     /// Calls at once.
     pub fn max_calls(&self) -> usize {
         self.inner.config.max_calls.min(self.inner.ports.pairs())
+    }
+
+    /// What was done since the start.
+    pub fn tally(&self) -> &Tally {
+        &self.inner.tally
     }
 
     /// Lateness of all media threads together.

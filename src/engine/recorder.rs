@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -15,6 +16,8 @@ use ringer_media::frame::RATE_HZ;
 use ringer_media::recording::{Layout, WAV_HEADER, wav_header};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::oneshot;
+
+use super::tally::Tally;
 
 /// How often rings are emptied.
 const EVERY: Duration = Duration::from_millis(150);
@@ -70,9 +73,9 @@ struct Order {
 
 impl Recorder {
     /// Starts the thread; it ends when the last `Recorder` is dropped and all files are closed.
-    pub fn start() -> std::io::Result<Recorder> {
+    pub fn start(tally: Arc<Tally>) -> std::io::Result<Recorder> {
         let (orders, waiting) = sync_channel(WAITING);
-        thread::Builder::new().name("recorder".into()).spawn(move || run(&waiting))?;
+        thread::Builder::new().name("recorder".into()).spawn(move || run(&waiting, &tally))?;
         Ok(Recorder { orders })
     }
 
@@ -89,7 +92,7 @@ impl Recorder {
     }
 }
 
-fn run(orders: &Receiver<Order>) {
+fn run(orders: &Receiver<Order>, tally: &Tally) {
     let mut files: Vec<WavFile> = Vec::new();
     let mut bytes = Vec::new();
     loop {
@@ -106,6 +109,8 @@ fn run(orders: &Receiver<Order>) {
             Err(RecvTimeoutError::Disconnected) => thread::park_timeout(EVERY),
             Err(RecvTimeoutError::Timeout) => {}
         }
+        let waited = files.iter().map(WavFile::waiting_ms).max().unwrap_or(0);
+        tally.recorder_lag_ms.store(waited, Ordering::Relaxed);
         files.retain_mut(|file| file.move_samples(&mut bytes));
     }
 }
@@ -134,6 +139,12 @@ impl WavFile {
             samples: 0,
             told: 0,
         }
+    }
+
+    /// How much the ring holds, milliseconds.
+    fn waiting_ms(&self) -> u64 {
+        let per_ms = RATE_HZ as usize / 1000 * self.layout.channels() as usize;
+        (self.ring.slots() / per_ms) as u64
     }
 
     /// Writes what the ring holds, by way of `bytes`; false when the file is complete.

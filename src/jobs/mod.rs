@@ -12,10 +12,11 @@ use tokio::sync::Semaphore;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use crate::config::Retention;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::queue::{CallJob, Claimed, EvaluateJob, Job};
-use crate::service::{Placer, Running, Service};
+use crate::service::{Cleared, Placer, Running, Service};
 use crate::tasks::Tasks;
 
 /// How long a claim lasts; it is renewed while the work goes on.
@@ -26,6 +27,8 @@ const RENEW_EVERY: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Shortest time between two looks for new results.
 const ADMIT_EVERY: Duration = Duration::from_millis(100);
+/// How often what is too old is deleted.
+const CLEAR_EVERY: Duration = Duration::from_secs(3600);
 /// Claims of one job after which it is given up.
 const MOST_ATTEMPTS: i64 = 5;
 
@@ -44,6 +47,8 @@ pub struct Workshop {
     pub fillers: Arc<[String]>,
     /// Calls begun in one second.
     pub start_rate_per_s: f64,
+    /// How long things are kept.
+    pub retention: Retention,
 }
 
 /// The workers of this process.
@@ -57,6 +62,7 @@ impl Workers {
     pub fn start(workshop: Workshop) -> Workers {
         let (tasks, claiming) = (Tasks::new(), CancellationToken::new());
         tasks.spawn("admit", until(claiming.clone(), admit(workshop.clone())));
+        tasks.spawn("retention", until(claiming.clone(), clear_old(workshop.clone())));
         tasks.spawn("call jobs", call_jobs(workshop.clone(), tasks.clone(), claiming.clone()));
         tasks.spawn("evaluate jobs", evaluate_jobs(workshop, claiming.clone()));
         Workers { tasks, claiming }
@@ -90,6 +96,20 @@ async fn admit(workshop: Workshop) {
         changes.mark_unchanged();
         logged("new results could not be looked for", workshop.service.admit().await);
         let _ = tokio::time::timeout(LOOK_EVERY, changes.changed()).await;
+    }
+}
+
+/// Deletes what is older than the settings allow.
+async fn clear_old(workshop: Workshop) {
+    let mut pace = paced(CLEAR_EVERY);
+    loop {
+        pace.tick().await;
+        match workshop.service.clear_old(&workshop.retention).await {
+            Ok(cleared) if cleared != Cleared::default() => {
+                tracing::info!(results = cleared.results, recordings = cleared.recordings, "deleted by retention");
+            }
+            done => logged("what is too old could not be deleted", done),
+        }
     }
 }
 

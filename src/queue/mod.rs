@@ -234,6 +234,19 @@ impl Queue {
         row.map_or(Ok(None), |row| row.try_get(0).map_err(Error::internal))
     }
 
+    /// How many jobs there are of each kind in each state: `held` by their lane, `waiting`, `claimed`.
+    pub async fn depth(&self) -> Result<Vec<(String, &'static str, i64)>> {
+        let sql = "SELECT kind, CASE WHEN held = 1 THEN 0 WHEN lease_ms IS NULL THEN 1 ELSE 2 END AS state, COUNT(*) \
+                   FROM jobs GROUP BY 1, 2 ORDER BY 1, 2";
+        let rows = self.store.org("").read().await?.rows(sql, &[]).await?;
+        let read = |row: &db::Row| -> Result<_, sqlx::Error> {
+            let state: i64 = row.try_get(1)?;
+            let state = ["held", "waiting", "claimed"][state.clamp(0, 2) as usize];
+            Ok((row.try_get(0)?, state, row.try_get(2)?))
+        };
+        rows.iter().map(|row| read(row).map_err(Error::internal)).collect()
+    }
+
     /// Changes whenever a job may have become claimable by a change in this process (put, given back, let out). A worker
     /// marks it seen, claims until there is nothing, and then waits for the next change or [`Queue::next_due_ms`].
     pub fn watch(&self) -> watch::Receiver<u64> {

@@ -18,6 +18,7 @@ mod packing;
 mod place;
 mod progress;
 mod results;
+mod retention;
 mod runs;
 mod simulations;
 
@@ -42,6 +43,7 @@ pub use self::live::Running;
 pub use self::packing::{Packing, Track};
 pub use self::place::{Obstacle, Placed, Placer, Sounds};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
+pub use self::retention::Cleared;
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
 

@@ -9,6 +9,7 @@ pub mod idempotency;
 mod keys;
 mod migrate;
 mod record;
+mod retention;
 mod runs;
 mod tables;
 
@@ -26,6 +27,7 @@ use crate::error::{Error, Result};
 
 pub use self::keys::KeyRow;
 pub use self::record::{Key, Resource, Row};
+pub(crate) use self::retention::OldResult;
 pub(crate) use self::runs::Owner;
 pub use self::runs::Tally;
 pub use self::tables::Integrations;

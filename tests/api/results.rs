@@ -1,8 +1,9 @@
 //! Runs and results from queueing to listening.
 
+use ringer::config::Retention;
 use ringer::model::status::ResultStatus as S;
 use ringer::model::transcript::Transcript;
-use ringer::service::Service;
+use ringer::service::{Cleared, Service};
 use ringer_media::recording::{Layout, wav_header};
 use serde_json::{Value, json};
 
@@ -212,4 +213,60 @@ async fn events_are_streamed_to_their_end() {
         detail(&world, "GET", "/v1/simulation-result/999/events").await,
         (404, json!("Simulation result not found"))
     );
+}
+
+/// Puts a recording of some bytes into the folder of a result.
+async fn recorded(world: &World, id: i64, bytes: usize) {
+    let folder = world.service.result_folder(id);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for (name, bytes) in [("recording.wav", bytes), ("caller_clean.wav", 10), ("recording.flac", 10), ("sip.log", 10)] {
+        std::fs::write(folder.join(name), vec![0; bytes]).expect("a file");
+    }
+    let link = |doc: &mut ringer::model::result::ResultDoc| doc.body.audio_url = Some(Service::recording_link(id));
+    world.service.amend(world.name("organization"), id, link).await.expect("is there");
+}
+
+#[tokio::test]
+async fn what_is_older_than_it_may_be_is_deleted() {
+    let (world, _, [first, second]) = queued().await;
+    finish(&world, first).await;
+    for id in [first, second] {
+        recorded(&world, id, 100).await;
+    }
+    let path = |id: i64| format!("/v1/retrieve-simulation-result/{id}");
+    let keep = Retention { results_days: 30, recordings_days: 7, disk_quota_mb: 0 };
+    let clear = async || world.service.clear_old(&keep).await.expect("the folder can be changed");
+    let day_ms = 24 * 3600 * 1000;
+    world.service.clock().advance_ms(7 * day_ms);
+    assert_eq!(clear().await, Cleared::default(), "not older than seven days");
+    world.service.clock().advance_ms(1);
+    assert_eq!(clear().await, Cleared { results: 0, recordings: 1 }, "the other one is not finished");
+    assert_eq!(clear().await, Cleared::default());
+    assert_eq!(world.get(&path(first)).await["simulation_result"]["audio_url"], Value::Null);
+    let names = |id: i64| {
+        let entries = std::fs::read_dir(world.service.result_folder(id)).expect("a folder");
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect::<Vec<_>>()
+    };
+    assert_eq!((names(first), names(second).len()), (vec!["sip.log".to_owned()], 4));
+    world.service.clock().advance_ms(23 * day_ms);
+    assert_eq!(clear().await, Cleared { results: 1, recordings: 0 });
+    assert_eq!(detail(&world, "GET", &path(first)).await, (404, json!("Simulation result not found")));
+    assert!(!world.service.result_folder(first).exists());
+    assert!(world.get(&path(second)).await["simulation_result"]["audio_url"].is_string());
+}
+
+#[tokio::test]
+async fn recordings_take_no_more_room_than_they_may() {
+    let (world, _, [first, second]) = queued().await;
+    for id in [first, second] {
+        finish(&world, id).await;
+        recorded(&world, id, 700_000).await;
+    }
+    let keep = Retention { disk_quota_mb: 1, ..Retention::default() };
+    let clear = async || world.service.clear_old(&keep).await.expect("the folder can be changed");
+    assert_eq!(clear().await, Cleared { results: 0, recordings: 1 }, "the oldest goes");
+    assert_eq!(clear().await, Cleared::default());
+    let there = |id: i64| world.service.result_folder(id).join("recording.wav").exists();
+    assert_eq!((there(first), there(second)), (false, true));
+    assert_eq!(world.service.clear_old(&Retention::default()).await.expect("nothing to do"), Cleared::default());
 }

@@ -10,7 +10,7 @@ use axum::http::Request;
 use futures_util::StreamExt;
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
-use ringer::config::{Behaviour, Dtmf, Encryption};
+use ringer::config::{Behaviour, Dtmf, Encryption, Retention};
 use ringer::engine::noise::NoiseBeds;
 use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::{Workers, Workshop};
@@ -70,8 +70,10 @@ impl House {
             placer: Arc::new(placer),
             fillers: Arc::new([]),
             start_rate_per_s: 100.0,
+            retention: Retention::default(),
         });
-        let router = router(service, Setup::default(), CancellationToken::new(), Tasks::new());
+        let setup = Setup { engine: Some(engine.clone()), ..Setup::default() };
+        let router = router(service, setup, CancellationToken::new(), Tasks::new());
         House { router, engine, workers, folder }
     }
 
@@ -208,8 +210,36 @@ async fn a_run_is_held_measured_and_kept() {
     assert_eq!((&run["status"], &run["tests_completed"]), (&json!("COMPLETED"), &json!(2)));
     assert_eq!(run["tests_not_evaluated"], 2, "nobody judges: {run}");
     one_after_the_other(&house, &ids).await;
+    counted(&house).await;
     peer.end();
     house.stop().await;
+}
+
+/// Two calls of two seconds are over: what a collector is told of them.
+async fn counted(house: &House) {
+    let (status, page) = house.ask("GET", "/metrics", Value::Null).await;
+    let page = String::from_utf8(to_bytes(page, 1 << 20).await.expect("a body").to_vec()).expect("text");
+    assert_eq!(status, 200, "{page}");
+    let value = |name: &str| {
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.parse::<f64>().ok()).unwrap_or_else(|| panic!("no {name}:\n{page}"))
+    };
+    for (name, expect) in [
+        ("ringer_calls_live", 0.0),
+        ("ringer_calls_placed_total", 2.0),
+        ("ringer_calls_connected_total", 2.0),
+        ("ringer_calls_ended_total{reason=\"max_duration\"}", 2.0),
+        ("ringer_call_setup_seconds_count", 2.0),
+        ("ringer_call_setup_seconds_bucket{le=\"+Inf\"}", 2.0),
+        ("ringer_jitter_seconds_count", 2.0),
+        ("ringer_recording_frames_dropped_total", 0.0),
+        ("ringer_effects_in_flight", 0.0),
+    ] {
+        assert_eq!(value(name), expect, "{name}:\n{page}");
+    }
+    let sent = value("ringer_frame_lateness_seconds_count");
+    assert!((190.0..=210.0).contains(&sent), "frames of two calls of 2 s: {sent}");
+    assert!(value("ringer_rtp_packets_total{fate=\"received\"}") > 100.0 && page.ends_with("# EOF\n"), "{page}");
 }
 
 /// What a call of two seconds leaves.

@@ -1,0 +1,131 @@
+//! Figures of this process for a collector, in the text form of Prometheus (OpenMetrics 1.0).
+
+use std::fmt;
+
+use axum::http::StatusCode;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::api::Setup;
+use crate::api::answer::{CONTENT_TYPES, Figures, respond};
+use crate::api::endpoint::{Ctx, Endpoint, In, get, tagged};
+use crate::engine::lateness;
+use crate::engine::{Calls, Engine, Histogram};
+use crate::error::{Error, Result};
+
+pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
+    let engine = setup.engine.clone();
+    let endpoint = get("/metrics", move |ctx, parts| metrics(engine.clone(), ctx, parts));
+    let endpoint = if setup.public_metrics { endpoint.open() } else { endpoint.admin() };
+    tagged("System", "", vec![endpoint.about("Figures of this process for Prometheus")]).collect()
+}
+
+async fn metrics(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<Figures> {
+    let jobs = ctx.service.queue().depth().await?;
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Snapshot { engine: engine.as_ref().map(EngineFigures::of), jobs }));
+    let mut text = String::new();
+    encode(&mut text, &registry).map_err(Error::internal)?;
+    Ok(respond(StatusCode::OK, CONTENT_TYPES[4], text).into())
+}
+
+/// All figures of one moment.
+#[derive(Debug)]
+struct Snapshot {
+    engine: Option<EngineFigures>,
+    jobs: Vec<(String, &'static str, i64)>,
+}
+
+#[derive(Debug)]
+struct EngineFigures {
+    live: usize,
+    most: usize,
+    calls: Calls,
+    late: Histogram,
+    effects: usize,
+    recorder_lag_s: f64,
+}
+
+impl EngineFigures {
+    fn of(engine: &Engine) -> EngineFigures {
+        EngineFigures {
+            live: engine.live_calls(),
+            most: engine.max_calls(),
+            calls: engine.tally().calls(),
+            late: lateness::histogram(&engine.lateness().0),
+            effects: engine.tally().effects(),
+            recorder_lag_s: engine.tally().recorder_lag_ms() as f64 / 1000.0,
+        }
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let mut jobs = encoder.encode_descriptor("ringer_jobs", "Jobs by kind and state", None, MetricType::Gauge)?;
+        for (kind, state, count) in &self.jobs {
+            let labels = [("kind", kind.as_str()), ("state", state)];
+            ConstGauge::new(*count).encode(jobs.encode_family(&labels)?)?;
+        }
+        let Some(engine) = &self.engine else { return Ok(()) };
+        let calls = &engine.calls;
+        let mut page = Page(encoder);
+        page.gauge("ringer_calls_live", "Calls that are being made or are up", None, engine.live as f64)?;
+        page.gauge("ringer_calls_most", "Calls that fit at once", None, engine.most as f64)?;
+        page.counter("ringer_calls_placed", "Calls that were dialled or answered", calls.placed)?;
+        page.counter("ringer_calls_connected", "Calls that came up", calls.connected)?;
+        let ended = calls.ended.iter().map(|(reason, count)| (*reason, *count));
+        page.counters("ringer_calls_ended", "Calls that are over", "reason", ended)?;
+        page.histogram("ringer_call_setup", "From dialling to the answer", &calls.set_up)?;
+        page.histogram("ringer_frame_lateness", "How much later than planned frames were sent", &engine.late)?;
+        page.histogram("ringer_jitter", "Interarrival jitter (RFC 3550) of calls at their ends", &calls.jitter)?;
+        let fates = ["received", "lost", "late"].into_iter().zip(calls.packets);
+        page.counters("ringer_rtp_packets", "RTP packets of calls that are over", "fate", fates)?;
+        page.counter(
+            "ringer_recording_frames_dropped",
+            "Frames that the disk was too slow for",
+            calls.recording_dropped,
+        )?;
+        let lag = "Audio that waited for the disk at the recorder's last look";
+        page.gauge("ringer_recorder_lag", lag, Some(&Unit::Seconds), engine.recorder_lag_s)?;
+        page.gauge("ringer_effects_in_flight", "Thoughts, syntheses and recognitions", None, engine.effects as f64)
+    }
+}
+
+/// Writes one figure after the other.
+struct Page<'a>(DescriptorEncoder<'a>);
+
+impl Page<'_> {
+    fn gauge(&mut self, name: &str, help: &str, unit: Option<&Unit>, value: f64) -> fmt::Result {
+        ConstGauge::new(value).encode(self.0.encode_descriptor(name, help, unit, MetricType::Gauge)?)
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        ConstCounter::new(value).encode(self.0.encode_descriptor(name, help, None, MetricType::Counter)?)
+    }
+
+    fn counters<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl Iterator<Item = (&'a str, u64)>,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (word, value) in values {
+            ConstCounter::new(value).encode(family.encode_family(&[(label, word)])?)?;
+        }
+        Ok(())
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, values: &Histogram) -> fmt::Result {
+        let bounds = values.bounds.iter().copied().chain([f64::MAX]);
+        let buckets: Vec<(f64, u64)> = bounds.zip(values.counts.iter().copied()).collect();
+        let mut metric = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+        metric.encode_histogram::<NoLabelSet>(values.sum, values.counts.iter().sum(), &buckets, None)
+    }
+}

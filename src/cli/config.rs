@@ -1,0 +1,53 @@
+//! `ringer config`: what the settings come to.
+
+use std::process::ExitCode;
+
+use super::Place;
+
+/// Flags of `ringer config`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ringer config check --config /etc/ringer/ringer.toml")]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// What can be done with settings.
+#[derive(Debug, clap::Subcommand)]
+pub enum Action {
+    /// Read the settings as `ringer up` would, and say what is wrong with them.
+    Check(Check),
+}
+
+/// Flags of `ringer config check`.
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// Where the settings and the data are.
+    #[command(flatten)]
+    pub place: Place,
+    /// Print every setting as JSON; secrets are not shown
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Exit code 0: `ringer up` would take the settings; 2: it would not.
+pub async fn run(args: Args) -> ExitCode {
+    let Action::Check(check) = args.action;
+    let config = match check.place.settings(&[]) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    if check.json {
+        println!("{}", serde_json::to_string_pretty(&config).expect("settings are plain values"));
+    } else {
+        config.warnings.iter().for_each(|warning| println!("{warning}"));
+        let (api, sip, calls) = (config.server.listen, config.sip.listen, config.limits.max_calls);
+        println!(
+            "The settings are good: API {api}, SIP {sip}, at most {calls} calls, data in {}",
+            config.data.display()
+        );
+    }
+    ExitCode::SUCCESS
+}

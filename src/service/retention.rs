@@ -1,0 +1,141 @@
+//! How long results and recordings are kept, and how much room they may take.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use super::Service;
+use crate::config::Retention;
+use crate::error::{Error, Result};
+use crate::model::result::ResultDoc;
+use crate::store::{OldResult, Store};
+
+const DAY_MS: i64 = 24 * 3600 * 1000;
+/// Results that are looked at in one piece.
+const PIECE: i64 = 200;
+
+/// What was deleted.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleared {
+    /// Results with all that belongs to them.
+    pub results: u64,
+    /// Recordings of results that stay.
+    pub recordings: u64,
+}
+
+impl Service {
+    /// Deletes finished results and recordings that are older than `keep` says, and, where recordings take more room than they may,
+    /// the oldest of them.
+    pub async fn clear_old(&self, keep: &Retention) -> Result<Cleared> {
+        let mut cleared = Cleared::default();
+        let before = |days: u32| (days > 0).then(|| self.clock.now_ms() - i64::from(days) * DAY_MS);
+        if let Some(before) = before(keep.results_days) {
+            let mut old = Walk::before(before);
+            while let Some(OldResult { id, organization }) = old.next(&self.store).await? {
+                match self.delete_result(&Service::engine_caller(&organization), id).await {
+                    Ok(_) => cleared.results += 1,
+                    Err(Error::NotFound(_) | Error::Conflict(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        if let Some(before) = before(keep.recordings_days) {
+            let mut old = Walk::before(before);
+            while let Some(OldResult { id, organization }) = old.next(&self.store).await? {
+                cleared.recordings += u64::from(self.delete_recording(&organization, id).await?);
+            }
+        }
+        if keep.disk_quota_mb > 0 {
+            let quota = u64::from(keep.disk_quota_mb) * 1_000_000;
+            let mut taken = size_of(self.settings.data.join("results")).await?;
+            let mut old = Walk::before(i64::MAX);
+            while taken > quota
+                && let Some(OldResult { id, organization }) = old.next(&self.store).await?
+            {
+                let before = size_of(self.result_folder(id)).await?;
+                cleared.recordings += u64::from(self.delete_recording(&organization, id).await?);
+                let freed = before.saturating_sub(size_of(self.result_folder(id)).await?);
+                taken = taken.saturating_sub(freed);
+            }
+        }
+        Ok(cleared)
+    }
+
+    /// Deletes what was recorded of a finished conversation; the result says no longer where it is. False: nothing was there.
+    async fn delete_recording(&self, organization: &str, result_id: i64) -> Result<bool> {
+        let mut db = self.store.org(organization).write().await?;
+        let Some(mut row) = db.find::<ResultDoc>(result_id).await? else { return Ok(false) };
+        let was_linked = row.doc.body.audio_url.take().is_some();
+        if was_linked {
+            db.update(result_id, &row.doc, self.clock.now_ms(), None).await?;
+            db.commit().await?;
+        }
+        let was_there = remove_audio(self.result_folder(result_id)).await?;
+        Ok(was_linked || was_there)
+    }
+}
+
+/// Finished results from the oldest on.
+struct Walk {
+    before_ms: i64,
+    after: i64,
+    found: VecDeque<OldResult>,
+}
+
+impl Walk {
+    fn before(before_ms: i64) -> Walk {
+        Walk { before_ms, after: 0, found: VecDeque::new() }
+    }
+
+    async fn next(&mut self, store: &Store) -> Result<Option<OldResult>> {
+        if self.found.is_empty() {
+            self.found = store.old_results(self.before_ms, self.after, PIECE).await?.into();
+        }
+        let next = self.found.pop_front();
+        self.after = next.as_ref().map_or(self.after, |next| next.id);
+        Ok(next)
+    }
+}
+
+/// True for files of sound, in every form in which they are handed out.
+fn is_audio(path: &Path) -> bool {
+    let kind = path.extension().and_then(|kind| kind.to_str());
+    matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "part"))
+}
+
+async fn remove_audio(folder: PathBuf) -> Result<bool> {
+    let mut removed = false;
+    for path in files(&folder).await?.into_iter().filter(|path| is_audio(path)) {
+        tokio::fs::remove_file(&path).await.map_err(Error::internal)?;
+        removed = true;
+    }
+    Ok(removed)
+}
+
+/// Bytes of all files in a folder, and in those within it.
+async fn size_of(folder: PathBuf) -> Result<u64> {
+    let (mut folders, mut bytes) = (vec![folder], 0);
+    while let Some(folder) = folders.pop() {
+        for path in files(&folder).await? {
+            match tokio::fs::symlink_metadata(&path).await {
+                Ok(found) if found.is_dir() => folders.push(path),
+                Ok(found) => bytes += found.len(),
+                Err(_) => {}
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+/// What is in a folder; nothing when it is not there.
+async fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut entries = match tokio::fs::read_dir(folder).await {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::internal(format!("{}: {error}", folder.display()))),
+    };
+    let mut paths = Vec::new();
+    while let Some(entry) = entries.next_entry().await.map_err(Error::internal)? {
+        paths.push(entry.path());
+    }
+    Ok(paths)
+}
