@@ -10,10 +10,10 @@ pub mod openapi;
 pub mod rate;
 
 mod agents;
+mod figures;
 mod humans;
 mod keys;
 mod live;
-mod metrics;
 mod results;
 mod runs;
 mod simulations;
@@ -101,7 +101,7 @@ impl Server {
 fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     [
         system::endpoints(),
-        metrics::endpoints(setup),
+        figures::endpoints(setup),
         keys::endpoints(),
         agents::endpoints(),
         simulations::endpoints(),
