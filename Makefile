@@ -14,7 +14,7 @@ NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 # The voices and the recognizer are programs and libraries of the system, opened at run time; the build needs a C compiler.
 PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
 # The tests also call these, as independent other sides.
-PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav
+PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav python3-venv
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -78,8 +78,13 @@ fmt: ## format the code
 packages: ## install what running needs (Debian, Ubuntu)
 	@$(call install,$(PACKAGES))
 
-peers: ## install what testing needs (Debian, Ubuntu)
+peers: ## install what testing needs (Debian, Ubuntu; Python packages into .venv)
 	@$(call install,$(PEERS))
+	@cmp -s tests/python/requirements.txt .venv/installed.txt || { \
+	    python3 -m venv --clear .venv; \
+	    .venv/bin/pip install --quiet --disable-pip-version-check -r tests/python/requirements.txt; \
+	    cp tests/python/requirements.txt .venv/installed.txt; \
+	}
 
 # Installs the packages that are missing, all at once; when that fails, one by one, so that one unknown name does not take the
 # others with it. What then is still missing is named; `ringer doctor` says what does not work without it.

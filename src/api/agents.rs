@@ -58,13 +58,14 @@ struct UpdateAgent {
     fields: Patch<AgentSpec>,
 }
 
-/// The fields to change; the agent is found by the first.
+/// The fields to change; the agent is found by the last, which is behind the others because it stands for the one of its name
+/// among them.
 #[derive(Deserialize, JsonSchema)]
 struct UpdateAgentByExternalId {
-    /// The customer's own identifier.
-    external_agent_id: String,
     #[serde(flatten)]
     fields: Patch<AgentSpec>,
+    /// The customer's own identifier.
+    external_agent_id: String,
 }
 
 /// Whose signing key; one of the two is needed.
@@ -122,7 +123,7 @@ async fn update_by_external_id(
     ctx: Ctx,
     request: In<Nothing, Nothing, UpdateAgentByExternalId>,
 ) -> Result<AgentUpdated> {
-    let UpdateAgentByExternalId { external_agent_id, fields } = request.body;
+    let UpdateAgentByExternalId { fields, external_agent_id } = request.body;
     ctx.service.update_agent_by_external_id(&ctx.caller, &external_agent_id, fields.into_given()).await
 }
 

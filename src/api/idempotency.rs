@@ -25,8 +25,10 @@ use crate::store::idempotency::{RequestKey, Seen};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-const PATTERN: &str = r"^[\x21-\x7e]+$";
-const MAX_KEY_CHARS: u64 = 255;
+/// What a key is made of.
+pub const PATTERN: &str = r"^[\x21-\x7e]+$";
+/// Longest key.
+pub const MAX_KEY_CHARS: u64 = 255;
 /// Largest answer that is kept; all creating routes stay far below.
 const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 /// How long a repeat waits for the first request.

@@ -1,10 +1,12 @@
 //! The OpenAPI 3.1 document and the compiled checks, both from the same declarations: what is described is what is checked.
 
+use axum::http::Method;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
 use crate::api::endpoint::Endpoint;
 use crate::api::gate::Ready;
+use crate::api::idempotency;
 use crate::model::schema::{self, ALIASES, ID, Node, PATCH};
 
 /// Version of the interface.
@@ -115,13 +117,24 @@ fn operation(
     }
     let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": reference("Refusal") } } });
     if endpoint.scope.is_some() {
-        answers["401"] = refusal("Invalid or missing API key");
-        answers["403"] = refusal("The key's scope is not sufficient");
+        let takes_input = ![path_node, query_node, body_node].iter().all(|node| node.is_nothing());
+        for (code, text, is_possible) in [
+            ("400", "What was asked for is not allowed", takes_input),
+            ("401", "Invalid or missing API key", true),
+            ("403", "The key's scope is not sufficient, or the row is another organization's", true),
+            ("404", "There is no such row", true),
+            ("409", "The state of the row, or another request, does not allow it", endpoint.method != Method::GET),
+            ("413", "The body is too large", !body_node.is_nothing()),
+            ("429", "Too many requests", true),
+            ("500", "A fault of the engine", true),
+            ("503", "A part that is needed is not there", true),
+        ] {
+            if is_possible {
+                answers[code] = refusal(text);
+            }
+        }
         let invalid = json!({ "schema": reference("ValidationError") });
         answers["422"] = json!({ "description": "Validation error", "content": { "application/json": invalid } });
-    }
-    if !path_node.is_nothing() {
-        answers["404"] = refusal("Not found");
     }
     let name = endpoint.path.trim_matches('/').replace(['/', '-', '.'], "_").replace(['{', '}'], "");
     let mut operation = json!({
@@ -135,10 +148,12 @@ fn operation(
     }
     if endpoint.scope.is_some() {
         operation["security"] = json!([{ "ApiKey": [] }, { "Bearer": [] }]);
-        parameters.push(header("X-Organization-Id"));
+        parameters.push(header("X-Organization-Id", json!({ "type": "string" })));
     }
     if endpoint.idempotent {
-        parameters.push(header("Idempotency-Key"));
+        let most = idempotency::MAX_KEY_CHARS;
+        let key = json!({ "type": "string", "minLength": 1, "maxLength": most, "pattern": idempotency::PATTERN });
+        parameters.push(header("Idempotency-Key", key));
     }
     if !parameters.is_empty() {
         operation["parameters"] = Value::Array(parameters);
@@ -150,8 +165,8 @@ fn operation(
     operation
 }
 
-fn header(name: &str) -> Value {
-    json!({ "name": name, "in": "header", "required": false, "schema": { "type": "string" } })
+fn header(name: &str, schema: Value) -> Value {
+    json!({ "name": name, "in": "header", "required": false, "schema": schema })
 }
 
 fn parameters_of(place: &str, schema: &Value, definitions: &Map<String, Value>) -> Vec<Value> {

@@ -4,6 +4,7 @@
 mod fillers;
 mod measures;
 mod probes;
+mod redact;
 mod sound;
 mod transcript;
 mod words;
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 pub use self::fillers::fillers;
 pub use self::measures::{Facts, Measured, measure};
+pub use self::redact::{Redactor, key_spans};
 pub use self::sound::audio_metrics;
 pub use self::transcript::transcript;
 pub use self::words::predicted_wer;

@@ -4,6 +4,7 @@
 mod case;
 mod corpus;
 mod document;
+mod generated;
 mod idempotency;
 mod rates;
 mod results;

@@ -1,0 +1,232 @@
+//! Agents that ask for it (`redact_pii`): what is private in their conversations is taken out of everything that is kept. A
+//! conversation is judged as it was; until then nobody is shown its words and sounds.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use ringer_media::frame::PER_MS;
+use ringer_media::recording::{Layout, WAV_HEADER};
+use serde_json::{Value, json};
+use tokio::fs;
+use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, SeekFrom};
+
+use super::{Caller, Service};
+use crate::error::{Error, Result};
+use crate::judge::{self, Redactor};
+use crate::model::agent::AgentDoc;
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::result::ResultDoc;
+use crate::model::transcript::Transcript;
+use crate::store::Session;
+
+/// Samples that are read at once.
+const PIECE: usize = 16_384;
+
+impl Service {
+    /// Knows what is private in a result's conversation; `None`: its agent does not ask for it.
+    pub async fn redactor(&self, organization: &str, result_id: i64) -> Result<Option<Redactor>> {
+        let mut db = self.store.org(organization).read().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        redactor_of(&mut db, &row.doc).await
+    }
+
+    /// Takes what is private out of what is kept of a conversation that was judged, and shows the rest.
+    pub async fn redact(&self, organization: &str, result_id: i64, redactor: &Redactor) -> Result<()> {
+        let caller = Service::engine_caller(organization);
+        let mut timeline = match self.timeline(&caller, result_id).await {
+            Ok(timeline) => timeline.events,
+            Err(Error::NotAvailable(_)) => json!([]),
+            Err(error) => return Err(error),
+        };
+        let moments = judge::moments(&timeline);
+        let mut spans = judge::key_spans(&moments);
+        let heard_all = moments
+            .iter()
+            .filter(|moment| moment.event == "turn.ended" && moment.side == "agent")
+            .all(|turn| turn.data["text"].as_str().is_some_and(|text| !text.is_empty()) || turn.data["digits"].is_string());
+        let mut transcript = match self.transcript(&caller, result_id).await {
+            Ok(transcript) => Some(transcript),
+            Err(Error::NotAvailable(_)) => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(transcript) = &mut transcript {
+            spans.extend(redactor.transcript(transcript));
+        }
+        if let Some(events) = timeline.as_array_mut() {
+            redactor.timeline(events);
+        }
+        let folder = self.result_folder(result_id);
+        let mut warning = None;
+        if !heard_all {
+            remove(&folder, |_| true).await?;
+            warning = Some("the recording was not kept: words that nobody recognized may be private");
+        } else {
+            remove(&folder, |name| !name.ends_with(".wav") || name == "early_media.wav").await?;
+            for (name, layout) in [("recording.wav", Layout::Stereo), ("caller_clean.wav", Layout::CallerClean)] {
+                silence(&folder.join(name), layout, &spans).await?;
+            }
+        }
+        self.keep_redacted(organization, result_id, redactor, &timeline, transcript.as_ref(), warning).await
+    }
+
+    async fn keep_redacted(
+        &self,
+        organization: &str,
+        result_id: i64,
+        redactor: &Redactor,
+        timeline: &Value,
+        transcript: Option<&Transcript>,
+        warning: Option<&str>,
+    ) -> Result<()> {
+        let mut db = self.store.org(organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        db.put_text("timelines", result_id, timeline).await?;
+        if let Some(transcript) = transcript {
+            db.put_text("transcripts", result_id, transcript).await?;
+        }
+        redact_doc(&mut row.doc, redactor)?;
+        if let Some(warning) = warning {
+            row.doc.body.audio_url = None;
+            row.doc.warn(warning);
+        }
+        row.doc.private = false;
+        db.update(result_id, &row.doc, self.clock.now_ms(), None).await?;
+        db.commit().await
+    }
+}
+
+/// Whether `caller` may not see words and sounds of a result yet.
+pub(super) fn is_hidden(doc: &ResultDoc, caller: &Caller) -> bool {
+    doc.private && !caller.key_id.is_nil()
+}
+
+/// Knows what is private in a result's conversation; `None`: its agent does not ask for it, or is gone.
+pub(super) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -> Result<Option<Redactor>> {
+    let Some(agent) = db.find::<AgentDoc>(doc.body.agent_id).await? else { return Ok(None) };
+    if !agent.doc.spec.redact_pii {
+        return Ok(None);
+    }
+    let human = match doc.body.digital_human_id {
+        Some(id) => db.find::<DigitalHumanSpec>(id).await?,
+        None => None,
+    };
+    let traits = human.into_iter().flat_map(|human| human.doc.traits).filter_map(|its| match its.value {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    });
+    Ok(Some(Redactor::new(traits)))
+}
+
+/// Texts in the record: what was posted, called and judged.
+fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()> {
+    fn through<T: serde::Serialize + serde::de::DeserializeOwned>(part: &mut T, redactor: &Redactor, names: &[&str]) -> Result<()> {
+        let mut value = serde_json::to_value(&*part).map_err(Error::internal)?;
+        redact_members(&mut value, redactor, names);
+        *part = serde_json::from_value(value).map_err(Error::internal)?;
+        Ok(())
+    }
+    through(&mut doc.body.events, redactor, &["title", "description", "metadata"])?;
+    through(&mut doc.body.tool_calls, redactor, &["parameters", "output"])?;
+    through(&mut doc.posted_calls, redactor, &["description", "parameters", "output"])?;
+    through(&mut doc.heard_calls, redactor, &["description", "parameters", "output"])?;
+    through(&mut doc.recorded_transcript, redactor, &["utterance"])?;
+    let told = ["call_summary", "reasoning", "value", "explanation", "goal_reasoning"];
+    let judged = [
+        "hallucination_reasoning",
+        "redundancy_reasoning",
+        "pronunciation_reasoning",
+        "custom_evals",
+        "human_goal_reasoning",
+        "human_hallucination_reasoning",
+        "human_redundancy_reasoning",
+        "human_pronunciation_reasoning",
+        "override_goal_notes",
+        "override_hallucination_notes",
+    ];
+    let names: Vec<&str> = told.into_iter().chain(judged).collect();
+    through(&mut doc.body.evaluations, redactor, &names)?;
+    through(&mut doc.body.custom_metrics, redactor, &names)?;
+    through(&mut doc.body.result, redactor, &names)
+}
+
+/// Sees through the members of these names, wherever they are; texts alone, so that numbers keep their type.
+fn redact_members(value: &mut Value, redactor: &Redactor, names: &[&str]) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_members(item, redactor, names)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member {
+                    Value::String(text) if names.contains(&name.as_str()) => *text = redactor.text(text),
+                    Value::Object(_) | Value::Array(_) if names.contains(&name.as_str()) => redactor.value(member),
+                    _ => redact_members(member, redactor, names),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Removes the files of a result for which `wanted` says so: other forms of a recording, journals, signalling.
+async fn remove(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
+    let mut entries = match fs::read_dir(folder).await {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::internal(error)),
+    };
+    while let Some(entry) = entries.next_entry().await.map_err(Error::internal)? {
+        if entry.file_name().to_str().is_some_and(&wanted) {
+            fs::remove_file(entry.path()).await.map_err(Error::internal)?;
+        }
+    }
+    Ok(())
+}
+
+/// Silences stretches (milliseconds from connect) in all channels of a WAV file of the engine's own. The silenced file takes the
+/// place of the old one at once.
+async fn silence(path: &PathBuf, layout: Layout, spans: &[Range<i64>]) -> Result<()> {
+    let done = async {
+        let unfinished = path.with_extension("part");
+        let mut from = match fs::File::open(path).await {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let frame = 2 * usize::from(layout.channels());
+        let mut to = fs::File::create(&unfinished).await?;
+        let mut header = vec![0; WAV_HEADER];
+        from.seek(SeekFrom::Start(0)).await?;
+        from.read_exact(&mut header).await?;
+        to.write_all(&header).await?;
+        let (mut piece, mut sample) = (vec![0; PIECE * frame], 0i64);
+        loop {
+            let filled = fill(&mut from, &mut piece).await?;
+            if filled == 0 {
+                break;
+            }
+            let samples = (filled / frame) as i64;
+            for span in spans {
+                let begin = (span.start * PER_MS - sample).clamp(0, samples) as usize;
+                let end = (span.end * PER_MS - sample).clamp(0, samples) as usize;
+                piece[begin.min(end) * frame..end * frame].fill(0);
+            }
+            to.write_all(&piece[..filled]).await?;
+            sample += samples;
+        }
+        to.sync_all().await?;
+        fs::rename(&unfinished, path).await
+    };
+    done.await.map_err(|error| Error::internal(format!("{}: {error}", path.display())))
+}
+
+/// Reads until `piece` is full or the file ends.
+async fn fill(file: &mut fs::File, piece: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < piece.len() {
+        match file.read(&mut piece[filled..]).await? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(filled)
+}
