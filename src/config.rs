@@ -31,8 +31,10 @@ const FILES_PER_CALL: u64 = 3;
 pub struct Config {
     /// The API.
     pub server: Server,
-    /// Folder of the database, results and caches.
+    /// Folder of results and caches, and of the database unless it is elsewhere.
     pub data: PathBuf,
+    /// Where records are.
+    pub database: Database,
     /// Key of scope admin that exists from the first start on.
     pub bootstrap_key: Option<Secret>,
     /// Signalling and media ports.
@@ -69,6 +71,13 @@ pub struct Server {
     pub public_url: Option<String>,
     /// Origins that a browser may call from; `*` is any.
     pub cors_origins: Vec<String>,
+}
+
+/// `[database]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Database {
+    /// A PostgreSQL server, `postgres://USER:PASSWORD@HOST:PORT/NAME`; without it, a file in the data folder.
+    pub url: Option<Secret>,
 }
 
 /// `[sip]`
@@ -187,6 +196,7 @@ impl Default for Config {
         Config {
             server: Server { listen: loopback(8080), public_url: None, cors_origins: Vec::new() },
             data: PathBuf::from("data"),
+            database: Database::default(),
             bootstrap_key: None,
             sip: Sip {
                 listen: loopback(5060),
@@ -247,6 +257,13 @@ impl Config {
         // Read elsewhere: by `load`, by the log and by the command line.
         from.pass_over(&["RINGER_CONFIG", "RINGER_LOG", "RINGER_SIP_PASSWORD"]);
         from.parsed("data", "a folder", |text| Some(PathBuf::from(text)), &mut config.data);
+        from.secret("database.url", &mut config.database.url);
+        let server =
+            |url: &Secret| ["postgres://", "postgresql://"].iter().any(|start| url.expose().starts_with(start));
+        if config.database.url.as_ref().is_some_and(|url| !server(url)) {
+            // It may hold a password: it is not shown.
+            from.refuse("database.url must be like postgres://USER:PASSWORD@HOST:PORT/NAME".to_owned());
+        }
         from.secret("bootstrap_key", &mut config.bootstrap_key);
         config.read_addresses(&mut from);
         config.read_limits(&mut from, file_limit);

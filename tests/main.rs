@@ -2,6 +2,7 @@
 
 mod api;
 mod calls;
+mod databases;
 mod peers;
 mod sim;
 mod store;

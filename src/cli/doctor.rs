@@ -87,7 +87,7 @@ impl Report {
 
 /// Looks and prints.
 pub async fn run(args: Args) -> ExitCode {
-    let config = match (Place { config: args.config, data: None }).settings(&[]) {
+    let config = match (Place { config: args.config, ..Place::default() }).settings(&[]) {
         Ok(config) => config,
         Err(code) => return code,
     };

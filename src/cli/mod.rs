@@ -1,12 +1,14 @@
 //! The command line: one file a subcommand, each with its flags and a `run`. Wiring only; what a command does is elsewhere.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Secret};
 use crate::service;
+use crate::store::Location;
 
 pub mod agent;
 pub mod call;
@@ -91,6 +93,10 @@ pub struct Place {
     /// Folder of the database and the results [default: data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Database server, postgres://USER:PASSWORD@HOST:PORT/NAME; RINGER_DATABASE_URL keeps it out of lists of processes
+    /// [default: a file in the data folder]
+    #[arg(long, value_name = "URL", value_parser = secret)]
+    pub database: Option<Secret>,
 }
 
 impl Place {
@@ -102,6 +108,7 @@ impl Place {
         if let Some(data) = &self.data {
             given.push(("data", data.to_string_lossy().into_owned()));
         }
+        given.extend(self.database.iter().map(|url| ("database.url", url.expose().to_owned())));
         let config = Config::load(self.config.as_deref(), &given).map_err(|ConfigError(problems)| {
             problems.iter().for_each(|problem| eprintln!("{problem}"));
             ExitCode::from(BAD_USAGE)
@@ -111,8 +118,17 @@ impl Place {
     }
 }
 
-/// The database's file in the data folder.
-pub const DATABASE: &str = "ringer.db";
+fn secret(text: &str) -> Result<Secret, Infallible> {
+    Ok(Secret::new(text.to_owned()))
+}
+
+/// Where the records are: on the server that the settings name, else in a file of the data folder.
+pub fn database(config: &Config) -> Location {
+    match &config.database.url {
+        Some(url) => Location::Server(url.clone()),
+        None => Location::File(config.data.join("ringer.db")),
+    }
+}
 
 /// What the services take from the settings.
 pub fn service_settings(config: &Config) -> service::Settings {

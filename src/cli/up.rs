@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{DATABASE, Place, failed, local, service_settings};
+use super::{Place, database, failed, local, service_settings};
 use crate::api::rate::Rates;
 use crate::api::{self, Part, Parts, Setup};
 use crate::clock::Clock;
@@ -135,7 +135,7 @@ impl House {
     async fn open(config: &Config) -> Result<House, String> {
         let folder = |error| format!("the data folder {}: {error}", config.data.display());
         tokio::fs::create_dir_all(config.data.join("cache")).await.map_err(folder)?;
-        let store = Store::open(&config.data.join(DATABASE)).await.map_err(|error| error.to_string())?;
+        let store = Store::open(database(config)).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
         let service = Service::new(store, Clock::Real, service_settings(config), running.clone());
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;

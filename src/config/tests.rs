@@ -121,6 +121,19 @@ fn an_unknown_variable_is_a_warning() {
 }
 
 #[test]
+fn a_database_server_is_named_without_showing_it() {
+    let url = "postgres://ringer:tell-nobody@db/ringer";
+    let config = read("", &[("RINGER_DATABASE_URL", url)], &[]).expect("all are allowed");
+    assert_eq!(config.database.url.as_ref().map(Secret::expose), Some(url));
+    let file = "database.url = 'postgresql://file'";
+    let config = read(file, &[("RINGER_DATABASE_URL", url)], &[("database.url", "postgres://flag")]).expect("allowed");
+    assert_eq!(config.database.url.as_ref().map(Secret::expose), Some("postgres://flag"));
+    assert_eq!(read("", &[("RINGER_DATABASE_URL", "")], &[]).expect("allowed").database.url, None);
+    let problem = read("database.url = 'mysql://u:tell-nobody@h'", &[], &[]).expect_err("no such kind");
+    assert_eq!(problem, "database.url must be like postgres://USER:PASSWORD@HOST:PORT/NAME");
+}
+
+#[test]
 fn secrets_do_not_show() {
     let file = "bootstrap_key = 'tell-nobody'\n[language_model]\napi_key = 'tell-nobody'\n[security]\ninternal_token = 'tell-nobody'";
     let config = read(file, &[], &[]).expect("all are allowed");

@@ -6,7 +6,6 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sqlx::Row as _;
 use tokio::sync::watch;
 
 use crate::clock::Clock;

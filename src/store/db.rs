@@ -1,109 +1,156 @@
-//! The database driver: connections, and the few words in which databases differ. Everything above speaks the dialect that
-//! SQLite and PostgreSQL share.
+//! The database driver: connections, and everything in which databases differ. Everything above speaks the dialect that SQLite
+//! and PostgreSQL share, and both give it the same promises:
+//!
+//! - a write session is one transaction, and write sessions take turns: what one has read is still so when it commits;
+//! - a statement that failed spoils its session, which can then only be dropped;
+//! - what was committed outlives the process (on PostgreSQL also the server; on SQLite a loss of power may take the last
+//!   transactions, but never breaks the file);
+//! - a document's text is kept as it was given.
 
-use std::path::Path;
-use std::str::FromStr as _;
+mod cell;
+mod line;
+mod postgres;
+mod sqlite;
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use uuid::Uuid;
+use std::path::{Path, PathBuf};
 
+use self::postgres::Postgres;
+use self::sqlite::Sqlite;
+use crate::config::Secret;
 use crate::error::{Error, Result};
 
-/// The driver in use.
-pub type Driver = sqlx::Sqlite;
-/// One connection.
-pub type Connection = sqlx::SqliteConnection;
-/// One row.
-pub type Row = sqlx::sqlite::SqliteRow;
-/// Many connections.
-pub type Pool = sqlx::SqlitePool;
+pub use self::cell::{Cell, Column, FromCell, Row};
 
-/// An integer key that counts up and is never used twice.
-pub const SERIAL: &str = "INTEGER PRIMARY KEY AUTOINCREMENT";
-
-/// Starts a transaction that will write.
-pub const BEGIN_WRITE: &str = "BEGIN IMMEDIATE";
-
-/// Connections that read at the same time.
-const READERS: u32 = 4;
-
-/// Opens (and makes, when absent) the database file: one writer, several readers.
-pub async fn open(path: &Path) -> Result<(Pool, Pool)> {
-    let options = SqliteConnectOptions::from_str("sqlite:")
-        .map_err(Error::internal)?
-        .filename(path)
-        .create_if_missing(true)
-        .foreign_keys(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Normal);
-    let writer = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await;
-    let writer = writer.map_err(Error::internal)?;
-    let options = options.pragma("query_only", "ON");
-    let readers = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(options);
-    Ok((writer, readers))
+/// Which database.
+#[derive(Clone, Debug)]
+pub enum Location {
+    /// A file of SQLite, made when it is absent.
+    File(PathBuf),
+    /// A database of a PostgreSQL server: `postgres://USER:PASSWORD@HOST:PORT/NAME`.
+    Server(Secret),
 }
 
-/// A value given to a statement.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
-    /// An integer or NULL.
-    Int(Option<i64>),
-    /// A text or NULL.
-    Text(Option<String>),
-}
-
-impl From<i64> for Cell {
-    fn from(value: i64) -> Cell {
-        Cell::Int(Some(value))
+impl From<&Path> for Location {
+    fn from(path: &Path) -> Location {
+        Location::File(path.to_owned())
     }
 }
 
-impl From<bool> for Cell {
-    fn from(value: bool) -> Cell {
-        Cell::Int(Some(i64::from(value)))
+impl From<&PathBuf> for Location {
+    fn from(path: &PathBuf) -> Location {
+        Location::File(path.clone())
     }
 }
 
-impl From<Option<i64>> for Cell {
-    fn from(value: Option<i64>) -> Cell {
-        Cell::Int(value)
+/// An open database. Cheap to clone.
+#[derive(Clone, Debug)]
+pub enum Database {
+    /// SQLite in this process.
+    Sqlite(Sqlite),
+    /// A PostgreSQL server.
+    Postgres(Postgres),
+}
+
+impl Database {
+    /// Opens a database. The text of an error names no password.
+    pub async fn open(location: Location) -> Result<Database> {
+        match location {
+            Location::File(path) => Sqlite::open(path).map(Database::Sqlite),
+            Location::Server(url) => Postgres::open(&url).await.map(Database::Postgres),
+        }
+    }
+
+    /// A connection that reads; each statement sees what was committed before it.
+    pub async fn read(&self) -> Result<Link> {
+        match self {
+            Database::Sqlite(sqlite) => sqlite.read().await.map(|reader| Link::SqliteReader(Box::new(reader))),
+            Database::Postgres(postgres) => postgres.read().await.map(Link::PostgresReader),
+        }
+    }
+
+    /// A transaction that writes, once it is its turn. Dropping it undoes it.
+    pub async fn write(&self) -> Result<Link> {
+        match self {
+            Database::Sqlite(sqlite) => sqlite.write().await.map(Link::SqliteWriter),
+            Database::Postgres(postgres) => postgres.write().await.map(Link::PostgresWriter),
+        }
+    }
+
+    /// Closes every connection, once its holder has given it back.
+    pub async fn close(&self) {
+        match self {
+            Database::Sqlite(sqlite) => sqlite.close().await,
+            Database::Postgres(postgres) => postgres.close().await,
+        }
+    }
+
+    /// The text of a migration in the words of this database: `{SERIAL}` is an integer key that counts up and is never used
+    /// twice, and texts are ordered by their bytes.
+    pub fn schema(&self, migration: &str) -> String {
+        match self {
+            Database::Sqlite(_) => migration.replace("{SERIAL}", sqlite::SERIAL),
+            Database::Postgres(_) => {
+                migration.replace("{SERIAL}", postgres::SERIAL).replace(" TEXT", postgres::TEXT_BY_BYTES)
+            }
+        }
     }
 }
 
-impl From<&str> for Cell {
-    fn from(value: &str) -> Cell {
-        Cell::Text(Some(value.to_owned()))
-    }
+/// A connection in use.
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Link {
+    SqliteReader(Box<sqlite::Reader>),
+    SqliteWriter(line::Turn),
+    PostgresReader(postgres::Reader),
+    PostgresWriter(postgres::Writer),
 }
 
-impl From<String> for Cell {
-    fn from(value: String) -> Cell {
-        Cell::Text(Some(value))
+impl Link {
+    /// All rows of a query.
+    pub async fn rows(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<Row>> {
+        match self {
+            Link::SqliteReader(reader) => sqlite::rows(reader.connection(), sql, cells, usize::MAX),
+            Link::SqliteWriter(turn) => sqlite::rows(turn.statement()?, sql, cells, usize::MAX),
+            Link::PostgresReader(reader) => postgres::rows(reader, sql, cells).await,
+            Link::PostgresWriter(writer) => postgres::rows(writer, sql, cells).await,
+        }
     }
-}
 
-impl From<Option<String>> for Cell {
-    fn from(value: Option<String>) -> Cell {
-        Cell::Text(value)
+    /// The first row of a query.
+    pub async fn row(&mut self, sql: &str, cells: &[Cell]) -> Result<Option<Row>> {
+        match self {
+            Link::SqliteReader(reader) => Ok(sqlite::rows(reader.connection(), sql, cells, 1)?.pop()),
+            Link::SqliteWriter(turn) => Ok(sqlite::rows(turn.statement()?, sql, cells, 1)?.pop()),
+            Link::PostgresReader(reader) => postgres::row(reader, sql, cells).await,
+            Link::PostgresWriter(writer) => postgres::row(writer, sql, cells).await,
+        }
     }
-}
 
-impl From<Uuid> for Cell {
-    fn from(value: Uuid) -> Cell {
-        Cell::Text(Some(value.to_string()))
+    /// The number of rows that a statement changed.
+    pub async fn execute(&mut self, sql: &str, cells: &[Cell]) -> Result<u64> {
+        match self {
+            Link::SqliteReader(reader) => sqlite::execute(reader.connection(), sql, cells),
+            Link::SqliteWriter(turn) => sqlite::execute(turn.statement()?, sql, cells),
+            Link::PostgresReader(reader) => postgres::execute(reader, sql, cells).await,
+            Link::PostgresWriter(writer) => postgres::execute(writer, sql, cells).await,
+        }
     }
-}
 
-impl From<Option<Uuid>> for Cell {
-    fn from(value: Option<Uuid>) -> Cell {
-        Cell::Text(value.map(|id| id.to_string()))
+    /// Several statements without values, of a transaction that writes.
+    pub async fn script(&mut self, sql: &str) -> Result<()> {
+        match self {
+            Link::SqliteWriter(turn) => sqlite::script(turn.statement()?, sql),
+            Link::PostgresWriter(writer) => postgres::script(writer, sql).await,
+            Link::SqliteReader(_) | Link::PostgresReader(_) => Err(Error::internal("a reader cannot run a script")),
+        }
     }
-}
 
-/// A statement with its values bound, `$1` first.
-pub fn bound<'q>(sql: &'q str, cells: &[Cell]) -> sqlx::query::Query<'q, Driver, sqlx::sqlite::SqliteArguments<'q>> {
-    cells.iter().cloned().fold(sqlx::query(sql), |query, cell| match cell {
-        Cell::Int(value) => query.bind(value),
-        Cell::Text(value) => query.bind(value),
-    })
+    /// Makes what was written seen and sure.
+    pub async fn commit(self) -> Result<()> {
+        match self {
+            Link::SqliteReader(_) | Link::PostgresReader(_) => Ok(()),
+            Link::SqliteWriter(turn) => turn.commit().await,
+            Link::PostgresWriter(writer) => postgres::commit(writer).await,
+        }
+    }
 }

@@ -1,7 +1,5 @@
 //! Answers kept for requests that carry an Idempotency-Key, so that a repeat gets the first answer.
 
-use sqlx::Row as _;
-
 use super::Store;
 use crate::error::{Error, Result};
 

@@ -1,6 +1,5 @@
 //! Organizations and API keys. A key is found by its hash, before any organization is known.
 
-use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::db::{self, Cell};

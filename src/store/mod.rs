@@ -1,7 +1,7 @@
 //! Rows at rest. Every access to a customer's rows goes through an organization: `store.org(id).read()` or `.write()` gives
 //! a [`Session`] that sees that organization alone.
 //!
-//! A write session is one transaction on the one writing connection: nothing of it is seen before `commit`, and dropping it
+//! A write session is one transaction, and write sessions take turns: nothing of it is seen before `commit`, and dropping it
 //! undoes it. Product rules are not here, they are in the service.
 
 pub mod db;
@@ -13,18 +13,16 @@ mod retention;
 mod runs;
 mod tables;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlx::Transaction;
-use sqlx::pool::PoolConnection;
 use tokio::sync::watch;
 
-use self::db::{Cell, Connection, Driver, Pool};
+use self::db::{Cell, Database, Link};
 use crate::error::{Error, Result};
 
+pub use self::db::Location;
 pub use self::keys::KeyRow;
 pub use self::record::{Key, Resource, Row};
 pub(crate) use self::retention::OldResult;
@@ -35,17 +33,16 @@ pub use self::tables::Integrations;
 /// A database. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
-    writer: Pool,
-    readers: Pool,
+    database: Database,
     jobs: Arc<watch::Sender<u64>>,
 }
 
 impl Store {
-    /// Opens the database file, makes it when absent, and brings its schema up to date.
-    pub async fn open(path: &Path) -> Result<Store> {
-        let (writer, readers) = db::open(path).await?;
-        migrate::run(&writer).await?;
-        Ok(Store { writer, readers, jobs: Arc::new(watch::Sender::new(0)) })
+    /// Opens a database (a file is made when it is absent) and brings its schema up to date.
+    pub async fn open(location: impl Into<Location>) -> Result<Store> {
+        let database = Database::open(location.into()).await?;
+        migrate::run(&database).await?;
+        Ok(Store { database, jobs: Arc::new(watch::Sender::new(0)) })
     }
 
     /// The rows of one organization.
@@ -65,13 +62,15 @@ impl Store {
 
     /// True when the database answers.
     pub async fn is_alive(&self) -> bool {
-        sqlx::query("SELECT 1").execute(&self.readers).await.is_ok()
+        match self.database.read().await {
+            Ok(mut link) => link.row("SELECT 1", &[]).await.is_ok(),
+            Err(_) => false,
+        }
     }
 
     /// Closes every connection; what was committed is on disk.
     pub async fn close(&self) {
-        self.readers.close().await;
-        self.writer.close().await;
+        self.database.close().await;
     }
 }
 
@@ -85,24 +84,18 @@ pub struct Organization<'a> {
 impl Organization<'_> {
     /// A session that only reads.
     pub async fn read(&self) -> Result<Session> {
-        let connection = self.store.readers.acquire().await.map_err(Error::internal)?;
-        Ok(self.session(Link::Reader(connection)))
+        Ok(self.session(self.store.database.read().await?))
     }
 
     /// A session that reads and writes, in one transaction.
     pub async fn write(&self) -> Result<Session> {
-        let transaction = self.store.writer.begin_with(db::BEGIN_WRITE).await.map_err(Error::internal)?;
-        Ok(self.session(Link::Writer(transaction)))
+        Ok(self.session(self.store.database.write().await?))
     }
 
     fn session(&self, link: Link) -> Session {
-        Session { organization: self.id.to_owned(), link, store: self.store.clone(), new_jobs: false }
+        let store = self.store.clone();
+        Session { organization: self.id.to_owned(), link, store, new_jobs: false, spoilt: false }
     }
-}
-
-enum Link {
-    Reader(PoolConnection<Driver>),
-    Writer(Transaction<'static, Driver>),
 }
 
 /// A piece of work on one organization's rows.
@@ -111,6 +104,8 @@ pub struct Session {
     link: Link,
     store: Store,
     new_jobs: bool,
+    /// A statement has failed.
+    spoilt: bool,
 }
 
 impl Session {
@@ -119,11 +114,13 @@ impl Session {
         &self.organization
     }
 
-    /// Makes everything that was written seen and sure, and wakes workers when there are new jobs.
+    /// Makes everything that was written seen and sure, and wakes workers when there are new jobs. Refused after a statement
+    /// that failed.
     pub async fn commit(self) -> Result<()> {
-        if let Link::Writer(transaction) = self.link {
-            transaction.commit().await.map_err(Error::internal)?;
+        if self.spoilt {
+            return Err(Error::internal("a statement of this session has failed"));
         }
+        self.link.commit().await?;
         if self.new_jobs {
             self.store.jobs.send_modify(|changes| *changes += 1);
         }
@@ -135,27 +132,19 @@ impl Session {
         self.new_jobs = true;
     }
 
-    fn connection(&mut self) -> &mut Connection {
-        match &mut self.link {
-            Link::Reader(connection) => connection,
-            Link::Writer(transaction) => transaction,
-        }
-    }
-
     /// All rows of a query.
     pub(crate) async fn rows(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<db::Row>> {
-        db::bound(sql, cells).fetch_all(self.connection()).await.map_err(Error::internal)
+        self.link.rows(sql, cells).await.inspect_err(|_| self.spoilt = true)
     }
 
     /// The first row of a query.
     pub(crate) async fn row(&mut self, sql: &str, cells: &[Cell]) -> Result<Option<db::Row>> {
-        db::bound(sql, cells).fetch_optional(self.connection()).await.map_err(Error::internal)
+        self.link.row(sql, cells).await.inspect_err(|_| self.spoilt = true)
     }
 
     /// The number of rows that a statement changed.
     pub(crate) async fn execute(&mut self, sql: &str, cells: &[Cell]) -> Result<u64> {
-        let done = db::bound(sql, cells).execute(self.connection()).await.map_err(Error::internal)?;
-        Ok(done.rows_affected())
+        self.link.execute(sql, cells).await.inspect_err(|_| self.spoilt = true)
     }
 }
 

@@ -3,7 +3,6 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::db::{self, Cell};

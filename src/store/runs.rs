@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use sqlx::Row as _;
-
 use super::db::Cell;
 use super::record::{Row, fields_of, read_row};
 use super::{Session, from_text, to_text};

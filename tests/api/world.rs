@@ -17,6 +17,8 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::databases;
+
 /// 2026-01-05T09:00:00Z.
 const NOW_MS: i64 = 1_767_603_600_000;
 
@@ -48,7 +50,7 @@ impl World {
 
     pub async fn with_setup(setup: Setup) -> World {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::open(&folder.path().join("ringer.db")).await.expect("a database");
+        let store = Store::open(databases::empty(folder.path()).await).await.expect("a database");
         let settings = Settings::new(folder.path());
         let service = Service::new(store, Clock::fixed(NOW_MS), settings, Arc::new(NoLiveCalls));
         let mut names = BTreeMap::new();

@@ -1,10 +1,11 @@
 //! Rows at rest and the rules above them, on a database file of their own.
 
 mod lifecycle;
+mod older;
 mod queue;
 mod resources;
+mod seam;
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use ringer::clock::Clock;
@@ -12,11 +13,13 @@ use ringer::model::api_key::Scope;
 use ringer::model::digital_human::DigitalHumanSpec;
 use ringer::model::run::QueueSpec;
 use ringer::service::{Caller, LiveCalls, Service, Settings};
-use ringer::store::Store;
+use ringer::store::{Location, Store};
 use ringer_media::call::EndReason;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+
+use crate::databases;
 
 /// When every test begins: 2026-01-05T09:00:00Z.
 const START_MS: i64 = 1_767_603_600_000;
@@ -41,6 +44,7 @@ struct Fixture {
     caller: Caller,
     live: Arc<Live>,
     clock: Clock,
+    location: Location,
     folder: TempDir,
 }
 
@@ -49,15 +53,16 @@ impl Fixture {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let clock = Clock::fixed(START_MS);
         let live = Arc::new(Live::default());
-        let service = open(folder.path(), &clock, live.clone()).await;
+        let location = databases::empty(folder.path()).await;
+        let service = open(&location, &folder, &clock, live.clone()).await;
         let caller = service.bootstrap("first", "key of the first").await.expect("a key");
-        Fixture { service, caller, live, clock, folder }
+        Fixture { service, caller, live, clock, location, folder }
     }
 
     /// The same database, opened again.
     async fn reopen(&mut self) {
         self.service.store().close().await;
-        self.service = open(self.folder.path(), &self.clock, self.live.clone()).await;
+        self.service = open(&self.location, &self.folder, &self.clock, self.live.clone()).await;
     }
 
     /// Someone else.
@@ -102,9 +107,9 @@ impl Fixture {
     }
 }
 
-async fn open(folder: &Path, clock: &Clock, live: Arc<Live>) -> Service {
-    let store = Store::open(&folder.join("ringer.db")).await.expect("the database opens");
-    Service::new(store, clock.clone(), Settings::new(folder), live)
+async fn open(location: &Location, folder: &TempDir, clock: &Clock, live: Arc<Live>) -> Service {
+    let store = Store::open(location.clone()).await.expect("the database opens");
+    Service::new(store, clock.clone(), Settings::new(folder.path()), live)
 }
 
 fn spec<T: DeserializeOwned>(body: Value) -> T {

@@ -6,6 +6,7 @@ use ringer::store::idempotency::{LIFETIME_MS, RequestKey, Seen};
 use serde_json::json;
 
 use super::{Fixture, START_MS};
+use crate::databases;
 
 const LEASE_MS: i64 = 30_000;
 
@@ -135,14 +136,11 @@ async fn a_repeated_request_gets_the_first_answer() {
 #[tokio::test]
 async fn a_newer_database_is_refused_and_an_old_one_is_kept() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("ringer.db");
+    let location = databases::empty(folder.path()).await;
     for _ in 0..2 {
-        Store::open(&path).await.expect("opens an empty or a present file").close().await;
+        Store::open(location.clone()).await.expect("opens an empty or a present database").close().await;
     }
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
-    let pool = sqlx::SqlitePool::connect_with(options).await.expect("opens");
-    sqlx::query("INSERT INTO schema_version (version) VALUES (99)").execute(&pool).await.expect("written");
-    pool.close().await;
-    let error = Store::open(&path).await.expect_err("it is newer").to_string();
+    databases::run(&location, "INSERT INTO schema_version (version) VALUES (99)").await;
+    let error = Store::open(location).await.expect_err("it is newer").to_string();
     assert!(error.starts_with("the database has schema 99"), "{error}");
 }

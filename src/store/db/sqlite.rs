@@ -1,0 +1,231 @@
+//! SQLite in this process. Statements run where they are asked for: on a file whose pages are in memory they take microseconds,
+//! less than it takes to wake another thread. What may wait for the disk (copying the write-ahead log into the file) has a task of
+//! its own.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::hooks::Wal;
+use rusqlite::types::ValueRef;
+use rusqlite::wal::CheckpointMode;
+use rusqlite::{CachedStatement, Connection, OpenFlags};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use super::cell::{Cell, Row};
+use super::line::{Line, Turn};
+use crate::error::{Error, Result};
+use crate::tasks::Tasks;
+
+/// An integer key that counts up and is never used twice.
+pub const SERIAL: &str = "INTEGER PRIMARY KEY AUTOINCREMENT";
+
+/// Connections that read at the same time.
+const READERS: usize = 8;
+/// Compiled statements that a connection keeps.
+const STATEMENTS: usize = 256;
+/// Pages in the write-ahead log from which it is copied into the file (16 MB): a page that was written often is copied once.
+const CHECKPOINT_PAGES: i32 = 4000;
+/// Pages from which writers wait for that, so that the log can begin anew (64 MB).
+const MOST_PAGES: i32 = 16_000;
+/// How long a reader waits while another process recovers the file.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A database file. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Sqlite {
+    line: Arc<Line>,
+    readers: Arc<Readers>,
+    tasks: Tasks,
+}
+
+/// Connections that read and are not in use.
+#[derive(Debug)]
+struct Readers {
+    path: PathBuf,
+    places: Arc<Semaphore>,
+    free: Mutex<Vec<Connection>>,
+}
+
+impl Sqlite {
+    /// Opens (and makes, when absent) the file. To be called within a runtime.
+    pub fn open(path: PathBuf) -> Result<Sqlite> {
+        let full = Arc::new(Notify::new());
+        let mut writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        // No waiting inside: a turn waits for other processes without holding a thread.
+        writer.busy_timeout(Duration::ZERO).map_err(fault)?;
+        let told = full.clone();
+        let hook = move |_: &mut Wal, pages| {
+            if pages >= CHECKPOINT_PAGES {
+                told.notify_one();
+            }
+            Ok(())
+        };
+        writer.wal_hook(Some(hook)).map_err(fault)?;
+        let copier = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let readers = Arc::new(Readers { path, places: Arc::new(Semaphore::new(READERS)), free: Mutex::default() });
+        let sqlite = Sqlite { line: Line::new(writer), readers, tasks: Tasks::new() };
+        sqlite.tasks.spawn_until_stop("checkpoint", checkpoints(copier, full, sqlite.line.clone()));
+        Ok(sqlite)
+    }
+
+    /// A connection that reads.
+    pub async fn read(&self) -> Result<Reader> {
+        let place = self.readers.places.clone().acquire_owned().await.map_err(|_| closed())?;
+        let free = self.readers.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match free {
+            Some(connection) => connection,
+            None => {
+                let connection = connect(&self.readers.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+                connection.pragma_update(None, "query_only", "ON").map_err(fault)?;
+                connection
+            }
+        };
+        Ok(Reader { connection: Some(Mutex::new(connection)), of: self.readers.clone(), _place: place })
+    }
+
+    /// The turn to write.
+    pub async fn write(&self) -> Result<Turn> {
+        self.line.enter().await
+    }
+
+    /// Closes every connection; the last one leaves no write-ahead log behind.
+    pub async fn close(&self) {
+        self.tasks.stop().await;
+        if self.readers.places.acquire_many(READERS as u32).await.is_ok() {
+            self.readers.places.close();
+            self.readers.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+        self.line.close().await;
+    }
+}
+
+/// What is said once the database was closed.
+pub fn closed() -> Error {
+    Error::internal("the database is closed")
+}
+
+/// A connection that reads; goes back when dropped.
+pub struct Reader {
+    /// In a mutex that nobody locks: a session may be lent to several threads, one after the other.
+    connection: Option<Mutex<Connection>>,
+    of: Arc<Readers>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Reader {
+    pub fn connection(&mut self) -> &mut Connection {
+        let connection = self.connection.as_mut().expect("it is taken only by drop");
+        connection.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let Some(connection) = self.connection.take() else { return };
+        let connection = connection.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.of.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+    }
+}
+
+fn connect(path: &PathBuf, flags: OpenFlags) -> Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+    let connection = connection.map_err(|error| Error::internal(format!("{}: {error}", path.display())))?;
+    connection.busy_timeout(PATIENCE).map_err(fault)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // NORMAL: a commit is in the kernel's hands, so it outlives this process; only a loss of power can take the last ones.
+    for (name, value) in [("journal_mode", "WAL"), ("synchronous", "NORMAL"), ("foreign_keys", "ON")] {
+        connection.pragma_update(None, name, value).map_err(fault)?;
+    }
+    Ok(connection)
+}
+
+/// Copies the write-ahead log into the file whenever it has grown, on a thread that may wait for the disk. While others write it
+/// never comes to the log's end, so a long log is finished while it holds the turn.
+async fn checkpoints(connection: Connection, full: Arc<Notify>, line: Arc<Line>) {
+    let connection = Arc::new(Mutex::new(connection));
+    loop {
+        full.notified().await;
+        if checkpoint(&connection).await < MOST_PAGES {
+            continue;
+        }
+        let Ok(_turn) = line.enter().await else { return };
+        checkpoint(&connection).await;
+    }
+}
+
+/// Copies what can be copied without waiting for anybody, and answers how many pages the log has; 0 when it cannot be done.
+async fn checkpoint(connection: &Arc<Mutex<Connection>>) -> i32 {
+    let connection = connection.clone();
+    let copied = tokio::task::spawn_blocking(move || {
+        let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+        connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::PASSIVE).map_err(fault)
+    });
+    match copied.await.map_err(Error::internal).flatten() {
+        Ok((pages, _)) => pages,
+        Err(error) => {
+            tracing::warn!(%error, "the write-ahead log could not be copied");
+            0
+        }
+    }
+}
+
+/// Runs a query and reads at most `most` rows. A statement that changes rows has changed all of them before its first row.
+pub fn rows(connection: &mut Connection, sql: &str, cells: &[Cell], most: usize) -> Result<Vec<Row>> {
+    let mut statement = bound(connection, sql, cells)?;
+    let columns: Arc<[String]> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let mut found = Vec::new();
+    let mut answer = statement.raw_query();
+    while found.len() < most
+        && let Some(row) = answer.next().map_err(fault)?
+    {
+        let cell = |at| row.get_ref(at).map_err(fault).and_then(read);
+        found.push(Row::new(columns.clone(), (0..columns.len()).map(cell).collect::<Result<_>>()?));
+    }
+    Ok(found)
+}
+
+/// Runs a statement and answers how many rows it changed.
+pub fn execute(connection: &mut Connection, sql: &str, cells: &[Cell]) -> Result<u64> {
+    let changed = bound(connection, sql, cells)?.raw_execute().map_err(fault)?;
+    Ok(changed as u64)
+}
+
+/// Runs several statements.
+pub fn script(connection: &mut Connection, sql: &str) -> Result<()> {
+    connection.execute_batch(sql).map_err(fault)
+}
+
+/// A statement with its values bound. SQLite takes `$2` for a name and counts names as they come, so they are looked up.
+fn bound<'a>(connection: &'a Connection, sql: &str, cells: &[Cell]) -> Result<CachedStatement<'a>> {
+    let mut statement = connection.prepare_cached(sql).map_err(fault)?;
+    for place in 1..=statement.parameter_count() {
+        let number = statement.parameter_name(place).and_then(|name| name[1..].parse::<usize>().ok());
+        let cell = number.and_then(|number| cells.get(number.checked_sub(1)?));
+        let bound = match cell.ok_or_else(|| Error::internal(format!("a value is missing for: {sql}")))? {
+            Cell::Int(value) => statement.raw_bind_parameter(place, value),
+            Cell::Text(value) => statement.raw_bind_parameter(place, value),
+        };
+        bound.map_err(fault)?;
+    }
+    Ok(statement)
+}
+
+fn read(value: ValueRef<'_>) -> Result<Cell> {
+    match value {
+        ValueRef::Null => Ok(Cell::Text(None)),
+        ValueRef::Integer(value) => Ok(Cell::Int(Some(value))),
+        ValueRef::Text(bytes) => {
+            String::from_utf8(bytes.to_vec()).map(|text| Cell::Text(Some(text))).map_err(Error::internal)
+        }
+        ValueRef::Real(_) | ValueRef::Blob(_) => Err(Error::internal("a column is neither an integer nor a text")),
+    }
+}
+
+/// An error of the driver, with SQLite's own words.
+pub fn fault(error: rusqlite::Error) -> Error {
+    match error {
+        rusqlite::Error::SqliteFailure(_, Some(text)) => Error::Internal(text),
+        error => Error::internal(error),
+    }
+}

@@ -1,0 +1,239 @@
+//! What was acknowledged is there after a kill, and the database is whole.
+//!
+//! Several writers ask the API of a running engine, and at a moment drawn from the seed the engine, or the database server behind
+//! it, is killed in the middle of their requests. `RINGER_KILLS` sets how often (500 is an hour's worth of doubt), `RINGER_SEED`
+//! repeats a run.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use ringer::clock;
+use ringer_media::seed::{Seed, Stream};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::server::Server;
+use super::variable;
+
+/// How long a step may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+const KEY: &str = "key of the kills";
+/// Writers that ask at the same time.
+const WRITERS: usize = 4;
+/// A kill comes within so many acknowledged writes.
+const MOST_WRITES: u32 = 60;
+
+/// A running `ringer up`.
+struct Engine {
+    process: Child,
+    address: String,
+    _said: Lines<BufReader<ChildStdout>>,
+}
+
+impl Engine {
+    async fn start(folder: &TempDir, database: Option<&str>) -> Engine {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
+        command.args(["up", "--listen", "127.0.0.1:0", "--sip", "127.0.0.1:0", "--data"]).arg(folder.path());
+        command.env("RINGER_BOOTSTRAP_KEY", KEY).env("RINGER_DATABASE_URL", database.unwrap_or_default());
+        // What a crash of its database makes it say belongs to no report.
+        command.env("RINGER_LOG", "off");
+        command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut process = command.spawn().expect("the program was built");
+        let mut said = BufReader::new(process.stdout.take().expect("it was piped")).lines();
+        let ready = timeout(PATIENCE, said.next_line()).await.expect("it says something in time").expect("it is text");
+        let ready = ready.expect("it starts");
+        let address = ready.split("http://").nth(1).and_then(|rest| rest.split(' ').next());
+        Engine { process, address: address.expect("it says where").to_owned(), _said: said }
+    }
+}
+
+/// A connection to the API.
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    async fn connect(address: &str) -> io::Result<Client> {
+        TcpStream::connect(address).await.map(BufReader::new).map(Client)
+    }
+
+    /// The body of an answer of status 200; everything else is an error.
+    async fn ask(&mut self, method: &str, path: &str, body: &Value) -> io::Result<Value> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: ringer\r\nX-API-KEY: {KEY}\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n\r\n{body}"
+        );
+        self.0.write_all(request.as_bytes()).await?;
+        let mut length = 0;
+        let mut status = String::new();
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let line = line.trim_end();
+            if status.is_empty() {
+                status = line.to_owned();
+            } else if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().map_err(io::Error::other)?;
+            } else if line.is_empty() {
+                break;
+            }
+        }
+        let mut answer = vec![0; length];
+        self.0.read_exact(&mut answer).await?;
+        if !status.contains(" 200 ") {
+            return Err(io::Error::other(format!("{status}: {}", String::from_utf8_lossy(&answer))));
+        }
+        serde_json::from_slice(&answer).map_err(io::Error::other)
+    }
+}
+
+/// Acknowledged writes: the description that each agent was last given, by id.
+type Acknowledged = BTreeMap<i64, String>;
+
+/// What the writers of a round share.
+struct Round {
+    acknowledged: AtomicU32,
+    /// The kill comes with this write.
+    fatal: u32,
+    time: Notify,
+    over: AtomicBool,
+}
+
+impl Round {
+    fn count(&self) {
+        if self.acknowledged.fetch_add(1, Ordering::Relaxed) + 1 == self.fatal {
+            self.time.notify_one();
+        }
+    }
+}
+
+/// Makes agents and changes each once, until an answer does not come or the round is over.
+async fn write(address: &str, round: &Round) -> Acknowledged {
+    let mut sure = Acknowledged::new();
+    let Ok(mut client) = Client::connect(address).await else { return sure };
+    while !round.over.load(Ordering::Relaxed) {
+        let name = clock::new_id().to_string();
+        let Ok(answer) = client.ask("POST", "/v1/add-agent", &json!({ "name": name })).await else { return sure };
+        let id = answer["agent_id"].as_i64().expect("an id");
+        assert!(sure.insert(id, name).is_none(), "an id is given once");
+        round.count();
+        let name = clock::new_id().to_string();
+        let change = json!({ "agent_id": id, "name": name });
+        if client.ask("POST", "/v1/update-agent", &change).await.is_err() {
+            // It may be the one or the other now.
+            sure.remove(&id);
+            return sure;
+        }
+        sure.insert(id, name);
+        round.count();
+    }
+    sure
+}
+
+/// Writes until `kill` was called amid it; everything that was acknowledged.
+async fn write_and_kill(address: &str, random: &mut Stream, kill: impl FnOnce()) -> Acknowledged {
+    let fatal = 1 + random.bits() % MOST_WRITES;
+    let over = AtomicBool::new(false);
+    let round = Round { acknowledged: AtomicU32::new(0), fatal, time: Notify::new(), over };
+    let writers = (0..WRITERS).map(|_| write(address, &round));
+    let killing = async {
+        round.time.notified().await;
+        kill();
+        round.over.store(true, Ordering::Relaxed);
+    };
+    let both = async { tokio::join!(futures_util::future::join_all(writers), killing).0 };
+    let all = timeout(PATIENCE, both).await.expect("writers end when nobody answers");
+    all.into_iter().flatten().collect()
+}
+
+fn check(round: usize, sure: &Acknowledged, there: &BTreeMap<i64, String>) {
+    for (id, name) in sure {
+        assert_eq!(there.get(id), Some(name), "agent {id} after kill {round}");
+    }
+}
+
+fn kills(default: usize) -> usize {
+    variable("RINGER_KILLS").map_or(default, |text| text.parse().expect("RINGER_KILLS is a number"))
+}
+
+fn random() -> Stream {
+    let seed =
+        variable("RINGER_SEED").map_or_else(clock::random_seed, |text| text.parse().expect("RINGER_SEED is a number"));
+    println!("RINGER_SEED={seed}");
+    Seed(seed).stream("kills")
+}
+
+/// Names of the agents in a file, once its own check has found nothing.
+fn agents_in(file: &Path) -> BTreeMap<i64, String> {
+    let database = Connection::open(file).expect("it opens");
+    let whole: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it is checked");
+    assert_eq!(whole, "ok");
+    let orphans = database.query_row("SELECT COUNT(*) FROM pragma_foreign_key_check", [], |row| row.get::<_, i64>(0));
+    assert_eq!(orphans.expect("it is checked"), 0);
+    let mut query = database.prepare("SELECT id, doc FROM agents").expect("it is a query");
+    let rows = query.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?))).expect("it runs");
+    rows.map(|row| row.expect("a row")).map(|(id, doc)| (id, name_of(&doc))).collect()
+}
+
+fn name_of(doc: &str) -> String {
+    let doc: Value = serde_json::from_str(doc).expect("a document is JSON");
+    doc["spec"]["name"].as_str().expect("an agent has a name").to_owned()
+}
+
+#[tokio::test]
+async fn a_killed_engine_has_kept_what_it_acknowledged() {
+    let mut random = random();
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let mut sure = Acknowledged::new();
+    for round in 0..kills(20) {
+        let mut engine = Engine::start(&folder, None).await;
+        let process = &mut engine.process;
+        sure.extend(write_and_kill(&engine.address, &mut random, || process.start_kill().expect("it runs")).await);
+        timeout(PATIENCE, engine.process.wait()).await.expect("it is gone").expect("it is our child");
+        check(round, &sure, &agents_in(&folder.path().join("ringer.db")));
+    }
+    println!("{} acknowledged agents, none lost", sure.len());
+    assert!(sure.len() >= kills(20), "most rounds have acknowledged something");
+}
+
+#[test]
+fn a_crashed_database_server_has_kept_what_the_engine_acknowledged() {
+    let mut random = random();
+    let mut server = Server::start(true);
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    // The server ends with the thread that has started it, so the runtime is this thread's.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+    runtime.block_on(async {
+        let engine = Engine::start(&folder, Some(&server.url())).await;
+        let mut sure = Acknowledged::new();
+        for round in 0..kills(5).min(100) {
+            sure.extend(write_and_kill(&engine.address, &mut random, || server.restart_after_a_crash()).await);
+            let mut client = Client::connect(&engine.address).await.expect("the engine still runs");
+            let agents = loop {
+                // The first answers tell of connections that the crash has cut.
+                match client.ask("GET", "/v1/all-agents", &Value::Null).await {
+                    Ok(agents) => break agents,
+                    Err(error) => assert!(error.to_string().contains(" 500 "), "{error}"),
+                }
+            };
+            let named = |agent: &Value| {
+                (agent["id"].as_i64().expect("an id"), agent["name"].as_str().unwrap_or_default().to_owned())
+            };
+            check(round, &sure, &agents.as_array().expect("a list").iter().map(named).collect());
+        }
+        println!("{} acknowledged agents, none lost", sure.len());
+        assert!(sure.len() >= kills(5).min(100), "most rounds have acknowledged something");
+    });
+}
