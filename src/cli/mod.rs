@@ -117,6 +117,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         public_url: config.server.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
         allow_private_targets: config.security.allow_private_targets,
         allow_private_agents: config.security.allow_private_agents,
+        require_https_webhooks: config.security.require_https_webhooks,
         max_results_per_run: config.limits.max_results_per_run as i64,
     }
 }

@@ -2,6 +2,7 @@
 //! changes goes through the service.
 
 mod call;
+pub mod deliver;
 pub mod ending;
 mod evaluate;
 
@@ -53,11 +54,13 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts them: one loop that makes calls, one that evaluates.
+    /// Starts them: one loop that makes calls, one that evaluates, one that tells webhooks.
     pub fn start(workshop: Workshop) -> Workers {
         let (tasks, claiming) = (Tasks::new(), CancellationToken::new());
         tasks.spawn("admit", until(claiming.clone(), admit(workshop.clone())));
         tasks.spawn("call jobs", call_jobs(workshop.clone(), tasks.clone(), claiming.clone()));
+        let deliveries = deliver::run(workshop.service.clone(), tasks.clone(), claiming.clone());
+        tasks.spawn("webhook deliveries", deliveries);
         tasks.spawn("evaluate jobs", evaluate_jobs(workshop, claiming.clone()));
         Workers { tasks, claiming }
     }

@@ -61,6 +61,8 @@ pub mod time;
 pub mod tool_call;
 pub mod transcript;
 pub mod validate;
+pub mod webhook;
+pub mod webhook_event;
 
 /// A JSON object whose members are not described.
 pub type Object = Map<String, Value>;

@@ -97,6 +97,9 @@ pub struct RunDoc {
     pub seed: i64,
     /// The queue body: overrides of this run.
     pub overrides: QueueSpec,
+    /// That its OUTBOUND agent is awaited has been told to webhooks.
+    #[serde(default)]
+    pub start_told: bool,
 }
 
 /// Results of a run by verdict.

@@ -4,6 +4,8 @@
 //! died is claimed again with a higher `attempts`. Jobs of one lane are let out at most `limit` at a time, in the order in
 //! which they were put: the others are held until one of them is done.
 
+pub mod outbox;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
@@ -215,6 +217,7 @@ impl Queue {
     pub async fn end_leases(&self) -> Result<()> {
         let mut db = self.store.system().await?;
         db.execute("UPDATE jobs SET lease_ms = NULL WHERE lease_ms IS NOT NULL", &[]).await?;
+        db.end_event_leases().await?;
         db.note_job();
         db.commit().await
     }

@@ -328,7 +328,7 @@ fn given(patch: &Object, spec: &AgentSpec) -> Result<Object> {
 }
 
 /// 64 hex characters.
-fn signing_key() -> String {
+pub(super) fn signing_key() -> String {
     let mut bytes = [0; 32];
     clock::random_bytes(&mut bytes);
     hex(&bytes)

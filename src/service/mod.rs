@@ -20,9 +20,11 @@ mod progress;
 mod results;
 mod runs;
 mod simulations;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringer_media::call::EndReason;
 use uuid::Uuid;
@@ -30,6 +32,8 @@ use uuid::Uuid;
 use crate::clock::Clock;
 use crate::events::Feed;
 use crate::model::api_key::Scope;
+use crate::provider::guard::Guard;
+use crate::provider::post::Poster;
 use crate::queue::Queue;
 use crate::store::Store;
 
@@ -44,6 +48,10 @@ pub use self::place::{Obstacle, Placed, Placer, Sounds};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
+pub use self::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
+
+/// For a webhook's connection and answer together.
+const WEBHOOK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who asks: an authenticated API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +102,8 @@ pub struct Settings {
     pub allow_private_targets: bool,
     /// Agents may have loopback and private addresses.
     pub allow_private_agents: bool,
+    /// Webhook URLs must be https.
+    pub require_https_webhooks: bool,
     /// Results of one run.
     pub max_results_per_run: i64,
 }
@@ -106,6 +116,7 @@ impl Settings {
             public_url: None,
             allow_private_targets: true,
             allow_private_agents: true,
+            require_https_webhooks: false,
             max_results_per_run: 10_000,
         }
     }
@@ -118,12 +129,14 @@ pub struct Service {
     clock: Clock,
     settings: Arc<Settings>,
     live: Arc<dyn LiveCalls>,
+    poster: Arc<Poster>,
 }
 
 impl Service {
     /// A product over `store`. `live` is asked to end calls.
     pub fn new(store: Store, clock: Clock, settings: Settings, live: Arc<dyn LiveCalls>) -> Service {
-        Service { store, clock, settings: Arc::new(settings), live }
+        let poster = Arc::new(Poster::new(Guard::new(settings.allow_private_targets), WEBHOOK_PATIENCE));
+        Service { store, clock, settings: Arc::new(settings), live, poster }
     }
 
     /// The store below.

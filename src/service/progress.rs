@@ -93,6 +93,13 @@ impl Service {
             let organization = db.organization().to_owned();
             let job = EvaluateJob { organization, result_id: row.id, serial: row.doc.body.attempt };
             db.put(&job, now, None).await?;
+            self.tell_ended(db, row).await?;
+        }
+        if to == ResultStatus::Ready {
+            self.tell_awaited(db, row).await?;
+        }
+        if to.is_terminal() && to != ResultStatus::Cancelled {
+            self.tell_evaluated(db, row).await?;
         }
         if to.is_terminal() {
             self.start_next_step(db, &row.doc).await?;

@@ -78,6 +78,7 @@ impl Service {
             completed_at: None,
             seed: seed.0 as i64,
             overrides: plan.overrides.clone(),
+            start_told: false,
         };
         let run_id = db.insert(&run, now, Some(caller.key_id)).await?;
         let mut ids = Vec::new();

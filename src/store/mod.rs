@@ -5,6 +5,7 @@
 //! undoes it. Product rules are not here, they are in the service.
 
 pub mod db;
+mod deliveries;
 pub mod idempotency;
 mod keys;
 mod migrate;

@@ -2,7 +2,9 @@
 
 mod lifecycle;
 mod queue;
+mod receiver;
 mod resources;
+mod webhooks;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
