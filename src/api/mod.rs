@@ -11,10 +11,12 @@ pub mod rate;
 
 mod agents;
 mod humans;
+mod internal;
 mod keys;
 mod live;
 mod results;
 mod runs;
+mod schedules;
 mod simulations;
 mod system;
 mod webhooks;
@@ -38,6 +40,7 @@ use crate::api::rate::Buckets;
 pub use crate::api::rate::Rates;
 pub use crate::api::system::{Part, PartStatus, Parts, Probe};
 use crate::clock;
+use crate::config::Secret;
 use crate::service::Service;
 use crate::tasks::Tasks;
 
@@ -52,11 +55,19 @@ pub struct Setup {
     pub rates: Rates,
     /// Health of the parts that only the engine knows.
     pub probe: Option<Probe>,
+    /// Token of the internal routes; without one they need an admin key.
+    pub internal_token: Option<Secret>,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { max_body_bytes: 32 * 1024 * 1024, cors_origins: Vec::new(), rates: Rates::default(), probe: None }
+        Setup {
+            max_body_bytes: 32 * 1024 * 1024,
+            cors_origins: Vec::new(),
+            rates: Rates::default(),
+            probe: None,
+            internal_token: None,
+        }
     }
 }
 
@@ -96,6 +107,8 @@ fn endpoints() -> Vec<Endpoint> {
         results::endpoints(),
         humans::endpoints(),
         webhooks::endpoints(),
+        schedules::endpoints(),
+        internal::endpoints(),
     ]
     .concat()
 }

@@ -5,8 +5,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Secret};
 use crate::service;
+use crate::store::Store;
+use crate::store::vault::Vault;
 
 pub mod agent;
 pub mod call;
@@ -108,7 +110,14 @@ impl Place {
 }
 
 /// The database's file in the data folder.
-pub const DATABASE: &str = "ringer.db";
+const DATABASE: &str = "ringer.db";
+
+/// The database of the data folder, its secrets under the configured key.
+pub async fn open_store(config: &Config) -> crate::error::Result<Store> {
+    let key = config.security.secret_key.as_ref().map(Secret::expose);
+    let old: Vec<&str> = config.security.old_secret_keys.iter().map(Secret::expose).collect();
+    Store::open_with(&config.data.join(DATABASE), Vault::open(&config.data, key, &old)?).await
+}
 
 /// What the services take from the settings.
 pub fn service_settings(config: &Config) -> service::Settings {
@@ -119,6 +128,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         allow_private_agents: config.security.allow_private_agents,
         require_https_webhooks: config.security.require_https_webhooks,
         max_results_per_run: config.limits.max_results_per_run as i64,
+        usage_minutes_per_month: config.limits.usage_minutes_per_month,
     }
 }
 

@@ -10,7 +10,7 @@ use super::status::{RunOutcome, RunStatus};
 use super::time::Timestamp;
 
 /// Asks for a run. Everything but the simulation overrides the agent's or the simulation's setting for this run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueSpec {
     /// What to run.
     pub simulation_id: IdString,

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::secret::masked_debug;
 use super::time::Timestamp;
 use super::yes;
 
@@ -66,7 +67,7 @@ impl WebhookSpec {
 }
 
 /// A webhook as stored.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WebhookDoc {
     /// What was written.
     pub spec: WebhookSpec,
@@ -77,6 +78,8 @@ pub struct WebhookDoc {
     /// Events in a row that failed for good.
     pub consecutive_failures: i64,
 }
+
+masked_debug!(WebhookDoc);
 
 /// A webhook as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -9,6 +9,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -16,6 +17,9 @@ use reqwest::redirect;
 use url::{Host, Url};
 
 use super::chat::install_tls;
+
+/// How long a name may take to be looked up when a URL is saved.
+const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a URL cannot be asked.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -84,11 +88,12 @@ impl Guard {
     /// Looks at a URL as it is now: an address in any spelling by itself, a name by all of its addresses.
     ///
     /// # Errors
-    /// `NotAllowed` when one of its addresses may not be connected to, `NoAddress` when it has none.
+    /// `NotAllowed` when one of its addresses may not be connected to, `NoAddress` when it has none that is found in 2 s.
     pub async fn look(&self, url: &Url) -> Result<(), Blocked> {
         self.literal(url)?;
         let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
-        let found = (self.names)(name.to_owned()).await.map_err(|_| Blocked::NoAddress)?;
+        let found = tokio::time::timeout(LOOK_PATIENCE, (self.names)(name.to_owned())).await;
+        let found = found.unwrap_or(Ok(Vec::new())).map_err(|_| Blocked::NoAddress)?;
         match found.iter().all(|address| (self.rule)(*address)) {
             _ if found.is_empty() => Err(Blocked::NoAddress),
             true => Ok(()),

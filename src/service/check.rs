@@ -9,8 +9,8 @@ use super::Settings;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::merge::merge;
-use crate::provider::guard::host_allowed;
 pub use crate::provider::guard::ip_allowed;
+use crate::provider::guard::{Blocked, Guard, host_allowed};
 
 /// Text of two twins that differ.
 const TWINS: &str = "prompt_id and agent_version_id must be the same";
@@ -88,8 +88,16 @@ fn allowed(field: &str, url: &Url, private: bool) -> Result<()> {
     if host_allowed(url, private) { Ok(()) } else { Err(not_allowed(field)) }
 }
 
+/// Refuses a URL whose name leads to where nothing may be sent. One without an address now may have one later.
+pub async fn looked_up(field: &str, url: &Url, guard: &Guard) -> Result<()> {
+    match guard.look(url).await {
+        Err(Blocked::NotAllowed) => Err(not_allowed(field)),
+        Ok(()) | Err(Blocked::NoAddress) => Ok(()),
+    }
+}
+
 /// The refusal of a field that leads to where nothing may be sent.
-pub fn not_allowed(field: &str) -> Error {
+fn not_allowed(field: &str) -> Error {
     Error::Refused(format!("{field} points to a host that is not allowed"))
 }
 

@@ -9,6 +9,7 @@ mod evaluation;
 mod folders;
 mod human_rules;
 mod humans;
+mod internal;
 mod keys;
 mod listening;
 mod live;
@@ -19,7 +20,9 @@ mod place;
 mod progress;
 mod results;
 mod runs;
+mod schedules;
 mod simulations;
+mod usage;
 mod webhooks;
 
 use std::path::PathBuf;
@@ -41,13 +44,16 @@ pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::evaluation::Judged;
 pub use self::folders::{AgentMoved, FolderDeleted};
 pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
+pub use self::internal::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted};
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
 pub use self::packing::{Packing, Track};
 pub use self::place::{Obstacle, Placed, Placer, Sounds};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
+pub use self::schedules::{ScheduleDeleted, ScheduleList};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
+pub use self::usage::SpendAllowed;
 pub use self::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
 
 /// For a webhook's connection and answer together.
@@ -92,7 +98,7 @@ impl LiveCalls for NoLiveCalls {
 }
 
 /// How the product is set up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Where files lie: `results/<id>/recording.wav` and the rest.
     pub data: PathBuf,
@@ -106,6 +112,8 @@ pub struct Settings {
     pub require_https_webhooks: bool,
     /// Results of one run.
     pub max_results_per_run: i64,
+    /// Minutes of conversation that an organization may use in a month; `None`: as many as it wants.
+    pub usage_minutes_per_month: Option<f64>,
 }
 
 impl Settings {
@@ -118,6 +126,7 @@ impl Settings {
             allow_private_agents: true,
             require_https_webhooks: false,
             max_results_per_run: 10_000,
+            usage_minutes_per_month: None,
         }
     }
 }

@@ -14,14 +14,14 @@ use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
 use crate::model::folder::FolderSpec;
+use crate::model::secret::masked_debug;
 use crate::model::time::Timestamp;
 use crate::model::webhook::{DeliveryRecord, WebhookDoc, WebhookRecord, WebhookSpec};
 use crate::model::{Object, Page};
-use crate::provider::guard::Blocked;
 use crate::store::{Row, Session};
 
 /// A new webhook, and its key this once.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookAdded {
     /// The webhook.
     #[serde(flatten)]
@@ -29,6 +29,8 @@ pub struct WebhookAdded {
     /// 64 hex characters.
     pub signing_key: String,
 }
+
+masked_debug!(WebhookAdded);
 
 /// All webhooks.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -154,18 +156,14 @@ impl Service {
         Ok(SigningKey { signing_key: row.doc.signing_key, message: "Signing key retrieved".into() })
     }
 
-    /// Refuses a URL that cannot be posted to, or that leads to where nothing may be sent. A name that has no address now may
-    /// have one later.
+    /// Refuses a URL that cannot be posted to, or that leads to where nothing may be sent.
     async fn check_webhook_url(&self, text: &str) -> Result<()> {
         check::webhook("url", Some(text), self.settings())?;
         let url = url::Url::parse(text).map_err(Error::internal)?;
         if self.settings.require_https_webhooks && url.scheme() != "https" {
             return Err(Error::Refused("url must be an https URL".into()));
         }
-        match self.poster.guard().look(&url).await {
-            Err(Blocked::NotAllowed) => Err(check::not_allowed("url")),
-            Ok(()) | Err(Blocked::NoAddress) => Ok(()),
-        }
+        check::looked_up("url", &url, self.poster.guard()).await
     }
 }
 

@@ -43,6 +43,14 @@ pub async fn open(path: &Path) -> Result<(Pool, Pool)> {
     Ok((writer, readers))
 }
 
+/// Writes the database anew, so that nothing is left in it of what was overwritten.
+pub async fn scrub(writer: &Pool) -> Result<()> {
+    for sql in ["VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"] {
+        sqlx::query(sql).execute(writer).await.map_err(Error::internal)?;
+    }
+    Ok(())
+}
+
 /// A value given to a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {

@@ -11,7 +11,10 @@ mod keys;
 mod migrate;
 mod record;
 mod runs;
+mod sealing;
 mod tables;
+mod usage;
+pub mod vault;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +26,7 @@ use sqlx::pool::PoolConnection;
 use tokio::sync::watch;
 
 use self::db::{Cell, Connection, Driver, Pool};
+use self::vault::Vault;
 use crate::error::{Error, Result};
 
 pub use self::keys::KeyRow;
@@ -37,14 +41,24 @@ pub struct Store {
     writer: Pool,
     readers: Pool,
     jobs: Arc<watch::Sender<u64>>,
+    vault: Vault,
 }
 
 impl Store {
-    /// Opens the database file, makes it when absent, and brings its schema up to date.
+    /// Opens the database file with the key file beside it; see [`Store::open_with`].
     pub async fn open(path: &Path) -> Result<Store> {
+        let vault = Vault::open(path.parent().unwrap_or(Path::new("")), None, &[])?;
+        Store::open_with(path, vault).await
+    }
+
+    /// Opens the database file, makes it when absent, brings its schema up to date, and seals what is not sealed by the key
+    /// of `vault`. A vault that cannot open what is there is refused.
+    pub async fn open_with(path: &Path, vault: Vault) -> Result<Store> {
         let (writer, readers) = db::open(path).await?;
         migrate::run(&writer).await?;
-        Ok(Store { writer, readers, jobs: Arc::new(watch::Sender::new(0)) })
+        let store = Store { writer, readers, jobs: Arc::new(watch::Sender::new(0)), vault };
+        store.seal_all().await?;
+        Ok(store)
     }
 
     /// The rows of one organization.
@@ -132,6 +146,10 @@ impl Session {
     /// Remembers that workers have something to look for after the commit.
     pub(crate) fn note_job(&mut self) {
         self.new_jobs = true;
+    }
+
+    fn vault(&self) -> &Vault {
+        &self.store.vault
     }
 
     fn connection(&mut self) -> &mut Connection {

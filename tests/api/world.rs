@@ -91,6 +91,10 @@ impl World {
         world.names.insert("revoked", key["api_key"].as_str().expect("a text").to_owned());
         world.names.extend([("agent", agent), ("simulation", simulation), ("digital_human", human)]);
         world.names.insert("webhook", webhook);
+        let schedule = json!({ "frequency": "daily", "time": "09:00" });
+        let body = json!({ "simulation_id": "$simulation", "schedule": schedule, "enabled": false });
+        let schedule = world.post("/v1/create-schedule", body).await["id"].as_str().expect("an id").to_owned();
+        world.names.insert("schedule", schedule);
         world
     }
 

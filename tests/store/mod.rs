@@ -4,6 +4,9 @@ mod lifecycle;
 mod queue;
 mod receiver;
 mod resources;
+mod schedules;
+mod secrets;
+mod usage;
 mod webhooks;
 
 use std::path::Path;

@@ -26,6 +26,7 @@ CREATE TABLE outbox (
     created_ms BIGINT NOT NULL
 );
 CREATE INDEX outbox_by_due ON outbox (due_ms);
+CREATE INDEX outbox_by_age ON outbox (created_ms);
 CREATE INDEX outbox_by_subject ON outbox (webhook_id, subject);
 CREATE INDEX outbox_by_lease ON outbox (webhook_id, lease_ms);
 
@@ -42,3 +43,30 @@ CREATE TABLE deliveries (
     body_sha256 TEXT NOT NULL
 );
 CREATE INDEX deliveries_by_webhook ON deliveries (webhook_id, at_ms);
+
+-- Under which key the secrets of this database are sealed, and a text to try it on.
+CREATE TABLE vault (
+    id BIGINT PRIMARY KEY,
+    key_name TEXT NOT NULL,
+    probe TEXT NOT NULL
+);
+
+-- Simulations that run by themselves. When one is due next stands in its document.
+CREATE TABLE schedules (
+    id TEXT PRIMARY KEY,
+    org_id TEXT NOT NULL REFERENCES organizations (id) ON DELETE CASCADE,
+    simulation_id BIGINT NOT NULL REFERENCES simulations (id) ON DELETE CASCADE,
+    doc TEXT NOT NULL,
+    created_ms BIGINT NOT NULL,
+    updated_ms BIGINT NOT NULL,
+    updated_by TEXT
+);
+CREATE INDEX schedules_by_simulation ON schedules (simulation_id);
+
+-- Conversation time used, a row a month (2026-01, UTC).
+CREATE TABLE usage_months (
+    org_id TEXT NOT NULL REFERENCES organizations (id) ON DELETE CASCADE,
+    month TEXT NOT NULL,
+    used_ms BIGINT NOT NULL,
+    PRIMARY KEY (org_id, month)
+);

@@ -9,6 +9,7 @@ use crate::store::record::Resource;
 impl Resource for WebhookDoc {
     const TABLE: &'static str = "webhooks";
     const WORD: &'static str = "Webhook";
+    const SEALED: bool = true;
     const COLUMNS: &'static [&'static str] = &["enabled"];
     type Id = Uuid;
 
