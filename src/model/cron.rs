@@ -1,6 +1,6 @@
 //! Times that repeat: five fields, in UTC (minute, hour, day of month, month, day of week), each a list of numbers, ranges and
-//! steps; months and days of the week also by their first three letters. When both kinds of days are limited, one of them is
-//! enough (POSIX crontab).
+//! steps; months and days of the week also by their first three letters. When neither kind of days is an asterisk, one of
+//! them is enough (POSIX crontab).
 
 use super::time::civil_from_days;
 
@@ -21,6 +21,8 @@ pub struct Cron {
     days: u64,
     months: u64,
     weekdays: u64,
+    /// Neither kind of days is an asterisk: then one of them is enough.
+    either_day: bool,
 }
 
 impl Cron {
@@ -28,6 +30,8 @@ impl Cron {
     pub fn parse(text: &str) -> Option<Cron> {
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = fields.as_slice() else { return None };
+        let is_limited = |field: &str| field.split(',').all(|part| part != "*");
+        let either_day = is_limited(days) && is_limited(weekdays);
         let weekdays = set(weekdays, 0, 7, &WEEKDAYS)?;
         Some(Cron {
             minutes: set(minutes, 0, 59, &[])?,
@@ -36,6 +40,7 @@ impl Cron {
             months: set(months, 1, 12, &MONTHS)?,
             // 7 is Sunday too.
             weekdays: (weekdays | weekdays >> 7) & 0x7f,
+            either_day,
         })
     }
 
@@ -51,13 +56,10 @@ impl Cron {
     }
 
     fn has_day(&self, day: i64) -> bool {
-        const EVERY_DAY: u64 = 0xffff_fffe;
-        const EVERY_WEEKDAY: u64 = 0x7f;
         let (_, month, of_month) = civil_from_days(day);
         // 1970-01-01 was a Thursday.
         let (by_month, by_week) = (has(self.days, of_month), has(self.weekdays, (day + 4).rem_euclid(7)));
-        let both_limited = self.days != EVERY_DAY && self.weekdays != EVERY_WEEKDAY;
-        has(self.months, month) && if both_limited { by_month || by_week } else { by_month && by_week }
+        has(self.months, month) && if self.either_day { by_month || by_week } else { by_month && by_week }
     }
 }
 

@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::Sha256;
 
+use super::from_text;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::secret;
@@ -152,13 +153,15 @@ impl Vault {
 
     /// A document from its text, its secrets opened.
     pub(super) fn read<T: DeserializeOwned>(&self, place: &str, text: &str) -> Result<T> {
-        let mut value: Value = serde_json::from_str(text).map_err(Error::internal)?;
+        if !text.contains(MARK) {
+            return from_text(text);
+        }
+        let mut value: Value = from_text(text)?;
         secret::each(&mut value, &mut |name, secret| {
             if let Value::String(text) = secret
                 && text.starts_with(MARK)
             {
-                let opened = self.unseal(&format!("{place}/{name}"), text)?;
-                *secret = serde_json::from_str(&opened).map_err(Error::internal)?;
+                *secret = from_text(&self.unseal(&format!("{place}/{name}"), text)?)?;
             }
             Ok::<(), Error>(())
         })?;
@@ -167,7 +170,7 @@ impl Vault {
 
     /// True when every secret of a document is sealed by the key that seals now.
     pub(super) fn is_sealed(&self, text: &str) -> Result<bool> {
-        let mut value: Value = serde_json::from_str(text).map_err(Error::internal)?;
+        let mut value: Value = from_text(text)?;
         let sealed = secret::each(&mut value, &mut |_, secret| match secret {
             Value::String(text) if self.is_current(text) => Ok(()),
             _ => Err(()),

@@ -1,5 +1,6 @@
 //! Rows at rest and the rules above them, on a database file of their own.
 
+mod killed;
 mod lifecycle;
 mod queue;
 mod receiver;
