@@ -21,6 +21,9 @@ pub use speech::{Place, Recognizer, Synthesizer};
 /// The file that is read when none is named.
 pub const FILE: &str = "ringer.toml";
 
+/// Least length of a key that seals secrets.
+const SECRET_KEY_CHARS: usize = 32;
+
 /// File handles that are not for calls: database, API connections, logs, providers.
 const RESERVED_FILES: u64 = 200;
 /// RTP, RTCP and the recording.
@@ -132,6 +135,8 @@ pub struct Limits {
     pub max_body_bytes: usize,
     /// Results that one run may create.
     pub max_results_per_run: usize,
+    /// Minutes of conversation that an organization may use in a month (UTC). Not given: as many as it wants.
+    pub usage_minutes_per_month: Option<f64>,
 }
 
 /// `[language_model]`: a server of the chat completions kind. Off without `base_url`.
@@ -166,6 +171,10 @@ pub struct Security {
     pub require_https_webhooks: bool,
     /// Token of the internal routes.
     pub internal_token: Option<Secret>,
+    /// Seals the secrets in the database, also `secret_key`; not given: a key file in the data folder does.
+    pub secret_key: Option<Secret>,
+    /// Keys that sealed before; they open what they sealed.
+    pub old_secret_keys: Vec<Secret>,
 }
 
 /// `[rate_limit]`; 0 is unlimited.
@@ -210,6 +219,7 @@ impl Default for Config {
                 start_rate_per_s: 10.0,
                 max_body_bytes: 32 * 1024 * 1024,
                 max_results_per_run: 10_000,
+                usage_minutes_per_month: None,
             },
             language_model: LanguageModel::default(),
             synthesizer: Synthesizer::default(),
@@ -221,6 +231,8 @@ impl Default for Config {
                 allow_private_agents: true,
                 require_https_webhooks: false,
                 internal_token: None,
+                secret_key: None,
+                old_secret_keys: Vec::new(),
             },
             rate_limit: RateLimit { generation_per_minute: 100, default_per_minute: 0, routes: BTreeMap::new() },
             retention: Retention::default(),
@@ -318,6 +330,7 @@ impl Config {
         from.number("limits.start_rate_per_s", 0.01..=10_000.0, &mut limits.start_rate_per_s);
         from.whole("limits.max_body_bytes", 1024..=1 << 32, &mut limits.max_body_bytes);
         from.whole("limits.max_results_per_run", 1..=1_000_000, &mut limits.max_results_per_run);
+        from.maybe_number("limits.usage_minutes_per_month", 0.0..=1e9, &mut limits.usage_minutes_per_month);
     }
 
     fn read_access(&mut self, from: &mut Source) {
@@ -326,6 +339,13 @@ impl Config {
         from.boolean("security.allow_private_agents", &mut self.security.allow_private_agents);
         from.boolean("security.require_https_webhooks", &mut self.security.require_https_webhooks);
         from.secret("security.internal_token", &mut self.security.internal_token);
+        // The short name, as RINGER_SECRET_KEY in the environment.
+        from.secret("secret_key", &mut self.security.secret_key);
+        from.secret("security.secret_key", &mut self.security.secret_key);
+        from.secrets("security.old_secret_keys", &mut self.security.old_secret_keys);
+        if self.security.secret_key.as_ref().is_some_and(|key| key.expose().chars().count() < SECRET_KEY_CHARS) {
+            from.refuse(format!("security.secret_key must have at least {SECRET_KEY_CHARS} characters"));
+        }
         let rates = &mut self.rate_limit;
         from.whole("rate_limit.generation_per_minute", 0..=1_000_000, &mut rates.generation_per_minute);
         from.whole("rate_limit.default_per_minute", 0..=1_000_000, &mut rates.default_per_minute);

@@ -79,6 +79,8 @@ pub struct Endpoint {
     pub idempotent: bool,
     /// Asks a language model: it has a limit of its own.
     pub generates: bool,
+    /// Needs the internal token, whatever the key's scope.
+    pub internal: bool,
     /// Schemas of path, query and body.
     pub parts: [Describe; 3],
     /// What a success looks like.
@@ -115,6 +117,7 @@ where
         resource: "",
         summary: "",
         generates: false,
+        internal: false,
         parts: [
             SchemaGenerator::subschema_for::<P>,
             SchemaGenerator::subschema_for::<Q>,
@@ -181,6 +184,12 @@ impl Endpoint {
     /// Needs a key of scope admin.
     pub fn admin(mut self) -> Endpoint {
         self.scope = Some(Scope::Admin);
+        self
+    }
+
+    /// Needs the internal token, and a key of any scope.
+    pub fn internal(mut self) -> Endpoint {
+        (self.scope, self.internal) = (Some(Scope::Read), true);
         self
     }
 

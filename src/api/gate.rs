@@ -14,6 +14,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
+use subtle::ConstantTimeEq;
 
 use crate::api::Server;
 use crate::api::answer::{detail, no_method, options, refused, respond, scope_missing, too_large, unauthorized};
@@ -34,6 +35,7 @@ const SHOWN_CHARS: usize = 1000;
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const ORGANIZATION: HeaderName = HeaderName::from_static("x-organization-id");
+const INTERNAL_TOKEN: HeaderName = HeaderName::from_static("x-internal-token");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// An endpoint with its compiled checks of path, query and body.
@@ -182,7 +184,21 @@ async fn admit(server: &Server, endpoint: &Endpoint, headers: &HeaderMap, reques
     if !caller.scope.covers(needed) {
         return Err(Box::new(scope_missing(caller.scope, needed)));
     }
+    if endpoint.internal && !is_internal(server, headers, &caller) {
+        return Err(Box::new(detail(StatusCode::FORBIDDEN, "Invalid internal token")));
+    }
     Ok(caller)
+}
+
+/// True for the internal token, or for an admin key where none is set.
+fn is_internal(server: &Server, headers: &HeaderMap, caller: &Caller) -> bool {
+    match &server.setup.internal_token {
+        Some(token) => {
+            let given = headers.get(INTERNAL_TOKEN).map_or(&[][..], HeaderValue::as_bytes);
+            token.expose().as_bytes().ct_eq(given).into()
+        }
+        None => caller.scope.covers(Scope::Admin),
+    }
 }
 
 /// The caller of a route without a key: it owns nothing.

@@ -12,12 +12,15 @@ pub mod rate;
 mod agents;
 mod figures;
 mod humans;
+mod internal;
 mod keys;
 mod live;
 mod results;
 mod runs;
+mod schedules;
 mod simulations;
 mod system;
+mod webhooks;
 
 use std::future::Future;
 use std::io;
@@ -38,6 +41,7 @@ use crate::api::rate::Buckets;
 pub use crate::api::rate::Rates;
 pub use crate::api::system::{Part, PartStatus, Parts, Probe};
 use crate::clock;
+use crate::config::Secret;
 use crate::engine::Engine;
 use crate::service::Service;
 use crate::tasks::Tasks;
@@ -57,6 +61,8 @@ pub struct Setup {
     pub engine: Option<Engine>,
     /// `/metrics` needs no key.
     pub public_metrics: bool,
+    /// Token of the internal routes; without one they need an admin key.
+    pub internal_token: Option<Secret>,
 }
 
 impl Default for Setup {
@@ -68,6 +74,7 @@ impl Default for Setup {
             probe: None,
             engine: None,
             public_metrics: false,
+            internal_token: None,
         }
     }
 }
@@ -108,6 +115,9 @@ fn endpoints(setup: &Setup) -> Vec<Endpoint> {
         runs::endpoints(),
         results::endpoints(),
         humans::endpoints(),
+        webhooks::endpoints(),
+        schedules::endpoints(),
+        internal::endpoints(),
     ]
     .concat()
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::api::endpoint::Endpoint;
 use crate::api::gate::Ready;
 use crate::api::idempotency;
-use crate::model::schema::{self, ALIASES, ID, Node, PATCH};
+use crate::model::schema::{self, ALIASES, ID, Node, PATCH, PLAIN};
 
 /// Version of the interface.
 pub const VERSION: &str = "0.1.0";
@@ -150,6 +150,9 @@ fn operation(
         operation["security"] = json!([{ "ApiKey": [] }, { "Bearer": [] }]);
         parameters.push(header("X-Organization-Id", json!({ "type": "string" })));
     }
+    if endpoint.internal {
+        parameters.push(header("X-Internal-Token", json!({ "type": "string" })));
+    }
     if endpoint.idempotent {
         let most = idempotency::MAX_KEY_CHARS;
         let key = json!({ "type": "string", "minLength": 1, "maxLength": most, "pattern": idempotency::PATTERN });
@@ -186,7 +189,7 @@ fn parameters_of(place: &str, schema: &Value, definitions: &Map<String, Value>) 
 fn without_marks(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            for mark in [ALIASES, PATCH, ID] {
+            for mark in [ALIASES, PATCH, ID, PLAIN] {
                 map.remove(mark);
             }
             map.values_mut().for_each(without_marks);

@@ -12,6 +12,7 @@ use ringer_media::seed::Seed;
 
 use super::{failed, local};
 use crate::clock::random_seed;
+use crate::config::Secret;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{CallNews, CallReport, Dial, Engine, Placement, TimelineEntry};
 use crate::human::{self, Profile};
@@ -149,7 +150,7 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
         dial: Dial {
             target: args.to.clone(),
             username: args.username.clone(),
-            password: args.password.clone(),
+            password: args.password.clone().map(Secret::new),
             headers: args.header.clone(),
             codecs: local::codecs(&args.codec),
         },

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use clap::{Subcommand, ValueEnum};
 use uuid::Uuid;
 
-use super::{Place, database, failed, service_settings};
+use super::{Place, failed, open_store, service_settings};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::Result;
 use crate::model::api_key::{self, KeyOut};
 use crate::service::{Caller, NoLiveCalls, Service};
-use crate::store::Store;
 
 /// Flags of `ringer keys`.
 #[derive(Debug, clap::Args)]
@@ -104,7 +103,7 @@ pub async fn run(args: Args) -> ExitCode {
 /// What is printed; a running server sees the change at its next request.
 async fn act(config: &Config, action: Action) -> Result<String> {
     tokio::fs::create_dir_all(&config.data).await.map_err(crate::error::Error::internal)?;
-    let store = Store::open(database(config)).await?;
+    let store = open_store(config).await?;
     let service = Service::new(store.clone(), Clock::Real, service_settings(config), Arc::new(NoLiveCalls));
     let text = carry_out(&service, action).await;
     store.close().await;

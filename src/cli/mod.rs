@@ -8,7 +8,8 @@ use clap::{Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, Secret};
 use crate::service;
-use crate::store::Location;
+use crate::store::vault::Vault;
+use crate::store::{Location, Store};
 
 pub mod agent;
 pub mod call;
@@ -123,11 +124,18 @@ fn secret(text: &str) -> Result<Secret, Infallible> {
 }
 
 /// Where the records are: on the server that the settings name, else in a file of the data folder.
-pub fn database(config: &Config) -> Location {
+fn database(config: &Config) -> Location {
     match &config.database.url {
         Some(url) => Location::Server(url.clone()),
         None => Location::File(config.data.join("ringer.db")),
     }
+}
+
+/// The database, its secrets under the configured key.
+pub async fn open_store(config: &Config) -> crate::error::Result<Store> {
+    let key = config.security.secret_key.as_ref().map(Secret::expose);
+    let old: Vec<&str> = config.security.old_secret_keys.iter().map(Secret::expose).collect();
+    Store::open(database(config), Vault::open(&config.data, key, &old)?).await
 }
 
 /// What the services take from the settings.
@@ -137,7 +145,9 @@ pub fn service_settings(config: &Config) -> service::Settings {
         public_url: config.server.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
         allow_private_targets: config.security.allow_private_targets,
         allow_private_agents: config.security.allow_private_agents,
+        require_https_webhooks: config.security.require_https_webhooks,
         max_results_per_run: config.limits.max_results_per_run as i64,
+        usage_minutes_per_month: config.limits.usage_minutes_per_month,
     }
 }
 

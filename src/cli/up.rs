@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{Place, database, failed, local, service_settings};
+use super::{Place, failed, local, open_store, service_settings};
 use crate::api::rate::Rates;
 use crate::api::{self, Part, Parts, Setup};
 use crate::clock::Clock;
@@ -21,7 +21,6 @@ use crate::model::api_key::Scope;
 use crate::provider::chat::{ChatConfig, ChatModel};
 use crate::provider::{LanguageModel, Status};
 use crate::service::{Placer, Running, Service};
-use crate::store::Store;
 use crate::tasks::Tasks;
 
 /// Whose the first key is.
@@ -135,7 +134,7 @@ impl House {
     async fn open(config: &Config) -> Result<House, String> {
         let folder = |error| format!("the data folder {}: {error}", config.data.display());
         tokio::fs::create_dir_all(config.data.join("cache")).await.map_err(folder)?;
-        let store = Store::open(database(config)).await.map_err(|error| error.to_string())?;
+        let store = open_store(config).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
         let service = Service::new(store, Clock::Real, service_settings(config), running.clone());
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;
@@ -193,6 +192,7 @@ impl House {
             probe: Some(Arc::new(probe)),
             engine: Some(self.engine.clone()),
             public_metrics: config.metrics.public,
+            internal_token: config.security.internal_token.clone(),
         }
     }
 

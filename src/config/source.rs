@@ -158,6 +158,16 @@ impl Source {
         }
     }
 
+    /// Texts that never show in messages.
+    pub fn secrets(&mut self, key: &str, into: &mut Vec<super::Secret>) {
+        if let Some(found) = self.find(key) {
+            match found.raw.list() {
+                Some(texts) => *into = texts.into_iter().map(super::Secret::new).collect(),
+                None => self.problems.push(format!("{}: {key} must be a list of texts", found.place)),
+            }
+        }
+    }
+
     /// true or false.
     pub fn boolean(&mut self, key: &str, into: &mut bool) {
         self.read(key, "true or false", Raw::boolean, into);
@@ -178,6 +188,13 @@ impl Source {
     pub fn number(&mut self, key: &str, range: RangeInclusive<f64>, into: &mut f64) {
         let allowed = format!("a number from {} to {}", range.start(), range.end());
         self.read(key, &allowed, |raw| raw.number().filter(|number| range.contains(number)), into);
+    }
+
+    /// As [`Source::number`], where not given is a value too.
+    pub fn maybe_number(&mut self, key: &str, range: RangeInclusive<f64>, into: &mut Option<f64>) {
+        let mut value = into.unwrap_or(f64::NAN);
+        self.number(key, range, &mut value);
+        *into = Some(value).filter(|value| !value.is_nan());
     }
 
     /// A list of texts; commas part them in the environment.

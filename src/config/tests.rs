@@ -135,13 +135,30 @@ fn a_database_server_is_named_without_showing_it() {
 
 #[test]
 fn secrets_do_not_show() {
-    let file = "bootstrap_key = 'tell-nobody'\n[language_model]\napi_key = 'tell-nobody'\n[security]\ninternal_token = 'tell-nobody'";
+    let file = "bootstrap_key = 'tell-nobody'\n[language_model]\napi_key = 'tell-nobody'\n[security]\ninternal_token = 'tell-nobody'\n\
+                secret_key = 'tell-nobody-but-the-vault-of-32-letters'\nold_secret_keys = ['tell-nobody']";
     let config = read(file, &[], &[]).expect("all are allowed");
     assert_eq!(config.bootstrap_key.as_ref().map(Secret::expose), Some("tell-nobody"));
     let json = serde_json::to_string(&config).expect("settings have text keys only");
     assert!(!format!("{config:?}{json}").contains("tell-nobody"));
+    let refused = read("security.old_secret_keys = [['tell-nobody']]", &[], &[]).expect_err("not texts");
+    assert!(!refused.contains("tell-nobody"), "{refused}");
+    let refused = read("secret_key = 'tell-nobody'", &[], &[]).expect_err("too short");
+    assert_eq!(refused, "security.secret_key must have at least 32 characters");
     let refused = read("bootstrap_key = ['tell-nobody']", &[], &[]).expect_err("not a text");
     assert!(!refused.contains("tell-nobody"), "{refused}");
+}
+
+#[test]
+fn the_key_of_secrets_has_a_short_name() {
+    let key = |file: &str, environment: &[(&str, &str)]| {
+        read(file, environment, &[]).expect("long enough").security.secret_key.map(|key| key.expose().to_owned())
+    };
+    let (one, other) = ("1".repeat(32), "2".repeat(32));
+    assert_eq!(key("", &[("RINGER_SECRET_KEY", one.as_str())]), Some(one.clone()));
+    assert_eq!(key("", &[("RINGER_SECURITY_SECRET_KEY", one.as_str())]), Some(one.clone()));
+    assert_eq!(key(&format!("[security]\nsecret_key = '{other}'"), &[]), Some(other));
+    assert_eq!(key("", &[]), None);
 }
 
 #[test]

@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 pub use self::real::Engine;
 pub use self::tally::{Calls, Histogram, Tally};
 
-use crate::config::Encryption;
+use crate::config::{Encryption, Secret};
 use crate::human::{Fluency, Mind};
 use crate::provider::{Failure, Recognizer, Synthesizer, Voice};
 use crate::transport::sip;
@@ -58,7 +58,7 @@ pub struct Dial {
     /// Digest user.
     pub username: Option<String>,
     /// Digest password.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// Extra header fields of the INVITE, in order.
     pub headers: Vec<(String, String)>,
     /// Codecs that are offered, in order, or of which the caller's best is taken; empty: G722, PCMU, PCMA.
@@ -82,7 +82,7 @@ impl Dial {
             headers: self.headers.clone(),
             sdp,
             username: self.username.clone(),
-            password: self.password.as_deref().map(Into::into),
+            password: self.password.as_ref().map(|password| password.expose().into()),
         }
     }
 }

@@ -50,7 +50,7 @@ impl CallWork<'_> {
     async fn hold(&self) -> Result<()> {
         if self.status().await? == ResultStatus::Initializing {
             // Whoever is first: this or the look for new results.
-            allow_conflict(self.advance(ResultStatus::Initializing, ResultStatus::Queued, |_| {}).await)?;
+            self.workshop.service.admit_one(&self.job.organization, self.job.result_id).await?;
         }
         if self.status().await? != ResultStatus::Queued {
             return Ok(());

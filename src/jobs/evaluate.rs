@@ -13,7 +13,7 @@ use crate::service::{Judged, Service};
 use super::Workshop;
 
 /// Evaluates a result that waits for it, or again one that is finished.
-pub(super) async fn run(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
+pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
     let (service, organization, id) = (&workshop.service, &job.organization, job.result_id);
     let caller = Service::engine_caller(organization);
     let body = match service.result(&caller, id).await {
@@ -35,7 +35,7 @@ pub(super) async fn run(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
         Err(Error::NotAvailable(_)) => serde_json::json!([]),
         Err(error) => return Err(error),
     };
-    let judged = judged(workshop, &body, &timeline, service.recording_path(&caller, id).await.ok()).await?;
+    let judged = judged(&workshop, &body, &timeline, service.recording_path(&caller, id).await.ok()).await?;
     service.store_evaluation(organization, id, judged).await.map(drop)
 }
 

@@ -1,9 +1,12 @@
 //! The work behind the API, one file a job. Every job is claimed under a lease and may be done twice without harm; what it
 //! changes goes through the service.
 
+mod autosync;
 mod call;
+pub mod deliver;
 pub mod ending;
 mod evaluate;
+mod schedule;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Retention;
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::queue::{CallJob, Claimed, EvaluateJob, Job};
+use crate::queue::{CallJob, Claimed, Job};
 use crate::service::{Cleared, Placer, Running, Service};
 use crate::tasks::Tasks;
 
@@ -58,13 +61,18 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts them: one loop that makes calls, one that evaluates.
+    /// Starts them: one loop for each kind of work.
     pub fn start(workshop: Workshop) -> Workers {
         let (tasks, claiming) = (Tasks::new(), CancellationToken::new());
         tasks.spawn("admit", until(claiming.clone(), admit(workshop.clone())));
         tasks.spawn("retention", until(claiming.clone(), clear_old(workshop.clone())));
         tasks.spawn("call jobs", call_jobs(workshop.clone(), tasks.clone(), claiming.clone()));
-        tasks.spawn("evaluate jobs", evaluate_jobs(workshop, claiming.clone()));
+        let deliveries = deliver::run(workshop.service.clone(), tasks.clone(), claiming.clone());
+        tasks.spawn("webhook deliveries", deliveries);
+        tasks.spawn("schedule jobs", one_by_one(workshop.clone(), claiming.clone(), schedule::run));
+        tasks.spawn("autosync jobs", one_by_one(workshop.clone(), claiming.clone(), autosync::run));
+        tasks.spawn("sweep", until(claiming.clone(), sweep(workshop.clone())));
+        tasks.spawn("evaluate jobs", one_by_one(workshop, claiming.clone(), evaluate::run));
         Workers { tasks, claiming }
     }
 
@@ -138,16 +146,30 @@ async fn call_jobs(workshop: Workshop, tasks: Tasks, claiming: CancellationToken
     }
 }
 
-/// Evaluates one conversation after the other.
-async fn evaluate_jobs(workshop: Workshop, claiming: CancellationToken) {
+/// Does the jobs of a kind one after the other.
+async fn one_by_one<J, Done>(workshop: Workshop, claiming: CancellationToken, work: impl Fn(Workshop, J) -> Done)
+where
+    J: Job,
+    Done: Future<Output = Result<()>>,
+{
     loop {
         let (claimed, job) = tokio::select! {
             biased;
             () = claiming.cancelled() => return,
-            next = claim::<EvaluateJob>(&workshop.service) => next,
+            next = claim::<J>(&workshop.service) => next,
         };
-        let done = held(&workshop.service, &claimed, evaluate::run(&workshop, &job)).await;
+        let done = held(&workshop.service, &claimed, work(workshop.clone(), job)).await;
         finished(&workshop.service, &claimed, done).await;
+    }
+}
+
+/// Looks for journey steps that were lost and for conversations whose minutes are used up.
+async fn sweep(workshop: Workshop) {
+    let mut pace = paced(LOOK_EVERY);
+    loop {
+        pace.tick().await;
+        logged("lost journey steps could not be looked for", workshop.service.sweep_journeys().await);
+        logged("the usage limit could not be looked at", workshop.service.end_unpaid_calls().await);
     }
 }
 

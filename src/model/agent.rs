@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::Object;
+use super::secret::masked_debug;
 use super::time::Timestamp;
 
 words! {
@@ -39,7 +40,7 @@ words! {
 /// The writable fields of an agent.
 ///
 /// `system_prompt`, `labels` and `folder` are not part of the stored agent: they become version 1 and a folder.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentSpec {
     /// 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
@@ -298,7 +299,7 @@ impl AgentSpec {
 }
 
 /// An agent as stored.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentDoc {
     /// What was written.
     pub spec: AgentSpec,
@@ -314,7 +315,7 @@ pub struct AgentDoc {
 }
 
 /// An agent as read.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AgentRecord {
     /// Its id.
     pub id: i64,
@@ -350,6 +351,8 @@ pub struct AgentRecord {
     /// Key of the last change.
     pub updated_by_api_key: Option<Uuid>,
 }
+
+masked_debug!(AgentSpec, AgentDoc, AgentRecord);
 
 impl AgentRecord {
     /// Sets every credential to null, for keys that may only read.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::secret::masked_debug;
 use super::time::Timestamp;
 
 words! {
@@ -29,7 +30,7 @@ pub struct CreateKeyIn {
 }
 
 /// A key as read.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KeyOut {
     /// Its id.
     pub id: Uuid,
@@ -44,3 +45,5 @@ pub struct KeyOut {
     /// True when it is no longer accepted.
     pub revoked: bool,
 }
+
+masked_debug!(KeyOut);

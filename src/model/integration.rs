@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::secret::masked_debug;
+
 /// Names of the fields that are never shown again.
 pub const SECRETS: &[&str] = &[
     "P1_api_key",
@@ -20,7 +22,7 @@ pub const SECRETS: &[&str] = &[
 ];
 
 /// A partial update of the credentials: null clears. Credentials are a string or an object.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(non_snake_case, reason = "wire names")]
 pub struct IntegrationSpec {
     /// Server of the rooms.
@@ -63,6 +65,8 @@ pub struct IntegrationSpec {
     #[serde(default)]
     pub P10_api_key: Value,
 }
+
+masked_debug!(IntegrationSpec);
 
 impl IntegrationSpec {
     /// What may be read: plain fields, and for each secret null plus `<field>_set`.

@@ -40,6 +40,7 @@ macro_rules! words {
 pub mod agent;
 pub mod agent_version;
 pub mod api_key;
+pub mod cron;
 pub mod digital_human;
 pub mod error_code;
 pub mod evaluation;
@@ -54,13 +55,17 @@ pub mod playback;
 pub mod result;
 pub mod run;
 pub mod scalar;
+pub mod schedule;
 pub mod schema;
+pub mod secret;
 pub mod simulation;
 pub mod status;
 pub mod time;
 pub mod tool_call;
 pub mod transcript;
 pub mod validate;
+pub mod webhook;
+pub mod webhook_event;
 
 /// A JSON object whose members are not described.
 pub type Object = Map<String, Value>;

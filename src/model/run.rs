@@ -10,7 +10,7 @@ use super::status::{RunOutcome, RunStatus};
 use super::time::Timestamp;
 
 /// Asks for a run. Everything but the simulation overrides the agent's or the simulation's setting for this run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueSpec {
     /// What to run.
     pub simulation_id: IdString,
@@ -97,6 +97,9 @@ pub struct RunDoc {
     pub seed: i64,
     /// The queue body: overrides of this run.
     pub overrides: QueueSpec,
+    /// That its OUTBOUND agent is awaited has been told to webhooks.
+    #[serde(default)]
+    pub start_told: bool,
 }
 
 /// Results of a run by verdict.

@@ -1,6 +1,6 @@
 //! JSON Schema (2020-12, as derived from the model's structs) compiled into a tree that `validate` walks. Compiled once at
 //! start: no reference is resolved and no expression is built while a request is read. It understands what the derive
-//! writes and three marks of its own (`ALIASES`, `PATCH`, `ID`), not every JSON Schema.
+//! writes and four marks of its own (`ALIASES`, `PATCH`, `ID`, `PLAIN`), not every JSON Schema.
 
 use std::borrow::Cow;
 
@@ -17,6 +17,8 @@ pub const ALIASES: &str = "x-aliases";
 pub const PATCH: &str = "x-patch";
 /// Schema key of a string: an integer is taken as its decimal text.
 pub const ID: &str = "x-id";
+/// Schema key of a union: its members are told apart by trying them, also where a field is constant in each.
+pub const PLAIN: &str = "x-plain";
 /// Where shared schemas stand in a document.
 pub const DEFINITIONS: &str = "/components/schemas";
 
@@ -139,7 +141,7 @@ impl Compiler<'_> {
             return self.node(target, depth + 1);
         }
         if let Some(Value::Array(members)) = schema.get("anyOf").or(schema.get("oneOf")).or(schema.get("allOf")) {
-            return self.members(members, depth);
+            return self.members(members, schema.contains_key(PLAIN), depth);
         }
         if let Some(values) = choices(schema) {
             let nullable = schema.get("enum").and_then(Value::as_array).is_some_and(|all| all.contains(&Value::Null));
@@ -207,7 +209,7 @@ impl Compiler<'_> {
         Kind::Fields(fields)
     }
 
-    fn members(&self, members: &[Value], depth: usize) -> Node {
+    fn members(&self, members: &[Value], plain: bool, depth: usize) -> Node {
         let is_null = |schema: &&Value| schema.get("type").is_some_and(|kind| kind == "null");
         let nullable = members.iter().any(|member| is_null(&member));
         let members: Vec<&Value> = members.iter().filter(|member| !is_null(member)).collect();
@@ -220,7 +222,7 @@ impl Compiler<'_> {
         if let Some(values) = all_choices {
             return Node { kind: choice(values.concat(), false), nullable };
         }
-        let kind = match self.tag_of(&members) {
+        let kind = match self.tag_of(&members).filter(|_| !plain) {
             Some(tag) => self.tagged(tag, &members, depth),
             None => Kind::Plain(members.iter().map(|one| (self.name_of(one), self.node(one, depth + 1))).collect()),
         };

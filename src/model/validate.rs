@@ -229,10 +229,11 @@ fn given<'a, 'j, 's: 'a>(field: &'s Field, json: &'a Json<'j>) -> Option<(&'s st
     names.filter_map(|name| Some((name.as_str(), json.get(name)?))).next()
 }
 
-/// What null does to a field of a partial update that is never null: collections are emptied, all else is left.
+/// What null does to a field of a partial update that is never null: collections that may be empty are emptied, all else is
+/// left.
 fn cleared(node: &Node) -> Option<Value> {
     match &node.kind {
-        Kind::List { .. } => Some(Value::Array(Vec::new())),
+        Kind::List { least: 0, .. } => Some(Value::Array(Vec::new())),
         Kind::Map(_) => Some(Value::Object(Map::new())),
         Kind::Any => Some(Value::Null),
         Kind::Fields(fields) if fields.iter().all(|field| !field.required) => Some(Value::Object(Map::new())),

@@ -1,14 +1,14 @@
 //! Files from the web that a user named: http and https, of limited size and time, from addresses that a rule allows. The
 //! rule sees the address that is connected to, of every redirect too; what a name resolves to later changes nothing.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
-use reqwest::{Response, redirect};
-use url::{Host, Url};
+use reqwest::{Client, Response};
+use url::Url;
 
 use super::Failure;
-use super::chat::install_tls;
+use super::guard::{Blocked, Guard};
 
 /// Largest file.
 pub const MAX_BYTES: usize = 20 << 20;
@@ -24,9 +24,9 @@ const MAX_REDIRECTS: usize = 5;
 /// # Errors
 /// `fetch_failed`: a URL of another kind, an address that is not allowed, no answer in 10 s, an answer that is no success, or
 /// more than 20 MiB. The message names the host and never the rest of a URL, which may hold a secret.
-pub async fn fetch(url: &str, allowed: impl Fn(IpAddr) -> bool) -> Result<Vec<u8>, Failure> {
+pub async fn fetch(url: &str, allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Result<Vec<u8>, Failure> {
     let url = Url::parse(url).map_err(|_| failure("the URL is not valid"))?;
-    match tokio::time::timeout(PATIENCE, follow(url, &allowed)).await {
+    match tokio::time::timeout(PATIENCE, follow(url, &Guard::by(allowed))).await {
         Ok(done) => done,
         Err(_) => Err(failure("it did not come within 10 s")),
     }
@@ -36,9 +36,10 @@ fn failure(why: impl std::fmt::Display) -> Failure {
     Failure { code: "fetch_failed", message: format!("File could not be fetched: {why}") }
 }
 
-async fn follow(mut url: Url, allowed: &impl Fn(IpAddr) -> bool) -> Result<Vec<u8>, Failure> {
+async fn follow(mut url: Url, guard: &Guard) -> Result<Vec<u8>, Failure> {
+    let client = guard.client().map_err(|error| failure(error.without_url()))?;
     for _ in 0..=MAX_REDIRECTS {
-        let answer = ask(&url, allowed).await?;
+        let answer = ask(&client, &url, guard).await?;
         let host = url.host_str().unwrap_or_default();
         let status = answer.status();
         if status.is_success() {
@@ -53,29 +54,15 @@ async fn follow(mut url: Url, allowed: &impl Fn(IpAddr) -> bool) -> Result<Vec<u
     Err(failure(format_args!("more than {MAX_REDIRECTS} redirects")))
 }
 
-async fn ask(url: &Url, allowed: &impl Fn(IpAddr) -> bool) -> Result<Response, Failure> {
+async fn ask(client: &Client, url: &Url, guard: &Guard) -> Result<Response, Failure> {
     let (Some(host), true) = (url.host(), matches!(url.scheme(), "http" | "https")) else {
         return Err(failure("only http and https URLs are fetched"));
     };
-    let port = url.port_or_known_default().unwrap_or(80);
-    let addresses: Vec<SocketAddr> = match host {
-        Host::Ipv4(address) => vec![(address, port).into()],
-        Host::Ipv6(address) => vec![(address, port).into()],
-        Host::Domain(name) => {
-            let found = tokio::net::lookup_host((name, port)).await;
-            found.map_err(|_| failure(format_args!("{name} has no address")))?.collect()
-        }
-    };
-    let open: Vec<SocketAddr> = addresses.into_iter().filter(|address| allowed(address.ip())).collect();
-    if open.is_empty() {
-        return Err(failure(format_args!("{host} points to an address that is not allowed")));
-    }
-    install_tls();
-    // No proxy and no pool: the connection is made here, to the addresses that were looked at.
-    let client = reqwest::Client::builder().no_proxy().redirect(redirect::Policy::none());
-    let client = client.resolve_to_addrs(url.host_str().unwrap_or_default(), &open).build();
-    let answer = client.map_err(|error| failure(error.without_url()))?.get(url.clone()).send().await;
-    answer.map_err(|error| failure(format_args!("{host} could not be asked: {}", error.without_url())))
+    guard.literal(url).map_err(|blocked| failure(format_args!("{host} {blocked}")))?;
+    client.get(url.clone()).send().await.map_err(|error| match Blocked::of(&error) {
+        Some(blocked) => failure(format_args!("{host} {blocked}")),
+        None => failure(format_args!("{host} could not be asked: {}", error.without_url())),
+    })
 }
 
 async fn body(mut answer: Response) -> Result<Vec<u8>, Failure> {
@@ -98,7 +85,11 @@ mod tests {
     use super::*;
     use crate::provider::fake::WebServer;
 
-    async fn get(server: &WebServer, path: &str, allowed: impl Fn(IpAddr) -> bool) -> Result<Vec<u8>, String> {
+    async fn get(
+        server: &WebServer,
+        path: &str,
+        allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+    ) -> Result<Vec<u8>, String> {
         fetch(&server.url(path), allowed).await.map_err(|failure| failure.message)
     }
 

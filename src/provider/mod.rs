@@ -11,7 +11,9 @@ pub mod fallback;
 mod feed;
 pub mod fetch;
 mod flite;
+pub mod guard;
 pub mod pocketsphinx;
+pub mod post;
 pub mod remote;
 #[cfg(test)]
 mod speaker;

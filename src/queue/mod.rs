@@ -4,9 +4,12 @@
 //! died is claimed again with a higher `attempts`. Jobs of one lane are let out at most `limit` at a time, in the order in
 //! which they were put: the others are held until one of them is done.
 
+pub mod outbox;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -57,6 +60,46 @@ impl Job for EvaluateJob {
 
     fn key(&self) -> String {
         format!("evaluate:{}:{}", self.result_id, self.serial)
+    }
+}
+
+/// Run what a schedule has due.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleJob {
+    /// Whose schedule.
+    pub organization: String,
+    /// Which schedule.
+    pub schedule_id: Uuid,
+    /// The time that is due, milliseconds since 1970.
+    pub due_ms: i64,
+}
+
+impl Job for ScheduleJob {
+    const NAME: &'static str = "schedule";
+
+    fn key(&self) -> String {
+        format!("schedule:{}:{}", self.schedule_id, self.due_ms)
+    }
+}
+
+/// Bring an agent in line with its platform's definition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AutosyncJob {
+    /// Whose agent.
+    pub organization: String,
+    /// Which agent.
+    pub agent_id: i64,
+    /// Which platform.
+    pub provider: String,
+    /// When it was asked for, milliseconds since 1970.
+    pub asked_ms: i64,
+}
+
+impl Job for AutosyncJob {
+    const NAME: &'static str = "autosync";
+
+    fn key(&self) -> String {
+        format!("autosync:{}:{}:{}", self.agent_id, self.provider, self.asked_ms)
     }
 }
 
@@ -214,6 +257,7 @@ impl Queue {
     pub async fn end_leases(&self) -> Result<()> {
         let mut db = self.store.system().await?;
         db.execute("UPDATE jobs SET lease_ms = NULL WHERE lease_ms IS NOT NULL", &[]).await?;
+        db.end_event_leases().await?;
         db.note_job();
         db.commit().await
     }

@@ -4,6 +4,7 @@ use ringer_media::seed::Seed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use url::Url;
 use uuid::Uuid;
 
 use super::check::{self, patched};
@@ -16,11 +17,16 @@ use crate::model::agent::{AgentDoc, AgentRecord, AgentSpec, AgentType};
 use crate::model::agent_version::{LATEST, PRODUCTION, VersionDoc};
 use crate::model::api_key::Scope;
 use crate::model::id::IdString;
+use crate::model::secret::masked_debug;
 use crate::model::time::Timestamp;
 use crate::store::{Owner, Row, Session};
 
+/// Fields of an agent that are posted to.
+const POSTED_TO: [&str; 4] =
+    ["dynamic_sip_webhook_url", "outbound_trigger_webhook_url", "http_webhook", "P1_token_webhook_url"];
+
 /// What adding or deleting an agent answers.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AgentAdded {
     /// The agent.
     pub agent_id: i64,
@@ -31,7 +37,7 @@ pub struct AgentAdded {
 }
 
 /// What changing an agent answers.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AgentUpdated {
     /// The given fields as they now are.
     pub agent: Object,
@@ -42,7 +48,7 @@ pub struct AgentUpdated {
 }
 
 /// A signing key in plain.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SigningKey {
     /// 64 hex characters.
     pub signing_key: String,
@@ -50,10 +56,13 @@ pub struct SigningKey {
     pub message: String,
 }
 
+masked_debug!(AgentAdded, AgentUpdated, SigningKey);
+
 impl Service {
     /// Makes an agent with version 1 of its prompt, labelled production, latest and as asked.
     pub async fn add_agent(&self, caller: &Caller, mut spec: AgentSpec) -> Result<AgentAdded> {
         let now = self.clock.now_ms();
+        self.look_at_urls(&object(&spec)?).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         self.check_agent(&mut db, &mut spec, None).await?;
         let http_webhook_key = spec.http_webhook.as_ref().map(|_| signing_key());
@@ -99,6 +108,7 @@ impl Service {
         agent_id: Option<&IdString>,
         patch: Object,
     ) -> Result<AgentUpdated> {
+        self.look_at_urls(&patch).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let external = patch.get("external_agent_id").and_then(Value::as_str);
         let row = find_agent(&mut db, agent_id, external).await?;
@@ -112,6 +122,7 @@ impl Service {
         external_id: &str,
         patch: Object,
     ) -> Result<AgentUpdated> {
+        self.look_at_urls(&patch).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = by_external_id(&mut db, external_id).await?;
         self.change_agent(db, caller, row, patch).await
@@ -187,6 +198,17 @@ impl Service {
         db.update(row.id, &doc, now, Some(caller.key_id)).await?;
         db.commit().await?;
         Ok(AgentUpdated { agent, status: "200".into(), http_webhook_key: new_key })
+    }
+
+    /// Refuses names that lead to where nothing may be sent. Done before the transaction: names may take long.
+    async fn look_at_urls(&self, fields: &Object) -> Result<()> {
+        for field in POSTED_TO {
+            let url = fields.get(field).and_then(Value::as_str).and_then(|text| Url::parse(text).ok());
+            if let Some(url) = url.filter(|url| url.domain().is_some()) {
+                check::looked_up(field, &url, self.poster.guard()).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn new_version_if_changed(&self, db: &mut Session, caller: &Caller, agent_id: i64, text: &str) -> Result<()> {
@@ -317,9 +339,7 @@ fn first_version(spec: &AgentSpec) -> VersionDoc {
 
 /// The fields of `patch` that an agent has, with the values that they now have.
 fn given(patch: &Object, spec: &AgentSpec) -> Result<Object> {
-    let Value::Object(stored) = serde_json::to_value(spec).map_err(Error::internal)? else {
-        return Ok(Object::new());
-    };
+    let stored = object(spec)?;
     let value = |key: &str, given: &Value| match key {
         "system_prompt" | "labels" | "folder" => Some(given.clone()),
         _ => stored.get(key).cloned(),
@@ -327,8 +347,15 @@ fn given(patch: &Object, spec: &AgentSpec) -> Result<Object> {
     Ok(patch.iter().filter_map(|(key, given)| Some((key.clone(), value(key, given)?))).collect())
 }
 
+fn object(spec: &AgentSpec) -> Result<Object> {
+    match serde_json::to_value(spec).map_err(Error::internal)? {
+        Value::Object(fields) => Ok(fields),
+        _ => Ok(Object::new()),
+    }
+}
+
 /// 64 hex characters.
-fn signing_key() -> String {
+pub(super) fn signing_key() -> String {
     let mut bytes = [0; 32];
     clock::random_bytes(&mut bytes);
     hex(&bytes)

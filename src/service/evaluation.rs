@@ -58,6 +58,7 @@ impl Service {
         if status.is_terminal() {
             row.doc.body.outcome = outcome(&row.doc.body, &simulation);
             db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
+            self.tell_evaluated(&mut db, &row).await?;
             self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         } else {
             let end = final_status(&row.doc.body);

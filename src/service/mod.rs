@@ -9,6 +9,7 @@ mod evaluation;
 mod folders;
 mod human_rules;
 mod humans;
+mod internal;
 mod keys;
 mod listening;
 mod live;
@@ -20,10 +21,14 @@ mod progress;
 mod results;
 mod retention;
 mod runs;
+mod schedules;
 mod simulations;
+mod usage;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringer_media::call::EndReason;
 use uuid::Uuid;
@@ -31,6 +36,8 @@ use uuid::Uuid;
 use crate::clock::Clock;
 use crate::events::Feed;
 use crate::model::api_key::Scope;
+use crate::provider::guard::Guard;
+use crate::provider::post::Poster;
 use crate::queue::Queue;
 use crate::store::Store;
 
@@ -38,6 +45,7 @@ pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::evaluation::Judged;
 pub use self::folders::{AgentMoved, FolderDeleted};
 pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
+pub use self::internal::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted};
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
 pub use self::packing::{Packing, Track};
@@ -45,7 +53,13 @@ pub use self::place::{Obstacle, Placed, Placer, Sounds};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::retention::Cleared;
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
+pub use self::schedules::{ScheduleDeleted, ScheduleList};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
+pub use self::usage::SpendAllowed;
+pub use self::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
+
+/// For a webhook's connection and answer together.
+const WEBHOOK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who asks: an authenticated API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +100,7 @@ impl LiveCalls for NoLiveCalls {
 }
 
 /// How the product is set up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Where files lie: `results/<id>/recording.wav` and the rest.
     pub data: PathBuf,
@@ -96,8 +110,12 @@ pub struct Settings {
     pub allow_private_targets: bool,
     /// Agents may have loopback and private addresses.
     pub allow_private_agents: bool,
+    /// Webhook URLs must be https.
+    pub require_https_webhooks: bool,
     /// Results of one run.
     pub max_results_per_run: i64,
+    /// Minutes of conversation that an organization may use in a month; `None`: as many as it wants.
+    pub usage_minutes_per_month: Option<f64>,
 }
 
 impl Settings {
@@ -108,7 +126,9 @@ impl Settings {
             public_url: None,
             allow_private_targets: true,
             allow_private_agents: true,
+            require_https_webhooks: false,
             max_results_per_run: 10_000,
+            usage_minutes_per_month: None,
         }
     }
 }
@@ -120,12 +140,14 @@ pub struct Service {
     clock: Clock,
     settings: Arc<Settings>,
     live: Arc<dyn LiveCalls>,
+    poster: Arc<Poster>,
 }
 
 impl Service {
     /// A product over `store`. `live` is asked to end calls.
     pub fn new(store: Store, clock: Clock, settings: Settings, live: Arc<dyn LiveCalls>) -> Service {
-        Service { store, clock, settings: Arc::new(settings), live }
+        let poster = Arc::new(Poster::new(Guard::new(settings.allow_private_targets), WEBHOOK_PATIENCE));
+        Service { store, clock, settings: Arc::new(settings), live, poster }
     }
 
     /// The store below.

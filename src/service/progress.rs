@@ -40,7 +40,8 @@ impl Service {
         Ok(row)
     }
 
-    /// Moves new results whose call job is due from INITIALIZING to QUEUED: they wait for nothing but a place.
+    /// Moves new results whose call job is due from INITIALIZING to QUEUED: they wait for nothing but a place. Where the usage
+    /// limit is reached they end.
     pub async fn admit(&self) -> Result<()> {
         let waiting = self.store.org("").read().await?.waiting(self.clock.now_ms()).await?;
         for of_organization in waiting.chunk_by(|(one, _), (other, _)| one == other) {
@@ -48,11 +49,23 @@ impl Service {
             for (_, id) in of_organization {
                 let mut row = db.get::<ResultDoc>(*id).await?;
                 if row.doc.body.status == ResultStatus::Initializing {
-                    self.step(&mut db, &mut row, ResultStatus::Queued).await?;
+                    self.admit_new(&mut db, &mut row).await?;
                 }
             }
             db.commit().await?;
             of_organization.iter().for_each(|(_, id)| self.live.changed(*id));
+        }
+        Ok(())
+    }
+
+    /// As [`Service::admit`] for one result; one that is elsewhere stays.
+    pub async fn admit_one(&self, organization: &str, result_id: i64) -> Result<()> {
+        let mut db = self.store.org(organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        if row.doc.body.status == ResultStatus::Initializing {
+            self.admit_new(&mut db, &mut row).await?;
+            db.commit().await?;
+            self.live.changed(result_id);
         }
         Ok(())
     }
@@ -89,10 +102,20 @@ impl Service {
             row.doc.body.outcome = outcome(&row.doc.body, &simulation.doc);
         }
         db.update(row.id, &row.doc, now, None).await?;
+        if from == ResultStatus::Running {
+            self.count_usage(db, &row.doc).await?;
+        }
         if to == ResultStatus::ConversationEnded {
             let organization = db.organization().to_owned();
             let job = EvaluateJob { organization, result_id: row.id, serial: row.doc.body.attempt };
             db.put(&job, now, None).await?;
+            self.tell_ended(db, row).await?;
+        }
+        if to == ResultStatus::Ready {
+            self.tell_awaited(db, row).await?;
+        }
+        if to.is_terminal() && to != ResultStatus::Cancelled {
+            self.tell_evaluated(db, row).await?;
         }
         if to.is_terminal() {
             self.start_next_step(db, &row.doc).await?;
@@ -102,7 +125,7 @@ impl Service {
     }
 
     /// Lets the next step of a journey go, its pause after this one.
-    async fn start_next_step(&self, db: &mut Session, done: &ResultDoc) -> Result<()> {
+    pub(super) async fn start_next_step(&self, db: &mut Session, done: &ResultDoc) -> Result<()> {
         let Some(next) = db.next_step(done).await? else { return Ok(()) };
         if next.doc.body.status != ResultStatus::Initializing {
             return Ok(());
@@ -152,6 +175,7 @@ impl Service {
             db.commit().await?;
         }
         self.queue().end_leases().await?;
+        self.restore_schedules().await?;
         self.store.abandon_running_requests().await?;
         Ok(interrupted.len())
     }

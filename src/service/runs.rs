@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::agents::{base_seed, version_of};
 use super::check;
+use super::internal::NO_HUMANS;
 use super::progress::lane;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
@@ -67,7 +68,14 @@ impl Service {
     /// Makes a run with all its results, and a call job for each conversation that need not wait for another.
     pub async fn queue_simulation_run(&self, caller: &Caller, spec: QueueSpec) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
-        let plan = self.plan(&mut db, spec).await?;
+        let answer = self.queue_in(&mut db, caller, spec).await?;
+        db.commit().await?;
+        Ok(answer)
+    }
+
+    /// As [`Service::queue_simulation_run`], within a transaction. A refusal has changed nothing.
+    pub(super) async fn queue_in(&self, db: &mut Session, caller: &Caller, spec: QueueSpec) -> Result<QueueAnswer> {
+        let plan = self.plan(db, spec).await?;
         let now = self.clock.now_ms();
         let seed = base_seed(plan.overrides.seed);
         let run = RunDoc {
@@ -78,6 +86,7 @@ impl Service {
             completed_at: None,
             seed: seed.0 as i64,
             overrides: plan.overrides.clone(),
+            start_told: false,
         };
         let run_id = db.insert(&run, now, Some(caller.key_id)).await?;
         let mut ids = Vec::new();
@@ -97,7 +106,6 @@ impl Service {
         if let Some(lane) = lane(run_id, &plan.simulation.doc) {
             db.release(&lane).await?;
         }
-        db.commit().await?;
         Ok(QueueAnswer {
             simulation_run_id: run_id.to_string(),
             simulation_result_ids: ids,
@@ -232,7 +240,7 @@ async fn chosen_humans(db: &mut Session, ids: Option<&[IdString]>) -> Result<Vec
 
 fn pick(linked: Vec<Row<DigitalHumanSpec>>, chosen: &[i64], simulation: i64) -> Result<Vec<Row<DigitalHumanSpec>>> {
     if linked.is_empty() {
-        return Err(Error::Refused("Simulation has no digital humans".into()));
+        return Err(Error::Refused(NO_HUMANS.into()));
     }
     if let Some(id) = chosen.iter().find(|id| linked.iter().all(|row| row.id != **id)) {
         return Err(Error::Refused(format!("Digital human {id} is not part of simulation {simulation}")));

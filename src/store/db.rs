@@ -76,6 +76,14 @@ impl Database {
         }
     }
 
+    /// Writes these tables anew, so that nothing is left of what was overwritten in them.
+    pub async fn scrub(&self, tables: &[&str]) -> Result<()> {
+        match self {
+            Database::Sqlite(sqlite) => sqlite.scrub(),
+            Database::Postgres(postgres) => postgres.scrub(tables).await,
+        }
+    }
+
     /// Closes every connection, once its holder has given it back.
     pub async fn close(&self) {
         match self {

@@ -1,10 +1,14 @@
 //! Answers kept for requests that carry an Idempotency-Key, so that a repeat gets the first answer.
 
 use super::Store;
+use super::sealing::place;
 use crate::error::{Error, Result};
 
 /// How long an answer is kept, from the first request.
 pub const LIFETIME_MS: i64 = 24 * 3600 * 1000;
+
+/// Where answers lie.
+pub(super) const TABLE: &str = "idempotency";
 
 /// Which request this is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -50,7 +54,10 @@ impl Store {
             return Ok(match status {
                 _ if hash != body_hash => Seen::OtherBody,
                 None => Seen::Running,
-                Some(status) => Seen::Answered { status: status as u16, body: body.unwrap_or_default() },
+                Some(status) => {
+                    let body = self.vault.unseal(&place(request.organization, TABLE), &body.unwrap_or_default())?;
+                    Seen::Answered { status: status as u16, body }
+                }
             });
         }
         let sql = "INSERT INTO idempotency (org_id, route, idempotency_key, body_hash, created_ms) \
@@ -67,6 +74,8 @@ impl Store {
         let sql = "UPDATE idempotency SET status = $4, body = $5 \
                    WHERE org_id = $1 AND route = $2 AND idempotency_key = $3";
         let RequestKey { organization, route, key } = request;
+        // It may hold a key that is shown once.
+        let body = self.vault.seal(&place(organization, TABLE), body)?;
         let cells = [organization.into(), route.into(), key.into(), i64::from(status).into(), body.into()];
         db.execute(sql, &cells).await?;
         db.commit().await

@@ -5,13 +5,17 @@
 //! undoes it. Product rules are not here, they are in the service.
 
 pub mod db;
+mod deliveries;
 pub mod idempotency;
 mod keys;
 mod migrate;
 mod record;
 mod retention;
 mod runs;
+mod sealing;
 mod tables;
+mod usage;
+pub mod vault;
 
 use std::sync::Arc;
 
@@ -20,6 +24,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use self::db::{Cell, Database, Link};
+use self::vault::Vault;
 use crate::error::{Error, Result};
 
 pub use self::db::Location;
@@ -35,14 +40,18 @@ pub use self::tables::Integrations;
 pub struct Store {
     database: Database,
     jobs: Arc<watch::Sender<u64>>,
+    vault: Vault,
 }
 
 impl Store {
-    /// Opens a database (a file is made when it is absent) and brings its schema up to date.
-    pub async fn open(location: impl Into<Location>) -> Result<Store> {
+    /// Opens a database (a file is made when it is absent), brings its schema up to date, and seals what is not sealed by the key of
+    /// `vault`. A vault that cannot open what is there is refused.
+    pub async fn open(location: impl Into<Location>, vault: Vault) -> Result<Store> {
         let database = Database::open(location.into()).await?;
         migrate::run(&database).await?;
-        Ok(Store { database, jobs: Arc::new(watch::Sender::new(0)) })
+        let store = Store { database, jobs: Arc::new(watch::Sender::new(0)), vault };
+        store.seal_all().await?;
+        Ok(store)
     }
 
     /// The rows of one organization.
@@ -130,6 +139,10 @@ impl Session {
     /// Remembers that workers have something to look for after the commit.
     pub(crate) fn note_job(&mut self) {
         self.new_jobs = true;
+    }
+
+    fn vault(&self) -> &Vault {
+        &self.store.vault
     }
 
     /// All rows of a query.

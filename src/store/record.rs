@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::db::{self, Cell};
+use super::sealing::place;
 use super::{Session, from_text, to_text};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -47,6 +48,8 @@ pub trait Resource: Serialize + DeserializeOwned + Send + Sync {
     const WORD: &'static str;
     /// Columns lifted out of the document.
     const COLUMNS: &'static [&'static str];
+    /// True when the document holds secrets, which are then sealed.
+    const SEALED: bool = false;
     /// How rows are named.
     type Id: Key;
 
@@ -77,7 +80,7 @@ impl Session {
     pub async fn insert<R: Resource>(&mut self, doc: &R, now_ms: i64, by: Option<Uuid>) -> Result<R::Id> {
         let mut names = vec!["org_id", "doc", "created_ms", "updated_ms", "updated_by"];
         let mut cells =
-            vec![Cell::from(self.organization()), to_text(doc)?.into(), now_ms.into(), now_ms.into(), by.into()];
+            vec![Cell::from(self.organization()), self.text_of(doc)?.into(), now_ms.into(), now_ms.into(), by.into()];
         names.extend(R::COLUMNS);
         cells.extend(doc.cells());
         if let Some(id) = R::Id::fresh() {
@@ -95,7 +98,7 @@ impl Session {
     pub async fn find<R: Resource>(&mut self, id: R::Id) -> Result<Option<Row<R>>> {
         let sql = format!("SELECT {FIELDS} FROM {} WHERE id = $1 AND org_id = $2", R::TABLE);
         let cells = [id.into(), self.organization().into()];
-        self.row(&sql, &cells).await?.as_ref().map(read_row).transpose()
+        self.row(&sql, &cells).await?.map(|row| self.row_of(&row)).transpose()
     }
 
     /// The row of `id`, else `WORD not found`.
@@ -113,14 +116,14 @@ impl Session {
     pub async fn all<R: Resource>(&mut self) -> Result<Vec<Row<R>>> {
         let sql = format!("SELECT {FIELDS} FROM {} WHERE org_id = $1 {NEWEST_FIRST}", R::TABLE);
         let cells = [self.organization().into()];
-        self.rows(&sql, &cells).await?.iter().map(read_row).collect()
+        self.rows(&sql, &cells).await?.iter().map(|row| self.row_of(row)).collect()
     }
 
     /// Rows `offset .. offset + limit`, newest first.
     pub async fn slice<R: Resource>(&mut self, limit: i64, offset: i64) -> Result<Vec<Row<R>>> {
         let sql = format!("SELECT {FIELDS} FROM {} WHERE org_id = $1 {NEWEST_FIRST} LIMIT $2 OFFSET $3", R::TABLE);
         let cells = [self.organization().into(), limit.into(), offset.into()];
-        self.rows(&sql, &cells).await?.iter().map(read_row).collect()
+        self.rows(&sql, &cells).await?.iter().map(|row| self.row_of(row)).collect()
     }
 
     /// The number of all rows.
@@ -134,12 +137,13 @@ impl Session {
     pub async fn by<R: Resource>(&mut self, column: &'static str, value: impl Into<Cell>) -> Result<Vec<Row<R>>> {
         let sql = format!("SELECT {FIELDS} FROM {} WHERE org_id = $1 AND {column} = $2 {NEWEST_FIRST}", R::TABLE);
         let cells = [self.organization().into(), value.into()];
-        self.rows(&sql, &cells).await?.iter().map(read_row).collect()
+        self.rows(&sql, &cells).await?.iter().map(|row| self.row_of(row)).collect()
     }
 
     /// Replaces the document of `id`; false when this organization has no such row.
     pub async fn update<R: Resource>(&mut self, id: R::Id, doc: &R, now_ms: i64, by: Option<Uuid>) -> Result<bool> {
-        let mut cells = vec![id.into(), self.organization().into(), to_text(doc)?.into(), now_ms.into(), by.into()];
+        let mut cells =
+            vec![id.into(), self.organization().into(), self.text_of(doc)?.into(), now_ms.into(), by.into()];
         let mut sets = String::from("doc = $3, updated_ms = $4, updated_by = $5");
         for (column, cell) in R::COLUMNS.iter().zip(doc.cells()) {
             cells.push(cell);
@@ -156,6 +160,22 @@ impl Session {
         Ok(self.execute(&sql, &cells).await? > 0)
     }
 
+    /// A document as it is stored.
+    fn text_of<R: Resource>(&self, doc: &R) -> Result<String> {
+        match R::SEALED {
+            true => self.vault().write(&place(self.organization(), R::TABLE), doc),
+            false => to_text(doc),
+        }
+    }
+
+    /// A row of the columns in `FIELDS`.
+    fn row_of<R: Resource>(&self, row: &db::Row) -> Result<Row<R>> {
+        match R::SEALED {
+            true => row_with(row, |text| self.vault().read(&place(self.organization(), R::TABLE), text)),
+            false => row_with(row, from_text),
+        }
+    }
+
     /// The one integer that a query answers.
     pub(crate) async fn number(&mut self, sql: &str, cells: &[Cell]) -> Result<i64> {
         let row = self.row(sql, cells).await?;
@@ -169,13 +189,18 @@ impl Session {
     }
 }
 
-/// A row of the columns in `FIELDS`.
+/// A row of the columns in `FIELDS`, of a table without secrets.
 pub(super) fn read_row<R: Resource>(row: &db::Row) -> Result<Row<R>> {
+    const { assert!(!R::SEALED, "sealed documents are read by their session") };
+    row_with(row, from_text)
+}
+
+fn row_with<R: Resource>(row: &db::Row, open: impl FnOnce(&str) -> Result<R>) -> Result<Row<R>> {
     let doc: String = row.try_get("doc").map_err(Error::internal)?;
     let by: Option<String> = row.try_get("updated_by").map_err(Error::internal)?;
     Ok(Row {
         id: R::Id::read(row)?,
-        doc: from_text(&doc)?,
+        doc: open(&doc)?,
         created_ms: row.try_get("created_ms").map_err(Error::internal)?,
         updated_ms: row.try_get("updated_ms").map_err(Error::internal)?,
         updated_by: by.and_then(|text| Uuid::parse_str(&text).ok()),

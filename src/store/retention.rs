@@ -1,7 +1,5 @@
 //! Finding what is old enough to be deleted.
 
-use sqlx::Row as _;
-
 use super::db::Cell;
 use super::{Session, Store};
 use crate::error::{Error, Result};

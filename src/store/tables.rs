@@ -1,5 +1,8 @@
 //! Which document lies in which table, and which of its fields are lifted into columns.
 
+mod schedules;
+mod webhooks;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -17,6 +20,7 @@ use crate::model::simulation::SimulationSpec;
 impl Resource for AgentDoc {
     const TABLE: &'static str = "agents";
     const WORD: &'static str = "Agent";
+    const SEALED: bool = true;
     const COLUMNS: &'static [&'static str] = &["code_id", "external_id", "folder_id"];
     type Id = i64;
 
@@ -55,6 +59,7 @@ pub struct Integrations(pub IntegrationSpec);
 impl Resource for Integrations {
     const TABLE: &'static str = "integrations";
     const WORD: &'static str = "Organization";
+    const SEALED: bool = true;
     const COLUMNS: &'static [&'static str] = &[];
     type Id = Uuid;
 

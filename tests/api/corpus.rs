@@ -15,6 +15,21 @@ async fn access() {
     check_all(include_str!("../../fixtures/api/access.http"), 30).await;
 }
 
+#[tokio::test]
+async fn webhooks() {
+    check_all(include_str!("../../fixtures/api/webhooks.http"), 25).await;
+}
+
+#[tokio::test]
+async fn schedules() {
+    check_all(include_str!("../../fixtures/api/schedules.http"), 45).await;
+}
+
+#[tokio::test]
+async fn internal() {
+    check_all(include_str!("../../fixtures/api/internal.http"), 25).await;
+}
+
 async fn check_all(text: &str, at_least: usize) {
     let world = World::with_rows().await;
     let cases = case::read(text);

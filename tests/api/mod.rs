@@ -9,4 +9,6 @@ mod idempotency;
 mod rates;
 mod results;
 mod round_trip;
+mod schedules;
+mod webhooks;
 mod world;

@@ -10,7 +10,6 @@ use ringer::api::{Setup, router};
 use ringer::clock::Clock;
 use ringer::model::api_key::Scope;
 use ringer::service::{NoLiveCalls, Service, Settings};
-use ringer::store::Store;
 use ringer::tasks::Tasks;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -49,9 +48,19 @@ impl World {
     }
 
     pub async fn with_setup(setup: Setup) -> World {
+        World::made(setup, |_| {}).await
+    }
+
+    pub async fn with_settings(change: impl FnOnce(&mut Settings)) -> World {
+        World::made(Setup::default(), change).await
+    }
+
+    async fn made(setup: Setup, change: impl FnOnce(&mut Settings)) -> World {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::open(databases::empty(folder.path()).await).await.expect("a database");
-        let settings = Settings::new(folder.path());
+        let location = databases::empty(folder.path()).await;
+        let store = databases::open(location, folder.path()).await.expect("a database");
+        let mut settings = Settings::new(folder.path());
+        change(&mut settings);
         let service = Service::new(store, Clock::fixed(NOW_MS), settings, Arc::new(NoLiveCalls));
         let mut names = BTreeMap::new();
         for (name, organization, scope) in [
@@ -76,11 +85,18 @@ impl World {
         let simulation = world.post("/v1/create-simulation", body).await["simulation_id"].to_string();
         let body = json!({ "digital_human": { "name": "Maria", "intent": "Book." } });
         let human = world.post("/v1/create-digital-human", body).await["digital_human"]["id"].to_string();
+        let body = json!({ "url": "http://127.0.0.1:9/hook", "event_types": ["simulation_ended"] });
+        let webhook = world.post("/v1/webhooks", body).await["id"].as_str().expect("an id").to_owned();
         let key = world.post("/v1/api-keys", json!({ "scope": "admin" })).await;
         let path = format!("/v1/api-keys/{}", key["id"].as_str().expect("an id"));
         assert_eq!(world.send("DELETE", &path, &[], Vec::new()).await.status, 204);
         world.names.insert("revoked", key["api_key"].as_str().expect("a text").to_owned());
         world.names.extend([("agent", agent), ("simulation", simulation), ("digital_human", human)]);
+        world.names.insert("webhook", webhook);
+        let schedule = json!({ "frequency": "daily", "time": "09:00" });
+        let body = json!({ "simulation_id": "$simulation", "schedule": schedule, "enabled": false });
+        let schedule = world.post("/v1/create-schedule", body).await["id"].as_str().expect("an id").to_owned();
+        world.names.insert("schedule", schedule);
         world
     }
 
@@ -96,6 +112,10 @@ impl World {
         for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
             request = request.header(name, self.named(value));
         }
+        let body = match String::from_utf8(body) {
+            Ok(text) => self.named(&text).into_bytes(),
+            Err(error) => error.into_bytes(),
+        };
         let request = request.body(Body::from(body)).expect("a legal request");
         let response = self.router.clone().oneshot(request).await.expect("a router answers");
         let (parts, body) = response.into_parts();

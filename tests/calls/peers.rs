@@ -1,6 +1,6 @@
 //! Calls to other people's SIP programs: set-up and its refusals by sipp, audio both ways by baresip.
 
-use ringer::config::Encryption;
+use ringer::config::{Encryption, Secret};
 use ringer_media::call::{EndReason, Limits, RemoteKind};
 use ringer_media::codec::Codec;
 use ringer_media::connection::ConnectionSpec;
@@ -103,7 +103,8 @@ async fn a_challenge_is_answered_once() {
     for (password, connects) in [("secret", true), ("wrong", false)] {
         let (stage, peer) = (Stage::new().await, Peer::scenario("challenge"));
         let mut placement = stage.placement(&at(&peer), "Hello.");
-        (placement.dial.username, placement.dial.password) = (Some("ringer".into()), Some(password.into()));
+        (placement.dial.username, placement.dial.password) =
+            (Some("ringer".into()), Some(Secret::new(password.into())));
         placement.spec.limits.max_duration_ms = Some(500);
         let report = stage.call(placement).await.expect("it was placed");
         assert_eq!(report.ending.connected, connects, "{password}: {:?}", report.ending);

@@ -16,7 +16,6 @@ use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::{Workers, Workshop};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::service::{Placer, Running, Service, Settings};
-use ringer::store::Store;
 use ringer::tasks::Tasks;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -24,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::desk::Agent;
+use crate::databases;
 use crate::peers::Peer;
 
 const KEY: &str = "rk_runs";
@@ -39,7 +39,7 @@ struct House {
 impl House {
     async fn new() -> House {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::open(&folder.path().join("ringer.db")).await.expect("a database");
+        let store = databases::open(&folder.path().join("ringer.db"), folder.path()).await.expect("a database");
         let running = Arc::new(Running::default());
         let service = Service::new(store, Clock::Real, Settings::new(folder.path()), running.clone());
         service.bootstrap("default", KEY).await.expect("a key");

@@ -8,8 +8,10 @@ use std::process::Command;
 
 use ringer::clock;
 use ringer::config::Secret;
-use ringer::store::Location;
+use ringer::error::Result;
 use ringer::store::db::Database;
+use ringer::store::vault::Vault;
+use ringer::store::{Location, Store};
 
 use self::server::Server;
 
@@ -22,6 +24,11 @@ pub async fn empty(folder: &Path) -> Location {
         Some(url) => schema_on(&url).await,
         None => Location::File(folder.join("ringer.db")),
     }
+}
+
+/// Opens a database, its secrets under the key file of `folder`.
+pub async fn open(location: impl Into<Location>, folder: &Path) -> Result<Store> {
+    Store::open(location, Vault::open(folder, None, &[])?).await
 }
 
 /// An empty schema, of which the locations made from it know nothing else.

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::{Fixture, map, refusal, spec};
 
-const TO_EVALUATION: &[S] = &[S::Queued, S::Dispatched, S::Running, S::ConversationEnded, S::Evaluating];
+pub(super) const TO_EVALUATION: &[S] = &[S::Queued, S::Dispatched, S::Running, S::ConversationEnded, S::Evaluating];
 
 impl Fixture {
     /// Walks a result along `path` from where it stands.
-    async fn walk(&self, id: i64, path: &[S]) {
+    pub(super) async fn walk(&self, id: i64, path: &[S]) {
         for to in path {
             self.clock.advance_ms(1000);
             let from = self.status(id).await;
@@ -30,7 +30,7 @@ impl Fixture {
         self.service.result(&self.caller, id).await.expect("the result").body.status
     }
 
-    async fn judge(&self, id: i64, evaluation: Value) -> ResultDoc {
+    pub(super) async fn judge(&self, id: i64, evaluation: Value) -> ResultDoc {
         let judged = Judged { evaluation: spec(evaluation), ..Judged::default() };
         self.service.store_evaluation(&self.caller.organization, id, judged).await.expect("stored").doc
     }

@@ -1,10 +1,16 @@
 //! Rows at rest and the rules above them, on a database file of their own.
 
+mod killed;
 mod lifecycle;
 mod older;
 mod queue;
+mod receiver;
 mod resources;
+mod schedules;
 mod seam;
+mod secrets;
+mod usage;
+mod webhooks;
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +19,7 @@ use ringer::model::api_key::Scope;
 use ringer::model::digital_human::DigitalHumanSpec;
 use ringer::model::run::QueueSpec;
 use ringer::service::{Caller, LiveCalls, Service, Settings};
-use ringer::store::{Location, Store};
+use ringer::store::Location;
 use ringer_media::call::EndReason;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -51,9 +57,19 @@ struct Fixture {
 impl Fixture {
     async fn new() -> Fixture {
         let folder = tempfile::tempdir().expect("a temporary folder");
+        let location = databases::empty(folder.path()).await;
+        Fixture::on(location, folder).await
+    }
+
+    /// On SQLite, where the test looks into the file.
+    async fn on_file() -> Fixture {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Fixture::on(folder.path().join("ringer.db").as_path().into(), folder).await
+    }
+
+    async fn on(location: Location, folder: TempDir) -> Fixture {
         let clock = Clock::fixed(START_MS);
         let live = Arc::new(Live::default());
-        let location = databases::empty(folder.path()).await;
         let service = open(&location, &folder, &clock, live.clone()).await;
         let caller = service.bootstrap("first", "key of the first").await.expect("a key");
         Fixture { service, caller, live, clock, location, folder }
@@ -108,7 +124,7 @@ impl Fixture {
 }
 
 async fn open(location: &Location, folder: &TempDir, clock: &Clock, live: Arc<Live>) -> Service {
-    let store = Store::open(location.clone()).await.expect("the database opens");
+    let store = databases::open(location.clone(), folder.path()).await.expect("the database opens");
     Service::new(store, clock.clone(), Settings::new(folder.path()), live)
 }
 

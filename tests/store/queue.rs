@@ -1,7 +1,6 @@
 //! Jobs: claimed by one, kept over a restart, let out lane by lane. And what else the store keeps by itself.
 
 use ringer::queue::{CallJob, Claimed, Job, Queue};
-use ringer::store::Store;
 use ringer::store::idempotency::{LIFETIME_MS, RequestKey, Seen};
 use serde_json::json;
 
@@ -118,7 +117,7 @@ async fn a_cancelled_call_gives_its_place_away() {
 #[tokio::test]
 async fn a_repeated_request_gets_the_first_answer() {
     let f = Fixture::new().await;
-    let store: &Store = f.service.store();
+    let store = f.service.store();
     let request = RequestKey { organization: &f.caller.organization, route: "POST /v1/add-agent", key: "k" };
     let seen = |hash: &'static str, now| store.begin_request(request, hash, now);
     assert_eq!(seen("h", START_MS).await, Ok(Seen::First));
@@ -138,9 +137,13 @@ async fn a_newer_database_is_refused_and_an_old_one_is_kept() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let location = databases::empty(folder.path()).await;
     for _ in 0..2 {
-        Store::open(location.clone()).await.expect("opens an empty or a present database").close().await;
+        databases::open(location.clone(), folder.path())
+            .await
+            .expect("opens an empty or a present database")
+            .close()
+            .await;
     }
     databases::run(&location, "INSERT INTO schema_version (version) VALUES (99)").await;
-    let error = Store::open(location).await.expect_err("it is newer").to_string();
+    let error = databases::open(location, folder.path()).await.expect_err("it is newer").to_string();
     assert!(error.starts_with("the database has schema 99"), "{error}");
 }

@@ -8,7 +8,7 @@ use ringer::clock;
 use ringer::config::Secret;
 use ringer::model::api_key::Scope;
 use ringer::store::db::{Cell, Database, Link, Row};
-use ringer::store::{KeyRow, Location, Store};
+use ringer::store::{KeyRow, Location};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -23,7 +23,7 @@ const TABLE: &str = "CREATE TABLE things (id {SERIAL}, name TEXT NOT NULL UNIQUE
 struct Things {
     database: Database,
     location: Location,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Things {
@@ -32,7 +32,7 @@ impl Things {
         let location = databases::empty(folder.path()).await;
         let database = Database::open(location.clone()).await.expect("it opens");
         databases::run(&location, &database.schema(TABLE)).await;
-        Things { database, location, _folder: folder }
+        Things { database, location, folder }
     }
 }
 
@@ -98,8 +98,8 @@ async fn what_a_constraint_refuses_is_said_in_the_same_words() {
 
 #[tokio::test]
 async fn a_failed_statement_spoils_its_session_alone() {
-    let Things { location, .. } = &Things::new().await;
-    let store = Store::open(location.clone()).await.expect("it opens");
+    let Things { location, folder, .. } = &Things::new().await;
+    let store = databases::open(location.clone(), folder.path()).await.expect("it opens");
     let mut first = store.org("o").write().await.expect("a turn");
     let organization = first.organization_named("first", clock::new_id(), 0).await.expect("made");
     let key = KeyRow {
@@ -191,12 +191,14 @@ async fn whoever_no_longer_waits_for_a_turn_is_passed_over() {
 
 #[tokio::test]
 async fn no_password_is_shown() {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     for url in ["postgres://u:tell-nobody@127.0.0.1:1/x", "postgres://u:tell-nobody@127.0.0.1:port/x"] {
         let location = Location::Server(Secret::new(url.to_owned()));
-        let error = Store::open(location.clone()).await.expect_err("nobody is there").to_string();
+        let error = databases::open(location.clone(), folder.path()).await.expect_err("nobody is there").to_string();
         assert!(error.starts_with("the database server cannot be used: "), "{error}");
         assert!(!format!("{error}{location:?}").contains("tell-nobody"), "{error}");
     }
-    let missing = Store::open(Path::new("/nowhere/ringer.db")).await.expect_err("no such folder").to_string();
+    let missing =
+        databases::open(Path::new("/nowhere/ringer.db"), folder.path()).await.expect_err("no such folder").to_string();
     assert!(missing.contains("/nowhere/ringer.db"), "{missing}");
 }

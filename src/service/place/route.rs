@@ -4,6 +4,7 @@ use ringer_media::codec::Codec;
 use serde_json::Value;
 
 use super::{Cast, Obstacle};
+use crate::config::Secret;
 use crate::engine::Dial;
 use crate::model::agent::{AgentType, ConnectionType};
 use crate::model::digital_human::Modality;
@@ -37,7 +38,7 @@ pub(super) async fn dial(cast: &Cast, settings: &Settings) -> Result<Dial, Obsta
     Ok(Dial {
         target,
         username: agent.sip_username.clone(),
-        password: agent.sip_password.clone(),
+        password: agent.sip_password.clone().map(Secret::new),
         headers: headers(cast),
         codecs: CODECS.to_vec(),
     })

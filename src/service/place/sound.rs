@@ -35,7 +35,7 @@ impl Sounds {
         let sound = self.sound((run, url.to_owned()));
         let private = settings.allow_private_targets;
         let made = sound.get_or_try_init(|| async {
-            let bytes = fetch(url, |address| ip_allowed(address, private)).await?;
+            let bytes = fetch(url, move |address| ip_allowed(address, private)).await?;
             let decoded = tokio::task::spawn_blocking(move || audio::decode(bytes)).await;
             let stopped =
                 |error: tokio::task::JoinError| Failure { code: "audio_not_decoded", message: error.to_string() };

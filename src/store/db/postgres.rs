@@ -71,6 +71,15 @@ impl Postgres {
         self.writers.begin_with(BEGIN).await.map_err(fault)
     }
 
+    /// Writes these tables anew, so that nothing is left of what was overwritten in them.
+    pub async fn scrub(&self, tables: &[&str]) -> Result<()> {
+        let mut connection = self.writers.acquire().await.map_err(fault)?;
+        for table in tables {
+            execute(&mut connection, &format!("VACUUM FULL {table}"), &[]).await?;
+        }
+        Ok(())
+    }
+
     pub async fn close(&self) {
         self.readers.close().await;
         self.writers.close().await;

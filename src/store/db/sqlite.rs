@@ -89,6 +89,12 @@ impl Sqlite {
         self.line.enter().await
     }
 
+    /// Writes the whole file anew, so that nothing is left in it of what was overwritten.
+    pub fn scrub(&self) -> Result<()> {
+        let mut connection = connect(&self.readers.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        script(&mut connection, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
     /// Closes every connection; the last one leaves no write-ahead log behind.
     pub async fn close(&self) {
         self.tasks.stop().await;

@@ -1,0 +1,77 @@
+//! Routes that a scheduler service calls, with the internal token.
+
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, tagged};
+use crate::error::Result;
+use crate::model::id::IdString;
+use crate::service::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted, SpendAllowed};
+
+#[derive(Deserialize, JsonSchema)]
+struct AgentPath {
+    agent_id: i64,
+}
+
+/// What is due.
+#[derive(Deserialize, JsonSchema)]
+struct RunScheduledSimulationRequest {
+    /// The simulation.
+    simulation_id: IdString,
+    /// The schedule that it is due by.
+    #[serde(default)]
+    schedule_id: Option<Uuid>,
+}
+
+/// Which agents.
+#[derive(Deserialize, JsonSchema)]
+struct RunAutosyncRequest {
+    /// The agents and their platforms.
+    targets: Vec<AutosyncTarget>,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        post("/v1/internal/run-scheduled-simulation", run)
+            .internal()
+            .status(StatusCode::ACCEPTED)
+            .of("Simulation")
+            .about("Start the run of a schedule"),
+        get("/v1/internal/spend-allowed/{agent_id}", spend_allowed)
+            .internal()
+            .of("Agent")
+            .about("Whether the usage limit admits new work"),
+        post("/v1/internal/run-autosync", autosync)
+            .internal()
+            .status(StatusCode::ACCEPTED)
+            .of("Agent")
+            .about("Let agents follow their platforms' definitions"),
+        post("/v1/internal/sweep-journeys", sweep)
+            .internal()
+            .repeatable()
+            .status(StatusCode::ACCEPTED)
+            .of("Organization")
+            .about("Let lost journey steps go"),
+    ];
+    tagged("Internal", "Organization", endpoints).collect()
+}
+
+async fn run(ctx: Ctx, request: In<Nothing, Nothing, RunScheduledSimulationRequest>) -> Result<RunAccepted> {
+    let RunScheduledSimulationRequest { simulation_id, schedule_id } = request.body;
+    ctx.service.run_scheduled(&ctx.caller, simulation_id, schedule_id).await
+}
+
+async fn spend_allowed(ctx: Ctx, request: In<AgentPath>) -> Result<SpendAllowed> {
+    ctx.service.spend_allowed(&ctx.caller, request.path.agent_id).await
+}
+
+async fn autosync(ctx: Ctx, request: In<Nothing, Nothing, RunAutosyncRequest>) -> Result<AutosyncAccepted> {
+    ctx.service.run_autosync(&ctx.caller, request.body.targets).await
+}
+
+async fn sweep(ctx: Ctx, _: In) -> Result<Accepted> {
+    ctx.service.sweep_journeys().await?;
+    Ok(Accepted { status: "accepted".into() })
+}

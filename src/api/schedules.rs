@@ -1,0 +1,45 @@
+//! Routes of schedules.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::error::Result;
+use crate::model::schedule::{CreateCronJobRequest, ScheduleAdded, ScheduleRecord, UpdateCronJobRequest};
+use crate::service::{ScheduleDeleted, ScheduleList};
+
+#[derive(Deserialize, JsonSchema)]
+struct SchedulePath {
+    schedule_id: String,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        post("/v1/create-schedule", create).about("Run a simulation at fixed times"),
+        put("/v1/update-schedule/{schedule_id}", update).about("Change when a simulation runs, or whether it does"),
+        delete("/v1/delete-schedule/{schedule_id}", remove).about("Delete a schedule"),
+        get("/v1/schedule/{schedule_id}", read).about("One schedule"),
+        get("/v1/schedules", all).about("All schedules, newest first"),
+    ];
+    tagged("Schedules", "Schedule", endpoints).collect()
+}
+
+async fn create(ctx: Ctx, request: In<Nothing, Nothing, CreateCronJobRequest>) -> Result<ScheduleAdded> {
+    ctx.service.create_schedule(&ctx.caller, request.body).await
+}
+
+async fn update(ctx: Ctx, request: In<SchedulePath, Nothing, UpdateCronJobRequest>) -> Result<ScheduleRecord> {
+    ctx.service.update_schedule(&ctx.caller, &request.path.schedule_id, request.body).await
+}
+
+async fn remove(ctx: Ctx, request: In<SchedulePath>) -> Result<ScheduleDeleted> {
+    ctx.service.delete_schedule(&ctx.caller, &request.path.schedule_id).await
+}
+
+async fn read(ctx: Ctx, request: In<SchedulePath>) -> Result<ScheduleRecord> {
+    ctx.service.schedule(&ctx.caller, &request.path.schedule_id).await
+}
+
+async fn all(ctx: Ctx, _: In) -> Result<ScheduleList> {
+    ctx.service.schedules(&ctx.caller).await
+}

@@ -1,0 +1,95 @@
+//! Routes of webhooks and their signing keys.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::error::Result;
+use crate::model::patch::Patch;
+use crate::model::webhook::{WebhookRecord, WebhookSpec};
+use crate::service::{DeliveryPage, SigningKey, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
+
+#[derive(Deserialize, JsonSchema)]
+struct WebhookPath {
+    webhook_id: Uuid,
+}
+
+/// Whose signing key.
+#[derive(Deserialize, JsonSchema)]
+struct WhoseKey {
+    /// The webhook.
+    webhook_id: Uuid,
+}
+
+fn first() -> i64 {
+    1
+}
+
+fn fifty() -> i64 {
+    50
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct PageQuery {
+    /// From 1.
+    #[serde(default = "first")]
+    #[schemars(range(min = 1))]
+    page: i64,
+    /// 1 to 1000.
+    #[serde(default = "fifty")]
+    #[schemars(range(min = 1, max = 1000))]
+    page_size: i64,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        post("/v1/webhooks", create).admin().about("Make a webhook; its signing key is shown this once"),
+        get("/v1/webhooks", all).admin().about("All webhooks, newest first"),
+        get("/v1/webhooks/{webhook_id}", read).admin().about("One webhook"),
+        put("/v1/webhooks/{webhook_id}", update).admin().about("Change the given fields of a webhook"),
+        delete("/v1/webhooks/{webhook_id}", remove).admin().about("Delete a webhook"),
+        post("/v1/webhooks/{webhook_id}/test", test).admin().about("Send a ping now"),
+        get("/v1/webhooks/{webhook_id}/deliveries", deliveries).admin().about("The attempts of seven days"),
+        post("/v1/generate-signing-key", generate_key).admin().about("Make a new signing key"),
+        post("/v1/get-signing-key", read_key).admin().repeatable().about("The signing key"),
+    ];
+    tagged("Webhooks", "Webhook", endpoints).collect()
+}
+
+async fn create(ctx: Ctx, request: In<Nothing, Nothing, WebhookSpec>) -> Result<WebhookAdded> {
+    ctx.service.create_webhook(&ctx.caller, request.body).await
+}
+
+async fn all(ctx: Ctx, _: In) -> Result<WebhookList> {
+    ctx.service.webhooks(&ctx.caller).await
+}
+
+async fn read(ctx: Ctx, request: In<WebhookPath>) -> Result<WebhookRecord> {
+    ctx.service.webhook(&ctx.caller, request.path.webhook_id).await
+}
+
+async fn update(ctx: Ctx, request: In<WebhookPath, Nothing, Patch<WebhookSpec>>) -> Result<WebhookRecord> {
+    ctx.service.update_webhook(&ctx.caller, request.path.webhook_id, request.body.into_given()).await
+}
+
+async fn remove(ctx: Ctx, request: In<WebhookPath>) -> Result<WebhookDeleted> {
+    ctx.service.delete_webhook(&ctx.caller, request.path.webhook_id).await
+}
+
+async fn test(ctx: Ctx, request: In<WebhookPath>) -> Result<WebhookTested> {
+    ctx.service.test_webhook(&ctx.caller, request.path.webhook_id).await
+}
+
+async fn deliveries(ctx: Ctx, request: In<WebhookPath, PageQuery>) -> Result<DeliveryPage> {
+    let PageQuery { page, page_size } = request.query;
+    ctx.service.webhook_deliveries(&ctx.caller, request.path.webhook_id, page, page_size).await
+}
+
+async fn generate_key(ctx: Ctx, request: In<Nothing, Nothing, WhoseKey>) -> Result<SigningKey> {
+    ctx.service.generate_signing_key(&ctx.caller, request.body.webhook_id).await
+}
+
+async fn read_key(ctx: Ctx, request: In<Nothing, Nothing, WhoseKey>) -> Result<SigningKey> {
+    ctx.service.get_signing_key(&ctx.caller, request.body.webhook_id).await
+}

@@ -1,0 +1,10 @@
+//! The job `autosync`: lets an agent follow its platform's definition.
+
+use super::Workshop;
+use crate::error::Result;
+use crate::queue::AutosyncJob;
+
+/// Looks at one agent.
+pub(super) async fn run(workshop: Workshop, job: AutosyncJob) -> Result<()> {
+    workshop.service.autosync(&job).await.map(drop)
+}

@@ -1,0 +1,10 @@
+//! The job `schedule`: runs a simulation that is due.
+
+use super::Workshop;
+use crate::error::Result;
+use crate::queue::ScheduleJob;
+
+/// Runs what is due and puts the job of the next time.
+pub(super) async fn run(workshop: Workshop, job: ScheduleJob) -> Result<()> {
+    workshop.service.run_schedule(&job).await
+}

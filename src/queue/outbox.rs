@@ -1,0 +1,146 @@
+//! Events on their way to webhooks. An event is put in the transaction of what it tells of, one row a webhook, and stays until
+//! it was delivered or given up. A claim is exclusive until its lease ends.
+//!
+//! Of one webhook at most [`AT_ONCE`] are out at the same time, and an event waits for the earlier ones of its subject.
+
+use uuid::Uuid;
+
+use super::Queue;
+use crate::error::{Error, Result};
+use crate::store::Session;
+use crate::store::db;
+
+/// Deliveries of one webhook at the same time.
+pub const AT_ONCE: i64 = 8;
+
+/// How long a claim lasts; an attempt takes a tenth of it.
+pub const LEASE_MS: i64 = 60_000;
+
+/// How long an event waits at most (for a webhook that is disabled).
+const KEPT_MS: i64 = 7 * 24 * 3_600_000;
+
+/// What an event must be to be claimed, besides due: of a webhook that is enabled and not busy, and the first of its subject.
+/// `$1` is now.
+const FREE: &str = "EXISTS (SELECT 1 FROM webhooks w WHERE w.id = o.webhook_id AND w.enabled = 1) \
+     AND (SELECT COUNT(*) FROM outbox b WHERE b.webhook_id = o.webhook_id AND b.lease_ms > $1) < $2 \
+     AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.webhook_id = o.webhook_id AND e.subject = o.subject AND e.id < o.id)";
+
+/// An event for the webhooks that want it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its id, the same for every webhook and attempt.
+    pub id: Uuid,
+    /// Its type.
+    pub kind: &'static str,
+    /// What it is about: events of one subject are told in their order.
+    pub subject: Option<String>,
+    /// The bytes that are sent.
+    pub body: String,
+}
+
+/// A claimed event. Only its holder may settle it, until the lease ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Its row.
+    pub id: i64,
+    /// Whose.
+    pub organization: String,
+    /// To whom.
+    pub webhook_id: Uuid,
+    /// Id of the event.
+    pub event_id: Uuid,
+    /// Type of the event.
+    pub event: String,
+    /// The bytes that are sent.
+    pub body: String,
+    /// Counts claims, from 1.
+    pub attempts: i64,
+}
+
+impl Session {
+    /// Puts an event for a webhook, due at once.
+    pub async fn put_event(&mut self, webhook: Uuid, event: &Event, now_ms: i64) -> Result<()> {
+        self.execute("DELETE FROM outbox WHERE created_ms <= $1", &[(now_ms - KEPT_MS).into()]).await?;
+        let sql = "INSERT INTO outbox (org_id, webhook_id, event_id, event, subject, body, due_ms, created_ms) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
+        let cells = [
+            self.organization().into(),
+            webhook.into(),
+            event.id.into(),
+            event.kind.into(),
+            event.subject.clone().into(),
+            event.body.as_str().into(),
+            now_ms.into(),
+        ];
+        self.execute(sql, &cells).await?;
+        self.note_job();
+        Ok(())
+    }
+
+    /// The event was told, or is given up. False: the lease had ended and another worker has it.
+    pub async fn drop_event(&mut self, outgoing: &Outgoing) -> Result<bool> {
+        let sql = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
+        self.settle(sql, &[outgoing.id.into(), outgoing.attempts.into()]).await
+    }
+
+    /// The event is to be told again at `due_ms`. False: the lease had ended and another worker has it.
+    pub async fn retry_event(&mut self, outgoing: &Outgoing, due_ms: i64) -> Result<bool> {
+        let sql = "UPDATE outbox SET lease_ms = NULL, due_ms = $3 WHERE id = $1 AND attempts = $2";
+        self.settle(sql, &[outgoing.id.into(), outgoing.attempts.into(), due_ms.into()]).await
+    }
+
+    async fn settle(&mut self, sql: &str, cells: &[db::Cell]) -> Result<bool> {
+        let changed = self.execute(sql, cells).await?;
+        self.note_job();
+        Ok(changed > 0)
+    }
+
+    /// Ends every lease; see [`Queue::end_leases`].
+    pub(super) async fn end_event_leases(&mut self) -> Result<()> {
+        self.execute("UPDATE outbox SET lease_ms = NULL WHERE lease_ms IS NOT NULL", &[]).await.map(drop)
+    }
+}
+
+impl Queue {
+    /// Claims the event that is due longest; `None` when none is due.
+    pub async fn claim_event(&self) -> Result<Option<Outgoing>> {
+        let now = self.clock.now_ms();
+        // The outer condition holds where two databases' sessions chose the same row at the same time.
+        let sql = format!(
+            "UPDATE outbox SET lease_ms = $3, attempts = attempts + 1 WHERE id = (SELECT o.id FROM outbox o \
+             WHERE o.due_ms <= $1 AND (o.lease_ms IS NULL OR o.lease_ms <= $1) AND {FREE} \
+             ORDER BY o.due_ms, o.id LIMIT 1) AND (lease_ms IS NULL OR lease_ms <= $1) \
+             RETURNING id, org_id, webhook_id, event_id, event, body, attempts"
+        );
+        let mut db = self.store.system().await?;
+        let cells = [now.into(), AT_ONCE.into(), (now + LEASE_MS).into()];
+        let Some(row) = db.row(&sql, &cells).await? else { return Ok(None) };
+        let claimed = read(&row).map_err(Error::internal)?;
+        db.commit().await?;
+        Ok(Some(claimed))
+    }
+
+    /// When the next event can be claimed: the past when one can be now, `None` when there is none to wait for.
+    pub async fn next_event_ms(&self) -> Result<Option<i64>> {
+        let sql = format!(
+            "SELECT MIN(CASE WHEN o.lease_ms IS NULL OR o.lease_ms < o.due_ms THEN o.due_ms ELSE o.lease_ms END) \
+             FROM outbox o WHERE {FREE}"
+        );
+        let cells = [self.clock.now_ms().into(), AT_ONCE.into()];
+        let row = self.store.org("").read().await?.row(&sql, &cells).await?;
+        row.map_or(Ok(None), |row| row.try_get(0).map_err(Error::internal))
+    }
+}
+
+fn read(row: &db::Row) -> Result<Outgoing, sqlx::Error> {
+    let id = |column: &str| row.try_get::<String, _>(column).map(|text| Uuid::parse_str(&text).unwrap_or_default());
+    Ok(Outgoing {
+        id: row.try_get("id")?,
+        organization: row.try_get("org_id")?,
+        webhook_id: id("webhook_id")?,
+        event_id: id("event_id")?,
+        event: row.try_get("event")?,
+        body: row.try_get("body")?,
+        attempts: row.try_get("attempts")?,
+    })
+}

@@ -1,0 +1,120 @@
+//! What webhooks are told: each event is written in the transaction of the change that it tells of.
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::clock;
+use crate::error::Result;
+use crate::model::Object;
+use crate::model::agent::{AgentDoc, AgentType};
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::result::ResultDoc;
+use crate::model::run::RunDoc;
+use crate::model::webhook::{EventType, WebhookDoc};
+use crate::model::webhook_event::{AwaitedHuman, OutboundStarted, ResultEvaluated, SimulationEnded, call_evaluated};
+use crate::queue::outbox::Event;
+use crate::service::Service;
+use crate::store::{Row, Session, to_text};
+
+/// The webhooks of an event, and the folder of its agent.
+struct Audience {
+    webhooks: Vec<Uuid>,
+    folder_id: Option<Uuid>,
+}
+
+impl Service {
+    /// A result has entered CONVERSATION_ENDED.
+    pub(in crate::service) async fn tell_ended(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+        let audience = audience(db, EventType::SimulationEnded, row.doc.body.agent_id, None).await?;
+        let event = SimulationEnded::of(row.id, &row.doc, row.created_ms);
+        self.tell(db, &audience, EventType::SimulationEnded, Some(row.id), &event).await
+    }
+
+    /// A result has become terminal, or was evaluated again.
+    pub(in crate::service) async fn tell_evaluated(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+        let kind = EventType::SimulationResultEvaluated;
+        let audience = audience(db, kind, row.doc.body.agent_id, None).await?;
+        let event = ResultEvaluated::of(row.id, &row.doc, row.created_ms, audience.folder_id);
+        self.tell(db, &audience, kind, Some(row.id), &event).await
+    }
+
+    /// A result has become READY: the first of its run tells it, when the agent is the one that calls.
+    pub(in crate::service) async fn tell_awaited(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+        let body = &row.doc.body;
+        let mut run = db.get::<RunDoc>(body.simulation_run_id).await?;
+        let agent = db.get::<AgentDoc>(body.agent_id).await?.doc;
+        if run.doc.start_told || agent.spec.kind != AgentType::Outbound {
+            return Ok(());
+        }
+        run.doc.start_told = true;
+        db.update(run.id, &run.doc, self.clock.now_ms(), None).await?;
+        let kind = EventType::OutboundSimulationStarted;
+        let audience = audience(db, kind, body.agent_id, None).await?;
+        let humans = awaited(db, run.id).await?;
+        let event = OutboundStarted::of(body.agent_id, body.simulation_id, run.id, humans);
+        self.tell(db, &audience, kind, None, &event).await
+    }
+
+    /// A call log has been evaluated, for the first time or again. `tag` is its `webhook_tag`, `call_log` what is read of it.
+    pub async fn tell_call(&self, db: &mut Session, agent_id: i64, tag: Option<&str>, call_log: Object) -> Result<()> {
+        let kind = EventType::ObservabilityCallEvaluated;
+        let audience = audience(db, kind, agent_id, Some(tag)).await?;
+        self.tell(db, &audience, kind, None, &call_evaluated(call_log)).await
+    }
+
+    async fn tell(
+        &self,
+        db: &mut Session,
+        audience: &Audience,
+        kind: EventType,
+        result_id: Option<i64>,
+        body: &(impl Serialize + Sync),
+    ) -> Result<()> {
+        if audience.webhooks.is_empty() {
+            return Ok(());
+        }
+        let subject = result_id.map(|id| format!("result:{id}"));
+        let event = Event { id: clock::new_id(), kind: kind.as_str(), subject, body: to_text(body)? };
+        for webhook in &audience.webhooks {
+            db.put_event(*webhook, &event, self.clock.now_ms()).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The webhooks that want an event of an agent; `tag` is given for call logs alone.
+async fn audience(db: &mut Session, kind: EventType, agent_id: i64, tag: Option<Option<&str>>) -> Result<Audience> {
+    let rows = db.by::<WebhookDoc>("enabled", true).await?;
+    if rows.is_empty() {
+        return Ok(Audience { webhooks: Vec::new(), folder_id: None });
+    }
+    let folder_id = db.find::<AgentDoc>(agent_id).await?.and_then(|agent| agent.doc.folder_id);
+    let tagged = |wanted: &Option<String>| match (wanted, tag) {
+        (Some(wanted), Some(tag)) => tag == Some(wanted.as_str()),
+        _ => true,
+    };
+    let wants = |row: &Row<WebhookDoc>| row.doc.spec.wants(kind, agent_id, folder_id) && tagged(&row.doc.spec.tag);
+    // Oldest first.
+    Ok(Audience { webhooks: rows.iter().rev().filter(|row| wants(row)).map(|row| row.id).collect(), folder_id })
+}
+
+/// The Digital Humans of a run with their results, in order of their first.
+async fn awaited(db: &mut Session, run_id: i64) -> Result<Vec<AwaitedHuman>> {
+    let mut humans: Vec<AwaitedHuman> = Vec::new();
+    for result in db.results_of_run(run_id).await? {
+        let Some(id) = result.doc.body.digital_human_id else { continue };
+        if let Some(known) = humans.iter_mut().find(|human| human.id == id) {
+            known.associated_simulation_result_ids.push(result.id);
+            continue;
+        }
+        let spec = db.find::<DigitalHumanSpec>(id).await?.map(|row| row.doc).unwrap_or_default();
+        humans.push(AwaitedHuman {
+            id,
+            name: spec.name.unwrap_or_default(),
+            phone_number: spec.phone_number.unwrap_or_default(),
+            sip_uri: String::new(),
+            associated_simulation_result_ids: vec![result.id],
+        });
+    }
+    Ok(humans)
+}

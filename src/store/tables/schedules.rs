@@ -1,0 +1,18 @@
+//! Schedules.
+
+use uuid::Uuid;
+
+use crate::model::schedule::ScheduleDoc;
+use crate::store::db::Cell;
+use crate::store::record::Resource;
+
+impl Resource for ScheduleDoc {
+    const TABLE: &'static str = "schedules";
+    const WORD: &'static str = "Schedule";
+    const COLUMNS: &'static [&'static str] = &["simulation_id"];
+    type Id = Uuid;
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![self.simulation_id.into()]
+    }
+}

@@ -1,0 +1,19 @@
+//! Webhooks.
+
+use uuid::Uuid;
+
+use crate::model::webhook::WebhookDoc;
+use crate::store::db::Cell;
+use crate::store::record::Resource;
+
+impl Resource for WebhookDoc {
+    const TABLE: &'static str = "webhooks";
+    const WORD: &'static str = "Webhook";
+    const SEALED: bool = true;
+    const COLUMNS: &'static [&'static str] = &["enabled"];
+    type Id = Uuid;
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![self.spec.enabled.into()]
+    }
+}

@@ -1,0 +1,112 @@
+//! Webhooks over HTTP: every answer in its whole shape.
+
+use serde_json::{Value, json};
+
+use super::world::World;
+
+const URL: &str = "http://127.0.0.1:9/hook";
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+#[tokio::test]
+async fn a_webhook_from_creation_to_deletion() {
+    let world = World::with_rows().await;
+    let agent: i64 = world.name("agent").parse().expect("a number");
+    let folder = world.post("/v1/create-folder", json!({ "name": "f" })).await["id"].clone();
+    let written = json!({
+        "url": URL, "event_types": ["simulation_ended", "observability_call_evaluated"], "agent_ids": [agent],
+        "folder_ids": [folder], "tag": "t", "enabled": false, "description": "d",
+    });
+    let made = world.post("/v1/webhooks", written.clone()).await;
+    let shape = "id organization_id url event_types agent_ids folder_ids tag enabled description created_at updated_at \
+                 last_status consecutive_failures";
+    let shape: Vec<&str> = shape.split_whitespace().collect();
+    assert_eq!(keys(&made), [shape.clone(), vec!["signing_key"]].concat());
+    let key = made["signing_key"].as_str().expect("a key").to_owned();
+    assert!(key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let path = format!("/v1/webhooks/{}", made["id"].as_str().expect("an id"));
+    let read = world.get(&path).await;
+    assert_eq!(keys(&read), shape);
+    for (name, value) in written.as_object().expect("an object") {
+        assert_eq!(&read[name], value, "{name}");
+    }
+    assert_eq!(read["organization_id"], world.name("organization"));
+    assert_eq!(read["created_at"], "2026-01-05T09:00:00.000000Z");
+    assert_eq!((&read["last_status"], &read["consecutive_failures"]), (&Value::Null, &json!(0)));
+    let all = world.get("/v1/webhooks").await;
+    assert_eq!((all["total_count"].as_i64(), &all["webhooks"][0]), (Some(2), &read));
+
+    let id = json!({ "webhook_id": made["id"] });
+    let answer = world.post("/v1/get-signing-key", id.clone()).await;
+    assert_eq!(answer, json!({ "signing_key": key, "message": "Signing key retrieved" }));
+    let answer = world.post("/v1/generate-signing-key", id.clone()).await;
+    assert_eq!(answer["message"], "Signing key generated");
+    assert_ne!(answer["signing_key"], key.as_str());
+    assert_eq!(world.post("/v1/get-signing-key", id).await["signing_key"], answer["signing_key"]);
+
+    let nulls = json!({
+        "url": null, "event_types": null, "agent_ids": null, "folder_ids": null, "tag": null, "enabled": null,
+        "description": null,
+    });
+    world.service.clock().advance_ms(1000);
+    let read = world.call("PUT", &path, nulls).await;
+    for (name, expect) in [
+        ("url", json!(URL)),
+        ("event_types", written["event_types"].clone()),
+        ("agent_ids", Value::Null),
+        ("folder_ids", Value::Null),
+        ("tag", Value::Null),
+        ("enabled", json!(false)),
+        ("description", Value::Null),
+        ("updated_at", json!("2026-01-05T09:00:01.000000Z")),
+    ] {
+        assert_eq!(read[name], expect, "{name}");
+    }
+    let deleted = world.call("DELETE", &path, Value::Null).await;
+    assert_eq!(deleted, json!({ "message": "Webhook deleted", "deleted_webhook_id": made["id"] }));
+    assert_eq!(world.send("DELETE", &path, &[], Vec::new()).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_test_is_sent_at_once_and_logged() {
+    let world = World::with_rows().await;
+    let answer = world.post("/v1/webhooks/$webhook/test", Value::Null).await;
+    assert_eq!(
+        answer,
+        json!({ "delivered": false, "status": null,
+            "message": "Not delivered: no connection: Connection refused (os error 111)" })
+    );
+    let log = world.get("/v1/webhooks/$webhook/deliveries").await;
+    assert_eq!(keys(&log), ["deliveries", "total_count", "page", "page_size", "total_pages"]);
+    assert_eq!((&log["total_count"], &log["page_size"], &log["total_pages"]), (&json!(1), &json!(50), &json!(1)));
+    let attempt = &log["deliveries"][0];
+    assert_eq!(keys(attempt), ["id", "event", "attempt", "status", "error", "at", "body_sha256"]);
+    assert_eq!((&attempt["event"], &attempt["attempt"]), (&json!("ping"), &json!(1)));
+    let second = world.get("/v1/webhooks/$webhook/deliveries?page=2&page_size=1").await;
+    assert_eq!((&second["deliveries"], &second["total_pages"]), (&json!([]), &json!(1)));
+}
+
+#[tokio::test]
+async fn an_address_inside_is_refused_when_the_server_is_open_to_all() {
+    let world = World::with_settings(|settings| {
+        settings.allow_private_targets = false;
+        settings.require_https_webhooks = true;
+    });
+    let world = world.await;
+    for (url, expect) in [
+        ("https://10.0.0.1/", "url points to a host that is not allowed"),
+        ("https://0x7f.1/", "url points to a host that is not allowed"),
+        ("https://[::ffff:127.0.0.1]/", "url points to a host that is not allowed"),
+        ("https://localhost/", "url points to a host that is not allowed"),
+        ("http://93.184.216.34/", "url must be an https URL"),
+        ("https://93.184.216.34/", ""),
+        ("https://nobody.invalid/", ""),
+    ] {
+        let body = json!({ "url": url, "event_types": ["simulation_ended"] }).to_string().into_bytes();
+        let answer = world.send("POST", "/v1/webhooks", &[], body).await;
+        let (status, detail) = if expect.is_empty() { (200, Value::Null) } else { (400, json!(expect)) };
+        assert_eq!((answer.status, &answer.json()["detail"]), (status, &detail), "{url}");
+    }
+}
