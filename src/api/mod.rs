@@ -17,6 +17,7 @@ mod results;
 mod runs;
 mod simulations;
 mod system;
+mod versions;
 
 use std::future::Future;
 use std::io;
@@ -94,6 +95,7 @@ fn endpoints() -> Vec<Endpoint> {
         runs::endpoints(),
         results::endpoints(),
         humans::endpoints(),
+        versions::endpoints(),
     ]
     .concat()
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::Object;
+use super::agent_version::LabelText;
 use super::time::Timestamp;
 
 words! {
@@ -136,8 +137,7 @@ pub struct AgentSpec {
     pub keyterms: Vec<String>,
     /// Labels of version 1, besides production and latest.
     #[serde(default, skip_serializing)]
-    #[schemars(inner(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9._ -]+$")))]
-    pub labels: Vec<String>,
+    pub labels: Vec<LabelText>,
     /// Name of the folder; created when absent.
     #[serde(default, skip_serializing)]
     pub folder: Option<String>,

@@ -17,6 +17,8 @@ pub const ALIASES: &str = "x-aliases";
 pub const PATCH: &str = "x-patch";
 /// Schema key of a string: an integer is taken as its decimal text.
 pub const ID: &str = "x-id";
+/// Schema key of a path segment: digits are an integer, anything else a uuid.
+pub const NUMBER_OR_UUID: &str = "x-number-or-uuid";
 /// Where shared schemas stand in a document.
 pub const DEFINITIONS: &str = "/components/schemas";
 
@@ -43,6 +45,8 @@ pub enum Kind {
     TextId,
     /// A uuid.
     Uuid,
+    /// An integer when it is written in digits, else a uuid.
+    NumberOrUuid,
     /// A point in time.
     Timestamp,
     /// A calendar date.
@@ -132,6 +136,9 @@ impl Compiler<'_> {
         let Value::Object(schema) = schema else { return any };
         if depth > MAX_NESTING {
             return any;
+        }
+        if schema.contains_key(NUMBER_OR_UUID) {
+            return Node { kind: Kind::NumberOrUuid, nullable: false };
         }
         if let Some((_, target)) = self.target(schema)
             && !schema.contains_key("properties")

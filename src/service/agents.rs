@@ -4,16 +4,16 @@ use ringer_media::seed::Seed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use uuid::Uuid;
 
 use super::check::{self, patched};
 use super::keys::hex;
+use super::versions::{Draft, first_version, versions_of};
 use super::{Caller, Service};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, AgentRecord, AgentSpec, AgentType};
-use crate::model::agent_version::{LATEST, PRODUCTION, VersionDoc};
+use crate::model::agent_version::LATEST;
 use crate::model::api_key::Scope;
 use crate::model::id::IdString;
 use crate::model::time::Timestamp;
@@ -58,7 +58,7 @@ impl Service {
         self.check_agent(&mut db, &mut spec, None).await?;
         let http_webhook_key = spec.http_webhook.as_ref().map(|_| signing_key());
         let folder_id = self.folder_named(&mut db, caller, spec.folder.as_deref()).await?;
-        let first = first_version(&spec);
+        let (prompt, labels) = (std::mem::take(&mut spec.system_prompt), std::mem::take(&mut spec.labels));
         let doc = AgentDoc {
             folder_id,
             http_webhook_key: http_webhook_key.clone(),
@@ -66,7 +66,8 @@ impl Service {
             spec,
         };
         let agent_id = db.insert(&doc, now, Some(caller.key_id)).await?;
-        db.insert(&VersionDoc { agent_id, ..first }, now, Some(caller.key_id)).await?;
+        db.insert(&first_version(agent_id, prompt, &labels), now, Some(caller.key_id)).await?;
+        self.keep_labels(&mut db, caller, agent_id, &labels).await?;
         db.commit().await?;
         Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key })
     }
@@ -190,27 +191,13 @@ impl Service {
     }
 
     async fn new_version_if_changed(&self, db: &mut Session, caller: &Caller, agent_id: i64, text: &str) -> Result<()> {
-        let now = self.clock.now_ms();
-        let versions = versions(db, agent_id).await?;
-        let Some(latest) = versions.into_iter().next() else {
-            return Err(Error::internal("an agent has no version"));
-        };
-        if latest.doc.prompt_text == text {
+        db.hold_agent(agent_id).await?;
+        let versions = versions_of(db, agent_id).await?;
+        if versions.iter().any(|row| row.doc.holds(LATEST) && row.doc.prompt_text == text) {
             return Ok(());
         }
-        let version = latest.doc.version + 1;
-        let mut old = latest.doc;
-        old.labels.retain(|label| label != LATEST);
-        db.update(latest.id, &old, now, Some(caller.key_id)).await?;
-        let new = VersionDoc {
-            agent_id,
-            version,
-            prompt_text: text.to_owned(),
-            commit_message: None,
-            labels: vec![LATEST.into()],
-            metadata: None,
-        };
-        db.insert(&new, now, Some(caller.key_id)).await.map(drop)
+        let draft = Draft { prompt_text: Some(text.to_owned()), ..Draft::default() };
+        self.add_version(db, caller, agent_id, draft).await.map(drop)
     }
 
     /// Every rule on an agent's fields, in their order; numbers are left in E.164 form.
@@ -242,13 +229,6 @@ impl Service {
         check::webhook("http_webhook", spec.http_webhook.as_deref(), settings)?;
         check::webhook("P1_token_webhook_url", spec.p1_token_webhook_url.as_deref(), settings)
     }
-}
-
-/// Versions of an agent, highest first.
-pub(super) async fn versions(db: &mut Session, agent_id: i64) -> Result<Vec<Row<VersionDoc>>> {
-    let mut versions = db.by::<VersionDoc>("agent_id", agent_id).await?;
-    versions.sort_by_key(|row| std::cmp::Reverse(row.doc.version));
-    Ok(versions)
 }
 
 /// Reads agents with their texts, hiding credentials from keys that may only read.
@@ -304,17 +284,6 @@ async fn find_agent(db: &mut Session, id: Option<&IdString>, external: Option<&s
     }
 }
 
-fn first_version(spec: &AgentSpec) -> VersionDoc {
-    let mut labels = vec![PRODUCTION.to_owned(), LATEST.to_owned()];
-    for label in &spec.labels {
-        if !labels.contains(label) {
-            labels.push(label.clone());
-        }
-    }
-    let prompt_text = spec.system_prompt.clone();
-    VersionDoc { agent_id: 0, version: 1, prompt_text, commit_message: None, labels, metadata: None }
-}
-
 /// The fields of `patch` that an agent has, with the values that they now have.
 fn given(patch: &Object, spec: &AgentSpec) -> Result<Object> {
     let Value::Object(stored) = serde_json::to_value(spec).map_err(Error::internal)? else {
@@ -332,12 +301,6 @@ fn signing_key() -> String {
     let mut bytes = [0; 32];
     clock::random_bytes(&mut bytes);
     hex(&bytes)
-}
-
-/// A version of the agent, when it has it.
-pub(super) async fn version_of(db: &mut Session, agent_id: i64, id: Uuid) -> Result<Row<VersionDoc>> {
-    let row = db.find::<VersionDoc>(id).await?.filter(|row| row.doc.agent_id == agent_id);
-    row.ok_or(Error::NotFound("Agent version"))
 }
 
 /// Draws a base seed of a run from the clock's randomness when none is given.

@@ -10,6 +10,7 @@ mod folders;
 mod human_rules;
 mod humans;
 mod keys;
+mod labels;
 mod listening;
 mod live;
 mod names;
@@ -20,6 +21,7 @@ mod progress;
 mod results;
 mod runs;
 mod simulations;
+mod versions;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +39,7 @@ pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::evaluation::Judged;
 pub use self::folders::{AgentMoved, FolderDeleted};
 pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
+pub use self::labels::LabelDeleted;
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
 pub use self::packing::{Packing, Track};
@@ -44,6 +47,7 @@ pub use self::place::{Obstacle, Placed, Placer, Sounds};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
+pub use self::versions::{VersionDeleted, VersionLabels};
 
 /// Who asks: an authenticated API key.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::agents::version_of;
 use super::check::{self, patched};
+use super::versions::version_of;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::Object;

@@ -11,6 +11,7 @@ mod migrate;
 mod record;
 mod runs;
 mod tables;
+mod versions;
 
 use std::path::Path;
 use std::sync::Arc;

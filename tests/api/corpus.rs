@@ -15,6 +15,11 @@ async fn access() {
     check_all(include_str!("../../fixtures/api/access.http"), 30).await;
 }
 
+#[tokio::test]
+async fn versions() {
+    check_all(include_str!("../../fixtures/api/versions.http"), 35).await;
+}
+
 async fn check_all(text: &str, at_least: usize) {
     let world = World::with_rows().await;
     let cases = case::read(text);
