@@ -13,6 +13,7 @@ mod agents;
 mod humans;
 mod keys;
 mod live;
+mod metrics;
 mod results;
 mod runs;
 mod simulations;
@@ -96,6 +97,7 @@ fn endpoints() -> Vec<Endpoint> {
         results::endpoints(),
         humans::endpoints(),
         versions::endpoints(),
+        metrics::endpoints(),
     ]
     .concat()
 }

@@ -5,14 +5,17 @@
 
 mod agents;
 mod check;
+mod drafts;
 mod evaluation;
 mod folders;
 mod human_rules;
 mod humans;
+mod judging;
 mod keys;
 mod labels;
 mod listening;
 mod live;
+mod metrics;
 mod names;
 mod outcome;
 mod packing;
@@ -30,18 +33,23 @@ use ringer_media::call::EndReason;
 use uuid::Uuid;
 
 use crate::clock::Clock;
+use crate::error::{Error, Result};
 use crate::events::Feed;
 use crate::model::api_key::Scope;
+use crate::provider::LanguageModel;
 use crate::queue::Queue;
 use crate::store::Store;
 
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
+pub use self::drafts::{DraftMetrics, MetricDrafts};
 pub use self::evaluation::Judged;
 pub use self::folders::{AgentMoved, FolderDeleted};
 pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
+pub use self::judging::ToJudge;
 pub use self::labels::LabelDeleted;
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
+pub use self::metrics::{MetricPage, MetricsDeleted, MetricsUpdated};
 pub use self::packing::{Packing, Track};
 pub use self::place::{Obstacle, Placed, Placer, Sounds};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
@@ -122,12 +130,23 @@ pub struct Service {
     clock: Clock,
     settings: Arc<Settings>,
     live: Arc<dyn LiveCalls>,
+    model: Option<Arc<dyn LanguageModel>>,
 }
 
 impl Service {
     /// A product over `store`. `live` is asked to end calls.
     pub fn new(store: Store, clock: Clock, settings: Settings, live: Arc<dyn LiveCalls>) -> Service {
-        Service { store, clock, settings: Arc::new(settings), live }
+        Service { store, clock, settings: Arc::new(settings), live, model: None }
+    }
+
+    /// The same product with a language model, or without one.
+    pub fn with_model(self, model: Option<Arc<dyn LanguageModel>>) -> Service {
+        Service { model, ..self }
+    }
+
+    /// The language model.
+    fn model(&self) -> Result<Arc<dyn LanguageModel>> {
+        self.model.clone().ok_or_else(|| Error::Unavailable("Language model is not configured".into()))
     }
 
     /// The store below.

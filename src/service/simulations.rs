@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::check::{self, patched};
+use super::metrics::check_selected;
 use super::versions::version_of;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
@@ -166,6 +167,7 @@ async fn check_simulation(db: &mut Session, spec: &mut SimulationSpec, this: Opt
     if let Some(version) = spec.agent_version_id {
         version_of(db, agent_id, version).await?;
     }
+    check_selected(db, spec.selected_custom_metrics.as_deref()).await?;
     if let Some(code) = spec.svc_as_code_id
         && db.by::<SimulationSpec>("code_id", code).await?.iter().any(|row| Some(row.id) != this)
     {

@@ -7,6 +7,7 @@
 pub mod db;
 pub mod idempotency;
 mod keys;
+mod metrics;
 mod migrate;
 mod record;
 mod runs;
@@ -26,6 +27,7 @@ use self::db::{Cell, Connection, Driver, Pool};
 use crate::error::{Error, Result};
 
 pub use self::keys::KeyRow;
+pub(crate) use self::metrics::Metrics;
 pub use self::record::{Key, Resource, Row};
 pub(crate) use self::runs::Owner;
 pub use self::runs::Tally;

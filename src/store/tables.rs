@@ -1,5 +1,6 @@
 //! Which document lies in which table, and which of its fields are lifted into columns.
 
+mod metrics;
 mod versions;
 
 use serde::{Deserialize, Serialize};
