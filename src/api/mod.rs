@@ -10,6 +10,7 @@ pub mod openapi;
 pub mod rate;
 
 mod agents;
+mod bundle;
 mod humans;
 mod keys;
 mod live;
@@ -98,6 +99,7 @@ fn endpoints() -> Vec<Endpoint> {
         humans::endpoints(),
         versions::endpoints(),
         metrics::endpoints(),
+        bundle::endpoints(),
     ]
     .concat()
 }

@@ -258,6 +258,16 @@ impl Default for AgentSpec {
 }
 
 impl AgentSpec {
+    /// Fields that keys that may only read do not see.
+    pub const SECRETS: [&str; 6] = [
+        "websocket_password",
+        "sip_password",
+        "P1_token_webhook_auth",
+        "P10_agent_token",
+        "P11_client_secret",
+        "P12_api_key",
+    ];
+
     /// How the agent is reached: the given kind, else the first whose settings are there, else `None`.
     pub fn connection(&self) -> Option<ConnectionType> {
         if self.dynamic_sip_webhook_url.is_some() {

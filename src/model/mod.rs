@@ -41,6 +41,7 @@ macro_rules! words {
 pub mod agent;
 pub mod agent_version;
 pub mod api_key;
+pub mod bundle;
 pub mod custom_metric;
 pub mod digital_human;
 pub mod error_code;

@@ -41,6 +41,16 @@ pub struct AgentUpdated {
     pub http_webhook_key: Option<String>,
 }
 
+/// What a change came to.
+pub(super) struct AgentAmended {
+    /// As it now is.
+    pub spec: AgentSpec,
+    /// Signing key, when one was made.
+    pub new_key: Option<String>,
+    /// Something differs from what was stored.
+    pub changed: bool,
+}
+
 /// A signing key in plain.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SigningKey {
@@ -52,12 +62,24 @@ pub struct SigningKey {
 
 impl Service {
     /// Makes an agent with version 1 of its prompt, labelled production, latest and as asked.
-    pub async fn add_agent(&self, caller: &Caller, mut spec: AgentSpec) -> Result<AgentAdded> {
-        let now = self.clock.now_ms();
+    pub async fn add_agent(&self, caller: &Caller, spec: AgentSpec) -> Result<AgentAdded> {
         let mut db = self.store.org(&caller.organization).write().await?;
-        self.check_agent(&mut db, &mut spec, None).await?;
+        let (agent_id, http_webhook_key) = self.insert_agent(&mut db, caller, spec).await?;
+        db.commit().await?;
+        Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key })
+    }
+
+    /// Checks and inserts an agent; answers its id and its signing key.
+    pub(super) async fn insert_agent(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        mut spec: AgentSpec,
+    ) -> Result<(i64, Option<String>)> {
+        let now = self.clock.now_ms();
+        self.check_agent(db, &mut spec, None).await?;
         let http_webhook_key = spec.http_webhook.as_ref().map(|_| signing_key());
-        let folder_id = self.folder_named(&mut db, caller, spec.folder.as_deref()).await?;
+        let folder_id = self.folder_named(db, caller, spec.folder.as_deref()).await?;
         let (prompt, labels) = (std::mem::take(&mut spec.system_prompt), std::mem::take(&mut spec.labels));
         let doc = AgentDoc {
             folder_id,
@@ -67,9 +89,8 @@ impl Service {
         };
         let agent_id = db.insert(&doc, now, Some(caller.key_id)).await?;
         db.insert(&first_version(agent_id, prompt, &labels), now, Some(caller.key_id)).await?;
-        self.keep_labels(&mut db, caller, agent_id, &labels).await?;
-        db.commit().await?;
-        Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key })
+        self.keep_labels(db, caller, agent_id, &labels).await?;
+        Ok((agent_id, http_webhook_key))
     }
 
     /// One agent.
@@ -168,36 +189,63 @@ impl Service {
         row: Row<AgentDoc>,
         patch: Object,
     ) -> Result<AgentUpdated> {
-        let now = self.clock.now_ms();
+        let changed = self.amend_agent(&mut db, caller, row, &patch).await?;
+        let agent = given(&patch, &changed.spec)?;
+        db.commit().await?;
+        Ok(AgentUpdated { agent, status: "200".into(), http_webhook_key: changed.new_key })
+    }
+
+    /// Lays the given fields over an agent, checks what comes out and stores it when it differs.
+    pub(super) async fn amend_agent(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        row: Row<AgentDoc>,
+        patch: &Object,
+    ) -> Result<AgentAmended> {
+        let old = row.doc.clone();
         let mut doc = row.doc;
-        let mut spec = patched(&doc.spec, &patch)?;
-        self.check_agent(&mut db, &mut spec, Some(row.id)).await?;
+        let mut spec = patched(&doc.spec, patch)?;
+        self.check_agent(db, &mut spec, Some(row.id)).await?;
         if patch.contains_key("folder") {
-            doc.folder_id = self.folder_named(&mut db, caller, spec.folder.as_deref()).await?;
+            doc.folder_id = self.folder_named(db, caller, spec.folder.as_deref()).await?;
         }
         let new_key = (spec.http_webhook.is_some() && doc.http_webhook_key.is_none()).then(signing_key);
         doc.http_webhook_key = doc.http_webhook_key.or_else(|| new_key.clone());
         if spec.p11_bot_id.is_some() && doc.inbound_token.is_none() {
             doc.inbound_token = Some(signing_key());
         }
-        if let Some(text) = patch.get("system_prompt").and_then(Value::as_str) {
-            self.new_version_if_changed(&mut db, caller, row.id, text).await?;
+        let text = patch.get("system_prompt").and_then(Value::as_str);
+        let new_text = match text {
+            Some(text) => self.new_version_if_changed(db, caller, row.id, text).await?,
+            None => false,
+        };
+        // They are no part of what is stored.
+        (spec.system_prompt, spec.labels, spec.folder) = Default::default();
+        doc.spec = spec.clone();
+        let changed = new_text || doc != old;
+        if changed {
+            db.update(row.id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         }
-        let agent = given(&patch, &spec)?;
-        doc.spec = spec;
-        db.update(row.id, &doc, now, Some(caller.key_id)).await?;
-        db.commit().await?;
-        Ok(AgentUpdated { agent, status: "200".into(), http_webhook_key: new_key })
+        Ok(AgentAmended { spec, new_key, changed })
     }
 
-    async fn new_version_if_changed(&self, db: &mut Session, caller: &Caller, agent_id: i64, text: &str) -> Result<()> {
+    /// True when the text was not the latest version's: it is now.
+    async fn new_version_if_changed(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        agent_id: i64,
+        text: &str,
+    ) -> Result<bool> {
         db.hold_agent(agent_id).await?;
         let versions = versions_of(db, agent_id).await?;
         if versions.iter().any(|row| row.doc.holds(LATEST) && row.doc.prompt_text == text) {
-            return Ok(());
+            return Ok(false);
         }
         let draft = Draft { prompt_text: Some(text.to_owned()), ..Draft::default() };
-        self.add_version(db, caller, agent_id, draft).await.map(drop)
+        self.add_version(db, caller, agent_id, draft).await?;
+        Ok(true)
     }
 
     /// Every rule on an agent's fields, in their order; numbers are left in E.164 form.

@@ -21,6 +21,8 @@ mod outcome;
 mod packing;
 mod place;
 mod progress;
+mod pull;
+mod push;
 mod results;
 mod runs;
 mod simulations;

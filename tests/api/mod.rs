@@ -1,6 +1,7 @@
 //! The HTTP interface, in process: an in-memory client against the whole router over a temporary database. Cases are data:
 //! `fixtures/api/*.http`.
 
+mod bundle;
 mod case;
 mod corpus;
 mod document;
