@@ -7,6 +7,7 @@ mod corpus;
 mod document;
 mod idempotency;
 mod metrics;
+mod operations;
 mod rates;
 mod results;
 mod round_trip;
