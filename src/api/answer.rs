@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::header::{ALLOW, CONNECTION, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -40,6 +40,21 @@ impl<T: Serialize + JsonSchema + Send> Answer for T {
 
     fn described(generator: &mut SchemaGenerator) -> Described {
         Described { content_type: Some(JSON), schema: Some(generator.subschema_for::<T>()) }
+    }
+}
+
+/// An answer of a route that is kept for old callers and says so.
+#[derive(Clone, Copy, Debug)]
+pub struct Deprecated<T>(pub T);
+
+impl<T: Answer> Answer for Deprecated<T> {
+    fn answer(self, status: StatusCode) -> Result<Response> {
+        let response = self.0.answer(status)?;
+        Ok(with(response, HeaderName::from_static("deprecation"), HeaderValue::from_static("true")))
+    }
+
+    fn described(generator: &mut SchemaGenerator) -> Described {
+        T::described(generator)
     }
 }
 
@@ -183,7 +198,7 @@ pub fn fault(request_id: &str) -> Response {
     respond(StatusCode::INTERNAL_SERVER_ERROR, JSON, body.to_string())
 }
 
-fn with(mut response: Response, name: axum::http::HeaderName, value: HeaderValue) -> Response {
+fn with(mut response: Response, name: HeaderName, value: HeaderValue) -> Response {
     response.headers_mut().insert(name, value);
     response
 }

@@ -10,16 +10,19 @@ pub mod openapi;
 pub mod rate;
 
 mod agents;
+mod bundle;
 mod figures;
 mod humans;
 mod internal;
 mod keys;
 mod live;
+mod metrics;
 mod results;
 mod runs;
 mod schedules;
 mod simulations;
 mod system;
+mod versions;
 mod webhooks;
 
 use std::future::Future;
@@ -118,6 +121,9 @@ fn endpoints(setup: &Setup) -> Vec<Endpoint> {
         webhooks::endpoints(),
         schedules::endpoints(),
         internal::endpoints(),
+        versions::endpoints(),
+        metrics::endpoints(),
+        bundle::endpoints(),
     ]
     .concat()
 }

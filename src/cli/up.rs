@@ -136,7 +136,9 @@ impl House {
         tokio::fs::create_dir_all(config.data.join("cache")).await.map_err(folder)?;
         let store = open_store(config).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
+        let model = language_model(config)?;
         let service = Service::new(store, Clock::Real, service_settings(config), running.clone());
+        let service = service.with_model(model.clone());
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;
         if interrupted > 0 {
             tracing::warn!("{interrupted} calls had not ended when the engine was last stopped");
@@ -144,7 +146,6 @@ impl House {
         admit_somebody(&service, config).await.map_err(|error| error.to_string())?;
         let speech = local::configured(config)?;
         let engine = start_engine(config, speech.clone()).await?;
-        let model = language_model(config)?;
         let placer = Placer {
             behaviour: config.behaviour.clone(),
             recognizer_grace_ms: config.recognizer.grace_ms,

@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
-use crate::judge::{self, Facts};
-use crate::model::result::ResultBody;
+use crate::judge::{self, Facts, Material, NO_MODEL};
+use crate::model::Object;
+use crate::model::custom_metric::EvalMethod;
+use crate::model::evaluation::Evaluation;
+use crate::model::result::{MetricValue, ResultBody};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::queue::EvaluateJob;
@@ -35,12 +38,40 @@ pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
         Err(Error::NotAvailable(_)) => serde_json::json!([]),
         Err(error) => return Err(error),
     };
-    let judged = judged(&workshop, &body, &timeline, service.recording_path(&caller, id).await.ok()).await?;
+    let judged =
+        judged(&workshop, organization, id, &body, &timeline, service.recording_path(&caller, id).await.ok()).await?;
     service.store_evaluation(organization, id, judged).await.map(drop)
+}
+
+/// Judges the custom metrics and answers what is to be noted of it.
+async fn judge_customs(
+    workshop: &Workshop,
+    organization: &str,
+    result_id: i64,
+    measures: &[MetricValue],
+    evaluation: &mut Evaluation,
+) -> Result<Object> {
+    let given = workshop.service.to_judge(organization, result_id).await?;
+    let measures: Vec<MetricValue> = measures.iter().chain(&given.measures).cloned().collect();
+    let material = Material {
+        entries: given.transcript.as_ref().map(|transcript| &transcript.entries[..]).unwrap_or_default(),
+        calls: &given.calls,
+        metadata: Some(&given.metadata),
+        measures: &measures,
+        agent_prompt: &given.agent_prompt,
+        success_criteria: &given.success_criteria,
+    };
+    let model = workshop.placer.model.as_deref();
+    evaluation.set_custom_metrics(judge::judge_metrics(&given.metrics, material, model).await);
+    let asked = given.metrics.iter().any(|metric| metric.spec.method() == EvalMethod::LlmJudge);
+    let name = model.filter(|_| asked).map(|model| ("judge_model".to_owned(), model.name().into()));
+    Ok(name.into_iter().collect())
 }
 
 async fn judged(
     workshop: &Workshop,
+    organization: &str,
+    result_id: i64,
     body: &ResultBody,
     timeline: &serde_json::Value,
     recording: Option<PathBuf>,
@@ -60,7 +91,7 @@ async fn judged(
     evaluation.id = crate::clock::new_id();
     evaluation.created_at = Timestamp(workshop.service.clock().now_ms());
     let reason = match &workshop.placer.model {
-        None => "No language model is configured",
+        None => NO_MODEL,
         Some(_) => "Judging by the language model is not part of this version",
     };
     evaluation.not_evaluated_reason = Some(reason.to_owned());
@@ -72,5 +103,6 @@ async fn judged(
         let measured = tokio::task::spawn_blocking(measuring).await.map_err(Error::internal)?;
         metrics.extend(measured.map_err(Error::internal)?);
     }
-    Ok(Judged { evaluation, metrics, latency, ..Judged::default() })
+    let metadata = judge_customs(workshop, organization, result_id, &metrics, &mut evaluation).await?;
+    Ok(Judged { evaluation, metrics, latency, metadata, ..Judged::default() })
 }

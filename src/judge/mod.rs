@@ -1,10 +1,13 @@
 //! What a conversation was, from its timeline: the transcript, the metrics and the evaluation. Works on what is stored, so
-//! that a conversation can be judged again at any time. Judges no words: that needs a language model.
+//! that a conversation can be judged again at any time. Words are judged by rules, or by a language model that is asked.
 
+mod ask;
+mod custom;
 mod fillers;
 mod measures;
 mod probes;
 mod redact;
+mod schema;
 mod sound;
 mod transcript;
 mod words;
@@ -12,9 +15,12 @@ mod words;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub use self::ask::{Unanswered, Wrong, ask, question};
+pub use self::custom::{Material, Metric, NO_MODEL, is_of_tool_calls, judge_by_rules, judge_metrics};
 pub use self::fillers::fillers;
 pub use self::measures::{Facts, Measured, measure};
 pub use self::redact::{Redactor, key_spans};
+pub use self::schema::schema_of;
 pub use self::sound::audio_metrics;
 pub use self::transcript::transcript;
 pub use self::words::predicted_wer;

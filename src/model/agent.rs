@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::Object;
+use super::agent_version::LabelText;
 use super::secret::masked_debug;
 use super::time::Timestamp;
 
@@ -137,8 +138,7 @@ pub struct AgentSpec {
     pub keyterms: Vec<String>,
     /// Labels of version 1, besides production and latest.
     #[serde(default, skip_serializing)]
-    #[schemars(inner(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9._ -]+$")))]
-    pub labels: Vec<String>,
+    pub labels: Vec<LabelText>,
     /// Name of the folder; created when absent.
     #[serde(default, skip_serializing)]
     pub folder: Option<String>,
@@ -259,6 +259,16 @@ impl Default for AgentSpec {
 }
 
 impl AgentSpec {
+    /// Fields that keys that may only read do not see.
+    pub const SECRETS: [&str; 6] = [
+        "websocket_password",
+        "sip_password",
+        "P1_token_webhook_auth",
+        "P10_agent_token",
+        "P11_client_secret",
+        "P12_api_key",
+    ];
+
     /// How the agent is reached: the given kind, else the first whose settings are there, else `None`.
     pub fn connection(&self) -> Option<ConnectionType> {
         if self.dynamic_sip_webhook_url.is_some() {

@@ -139,6 +139,27 @@ impl Evaluation {
         self.override_pronunciation_notes.clone_from(&old.override_pronunciation_notes);
         self.last_edited_by = old.last_edited_by;
         self.last_edited_at = old.last_edited_at;
+        for result in &mut self.custom_metrics {
+            if let Some(old) = old.custom_metrics.iter().find(|old| old.metric_id == result.metric_id) {
+                result.keep_human_fields(old);
+            }
+        }
+    }
+
+    /// Takes the results of custom metrics, with the percentage that passed of those that passed or failed.
+    pub fn set_custom_metrics(&mut self, results: Vec<CustomResult>) {
+        let evaluated = |result: &&CustomResult| result.status == CustomStatus::Evaluated;
+        let verdicts = results.iter().filter(evaluated).filter(|one| one.is_pass_fail());
+        let passed: Vec<bool> = verdicts.map(|result| result.response_value == "pass").collect();
+        let share =
+            |passed: &[bool]| 100.0 * passed.iter().filter(|passed| **passed).count() as f64 / passed.len() as f64;
+        self.custom_evals_success_rate = (!passed.is_empty()).then(|| share(&passed));
+        let judged =
+            |result: &CustomResult| matches!(result.status, CustomStatus::Evaluated | CustomStatus::NotApplicable);
+        if self.status == EvaluationStatus::NotEvaluated && results.iter().any(judged) {
+            self.status = EvaluationStatus::Partial;
+        }
+        self.custom_metrics = results;
     }
 }
 
@@ -211,6 +232,22 @@ pub struct CustomResult {
 }
 
 impl CustomResult {
+    /// True for types that pass or fail.
+    fn is_pass_fail(&self) -> bool {
+        matches!(self.response_type.as_str(), "pass_fail" | "tool_call")
+    }
+
+    /// Takes over what a person wrote into the result that this one replaces.
+    pub fn keep_human_fields(&mut self, old: &CustomResult) {
+        self.human_edited = old.human_edited;
+        self.human_response_value.clone_from(&old.human_response_value);
+        self.human_reasoning.clone_from(&old.human_reasoning);
+        self.override_reason_code.clone_from(&old.override_reason_code);
+        self.override_notes.clone_from(&old.override_notes);
+        self.last_edited_by = old.last_edited_by;
+        self.last_edited_at = old.last_edited_at;
+    }
+
     /// 0 to 100; `None` for results that are not counted (texts, plain numbers, not evaluated).
     pub fn score(&self) -> Option<f64> {
         if self.status != CustomStatus::Evaluated && self.human_response_value.is_none() {

@@ -1,7 +1,8 @@
 //! Plain structs, one file a resource: what users write (`...Spec`), what is kept (`...Doc`) and what they read
 //! (`...Record`). The schemas that schemars derives from a Spec serve validation, the API description and storage alike.
 //!
-//! No IO, no axum, no sqlx. Schema words beyond JSON Schema: `x-id` marks a string id that may also arrive as an integer.
+//! No IO, no axum, no sqlx. Schema words beyond JSON Schema: `x-id` marks a string id that may also arrive as an integer,
+//! `x-number-or-uuid` a path segment that is either.
 
 use serde_json::{Map, Value};
 
@@ -40,7 +41,9 @@ macro_rules! words {
 pub mod agent;
 pub mod agent_version;
 pub mod api_key;
+pub mod bundle;
 pub mod cron;
+pub mod custom_metric;
 pub mod digital_human;
 pub mod error_code;
 pub mod evaluation;

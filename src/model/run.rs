@@ -1,7 +1,10 @@
 //! A run: one queueing of a simulation, with one result per conversation.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::Object;
@@ -65,6 +68,38 @@ pub struct QueueSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 9_007_199_254_740_991_i64))]
     pub seed: Option<i64>,
+}
+
+/// A [`QueueSpec`] without its simulation, which is named elsewhere.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub struct RunSettings(Object);
+
+impl RunSettings {
+    /// The whole request for a run of `simulation_id`.
+    ///
+    /// # Errors
+    /// When a member has not the type that a [`QueueSpec`] declares, which the walker has excluded.
+    pub fn of(self, simulation_id: i64) -> serde_json::Result<QueueSpec> {
+        let mut fields = self.0;
+        fields.insert("simulation_id".into(), simulation_id.to_string().into());
+        serde_json::from_value(Value::Object(fields))
+    }
+}
+
+impl JsonSchema for RunSettings {
+    fn schema_name() -> Cow<'static, str> {
+        "RunSettings".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = QueueSpec::json_schema(generator);
+        schema.remove("required");
+        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+            properties.shift_remove("simulation_id");
+        }
+        schema
+    }
 }
 
 /// What queueing answers.

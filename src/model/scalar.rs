@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
 use url::{ParseError, Url};
 
 use crate::model::issue::Problem;
@@ -156,6 +157,16 @@ pub fn uuid(json: &Json<'_>) -> Outcome<String> {
         }
         Err(_) => Err(Problem::parsing("uuid_parsing", &why_no_uuid(text))),
     }
+}
+
+/// `-` and digits as an integer, anything else as a uuid. What is neither is no integer.
+pub fn number_or_uuid(json: &Json<'_>) -> Outcome<Value> {
+    let Json::Text(text) = json else { return Err(Problem::plain("int_parsing")) };
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse::<i64>().map_err(|_| Problem::plain("int_parsing_size")).and_then(|n| converted(n.into()));
+    }
+    uuid(json).map_err(|_| Problem::plain("int_parsing")).and_then(|id| same(id.value.into()))
 }
 
 fn why_no_uuid(text: &str) -> String {
@@ -423,6 +434,19 @@ mod tests {
                     "uuid_parsing: invalid group length in group 1: expected 4, found 3",
                 ),
                 ("7", "uuid_type"),
+            ],
+        );
+        check(
+            number_or_uuid,
+            &[
+                ("\"12\"", "12"),
+                ("\"-1\"", "-1"),
+                ("\"6A1E0B64-6F0A-4C3B-9A25-0F4F6F7A1C11\"", "\"6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11\""),
+                ("\"12345678901234567890123456789012\"", "int_parsing_size"),
+                ("\"+1\"", "int_parsing"),
+                ("\"1.0\"", "int_parsing"),
+                ("\"abc\"", "int_parsing"),
+                ("\"-\"", "int_parsing"),
             ],
         );
         check(

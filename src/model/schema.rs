@@ -19,6 +19,8 @@ pub const PATCH: &str = "x-patch";
 pub const ID: &str = "x-id";
 /// Schema key of a union: its members are told apart by trying them, also where a field is constant in each.
 pub const PLAIN: &str = "x-plain";
+/// Schema key of a path segment: digits are an integer, anything else a uuid.
+pub const NUMBER_OR_UUID: &str = "x-number-or-uuid";
 /// Where shared schemas stand in a document.
 pub const DEFINITIONS: &str = "/components/schemas";
 
@@ -45,6 +47,8 @@ pub enum Kind {
     TextId,
     /// A uuid.
     Uuid,
+    /// An integer when it is written in digits, else a uuid.
+    NumberOrUuid,
     /// A point in time.
     Timestamp,
     /// A calendar date.
@@ -134,6 +138,9 @@ impl Compiler<'_> {
         let Value::Object(schema) = schema else { return any };
         if depth > MAX_NESTING {
             return any;
+        }
+        if schema.contains_key(NUMBER_OR_UUID) {
+            return Node { kind: Kind::NumberOrUuid, nullable: false };
         }
         if let Some((_, target)) = self.target(schema)
             && !schema.contains_key("properties")

@@ -101,6 +101,7 @@ impl<'s> Walk<'s> {
             }
             Kind::TextId => self.keep(scalar::text_id(json), json),
             Kind::Uuid => self.keep(scalar::uuid(json), json),
+            Kind::NumberOrUuid => self.keep(scalar::number_or_uuid(json), json),
             Kind::Timestamp => self.keep(scalar::timestamp(json), json),
             Kind::Date => self.keep(scalar::date(json), json),
             Kind::Url => self.keep(scalar::url(json), json),

@@ -5,16 +5,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use url::Url;
-use uuid::Uuid;
 
 use super::check::{self, patched};
 use super::keys::hex;
+use super::versions::{Draft, first_version, versions_of};
 use super::{Caller, Service};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, AgentRecord, AgentSpec, AgentType};
-use crate::model::agent_version::{LATEST, PRODUCTION, VersionDoc};
+use crate::model::agent_version::LATEST;
 use crate::model::api_key::Scope;
 use crate::model::id::IdString;
 use crate::model::secret::masked_debug;
@@ -47,6 +47,16 @@ pub struct AgentUpdated {
     pub http_webhook_key: Option<String>,
 }
 
+/// What a change came to.
+pub(super) struct AgentAmended {
+    /// As it now is.
+    pub spec: AgentSpec,
+    /// Signing key, when one was made.
+    pub new_key: Option<String>,
+    /// Something differs from what was stored.
+    pub changed: bool,
+}
+
 /// A signing key in plain.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SigningKey {
@@ -60,14 +70,26 @@ masked_debug!(AgentAdded, AgentUpdated, SigningKey);
 
 impl Service {
     /// Makes an agent with version 1 of its prompt, labelled production, latest and as asked.
-    pub async fn add_agent(&self, caller: &Caller, mut spec: AgentSpec) -> Result<AgentAdded> {
-        let now = self.clock.now_ms();
+    pub async fn add_agent(&self, caller: &Caller, spec: AgentSpec) -> Result<AgentAdded> {
         self.look_at_urls(&object(&spec)?).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
-        self.check_agent(&mut db, &mut spec, None).await?;
+        let (agent_id, http_webhook_key) = self.insert_agent(&mut db, caller, spec).await?;
+        db.commit().await?;
+        Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key })
+    }
+
+    /// Checks and inserts an agent; answers its id and its signing key.
+    pub(super) async fn insert_agent(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        mut spec: AgentSpec,
+    ) -> Result<(i64, Option<String>)> {
+        let now = self.clock.now_ms();
+        self.check_agent(db, &mut spec, None).await?;
         let http_webhook_key = spec.http_webhook.as_ref().map(|_| signing_key());
-        let folder_id = self.folder_named(&mut db, caller, spec.folder.as_deref()).await?;
-        let first = first_version(&spec);
+        let folder_id = self.folder_named(db, caller, spec.folder.as_deref()).await?;
+        let (prompt, labels) = (std::mem::take(&mut spec.system_prompt), std::mem::take(&mut spec.labels));
         let doc = AgentDoc {
             folder_id,
             http_webhook_key: http_webhook_key.clone(),
@@ -75,9 +97,9 @@ impl Service {
             spec,
         };
         let agent_id = db.insert(&doc, now, Some(caller.key_id)).await?;
-        db.insert(&VersionDoc { agent_id, ..first }, now, Some(caller.key_id)).await?;
-        db.commit().await?;
-        Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key })
+        db.insert(&first_version(agent_id, prompt, &labels), now, Some(caller.key_id)).await?;
+        self.keep_labels(db, caller, agent_id, &labels).await?;
+        Ok((agent_id, http_webhook_key))
     }
 
     /// One agent.
@@ -178,30 +200,49 @@ impl Service {
         row: Row<AgentDoc>,
         patch: Object,
     ) -> Result<AgentUpdated> {
-        let now = self.clock.now_ms();
+        let changed = self.amend_agent(&mut db, caller, row, &patch).await?;
+        let agent = given(&patch, &changed.spec)?;
+        db.commit().await?;
+        Ok(AgentUpdated { agent, status: "200".into(), http_webhook_key: changed.new_key })
+    }
+
+    /// Lays the given fields over an agent, checks what comes out and stores it when it differs.
+    pub(super) async fn amend_agent(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        row: Row<AgentDoc>,
+        patch: &Object,
+    ) -> Result<AgentAmended> {
+        let old = row.doc.clone();
         let mut doc = row.doc;
-        let mut spec = patched(&doc.spec, &patch)?;
-        self.check_agent(&mut db, &mut spec, Some(row.id)).await?;
+        let mut spec = patched(&doc.spec, patch)?;
+        self.check_agent(db, &mut spec, Some(row.id)).await?;
         if patch.contains_key("folder") {
-            doc.folder_id = self.folder_named(&mut db, caller, spec.folder.as_deref()).await?;
+            doc.folder_id = self.folder_named(db, caller, spec.folder.as_deref()).await?;
         }
         let new_key = (spec.http_webhook.is_some() && doc.http_webhook_key.is_none()).then(signing_key);
         doc.http_webhook_key = doc.http_webhook_key.or_else(|| new_key.clone());
         if spec.p11_bot_id.is_some() && doc.inbound_token.is_none() {
             doc.inbound_token = Some(signing_key());
         }
-        if let Some(text) = patch.get("system_prompt").and_then(Value::as_str) {
-            self.new_version_if_changed(&mut db, caller, row.id, text).await?;
+        let text = patch.get("system_prompt").and_then(Value::as_str);
+        let new_text = match text {
+            Some(text) => self.new_version_if_changed(db, caller, row.id, text).await?,
+            None => false,
+        };
+        // They are no part of what is stored.
+        (spec.system_prompt, spec.labels, spec.folder) = Default::default();
+        doc.spec = spec.clone();
+        let changed = new_text || doc != old;
+        if changed {
+            db.update(row.id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         }
-        let agent = given(&patch, &spec)?;
-        doc.spec = spec;
-        db.update(row.id, &doc, now, Some(caller.key_id)).await?;
-        db.commit().await?;
-        Ok(AgentUpdated { agent, status: "200".into(), http_webhook_key: new_key })
+        Ok(AgentAmended { spec, new_key, changed })
     }
 
     /// Refuses names that lead to where nothing may be sent. Done before the transaction: names may take long.
-    async fn look_at_urls(&self, fields: &Object) -> Result<()> {
+    pub(super) async fn look_at_urls(&self, fields: &Object) -> Result<()> {
         for field in POSTED_TO {
             let url = fields.get(field).and_then(Value::as_str).and_then(|text| Url::parse(text).ok());
             if let Some(url) = url.filter(|url| url.domain().is_some()) {
@@ -211,28 +252,22 @@ impl Service {
         Ok(())
     }
 
-    async fn new_version_if_changed(&self, db: &mut Session, caller: &Caller, agent_id: i64, text: &str) -> Result<()> {
-        let now = self.clock.now_ms();
-        let versions = versions(db, agent_id).await?;
-        let Some(latest) = versions.into_iter().next() else {
-            return Err(Error::internal("an agent has no version"));
-        };
-        if latest.doc.prompt_text == text {
-            return Ok(());
+    /// True when the text was not the latest version's: it is now.
+    async fn new_version_if_changed(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        agent_id: i64,
+        text: &str,
+    ) -> Result<bool> {
+        db.hold_agent(agent_id).await?;
+        let versions = versions_of(db, agent_id).await?;
+        if versions.iter().any(|row| row.doc.holds(LATEST) && row.doc.prompt_text == text) {
+            return Ok(false);
         }
-        let version = latest.doc.version + 1;
-        let mut old = latest.doc;
-        old.labels.retain(|label| label != LATEST);
-        db.update(latest.id, &old, now, Some(caller.key_id)).await?;
-        let new = VersionDoc {
-            agent_id,
-            version,
-            prompt_text: text.to_owned(),
-            commit_message: None,
-            labels: vec![LATEST.into()],
-            metadata: None,
-        };
-        db.insert(&new, now, Some(caller.key_id)).await.map(drop)
+        let draft = Draft { prompt_text: Some(text.to_owned()), ..Draft::default() };
+        self.add_version(db, caller, agent_id, draft).await?;
+        Ok(true)
     }
 
     /// Every rule on an agent's fields, in their order; numbers are left in E.164 form.
@@ -264,13 +299,6 @@ impl Service {
         check::webhook("http_webhook", spec.http_webhook.as_deref(), settings)?;
         check::webhook("P1_token_webhook_url", spec.p1_token_webhook_url.as_deref(), settings)
     }
-}
-
-/// Versions of an agent, highest first.
-pub(super) async fn versions(db: &mut Session, agent_id: i64) -> Result<Vec<Row<VersionDoc>>> {
-    let mut versions = db.by::<VersionDoc>("agent_id", agent_id).await?;
-    versions.sort_by_key(|row| std::cmp::Reverse(row.doc.version));
-    Ok(versions)
 }
 
 /// Reads agents with their texts, hiding credentials from keys that may only read.
@@ -326,17 +354,6 @@ async fn find_agent(db: &mut Session, id: Option<&IdString>, external: Option<&s
     }
 }
 
-fn first_version(spec: &AgentSpec) -> VersionDoc {
-    let mut labels = vec![PRODUCTION.to_owned(), LATEST.to_owned()];
-    for label in &spec.labels {
-        if !labels.contains(label) {
-            labels.push(label.clone());
-        }
-    }
-    let prompt_text = spec.system_prompt.clone();
-    VersionDoc { agent_id: 0, version: 1, prompt_text, commit_message: None, labels, metadata: None }
-}
-
 /// The fields of `patch` that an agent has, with the values that they now have.
 fn given(patch: &Object, spec: &AgentSpec) -> Result<Object> {
     let stored = object(spec)?;
@@ -359,12 +376,6 @@ pub(super) fn signing_key() -> String {
     let mut bytes = [0; 32];
     clock::random_bytes(&mut bytes);
     hex(&bytes)
-}
-
-/// A version of the agent, when it has it.
-pub(super) async fn version_of(db: &mut Session, agent_id: i64, id: Uuid) -> Result<Row<VersionDoc>> {
-    let row = db.find::<VersionDoc>(id).await?.filter(|row| row.doc.agent_id == agent_id);
-    row.ok_or(Error::NotFound("Agent version"))
 }
 
 /// Draws a base seed of a run from the clock's randomness when none is given.

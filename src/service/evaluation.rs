@@ -19,10 +19,10 @@ use crate::queue::CallJob;
 use crate::store::{Row, Session};
 
 /// Name of the metric that tells whether the expected tool calls were made.
-const CALLS_MET: &str = "expected_tool_calls_met";
+pub(super) const CALLS_MET: &str = "expected_tool_calls_met";
 
 /// Name of the metric that tells how well the agent was understood.
-const WORD_ERRORS: &str = "predicted_wer";
+pub(super) const WORD_ERRORS: &str = "predicted_wer";
 
 /// What was found out about a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -86,6 +86,8 @@ impl Service {
             set(&mut body.metrics, CALLS_MET, tool_call::met(&groups).map(Value::Bool));
         }
         body.tool_calls = groups;
+        self.rejudge_tool_calls(db, row).await?;
+        let body = &mut row.doc.body;
         if body.status.is_terminal() {
             let simulation = db.get::<SimulationSpec>(body.simulation_id).await?;
             body.outcome = outcome(body, &simulation.doc);

@@ -136,17 +136,9 @@ impl Service {
         simulation_ids: Option<&[i64]>,
         override_conflict: bool,
     ) -> Result<LinkedDigitalHuman> {
-        let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
         let old = owned(&mut db, id).await?;
-        let mut spec = patched(&old.doc, &patch)?;
-        self.check_links(&mut db, simulation_ids.unwrap_or_default()).await?;
-        human_rules::check_update(&old.doc, &mut spec, &patch)?;
-        human_rules::check(&mut spec, self.settings())?;
-        check_code(&mut db, &spec, Some(id)).await?;
-        check_always_on(&mut db, &spec, simulation_ids.unwrap_or_default()).await?;
-        self.free_number(&mut db, caller, &spec, Some(id), override_conflict).await?;
-        db.update(id, &spec, now, Some(caller.key_id)).await?;
+        self.amend_human(&mut db, caller, &old, &patch, simulation_ids.unwrap_or_default(), override_conflict).await?;
         if let Some(wanted) = simulation_ids {
             for old in db.simulations_of(id).await? {
                 if !wanted.contains(&old) {
@@ -218,7 +210,33 @@ impl Service {
         Ok(HumansOfSimulation { digital_humans, total, simulation_id })
     }
 
-    async fn make_human(
+    /// Lays the given fields over a Digital Human, checks what comes out and stores it when it differs; true then.
+    pub(super) async fn amend_human(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        old: &Row<DigitalHumanSpec>,
+        patch: &Object,
+        simulation_ids: &[i64],
+        take_over: bool,
+    ) -> Result<bool> {
+        let mut spec: DigitalHumanSpec = patched(&old.doc, patch)?;
+        // Old names are read on creation alone.
+        (spec.human_name, spec.description) = (None, None);
+        self.check_links(db, simulation_ids).await?;
+        human_rules::check_update(&old.doc, &mut spec, patch)?;
+        human_rules::check(&mut spec, self.settings())?;
+        check_code(db, &spec, Some(old.id)).await?;
+        check_always_on(db, &spec, simulation_ids).await?;
+        self.free_number(db, caller, &spec, Some(old.id), take_over).await?;
+        let changed = spec != old.doc;
+        if changed {
+            db.update(old.id, &spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+        }
+        Ok(changed)
+    }
+
+    pub(super) async fn make_human(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -288,7 +306,7 @@ impl Service {
 }
 
 /// The row, with the answer that a Digital Human of another organization gets.
-async fn owned(db: &mut Session, id: i64) -> Result<Row<DigitalHumanSpec>> {
+pub(super) async fn owned(db: &mut Session, id: i64) -> Result<Row<DigitalHumanSpec>> {
     if let Some(row) = db.find(id).await? {
         return Ok(row);
     }

@@ -5,19 +5,25 @@
 
 mod agents;
 mod check;
+mod drafts;
 mod evaluation;
 mod folders;
 mod human_rules;
 mod humans;
 mod internal;
+mod judging;
 mod keys;
+mod labels;
 mod listening;
 mod live;
+mod metrics;
 mod names;
 mod outcome;
 mod packing;
 mod place;
 mod progress;
+mod pull;
+mod push;
 mod results;
 mod retention;
 mod runs;
@@ -25,6 +31,7 @@ mod schedules;
 mod simulations;
 mod usage;
 mod webhooks;
+mod versions;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,20 +41,26 @@ use ringer_media::call::EndReason;
 use uuid::Uuid;
 
 use crate::clock::Clock;
+use crate::error::{Error, Result};
 use crate::events::Feed;
 use crate::model::api_key::Scope;
+use crate::provider::LanguageModel;
 use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
 use crate::queue::Queue;
 use crate::store::Store;
 
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
+pub use self::drafts::{DraftMetrics, MetricDrafts};
 pub use self::evaluation::Judged;
 pub use self::folders::{AgentMoved, FolderDeleted};
 pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
 pub use self::internal::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted};
+pub use self::judging::ToJudge;
+pub use self::labels::LabelDeleted;
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
+pub use self::metrics::{MetricPage, MetricsDeleted, MetricsUpdated};
 pub use self::packing::{Packing, Track};
 pub use self::place::{Obstacle, Placed, Placer, Sounds};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
@@ -56,6 +69,7 @@ pub use self::runs::{RunCancelled, RunDeleted, RunResults};
 pub use self::schedules::{ScheduleDeleted, ScheduleList};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
 pub use self::usage::SpendAllowed;
+pub use self::versions::{VersionDeleted, VersionLabels};
 pub use self::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
 
 /// For a webhook's connection and answer together.
@@ -141,13 +155,24 @@ pub struct Service {
     settings: Arc<Settings>,
     live: Arc<dyn LiveCalls>,
     poster: Arc<Poster>,
+    model: Option<Arc<dyn LanguageModel>>,
 }
 
 impl Service {
     /// A product over `store`. `live` is asked to end calls.
     pub fn new(store: Store, clock: Clock, settings: Settings, live: Arc<dyn LiveCalls>) -> Service {
         let poster = Arc::new(Poster::new(Guard::new(settings.allow_private_targets), WEBHOOK_PATIENCE));
-        Service { store, clock, settings: Arc::new(settings), live, poster }
+        Service { store, clock, settings: Arc::new(settings), live, poster, model: None }
+    }
+
+    /// The same product with a language model, or without one.
+    pub fn with_model(self, model: Option<Arc<dyn LanguageModel>>) -> Service {
+        Service { model, ..self }
+    }
+
+    /// The language model.
+    fn model(&self) -> Result<Arc<dyn LanguageModel>> {
+        self.model.clone().ok_or_else(|| Error::Unavailable("Language model is not configured".into()))
     }
 
     /// The store below.

@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::agents::{base_seed, version_of};
+use super::agents::base_seed;
 use super::check;
 use super::internal::NO_HUMANS;
 use super::progress::lane;
+use super::versions::version_of;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, AgentMode, ConnectionType};

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::agents::version_of;
 use super::check::{self, patched};
+use super::metrics::check_selected;
+use super::versions::version_of;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::Object;
@@ -45,12 +46,22 @@ pub struct Message {
 
 impl Service {
     /// Makes a simulation of an agent.
-    pub async fn create_simulation(&self, caller: &Caller, mut spec: SimulationSpec) -> Result<SimulationAdded> {
+    pub async fn create_simulation(&self, caller: &Caller, spec: SimulationSpec) -> Result<SimulationAdded> {
         let mut db = self.store.org(&caller.organization).write().await?;
-        check_simulation(&mut db, &mut spec, None).await?;
-        let simulation_id = db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let simulation_id = self.insert_simulation(&mut db, caller, spec).await?;
         db.commit().await?;
         Ok(SimulationAdded { simulation_id, status: "200".into() })
+    }
+
+    /// Checks and inserts a simulation.
+    pub(super) async fn insert_simulation(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        mut spec: SimulationSpec,
+    ) -> Result<i64> {
+        check_simulation(db, &mut spec, None).await?;
+        db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await
     }
 
     /// One simulation.
@@ -64,20 +75,35 @@ impl Service {
         &self,
         caller: &Caller,
         simulation_id: i64,
-        mut patch: Object,
+        patch: Object,
     ) -> Result<SimulationRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let stored = db.get::<SimulationSpec>(simulation_id).await?;
+        self.amend_simulation(&mut db, caller, &stored, patch).await?;
+        let row = db.get(simulation_id).await?;
+        db.commit().await?;
+        Ok(shown(row))
+    }
+
+    /// Lays the given fields over a simulation, checks what comes out and stores it when it differs; true then.
+    pub(super) async fn amend_simulation(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        stored: &Row<SimulationSpec>,
+        mut patch: Object,
+    ) -> Result<bool> {
         // A lone twin speaks for the pair; without this the stored version would seem to contradict it.
         if let (Some(prompt), false) = (patch.get("prompt_id").cloned(), patch.contains_key("agent_version_id")) {
             patch.insert("agent_version_id".into(), prompt);
         }
         let mut spec = patched(&stored.doc, &patch)?;
-        check_simulation(&mut db, &mut spec, Some(simulation_id)).await?;
-        db.update(simulation_id, &spec, self.clock.now_ms(), Some(caller.key_id)).await?;
-        let row = db.get(simulation_id).await?;
-        db.commit().await?;
-        Ok(shown(row))
+        check_simulation(db, &mut spec, Some(stored.id)).await?;
+        let changed = spec != stored.doc;
+        if changed {
+            db.update(stored.id, &spec, self.clock.now_ms(), Some(caller.key_id)).await?;
+        }
+        Ok(changed)
     }
 
     /// Deletes a simulation with its runs and results.
@@ -166,6 +192,7 @@ async fn check_simulation(db: &mut Session, spec: &mut SimulationSpec, this: Opt
     if let Some(version) = spec.agent_version_id {
         version_of(db, agent_id, version).await?;
     }
+    check_selected(db, spec.selected_custom_metrics.as_deref()).await?;
     if let Some(code) = spec.svc_as_code_id
         && db.by::<SimulationSpec>("code_id", code).await?.iter().any(|row| Some(row.id) != this)
     {

@@ -6,7 +6,11 @@ use crate::error::{Error, Result};
 
 /// Every migration, in order.
 const MIGRATIONS: &[(i64, &str)] =
-    &[(1, include_str!("migrations/0001_first.sql")), (5, include_str!("migrations/0005_hooks.sql"))];
+    &[
+        (1, include_str!("migrations/0001_first.sql")),
+        (3, include_str!("migrations/0003_custom_metrics.sql")),
+        (5, include_str!("migrations/0005_hooks.sql")),
+    ];
 
 /// Applies what is missing and answers the version that the database then has.
 ///

@@ -8,6 +8,7 @@ pub mod db;
 mod deliveries;
 pub mod idempotency;
 mod keys;
+mod metrics;
 mod migrate;
 mod record;
 mod retention;
@@ -16,6 +17,7 @@ mod sealing;
 mod tables;
 mod usage;
 pub mod vault;
+mod versions;
 
 use std::sync::Arc;
 
@@ -29,6 +31,7 @@ use crate::error::{Error, Result};
 
 pub use self::db::Location;
 pub use self::keys::KeyRow;
+pub(crate) use self::metrics::Metrics;
 pub use self::record::{Key, Resource, Row};
 pub(crate) use self::retention::OldResult;
 pub(crate) use self::runs::Owner;

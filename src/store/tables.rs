@@ -1,6 +1,8 @@
 //! Which document lies in which table, and which of its fields are lifted into columns.
 
+mod metrics;
 mod schedules;
+mod versions;
 mod webhooks;
 
 use serde::{Deserialize, Serialize};

@@ -30,6 +30,16 @@ async fn internal() {
     check_all(include_str!("../../fixtures/api/internal.http"), 25).await;
 }
 
+#[tokio::test]
+async fn versions() {
+    check_all(include_str!("../../fixtures/api/versions.http"), 35).await;
+}
+
+#[tokio::test]
+async fn metrics() {
+    check_all(include_str!("../../fixtures/api/metrics.http"), 36).await;
+}
+
 async fn check_all(text: &str, at_least: usize) {
     let world = World::with_rows().await;
     let cases = case::read(text);

@@ -1,14 +1,18 @@
 //! The HTTP interface, in process: an in-memory client against the whole router over a temporary database. Cases are data:
 //! `fixtures/api/*.http`.
 
+mod bundle;
 mod case;
 mod corpus;
 mod document;
 mod generated;
 mod idempotency;
+mod metrics;
+mod operations;
 mod rates;
 mod results;
 mod round_trip;
 mod schedules;
+mod versions;
 mod webhooks;
 mod world;

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, Request};
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
 use ringer::model::api_key::Scope;
+use ringer::provider::LanguageModel;
 use ringer::service::{NoLiveCalls, Service, Settings};
 use ringer::tasks::Tasks;
 use serde_json::{Value, json};
@@ -47,21 +48,30 @@ impl World {
         World::with_setup(Setup::default()).await
     }
 
+    /// A world with a language model.
+    pub async fn with_model(model: Arc<dyn LanguageModel>) -> World {
+        World::made(Setup::default(), Some(model), |_| {}).await
+    }
+
     pub async fn with_setup(setup: Setup) -> World {
-        World::made(setup, |_| {}).await
+        World::made(setup, None, |_| {}).await
     }
 
     pub async fn with_settings(change: impl FnOnce(&mut Settings)) -> World {
-        World::made(Setup::default(), change).await
+        World::made(Setup::default(), None, change).await
     }
 
-    async fn made(setup: Setup, change: impl FnOnce(&mut Settings)) -> World {
+    async fn made(
+        setup: Setup,
+        model: Option<Arc<dyn LanguageModel>>,
+        change: impl FnOnce(&mut Settings),
+    ) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         let location = databases::empty(folder.path()).await;
         let store = databases::open(location, folder.path()).await.expect("a database");
         let mut settings = Settings::new(folder.path());
         change(&mut settings);
-        let service = Service::new(store, Clock::fixed(NOW_MS), settings, Arc::new(NoLiveCalls));
+        let service = Service::new(store, Clock::fixed(NOW_MS), settings, Arc::new(NoLiveCalls)).with_model(model);
         let mut names = BTreeMap::new();
         for (name, organization, scope) in [
             ("admin", "a", Scope::Admin),
@@ -90,6 +100,9 @@ impl World {
         let key = world.post("/v1/api-keys", json!({ "scope": "admin" })).await;
         let path = format!("/v1/api-keys/{}", key["id"].as_str().expect("an id"));
         assert_eq!(world.send("DELETE", &path, &[], Vec::new()).await.status, 204);
+        let metric = json!({ "name": "Polite", "description": "d", "response_type": "yes_no", "agent_ids": [agent] });
+        let metric = world.post("/v1/create-custom-metric", metric).await["id"].as_str().expect("an id").to_owned();
+        world.names.insert("metric", metric);
         world.names.insert("revoked", key["api_key"].as_str().expect("a text").to_owned());
         world.names.extend([("agent", agent), ("simulation", simulation), ("digital_human", human)]);
         world.names.insert("webhook", webhook);

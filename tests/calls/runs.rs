@@ -269,6 +269,60 @@ async fn kept(house: &House, id: &str) {
     assert_eq!(house.status_of(&format!("/v1/simulation-result/{id}/recording")).await, 200);
 }
 
+/// A call of two seconds, judged by rules and by a formula; tool calls come after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn custom_metrics_decide_the_verdict() {
+    let (house, peer) = (House::new().await, Peer::answering(1));
+    let agent = house.post("/v1/add-agent", with(json!({ "name": "Desk" }), sip(&peer))).await["agent_id"].clone();
+    let metric = |name: &str, more: Value| {
+        with(json!({ "name": name, "description": "d", "response_type": "pass_fail", "agent_ids": [agent] }), more)
+    };
+    let greets = json!({ "check": "contains", "value": "good day", "speaker": "USER" });
+    let long = json!({ "expression": "duration >= 1900 + 0 * `Greets`" });
+    let metrics = json!([
+        metric("Greets", json!({ "eval_method": "deterministic", "settings": greets })),
+        metric("Long", json!({ "eval_method": "formula", "settings": long })),
+        metric("Books", json!({ "response_type": "tool_call", "tool_names": ["book"] })),
+        metric("Judged", json!({})),
+        metric("Elsewhere", json!({ "scope": "observability", "eval_method": "formula", "settings": long })),
+    ]);
+    house.post("/v1/create-custom-metrics", json!({ "metrics": metrics })).await;
+    let simulation = json!({ "agent_id": agent, "max_call_duration": 2, "max_call_duration_units": "seconds",
+        "custom_metrics_failing_threshold": 70 });
+    let simulation = house.post("/v1/create-simulation", simulation).await["simulation_id"].clone();
+    let opens = json!({ "intent": "Asks.", "speaks_first_config": {"speaks_first": true, "mode": "custom", "message": "Good day"} });
+    house.post("/v1/create-digital-human", json!({ "digital_human": opens, "simulation_ids": [simulation] })).await;
+    let queued = house.post("/v1/queue-simulation-run", json!({ "simulation_id": simulation, "seed": 7 })).await;
+    let id = queued["simulation_result_ids"][0].as_str().expect("an id").to_owned();
+    let events = house.events(&id).await;
+    let judged = |result: &Value| -> Vec<String> {
+        let metrics = result["evaluations"][0]["custom_metrics"].as_array().expect("a list").iter();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let said = |one: &Value| [&one["name"], &one["status"], &one["response_value"]].map(text).join(" ");
+        let mut said: Vec<String> = metrics.map(said).collect();
+        said.sort();
+        said
+    };
+    let result = house.result(&id).await;
+    let expect = ["Books evaluated fail", "Greets evaluated pass", "Judged not_evaluated ", "Long evaluated pass"];
+    assert_eq!(judged(&result), expect, "{events:?}");
+    assert_eq!((&result["outcome"], &result["evaluations"][0]["status"]), (&json!("failed"), &json!("partial")));
+    let rate = result["evaluations"][0]["custom_evals_success_rate"].as_f64().expect("two of three");
+    assert!((rate - 66.67).abs() < 0.01, "{rate}");
+    assert_eq!(result["custom_metrics"], result["evaluations"][0]["custom_metrics"]);
+    // Calls that come late are judged, and with them the verdict.
+    let late = json!({ "simulation_result_id": id, "tool_calls": [{ "name": "book", "start_offset_ms": 900 }] });
+    house.post("/v1/update-simulation-result", late).await;
+    let result = house.result(&id).await;
+    assert_eq!(judged(&result)[0], "Books evaluated pass");
+    assert_eq!(
+        (&result["outcome"], &result["evaluations"][0]["custom_evals_success_rate"]),
+        (&json!("passed"), &json!(100.0))
+    );
+    peer.end();
+    house.stop().await;
+}
+
 /// The agent greets for some seconds, and the caller coughs and mutters meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_digital_human_probes_while_the_agent_speaks() {

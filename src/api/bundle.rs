@@ -1,0 +1,42 @@
+//! Routes of the declarative push and pull.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, tagged};
+use crate::error::Result;
+use crate::model::bundle::{Bundle, Pushed, RootType};
+use crate::model::run::{QueueAnswer, RunSettings};
+
+#[derive(Deserialize, JsonSchema)]
+struct RootPath {
+    root_type: RootType,
+    root_id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CodePath {
+    svc_as_code_id: Uuid,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        post("/v1/svc-as-code", push).generates().about("Make what is stored equal to a bundle"),
+        get("/v1/svc-as-code/{root_type}/{root_id}", pull).about("What is stored, as a bundle that can be pushed"),
+        post("/v1/svc-as-code/run/{svc_as_code_id}", run).about("Queue a run of the simulation of a bundle"),
+    ];
+    tagged("Push and pull", "Simulation", endpoints).collect()
+}
+
+async fn push(ctx: Ctx, request: In<Nothing, Nothing, Bundle>) -> Result<Pushed> {
+    ctx.service.push(&ctx.caller, request.body).await
+}
+
+async fn pull(ctx: Ctx, request: In<RootPath>) -> Result<Bundle> {
+    ctx.service.pull(&ctx.caller, request.path.root_type, &request.path.root_id).await
+}
+
+async fn run(ctx: Ctx, request: In<CodePath, Nothing, RunSettings>) -> Result<QueueAnswer> {
+    ctx.service.run_by_code(&ctx.caller, request.path.svc_as_code_id, request.body).await
+}

@@ -1,0 +1,148 @@
+//! Routes of custom metrics.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::api::answer::Deprecated;
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::error::Result;
+use crate::model::custom_metric::{CustomMetricRecord, CustomMetricSpec, CustomMetricUpdates};
+use crate::model::patch::Patch;
+use crate::service::{DraftMetrics, MetricDrafts, MetricPage, MetricsDeleted, MetricsUpdated};
+
+#[derive(Deserialize, JsonSchema)]
+struct MetricPath {
+    metric_id: Uuid,
+}
+
+/// The deprecated route takes any text: what is no uuid is not found.
+#[derive(Deserialize, JsonSchema)]
+struct OldMetricPath {
+    metric_id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct AgentPath {
+    agent_id: i64,
+}
+
+/// Several metrics.
+#[derive(Deserialize, JsonSchema)]
+struct CreateMetrics {
+    /// 1 to 100.
+    #[schemars(length(min = 1, max = 100))]
+    metrics: Vec<CustomMetricSpec>,
+}
+
+/// Several metrics as read.
+#[derive(Serialize, JsonSchema)]
+struct CreatedMetrics {
+    /// In the order of the request.
+    metrics: Vec<CustomMetricRecord>,
+}
+
+/// The fields to change, and whose.
+#[derive(Deserialize, JsonSchema)]
+struct UpdateMetrics {
+    /// Which.
+    metric_ids: Vec<Uuid>,
+    /// The fields.
+    updates: Patch<CustomMetricUpdates>,
+}
+
+/// Which metrics.
+#[derive(Deserialize, JsonSchema)]
+struct DeleteMetrics {
+    /// At least one.
+    #[schemars(length(min = 1))]
+    custom_metric_ids: Vec<Uuid>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ListQuery {
+    /// Only those of this agent.
+    #[serde(default)]
+    agent_id: Option<i64>,
+    /// From 1.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1))]
+    page: i64,
+    /// 1 to 200.
+    #[serde(default = "fifty")]
+    #[schemars(range(min = 1, max = 200))]
+    page_size: i64,
+}
+
+fn one() -> i64 {
+    1
+}
+
+fn fifty() -> i64 {
+    50
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        post("/v1/create-custom-metric", create).about("Make a custom metric"),
+        post("/v1/create-custom-metrics", create_all).about("Make several custom metrics, or none of them"),
+        get("/v1/custom-metric/{metric_id}", read).about("One custom metric"),
+        delete("/v1/custom-metric/{metric_id}", remove).deprecated().about("Delete a custom metric"),
+        get("/v1/custom-metrics", all).of("Agent").about("Custom metrics, newest first"),
+        get("/v1/custom-metrics-by-agent/{agent_id}", of_agent)
+            .of("Agent")
+            .deprecated()
+            .about("All custom metrics of an agent on one page"),
+        put("/v1/update-custom-metric/{metric_id}", update).about("Change the given fields of a custom metric"),
+        put("/v1/update-custom-metrics", update_all).about("Change the given fields of several custom metrics"),
+        post("/v1/delete-custom-metrics", remove_all).repeatable().about("Delete several custom metrics"),
+        post("/v1/generate-custom-metrics", generate)
+            .of("Agent")
+            .generates()
+            .about("Draft custom metrics for an agent"),
+    ];
+    tagged("Custom metrics", "Custom metric", endpoints).collect()
+}
+
+async fn create(ctx: Ctx, request: In<Nothing, Nothing, CustomMetricSpec>) -> Result<CustomMetricRecord> {
+    ctx.service.create_custom_metric(&ctx.caller, request.body).await
+}
+
+async fn create_all(ctx: Ctx, request: In<Nothing, Nothing, CreateMetrics>) -> Result<CreatedMetrics> {
+    let metrics = ctx.service.create_custom_metrics(&ctx.caller, request.body.metrics).await?;
+    Ok(CreatedMetrics { metrics })
+}
+
+async fn read(ctx: Ctx, request: In<MetricPath>) -> Result<CustomMetricRecord> {
+    ctx.service.custom_metric(&ctx.caller, request.path.metric_id).await
+}
+
+async fn remove(ctx: Ctx, request: In<OldMetricPath>) -> Result<CustomMetricRecord> {
+    ctx.service.delete_custom_metric(&ctx.caller, &request.path.metric_id).await
+}
+
+async fn all(ctx: Ctx, request: In<Nothing, ListQuery>) -> Result<MetricPage> {
+    let ListQuery { agent_id, page, page_size } = request.query;
+    ctx.service.custom_metrics(&ctx.caller, agent_id, page, page_size).await
+}
+
+async fn of_agent(ctx: Ctx, request: In<AgentPath>) -> Result<Deprecated<MetricPage>> {
+    ctx.service.custom_metrics_by_agent(&ctx.caller, request.path.agent_id).await.map(Deprecated)
+}
+
+async fn update(ctx: Ctx, request: In<MetricPath, Nothing, Patch<CustomMetricSpec>>) -> Result<CustomMetricRecord> {
+    ctx.service.update_custom_metric(&ctx.caller, request.path.metric_id, request.body.given()).await
+}
+
+async fn update_all(ctx: Ctx, request: In<Nothing, Nothing, UpdateMetrics>) -> Result<MetricsUpdated> {
+    let UpdateMetrics { metric_ids, updates } = request.body;
+    ctx.service.update_custom_metrics(&ctx.caller, &metric_ids, updates.given()).await
+}
+
+async fn remove_all(ctx: Ctx, request: In<Nothing, Nothing, DeleteMetrics>) -> Result<MetricsDeleted> {
+    ctx.service.delete_custom_metrics(&ctx.caller, &request.body.custom_metric_ids).await
+}
+
+async fn generate(ctx: Ctx, request: In<Nothing, Nothing, DraftMetrics>) -> Result<MetricDrafts> {
+    ctx.service.generate_custom_metrics(&ctx.caller, request.body).await
+}

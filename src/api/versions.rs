@@ -1,0 +1,177 @@
+//! Routes of agent versions and labels. Everything under `/versions` also answers under `/prompts`, for old callers.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::error::Result;
+use crate::model::agent_version::{LabelRecord, LabelSpec, LabelsSpec, VersionName, VersionRecord, VersionSpec};
+use crate::service::{LabelDeleted, VersionDeleted, VersionLabels};
+
+#[derive(Deserialize, JsonSchema)]
+struct AgentPath {
+    agent_id: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct VersionPath {
+    agent_id: i64,
+    version: VersionName,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct LabelPath {
+    agent_id: i64,
+    label_id: Uuid,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ListQuery {
+    /// Only versions that hold it.
+    #[serde(default)]
+    label: Option<String>,
+    /// Only this number.
+    #[serde(default)]
+    version: Option<i64>,
+    /// 1 to 1000.
+    #[serde(default = "fifty")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: i64,
+}
+
+fn fifty() -> i64 {
+    50
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct LabelQuery {
+    /// Which version.
+    #[serde(default)]
+    label: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct PromoteQuery {
+    /// The version; absent: the latest.
+    #[serde(default)]
+    agent_version_id: Option<Uuid>,
+    /// Deprecated twin of agent_version_id.
+    #[serde(default)]
+    #[schemars(extend("deprecated" = true))]
+    prompt_id: Option<Uuid>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct SearchQuery {
+    /// Part of the text, in any case.
+    #[serde(default)]
+    q: Option<String>,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    const VERSION: &str = "/v1/agents/{agent_id}/versions/{version}";
+    const LABELS: &str = "/v1/agents/{agent_id}/versions/{version}/labels";
+    const OLD: &str = "/v1/agents/{agent_id}/prompts/versions/{version}";
+    const OLD_LABELS: &str = "/v1/agents/{agent_id}/prompts/versions/{version}/labels";
+    const OLDEST: &str = "/v1/agents/{agent_id}/prompts/{version}";
+    let mut versions = Vec::new();
+    for (path, old) in [("/v1/agents/{agent_id}/versions", false), ("/v1/agents/{agent_id}/prompts/versions", true)] {
+        versions.push(marked(old, post(path, create).about("Make the next version of an agent")));
+        versions.push(marked(old, get(path, all).about("The versions of an agent, highest first")));
+        versions.push(marked(old, delete(path, remove_by_label).about("Delete the version that holds a label")));
+    }
+    for (path, old) in
+        [("/v1/agents/{agent_id}/versions/promote", false), ("/v1/agents/{agent_id}/prompts/promote", true)]
+    {
+        versions.push(marked(old, post(path, promote).repeatable().about("Move production to a version")));
+    }
+    for (path, old) in [(VERSION, false), (OLD, true), (OLDEST, true)] {
+        versions.push(marked(old, get(path, read).about("One version, by number or id")));
+        versions.push(marked(old, delete(path, remove).about("Delete a version, by number or id")));
+    }
+    for (path, old) in [(LABELS, false), (OLD_LABELS, true)] {
+        versions.push(marked(old, get(path, labels).about("The labels of a version")));
+        versions.push(marked(old, post(path, put_on).repeatable().about("Put labels on a version")));
+        versions.push(marked(old, delete(path, take_off).about("Take labels from a version")));
+    }
+    versions.push(get("/v1/agents/{agent_id}/prompts", by_label).deprecated().about("The version that holds a label"));
+    let labels = vec![
+        get("/v1/agents/{agent_id}/labels", search).of("Agent").about("The labels of an agent, by their texts"),
+        post("/v1/agents/{agent_id}/labels", create_label).of("Agent").about("Make a label"),
+        get("/v1/agents/{agent_id}/labels/{label_id}", label).about("One label"),
+        put("/v1/agents/{agent_id}/labels/{label_id}", rename).about("Rename a label"),
+        delete("/v1/agents/{agent_id}/labels/{label_id}", remove_label).about("Delete a label that no version holds"),
+    ];
+    tagged("Agent versions", "Agent", versions).chain(tagged("Labels", "Agent", labels)).collect()
+}
+
+fn marked(old: bool, endpoint: Endpoint) -> Endpoint {
+    if old { endpoint.deprecated() } else { endpoint }
+}
+
+async fn create(ctx: Ctx, request: In<AgentPath, Nothing, VersionSpec>) -> Result<VersionRecord> {
+    ctx.service.create_version(&ctx.caller, request.path.agent_id, request.body).await
+}
+
+async fn all(ctx: Ctx, request: In<AgentPath, ListQuery>) -> Result<Vec<VersionRecord>> {
+    let ListQuery { label, version, limit } = request.query;
+    ctx.service.versions(&ctx.caller, request.path.agent_id, label.as_deref(), version, limit).await
+}
+
+async fn remove_by_label(ctx: Ctx, request: In<AgentPath, LabelQuery>) -> Result<VersionDeleted> {
+    let label = request.query.label.as_deref();
+    ctx.service.delete_version_by_label(&ctx.caller, request.path.agent_id, label).await
+}
+
+async fn by_label(ctx: Ctx, request: In<AgentPath, LabelQuery>) -> Result<VersionRecord> {
+    ctx.service.version_by_label(&ctx.caller, request.path.agent_id, request.query.label.as_deref()).await
+}
+
+async fn promote(ctx: Ctx, request: In<AgentPath, PromoteQuery>) -> Result<VersionRecord> {
+    let PromoteQuery { agent_version_id, prompt_id } = request.query;
+    ctx.service.promote_version(&ctx.caller, request.path.agent_id, agent_version_id, prompt_id).await
+}
+
+async fn read(ctx: Ctx, request: In<VersionPath>) -> Result<VersionRecord> {
+    ctx.service.version(&ctx.caller, request.path.agent_id, request.path.version).await
+}
+
+async fn remove(ctx: Ctx, request: In<VersionPath>) -> Result<VersionDeleted> {
+    ctx.service.delete_version(&ctx.caller, request.path.agent_id, request.path.version).await
+}
+
+async fn labels(ctx: Ctx, request: In<VersionPath>) -> Result<VersionLabels> {
+    ctx.service.version_labels(&ctx.caller, request.path.agent_id, request.path.version).await
+}
+
+async fn put_on(ctx: Ctx, request: In<VersionPath, Nothing, LabelsSpec>) -> Result<VersionLabels> {
+    let VersionPath { agent_id, version } = request.path;
+    ctx.service.add_version_labels(&ctx.caller, agent_id, version, request.body).await
+}
+
+async fn take_off(ctx: Ctx, request: In<VersionPath, Nothing, Option<LabelsSpec>>) -> Result<VersionLabels> {
+    let VersionPath { agent_id, version } = request.path;
+    ctx.service.remove_version_labels(&ctx.caller, agent_id, version, request.body.unwrap_or_default()).await
+}
+
+async fn search(ctx: Ctx, request: In<AgentPath, SearchQuery>) -> Result<Vec<LabelRecord>> {
+    ctx.service.labels(&ctx.caller, request.path.agent_id, request.query.q.as_deref()).await
+}
+
+async fn create_label(ctx: Ctx, request: In<AgentPath, Nothing, LabelSpec>) -> Result<LabelRecord> {
+    ctx.service.create_label(&ctx.caller, request.path.agent_id, request.body).await
+}
+
+async fn label(ctx: Ctx, request: In<LabelPath>) -> Result<LabelRecord> {
+    ctx.service.label(&ctx.caller, request.path.agent_id, request.path.label_id).await
+}
+
+async fn rename(ctx: Ctx, request: In<LabelPath, Nothing, LabelSpec>) -> Result<LabelRecord> {
+    let LabelPath { agent_id, label_id } = request.path;
+    ctx.service.update_label(&ctx.caller, agent_id, label_id, request.body).await
+}
+
+async fn remove_label(ctx: Ctx, request: In<LabelPath>) -> Result<LabelDeleted> {
+    ctx.service.delete_label(&ctx.caller, request.path.agent_id, request.path.label_id).await
+}

@@ -1,0 +1,102 @@
+//! Asking a language model for one JSON object until it can be read, a few times.
+
+use serde_json::Value;
+
+use crate::model::Object;
+use crate::provider::{ChatMessage, ChatRequest, ChatRole, LanguageModel, complete};
+
+/// An answer that cannot be read is asked for again so often.
+const REPEATS: usize = 2;
+
+/// Longest answer of a judge in tokens.
+const TOKENS_MAX: u32 = 4000;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The model could not be asked; the text names the trouble.
+    Failed(String),
+    /// What it answered, each time, was wrong; this is what was wrong with the last one.
+    Unread(Wrong),
+}
+
+/// What is wrong with an answer; the texts are for the model and for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// It has not the form that was asked for.
+    Form(String),
+    /// It has, but its value is none of those that are possible.
+    Value(String),
+}
+
+/// A question that is answered by one JSON object.
+pub fn question(instructions: String, material: String, temperature: f64) -> ChatRequest {
+    let message = |role, content| ChatMessage { role, content };
+    ChatRequest {
+        messages: vec![message(ChatRole::System, instructions), message(ChatRole::User, material)],
+        tools: Vec::new(),
+        temperature,
+        tokens_max: TOKENS_MAX,
+        json: true,
+        seed: None,
+    }
+}
+
+/// Asks until `read` takes the answer. The model is told what was wrong with the one before.
+pub async fn ask<T>(
+    model: &dyn LanguageModel,
+    mut request: ChatRequest,
+    read: impl Fn(&Object) -> Result<T, Wrong>,
+) -> Result<T, Unanswered> {
+    let mut attempt = 0;
+    loop {
+        let text = complete(model, &request).await.map_err(|failure| Unanswered::Failed(failure.message))?;
+        let none = || Wrong::Form("it was not one JSON object".into());
+        let wrong = match object(&text).ok_or_else(none).and_then(|it| read(&it)) {
+            Ok(answer) => return Ok(answer),
+            Err(wrong) => wrong,
+        };
+        if attempt == REPEATS {
+            return Err(Unanswered::Unread(wrong));
+        }
+        attempt += 1;
+        let (Wrong::Form(why) | Wrong::Value(why)) = &wrong;
+        let again = format!("That answer cannot be used: {why}. Answer again, with one JSON object only.");
+        request.messages.push(ChatMessage { role: ChatRole::Assistant, content: text });
+        request.messages.push(ChatMessage { role: ChatRole::User, content: again });
+    }
+}
+
+/// The object in a text; some models put it between fences or words.
+fn object(text: &str) -> Option<Object> {
+    let (from, to) = (text.find('{')?, text.rfind('}')?);
+    match serde_json::from_str(text.get(from..=to)?).ok()? {
+        Value::Object(object) => Some(object),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::fake::{Reply, ScriptedModel};
+
+    async fn answer(replies: &[&str]) -> (Result<i64, Unanswered>, usize) {
+        let model = ScriptedModel::new(replies.iter().map(|reply| Reply::says(&[reply])).collect());
+        let read =
+            |answer: &Object| answer.get("n").and_then(Value::as_i64).ok_or_else(|| Wrong::Form("n is missing".into()));
+        let answer = ask(&model, question("i".into(), "m".into(), 0.0), read).await;
+        (answer, model.asked().len())
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_is_asked_again_twice() {
+        assert_eq!(answer(&[r#"{"n": 1}"#]).await, (Ok(1), 1));
+        assert_eq!(answer(&["```json\n{\"n\": 2}\n```"]).await, (Ok(2), 1));
+        assert_eq!(answer(&["no", r#"{"m": 1}"#, r#"Well: {"n": 3}."#]).await, (Ok(3), 3));
+        assert_eq!(answer(&["a", "}{", "[1]", r#"{"n": 4}"#]).await.1, 3);
+        let unread = Unanswered::Unread(Wrong::Form("n is missing".into()));
+        assert_eq!(answer(&["{}", "{}", "{}"]).await, (Err(unread), 3));
+        assert_eq!(answer(&["{}"]).await, (Err(Unanswered::Failed("scripted failure".into())), 2));
+    }
+}

@@ -1,0 +1,171 @@
+//! Custom metrics of one conversation: by rules over its words, digits and tool calls, by formulas over other metrics, by
+//! measures of its sound, or by a language model. What cannot be judged says so; no value is ever made up.
+
+mod formula;
+mod model;
+mod rules;
+mod segment;
+mod value;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use self::formula::Trouble;
+use self::value::{Finding, Given, blank, settled};
+use crate::model::Object;
+use crate::model::custom_metric::{CustomMetricSpec, EvalMethod, EvalModality, ResponseType};
+use crate::model::evaluation::{CustomResult, CustomStatus};
+use crate::model::result::{MetricValue, PostedToolCall};
+use crate::model::transcript::TranscriptEntry;
+use crate::provider::LanguageModel;
+
+/// What is said where a language model is needed and there is none.
+pub const NO_MODEL: &str = "No language model is configured";
+
+/// A metric with its id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// Its id.
+    pub id: Uuid,
+    /// Its fields.
+    pub spec: CustomMetricSpec,
+}
+
+/// What metrics are judged by.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Material<'m> {
+    /// Who said what, in order of start.
+    pub entries: &'m [TranscriptEntry],
+    /// Tool calls that were made.
+    pub calls: &'m [PostedToolCall],
+    /// Metadata of the result.
+    pub metadata: Option<&'m Object>,
+    /// Built-in metrics that have a value.
+    pub measures: &'m [MetricValue],
+    /// The agent's prompt in the version that was tested.
+    pub agent_prompt: &'m str,
+    /// What the caller was to reach.
+    pub success_criteria: &'m str,
+}
+
+/// Judges metrics, in their order. `model` is asked where a metric needs one.
+pub async fn judge_metrics(
+    metrics: &[Metric],
+    material: Material<'_>,
+    model: Option<&dyn LanguageModel>,
+) -> Vec<CustomResult> {
+    let mut results: Vec<CustomResult> = metrics.iter().map(|metric| blank(metric.id, &metric.spec)).collect();
+    for (metric, result) in metrics.iter().zip(&mut results) {
+        if metric.spec.method() != EvalMethod::Formula {
+            let finding = found(&metric.spec, material, model).await;
+            *result = settled(metric.id, &metric.spec, finding);
+        }
+    }
+    judge_formulas(metrics, material, &mut results);
+    results
+}
+
+/// True for metrics that depend on tool calls alone: they are judged again when calls come late.
+pub fn is_of_tool_calls(spec: &CustomMetricSpec) -> bool {
+    let check = spec.settings.get("check").and_then(Value::as_str);
+    spec.method() == EvalMethod::Deterministic
+        && match check {
+            Some(check) => matches!(check, "tool_called" | "tool_not_called"),
+            None => spec.response_type == ResponseType::ToolCall,
+        }
+}
+
+/// A metric that is judged by rules alone.
+pub fn judge_by_rules(metric: &Metric, material: Material<'_>) -> CustomResult {
+    let part = segment::part(metric.spec.eval_segment, material);
+    settled(metric.id, &metric.spec, rules::deterministic(&metric.spec, &part))
+}
+
+async fn found(spec: &CustomMetricSpec, material: Material<'_>, model: Option<&dyn LanguageModel>) -> Finding {
+    let part = segment::part(spec.eval_segment, material);
+    let of_sound = spec.eval_modality == EvalModality::Audio;
+    match spec.method() {
+        EvalMethod::Deterministic => rules::deterministic(spec, &part),
+        EvalMethod::Audio if spec.settings.contains_key("measure") => rules::measured(spec, material.measures),
+        // Judging by ear needs a model that hears, and none can be configured.
+        EvalMethod::Audio if of_sound => Finding::not_evaluated("No audio model is configured"),
+        EvalMethod::Audio => Finding::error("settings.measure is required for audio metrics"),
+        EvalMethod::LlmJudge if of_sound => Finding::not_evaluated("No audio model is configured"),
+        EvalMethod::LlmJudge => match model {
+            Some(model) => model::judged(spec, &part, model).await,
+            None => Finding::not_evaluated(NO_MODEL),
+        },
+        EvalMethod::Formula => Finding::error("a formula is judged after the others"),
+    }
+}
+
+/// Judges formulas once all that they refer to is known.
+fn judge_formulas(metrics: &[Metric], material: Material<'_>, results: &mut [CustomResult]) {
+    let mut open: Vec<usize> =
+        (0..metrics.len()).filter(|at| metrics[*at].spec.method() == EvalMethod::Formula).collect();
+    while !open.is_empty() {
+        let waits = |at: usize| {
+            let names = formula::quoted(expression(&metrics[at].spec));
+            open.iter().any(|other| names.contains(&metrics[*other].spec.name.as_str()))
+        };
+        let ready: Vec<usize> = open.iter().copied().filter(|at| !waits(*at)).collect();
+        for at in &ready {
+            results[*at] =
+                settled(metrics[*at].id, &metrics[*at].spec, computed(&metrics[*at].spec, material, results));
+        }
+        open.retain(|at| !ready.contains(at));
+        if ready.is_empty() {
+            for at in open.drain(..) {
+                let finding = Finding::error("the expression refers to itself");
+                results[at] = settled(metrics[at].id, &metrics[at].spec, finding);
+            }
+        }
+    }
+}
+
+fn expression(spec: &CustomMetricSpec) -> &str {
+    spec.settings.get("expression").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn computed(spec: &CustomMetricSpec, material: Material<'_>, results: &[CustomResult]) -> Finding {
+    let text = expression(spec);
+    if text.is_empty() {
+        return Finding::error("settings.expression is required for formula metrics");
+    }
+    let number_of = |name: &str, quoted: bool| {
+        let custom = results.iter().find(|result| quoted && result.name == name);
+        match custom {
+            Some(result) => number(result),
+            None => material.measures.iter().find(|measure| measure.name == name).and_then(|one| as_number(&one.value)),
+        }
+    };
+    let reason = |value: &dyn std::fmt::Display| Some(format!("{text} = {value}"));
+    match formula::evaluate(text, &number_of) {
+        Ok(formula::Outcome::Truth(truth)) => Finding::checked(spec, truth, f64::from(u8::from(truth)), reason(&truth)),
+        Ok(formula::Outcome::Number(_)) if value::needs_flag(spec.response_type) => {
+            Finding::error(format!("a formula of type {} needs a comparison", spec.response_type.as_str()))
+        }
+        Ok(formula::Outcome::Number(number)) => Finding::given(Given::Number(number), reason(&number)),
+        Err(Trouble::Missing(name)) => Finding::not_evaluated(format!("{name} has no value")),
+        Err(Trouble::Wrong(why)) => Finding::error(why),
+    }
+}
+
+/// A custom metric as an operand: pass, yes and true are 1.
+fn number(result: &CustomResult) -> Option<f64> {
+    if result.status != CustomStatus::Evaluated {
+        return None;
+    }
+    match result.response_value.as_str() {
+        "pass" | "yes" | "true" => Some(1.0),
+        "fail" | "no" | "false" => Some(0.0),
+        _ => result.quantitative_response.or(result.float_value).or(result.int_value.map(|value| value as f64)),
+    }
+}
+
+fn as_number(value: &Value) -> Option<f64> {
+    value.as_f64().or(value.as_bool().map(|truth| f64::from(u8::from(truth))))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! Metrics that need no judgement: what was said, keyed and called is counted, what was measured is compared.
+
+use regex_lite::RegexBuilder;
+use serde_json::Value;
+
+use super::segment::{Part, agent_turns};
+use super::value::{Finding, Given, needs_flag};
+use crate::model::custom_metric::{CustomMetricSpec, ResponseType};
+use crate::model::digital_human::Role;
+use crate::model::result::MetricValue;
+use crate::model::transcript::TranscriptEntry;
+
+/// Largest regular expression, compiled, in bytes.
+const REGEX_BYTES_MAX: usize = 1 << 20;
+
+/// What `settings.check` of a metric asks.
+pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
+    let text = |key: &str| spec.settings.get(key).and_then(Value::as_str);
+    let Some(check) = text("check") else {
+        return match spec.response_type {
+            ResponseType::ToolCall => tools_called(spec, part),
+            _ => Finding::error("settings.check is required for deterministic metrics"),
+        };
+    };
+    let least = match spec.settings.get("count_min") {
+        None | Some(Value::Null) => 1,
+        Some(value) => match value.as_u64() {
+            Some(least) => least as usize,
+            None => return Finding::error("settings.count_min must be an integer of at least 0"),
+        },
+    };
+    let counted = match check {
+        "contains" | "not_contains" => wanted(spec).map(|value| occurrences(&value, spec, part)),
+        "regex" => wanted(spec).and_then(|value| matches(&value, spec, part)),
+        "tool_called" | "tool_not_called" => {
+            wanted(spec).map(|name| part.calls.iter().filter(|call| call.name == name).count())
+        }
+        "dtmf_received" => Ok(digits(spec, part)),
+        "metadata_equals" => wanted(spec).and_then(|value| equals(&value, spec, part)),
+        "turns_at_most" => Ok(turns(spec, part)),
+        other => Err(format!("settings.check {other} is not known")),
+    };
+    let count = match counted {
+        Ok(count) => count,
+        Err(why) => return Finding::error(why),
+    };
+    let passed = match check {
+        "not_contains" | "tool_not_called" => count < least.max(1),
+        "turns_at_most" => match spec.settings.get("value").and_then(Value::as_f64) {
+            Some(most) => count as f64 <= most,
+            None => return Finding::error("settings.value must be a number for turns_at_most"),
+        },
+        _ => count >= least,
+    };
+    Finding::checked(spec, passed, count as f64, Some(format!("{check}: {count}")))
+}
+
+/// Every tool was called; with `settings.order` true, in that order.
+fn tools_called(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
+    let mut calls: Vec<_> = part.calls.clone();
+    calls.sort_by_key(|call| call.start_offset_ms);
+    let missing = match spec.settings.get("order") {
+        Some(Value::Bool(true)) => {
+            let mut rest = calls.iter();
+            spec.tool_names.iter().find(|name| !rest.any(|call| call.name == **name))
+        }
+        _ => spec.tool_names.iter().find(|name| !calls.iter().any(|call| call.name == **name)),
+    };
+    let reason = missing.map(|name| format!("{name} was not called"));
+    Finding::given(Given::Flag(missing.is_none()), reason)
+}
+
+/// `settings.value` as a text.
+fn wanted(spec: &CustomMetricSpec) -> Result<String, String> {
+    match spec.settings.get("value") {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
+        Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
+        _ => Err("settings.value is required".into()),
+    }
+}
+
+fn is_case_sensitive(spec: &CustomMetricSpec) -> bool {
+    spec.settings.get("case_sensitive") == Some(&Value::Bool(true))
+}
+
+fn side(spec: &CustomMetricSpec) -> Option<Role> {
+    spec.settings.get("speaker").and_then(Value::as_str).and_then(Role::parse)
+}
+
+fn said<'p>(spec: &CustomMetricSpec, part: &'p Part<'_>) -> impl Iterator<Item = &'p TranscriptEntry> {
+    let side = side(spec);
+    part.entries.iter().copied().filter(move |entry| side.is_none_or(|side| entry.speaker == side))
+}
+
+fn occurrences(value: &str, spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
+    let form = |text: &str| if is_case_sensitive(spec) { text.to_owned() } else { text.to_lowercase() };
+    let value = form(value);
+    said(spec, part).map(|entry| form(&entry.utterance).matches(&value).count()).sum()
+}
+
+fn matches(value: &str, spec: &CustomMetricSpec, part: &Part<'_>) -> Result<usize, String> {
+    let mut builder = RegexBuilder::new(value);
+    let builder = builder.case_insensitive(!is_case_sensitive(spec)).size_limit(REGEX_BYTES_MAX);
+    let regex = builder.build().map_err(|error| format!("settings.value is no regular expression: {error}"))?;
+    Ok(said(spec, part).map(|entry| regex.find_iter(&entry.utterance).count()).sum())
+}
+
+/// Times that the wanted digits came from the agent, or digits in all when none are wanted.
+fn digits(spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
+    let keyed = part.entries.iter().filter(|entry| entry.speaker == Role::Agent);
+    let keyed = keyed.filter_map(|entry| entry.utterance.strip_prefix("[DTMF ")?.strip_suffix(']'));
+    let all: String = keyed.collect();
+    match wanted(spec) {
+        Ok(wanted) => all.matches(&wanted).count(),
+        Err(_) => all.chars().count(),
+    }
+}
+
+fn equals(value: &str, spec: &CustomMetricSpec, part: &Part<'_>) -> Result<usize, String> {
+    let key = spec.settings.get("key").and_then(Value::as_str).ok_or("settings.key is required for metadata_equals")?;
+    let found = part.whole.metadata.and_then(|metadata| metadata.get(key)).map(text_of);
+    let same = |found: String| if is_case_sensitive(spec) { found == value } else { lower(&found) == lower(value) };
+    Ok(usize::from(found.is_some_and(same)))
+}
+
+fn lower(text: &str) -> String {
+    text.to_lowercase()
+}
+
+/// A member of metadata as text.
+pub(super) fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Turns of a side, the agent's when none is named.
+fn turns(spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
+    let entries: Vec<TranscriptEntry> = part.entries.iter().map(|entry| (*entry).clone()).collect();
+    let of_agent = agent_turns(&entries).len();
+    match side(spec) {
+        Some(Role::User) => entries.chunk_by(|one, next| one.speaker == next.speaker).count() - of_agent,
+        _ => of_agent,
+    }
+}
+
+/// A measure of the whole conversation, as it is or compared.
+pub(super) fn measured(spec: &CustomMetricSpec, measures: &[MetricValue]) -> Finding {
+    let Some(name) = spec.settings.get("measure").and_then(Value::as_str) else {
+        return Finding::error("settings.measure must be the name of a metric");
+    };
+    let Some(found) = measures.iter().find(|measure| measure.name == name) else {
+        return Finding::not_evaluated(format!("{name} has no value"));
+    };
+    let reason = Some(format!("{name} of the whole conversation is {}", text_of(&found.value)));
+    if !needs_flag(spec.response_type) {
+        return match (&found.value, spec.response_type) {
+            (value, ResponseType::Qualitative | ResponseType::Enum) => {
+                Finding::given(Given::Text(text_of(value)), reason)
+            }
+            (value @ Value::Object(_), ResponseType::Json) => Finding::given(Given::Object(value.clone()), reason),
+            (value, _) => match value.as_f64() {
+                Some(number) => Finding::given(Given::Number(number), reason),
+                None => Finding::error(format!("{name} is no number")),
+            },
+        };
+    }
+    let (Some(operator), Some(value)) =
+        (spec.settings.get("operator").and_then(Value::as_str), spec.settings.get("value"))
+    else {
+        return Finding::error("settings.operator and settings.value are required for a measure that passes or fails");
+    };
+    match compared(&found.value, operator, value) {
+        Ok(passed) => Finding::given(Given::Flag(passed), reason),
+        Err(why) => Finding::error(why),
+    }
+}
+
+/// Compares by number where both are numbers, else by text.
+///
+/// # Errors
+/// When the operator is not known, or orders texts.
+fn compared(found: &Value, operator: &str, value: &Value) -> Result<bool, String> {
+    let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.trim().parse::<f64>().ok());
+    let numbers = number(found).zip(number(value));
+    let ordered = || numbers.ok_or_else(|| format!("settings.operator {operator} compares numbers"));
+    let same = numbers.map_or_else(|| text_of(found) == text_of(value), |(one, other)| one == other);
+    match operator {
+        "equals" => Ok(same),
+        "not_equals" => Ok(!same),
+        "greater_than" => ordered().map(|(one, other)| one > other),
+        "less_than" => ordered().map(|(one, other)| one < other),
+        "greater_than_or_equal" => ordered().map(|(one, other)| one >= other),
+        "less_than_or_equal" => ordered().map(|(one, other)| one <= other),
+        "contains" => Ok(text_of(found).contains(&text_of(value))),
+        "not_contains" => Ok(!text_of(found).contains(&text_of(value))),
+        _ => Err(format!("settings.operator {operator} is not known")),
+    }
+}

@@ -1,0 +1,120 @@
+//! Custom metrics of a finished result: which there are and what they are judged by; tool calls that come late are judged
+//! again.
+
+use serde_json::Value;
+
+use super::Service;
+use super::evaluation::{CALLS_MET, WORD_ERRORS};
+use crate::error::Result;
+use crate::judge::{Material, Metric, is_of_tool_calls, judge_by_rules, predicted_wer};
+use crate::model::Object;
+use crate::model::agent_version::VersionDoc;
+use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::result::{MetricValue, PostedToolCall, ResultDoc};
+use crate::model::simulation::SimulationSpec;
+use crate::model::tool_call;
+use crate::model::transcript::Transcript;
+use crate::store::{Metrics, Row, Session};
+
+/// What the custom metrics of a result are judged by, beside what the conversation measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToJudge {
+    /// In the order of the agent's list.
+    pub metrics: Vec<Metric>,
+    /// Who said what.
+    pub transcript: Option<Transcript>,
+    /// Tool calls of the agent.
+    pub calls: Vec<PostedToolCall>,
+    /// Of the result.
+    pub metadata: Object,
+    /// Built-in metrics that come from tool calls and posted transcripts.
+    pub measures: Vec<MetricValue>,
+    /// Of the version that was tested.
+    pub agent_prompt: String,
+    /// Of the Digital Human, or of its journey's step.
+    pub success_criteria: String,
+}
+
+impl Service {
+    /// What the custom metrics of a result are judged by.
+    pub async fn to_judge(&self, organization: &str, result_id: i64) -> Result<ToJudge> {
+        let mut db = self.store.org(organization).read().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        let body = &row.doc.body;
+        let human = match body.digital_human_id {
+            Some(id) => db.find::<DigitalHumanSpec>(id).await?.map(|row| row.doc).unwrap_or_default(),
+            None => DigitalHumanSpec::default(),
+        };
+        let prompt = match body.agent_version_id {
+            Some(id) => db.find::<VersionDoc>(id).await?.map(|row| row.doc.prompt_text),
+            None => None,
+        };
+        let transcript: Option<Transcript> = db.text("transcripts", result_id).await?;
+        let metrics = metrics_of(&mut db, &row.doc).await?;
+        let calls: Vec<PostedToolCall> = row.doc.posted_calls.iter().chain(&row.doc.heard_calls).cloned().collect();
+        let met = tool_call::met(&tool_call::group(&human.expected_tool_calls, &calls));
+        let recorded = row.doc.recorded_transcript.as_deref().unwrap_or_default();
+        let errors = transcript.as_ref().and_then(|heard| predicted_wer(recorded, &heard.entries));
+        let measure = |name: &str, value: Option<Value>| {
+            value.map(|value| MetricValue { name: name.to_owned(), value, note: None })
+        };
+        let measures = [measure(CALLS_MET, met.map(Value::Bool)), measure(WORD_ERRORS, errors.map(Value::from))];
+        Ok(ToJudge {
+            metrics,
+            transcript,
+            calls,
+            metadata: row.doc.body.metadata.clone(),
+            measures: measures.into_iter().flatten().collect(),
+            agent_prompt: prompt.unwrap_or_default(),
+            success_criteria: criteria(&human, body.journey_step),
+        })
+    }
+
+    /// Judges the metrics of an evaluated result again that depend on tool calls alone.
+    pub(super) async fn rejudge_tool_calls(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
+        let Some(evaluation) = row.doc.body.evaluations.first() else { return Ok(()) };
+        let mut results = evaluation.custom_metrics.clone();
+        let mut transcript: Option<Transcript> = None;
+        let calls: Vec<PostedToolCall> = row.doc.posted_calls.iter().chain(&row.doc.heard_calls).cloned().collect();
+        for result in &mut results {
+            let found = db.find::<CustomMetricSpec>(result.metric_id).await?;
+            let Some(found) = found.filter(|found| is_of_tool_calls(&found.doc)) else { continue };
+            if transcript.is_none() {
+                transcript = db.text("transcripts", row.id).await?;
+            }
+            let entries = transcript.as_ref().map(|transcript| &transcript.entries[..]).unwrap_or_default();
+            let metric = Metric { id: found.id, spec: found.doc };
+            let again = judge_by_rules(&metric, Material { entries, calls: &calls, ..Material::default() });
+            let old = std::mem::replace(result, again);
+            result.keep_human_fields(&old);
+        }
+        if let Some(evaluation) = row.doc.body.evaluations.first_mut() {
+            evaluation.set_custom_metrics(results);
+            row.doc.body.custom_metrics = Some(evaluation.custom_metrics.clone());
+        }
+        Ok(())
+    }
+}
+
+/// The metrics that a simulation has selected, all of its agent's when it has selected none, newest first.
+async fn metrics_of(db: &mut Session, doc: &ResultDoc) -> Result<Vec<Metric>> {
+    let simulation = db.get::<SimulationSpec>(doc.body.simulation_id).await?.doc;
+    let rows = match &simulation.selected_custom_metrics {
+        None => db.metrics(Metrics::OfAgent(doc.body.agent_id), i64::MAX, 0).await?,
+        Some(selected) if selected.is_empty() => vec![],
+        Some(selected) => {
+            let mut rows = db.metrics(Metrics::All, i64::MAX, 0).await?;
+            rows.retain(|row| selected.contains(&row.id));
+            rows
+        }
+    };
+    let here = |row: &Row<CustomMetricSpec>| row.doc.scope != MetricScope::Observability;
+    Ok(rows.into_iter().filter(here).map(|row| Metric { id: row.id, spec: row.doc }).collect())
+}
+
+fn criteria(human: &DigitalHumanSpec, step: Option<i64>) -> String {
+    let steps = human.journey_steps.as_deref().unwrap_or_default();
+    let step = steps.iter().find(|one| Some(one.step) == step);
+    step.map_or(&human.success_criteria, |step| &step.success_criteria).clone()
+}
