@@ -3,6 +3,7 @@
 
 mod fillers;
 mod measures;
+mod playback;
 mod probes;
 mod sound;
 mod transcript;
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 pub use self::fillers::fillers;
 pub use self::measures::{Facts, Measured, measure};
+pub use self::playback::playback;
 pub use self::sound::audio_metrics;
 pub use self::transcript::transcript;
 pub use self::words::predicted_wer;

@@ -72,6 +72,13 @@ impl Service {
         Ok(row)
     }
 
+    /// What the Digital Human of a result plays, step by step; nothing when it is free or was deleted.
+    pub async fn playback_steps(&self, organization: &str, body: &ResultBody) -> Result<Vec<Object>> {
+        let Some(id) = body.digital_human_id else { return Ok(Vec::new()) };
+        let human = self.store.org(organization).read().await?.find::<DigitalHumanSpec>(id).await?;
+        Ok(human.and_then(|row| row.doc.enriched_playback).unwrap_or_default())
+    }
+
     /// Groups the tool calls of a result again and, when it was evaluated, judges them.
     pub(super) async fn regroup_calls(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
         let human = match row.doc.body.digital_human_id {

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::{Cast, Obstacle, Placer, Settings, ms};
 use crate::config::{Behaviour, Connection};
-use crate::human::{fill, phrases};
+use crate::human::{Step, fill, phrases};
+use crate::model::Object;
 use crate::model::agent::AgentType;
 use crate::model::digital_human::{BackgroundNoise, DigitalHumanSpec, Quality, SpeaksFirstMode};
 use crate::model::playback::{Interruptions, MatchType, OccurrenceMode, ResponseType, ScriptedResponse};
@@ -81,6 +82,34 @@ pub(super) fn interruption_in_force(interruption: &Interruption) -> Value {
     }
 }
 
+/// What the Digital Human plays, step by step. A step that says nothing that can be played is left out.
+pub(super) fn playback(human: &DigitalHumanSpec, traits: &Traits) -> Vec<Step> {
+    human.enriched_playback.iter().flatten().filter_map(|given| step(given, traits)).collect()
+}
+
+fn step(given: &Object, traits: &Traits) -> Option<Step> {
+    let text = |key: &str| given.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    let speaker = text("speaker").or(text("role")).unwrap_or("user");
+    let agent = speaker.eq_ignore_ascii_case("agent");
+    let duration_ms = || given.get("duration_ms").and_then(Value::as_f64).map(|ms| ms.round() as u32);
+    match text("type").unwrap_or("message") {
+        "silence" if agent => duration_ms().map(Step::WaitMs),
+        "silence" => duration_ms().map(Step::SilenceMs),
+        _ if agent => Some(Step::Hear),
+        "dtmf" => text("digits").map(|digits| Step::Keys(keys(&fill(digits, traits)))),
+        _ => match (text("exact_message"), text("intent")) {
+            (Some(words), _) => Some(Step::Say(fill(words, traits))),
+            (None, meant) => meant.map(|meant| Step::Mean(fill(meant, traits))),
+        },
+    }
+}
+
+/// The digits of a text that can be sent.
+fn keys(text: &str) -> String {
+    let is_digit = |c: &char| c.is_ascii_digit() || "*#ABCD".contains(*c);
+    text.to_ascii_uppercase().chars().filter(is_digit).collect()
+}
+
 /// How often the Digital Human probes while the agent speaks.
 pub(super) fn probes(human: &DigitalHumanSpec) -> ProbeRates {
     let Some(duplex) = &human.duplex else { return ProbeRates::default() };
@@ -125,10 +154,7 @@ fn response(rule: &ScriptedResponse, traits: &Traits) -> Option<Response> {
             let then = words().filter(|words| !words.trim().is_empty());
             Response::Silence { duration_ms: rule.silence_duration.map(ms), then }
         }
-        ResponseType::Dtmf => {
-            let is_digit = |c: &char| c.is_ascii_digit() || "*#ABCD".contains(*c);
-            Response::Dtmf(words().unwrap_or_default().to_ascii_uppercase().chars().filter(is_digit).collect())
-        }
+        ResponseType::Dtmf => Response::Dtmf(keys(&words().unwrap_or_default())),
         ResponseType::Audio => return None,
     })
 }
