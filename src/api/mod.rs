@@ -10,11 +10,13 @@ pub mod openapi;
 pub mod rate;
 
 mod agents;
+mod customers;
 mod humans;
 mod keys;
 mod live;
 mod results;
 mod runs;
+mod scenarios;
 mod simulations;
 mod system;
 
@@ -45,6 +47,8 @@ use crate::tasks::Tasks;
 pub struct Setup {
     /// Largest request body.
     pub max_body_bytes: usize,
+    /// Largest request body of routes that take a file.
+    pub max_upload_bytes: usize,
     /// Origins that a browser may call from; `*` is every origin.
     pub cors_origins: Vec<String>,
     /// Requests a minute.
@@ -55,7 +59,13 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { max_body_bytes: 32 * 1024 * 1024, cors_origins: Vec::new(), rates: Rates::default(), probe: None }
+        Setup {
+            max_body_bytes: 32 * 1024 * 1024,
+            max_upload_bytes: 512 * 1024 * 1024,
+            cors_origins: Vec::new(),
+            rates: Rates::default(),
+            probe: None,
+        }
     }
 }
 
@@ -94,6 +104,8 @@ fn endpoints() -> Vec<Endpoint> {
         runs::endpoints(),
         results::endpoints(),
         humans::endpoints(),
+        scenarios::endpoints(),
+        customers::endpoints(),
     ]
     .concat()
 }

@@ -33,8 +33,8 @@ pub fn playback(steps: &[Object], moments: &[Moment]) -> Vec<Value> {
             }
         }
     }
-    let agent = steps.iter().zip(heard).enumerate().filter(|(_, (step, _))| is_agent(step));
-    let entry = |(index, (step, heard)): (usize, (&Object, Option<(String, String)>))| {
+    let mut found = Vec::new();
+    for (index, (step, heard)) in steps.iter().zip(heard).enumerate().filter(|(_, (step, _))| is_agent(step)) {
         let expected = text(step, "exact_match_text");
         let passed = match (&heard, text(step, "type").as_str()) {
             (_, "silence") => None,
@@ -44,9 +44,9 @@ pub fn playback(steps: &[Object], moments: &[Moment]) -> Vec<Value> {
             (Some(_), _) => None,
         };
         let (words, digits) = heard.unwrap_or_default();
-        json!({ "index": index, "passed": passed, "heard": if words.is_empty() { digits } else { words } })
-    };
-    agent.map(entry).collect()
+        found.push(json!({ "index": index, "passed": passed, "heard": if words.is_empty() { digits } else { words } }));
+    }
+    found
 }
 
 fn is_own(moment: &Moment) -> bool {

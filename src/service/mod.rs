@@ -5,6 +5,8 @@
 
 mod agents;
 mod check;
+mod communities;
+mod customers;
 mod evaluation;
 mod folders;
 mod human_rules;
@@ -19,6 +21,7 @@ mod place;
 mod progress;
 mod results;
 mod runs;
+mod scenarios;
 mod simulations;
 
 use std::path::PathBuf;
@@ -28,12 +31,16 @@ use ringer_media::call::EndReason;
 use uuid::Uuid;
 
 use crate::clock::Clock;
+use crate::error::{Error, Result};
 use crate::events::Feed;
 use crate::model::api_key::Scope;
+use crate::provider::LanguageModel;
 use crate::queue::Queue;
 use crate::store::Store;
 
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
+pub use self::communities::CommunityList;
+pub use self::customers::{TraitDeleted, TraitList};
 pub use self::evaluation::Judged;
 pub use self::folders::{AgentMoved, FolderDeleted};
 pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
@@ -43,6 +50,7 @@ pub use self::packing::{Packing, Track};
 pub use self::place::{Obstacle, Placed, Placer, Sounds};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
+pub use self::scenarios::{ScenarioDeleted, ScenarioList, Validated};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
 
 /// Who asks: an authenticated API key.
@@ -109,6 +117,11 @@ impl Settings {
             max_results_per_run: 10_000,
         }
     }
+
+    /// File of an uploaded background noise.
+    pub fn noise_file(&self, noise: Uuid) -> PathBuf {
+        self.data.join("noises").join(noise.to_string())
+    }
 }
 
 /// The product. Cheap to clone.
@@ -118,12 +131,23 @@ pub struct Service {
     clock: Clock,
     settings: Arc<Settings>,
     live: Arc<dyn LiveCalls>,
+    model: Option<Arc<dyn LanguageModel>>,
 }
 
 impl Service {
     /// A product over `store`. `live` is asked to end calls.
     pub fn new(store: Store, clock: Clock, settings: Settings, live: Arc<dyn LiveCalls>) -> Service {
-        Service { store, clock, settings: Arc::new(settings), live }
+        Service { store, clock, settings: Arc::new(settings), live, model: None }
+    }
+
+    /// The same product with a language model, or without one.
+    pub fn with_model(self, model: Option<Arc<dyn LanguageModel>>) -> Service {
+        Service { model, ..self }
+    }
+
+    /// The language model.
+    fn model(&self) -> Result<Arc<dyn LanguageModel>> {
+        self.model.clone().ok_or_else(|| Error::Unavailable("Language model is not configured".into()))
     }
 
     /// The store below.

@@ -4,12 +4,14 @@
 //! A write session is one transaction on the one writing connection: nothing of it is seen before `commit`, and dropping it
 //! undoes it. Product rules are not here, they are in the service.
 
+mod communities;
 pub mod db;
 pub mod idempotency;
 mod keys;
 mod migrate;
 mod record;
 mod runs;
+mod scenarios;
 mod tables;
 
 use std::path::Path;

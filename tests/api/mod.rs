@@ -8,4 +8,5 @@ mod idempotency;
 mod rates;
 mod results;
 mod round_trip;
+mod scenarios;
 mod world;

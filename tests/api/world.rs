@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, Request};
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
 use ringer::model::api_key::Scope;
+use ringer::provider::LanguageModel;
 use ringer::service::{NoLiveCalls, Service, Settings};
 use ringer::store::Store;
 use ringer::tasks::Tasks;
@@ -46,11 +47,20 @@ impl World {
         World::with_setup(Setup::default()).await
     }
 
+    /// A world with a language model.
+    pub async fn with_model(model: Arc<dyn LanguageModel>) -> World {
+        World::made(Setup::default(), Some(model)).await
+    }
+
     pub async fn with_setup(setup: Setup) -> World {
+        World::made(setup, None).await
+    }
+
+    async fn made(setup: Setup, model: Option<Arc<dyn LanguageModel>>) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Store::open(&folder.path().join("ringer.db")).await.expect("a database");
         let settings = Settings::new(folder.path());
-        let service = Service::new(store, Clock::fixed(NOW_MS), settings, Arc::new(NoLiveCalls));
+        let service = Service::new(store, Clock::fixed(NOW_MS), settings, Arc::new(NoLiveCalls)).with_model(model);
         let mut names = BTreeMap::new();
         for (name, organization, scope) in [
             ("admin", "a", Scope::Admin),
@@ -74,6 +84,23 @@ impl World {
         let simulation = world.post("/v1/create-simulation", body).await["simulation_id"].to_string();
         let body = json!({ "digital_human": { "name": "Maria", "intent": "Book." } });
         let human = world.post("/v1/create-digital-human", body).await["digital_human"]["id"].to_string();
+        let texter = world.post("/v1/add-agent", json!({ "name": "Texter", "mode": "TEXT" })).await;
+        let definition = json!({ "nodes": [{ "id": "start", "type": "start" }], "edges": [] });
+        let scenario = world.post("/v1/scenario", json!({ "name": "Draft", "definition": definition })).await;
+        let persona = json!({ "name": "Ann", "description": "Old.", "goal": "Book." });
+        let persona = world.post("/v1/create-customer-persona", persona).await;
+        let member =
+            json!({ "agent_id": agent.parse::<i64>().expect("an id"), "name": "member_id", "data_type": "STRING" });
+        let member = world.post("/v1/create-customer-trait", member).await;
+        let community = world.post("/v1/create-community", json!({ "title": "All" })).await;
+        let id = |row: &Value| row["id"].as_str().expect("an id").to_owned();
+        world.names.extend([
+            ("texter", texter["agent_id"].to_string()),
+            ("scenario", id(&scenario)),
+            ("persona", id(&persona)),
+            ("trait", id(&member)),
+            ("community", id(&community)),
+        ]);
         let key = world.post("/v1/api-keys", json!({ "scope": "admin" })).await;
         let path = format!("/v1/api-keys/{}", key["id"].as_str().expect("an id"));
         assert_eq!(world.send("DELETE", &path, &[], Vec::new()).await.status, 204);
@@ -122,7 +149,8 @@ impl World {
         &self.names[name]
     }
 
-    fn named(&self, text: &str) -> String {
+    /// A text with what its `$name`s stand for.
+    pub fn named(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, value) in &self.names {
             text = text.replace(&format!("${name}"), value);
