@@ -8,12 +8,14 @@ pub mod gate;
 pub mod idempotency;
 pub mod openapi;
 pub mod rate;
+pub mod upload;
 
 mod agents;
 mod customers;
 mod humans;
 mod keys;
 mod live;
+mod noises;
 mod results;
 mod runs;
 mod scenarios;
@@ -88,6 +90,11 @@ pub struct Server {
 }
 
 impl Server {
+    /// Largest body of a request to `endpoint`.
+    pub fn body_limit(&self, endpoint: &Endpoint) -> usize {
+        if endpoint.uploads { self.setup.max_upload_bytes } else { self.setup.max_body_bytes }
+    }
+
     /// True when a browser may call from `origin`.
     pub fn allows(&self, origin: &HeaderValue) -> bool {
         self.setup.cors_origins.iter().any(|allowed| allowed == "*" || allowed.as_bytes() == origin.as_bytes())
@@ -106,6 +113,7 @@ fn endpoints() -> Vec<Endpoint> {
         humans::endpoints(),
         scenarios::endpoints(),
         customers::endpoints(),
+        noises::endpoints(),
     ]
     .concat()
 }

@@ -137,7 +137,9 @@ impl House {
         tokio::fs::create_dir_all(config.data.join("cache")).await.map_err(folder)?;
         let store = Store::open(&config.data.join(DATABASE)).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
+        let model = language_model(config)?;
         let service = Service::new(store, Clock::Real, service_settings(config), running.clone());
+        let service = service.with_model(model.clone());
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;
         if interrupted > 0 {
             tracing::warn!("{interrupted} calls had not ended when the engine was last stopped");
@@ -145,7 +147,6 @@ impl House {
         admit_somebody(&service, config).await.map_err(|error| error.to_string())?;
         let speech = local::configured(config)?;
         let engine = start_engine(config, speech.clone()).await?;
-        let model = language_model(config)?;
         let placer = Placer {
             behaviour: config.behaviour.clone(),
             recognizer_grace_ms: config.recognizer.grace_ms,
@@ -183,6 +184,7 @@ impl House {
         };
         Setup {
             max_body_bytes: config.limits.max_body_bytes,
+            max_upload_bytes: Setup::default().max_upload_bytes.max(config.limits.max_body_bytes),
             cors_origins: config.server.cors_origins.clone(),
             rates: Rates {
                 generation_per_minute: config.rate_limit.generation_per_minute,

@@ -5,6 +5,7 @@ mod case;
 mod corpus;
 mod document;
 mod idempotency;
+mod noises;
 mod rates;
 mod results;
 mod round_trip;
