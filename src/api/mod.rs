@@ -12,6 +12,7 @@ pub mod upload;
 
 mod agents;
 mod customers;
+mod generate;
 mod humans;
 mod keys;
 mod live;
@@ -114,6 +115,7 @@ fn endpoints() -> Vec<Endpoint> {
         scenarios::endpoints(),
         customers::endpoints(),
         noises::endpoints(),
+        generate::endpoints(),
     ]
     .concat()
 }

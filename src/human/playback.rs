@@ -186,3 +186,83 @@ impl Mind for PlaybackMind {
         self.behind.speaker()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::fake::{Reply, ScriptedModel};
+
+    fn line(other: bool, text: &str, interrupted: bool) -> Line {
+        Line { other, text: text.into(), digits: String::new(), interrupted }
+    }
+
+    fn mind(playback: Vec<Step>, model: Option<Arc<dyn LanguageModel>>) -> PlaybackMind {
+        PlaybackMind::new(Profile { playback, ..Profile::default() }, model, Seed(1))
+    }
+
+    async fn next(mind: &mut PlaybackMind, purpose: Purpose, history: &[Line]) -> Vec<Move> {
+        let (out, mut moves) = mpsc::channel(16);
+        mind.think(Thought { purpose, history: history.to_vec(), unsaid: None }, out).await;
+        let mut all = Vec::new();
+        while let Some(part) = moves.recv().await {
+            all.push(part);
+        }
+        all
+    }
+
+    fn say(text: &str) -> Step {
+        Step::Say(text.into())
+    }
+
+    #[tokio::test]
+    async fn a_step_that_was_cut_off_was_taken_and_what_followed_it_in_the_move_comes_later() {
+        let mut mind = mind(vec![say("I want help now."), Step::SilenceMs(3000), say("Hello?"), Step::Hear], None);
+        let mut history = vec![line(true, "hi", false)];
+        let first = next(&mut mind, Purpose::Reply, &history).await;
+        assert_eq!((first[0].say.as_str(), first[0].then), ("I want help now.", Then::Pause { ms: 3000 }));
+        history.extend([line(false, "I want", true), line(true, "sorry", false)]);
+        let second = next(&mut mind, Purpose::Reply, &history).await;
+        assert_eq!((second[0].say.as_str(), second[0].then), ("", Then::Pause { ms: 3000 }));
+        let third = next(&mut mind, Purpose::GoOn, &history).await;
+        assert_eq!((third[0].say.as_str(), third[0].then), ("Hello?", Then::Listen));
+        // A re-prompt is none of its words.
+        history.extend([line(false, "Are you still there?", false), line(true, "yes", false)]);
+        let again = next(&mut mind, Purpose::Reply, &history).await;
+        assert_eq!((again[0].say.as_str(), again[0].then), ("Hello?", Then::Listen));
+        history.extend([line(false, "Hello?", false), line(true, "here", false)]);
+        assert_eq!(next(&mut mind, Purpose::Reply, &history).await[0].then, Then::Finish);
+    }
+
+    #[tokio::test]
+    async fn the_agent_s_steps_take_a_turn_each_and_an_opening_is_the_first_own_step() {
+        let mut both = mind(vec![Step::Hear, Step::Hear, say("Now.")], None);
+        assert_eq!(next(&mut both, Purpose::Opening, &[]).await[0], Move { exact: true, ..Move::default() });
+        let mut history = vec![line(true, "one", false)];
+        assert_eq!(next(&mut both, Purpose::Reply, &history).await[0].say, "");
+        history.push(line(true, "two", false));
+        assert_eq!(next(&mut both, Purpose::Reply, &history).await[0].say, "Now.");
+        let mut own = mind(vec![say("I begin."), Step::Hear], None);
+        assert_eq!(next(&mut own, Purpose::Opening, &[]).await[0].say, "I begin.");
+        let history = [line(false, "I begin.", false), line(true, "fine", false)];
+        assert_eq!(next(&mut own, Purpose::Reply, &history).await[0].then, Then::Finish);
+    }
+
+    #[tokio::test]
+    async fn meanings_are_worded_by_the_model_or_said_as_they_stand() {
+        let steps = vec![Step::Mean("Ask for Ann.".into()), Step::Keys("1".into()), say("Bye."), Step::Hear];
+        let heard = [line(true, "hello", false)];
+        let mut plain = mind(steps.clone(), None);
+        let said = next(&mut plain, Purpose::Reply, &heard).await;
+        assert_eq!((said[0].say.as_str(), said[0].exact, said[0].dtmf.as_str()), ("Ask for Ann.", false, "1"));
+        assert_eq!(said[0].then, Then::Pause { ms: 0 });
+        let model = Arc::new(ScriptedModel::new(vec![Reply::says(&["Is Ann there? ", "I need her."])]));
+        let mut worded = mind(steps, Some(model));
+        let said = next(&mut worded, Purpose::Reply, &heard).await;
+        let texts: Vec<&str> = said.iter().map(|part| part.say.as_str()).filter(|text| !text.is_empty()).collect();
+        assert_eq!(texts, ["Is Ann there?", "I need her."]);
+        let last = said.last().expect("a move");
+        assert_eq!((last.more, last.dtmf.as_str(), last.then), (false, "", Then::Pause { ms: 0 }));
+        let keys = next(&mut worded, Purpose::GoOn, &[heard[0].clone(), line(false, "Is Ann there?", false)]).await;
+        assert_eq!((keys[0].dtmf.as_str(), keys[0].then), ("1", Then::Pause { ms: 0 }));
+    }
+}

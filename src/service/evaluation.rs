@@ -85,12 +85,19 @@ impl Service {
             Some(id) => db.find::<DigitalHumanSpec>(id).await?,
             None => None,
         };
+        let attacks = human.as_ref().is_some_and(|human| human.doc.attack_type.is_some());
         let expected = human.map(|human| human.doc.expected_tool_calls).unwrap_or_default();
         let groups = tool_call::group(&expected, row.doc.posted_calls.iter().chain(&row.doc.heard_calls));
         let body = &mut row.doc.body;
         if !body.evaluations.is_empty() {
             set(&mut body.metrics, CALLS_MET, tool_call::met(&groups).map(Value::Bool));
         }
+        let judged = body.evaluations.first().map(|evaluation| evaluation.goal());
+        if let (true, Some(held)) = (attacks, judged) {
+            let verdict = tool_call::attack_verdict(&groups, held);
+            row.doc.note("red_team", json!({ "verdict": verdict }));
+        }
+        let body = &mut row.doc.body;
         body.tool_calls = groups;
         if body.status.is_terminal() {
             let simulation = db.get::<SimulationSpec>(body.simulation_id).await?;

@@ -4,11 +4,14 @@
 //! is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do not see.
 
 mod agents;
+mod asking;
 mod check;
 mod communities;
 mod customers;
+mod drafting;
 mod evaluation;
 mod folders;
+mod generate;
 mod human_rules;
 mod humans;
 mod keys;
@@ -42,6 +45,7 @@ use crate::store::Store;
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::communities::CommunityList;
 pub use self::customers::{TraitDeleted, TraitList};
+pub use self::drafting::{GraphMade, ValuesMade};
 pub use self::evaluation::Judged;
 pub use self::folders::{AgentMoved, FolderDeleted};
 pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};

@@ -25,6 +25,11 @@ async fn customers() {
     check_all(include_str!("../../fixtures/api/customers.http"), 30).await;
 }
 
+#[tokio::test]
+async fn generation() {
+    check_all(include_str!("../../fixtures/api/generation.http"), 30).await;
+}
+
 async fn check_all(text: &str, at_least: usize) {
     let world = World::with_rows().await;
     let cases = case::read(text);

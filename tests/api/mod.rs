@@ -4,6 +4,8 @@
 mod case;
 mod corpus;
 mod document;
+mod drafting;
+mod generate;
 mod idempotency;
 mod noises;
 mod rates;
