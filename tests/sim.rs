@@ -233,3 +233,39 @@ fn whatever_goes_wrong_every_call_keeps_the_rules() {
     // A day in which only one thing happens tests nothing.
     assert!(reasons.len() >= 5, "{reasons:?}");
 }
+
+#[test]
+fn what_is_played_is_said_in_order_and_ends_the_call() {
+    use ringer::human::Step;
+    let voices = Arc::new(Canned::default());
+    let playback = vec![
+        Step::Hear,
+        Step::Say("I would like an appointment.".into()),
+        Step::Hear,
+        Step::SilenceMs(7000),
+        Step::Say("The third of March.".into()),
+        Step::Keys("5".into()),
+        Step::Say("Never mind, goodbye.".into()),
+    ];
+    let profile = Profile { playback, ..Profile::default() };
+    let plain = call(5, &voices, false);
+    let spec = CallSpec { interruption: Interruption::None, ..plain.caller.spec.clone() };
+    let mind = human::mind(profile, None, Seed(5));
+    let network = NetemSpec { delay_ms: 20.0, ..NetemSpec::default() };
+    let caller = Placement { spec, mind, ..plain.caller };
+    let outcome = sim::run(Sim { network, then: None, caller, ..plain }).expect("it runs");
+    let own = outcome.caller.timeline.iter().filter(|entry| entry.side == "dh");
+    let done: Vec<(f64, &str)> = own
+        .filter_map(|entry| match entry.event.as_str() {
+            "speech.started" => Some((entry.sample as f64 / 16_000.0, entry.data["text"].as_str()?)),
+            "dtmf_sent" => Some((entry.sample as f64 / 16_000.0, entry.data["digits"].as_str()?)),
+            _ => None,
+        })
+        .collect();
+    let texts: Vec<&str> = done.iter().map(|(_, text)| *text).collect();
+    let expect = ["I would like an appointment.", "The third of March.", "5", "Never mind, goodbye."];
+    assert_eq!(texts, expect, "{done:?}");
+    // The turn of the agent between them is heard out, then comes the silence.
+    assert!(done[1].0 - done[0].0 > 7.0, "{done:?}");
+    assert_eq!(outcome.caller.ending.as_ref().map(|ending| ending.reason.as_str()), Some("playback_end"));
+}

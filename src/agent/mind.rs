@@ -100,7 +100,7 @@ impl DeskMind {
             Purpose::CutIn => say(CUT_IN, Then::Listen),
             Purpose::StillThere => say(STILL_THERE, Then::Listen),
             Purpose::Contextual { .. } => Move::default(),
-            Purpose::Reply => self.reply(&thought.history),
+            Purpose::Reply | Purpose::GoOn => self.reply(&thought.history),
         }
     }
 

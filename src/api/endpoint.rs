@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::answer::{Answer, Described};
 use crate::api::system::Probe;
+use crate::api::upload::Upload;
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
 use crate::service::{Caller, Service};
@@ -28,6 +29,8 @@ pub struct Ctx {
     pub caller: Caller,
     /// Header fields of the request.
     pub headers: HeaderMap,
+    /// The file that came with it.
+    pub upload: Option<Upload>,
     /// Completes when the server stops: endless answers end then.
     pub stopping: CancellationToken,
     /// The OpenAPI document.
@@ -81,6 +84,8 @@ pub struct Endpoint {
     pub generates: bool,
     /// Needs the internal token, whatever the key's scope.
     pub internal: bool,
+    /// Takes a file as `multipart/form-data`; JSON stays possible.
+    pub uploads: bool,
     /// Schemas of path, query and body.
     pub parts: [Describe; 3],
     /// What a success looks like.
@@ -118,6 +123,7 @@ where
         summary: "",
         generates: false,
         internal: false,
+        uploads: false,
         parts: [
             SchemaGenerator::subschema_for::<P>,
             SchemaGenerator::subschema_for::<Q>,
@@ -193,6 +199,12 @@ impl Endpoint {
         self
     }
 
+    /// Needs a key of scope read only: it changes nothing, whatever its method.
+    pub fn read_only(mut self) -> Endpoint {
+        self.scope = Some(Scope::Read);
+        self
+    }
+
     /// Needs no key.
     pub fn open(mut self) -> Endpoint {
         self.scope = None;
@@ -220,6 +232,12 @@ impl Endpoint {
     /// Asks a language model.
     pub fn generates(mut self) -> Endpoint {
         self.generates = true;
+        self
+    }
+
+    /// Takes a file.
+    pub fn uploads(mut self) -> Endpoint {
+        self.uploads = true;
         self
     }
 

@@ -21,6 +21,7 @@ use crate::api::answer::{detail, no_method, options, refused, respond, scope_mis
 use crate::api::endpoint::{Ctx, Endpoint};
 use crate::api::idempotency::{self, Call};
 use crate::api::rate::Quota;
+use crate::api::upload::{self, Upload};
 use crate::clock;
 use crate::error::Error;
 use crate::model::api_key::Scope;
@@ -103,7 +104,7 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
     let ready = route.methods.iter().find(|ready| ready.endpoint.method == method);
     let ready = ready.ok_or_else(|| Box::new(no_method(route.allow.clone())))?;
     let (parts, body) = request.into_parts();
-    let limit = server.setup.max_body_bytes;
+    let limit = server.body_limit(&ready.endpoint);
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(Box::new(too_large(limit)));
@@ -144,19 +145,20 @@ async fn admitted(
     body: Body,
     request_id: &str,
 ) -> Result<Response, Stop> {
-    let limit = server.setup.max_body_bytes;
+    let limit = server.body_limit(&ready.endpoint);
     let [.., body_node] = &ready.nodes;
     let bytes = if body_node.is_nothing() && !ready.endpoint.idempotent {
         Bytes::new()
     } else {
         to_bytes(body, limit).await.map_err(|_| Box::new(too_large(limit)))?
     };
-    let walked = check(ready, &mut parts, &bytes).await?;
+    let (walked, upload) = check(ready, &mut parts, &bytes).await?;
     own_organization(ready, &parts.headers, &caller, request_id)?;
     let ctx = Ctx {
         service: server.service.clone(),
         caller,
         headers: parts.headers,
+        upload,
         stopping: server.stopping.clone(),
         document: Arc::clone(&server.document),
         probe: server.setup.probe.clone(),
@@ -212,14 +214,19 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Checks all parts at once; the values that the typed parts are built from.
-async fn check(ready: &Ready, parts: &mut Parts, bytes: &Bytes) -> Result<[Value; 3], Stop> {
+/// Checks all parts at once; the values that the typed parts are built from, and the file that came with them.
+async fn check(ready: &Ready, parts: &mut Parts, bytes: &Bytes) -> Result<([Value; 3], Option<Upload>), Stop> {
     let [path_node, query_node, body_node] = &ready.nodes;
     let mut issues = Issues::default();
-    let body_text = match body_node.is_nothing() {
+    let unreadable = || Box::new(detail(StatusCode::BAD_REQUEST, "There was an error parsing the body"));
+    // JSON where a file could be is read as such; everything else has to be a form with a file.
+    let form = match ready.endpoint.uploads && (bytes.is_empty() || !is_json(&parts.headers)) {
+        true => Some(upload::read(&parts.headers, bytes).await.map_err(|_| unreadable())?),
+        false => None,
+    };
+    let body_text = match body_node.is_nothing() || form.is_some() {
         true => "",
-        false => std::str::from_utf8(bytes)
-            .map_err(|_| Box::new(detail(StatusCode::BAD_REQUEST, "There was an error parsing the body")))?,
+        false => std::str::from_utf8(bytes).map_err(|_| unreadable())?,
     };
     let body_json = read_body(body_text, &parts.headers)?;
     let path = match path_node.is_nothing() {
@@ -238,7 +245,15 @@ async fn check(ready: &Ready, parts: &mut Parts, bytes: &Bytes) -> Result<[Value
     if ready.endpoint.idempotent {
         idempotency::check_key(&parts.headers, &mut issues);
     }
+    let (fields, file) = form.map_or((None, None), |form| (Some(form.fields), form.file));
     let body = match body_json {
+        _ if fields.is_some() => {
+            if file.is_none() {
+                let loc = ["body", "file"].map(|step| Step::Name(Cow::Borrowed(step)));
+                issues.add(&loc, &Problem::plain("missing"), &Json::Null);
+            }
+            Value::Object(fields.unwrap_or_default())
+        }
         _ if body_node.is_nothing() => Value::Object(serde_json::Map::new()),
         None if body_node.nullable => Value::Null,
         None => {
@@ -247,7 +262,7 @@ async fn check(ready: &Ready, parts: &mut Parts, bytes: &Bytes) -> Result<[Value
         }
         Some(json) => validate(Source::Body, body_node, &json, &mut issues),
     };
-    if issues.is_empty() { Ok([path, query, body]) } else { Err(Box::new(unprocessable(&issues))) }
+    if issues.is_empty() { Ok(([path, query, body], file)) } else { Err(Box::new(unprocessable(&issues))) }
 }
 
 fn unprocessable(issues: &Issues) -> Response {

@@ -8,17 +8,22 @@ pub mod gate;
 pub mod idempotency;
 pub mod openapi;
 pub mod rate;
+pub mod upload;
 
 mod agents;
 mod bundle;
+mod customers;
 mod figures;
+mod generate;
 mod humans;
 mod internal;
 mod keys;
 mod live;
 mod metrics;
+mod noises;
 mod results;
 mod runs;
+mod scenarios;
 mod schedules;
 mod simulations;
 mod system;
@@ -54,6 +59,8 @@ use crate::tasks::Tasks;
 pub struct Setup {
     /// Largest request body.
     pub max_body_bytes: usize,
+    /// Largest request body of routes that take a file.
+    pub max_upload_bytes: usize,
     /// Origins that a browser may call from; `*` is every origin.
     pub cors_origins: Vec<String>,
     /// Requests a minute.
@@ -72,6 +79,7 @@ impl Default for Setup {
     fn default() -> Setup {
         Setup {
             max_body_bytes: 32 * 1024 * 1024,
+            max_upload_bytes: 512 * 1024 * 1024,
             cors_origins: Vec::new(),
             rates: Rates::default(),
             probe: None,
@@ -101,6 +109,11 @@ pub struct Server {
 }
 
 impl Server {
+    /// Largest body of a request to `endpoint`.
+    pub fn body_limit(&self, endpoint: &Endpoint) -> usize {
+        if endpoint.uploads { self.setup.max_upload_bytes } else { self.setup.max_body_bytes }
+    }
+
     /// True when a browser may call from `origin`.
     pub fn allows(&self, origin: &HeaderValue) -> bool {
         self.setup.cors_origins.iter().any(|allowed| allowed == "*" || allowed.as_bytes() == origin.as_bytes())
@@ -124,6 +137,10 @@ fn endpoints(setup: &Setup) -> Vec<Endpoint> {
         versions::endpoints(),
         metrics::endpoints(),
         bundle::endpoints(),
+        scenarios::endpoints(),
+        customers::endpoints(),
+        noises::endpoints(),
+        generate::endpoints(),
     ]
     .concat()
 }

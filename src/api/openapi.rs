@@ -164,6 +164,13 @@ fn operation(
     if !body_node.is_nothing() {
         operation["requestBody"] =
             json!({ "required": !body_node.nullable, "content": { "application/json": { "schema": body } } });
+        if endpoint.uploads {
+            operation["requestBody"]["content"]["multipart/form-data"] = json!({ "schema": {
+                "type": "object",
+                "properties": { "file": { "type": "string", "format": "binary" }, "name": { "type": "string" } },
+                "required": ["file"],
+            } });
+        }
     }
     operation
 }

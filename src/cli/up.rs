@@ -184,6 +184,7 @@ impl House {
         };
         Setup {
             max_body_bytes: config.limits.max_body_bytes,
+            max_upload_bytes: Setup::default().max_upload_bytes.max(config.limits.max_body_bytes),
             cors_origins: config.server.cors_origins.clone(),
             rates: Rates {
                 generation_per_minute: config.rate_limit.generation_per_minute,

@@ -6,6 +6,7 @@ mod model;
 mod numbers;
 pub mod phrases;
 mod plain;
+mod playback;
 mod prompt;
 mod template;
 pub(crate) mod text;
@@ -18,6 +19,8 @@ use tokio::sync::mpsc;
 
 pub use self::fluency::{Fluency, FluencyLevel};
 use self::model::{ModelMind, Patience};
+use self::playback::PlaybackMind;
+pub use self::playback::Step;
 use self::template::Template;
 use crate::config::Hesitation;
 use crate::provider::{Job, LanguageModel};
@@ -101,6 +104,8 @@ pub struct Profile {
     pub rules: Vec<String>,
     /// Opening words, said exactly instead of made ones; `{{trait}}` is replaced.
     pub first_message: Option<String>,
+    /// What is played, step by step; empty: a free conversation.
+    pub playback: Vec<Step>,
 }
 
 impl Default for Profile {
@@ -123,6 +128,7 @@ impl Default for Profile {
             keyed: false,
             rules: Vec::new(),
             first_message: None,
+            playback: Vec::new(),
         }
     }
 }
@@ -137,6 +143,7 @@ impl Profile {
 /// The mind of one call: the model's, or the built-in speaker's when there is none.
 pub fn mind(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed) -> Box<dyn Mind> {
     match model {
+        model if !profile.playback.is_empty() => Box::new(PlaybackMind::new(profile, model, seed)),
         Some(model) => Box::new(ModelMind::new(profile, model, seed, Patience::default())),
         None => Box::new(TemplateMind(Template::new(&profile, seed))),
     }

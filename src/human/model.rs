@@ -61,7 +61,7 @@ impl ModelMind {
         }
         let request = prompt::request(&self.profile, &thought, u64::from(self.draw.bits()));
         let words_max = match thought.purpose {
-            Purpose::Opening | Purpose::Reply => self.profile.verbosity.words_max(),
+            Purpose::Opening | Purpose::Reply | Purpose::GoOn => self.profile.verbosity.words_max(),
             Purpose::CutIn | Purpose::Contextual { .. } | Purpose::StillThere => CUT_IN_WORDS_MAX,
         };
         let contextual = matches!(thought.purpose, Purpose::Contextual { .. });

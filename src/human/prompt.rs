@@ -27,7 +27,7 @@ pub(super) fn request(profile: &Profile, thought: &Thought, seed: u64) -> ChatRe
     let skipped = thought.history.len().saturating_sub(LINES_MAX);
     messages.extend(thought.history[skipped..].iter().map(line));
     messages.extend(task(thought).map(|text| message(ChatRole::System, text)));
-    let talks = matches!(thought.purpose, Purpose::Opening | Purpose::Reply);
+    let talks = matches!(thought.purpose, Purpose::Opening | Purpose::Reply | Purpose::GoOn);
     ChatRequest {
         messages,
         tools: if talks { tools(profile) } else { Vec::new() },
@@ -66,7 +66,7 @@ fn task(thought: &Thought) -> Option<String> {
         Purpose::Opening => {
             Some("You speak first. Say your opening line now: who you are is less important than what you want.".into())
         }
-        Purpose::Reply => None,
+        Purpose::Reply | Purpose::GoOn => None,
         Purpose::CutIn => {
             Some("Interrupt the other side now, in the middle of its sentence, with at most 12 words.".into())
         }

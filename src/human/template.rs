@@ -51,7 +51,7 @@ impl Template {
                 say(format!("{} {first}", self.words.greeting).trim_end())
             }
             Purpose::Opening => self.first.clone(),
-            Purpose::Reply => {
+            Purpose::Reply | Purpose::GoOn => {
                 let heard = thought.history.last().filter(|line| line.other);
                 let heard = heard.map_or("", |line: &Line| line.text.as_str());
                 self.reply(heard, &thought.history)

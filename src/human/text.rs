@@ -47,7 +47,7 @@ fn abbreviated(before: &str) -> bool {
 }
 
 /// The sentences of a finished text, trimmed.
-pub(super) fn sentences(text: &str) -> Vec<String> {
+pub(crate) fn sentences(text: &str) -> Vec<String> {
     let (mut rest, mut all) = (text.trim(), Vec::new());
     while !rest.is_empty() {
         let (sentence, tail) = rest.split_at(sentence_end(rest).unwrap_or(rest.len()));

@@ -38,8 +38,13 @@ pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
         Err(Error::NotAvailable(_)) => serde_json::json!([]),
         Err(error) => return Err(error),
     };
-    let judged =
+    let mut judged =
         judged(&workshop, organization, id, &body, &timeline, service.recording_path(&caller, id).await.ok()).await?;
+    let steps = service.playback_steps(organization, &body).await?;
+    if !steps.is_empty() {
+        let found = judge::playback(&steps, &judge::moments(&timeline));
+        judged.metadata.insert("playback".into(), found.into());
+    }
     service.store_evaluation(organization, id, judged).await.map(drop)
 }
 

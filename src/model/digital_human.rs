@@ -419,6 +419,11 @@ impl DigitalHumanSpec {
         self.phone_number.as_deref().filter(|_| active)
     }
 
+    /// The uploaded background noise that it names.
+    pub fn uploaded_noise(&self) -> Option<Uuid> {
+        self.custom_background_noise_url.as_deref().and_then(|id| Uuid::parse_str(id).ok())
+    }
+
     /// True when it was made from a scenario: its wording is the scenario's.
     pub fn is_workflow(&self) -> bool {
         self.tag.as_ref().is_some_and(|tag| tag.to_lowercase().contains("workflow"))

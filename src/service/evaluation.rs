@@ -73,18 +73,32 @@ impl Service {
         Ok(row)
     }
 
+    /// What the Digital Human of a result plays, step by step; nothing when it is free or was deleted.
+    pub async fn playback_steps(&self, organization: &str, body: &ResultBody) -> Result<Vec<Object>> {
+        let Some(id) = body.digital_human_id else { return Ok(Vec::new()) };
+        let human = self.store.org(organization).read().await?.find::<DigitalHumanSpec>(id).await?;
+        Ok(human.and_then(|row| row.doc.enriched_playback).unwrap_or_default())
+    }
+
     /// Groups the tool calls of a result again and, when it was evaluated, judges them.
     pub(super) async fn regroup_calls(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
         let human = match row.doc.body.digital_human_id {
             Some(id) => db.find::<DigitalHumanSpec>(id).await?,
             None => None,
         };
+        let attacks = human.as_ref().is_some_and(|human| human.doc.attack_type.is_some());
         let expected = human.map(|human| human.doc.expected_tool_calls).unwrap_or_default();
         let groups = tool_call::group(&expected, row.doc.posted_calls.iter().chain(&row.doc.heard_calls));
         let body = &mut row.doc.body;
         if !body.evaluations.is_empty() {
             set(&mut body.metrics, CALLS_MET, tool_call::met(&groups).map(Value::Bool));
         }
+        let judged = body.evaluations.first().map(|evaluation| evaluation.goal());
+        if let (true, Some(held)) = (attacks, judged) {
+            let verdict = tool_call::attack_verdict(&groups, held);
+            row.doc.note("red_team", json!({ "verdict": verdict }));
+        }
+        let body = &mut row.doc.body;
         body.tool_calls = groups;
         self.rejudge_tool_calls(db, row).await?;
         let body = &mut row.doc.body;

@@ -1,5 +1,7 @@
 //! Rules on a Digital Human's fields that need more than one field.
 
+use serde_json::Value;
+
 use super::simulations::gives;
 use super::{Settings, check};
 use crate::error::{Error, Result};
@@ -81,17 +83,25 @@ fn is_extension(text: &str) -> bool {
 
 fn check_trait(given: &Trait) -> Result<()> {
     let invented = matches!(given.value.as_str(), Some("__random__" | "__partial_random__"));
-    let fits = match given.trait_data_type {
-        TraitType::Boolean => given.value.is_boolean(),
-        TraitType::String => given.value.is_string(),
-        TraitType::Date => given.value.as_str().is_some_and(is_date),
-        TraitType::Number => given.value.is_number(),
-    };
-    if fits || invented {
-        return Ok(());
+    if invented { Ok(()) } else { check_value(&given.trait_name, given.trait_data_type, &given.value) }
+}
+
+/// A value of a trait has the trait's type.
+pub(super) fn check_value(name: &str, kind: TraitType, value: &Value) -> Result<()> {
+    match fits(kind, value) {
+        true => Ok(()),
+        false => Err(Error::Refused(format!("value of trait {name} is not a valid {}", kind.as_str()))),
     }
-    let (name, kind) = (&given.trait_name, given.trait_data_type.as_str());
-    Err(Error::Refused(format!("value of trait {name} is not a valid {kind}")))
+}
+
+/// True for a value of this type.
+pub(super) fn fits(kind: TraitType, value: &Value) -> bool {
+    match kind {
+        TraitType::Boolean => value.is_boolean(),
+        TraitType::String => value.is_string(),
+        TraitType::Date => value.as_str().is_some_and(is_date),
+        TraitType::Number => value.is_number(),
+    }
 }
 
 /// `YYYY-MM-DD` of the Gregorian calendar.
@@ -160,7 +170,7 @@ fn check_journey(steps: &mut [JourneyStep]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn refusal(body: Value) -> String {
         let mut spec: DigitalHumanSpec = serde_json::from_value(body).expect("fits");

@@ -10,11 +10,12 @@ use super::{Caller, Service, human_rules, names};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
+use crate::model::noise::NoiseDoc;
 use crate::model::result::ResultDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
 use crate::model::{Object, Page};
-use crate::store::{Row, Session};
+use crate::store::{Resource, Row, Session};
 
 /// Why one of several could not be made.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -226,6 +227,7 @@ impl Service {
         self.check_links(db, simulation_ids).await?;
         human_rules::check_update(&old.doc, &mut spec, patch)?;
         human_rules::check(&mut spec, self.settings())?;
+        check_noise(db, &spec).await?;
         check_code(db, &spec, Some(old.id)).await?;
         check_always_on(db, &spec, simulation_ids).await?;
         self.free_number(db, caller, &spec, Some(old.id), take_over).await?;
@@ -236,6 +238,7 @@ impl Service {
         Ok(changed)
     }
 
+    /// As [`Service::create_digital_human`], in a transaction that does more.
     pub(super) async fn make_human(
         &self,
         db: &mut Session,
@@ -246,6 +249,7 @@ impl Service {
         self.check_links(db, simulation_ids).await?;
         human_rules::take_old_names(&mut spec);
         human_rules::check(&mut spec, self.settings())?;
+        check_noise(db, &spec).await?;
         check_code(db, &spec, None).await?;
         check_always_on(db, &spec, simulation_ids).await?;
         self.free_number(db, caller, &spec, None, false).await?;
@@ -314,6 +318,16 @@ pub(super) async fn owned(db: &mut Session, id: i64) -> Result<Row<DigitalHumanS
         return Err(Error::Forbidden("Digital human belongs to a different organization".into()));
     }
     Err(Error::NotFound("Digital human"))
+}
+
+/// What names no URL names an uploaded noise of this organization.
+async fn check_noise(db: &mut Session, spec: &DigitalHumanSpec) -> Result<()> {
+    let given = spec.custom_background_noise_url.as_deref().filter(|url| !url.is_empty() && !url.contains("://"));
+    if given.is_none() {
+        return Ok(());
+    }
+    let id = spec.uploaded_noise().ok_or(Error::NotFound(NoiseDoc::WORD))?;
+    db.get::<NoiseDoc>(id).await.map(drop)
 }
 
 async fn check_code(db: &mut Session, spec: &DigitalHumanSpec, this: Option<i64>) -> Result<()> {

@@ -4,10 +4,15 @@
 //! is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do not see.
 
 mod agents;
+mod asking;
 mod check;
+mod communities;
+mod customers;
+mod drafting;
 mod drafts;
 mod evaluation;
 mod folders;
+mod generate;
 mod human_rules;
 mod humans;
 mod internal;
@@ -18,6 +23,7 @@ mod listening;
 mod live;
 mod metrics;
 mod names;
+mod noises;
 mod outcome;
 mod packing;
 mod place;
@@ -27,6 +33,7 @@ mod push;
 mod results;
 mod retention;
 mod runs;
+mod scenarios;
 mod schedules;
 mod simulations;
 mod usage;
@@ -51,6 +58,9 @@ use crate::queue::Queue;
 use crate::store::Store;
 
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
+pub use self::communities::CommunityList;
+pub use self::customers::{TraitDeleted, TraitList};
+pub use self::drafting::{GraphMade, ValuesMade};
 pub use self::drafts::{DraftMetrics, MetricDrafts};
 pub use self::evaluation::Judged;
 pub use self::folders::{AgentMoved, FolderDeleted};
@@ -61,11 +71,13 @@ pub use self::labels::LabelDeleted;
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
 pub use self::metrics::{MetricPage, MetricsDeleted, MetricsUpdated};
+pub use self::noises::{NoiseDeleted, NoiseSource};
 pub use self::packing::{Packing, Track};
 pub use self::place::{Obstacle, Placed, Placer, Sounds};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::retention::Cleared;
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
+pub use self::scenarios::{ScenarioDeleted, ScenarioList, Validated};
 pub use self::schedules::{ScheduleDeleted, ScheduleList};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
 pub use self::usage::SpendAllowed;
@@ -144,6 +156,11 @@ impl Settings {
             max_results_per_run: 10_000,
             usage_minutes_per_month: None,
         }
+    }
+
+    /// File of an uploaded background noise.
+    pub fn noise_file(&self, noise: Uuid) -> PathBuf {
+        self.data.join("noises").join(noise.to_string())
     }
 }
 

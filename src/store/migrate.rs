@@ -9,6 +9,7 @@ const MIGRATIONS: &[(i64, &str)] =
     &[
         (1, include_str!("migrations/0001_first.sql")),
         (3, include_str!("migrations/0003_custom_metrics.sql")),
+        (4, include_str!("migrations/0004_scenarios.sql")),
         (5, include_str!("migrations/0005_hooks.sql")),
     ];
 

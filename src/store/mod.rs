@@ -4,6 +4,7 @@
 //! A write session is one transaction, and write sessions take turns: nothing of it is seen before `commit`, and dropping it
 //! undoes it. Product rules are not here, they are in the service.
 
+mod communities;
 pub mod db;
 mod deliveries;
 pub mod idempotency;
@@ -13,6 +14,7 @@ mod migrate;
 mod record;
 mod retention;
 mod runs;
+mod scenarios;
 mod sealing;
 mod tables;
 mod usage;

@@ -1,6 +1,7 @@
 //! Which document lies in which table, and which of its fields are lifted into columns.
 
 mod metrics;
+mod scenarios;
 mod schedules;
 mod versions;
 mod webhooks;
@@ -84,12 +85,14 @@ impl Resource for SimulationSpec {
 impl Resource for DigitalHumanSpec {
     const TABLE: &'static str = "digital_humans";
     const WORD: &'static str = "Digital human";
-    const COLUMNS: &'static [&'static str] = &["code_id", "test_name", "listens_on"];
+    const COLUMNS: &'static [&'static str] = &["code_id", "test_name", "listens_on", "scenario_id", "noise_id"];
     type Id = i64;
 
     fn cells(&self) -> Vec<Cell> {
         let number = self.listens_on().map(str::to_owned);
-        vec![self.svc_as_code_id.into(), self.test_name.clone().into(), number.into()]
+        let test_name = self.test_name.clone();
+        let (scenario, noise) = (self.workflow_v2_id, self.uploaded_noise());
+        vec![self.svc_as_code_id.into(), test_name.into(), number.into(), scenario.into(), noise.into()]
     }
 }
 

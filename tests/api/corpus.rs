@@ -40,6 +40,21 @@ async fn metrics() {
     check_all(include_str!("../../fixtures/api/metrics.http"), 36).await;
 }
 
+#[tokio::test]
+async fn scenarios() {
+    check_all(include_str!("../../fixtures/api/scenarios.http"), 40).await;
+}
+
+#[tokio::test]
+async fn customers() {
+    check_all(include_str!("../../fixtures/api/customers.http"), 30).await;
+}
+
+#[tokio::test]
+async fn generation() {
+    check_all(include_str!("../../fixtures/api/generation.http"), 30).await;
+}
+
 async fn check_all(text: &str, at_least: usize) {
     let world = World::with_rows().await;
     let cases = case::read(text);
@@ -54,7 +69,11 @@ async fn check_all(text: &str, at_least: usize) {
 }
 
 async fn check(world: &World, case: &Case) -> Result<(), String> {
-    let answer = world.send(&case.method, &case.path, &case.headers, case.body.clone()).await;
+    let body = match std::str::from_utf8(&case.body) {
+        Ok(text) => world.named(text).into_bytes(),
+        Err(_) => case.body.clone(),
+    };
+    let answer = world.send(&case.method, &case.path, &case.headers, body).await;
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     if answer.status != case.status {
         return Err(format!("status {} instead of {}: {text}", answer.status, case.status));
@@ -69,16 +88,17 @@ async fn check(world: &World, case: &Case) -> Result<(), String> {
         }
     }
     if case.status == 422 {
-        let expected = format!("{{\"detail\":[{}]}}", case.items.join(","));
+        let expected = world.named(&format!("{{\"detail\":[{}]}}", case.items.join(",")));
         return if text == expected { Ok(()) } else { Err(format!("got      {text}\nexpected {expected}")) };
     }
     let body: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-    if case.expect.is_empty() {
+    let expected = world.named(&case.expect);
+    if expected.is_empty() {
         return Ok(());
     }
-    let expected = match serde_json::from_str::<Value>(&case.expect) {
+    let expected = match serde_json::from_str::<Value>(&expected) {
         Ok(Value::Object(expected)) => Value::Object(expected),
-        _ => serde_json::json!({ "detail": case.expect }),
+        _ => serde_json::json!({ "detail": expected }),
     };
     if contains(&body, &expected) { Ok(()) } else { Err(format!("got      {text}\nexpected {expected}")) }
 }

@@ -97,6 +97,23 @@ impl World {
         let human = world.post("/v1/create-digital-human", body).await["digital_human"]["id"].to_string();
         let body = json!({ "url": "http://127.0.0.1:9/hook", "event_types": ["simulation_ended"] });
         let webhook = world.post("/v1/webhooks", body).await["id"].as_str().expect("an id").to_owned();
+        let texter = world.post("/v1/add-agent", json!({ "name": "Texter", "mode": "TEXT" })).await;
+        let definition = json!({ "nodes": [{ "id": "start", "type": "start" }], "edges": [] });
+        let scenario = world.post("/v1/scenario", json!({ "name": "Draft", "definition": definition })).await;
+        let persona = json!({ "name": "Ann", "description": "Old.", "goal": "Book." });
+        let persona = world.post("/v1/create-customer-persona", persona).await;
+        let member =
+            json!({ "agent_id": agent.parse::<i64>().expect("an id"), "name": "member_id", "data_type": "STRING" });
+        let member = world.post("/v1/create-customer-trait", member).await;
+        let community = world.post("/v1/create-community", json!({ "title": "All" })).await;
+        let id = |row: &Value| row["id"].as_str().expect("an id").to_owned();
+        world.names.extend([
+            ("texter", texter["agent_id"].to_string()),
+            ("scenario", id(&scenario)),
+            ("persona", id(&persona)),
+            ("trait", id(&member)),
+            ("community", id(&community)),
+        ]);
         let key = world.post("/v1/api-keys", json!({ "scope": "admin" })).await;
         let path = format!("/v1/api-keys/{}", key["id"].as_str().expect("an id"));
         assert_eq!(world.send("DELETE", &path, &[], Vec::new()).await.status, 204);
@@ -157,7 +174,8 @@ impl World {
         &self.names[name]
     }
 
-    fn named(&self, text: &str) -> String {
+    /// A text with what its `$name`s stand for.
+    pub fn named(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, value) in &self.names {
             text = text.replace(&format!("${name}"), value);

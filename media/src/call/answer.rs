@@ -212,6 +212,8 @@ impl Call {
         plan.next = match next.then {
             Then::Listen => plan.next,
             Then::StaySilent => Next::StaySilent,
+            Then::Pause { ms } => Next::Pause { ms },
+            Then::Finish => Next::Hangup { reason: EndReason::PlaybackEnd, after_ms: 0 },
             Then::Hangup => Next::Hangup { reason: EndReason::DhEndCall, after_ms: OWN_HANGUP_MS },
         };
         if let Some(said) = self.mouth.saying().filter(|said| said.id == plan.utterance_id) {

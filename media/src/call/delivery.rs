@@ -122,10 +122,14 @@ impl Call {
                 self.waits.hangup = Some((self.waits.quiet_since.min(self.frame_at) + ms(after_ms), reason));
             }
             Next::StaySilent => self.stay_silent(),
+            Next::Pause { ms: pause_ms } => {
+                let until = Some(due.max(self.frame_at) + ms(pause_ms));
+                self.hold = Some(Hold { until, until_onset: false, then: None, goes_on: true });
+            }
             Next::Silence { duration_ms, then } => {
                 let until = duration_ms.map(|duration| due.max(self.frame_at) + ms(duration));
                 let then = then.map(|text| self.words(&text, Kind::Scripted, true));
-                self.hold = Some(Hold { until, until_onset: false, then });
+                self.hold = Some(Hold { until, until_onset: false, then, goes_on: false });
             }
         }
     }

@@ -259,6 +259,8 @@ pub enum Purpose {
     },
     /// The other side has been silent for long while this side held its silence.
     StillThere,
+    /// The pause that this side's own move asked for ([`Then::Pause`]) is over: it goes on, whoever spoke last.
+    GoOn,
 }
 
 /// One line of the conversation.
@@ -347,8 +349,15 @@ pub enum Then {
     Listen,
     /// Stay silent instead of a turn, until the other side has spoken again (at most 60 s).
     StaySilent,
+    /// Stay silent for this long, whatever the other side says, then be asked to go on ([`Purpose::GoOn`]).
+    Pause {
+        /// Milliseconds; 0 goes on at once.
+        ms: u32,
+    },
     /// Hang up 0.5 s after the words.
     Hangup,
+    /// Hang up: everything that was to be played has been ([`EndReason::PlaybackEnd`]).
+    Finish,
 }
 
 /// Why a call ended. `as_str` gives the wire names.

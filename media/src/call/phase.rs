@@ -2,7 +2,7 @@
 
 use super::dial::TONE_MS;
 use super::event::{Side, What};
-use super::io::{Control, EffectId, EndReason, Ending, Output, Quality, RemoteEnd, RemoteKind, Signal};
+use super::io::{Control, EffectId, EndReason, Ending, Output, Purpose, Quality, RemoteEnd, RemoteKind, Signal};
 use super::mouth::Mouth;
 use super::spec::DtmfMethod;
 use super::utterance::Utterance;
@@ -81,6 +81,8 @@ pub(super) struct Hold {
     pub until_onset: bool,
     /// Said at its end.
     pub then: Option<Utterance>,
+    /// The mind is asked to go on at its end.
+    pub goes_on: bool,
 }
 
 impl Hold {
@@ -311,6 +313,8 @@ impl Call {
         self.waits.quiet_since = self.waits.quiet_since.max(self.frame_at);
         if let Some(utterance) = hold.then {
             self.plan_ready(utterance, due);
+        } else if hold.goes_on {
+            self.plan_thought(Purpose::GoOn, super::event::Kind::Turn, due);
         }
     }
 
@@ -319,7 +323,8 @@ impl Call {
         self.event(self.frame_at, Side::Dh, What::SilenceTool);
         let text = self.spec.phrases.still_there.clone();
         let then = Some(self.words(&text, super::event::Kind::Reprompt, true));
-        self.hold = Some(Hold { until: Some(self.frame_at + ms(STAY_SILENT_MS)), until_onset: true, then });
+        let until = Some(self.frame_at + ms(STAY_SILENT_MS));
+        self.hold = Some(Hold { until, until_onset: true, then, goes_on: false });
     }
 
     /// From the control API.

@@ -14,6 +14,8 @@ pub enum Next {
     Hangup { reason: EndReason, after_ms: u32 },
     /// Stay silent until the other side has spoken again.
     StaySilent,
+    /// Stay silent for this many milliseconds, then ask the mind to go on.
+    Pause { ms: u32 },
     /// Scripted silence, then words if any.
     Silence { duration_ms: Option<u32>, then: Option<String> },
 }

@@ -54,7 +54,7 @@ impl Mind {
         let say = |text: &str| vec![Move { say: text.into(), ..Move::default() }];
         match thought.purpose {
             Purpose::Opening => say(&self.opening),
-            Purpose::Reply | Purpose::StillThere => self.replies.pop_front().unwrap_or_else(|| say("")),
+            Purpose::Reply | Purpose::StillThere | Purpose::GoOn => self.replies.pop_front().unwrap_or_else(|| say("")),
             Purpose::CutIn => say(&self.cut_in),
             Purpose::Contextual { .. } => {
                 let running = thought.history.last().map_or("", |line| line.text.as_str());

@@ -253,6 +253,7 @@ fn purpose(purpose: &Purpose) -> &'static str {
         Purpose::CutIn => "cut_in",
         Purpose::Contextual { .. } => "contextual",
         Purpose::StillThere => "still_there",
+        Purpose::GoOn => "go_on",
     }
 }
 

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::{Cast, Obstacle, Placer, Settings, ms};
 use crate::config::{Behaviour, Connection};
-use crate::human::{fill, phrases};
+use crate::human::{Step, fill, phrases};
+use crate::model::Object;
 use crate::model::agent::AgentType;
 use crate::model::digital_human::{BackgroundNoise, DigitalHumanSpec, Quality, SpeaksFirstMode};
 use crate::model::playback::{Interruptions, MatchType, OccurrenceMode, ResponseType, ScriptedResponse};
@@ -81,6 +82,34 @@ pub(super) fn interruption_in_force(interruption: &Interruption) -> Value {
     }
 }
 
+/// What the Digital Human plays, step by step. A step that says nothing that can be played is left out.
+pub(super) fn playback(human: &DigitalHumanSpec, traits: &Traits) -> Vec<Step> {
+    human.enriched_playback.iter().flatten().filter_map(|given| step(given, traits)).collect()
+}
+
+fn step(given: &Object, traits: &Traits) -> Option<Step> {
+    let text = |key: &str| given.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    let speaker = text("speaker").or(text("role")).unwrap_or("user");
+    let agent = speaker.eq_ignore_ascii_case("agent");
+    let duration_ms = || given.get("duration_ms").and_then(Value::as_f64).map(|ms| ms.round() as u32);
+    match text("type").unwrap_or("message") {
+        "silence" if agent => duration_ms().map(Step::WaitMs),
+        "silence" => duration_ms().map(Step::SilenceMs),
+        _ if agent => Some(Step::Hear),
+        "dtmf" => text("digits").map(|digits| Step::Keys(keys(&fill(digits, traits)))),
+        _ => match (text("exact_message"), text("intent")) {
+            (Some(words), _) => Some(Step::Say(fill(words, traits))),
+            (None, meant) => meant.map(|meant| Step::Mean(fill(meant, traits))),
+        },
+    }
+}
+
+/// The digits of a text that can be sent.
+fn keys(text: &str) -> String {
+    let is_digit = |c: &char| c.is_ascii_digit() || "*#ABCD".contains(*c);
+    text.to_ascii_uppercase().chars().filter(is_digit).collect()
+}
+
 /// How often the Digital Human probes while the agent speaks.
 pub(super) fn probes(human: &DigitalHumanSpec) -> ProbeRates {
     let Some(duplex) = &human.duplex else { return ProbeRates::default() };
@@ -125,10 +154,7 @@ fn response(rule: &ScriptedResponse, traits: &Traits) -> Option<Response> {
             let then = words().filter(|words| !words.trim().is_empty());
             Response::Silence { duration_ms: rule.silence_duration.map(ms), then }
         }
-        ResponseType::Dtmf => {
-            let is_digit = |c: &char| c.is_ascii_digit() || "*#ABCD".contains(*c);
-            Response::Dtmf(words().unwrap_or_default().to_ascii_uppercase().chars().filter(is_digit).collect())
-        }
+        ResponseType::Dtmf => Response::Dtmf(keys(&words().unwrap_or_default())),
         ResponseType::Audio => return None,
     })
 }
@@ -379,6 +405,95 @@ mod tests {
             assert_eq!((obstacle.code, obstacle.message.as_str()), ("CUSTOM_NOISE_FAILED", why));
         }
         assert_eq!(web.asked().len(), 4, "what is not allowed is not asked");
+    }
+
+    #[tokio::test]
+    async fn an_uploaded_noise_is_mixed_and_one_that_is_gone_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (placer, settings) = (placer(), Settings::new(folder.path()));
+        let id = uuid::Uuid::from_u128(7);
+        let file = settings.noise_file(id);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
+        let human = json!({"background_noise": "custom", "custom_background_noise_url": id.to_string()});
+        let cast = cast(json!({}), human, json!({}));
+        let obstacle = noise(&cast, &placer, &settings).await.expect_err("there is no file");
+        let why = format!("There is no uploaded sound '{id}'");
+        assert_eq!((obstacle.code, obstacle.message), ("CUSTOM_NOISE_FAILED", why));
+        std::fs::write(&file, tone()).expect("it is written");
+        let spec = noise(&cast, &placer, &settings).await.expect("it can be read").expect("there is noise");
+        assert_eq!(spec.loop_pcm.len(), 24_000);
+        let level = 20.0 * f64::from(spec.gain_wide).log10() + rms_dbov(&spec.loop_pcm);
+        assert!((level + 36.0).abs() < 0.1, "{level:.2} dBov");
+    }
+
+    #[test]
+    fn playback_steps_are_read_as_they_are_written() {
+        let human = human(json!({"enriched_playback": [
+            {"speaker": "agent", "type": "message", "exact_match_text": "Hi."}, {"role": "AGENT", "type": "dtmf", "digits": "1"},
+            {"exact_message": "I am {{name}}."}, {"speaker": "user", "type": "message", "intent": "greets {{name}}"},
+            {"type": "dtmf", "digits": "1, 2a"}, {"type": "silence", "duration_ms": 1500},
+            {"speaker": "agent", "type": "silence", "duration_ms": 2000}, {"speaker": "user"}, {"type": "silence"},
+        ]}));
+        let traits = [("name".to_owned(), "Ann".to_owned())];
+        let expect = [
+            Step::Hear,
+            Step::Hear,
+            Step::Say("I am Ann.".into()),
+            Step::Mean("greets Ann".into()),
+            Step::Keys("12A".into()),
+            Step::SilenceMs(1500),
+            Step::WaitMs(2000),
+        ];
+        assert_eq!(playback(&human, &traits), expect);
+    }
+
+    #[tokio::test]
+    async fn a_path_of_a_scenario_is_played_by_its_digital_human() {
+        use ringer_media::call::{Line, Purpose, Then, Thought};
+        let path = json!([
+            {"speaker": "agent", "type": "message", "exact_match_text": "Press 1 for support.", "node_id": "a1"},
+            {"speaker": "user", "type": "dtmf", "digits": "1", "node_id": "u1:b1"},
+            {"speaker": "agent", "type": "message", "criteria": "starts troubleshooting", "node_id": "a2"},
+            {"speaker": "user", "type": "message", "exact_message": "It is broken, {{name}} says.", "node_id": "u2"},
+        ]);
+        let human = json!({"tag": "workflow", "enriched_playback": path,
+            "traits": [{"trait_name": "name", "trait_data_type": "STRING", "value": "Ann"}]});
+        let cast = cast(json!({"sip_uri": "sip:bob@127.0.0.1:5080"}), human, json!({}));
+        let placed = cast.place(&placer(), &Settings::new("/tmp")).await;
+        let placed = placed.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
+        assert!(placed.warnings.is_empty(), "{:?}", placed.warnings);
+        let mut mind = placed.placement.mind;
+        let line = |other: bool, text: &str, digits: &str| Line {
+            other,
+            text: text.into(),
+            digits: digits.into(),
+            interrupted: false,
+        };
+        let mut history = Vec::new();
+        for (heard, say, dtmf, then, own) in [
+            ("press one", "", "1", Then::Listen, line(false, "", "1")),
+            ("let us see", "It is broken, Ann says.", "", Then::Listen, line(false, "It is broken, Ann says.", "")),
+            ("i am sorry", "", "", Then::Finish, line(false, "", "")),
+        ] {
+            history.push(line(true, heard, ""));
+            // An answer that was dropped because the agent went on is planned again.
+            for _ in 0..2 {
+                let (out, mut moves) = tokio::sync::mpsc::channel(4);
+                let thought = Thought { purpose: Purpose::Reply, history: history.clone(), unsaid: None };
+                mind.think(thought, out).await;
+                let next = moves.recv().await.expect("a move");
+                assert_eq!((next.say.as_str(), next.dtmf.as_str(), next.then), (say, dtmf, then), "{heard}");
+            }
+            history.push(own);
+        }
+    }
+
+    #[test]
+    fn an_attacker_knows_its_techniques() {
+        let plan = json!({"techniques": ["ignore_rules", "fake_id"], "max_rotations": 6});
+        let cast = cast(json!({}), json!({"role_description": "A tester.", "attack_plan": plan}), json!({}));
+        let role = cast.profile(&placer(), Vec::new()).role_description;
+        assert!(role.starts_with("A tester. Your techniques, in order: ignore rules, fake id. When one"), "{role}");
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Sounds that users named by a URL: background noises and scripted answers. Each is fetched and decoded once a run.
+//! Sounds that users named: background noises, by URL or uploaded, and scripted answers. Each is read and decoded once a run.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::OnceCell;
+use uuid::Uuid;
 
 use super::Settings;
 use crate::provider::fetch::fetch;
@@ -19,6 +20,13 @@ type Key = (i64, String);
 /// A sound that is there or on its way, at 16 kHz.
 type Sound = Arc<OnceCell<Arc<[i16]>>>;
 
+/// The file of an uploaded noise.
+async fn uploaded(id: &str, settings: &Settings) -> Result<Vec<u8>, Failure> {
+    let missing = || Failure { code: "fetch_failed", message: format!("There is no uploaded sound '{id}'") };
+    let noise = Uuid::parse_str(id).map_err(|_| missing())?;
+    tokio::fs::read(settings.noise_file(noise)).await.map_err(|_| missing())
+}
+
 /// The sounds of the latest runs.
 #[derive(Debug, Default)]
 pub struct Sounds(Mutex<VecDeque<(Key, Sound)>>);
@@ -27,15 +35,15 @@ impl Sounds {
     /// The sound at `url` for the calls of a run. What failed is tried again by the next call.
     ///
     /// # Errors
-    /// As [`fetch`] and [`audio::decode`]; a text that is no URL would be the id of an uploaded sound, of which there are none.
+    /// As [`fetch`] and [`audio::decode`]; a text that is no URL is the id of an uploaded noise, whose file may be gone.
     pub(super) async fn get(&self, run: i64, url: &str, settings: &Settings) -> Result<Arc<[i16]>, Failure> {
-        if !url.contains("://") {
-            return Err(Failure { code: "fetch_failed", message: format!("There is no uploaded sound '{url}'") });
-        }
         let sound = self.sound((run, url.to_owned()));
         let private = settings.allow_private_targets;
         let made = sound.get_or_try_init(|| async {
-            let bytes = fetch(url, move |address| ip_allowed(address, private)).await?;
+            let bytes = match url.contains("://") {
+                true => fetch(url, move |address| ip_allowed(address, private)).await?,
+                false => uploaded(url, settings).await?,
+            };
             let decoded = tokio::task::spawn_blocking(move || audio::decode(bytes)).await;
             let stopped =
                 |error: tokio::task::JoinError| Failure { code: "audio_not_decoded", message: error.to_string() };

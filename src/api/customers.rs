@@ -1,0 +1,167 @@
+//! Routes of customer personas, customer traits and communities.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::error::Result;
+use crate::model::customer::{
+    CommunityRecord, CommunitySpec, PersonaChange, PersonaDoc, PersonaRecord, TraitDoc, TraitRecord,
+};
+use crate::model::patch::Patch;
+use crate::service::{CommunityList, TraitDeleted, TraitList};
+
+#[derive(Deserialize, JsonSchema)]
+struct PersonaPath {
+    persona_id: Uuid,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct AgentPath {
+    agent_id: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct TraitPath {
+    trait_id: Uuid,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CommunityPath {
+    id: Uuid,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct AgentQuery {
+    /// Only those of this agent.
+    #[serde(default)]
+    agent_id: Option<i64>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct MemberQuery {
+    /// Only those that this Digital Human belongs to.
+    #[serde(default)]
+    digital_human_id: Option<i64>,
+}
+
+/// Fields of a trait, and whether Digital Humans follow.
+#[derive(Deserialize, JsonSchema)]
+struct UpdateTrait {
+    #[serde(flatten)]
+    fields: Patch<TraitDoc>,
+    /// The Digital Humans of the agent that have the trait follow.
+    #[serde(default)]
+    sync_existing: bool,
+}
+
+/// Which Digital Humans.
+#[derive(Deserialize, JsonSchema)]
+struct Members {
+    /// Their ids.
+    digital_human_ids: Vec<i64>,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let personas = vec![
+        post("/v1/create-customer-persona", create_persona).of("Agent").about("Make a customer persona"),
+        get("/v1/customer-persona/{persona_id}", persona).about("One customer persona"),
+        get("/v1/customer-personas-by-agent/{agent_id}", personas_of).of("Agent").about("The personas of an agent"),
+        put("/v1/update-customer-persona/{persona_id}", update_persona).about("Change the given fields of a persona"),
+        delete("/v1/customer-persona/{persona_id}", remove_persona).about("Delete a customer persona"),
+    ];
+    let traits = vec![
+        post("/v1/create-customer-trait", create_trait).of("Agent").about("Make a customer trait"),
+        get("/v1/customer-trait/{trait_id}", one_trait).about("One customer trait"),
+        put("/v1/update-customer-trait/{trait_id}", update_trait).about("Change the given fields of a trait"),
+        delete("/v1/customer-trait/{trait_id}", remove_trait).about("Delete a customer trait"),
+        get("/v1/customer-traits", traits).of("Agent").about("All customer traits, or those of an agent"),
+    ];
+    let communities = vec![
+        post("/v1/create-community", create_community).about("Make a community of Digital Humans"),
+        get("/v1/communities", communities).of("Digital human").about("All communities, or those of a Digital Human"),
+        get("/v1/community/{id}", community).about("One community"),
+        put("/v1/update-community/{id}", update_community).about("Change the given fields of a community"),
+        put("/v1/add-to-community/{id}", add).about("Add Digital Humans to a community"),
+        put("/v1/remove-from-community/{id}", take_out).about("Take Digital Humans out of a community"),
+        delete("/v1/community/{id}", remove_community).about("Delete a community; its members stay"),
+    ];
+    tagged("Customers", "Customer persona", personas)
+        .chain(tagged("Customers", "Customer trait", traits))
+        .chain(tagged("Communities", "Community", communities))
+        .collect()
+}
+
+async fn create_persona(ctx: Ctx, request: In<Nothing, Nothing, PersonaDoc>) -> Result<PersonaRecord> {
+    ctx.service.create_customer_persona(&ctx.caller, request.body).await
+}
+
+async fn persona(ctx: Ctx, request: In<PersonaPath>) -> Result<PersonaRecord> {
+    ctx.service.customer_persona(&ctx.caller, request.path.persona_id).await
+}
+
+async fn personas_of(ctx: Ctx, request: In<AgentPath>) -> Result<Vec<PersonaRecord>> {
+    ctx.service.customer_personas_by_agent(&ctx.caller, request.path.agent_id).await
+}
+
+async fn update_persona(ctx: Ctx, request: In<PersonaPath, Nothing, Patch<PersonaChange>>) -> Result<PersonaRecord> {
+    ctx.service.update_customer_persona(&ctx.caller, request.path.persona_id, request.body.into_given()).await
+}
+
+async fn remove_persona(ctx: Ctx, request: In<PersonaPath>) -> Result<PersonaRecord> {
+    ctx.service.delete_customer_persona(&ctx.caller, request.path.persona_id).await
+}
+
+async fn create_trait(ctx: Ctx, request: In<Nothing, Nothing, TraitDoc>) -> Result<TraitRecord> {
+    ctx.service.create_customer_trait(&ctx.caller, request.body).await
+}
+
+async fn one_trait(ctx: Ctx, request: In<TraitPath>) -> Result<TraitRecord> {
+    ctx.service.customer_trait(&ctx.caller, request.path.trait_id).await
+}
+
+async fn update_trait(ctx: Ctx, request: In<TraitPath, Nothing, UpdateTrait>) -> Result<TraitRecord> {
+    let UpdateTrait { fields, sync_existing } = request.body;
+    let (id, fields) = (request.path.trait_id, fields.into_given());
+    ctx.service.update_customer_trait(&ctx.caller, id, fields, sync_existing).await
+}
+
+async fn remove_trait(ctx: Ctx, request: In<TraitPath>) -> Result<TraitDeleted> {
+    ctx.service.delete_customer_trait(&ctx.caller, request.path.trait_id).await
+}
+
+async fn traits(ctx: Ctx, request: In<Nothing, AgentQuery>) -> Result<TraitList> {
+    ctx.service.customer_traits(&ctx.caller, request.query.agent_id).await
+}
+
+async fn create_community(ctx: Ctx, request: In<Nothing, Nothing, CommunitySpec>) -> Result<CommunityRecord> {
+    ctx.service.create_community(&ctx.caller, request.body).await
+}
+
+async fn community(ctx: Ctx, request: In<CommunityPath>) -> Result<CommunityRecord> {
+    ctx.service.community(&ctx.caller, request.path.id).await
+}
+
+async fn communities(ctx: Ctx, request: In<Nothing, MemberQuery>) -> Result<CommunityList> {
+    ctx.service.communities(&ctx.caller, request.query.digital_human_id).await
+}
+
+async fn update_community(
+    ctx: Ctx,
+    request: In<CommunityPath, Nothing, Patch<CommunitySpec>>,
+) -> Result<CommunityRecord> {
+    ctx.service.update_community(&ctx.caller, request.path.id, request.body.into_given()).await
+}
+
+async fn remove_community(ctx: Ctx, request: In<CommunityPath>) -> Result<CommunityRecord> {
+    ctx.service.delete_community(&ctx.caller, request.path.id).await
+}
+
+async fn add(ctx: Ctx, request: In<CommunityPath, Nothing, Members>) -> Result<CommunityRecord> {
+    ctx.service.add_to_community(&ctx.caller, request.path.id, request.body.digital_human_ids).await
+}
+
+async fn take_out(ctx: Ctx, request: In<CommunityPath, Nothing, Members>) -> Result<CommunityRecord> {
+    ctx.service.remove_from_community(&ctx.caller, request.path.id, request.body.digital_human_ids).await
+}

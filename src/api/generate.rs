@@ -1,0 +1,57 @@
+//! Routes that generate: Digital Humans, and drafts that are not stored.
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, post, tagged};
+use crate::error::Result;
+use crate::model::generate::{GenerateSpec, Generated};
+use crate::model::test_scenario::{
+    GraphAsked, MoveAsked, PersonasAsked, PersonasMade, RegenAsked, ScenariosAsked, ScenariosMade, ValuesAsked,
+};
+use crate::service::{GraphMade, ValuesMade};
+
+type Body<B> = In<Nothing, Nothing, B>;
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let graph = |path| post(path, graph).generates().repeatable().of("Scenario").about("Draft the graph of a scenario");
+    let endpoints = vec![
+        post("/v1/generate-digital-humans", humans)
+            .generates()
+            .of("Agent")
+            .about("Generate Digital Humans for an agent"),
+        post("/v1/generate-test-scenarios", scenarios).generates().repeatable().about("Draft test scenarios"),
+        post("/v1/move-regen-test-scenarios", moved).generates().repeatable().about("Give test scenarios a new goal"),
+        post("/v1/regen-test-scenarios", regen).generates().repeatable().about("Rewrite test scenarios"),
+        post("/v1/generate-customer-personas", personas).generates().of("Agent").about("Draft customer personas"),
+        post("/v1/generate-trait-values", values).generates().about("Invent values of customer traits"),
+        graph("/v1/scenario/generate-from-prompt"),
+        graph("/v1/workflow/generate-from-prompt"),
+    ];
+    tagged("Generation", "Organization", endpoints).collect()
+}
+
+async fn humans(ctx: Ctx, request: Body<GenerateSpec>) -> Result<Generated> {
+    ctx.service.generate_digital_humans(&ctx.caller, request.body).await
+}
+
+async fn scenarios(ctx: Ctx, request: Body<ScenariosAsked>) -> Result<ScenariosMade> {
+    ctx.service.generate_test_scenarios(&ctx.caller, request.body).await
+}
+
+async fn moved(ctx: Ctx, request: Body<MoveAsked>) -> Result<ScenariosMade> {
+    ctx.service.move_regen_test_scenarios(&ctx.caller, request.body).await
+}
+
+async fn regen(ctx: Ctx, request: Body<RegenAsked>) -> Result<ScenariosMade> {
+    ctx.service.regen_test_scenarios(&ctx.caller, request.body).await
+}
+
+async fn personas(ctx: Ctx, request: Body<PersonasAsked>) -> Result<PersonasMade> {
+    ctx.service.generate_customer_personas(&ctx.caller, request.body).await
+}
+
+async fn values(ctx: Ctx, request: Body<ValuesAsked>) -> Result<ValuesMade> {
+    ctx.service.generate_trait_values(request.body).await
+}
+
+async fn graph(ctx: Ctx, request: Body<GraphAsked>) -> Result<GraphMade> {
+    ctx.service.generate_scenario(request.body).await
+}

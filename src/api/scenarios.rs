@@ -1,0 +1,92 @@
+//! Routes of scenarios; each answers under its old name as well.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::error::Result;
+use crate::model::patch::Patch;
+use crate::model::scenario::{Definition, ScenarioChange, ScenarioRecord, ScenarioSpec};
+use crate::service::{ScenarioDeleted, ScenarioList, Validated};
+
+#[derive(Deserialize, JsonSchema)]
+struct ScenarioPath {
+    workflow_id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct AgentQuery {
+    /// Only those that are linked to it.
+    #[serde(default)]
+    agent_id: Option<i64>,
+}
+
+/// How a copy is called.
+#[derive(Deserialize, JsonSchema)]
+struct Duplicate {
+    /// `NAME (copy)` when absent.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 255))]
+    name: Option<String>,
+}
+
+/// A graph to check.
+#[derive(Deserialize, JsonSchema)]
+struct ToValidate {
+    /// The graph.
+    #[serde(default)]
+    definition: Option<Definition>,
+    /// The graph as JSON text.
+    #[serde(default)]
+    json_text: Option<String>,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let checked = |path| post(path, validate).repeatable().about("Check a graph").read_only();
+    let endpoints = vec![
+        post("/v1/scenario", create).about("Make a scenario"),
+        post("/v1/workflow", create).about("Make a scenario"),
+        get("/v1/scenario", all).of("Agent").about("All scenarios, or those of an agent, newest first"),
+        get("/v1/workflow", all).of("Agent").about("All scenarios, or those of an agent, newest first"),
+        checked("/v1/scenario/validate-definition"),
+        checked("/v1/workflow/validate-definition"),
+        get("/v1/scenario/{workflow_id}", read).about("One scenario"),
+        get("/v1/workflow/{workflow_id}", read).about("One scenario"),
+        put("/v1/scenario/{workflow_id}", update).about("Change the given fields of a scenario"),
+        put("/v1/workflow/{workflow_id}", update).about("Change the given fields of a scenario"),
+        delete("/v1/scenario/{workflow_id}", remove).about("Delete a scenario; its Digital Humans stay"),
+        delete("/v1/workflow/{workflow_id}", remove).about("Delete a scenario; its Digital Humans stay"),
+        post("/v1/scenario/{workflow_id}/duplicate", duplicate).about("Make a copy of a scenario"),
+        post("/v1/workflow/{workflow_id}/duplicate", duplicate).about("Make a copy of a scenario"),
+    ];
+    tagged("Scenarios", "Scenario", endpoints).collect()
+}
+
+async fn create(ctx: Ctx, request: In<Nothing, Nothing, ScenarioSpec>) -> Result<ScenarioRecord> {
+    ctx.service.create_scenario(&ctx.caller, request.body).await
+}
+
+async fn all(ctx: Ctx, request: In<Nothing, AgentQuery>) -> Result<ScenarioList> {
+    ctx.service.scenarios(&ctx.caller, request.query.agent_id).await
+}
+
+async fn validate(ctx: Ctx, request: In<Nothing, Nothing, ToValidate>) -> Result<Validated> {
+    let ToValidate { definition, json_text } = request.body;
+    ctx.service.validate_definition(definition, json_text.as_deref())
+}
+
+async fn read(ctx: Ctx, request: In<ScenarioPath>) -> Result<ScenarioRecord> {
+    ctx.service.scenario(&ctx.caller, &request.path.workflow_id).await
+}
+
+async fn update(ctx: Ctx, request: In<ScenarioPath, Nothing, Patch<ScenarioChange>>) -> Result<ScenarioRecord> {
+    ctx.service.update_scenario(&ctx.caller, &request.path.workflow_id, request.body.into_given()).await
+}
+
+async fn remove(ctx: Ctx, request: In<ScenarioPath>) -> Result<ScenarioDeleted> {
+    ctx.service.delete_scenario(&ctx.caller, &request.path.workflow_id).await
+}
+
+async fn duplicate(ctx: Ctx, request: In<ScenarioPath, Nothing, Duplicate>) -> Result<ScenarioRecord> {
+    ctx.service.duplicate_scenario(&ctx.caller, &request.path.workflow_id, request.body.name).await
+}

@@ -1,0 +1,57 @@
+//! Files in `multipart/form-data` (RFC 7578). The whole body is there already, within its limit.
+
+use std::convert::Infallible;
+
+use axum::body::Bytes;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use futures_util::stream;
+use multer::Multipart;
+use serde_json::Value;
+
+use crate::model::Object;
+
+/// The part that holds the file.
+const FILE: &str = "file";
+/// Parts of one form.
+const MAX_PARTS: usize = 64;
+
+/// A file as it was sent.
+#[derive(Clone, Debug)]
+pub struct Upload {
+    /// Its name at the sender.
+    pub name: Option<String>,
+    /// What it holds.
+    pub bytes: Bytes,
+}
+
+/// A form.
+#[derive(Clone, Debug, Default)]
+pub struct Form {
+    /// Its texts, the last of a repeated name.
+    pub fields: Object,
+    /// Its file.
+    pub file: Option<Upload>,
+}
+
+/// Reads a form. A body of another content type is an empty one.
+///
+/// # Errors
+/// When the body is not what its content type says.
+pub async fn read(headers: &HeaderMap, bytes: &Bytes) -> Result<Form, multer::Error> {
+    let mut form = Form::default();
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let Ok(boundary) = multer::parse_boundary(kind) else { return Ok(form) };
+    let whole = bytes.clone();
+    let mut parts = Multipart::new(stream::once(async move { Ok::<Bytes, Infallible>(whole) }), boundary);
+    for _ in 0..MAX_PARTS {
+        let Some(part) = parts.next_field().await? else { break };
+        let (name, file_name) = (part.name().unwrap_or_default().to_owned(), part.file_name().map(str::to_owned));
+        if name == FILE {
+            form.file = Some(Upload { name: file_name, bytes: part.bytes().await? });
+        } else {
+            form.fields.insert(name, Value::String(part.text().await?));
+        }
+    }
+    Ok(form)
+}

@@ -1,0 +1,268 @@
+//! A mind that plays steps in order: its own when it has the turn, the other side's by listening to one whole turn each. What is
+//! not a step (cutting in, asking whether somebody is still there) is left to the mind behind it.
+
+use std::sync::Arc;
+
+use ringer_media::call::{Line, Move, Purpose, Then, Thought};
+use ringer_media::seed::Seed;
+use tokio::sync::mpsc;
+
+use super::text::plain_words;
+use super::{Mind, Profile};
+use crate::provider::{Job, LanguageModel};
+
+/// One step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// This side says exactly this.
+    Say(String),
+    /// This side says something of this meaning; without a language model, the text itself.
+    Mean(String),
+    /// This side presses keys.
+    Keys(String),
+    /// This side is silent for so long, whatever the other side says.
+    SilenceMs(u32),
+    /// The other side takes a turn.
+    Hear,
+    /// The other side is waited for in silence for so long.
+    WaitMs(u32),
+}
+
+/// A move that was sent and whose words may or may not have been said.
+struct Pending {
+    /// Lines of the conversation when it was sent.
+    lines: usize,
+    /// Its words and keys; `None` when the words are not known before they are said.
+    words: Option<Vec<String>>,
+    keys: String,
+    /// Where the steps stand once the other side's turn is over, once the words have begun, and once all is done.
+    heard: usize,
+    begun: usize,
+    done: usize,
+}
+
+/// Plays the steps of its profile.
+pub(super) struct PlaybackMind {
+    profile: Profile,
+    model: Option<Arc<dyn LanguageModel>>,
+    seed: Seed,
+    behind: Box<dyn Mind>,
+    at: usize,
+    pending: Option<Pending>,
+}
+
+impl PlaybackMind {
+    pub(super) fn new(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed) -> PlaybackMind {
+        let free = Profile { playback: Vec::new(), ..profile.clone() };
+        let behind = super::mind(free, model.clone(), seed);
+        PlaybackMind { profile, model, seed, behind, at: 0, pending: None }
+    }
+
+    /// Moves on over what really happened since the last move.
+    fn settle(&mut self, thought: &Thought) {
+        let Some(pending) = self.pending.take() else { return };
+        let later = thought.history.get(pending.lines..).unwrap_or_default();
+        let own = later.iter().filter(|line| !line.other).find(|line| pending.is_begun_by(line));
+        self.at = match own {
+            _ if thought.purpose == Purpose::GoOn => pending.done,
+            Some(line) if line.interrupted => pending.begun,
+            Some(_) => pending.done,
+            None if !later.is_empty() && pending.is_empty() => pending.done,
+            None if !later.is_empty() => pending.heard,
+            // The same turn goes on: the move never happened.
+            None => self.at,
+        };
+    }
+
+    /// The next move; a step that a model words comes back as that step's meaning.
+    fn next(&mut self, thought: &Thought) -> (Move, Option<String>) {
+        self.settle(thought);
+        let steps = &self.profile.playback;
+        let answers = thought.purpose == Purpose::Reply && thought.history.last().is_some_and(|line| line.other);
+        let mut at = self.at;
+        if at == steps.len() && answers {
+            return (Move { then: Then::Finish, ..Move::default() }, None);
+        }
+        if answers && steps.get(at) == Some(&Step::Hear) {
+            at += 1;
+        }
+        let heard = at;
+        let (mut said, mut exact, mut keys, mut meant) = (Vec::new(), true, String::new(), None);
+        while let Some(step) = steps.get(at) {
+            match step {
+                Step::Say(text) if keys.is_empty() => said.push(text.as_str()),
+                Step::Mean(text) if keys.is_empty() && self.model.is_none() => {
+                    said.push(text.as_str());
+                    exact = false;
+                }
+                Step::Mean(text) if keys.is_empty() && said.is_empty() => meant = Some(text.clone()),
+                Step::Keys(digits) => keys.push_str(digits),
+                _ => break,
+            }
+            at += 1;
+            if meant.is_some() {
+                break;
+            }
+        }
+        let begun = at;
+        let then = match steps.get(at) {
+            Some(Step::SilenceMs(ms) | Step::WaitMs(ms)) => {
+                at += 1;
+                Then::Pause { ms: *ms }
+            }
+            Some(Step::Hear) => Then::Listen,
+            Some(_) => Then::Pause { ms: 0 },
+            // The answer to the last step of this side is still heard.
+            None if matches!(steps.last(), Some(Step::Hear | Step::WaitMs(_))) => Then::Finish,
+            None => Then::Listen,
+        };
+        let say = said.join(" ");
+        // Fillers may come between words that are not exact.
+        let words = (exact && meant.is_none()).then(|| plain_words(&say));
+        let lines = thought.history.len();
+        self.pending = Some(Pending { lines, words, keys: keys.clone(), heard, begun, done: at });
+        (Move { say, exact, dtmf: keys, then, ..Move::default() }, meant)
+    }
+
+    async fn play(&mut self, thought: Thought, out: mpsc::Sender<Move>) {
+        match thought.purpose {
+            Purpose::Opening | Purpose::Reply | Purpose::GoOn => {}
+            Purpose::CutIn | Purpose::Contextual { .. } | Purpose::StillThere => {
+                return self.behind.think(thought, out).await;
+            }
+        }
+        let (last, meant) = self.next(&thought);
+        let Some(intent) = meant else {
+            let _ = out.send(last).await;
+            return;
+        };
+        let profile = Profile {
+            playback: Vec::new(),
+            intent,
+            allow_end_call: false,
+            allow_silence: false,
+            allow_dtmf: false,
+            ..self.profile.clone()
+        };
+        let seed = Seed::of(&format!("{} step {}", self.seed.0, self.at));
+        let mut voice = super::mind(profile, self.model.clone(), seed);
+        let (parts, mut moves) = mpsc::channel(8);
+        let thought = Thought { purpose: Purpose::Reply, ..thought };
+        tokio::join!(voice.think(thought, parts), async {
+            while let Some(part) = moves.recv().await {
+                let ends = !part.more;
+                let dtmf = if ends { last.dtmf.clone() } else { String::new() };
+                let then = if ends { last.then } else { Then::Listen };
+                let _ = out.send(Move { dtmf, then, ..part }).await;
+            }
+        });
+    }
+}
+
+impl Pending {
+    fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.words.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// The line is the beginning of this move, and no re-prompt.
+    fn is_begun_by(&self, line: &Line) -> bool {
+        if !line.digits.is_empty() {
+            return !self.keys.is_empty() && self.keys.starts_with(&line.digits);
+        }
+        let said = plain_words(&line.text);
+        match &self.words {
+            Some(words) => !words.is_empty() && !said.is_empty() && words.starts_with(&said),
+            None => !said.is_empty(),
+        }
+    }
+}
+
+impl Mind for PlaybackMind {
+    fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<Move>) -> Job<'a, ()> {
+        Box::pin(self.play(thought, out))
+    }
+
+    fn speaker(&self) -> String {
+        self.behind.speaker()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::fake::{Reply, ScriptedModel};
+
+    fn line(other: bool, text: &str, interrupted: bool) -> Line {
+        Line { other, text: text.into(), digits: String::new(), interrupted }
+    }
+
+    fn mind(playback: Vec<Step>, model: Option<Arc<dyn LanguageModel>>) -> PlaybackMind {
+        PlaybackMind::new(Profile { playback, ..Profile::default() }, model, Seed(1))
+    }
+
+    async fn next(mind: &mut PlaybackMind, purpose: Purpose, history: &[Line]) -> Vec<Move> {
+        let (out, mut moves) = mpsc::channel(16);
+        mind.think(Thought { purpose, history: history.to_vec(), unsaid: None }, out).await;
+        let mut all = Vec::new();
+        while let Some(part) = moves.recv().await {
+            all.push(part);
+        }
+        all
+    }
+
+    fn say(text: &str) -> Step {
+        Step::Say(text.into())
+    }
+
+    #[tokio::test]
+    async fn a_step_that_was_cut_off_was_taken_and_what_followed_it_in_the_move_comes_later() {
+        let mut mind = mind(vec![say("I want help now."), Step::SilenceMs(3000), say("Hello?"), Step::Hear], None);
+        let mut history = vec![line(true, "hi", false)];
+        let first = next(&mut mind, Purpose::Reply, &history).await;
+        assert_eq!((first[0].say.as_str(), first[0].then), ("I want help now.", Then::Pause { ms: 3000 }));
+        history.extend([line(false, "I want", true), line(true, "sorry", false)]);
+        let second = next(&mut mind, Purpose::Reply, &history).await;
+        assert_eq!((second[0].say.as_str(), second[0].then), ("", Then::Pause { ms: 3000 }));
+        let third = next(&mut mind, Purpose::GoOn, &history).await;
+        assert_eq!((third[0].say.as_str(), third[0].then), ("Hello?", Then::Listen));
+        // A re-prompt is none of its words.
+        history.extend([line(false, "Are you still there?", false), line(true, "yes", false)]);
+        let again = next(&mut mind, Purpose::Reply, &history).await;
+        assert_eq!((again[0].say.as_str(), again[0].then), ("Hello?", Then::Listen));
+        history.extend([line(false, "Hello?", false), line(true, "here", false)]);
+        assert_eq!(next(&mut mind, Purpose::Reply, &history).await[0].then, Then::Finish);
+    }
+
+    #[tokio::test]
+    async fn the_agent_s_steps_take_a_turn_each_and_an_opening_is_the_first_own_step() {
+        let mut both = mind(vec![Step::Hear, Step::Hear, say("Now.")], None);
+        assert_eq!(next(&mut both, Purpose::Opening, &[]).await[0], Move { exact: true, ..Move::default() });
+        let mut history = vec![line(true, "one", false)];
+        assert_eq!(next(&mut both, Purpose::Reply, &history).await[0].say, "");
+        history.push(line(true, "two", false));
+        assert_eq!(next(&mut both, Purpose::Reply, &history).await[0].say, "Now.");
+        let mut own = mind(vec![say("I begin."), Step::Hear], None);
+        assert_eq!(next(&mut own, Purpose::Opening, &[]).await[0].say, "I begin.");
+        let history = [line(false, "I begin.", false), line(true, "fine", false)];
+        assert_eq!(next(&mut own, Purpose::Reply, &history).await[0].then, Then::Finish);
+    }
+
+    #[tokio::test]
+    async fn meanings_are_worded_by_the_model_or_said_as_they_stand() {
+        let steps = vec![Step::Mean("Ask for Ann.".into()), Step::Keys("1".into()), say("Bye."), Step::Hear];
+        let heard = [line(true, "hello", false)];
+        let mut plain = mind(steps.clone(), None);
+        let said = next(&mut plain, Purpose::Reply, &heard).await;
+        assert_eq!((said[0].say.as_str(), said[0].exact, said[0].dtmf.as_str()), ("Ask for Ann.", false, "1"));
+        assert_eq!(said[0].then, Then::Pause { ms: 0 });
+        let model = Arc::new(ScriptedModel::new(vec![Reply::says(&["Is Ann there? ", "I need her."])]));
+        let mut worded = mind(steps, Some(model));
+        let said = next(&mut worded, Purpose::Reply, &heard).await;
+        let texts: Vec<&str> = said.iter().map(|part| part.say.as_str()).filter(|text| !text.is_empty()).collect();
+        assert_eq!(texts, ["Is Ann there?", "I need her."]);
+        let last = said.last().expect("a move");
+        assert_eq!((last.more, last.dtmf.as_str(), last.then), (false, "", Then::Pause { ms: 0 }));
+        let keys = next(&mut worded, Purpose::GoOn, &[heard[0].clone(), line(false, "Is Ann there?", false)]).await;
+        assert_eq!((keys[0].dtmf.as_str(), keys[0].then), ("1", Then::Pause { ms: 0 }));
+    }
+}

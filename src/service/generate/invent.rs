@@ -1,0 +1,112 @@
+//! Inventing plausible values of traits, and parts of them.
+
+use ringer_media::seed::Stream;
+use serde_json::{Value, json};
+
+use crate::model::digital_human::TraitType;
+
+const CITIES: [&str; 8] =
+    ["Springfield", "Riverton", "Lakewood", "Fairview", "Georgetown", "Madison", "Clinton", "Salem"];
+const STREETS: [&str; 6] = ["Oak Street", "Maple Avenue", "Hill Road", "Park Lane", "Mill Street", "Lake Drive"];
+const WORDS: [&str; 8] = ["blue", "silver", "maple", "river", "summer", "copper", "harbor", "meadow"];
+
+/// A whole value of a trait with this name.
+pub fn value(name: &str, kind: TraitType, draw: &mut Stream) -> Value {
+    match kind {
+        TraitType::Boolean => json!(draw.unit() < 0.5),
+        TraitType::Number => json!(1 + draw.index(999)),
+        TraitType::Date => json!(date(draw)),
+        TraitType::String => json!(text(&name.to_lowercase(), draw)),
+    }
+}
+
+/// Part of a value, and how much of it: as `completeness` says, else what callers of such a trait tend to know.
+pub fn part(name: &str, kind: TraitType, completeness: Option<&str>, draw: &mut Stream) -> (Value, String) {
+    let whole = match kind {
+        TraitType::Date => date(draw),
+        _ => text(&name.to_lowercase(), draw),
+    };
+    let how = completeness.unwrap_or(if kind == TraitType::Date { "year_only" } else { "last_4" });
+    let shown: String = match how {
+        "year_only" if kind == TraitType::Date => whole.chars().take(4).collect(),
+        "month_day" if kind == TraitType::Date => whole.chars().skip(5).collect(),
+        "first_name" => whole.split(' ').next().unwrap_or_default().to_owned(),
+        "first_half" => whole.chars().take(whole.chars().count().div_ceil(2)).collect(),
+        _ => {
+            let letters: Vec<char> = whole.chars().filter(|c| c.is_alphanumeric()).collect();
+            letters[letters.len().saturating_sub(4)..].iter().collect()
+        }
+    };
+    (json!(shown), how.to_owned())
+}
+
+fn digits(count: usize, draw: &mut Stream) -> String {
+    (0..count).map(|_| char::from(b'0' + draw.index(10) as u8)).collect()
+}
+
+/// Of an adult.
+fn date(draw: &mut Stream) -> String {
+    format!("{:04}-{:02}-{:02}", 1950 + draw.index(55), 1 + draw.index(12), 1 + draw.index(28))
+}
+
+fn text(name: &str, draw: &mut Stream) -> String {
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    let one = |list: &[&str], draw: &mut Stream| list[draw.index(list.len())].to_owned();
+    if has(&["phone", "mobile", "number_to_call"]) {
+        format!("+1555{}", digits(7, draw))
+    } else if has(&["mail"]) {
+        format!("{}{}@example.com", one(&WORDS, draw), digits(2, draw))
+    } else if has(&["zip", "postal"]) {
+        format!("{}{}", 1 + draw.index(9), digits(4, draw))
+    } else if has(&["city", "town"]) {
+        one(&CITIES, draw)
+    } else if has(&["street", "address"]) {
+        format!("{} {}", 1 + draw.index(200), one(&STREETS, draw))
+    } else if has(&["birth", "dob"]) {
+        date(draw)
+    } else if has(&["card"]) {
+        format!("4000{}", digits(12, draw))
+    } else if has(&["ssn", "social"]) {
+        format!("9{}-{}-{}", digits(2, draw), digits(2, draw), digits(4, draw))
+    } else if has(&["id", "number", "code", "account", "order", "policy", "pin"]) {
+        format!("{}{}", 1 + draw.index(9), digits(6, draw))
+    } else if has(&["name"]) {
+        super::super::names::draw(ringer_media::seed::Seed(u64::from(draw.bits())), Default::default(), None)
+    } else {
+        format!("{} {}", one(&WORDS, draw), one(&WORDS, draw))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::seed::Seed;
+
+    use super::*;
+    use crate::service::human_rules::fits;
+
+    #[test]
+    fn values_have_their_type_and_repeat_by_seed() {
+        for kind in TraitType::ALL {
+            for name in ["phone", "e-mail", "zip", "city", "address", "dob", "card", "ssn", "member_id", "name", "mood"]
+            {
+                let mut draw = Seed(3).stream(name);
+                let made = value(name, *kind, &mut draw);
+                assert!(fits(*kind, &made), "{name} {kind:?}: {made}");
+                assert_eq!(made, value(name, *kind, &mut Seed(3).stream(name)));
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_parts() {
+        for (name, kind, asked, expect, chars) in [
+            ("dob", TraitType::Date, None, "year_only", 4),
+            ("dob", TraitType::Date, Some("month_day"), "month_day", 5),
+            ("ssn", TraitType::String, None, "last_4", 4),
+            ("card", TraitType::String, Some("first_half"), "first_half", 8),
+        ] {
+            let (shown, how) = part(name, kind, asked, &mut Seed(1).stream("x"));
+            assert_eq!((how.as_str(), shown.as_str().map(str::len)), (expect, Some(chars)), "{name}: {shown}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Scenarios: graphs that are checked, linked to agents, and kept in step with the Digital Humans made from their paths.
+
+mod graph;
+pub(super) mod paths;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use self::graph::Graph;
+pub(super) use self::graph::Path;
+use super::{Caller, Service};
+use crate::error::{Error, Result};
+use crate::model::Object;
+use crate::model::agent::{AgentDoc, AgentMode};
+use crate::model::customer::TraitDoc;
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::scenario::{Definition, ScenarioDoc, ScenarioRecord, ScenarioSpec, SyncSummary};
+use crate::model::time::Timestamp;
+use crate::store::{Row, Session};
+
+/// Characters of a name.
+const MAX_NAME: usize = 255;
+
+/// What deleting a scenario answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ScenarioDeleted {
+    /// For a person.
+    pub message: String,
+    /// The scenario.
+    pub deleted_workflow_id: Uuid,
+}
+
+/// A list of scenarios.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ScenarioList {
+    /// Newest first.
+    pub scenarios: Vec<ScenarioRecord>,
+    /// The same.
+    pub workflows: Vec<ScenarioRecord>,
+    /// How many.
+    pub total_count: i64,
+}
+
+/// What checking a graph answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Validated {
+    /// True.
+    pub success: bool,
+    /// What may be a mistake but keeps nothing from working.
+    pub warnings: Vec<String>,
+}
+
+impl Service {
+    /// Makes a scenario.
+    pub async fn create_scenario(&self, caller: &Caller, spec: ScenarioSpec) -> Result<ScenarioRecord> {
+        let ScenarioSpec { name, definition, agent_ids, description } = spec;
+        Graph::read(&definition)?;
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let agents = check_agents(&mut db, agent_ids).await?;
+        let doc = ScenarioDoc { name, description, definition };
+        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        db.link_scenario(id, &agents).await?;
+        let row = db.get(id).await?;
+        let record = shown(&mut db, row).await?;
+        db.commit().await?;
+        Ok(record)
+    }
+
+    /// All scenarios, or those of one agent, newest first.
+    pub async fn scenarios(&self, caller: &Caller, agent_id: Option<i64>) -> Result<ScenarioList> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let rows = match agent_id {
+            Some(agent_id) => {
+                db.get::<AgentDoc>(agent_id).await?;
+                db.scenarios_of(agent_id).await?
+            }
+            None => db.all().await?,
+        };
+        let mut scenarios = Vec::with_capacity(rows.len());
+        for row in rows {
+            scenarios.push(shown(&mut db, row).await?);
+        }
+        Ok(ScenarioList { total_count: scenarios.len() as i64, workflows: scenarios.clone(), scenarios })
+    }
+
+    /// One scenario.
+    pub async fn scenario(&self, caller: &Caller, id: &str) -> Result<ScenarioRecord> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row = db.get(id_of(id)?).await?;
+        shown(&mut db, row).await
+    }
+
+    /// Changes the given fields: links are replaced as a whole, and so is the graph, whose Digital Humans follow.
+    pub async fn update_scenario(&self, caller: &Caller, id: &str, patch: Object) -> Result<ScenarioRecord> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let row = db.get::<ScenarioDoc>(id_of(id)?).await?;
+        let (id, mut doc) = (row.id, row.doc);
+        let old_name = doc.name.clone();
+        let given = |key: &str| patch.get(key).filter(|value| !value.is_null()).cloned();
+        if let Some(Value::String(name)) = given("name") {
+            doc.name = name;
+        }
+        if let Some(Value::String(description)) = given("description") {
+            doc.description = Some(description);
+        }
+        let mut graph = None;
+        if let Some(definition) = given("definition") {
+            doc.definition = serde_json::from_value(definition).map_err(Error::internal)?;
+            graph = Some(Graph::read(&doc.definition)?);
+        }
+        if let Some(agent_ids) = patch.get("agent_ids") {
+            let agent_ids: Option<Vec<i64>> = serde_json::from_value(agent_ids.clone()).map_err(Error::internal)?;
+            let agents = check_agents(&mut db, agent_ids.unwrap_or_default()).await?;
+            db.link_scenario(id, &agents).await?;
+        }
+        db.update(id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let summary = match graph {
+            Some(graph) => Some(self.follow(&mut db, caller, id, &old_name, &doc.name, &graph).await?),
+            None => None,
+        };
+        let row = db.get(id).await?;
+        let record = shown(&mut db, row).await?;
+        db.commit().await?;
+        Ok(ScenarioRecord { dh_sync_summary: summary, ..record })
+    }
+
+    /// Deletes a scenario; its Digital Humans stay.
+    pub async fn delete_scenario(&self, caller: &Caller, id: &str) -> Result<ScenarioDeleted> {
+        let id = id_of(id)?;
+        let mut db = self.store.org(&caller.organization).write().await?;
+        db.get::<ScenarioDoc>(id).await?;
+        db.delete::<ScenarioDoc>(id).await?;
+        db.commit().await?;
+        Ok(ScenarioDeleted { message: "Workflow deleted successfully".into(), deleted_workflow_id: id })
+    }
+
+    /// Makes a copy that no agent is linked to.
+    pub async fn duplicate_scenario(&self, caller: &Caller, id: &str, name: Option<String>) -> Result<ScenarioRecord> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let mut doc = db.get::<ScenarioDoc>(id_of(id)?).await?.doc;
+        doc.name = name.unwrap_or_else(|| copied(&doc.name));
+        let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        let row = db.get(id).await?;
+        let record = shown(&mut db, row).await?;
+        db.commit().await?;
+        Ok(record)
+    }
+
+    /// Checks a graph that is given as such or as JSON text.
+    pub fn validate_definition(&self, definition: Option<Definition>, json_text: Option<&str>) -> Result<Validated> {
+        let definition = match (definition, json_text) {
+            (Some(definition), _) => definition,
+            (None, Some(text)) => read_definition(text)?,
+            (None, None) => return Err(Error::Refused("definition or json_text is required".into())),
+        };
+        let (_, cut) = Graph::read(&definition)?.paths();
+        Ok(Validated { success: true, warnings: paths::cut_warning(cut) })
+    }
+
+    /// The name and the paths of a scenario of this organization.
+    pub(super) async fn scenario_paths(&self, db: &mut Session, id: &str) -> Result<(Uuid, String, Vec<Path>)> {
+        let row = db.get::<ScenarioDoc>(id_of(id)?).await?;
+        let (paths, _) = Graph::read(&row.doc.definition)?.paths();
+        Ok((row.id, row.doc.name, paths))
+    }
+
+    /// Brings the Digital Humans of a scenario in step with its new graph. Only a scenario that has some gets more.
+    async fn follow(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        id: Uuid,
+        old_name: &str,
+        name: &str,
+        graph: &Graph,
+    ) -> Result<SyncSummary> {
+        let mut humans = db.by::<DigitalHumanSpec>("scenario_id", id).await?;
+        humans.reverse();
+        let (paths, _) = graph.paths();
+        let tested: Vec<Vec<String>> = paths.iter().map(paths::tested).collect();
+        let mut summary = SyncSummary::default();
+        let mut covered = vec![false; paths.len()];
+        let mut simulations = Vec::new();
+        for human in &humans {
+            for simulation in db.simulations_of(human.id).await? {
+                if !simulations.contains(&simulation) {
+                    simulations.push(simulation);
+                }
+            }
+            let mut new = human.doc.clone();
+            let place = tested.iter().position(|path| Some(path) == human.doc.tested_path.as_ref());
+            match place {
+                Some(index) => {
+                    covered[index] = true;
+                    let was = human.doc.workflow_path_index.and_then(|index| usize::try_from(index).ok());
+                    if was.is_some_and(|was| human.doc.name.as_deref() == Some(&paths::name(old_name, was))) {
+                        new.name = Some(paths::name(name, index));
+                    }
+                    paths::lay(&mut new, id, name, index, &paths[index]);
+                }
+                None => new.tag = Some(paths::STALE.into()),
+            }
+            match (new == human.doc, place) {
+                (true, _) => summary.skipped += 1,
+                (false, Some(_)) => summary.updated += 1,
+                (false, None) => summary.marked_stale += 1,
+            }
+            if new != human.doc {
+                db.update(human.id, &new, self.clock.now_ms(), Some(caller.key_id)).await?;
+            }
+        }
+        let Some(pattern) = humans.last().map(|row| &row.doc) else { return Ok(summary) };
+        for index in (0..paths.len()).filter(|index| !covered[*index]) {
+            let mut human = DigitalHumanSpec {
+                name: Some(paths::name(name, index)),
+                language: pattern.language,
+                traits: pattern.traits.clone(),
+                num_runs: pattern.num_runs,
+                ..DigitalHumanSpec::default()
+            };
+            paths::lay(&mut human, id, name, index, &paths[index]);
+            self.make_human(db, caller, human, &simulations).await?;
+            summary.created += 1;
+        }
+        Ok(summary)
+    }
+}
+
+/// The agents, each once.
+async fn check_agents(db: &mut Session, agent_ids: Vec<i64>) -> Result<Vec<i64>> {
+    let mut agents: Vec<i64> = Vec::with_capacity(agent_ids.len());
+    let mut missing = None;
+    for id in agent_ids {
+        match db.find::<AgentDoc>(id).await? {
+            Some(row) if row.doc.spec.mode != AgentMode::Voice => {
+                return Err(Error::Refused("Scenarios can be linked to VOICE agents only".into()));
+            }
+            Some(_) if agents.contains(&id) => {}
+            Some(_) => agents.push(id),
+            None => missing = missing.or(Some(id)),
+        }
+    }
+    match missing {
+        Some(id) => Err(Error::Refused(format!("Agent {id} not found"))),
+        None => Ok(agents),
+    }
+}
+
+/// A text that is no uuid names no scenario.
+fn id_of(text: &str) -> Result<Uuid> {
+    Uuid::parse_str(text).map_err(|_| Error::NotFound("Scenario"))
+}
+
+fn copied(name: &str) -> String {
+    const COPY: &str = " (copy)";
+    let kept: String = name.chars().take(MAX_NAME - COPY.len()).collect();
+    kept + COPY
+}
+
+/// The number of paths of a graph that keeps all rules.
+pub(super) fn check_definition(definition: &Definition) -> Result<usize> {
+    Ok(Graph::read(definition)?.paths().0.len())
+}
+
+/// A graph in JSON text.
+fn read_definition(text: &str) -> Result<Definition> {
+    let json: Value =
+        serde_json::from_str(text).map_err(|error| Error::Refused(format!("json_text is not valid JSON: {error}")))?;
+    let shape = || Error::Refused("definition must have nodes and edges arrays".into());
+    serde_json::from_value(json).map_err(|_| shape())
+}
+
+/// With its links, and with what is worth a warning now.
+async fn shown(db: &mut Session, row: Row<ScenarioDoc>) -> Result<ScenarioRecord> {
+    let agent_ids = db.agents_of_scenario(row.id).await?;
+    let graph = Graph::read(&row.doc.definition)?;
+    let mut known = Vec::with_capacity(agent_ids.len());
+    for agent in &agent_ids {
+        let traits = db.by::<TraitDoc>("agent_id", *agent).await?;
+        known.push((*agent, traits.into_iter().map(|row| row.doc.name).collect()));
+    }
+    let warnings = match agent_ids.is_empty() {
+        true => paths::cut_warning(graph.paths().1),
+        false => paths::warnings(&graph, &known),
+    };
+    let ScenarioDoc { name, description, definition } = row.doc;
+    Ok(ScenarioRecord {
+        id: row.id,
+        name,
+        description,
+        definition,
+        agent_ids,
+        organization_id: db.organization().to_owned(),
+        created_at: Timestamp(row.created_ms),
+        dh_sync_summary: None,
+        warnings,
+    })
+}
