@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::endpoint::Endpoint;
 use crate::api::gate::Ready;
-use crate::model::schema::{self, ALIASES, ID, Node, PATCH};
+use crate::model::schema::{self, ALIASES, ID, NEEDS, Node, PATCH};
 
 /// Version of the interface.
 pub const VERSION: &str = "0.1.0";
@@ -171,7 +171,7 @@ fn parameters_of(place: &str, schema: &Value, definitions: &Map<String, Value>) 
 fn without_marks(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            for mark in [ALIASES, PATCH, ID] {
+            for mark in [ALIASES, PATCH, ID, NEEDS] {
                 map.remove(mark);
             }
             map.values_mut().for_each(without_marks);
