@@ -16,6 +16,15 @@ pub const MAX_BYTES: usize = 20 << 20;
 /// For everything: names, connections, redirects and the file.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How large a file may be, and how long it may take.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Largest file.
+    pub bytes: usize,
+    /// For everything: names, connections, redirects and the file.
+    pub patience: Duration,
+}
+
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
 
@@ -25,10 +34,18 @@ const MAX_REDIRECTS: usize = 5;
 /// `fetch_failed`: a URL of another kind, an address that is not allowed, no answer in 10 s, an answer that is no success, or
 /// more than 20 MiB. The message names the host and never the rest of a URL, which may hold a secret.
 pub async fn fetch(url: &str, allowed: impl Fn(IpAddr) -> bool) -> Result<Vec<u8>, Failure> {
+    fetch_within(Bounds { bytes: MAX_BYTES, patience: PATIENCE }, url, allowed).await
+}
+
+/// As [`fetch`], with bounds of its own.
+///
+/// # Errors
+/// As [`fetch`].
+pub async fn fetch_within(bounds: Bounds, url: &str, allowed: impl Fn(IpAddr) -> bool) -> Result<Vec<u8>, Failure> {
     let url = Url::parse(url).map_err(|_| failure("the URL is not valid"))?;
-    match tokio::time::timeout(PATIENCE, follow(url, &allowed)).await {
+    match tokio::time::timeout(bounds.patience, follow(url, bounds.bytes, &allowed)).await {
         Ok(done) => done,
-        Err(_) => Err(failure("it did not come within 10 s")),
+        Err(_) => Err(failure(format_args!("it did not come within {} s", bounds.patience.as_secs()))),
     }
 }
 
@@ -36,13 +53,13 @@ fn failure(why: impl std::fmt::Display) -> Failure {
     Failure { code: "fetch_failed", message: format!("File could not be fetched: {why}") }
 }
 
-async fn follow(mut url: Url, allowed: &impl Fn(IpAddr) -> bool) -> Result<Vec<u8>, Failure> {
+async fn follow(mut url: Url, most: usize, allowed: &impl Fn(IpAddr) -> bool) -> Result<Vec<u8>, Failure> {
     for _ in 0..=MAX_REDIRECTS {
         let answer = ask(&url, allowed).await?;
         let host = url.host_str().unwrap_or_default();
         let status = answer.status();
         if status.is_success() {
-            return body(answer).await;
+            return body(answer, most).await;
         }
         let next = answer.headers().get("location").filter(|_| status.is_redirection());
         let Some(next) = next.and_then(|next| next.to_str().ok()) else {
@@ -54,6 +71,13 @@ async fn follow(mut url: Url, allowed: &impl Fn(IpAddr) -> bool) -> Result<Vec<u
 }
 
 async fn ask(url: &Url, allowed: &impl Fn(IpAddr) -> bool) -> Result<Response, Failure> {
+    let answer = client(url, allowed).await?.get(url.clone()).send().await;
+    let host = url.host_str().unwrap_or_default();
+    answer.map_err(|error| failure(format_args!("{host} could not be asked: {}", error.without_url())))
+}
+
+/// A client whose connections to the host of `url` go to the addresses that were looked at and allowed. It follows no redirect.
+pub(super) async fn client(url: &Url, allowed: &impl Fn(IpAddr) -> bool) -> Result<reqwest::Client, Failure> {
     let (Some(host), true) = (url.host(), matches!(url.scheme(), "http" | "https")) else {
         return Err(failure("only http and https URLs are fetched"));
     };
@@ -74,18 +98,17 @@ async fn ask(url: &Url, allowed: &impl Fn(IpAddr) -> bool) -> Result<Response, F
     // No proxy and no pool: the connection is made here, to the addresses that were looked at.
     let client = reqwest::Client::builder().no_proxy().redirect(redirect::Policy::none());
     let client = client.resolve_to_addrs(url.host_str().unwrap_or_default(), &open).build();
-    let answer = client.map_err(|error| failure(error.without_url()))?.get(url.clone()).send().await;
-    answer.map_err(|error| failure(format_args!("{host} could not be asked: {}", error.without_url())))
+    client.map_err(|error| failure(error.without_url()))
 }
 
-async fn body(mut answer: Response) -> Result<Vec<u8>, Failure> {
-    let too_large = || failure(format_args!("it is larger than {} MiB", MAX_BYTES >> 20));
-    if answer.content_length().is_some_and(|length| length > MAX_BYTES as u64) {
+async fn body(mut answer: Response, most: usize) -> Result<Vec<u8>, Failure> {
+    let too_large = || failure(format_args!("it is larger than {} MiB", most >> 20));
+    if answer.content_length().is_some_and(|length| length > most as u64) {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
     while let Some(piece) = answer.chunk().await.map_err(|error| failure(error.without_url()))? {
-        if bytes.len() + piece.len() > MAX_BYTES {
+        if bytes.len() + piece.len() > most {
             return Err(too_large());
         }
         bytes.extend_from_slice(&piece);
