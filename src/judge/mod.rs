@@ -2,6 +2,8 @@
 //! that a conversation can be judged again at any time. Judges no words: that needs a language model.
 
 mod fillers;
+mod imported;
+mod likeness;
 mod measures;
 mod probes;
 mod sound;
@@ -12,6 +14,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use self::fillers::fillers;
+pub use self::imported::Imported;
+pub use self::likeness::Trigrams;
 pub use self::measures::{Facts, Measured, measure};
 pub use self::sound::audio_metrics;
 pub use self::transcript::transcript;
