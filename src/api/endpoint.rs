@@ -79,6 +79,8 @@ pub struct Endpoint {
     pub idempotent: bool,
     /// Asks a language model: it has a limit of its own.
     pub generates: bool,
+    /// Its body may hold a recording: it has a limit of its own.
+    pub with_audio: bool,
     /// Schemas of path, query and body.
     pub parts: [Describe; 3],
     /// What a success looks like.
@@ -115,6 +117,7 @@ where
         resource: "",
         summary: "",
         generates: false,
+        with_audio: false,
         parts: [
             SchemaGenerator::subschema_for::<P>,
             SchemaGenerator::subschema_for::<Q>,
@@ -211,6 +214,12 @@ impl Endpoint {
     /// Asks a language model.
     pub fn generates(mut self) -> Endpoint {
         self.generates = true;
+        self
+    }
+
+    /// Its body may hold a recording.
+    pub fn with_audio(mut self) -> Endpoint {
+        self.with_audio = true;
         self
     }
 

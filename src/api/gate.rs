@@ -32,8 +32,12 @@ use crate::service::Caller;
 /// How much of a body of the wrong content type is shown back.
 const SHOWN_CHARS: usize = 1000;
 
+/// Largest body that may hold a recording.
+const MAX_AUDIO_BODY_BYTES: usize = 512 << 20;
+
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const ORGANIZATION: HeaderName = HeaderName::from_static("x-organization-id");
+const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// An endpoint with its compiled checks of path, query and body.
@@ -101,7 +105,7 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
     let ready = route.methods.iter().find(|ready| ready.endpoint.method == method);
     let ready = ready.ok_or_else(|| Box::new(no_method(route.allow.clone())))?;
     let (parts, body) = request.into_parts();
-    let limit = server.setup.max_body_bytes;
+    let limit = body_limit(server, &ready.endpoint);
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(Box::new(too_large(limit)));
@@ -118,7 +122,15 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
     if let Some(quota) = quota {
         quota.show(&mut response);
     }
+    if ready.endpoint.deprecated {
+        response.headers_mut().insert(DEPRECATION, HeaderValue::from_static("true"));
+    }
     Ok(response)
+}
+
+/// Largest body of a route.
+fn body_limit(server: &Server, endpoint: &Endpoint) -> usize {
+    if endpoint.with_audio { MAX_AUDIO_BODY_BYTES } else { server.setup.max_body_bytes }
 }
 
 /// Takes one request from what the key may still do on this route.
@@ -142,7 +154,7 @@ async fn admitted(
     body: Body,
     request_id: &str,
 ) -> Result<Response, Stop> {
-    let limit = server.setup.max_body_bytes;
+    let limit = body_limit(server, &ready.endpoint);
     let [.., body_node] = &ready.nodes;
     let bytes = if body_node.is_nothing() && !ready.endpoint.idempotent {
         Bytes::new()

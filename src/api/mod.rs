@@ -10,13 +10,16 @@ pub mod openapi;
 pub mod rate;
 
 mod agents;
+mod call_logs;
 mod humans;
+mod issues;
 mod keys;
 mod live;
 mod results;
 mod runs;
 mod simulations;
 mod system;
+mod watch;
 
 use std::future::Future;
 use std::io;
@@ -94,6 +97,9 @@ fn endpoints() -> Vec<Endpoint> {
         runs::endpoints(),
         results::endpoints(),
         humans::endpoints(),
+        issues::endpoints(),
+        call_logs::endpoints(),
+        watch::endpoints(),
     ]
     .concat()
 }

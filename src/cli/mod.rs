@@ -118,6 +118,11 @@ pub fn service_settings(config: &Config) -> service::Settings {
         allow_private_targets: config.security.allow_private_targets,
         allow_private_agents: config.security.allow_private_agents,
         max_results_per_run: config.limits.max_results_per_run as i64,
+        issue_likeness: config.issues.similarity_threshold,
+        malfunction_phrases: service::malfunction_phrases(&config.uptime.malfunction_phrases),
+        number_pool: config.phone_numbers.pool.clone(),
+        number_price: i64::from(config.phone_numbers.price),
+        notify: config.notify.clone(),
     }
 }
 

@@ -39,7 +39,9 @@ macro_rules! words {
 
 pub mod agent;
 pub mod agent_version;
+pub mod alert;
 pub mod api_key;
+pub mod call_log;
 pub mod digital_human;
 pub mod error_code;
 pub mod evaluation;
@@ -49,7 +51,10 @@ pub mod integration;
 pub mod issue;
 pub mod json;
 pub mod merge;
+pub mod monitor;
+pub mod notification;
 pub mod patch;
+pub mod phone_number;
 pub mod playback;
 pub mod result;
 pub mod run;
@@ -60,6 +65,7 @@ pub mod status;
 pub mod time;
 pub mod tool_call;
 pub mod transcript;
+pub mod triage;
 pub mod validate;
 
 /// A JSON object whose members are not described.

@@ -4,17 +4,24 @@
 //! is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do not see.
 
 mod agents;
+mod alerts;
+mod call_logs;
 mod check;
 mod evaluation;
+mod finished;
 mod folders;
 mod human_rules;
 mod humans;
+mod issues;
 mod keys;
 mod listening;
 mod live;
+mod monitors;
 mod names;
+mod notify;
 mod outcome;
 mod packing;
+mod phone_numbers;
 mod place;
 mod progress;
 mod results;
@@ -28,18 +35,26 @@ use ringer_media::call::EndReason;
 use uuid::Uuid;
 
 use crate::clock::Clock;
+use crate::config::Notify;
 use crate::events::Feed;
 use crate::model::api_key::Scope;
 use crate::queue::Queue;
 use crate::store::Store;
 
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
+pub use self::alerts::{AlertDeleted, AlertPage, ViolationPage};
+pub use self::call_logs::{
+    CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted,
+};
+pub use self::check::ip_allowed as address_allowed;
 pub use self::evaluation::Judged;
 pub use self::folders::{AgentMoved, FolderDeleted};
 pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
+pub use self::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
 pub use self::packing::{Packing, Track};
+pub use self::phone_numbers::{NumberAdded, NumberReleased};
 pub use self::place::{Obstacle, Placed, Placer, Sounds};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
@@ -84,7 +99,7 @@ impl LiveCalls for NoLiveCalls {
 }
 
 /// How the product is set up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Where files lie: `results/<id>/recording.wav` and the rest.
     pub data: PathBuf,
@@ -96,6 +111,16 @@ pub struct Settings {
     pub allow_private_agents: bool,
     /// Results of one run.
     pub max_results_per_run: i64,
+    /// From which likeness (0 to 1) failed evaluations are one issue.
+    pub issue_likeness: f64,
+    /// What a broken agent says.
+    pub malfunction_phrases: Vec<String>,
+    /// Phone numbers that organizations may take, E.164.
+    pub number_pool: Vec<String>,
+    /// What such a number costs, in the smallest unit of the currency.
+    pub number_price: i64,
+    /// How notifications reach people.
+    pub notify: Notify,
 }
 
 impl Settings {
@@ -107,6 +132,11 @@ impl Settings {
             allow_private_targets: true,
             allow_private_agents: true,
             max_results_per_run: 10_000,
+            issue_likeness: 0.82,
+            malfunction_phrases: malfunction_phrases(&[]),
+            number_pool: Vec::new(),
+            number_price: 0,
+            notify: Notify::default(),
         }
     }
 }

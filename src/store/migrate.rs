@@ -6,7 +6,8 @@ use super::db::{self, Cell, Pool};
 use crate::error::{Error, Result};
 
 /// Every migration, in order.
-const MIGRATIONS: &[(i64, &str)] = &[(1, include_str!("migrations/0001_first.sql"))];
+const MIGRATIONS: &[(i64, &str)] =
+    &[(1, include_str!("migrations/0001_first.sql")), (6, include_str!("migrations/0006_watch.sql"))];
 
 /// Applies what is missing and answers the version that the database then has.
 ///

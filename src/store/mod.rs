@@ -4,10 +4,13 @@
 //! A write session is one transaction on the one writing connection: nothing of it is seen before `commit`, and dropping it
 //! undoes it. Product rules are not here, they are in the service.
 
+mod call_logs;
 pub mod db;
 pub mod idempotency;
+mod issues;
 mod keys;
 mod migrate;
+mod monitors;
 mod record;
 mod runs;
 mod tables;
@@ -24,6 +27,8 @@ use tokio::sync::watch;
 use self::db::{Cell, Connection, Driver, Pool};
 use crate::error::{Error, Result};
 
+pub(crate) use self::call_logs::LogFilter;
+pub(crate) use self::issues::FailureRow;
 pub use self::keys::KeyRow;
 pub use self::record::{Key, Resource, Row};
 pub(crate) use self::runs::Owner;

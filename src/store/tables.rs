@@ -1,5 +1,7 @@
 //! Which document lies in which table, and which of its fields are lifted into columns.
 
+mod watch;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 

@@ -15,13 +15,46 @@ async fn access() {
     check_all(include_str!("../../fixtures/api/access.http"), 30).await;
 }
 
+#[tokio::test]
+async fn issues() {
+    let world = super::issues::with_issue().await;
+    check_in(&world, include_str!("../../fixtures/api/issues.http"), 14).await;
+}
+
+#[tokio::test]
+async fn call_logs() {
+    let world = super::call_logs::with_call().await;
+    check_in(&world, include_str!("../../fixtures/api/call_logs.http"), 28).await;
+}
+
+#[tokio::test]
+async fn monitors() {
+    let world = super::monitors::with_monitor().await;
+    check_in(&world, include_str!("../../fixtures/api/monitors.http"), 22).await;
+}
+
+#[tokio::test]
+async fn alerts() {
+    let world = super::alerts::with_alert().await;
+    check_in(&world, include_str!("../../fixtures/api/alerts.http"), 18).await;
+}
+
+#[tokio::test]
+async fn phone_numbers() {
+    let world = super::phone_numbers::with_pool().await;
+    check_in(&world, include_str!("../../fixtures/api/phone_numbers.http"), 9).await;
+}
+
 async fn check_all(text: &str, at_least: usize) {
-    let world = World::with_rows().await;
+    check_in(&World::with_rows().await, text, at_least).await;
+}
+
+async fn check_in(world: &World, text: &str, at_least: usize) {
     let cases = case::read(text);
     assert!(cases.len() >= at_least, "only {} cases", cases.len());
     let mut wrong = Vec::new();
     for case in &cases {
-        if let Err(why) = check(&world, case).await {
+        if let Err(why) = check(world, case).await {
             wrong.push(format!("## {}\n{} {}\n{why}\n", case.title, case.method, case.path));
         }
     }
@@ -29,7 +62,11 @@ async fn check_all(text: &str, at_least: usize) {
 }
 
 async fn check(world: &World, case: &Case) -> Result<(), String> {
-    let answer = world.send(&case.method, &case.path, &case.headers, case.body.clone()).await;
+    let body = match String::from_utf8(case.body.clone()) {
+        Ok(text) => world.named(&text).into_bytes(),
+        Err(_) => case.body.clone(),
+    };
+    let answer = world.send(&case.method, &case.path, &case.headers, body).await;
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     if answer.status != case.status {
         return Err(format!("status {} instead of {}: {text}", answer.status, case.status));
@@ -44,16 +81,17 @@ async fn check(world: &World, case: &Case) -> Result<(), String> {
         }
     }
     if case.status == 422 {
-        let expected = format!("{{\"detail\":[{}]}}", case.items.join(","));
+        let expected = world.named(&format!("{{\"detail\":[{}]}}", case.items.join(",")));
         return if text == expected { Ok(()) } else { Err(format!("got      {text}\nexpected {expected}")) };
     }
     let body: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
     if case.expect.is_empty() {
         return Ok(());
     }
-    let expected = match serde_json::from_str::<Value>(&case.expect) {
+    let expect = world.named(&case.expect);
+    let expected = match serde_json::from_str::<Value>(&expect) {
         Ok(Value::Object(expected)) => Value::Object(expected),
-        _ => serde_json::json!({ "detail": case.expect }),
+        _ => serde_json::json!({ "detail": expect }),
     };
     if contains(&body, &expected) { Ok(()) } else { Err(format!("got      {text}\nexpected {expected}")) }
 }

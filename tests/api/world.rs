@@ -8,6 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
+use ringer::jobs::Upkeep;
 use ringer::model::api_key::Scope;
 use ringer::service::{NoLiveCalls, Service, Settings};
 use ringer::store::Store;
@@ -47,9 +48,15 @@ impl World {
     }
 
     pub async fn with_setup(setup: Setup) -> World {
+        World::with(setup, |_| {}).await
+    }
+
+    /// A world whose service is set up otherwise.
+    pub async fn with(setup: Setup, change: impl FnOnce(&mut Settings)) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Store::open(&folder.path().join("ringer.db")).await.expect("a database");
-        let settings = Settings::new(folder.path());
+        let mut settings = Settings::new(folder.path());
+        change(&mut settings);
         let service = Service::new(store, Clock::fixed(NOW_MS), settings, Arc::new(NoLiveCalls));
         let mut names = BTreeMap::new();
         for (name, organization, scope) in [
@@ -68,7 +75,12 @@ impl World {
 
     /// A world with an agent, a simulation of it, a Digital Human and a revoked key.
     pub async fn with_rows() -> World {
-        let mut world = World::new().await;
+        World::with_rows_and(|_| {}).await
+    }
+
+    /// The same with a service that is set up otherwise.
+    pub async fn with_rows_and(change: impl FnOnce(&mut Settings)) -> World {
+        let mut world = World::with(Setup::default(), change).await;
         let agent = world.post("/v1/add-agent", json!({ "name": "Desk" })).await["agent_id"].to_string();
         let body = json!({ "agent_id": agent, "name": "Booking" });
         let simulation = world.post("/v1/create-simulation", body).await["simulation_id"].to_string();
@@ -117,12 +129,24 @@ impl World {
         self.call("GET", path, Value::Null).await
     }
 
+    /// Does all the work that is due in the background.
+    pub async fn work_off(&self) -> usize {
+        let upkeep = Upkeep { service: self.service.clone(), fillers: Arc::new([]), has_model: false };
+        upkeep.work_off().await.expect("the work can be done")
+    }
+
+    /// Lets `$name` stand for `value`.
+    pub fn call_it(&mut self, name: &'static str, value: impl ToString) {
+        self.names.insert(name, value.to_string());
+    }
+
     /// What `$name` stands for.
     pub fn name(&self, name: &str) -> &str {
         &self.names[name]
     }
 
-    fn named(&self, text: &str) -> String {
+    /// A text with every `$name` replaced.
+    pub fn named(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, value) in &self.names {
             text = text.replace(&format!("${name}"), value);

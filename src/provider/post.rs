@@ -1,0 +1,83 @@
+//! Sends to addresses that a user named: HTTP requests to hosts that a rule allows, and mail through the relay of the settings.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use lettre::message::Mailbox;
+use lettre::{Message, SmtpTransport, Transport};
+use url::Url;
+
+use super::Failure;
+use super::chat::install_tls;
+use super::fetch::client;
+
+/// For connecting and the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// For each answer of a mail relay.
+const MAIL_PATIENCE: Duration = Duration::from_secs(30);
+
+fn failure(why: impl std::fmt::Display) -> Failure {
+    Failure { code: "not_sent", message: why.to_string() }
+}
+
+/// Posts JSON and answers the status. Redirects are not followed, the answer's body is not read.
+///
+/// # Errors
+/// `not_sent`: a URL of another kind, an address that is not allowed, no answer in 5 s. The message names the host and never the
+/// rest of a URL.
+pub async fn post(
+    url: &str,
+    headers: &[(&'static str, String)],
+    body: Vec<u8>,
+    allowed: impl Fn(IpAddr) -> bool,
+) -> Result<u16, Failure> {
+    let url = Url::parse(url).map_err(|_| failure("the URL is not valid"))?;
+    let sent = async {
+        let client = client(&url, &allowed).await.map_err(|refused| failure(refused.message))?;
+        let mut request = client.post(url.clone()).header("content-type", "application/json").body(body);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let host = url.host_str().unwrap_or_default();
+        let answer = request.send().await;
+        answer.map_err(|error| failure(format_args!("{host} could not be asked: {}", error.without_url())))
+    };
+    match tokio::time::timeout(PATIENCE, sent).await {
+        Ok(answer) => Ok(answer?.status().as_u16()),
+        Err(_) => Err(failure("no answer within 5 s")),
+    }
+}
+
+/// A plain-text mail.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Mail<'a> {
+    /// Sender.
+    pub from: &'a str,
+    /// Recipient.
+    pub to: &'a str,
+    /// One line.
+    pub subject: &'a str,
+    /// The text.
+    pub text: &'a str,
+}
+
+/// Sends a mail through the relay at `relay`, `smtp://` (STARTTLS where it is offered) or `smtps://` with credentials in the URL.
+///
+/// # Errors
+/// `not_sent`: an address or URL that cannot be used, a relay that does not answer or refuses. The message holds no credentials.
+pub async fn mail(relay: &str, mail: Mail<'_>) -> Result<(), Failure> {
+    install_tls();
+    let mailbox = |text: &str| text.parse::<Mailbox>().map_err(|_| failure("an address is not valid"));
+    let subject: String = mail.subject.chars().filter(|c| !c.is_control()).collect();
+    let message = Message::builder().from(mailbox(mail.from)?).to(mailbox(mail.to)?).subject(subject);
+    let message = message.body(mail.text.to_owned()).map_err(failure)?;
+    let relay = if relay.starts_with("smtp://") && !relay.contains("tls=") {
+        format!("{relay}{}tls=opportunistic", if relay.contains('?') { "&" } else { "?" })
+    } else {
+        relay.to_owned()
+    };
+    let transport = SmtpTransport::from_url(&relay).map_err(|_| failure("notify.smtp_url is not valid"))?;
+    let transport = transport.timeout(Some(MAIL_PATIENCE)).build();
+    let sent = tokio::task::spawn_blocking(move || transport.send(&message)).await.map_err(failure)?;
+    sent.map(drop).map_err(|error| failure(format_args!("the mail relay refused: {error}")))
+}
