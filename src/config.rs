@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 
 mod behaviour;
+mod notify;
 mod source;
 mod speech;
 
 pub use behaviour::{Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words};
+pub use notify::Notify;
 pub use source::ConfigError;
 use source::Source;
 pub use speech::{Place, Recognizer, Synthesizer};
@@ -60,6 +62,14 @@ pub struct Config {
     pub rate_limit: RateLimit,
     /// How long things are kept.
     pub retention: Retention,
+    /// How failures are grouped.
+    pub issues: Issues,
+    /// What monitors listen for.
+    pub uptime: Uptime,
+    /// Numbers that organizations may take.
+    pub phone_numbers: PhoneNumbers,
+    /// How notifications reach people.
+    pub notify: Notify,
     /// Said once at the start: what was given but is not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -199,6 +209,29 @@ pub struct Retention {
     pub disk_quota_mb: u32,
 }
 
+/// `[issues]`
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Issues {
+    /// Failed evaluations of this likeness are one issue: cosine of how often three letters follow each other, 0 to 1.
+    pub similarity_threshold: f64,
+}
+
+/// `[uptime]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Uptime {
+    /// What a broken agent says, beside the built-in phrases.
+    pub malfunction_phrases: Vec<String>,
+}
+
+/// `[phone_numbers]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PhoneNumbers {
+    /// E.164.
+    pub pool: Vec<String>,
+    /// A month, in the smallest unit of the currency.
+    pub price: u32,
+}
+
 impl Default for Config {
     fn default() -> Config {
         let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -236,6 +269,10 @@ impl Default for Config {
             },
             rate_limit: RateLimit { generation_per_minute: 100, default_per_minute: 0, routes: BTreeMap::new() },
             retention: Retention::default(),
+            issues: Issues { similarity_threshold: 0.82 },
+            uptime: Uptime::default(),
+            phone_numbers: PhoneNumbers::default(),
+            notify: Notify::default(),
             warnings: Vec::new(),
         }
     }
@@ -294,6 +331,11 @@ impl Config {
         from.whole("retention.results_days", 0..=36_500, &mut config.retention.results_days);
         from.whole("retention.recordings_days", 0..=36_500, &mut config.retention.recordings_days);
         from.whole("retention.disk_quota_mb", 0..=1_000_000_000, &mut config.retention.disk_quota_mb);
+        from.number("issues.similarity_threshold", 0.0..=1.0, &mut config.issues.similarity_threshold);
+        from.list("uptime.malfunction_phrases", &mut config.uptime.malfunction_phrases);
+        from.list("phone_numbers.pool", &mut config.phone_numbers.pool);
+        from.whole("phone_numbers.price", 0..=u64::from(u32::MAX), &mut config.phone_numbers.price);
+        config.notify.read(&mut from);
         config.warnings = from.finish()?;
         Ok(config)
     }

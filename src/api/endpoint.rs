@@ -86,6 +86,8 @@ pub struct Endpoint {
     pub internal: bool,
     /// Takes a file as `multipart/form-data`; JSON stays possible.
     pub uploads: bool,
+    /// Its body may hold a recording: it has a limit of its own.
+    pub with_audio: bool,
     /// Schemas of path, query and body.
     pub parts: [Describe; 3],
     /// What a success looks like.
@@ -124,6 +126,7 @@ where
         generates: false,
         internal: false,
         uploads: false,
+        with_audio: false,
         parts: [
             SchemaGenerator::subschema_for::<P>,
             SchemaGenerator::subschema_for::<Q>,
@@ -238,6 +241,12 @@ impl Endpoint {
     /// Takes a file.
     pub fn uploads(mut self) -> Endpoint {
         self.uploads = true;
+        self
+    }
+
+    /// Its body may hold a recording.
+    pub fn with_audio(mut self) -> Endpoint {
+        self.with_audio = true;
         self
     }
 

@@ -36,6 +36,7 @@ const SHOWN_CHARS: usize = 1000;
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const ORGANIZATION: HeaderName = HeaderName::from_static("x-organization-id");
+const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 const INTERNAL_TOKEN: HeaderName = HeaderName::from_static("x-internal-token");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -120,6 +121,9 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
     };
     if let Some(quota) = quota {
         quota.show(&mut response);
+    }
+    if ready.endpoint.deprecated {
+        response.headers_mut().insert(DEPRECATION, HeaderValue::from_static("true"));
     }
     Ok(response)
 }

@@ -12,11 +12,13 @@ pub mod upload;
 
 mod agents;
 mod bundle;
+mod call_logs;
 mod customers;
 mod figures;
 mod generate;
 mod humans;
 mod internal;
+mod issues;
 mod keys;
 mod live;
 mod metrics;
@@ -28,6 +30,7 @@ mod schedules;
 mod simulations;
 mod system;
 mod versions;
+mod watch;
 mod webhooks;
 
 use std::future::Future;
@@ -111,7 +114,7 @@ pub struct Server {
 impl Server {
     /// Largest body of a request to `endpoint`.
     pub fn body_limit(&self, endpoint: &Endpoint) -> usize {
-        if endpoint.uploads { self.setup.max_upload_bytes } else { self.setup.max_body_bytes }
+        if endpoint.uploads || endpoint.with_audio { self.setup.max_upload_bytes } else { self.setup.max_body_bytes }
     }
 
     /// True when a browser may call from `origin`.
@@ -141,6 +144,9 @@ fn endpoints(setup: &Setup) -> Vec<Endpoint> {
         customers::endpoints(),
         noises::endpoints(),
         generate::endpoints(),
+        issues::endpoints(),
+        call_logs::endpoints(),
+        watch::endpoints(),
     ]
     .concat()
 }

@@ -148,6 +148,11 @@ pub fn service_settings(config: &Config) -> service::Settings {
         require_https_webhooks: config.security.require_https_webhooks,
         max_results_per_run: config.limits.max_results_per_run as i64,
         usage_minutes_per_month: config.limits.usage_minutes_per_month,
+        issue_likeness: config.issues.similarity_threshold,
+        malfunction_phrases: service::malfunction_phrases(&config.uptime.malfunction_phrases),
+        number_pool: config.phone_numbers.pool.clone(),
+        number_price: i64::from(config.phone_numbers.price),
+        notify: config.notify.clone(),
     }
 }
 

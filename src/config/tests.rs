@@ -37,6 +37,29 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
+fn who_is_told_and_how_is_read() {
+    let file = r#"
+        [notify]
+        smtp_url = "smtp://user:password@mail.example:587"
+        from = "ringer@desk.example"
+        pager_url = "https://events.example/v2"
+        [phone_numbers]
+        pool = ["+14155550100"]
+        price = 150
+    "#;
+    let environment = [("RINGER_SECURITY_NOTIFICATION_KEY", "k"), ("RINGER_ISSUES_SIMILARITY_THRESHOLD", "0.9")];
+    let config = read(file, &environment, &[]).expect("all are allowed");
+    assert_eq!(config.notify.from.as_deref(), Some("ringer@desk.example"));
+    assert_eq!(config.notify.key.as_ref().map(Secret::expose), Some("k"));
+    assert_eq!((config.phone_numbers.pool.len(), config.phone_numbers.price), (1, 150));
+    assert_eq!(config.issues.similarity_threshold, 0.9);
+    let shown = format!("{config:?} {}", serde_json::to_string(&config).expect("serializes"));
+    assert!(!shown.contains("password") && !shown.contains("\"k\""), "{shown}");
+    let why = read("[notify]\nsmtp_url = 'smtp://mail.example'", &[], &[]).expect_err("nobody sends");
+    assert_eq!(why, "notify.from is missing: notify.smtp_url is set");
+}
+
+#[test]
 fn tables_lists_and_names_of_the_user_are_read() {
     let file = r#"
         data = "/var/lib/ringer"

@@ -1,12 +1,18 @@
 //! The work behind the API, one file a job. Every job is claimed under a lease and may be done twice without harm; what it
 //! changes goes through the service.
 
+mod alert;
 mod autosync;
 mod call;
+mod call_log;
 pub mod deliver;
 pub mod ending;
 mod evaluate;
+mod finished;
+mod monitor;
+mod notify;
 mod schedule;
+mod upkeep;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +27,8 @@ use crate::error::Result;
 use crate::queue::{CallJob, Claimed, Job};
 use crate::service::{Cleared, Placer, Running, Service};
 use crate::tasks::Tasks;
+
+pub use self::upkeep::Upkeep;
 
 /// How long a claim lasts; it is renewed while the work goes on.
 const LEASE_MS: i64 = 120_000;
@@ -69,6 +77,12 @@ impl Workers {
         tasks.spawn("call jobs", call_jobs(workshop.clone(), tasks.clone(), claiming.clone()));
         let deliveries = deliver::run(workshop.service.clone(), tasks.clone(), claiming.clone());
         tasks.spawn("webhook deliveries", deliveries);
+        let upkeep = Upkeep {
+            service: workshop.service.clone(),
+            fillers: workshop.fillers.clone(),
+            has_model: workshop.placer.model.is_some(),
+        };
+        tasks.spawn("upkeep jobs", upkeep.work(tasks.clone(), claiming.clone()));
         tasks.spawn("schedule jobs", one_by_one(workshop.clone(), claiming.clone(), schedule::run));
         tasks.spawn("autosync jobs", one_by_one(workshop.clone(), claiming.clone(), autosync::run));
         tasks.spawn("sweep", until(claiming.clone(), sweep(workshop.clone())));
@@ -140,7 +154,7 @@ async fn call_jobs(workshop: Workshop, tasks: Tasks, claiming: CancellationToken
         tasks.spawn("call job", async move {
             let work = call::run(&workshop, &job, &claiming);
             let done = held(&workshop.service, &claimed, work).await;
-            finished(&workshop.service, &claimed, done).await;
+            settled(&workshop.service, &claimed, done).await;
             drop(place);
         });
     }
@@ -159,7 +173,7 @@ where
             next = claim::<J>(&workshop.service) => next,
         };
         let done = held(&workshop.service, &claimed, work(workshop.clone(), job)).await;
-        finished(&workshop.service, &claimed, done).await;
+        settled(&workshop.service, &claimed, done).await;
     }
 }
 
@@ -181,23 +195,30 @@ fn paced(every: Duration) -> Interval {
 
 /// Waits for a job of a kind and claims it.
 async fn claim<J: Job>(service: &Service) -> (Claimed, J) {
+    loop {
+        let claimed = claim_of(service, &[J::NAME]).await;
+        match claimed.job::<J>() {
+            Ok(job) => return (claimed, job),
+            Err(error) => {
+                tracing::error!(job = claimed.id, %error, "a job cannot be read and is dropped");
+                logged("it could not be dropped", service.queue().done(&claimed).await);
+            }
+        }
+    }
+}
+
+/// Waits for a job of some kinds and claims it.
+async fn claim_of(service: &Service, kinds: &[&str]) -> Claimed {
     let queue = service.queue();
     let mut changes = queue.watch();
     loop {
         changes.mark_unchanged();
-        match queue.claim(&[J::NAME], LEASE_MS).await {
-            Ok(Some(claimed)) => match claimed.job::<J>() {
-                Ok(job) => return (claimed, job),
-                Err(error) => {
-                    tracing::error!(job = claimed.id, %error, "a job cannot be read and is dropped");
-                    logged("it could not be dropped", queue.done(&claimed).await);
-                    continue;
-                }
-            },
+        match queue.claim(kinds, LEASE_MS).await {
+            Ok(Some(claimed)) => return claimed,
             Ok(None) => {}
             Err(error) => tracing::error!(%error, "jobs could not be claimed"),
         }
-        let due = queue.next_due_ms(&[J::NAME]).await.ok().flatten();
+        let due = queue.next_due_ms(kinds).await.ok().flatten();
         let wait = due.map_or(LOOK_EVERY, |due| Duration::from_millis((due - service.clock().now_ms()).max(1) as u64));
         let _ = tokio::time::timeout(wait.min(LOOK_EVERY), changes.changed()).await;
     }
@@ -217,7 +238,7 @@ async fn held<T>(service: &Service, claimed: &Claimed, work: impl Future<Output 
 }
 
 /// A job that could not be done is tried again a little later, a few times.
-async fn finished(service: &Service, claimed: &Claimed, done: Result<()>) {
+async fn settled(service: &Service, claimed: &Claimed, done: Result<()>) {
     let queue = service.queue();
     let Err(error) = done else { return logged("a job could not be closed", queue.done(claimed).await) };
     tracing::error!(job = claimed.id, kind = claimed.kind, attempts = claimed.attempts, %error, "a job failed");

@@ -135,7 +135,7 @@ fn words(turn: &Moment) -> Vec<Word> {
 }
 
 /// The metrics by name, in the order in which they are declared.
-fn values(metrics: &Metrics) -> Vec<MetricValue> {
+pub(super) fn values(metrics: &Metrics) -> Vec<MetricValue> {
     let Ok(Value::Object(all)) = serde_json::to_value(metrics) else { return Vec::new() };
     let whole = |name: &str, value: Value| match value.as_f64() {
         Some(count) if COUNTS.contains(&name) => json!(count.round() as i64),
@@ -146,7 +146,7 @@ fn values(metrics: &Metrics) -> Vec<MetricValue> {
     given.map(|(name, value)| MetricValue { value: whole(&name, value), note: note(&name), name }).collect()
 }
 
-fn evaluation(metrics: &Metrics) -> Evaluation {
+pub(super) fn evaluation(metrics: &Metrics) -> Evaluation {
     let latency = [
         ("avg_agent_latency", metrics.avg_agent_latency),
         ("max_agent_latency", metrics.max_agent_latency),

@@ -4,6 +4,8 @@
 mod ask;
 mod custom;
 mod fillers;
+mod imported;
+mod likeness;
 mod measures;
 mod playback;
 mod probes;
@@ -19,6 +21,8 @@ use serde_json::Value;
 pub use self::ask::{Unanswered, Wrong, ask, question};
 pub use self::custom::{Material, Metric, NO_MODEL, is_of_tool_calls, judge_by_rules, judge_metrics};
 pub use self::fillers::fillers;
+pub use self::imported::Imported;
+pub use self::likeness::Trigrams;
 pub use self::measures::{Facts, Measured, measure};
 pub use self::playback::playback;
 pub use self::redact::{Redactor, key_spans};

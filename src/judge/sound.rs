@@ -75,7 +75,7 @@ fn packet_loss(moments: &[Moment]) -> Option<f64> {
     (received + lost > 0).then(|| (100_000.0 * lost as f64 / (received + lost) as f64).round() / 1000.0)
 }
 
-fn values(agent: Option<Sound>, user: Option<Sound>, packet_loss: Option<f64>) -> Vec<MetricValue> {
+pub(super) fn values(agent: Option<Sound>, user: Option<Sound>, packet_loss: Option<f64>) -> Vec<MetricValue> {
     let fidelity = agent.map(|sound| {
         json!({
             "overall": sound.clarity, "noise": sound.noise_dbfs, "reverb": null, "interfering_speech": null,

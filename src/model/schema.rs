@@ -1,6 +1,6 @@
 //! JSON Schema (2020-12, as derived from the model's structs) compiled into a tree that `validate` walks. Compiled once at
 //! start: no reference is resolved and no expression is built while a request is read. It understands what the derive
-//! writes and four marks of its own (`ALIASES`, `PATCH`, `ID`, `PLAIN`), not every JSON Schema.
+//! writes and marks of its own (`ALIASES`, `PATCH`, `ID`, `PLAIN`, `NUMBER_OR_UUID`, `NEEDS`), not every JSON Schema.
 
 use std::borrow::Cow;
 
@@ -21,6 +21,9 @@ pub const ID: &str = "x-id";
 pub const PLAIN: &str = "x-plain";
 /// Schema key of a path segment: digits are an integer, anything else a uuid.
 pub const NUMBER_OR_UUID: &str = "x-number-or-uuid";
+/// Schema key of a field that holds an object: what the object must have when a field beside it has some value
+/// (`{"kind": {"a": ["x", "y"]}}`: x and y, when kind is a).
+pub const NEEDS: &str = "x-needs";
 /// Where shared schemas stand in a document.
 pub const DEFINITIONS: &str = "/components/schemas";
 
@@ -86,6 +89,17 @@ pub struct Bound {
     pub shown: Value,
 }
 
+/// Fields that an object must have when `beside` has this value.
+#[derive(Clone, Debug)]
+pub struct Need {
+    /// The field beside the object.
+    pub beside: String,
+    /// Its value.
+    pub value: String,
+    /// The fields.
+    pub names: Vec<String>,
+}
+
 /// A named field of an object.
 #[derive(Clone, Debug)]
 pub struct Field {
@@ -97,6 +111,8 @@ pub struct Field {
     pub required: bool,
     /// True in a partial update.
     pub patch: bool,
+    /// What its object must have, by what stands beside it.
+    pub needs: Vec<Need>,
     /// Its type.
     pub node: Node,
 }
@@ -210,6 +226,7 @@ impl Compiler<'_> {
                 aliases: aliases.filter_map(Value::as_str).map(str::to_owned).collect(),
                 required: required(name),
                 patch: property.get(PATCH) == Some(&Value::Bool(true)),
+                needs: needs(property),
                 node: self.node(property, depth + 1),
             });
         }
@@ -273,6 +290,19 @@ impl Compiler<'_> {
         };
         reference.or(title).unwrap_or(scalar).to_owned()
     }
+}
+
+fn needs(property: &Value) -> Vec<Need> {
+    let words = |list: &Value| -> Vec<String> {
+        list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let by_field = property.get(NEEDS).and_then(Value::as_object).into_iter().flatten();
+    let by_value = by_field.flat_map(|(beside, values)| {
+        values.as_object().into_iter().flatten().map(move |(value, names)| (beside, value, names))
+    });
+    by_value
+        .map(|(beside, value, names)| Need { beside: beside.clone(), value: value.clone(), names: words(names) })
+        .collect()
 }
 
 fn types_of(schema: &Map<String, Value>) -> (Vec<&str>, bool) {

@@ -55,6 +55,61 @@ pub fn attack_verdict(groups: &[ToolCallGroup], held: Option<bool>) -> &'static 
     }
 }
 
+/// The error that a call's output tells of: its code, when there is one, and its text. `None`: nothing says that it failed.
+///
+/// An error is a status of 400 or more (`status`, `status_code`, `statusCode`, `code`), a member `error`, `ok` or `success`
+/// being false, or a text that begins with `error` or with such a status.
+pub fn error_of(output: &Value) -> Option<(Option<String>, String)> {
+    let Value::Object(members) = output else { return text_error(output.as_str()?) };
+    let status = ["status", "status_code", "statusCode", "code"].iter().find_map(|key| failing(members.get(*key)?));
+    let error = members.get("error").filter(|error| is_said(error));
+    let denied = ["ok", "success"].iter().any(|key| members.get(*key) == Some(&Value::Bool(false)));
+    if status.is_none() && error.is_none() && !denied {
+        return None;
+    }
+    let code = status.or_else(|| word(error?.get("code")?));
+    let text = |value: &Value| match value {
+        Value::Object(inner) => inner.get("message").and_then(word).unwrap_or_else(|| value.to_string()),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let told = error.filter(|error| **error != Value::Bool(true)).map(text);
+    let told = told.or_else(|| members.get("message").or(members.get("detail")).and_then(word));
+    Some((code, told.unwrap_or_else(|| "no success".to_owned())))
+}
+
+fn is_said(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    }
+}
+
+fn word(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// An HTTP status that tells of a failure.
+fn failing(value: &Value) -> Option<String> {
+    let status = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())?;
+    (400..600).contains(&status).then(|| status.to_string())
+}
+
+fn text_error(text: &str) -> Option<(Option<String>, String)> {
+    let first = |word: &&str| !word.to_ascii_uppercase().starts_with("HTTP");
+    let head = text.split([' ', ':', ',']).filter(|word| !word.is_empty()).find(first)?;
+    let code = failing(&Value::from(head));
+    let is_error = text.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
+    (code.is_some() || is_error).then(|| (code, text.trim().to_owned()))
+}
+
 fn fulfils(actual: &ActualCall, expected: &ExpectedCall) -> bool {
     let none = Object::new();
     let given = actual.parameters.as_ref().unwrap_or(&none);
@@ -138,6 +193,28 @@ mod tests {
             Some(true),
         );
         check(output, json!([{"name": "book", "start_offset_ms": 0}]), Some(false));
+    }
+
+    #[test]
+    fn errors_are_found_in_outputs() {
+        for (output, expect) in [
+            (json!({"status": 500, "error": "Internal"}), Some((Some("500"), "Internal"))),
+            (json!({"status_code": "503"}), Some((Some("503"), "no success"))),
+            (json!({"error": {"code": "E_BUSY", "message": "busy"}}), Some((Some("E_BUSY"), "busy"))),
+            (json!({"ok": false, "message": "no slot"}), Some((None, "no slot"))),
+            (json!("HTTP 500 Internal Server Error"), Some((Some("500"), "HTTP 500 Internal Server Error"))),
+            (json!("error: timed out"), Some((None, "error: timed out"))),
+            (json!({"status": "confirmed", "code": 200, "error": null}), None),
+            (json!({"ok": true, "error": ""}), None),
+            (json!("500000 in the account"), None),
+            (json!("booked"), None),
+            (json!([1]), None),
+            (Value::Null, None),
+        ] {
+            let found = error_of(&output);
+            let found = found.as_ref().map(|(code, text)| (code.as_deref(), text.as_str()));
+            assert_eq!(found, expect, "{output}");
+        }
     }
 
     #[test]

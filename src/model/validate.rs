@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::model::issue::{Issues, Problem, Side, Step};
 use crate::model::json::Json;
 use crate::model::scalar::{self, Read};
-use crate::model::schema::{Bound, Field, Kind, Node};
+use crate::model::schema::{Bound, Field, Kind, Need, Node};
 
 /// Where a value came from; the first step of its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +52,13 @@ struct Walk<'s> {
     converted: bool,
     /// A missing field shows the object that lacks it; a missing parameter shows null.
     shows_parent: bool,
+    /// What the next object must have beside what its schema says.
+    needed: &'s [String],
 }
 
 impl<'s> Walk<'s> {
     fn new(loc: Vec<Step<'s>>) -> Walk<'s> {
-        Walk { loc, issues: Issues::default(), converted: false, shows_parent: true }
+        Walk { loc, issues: Issues::default(), converted: false, shows_parent: true, needed: &[] }
     }
 
     fn fail(&mut self, problem: &Problem, input: &Json<'_>) -> Value {
@@ -157,10 +159,13 @@ impl<'s> Walk<'s> {
             return self.fail(&Problem::plain("model_attributes_type"), json);
         }
         let mut map = Map::new();
+        let needed = std::mem::take(&mut self.needed);
         for field in fields {
             let given = given(field, json);
+            let stands = |need: &&Need| matches!(json.get(&need.beside), Some(Json::Text(text)) if *text == need.value);
+            let inside: &[String] = field.needs.iter().find(stands).map_or(&[], |need| &need.names);
             let Some((name, value)) = given else {
-                if field.required {
+                if field.required || !inside.is_empty() || needed.contains(&field.name) {
                     self.loc.push(Step::Name(Cow::Borrowed(&field.name)));
                     let input = if self.shows_parent { json } else { &Json::Null };
                     self.fail(&Problem::plain("missing"), input);
@@ -169,6 +174,7 @@ impl<'s> Walk<'s> {
                 continue;
             };
             let absent = *value == Json::Null && !field.required && !field.node.nullable;
+            self.needed = inside;
             let walked = match absent {
                 false => Some(self.inside(Step::Name(Cow::Borrowed(name)), &field.node, value)),
                 true if field.patch => cleared(&field.node),
@@ -178,6 +184,7 @@ impl<'s> Walk<'s> {
                 map.insert(field.name.clone(), walked);
             }
         }
+        self.needed = &[];
         Value::Object(map)
     }
 
@@ -416,6 +423,42 @@ mod tests {
                 ("enum", json!(["body", "said"])),
             ],
         );
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Choosy {
+        kind: String,
+        #[serde(default)]
+        #[schemars(extend("x-needs" = { "kind": { "a": ["x", "y"] } }))]
+        config: Config,
+    }
+
+    #[derive(Default, Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Config {
+        #[serde(default)]
+        x: Option<i64>,
+        #[serde(default)]
+        y: Option<i64>,
+    }
+
+    #[test]
+    fn what_stands_beside_an_object_says_what_it_must_have() {
+        for (body, expect) in [
+            (r#"{"kind":"b"}"#, json!([])),
+            (r#"{"kind":"b","config":{}}"#, json!([])),
+            (r#"{"kind":"a","config":{"x":1,"y":2}}"#, json!([])),
+            (r#"{"kind":"a","config":{"y":2}}"#, json!([["body", "config", "x"]])),
+            (r#"{"kind":"a","config":{}}"#, json!([["body", "config", "x"], ["body", "config", "y"]])),
+            (r#"{"kind":"a"}"#, json!([["body", "config"]])),
+        ] {
+            let mut issues = Issues::default();
+            validate(Source::Body, &Node::of::<Choosy>(), &read(body).expect("JSON"), &mut issues);
+            let got: Value = serde_json::from_str(&issues.body()).expect("items are JSON");
+            let got: Vec<&Value> = got["detail"].as_array().expect("a list").iter().map(|one| &one["loc"]).collect();
+            assert_eq!(json!(got), expect, "{body}");
+        }
     }
 
     #[test]

@@ -25,6 +25,9 @@ const RATES_HZ: std::ops::RangeInclusive<u32> = 8000..=192_000;
 /// Broken packets that are passed over.
 const MAX_BROKEN: u32 = 1000;
 
+/// What is read of the recording of a conversation; the rest is left out.
+pub const MAX_CALL_SECONDS: u32 = 3600;
+
 /// Samples of the longest Opus packet (120 ms) at 16 kHz (RFC 6716 2.1.4).
 const OPUS_SAMPLES: usize = RATE_HZ as usize * 120 / 1000;
 
@@ -37,11 +40,32 @@ const OPUS_TICKS: u64 = 48_000 / RATE_HZ as u64;
 /// # Errors
 /// `audio_not_decoded`: the bytes are no audio, or of a kind that is not read.
 pub fn decode(bytes: Vec<u8>) -> Result<Vec<i16>, Failure> {
-    // Decoders read bytes of strangers: what one of them did not foresee is a broken file, not the end of a thread.
-    let pcm = catch_unwind(AssertUnwindSafe(|| read(bytes))).unwrap_or(Err("the file is broken".to_owned()));
+    let mixed = Part { seconds: MAX_SECONDS, sides: 1 };
+    Ok(guarded(bytes, mixed)?.swap_remove(0))
+}
+
+/// The first [`MAX_CALL_SECONDS`] of the recording of a conversation at 16 kHz: one channel, or two of equal length when
+/// `two_sides`. Of two sides the first two channels are taken; a file with only one gives only one. As costly as [`decode`].
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_call(bytes: Vec<u8>, two_sides: bool) -> Result<Vec<Vec<i16>>, Failure> {
+    guarded(bytes, Part { seconds: MAX_CALL_SECONDS, sides: if two_sides { 2 } else { 1 } })
+}
+
+/// How much of a file is wanted: of several sides each is a channel, one side is the mean of all channels.
+#[derive(Copy, Clone)]
+struct Part {
+    seconds: u32,
+    sides: usize,
+}
+
+/// Decoders read bytes of strangers: what one of them did not foresee is a broken file, not the end of a thread.
+fn guarded(bytes: Vec<u8>, part: Part) -> Result<Vec<Vec<i16>>, Failure> {
+    let pcm = catch_unwind(AssertUnwindSafe(|| read(bytes, part))).unwrap_or(Err("the file is broken".to_owned()));
     match pcm {
-        Ok(pcm) if pcm.is_empty() => Err(failure("the file holds no audio")),
-        Ok(pcm) => Ok(pcm),
+        Ok(sides) if sides.first().is_none_or(Vec::is_empty) => Err(failure("the file holds no audio")),
+        Ok(sides) => Ok(sides),
         Err(why) => Err(failure(&why)),
     }
 }
@@ -50,7 +74,7 @@ fn failure(why: &str) -> Failure {
     Failure { code: "audio_not_decoded", message: format!("Audio file could not be decoded: {why}") }
 }
 
-fn read(bytes: Vec<u8>) -> Result<Vec<i16>, String> {
+fn read(bytes: Vec<u8>, part: Part) -> Result<Vec<Vec<i16>>, String> {
     let source = MediaSourceStream::new(Box::new(Cursor::new(bytes)), Default::default());
     let probe = symphonia::default::get_probe();
     let (format, meta) = (FormatOptions::default(), MetadataOptions::default());
@@ -63,15 +87,20 @@ fn read(bytes: Vec<u8>) -> Result<Vec<i16>, String> {
     let id = track.id;
     if params.codec == CODEC_ID_OPUS {
         let head = params.extra_data.clone().unwrap_or_default();
-        return read_opus(&mut *format, id, &head);
+        return read_opus(&mut *format, id, &head, part);
     }
     let decoders = symphonia::default::get_codecs();
     let decoder = decoders.make_audio_decoder(params, &AudioDecoderOptions::default()).map_err(|e| e.to_string())?;
-    read_track(&mut *format, id, decoder)
+    read_track(&mut *format, id, decoder, part)
 }
 
-fn read_track(format: &mut dyn FormatReader, id: u32, mut decoder: Box<dyn AudioDecoder>) -> Result<Vec<i16>, String> {
-    let (mut pcm, mut rate_hz, mut broken) = (Vec::new(), 0, 0);
+fn read_track(
+    format: &mut dyn FormatReader,
+    id: u32,
+    mut decoder: Box<dyn AudioDecoder>,
+    part: Part,
+) -> Result<Vec<Vec<i16>>, String> {
+    let (mut pcm, mut rate_hz, mut broken) = (vec![Vec::new()], 0, 0);
     let mut interleaved: Vec<f32> = Vec::new();
     while let Ok(Some(packet)) = format.next_packet() {
         if packet.track_id != id {
@@ -89,32 +118,47 @@ fn read_track(format: &mut dyn FormatReader, id: u32, mut decoder: Box<dyn Audio
         if !RATES_HZ.contains(&rate) || channels == 0 {
             return Err(format!("{channels} channels at {rate} Hz are not read: use 8000 to 192000 Hz"));
         }
-        if rate_hz != 0 && rate_hz != rate {
+        let sides = part.sides.min(channels);
+        if rate_hz == 0 {
+            (rate_hz, pcm) = (rate, vec![Vec::new(); sides]);
+        }
+        if rate_hz != rate || pcm.len() != sides {
             break;
         }
-        rate_hz = rate;
         decoded.copy_to_vec_interleaved(&mut interleaved);
-        let mean = |frame: &[f32]| frame.iter().sum::<f32>() / channels as f32;
-        pcm.extend(interleaved.chunks_exact(channels).map(|frame| (mean(frame) * 32_768.0).round() as i16));
-        if pcm.len() as u64 >= u64::from(MAX_SECONDS) * u64::from(rate) {
-            pcm.truncate((MAX_SECONDS * rate) as usize);
+        let sample = |value: f32| (value * 32_768.0).round() as i16;
+        let frames = || interleaved.chunks_exact(channels);
+        match pcm.as_mut_slice() {
+            [one] => one.extend(frames().map(|frame| sample(frame.iter().sum::<f32>() / channels as f32))),
+            sides => sides.iter_mut().enumerate().for_each(|(n, side)| side.extend(frames().map(|f| sample(f[n])))),
+        }
+        if cut(&mut pcm, part.seconds as usize * rate as usize) {
             break;
         }
     }
-    Ok(resample_whole(&pcm, rate_hz, RATE_HZ))
+    Ok(pcm.iter().map(|side| resample_whole(side, rate_hz, RATE_HZ)).collect())
+}
+
+/// Leaves at most so many samples of each side; true when there is no room for more.
+fn cut(pcm: &mut [Vec<i16>], most: usize) -> bool {
+    let is_full = pcm.iter().any(|side| side.len() >= most);
+    pcm.iter_mut().for_each(|side| side.truncate(most));
+    is_full
 }
 
 /// `head`: the identification header (RFC 7845 5.1).
-fn read_opus(format: &mut dyn FormatReader, id: u32, head: &[u8]) -> Result<Vec<i16>, String> {
+fn read_opus(format: &mut dyn FormatReader, id: u32, head: &[u8], part: Part) -> Result<Vec<Vec<i16>>, String> {
     let channels = head.get(9).copied().unwrap_or(1);
     if !(1..=2).contains(&channels) {
         return Err(format!("Opus of {channels} channels is not read: use 1 or 2"));
     }
-    let mut decoder = ropus::Decoder::new(RATE_HZ, ropus::Channels::Mono).map_err(|error| error.to_string())?;
+    let sides = part.sides.min(usize::from(channels));
+    let layout = if sides == 2 { ropus::Channels::Stereo } else { ropus::Channels::Mono };
+    let mut decoder = ropus::Decoder::new(RATE_HZ, layout).map_err(|error| error.to_string())?;
     if let Some(&[low, high]) = head.get(16..18) {
         decoder.set_gain(i16::from_le_bytes([low, high]).into()).map_err(|error| error.to_string())?;
     }
-    let (mut pcm, mut room, mut broken) = (Vec::new(), [0; OPUS_SAMPLES], 0);
+    let (mut pcm, mut room, mut broken) = (vec![Vec::new(); sides], vec![0; sides * OPUS_SAMPLES], 0);
     while let Ok(Some(packet)) = format.next_packet() {
         if packet.track_id != id || packet.data.is_empty() {
             continue;
@@ -128,9 +172,11 @@ fn read_opus(format: &mut dyn FormatReader, id: u32, head: &[u8]) -> Result<Vec<
         };
         let trimmed = |ticks: u64| ((ticks / OPUS_TICKS) as usize).min(count);
         let (from, to) = (trimmed(packet.trim_start.get()), count - trimmed(packet.trim_end.get()));
-        pcm.extend_from_slice(room.get(from..to).unwrap_or_default());
-        if pcm.len() >= (MAX_SECONDS * RATE_HZ) as usize {
-            pcm.truncate((MAX_SECONDS * RATE_HZ) as usize);
+        for (n, side) in pcm.iter_mut().enumerate() {
+            let frames = room.get(from * sides..to * sides).unwrap_or_default().chunks_exact(sides);
+            side.extend(frames.map(|frame| frame[n]));
+        }
+        if cut(&mut pcm, part.seconds as usize * RATE_HZ as usize) {
             break;
         }
     }
@@ -189,6 +235,31 @@ mod tests {
             }
             assert!(peak(&pcm, 700.0) < 60.0, "{name}");
         }
+    }
+
+    #[test]
+    fn the_sides_of_a_call_stay_apart() {
+        for (name, arguments) in [
+            ("a.wav", &[][..]),
+            ("a.mp3", &["-c:a", "libmp3lame", "-b:a", "128k"]),
+            ("a.flac", &["-c:a", "flac"]),
+            ("a.ogg", &["-c:a", "libvorbis"]),
+            ("a.opus", &["-c:a", "libopus", "-b:a", "128k"]),
+            ("a.m4a", &["-c:a", "aac", "-b:a", "128k"]),
+        ] {
+            let sides = decode_call(file(name, arguments), true).expect(name);
+            let [left, right] = sides.as_slice() else { panic!("{name}: {} sides", sides.len()) };
+            assert_eq!(left.len(), right.len(), "{name}");
+            for (own, hz, other) in [(left, 440.0, right), (right, 1000.0, left)] {
+                let (level, leak) = (peak(own, hz), peak(other, hz));
+                assert!((20.0 * (level / 8000.0).log10()).abs() < 0.5, "{name}: {level:.0} of 8000 at {hz} Hz");
+                assert!(leak < level / 20.0, "{name}: {leak:.0} on the other side at {hz} Hz");
+            }
+        }
+        let mono = decode_call(file("m.wav", &["-ac", "1"]), true).expect("audio");
+        assert_eq!(mono.len(), 1, "nothing is made up");
+        let mixed = decode_call(file("s.wav", &[]), false).expect("audio");
+        assert_eq!(mixed, [decode(file("s.wav", &[])).expect("audio")]);
     }
 
     #[test]

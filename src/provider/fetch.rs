@@ -16,6 +16,15 @@ pub const MAX_BYTES: usize = 20 << 20;
 /// For everything: names, connections, redirects and the file.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How large a file may be, and how long it may take.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Largest file.
+    pub bytes: usize,
+    /// For everything: names, connections, redirects and the file.
+    pub patience: Duration,
+}
+
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
 
@@ -25,10 +34,22 @@ const MAX_REDIRECTS: usize = 5;
 /// `fetch_failed`: a URL of another kind, an address that is not allowed, no answer in 10 s, an answer that is no success, or
 /// more than 20 MiB. The message names the host and never the rest of a URL, which may hold a secret.
 pub async fn fetch(url: &str, allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Result<Vec<u8>, Failure> {
+    fetch_within(Bounds { bytes: MAX_BYTES, patience: PATIENCE }, url, allowed).await
+}
+
+/// As [`fetch`], with bounds of its own.
+///
+/// # Errors
+/// As [`fetch`].
+pub async fn fetch_within(
+    bounds: Bounds,
+    url: &str,
+    allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+) -> Result<Vec<u8>, Failure> {
     let url = Url::parse(url).map_err(|_| failure("the URL is not valid"))?;
-    match tokio::time::timeout(PATIENCE, follow(url, &Guard::by(allowed))).await {
+    match tokio::time::timeout(bounds.patience, follow(url, bounds.bytes, &Guard::by(allowed))).await {
         Ok(done) => done,
-        Err(_) => Err(failure("it did not come within 10 s")),
+        Err(_) => Err(failure(format_args!("it did not come within {} s", bounds.patience.as_secs()))),
     }
 }
 
@@ -36,14 +57,14 @@ fn failure(why: impl std::fmt::Display) -> Failure {
     Failure { code: "fetch_failed", message: format!("File could not be fetched: {why}") }
 }
 
-async fn follow(mut url: Url, guard: &Guard) -> Result<Vec<u8>, Failure> {
+async fn follow(mut url: Url, most: usize, guard: &Guard) -> Result<Vec<u8>, Failure> {
     let client = guard.client().map_err(|error| failure(error.without_url()))?;
     for _ in 0..=MAX_REDIRECTS {
         let answer = ask(&client, &url, guard).await?;
         let host = url.host_str().unwrap_or_default();
         let status = answer.status();
         if status.is_success() {
-            return body(answer).await;
+            return body(answer, most).await;
         }
         let next = answer.headers().get("location").filter(|_| status.is_redirection());
         let Some(next) = next.and_then(|next| next.to_str().ok()) else {
@@ -65,14 +86,14 @@ async fn ask(client: &Client, url: &Url, guard: &Guard) -> Result<Response, Fail
     })
 }
 
-async fn body(mut answer: Response) -> Result<Vec<u8>, Failure> {
-    let too_large = || failure(format_args!("it is larger than {} MiB", MAX_BYTES >> 20));
-    if answer.content_length().is_some_and(|length| length > MAX_BYTES as u64) {
+async fn body(mut answer: Response, most: usize) -> Result<Vec<u8>, Failure> {
+    let too_large = || failure(format_args!("it is larger than {} MiB", most >> 20));
+    if answer.content_length().is_some_and(|length| length > most as u64) {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
     while let Some(piece) = answer.chunk().await.map_err(|error| failure(error.without_url()))? {
-        if bytes.len() + piece.len() > MAX_BYTES {
+        if bytes.len() + piece.len() > most {
             return Err(too_large());
         }
         bytes.extend_from_slice(&piece);

@@ -12,6 +12,7 @@ mod feed;
 pub mod fetch;
 mod flite;
 pub mod guard;
+pub mod mail;
 pub mod pocketsphinx;
 pub mod post;
 pub mod remote;

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::model::triage::SourceKind;
 use crate::store::db::{self, Cell};
 use crate::store::{Session, Store, from_text, to_text};
 
@@ -100,6 +101,120 @@ impl Job for AutosyncJob {
 
     fn key(&self) -> String {
         format!("autosync:{}:{}:{}", self.agent_id, self.provider, self.asked_ms)
+    }
+}
+
+/// Look at a conversation that is finished and evaluated: its failures, and what watches it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FinishedJob {
+    /// Whose conversation.
+    pub organization: String,
+    /// Which kind.
+    pub source: SourceKind,
+    /// Which result or call log.
+    pub source_id: String,
+    /// Tells evaluations of one conversation apart.
+    pub serial: i64,
+}
+
+impl Job for FinishedJob {
+    const NAME: &'static str = "finished";
+
+    fn key(&self) -> String {
+        format!("finished:{}:{}:{}", self.source.as_str(), self.source_id, self.serial)
+    }
+}
+
+/// Evaluate a call log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallLogJob {
+    /// Whose call.
+    pub organization: String,
+    /// Which call.
+    pub call_id: Uuid,
+    /// Tells evaluations of one call apart.
+    pub serial: i64,
+}
+
+impl Job for CallLogJob {
+    const NAME: &'static str = "call_log";
+
+    fn key(&self) -> String {
+        format!("call_log:{}:{}", self.call_id, self.serial)
+    }
+}
+
+/// Begin a check of a monitor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MonitorJob {
+    /// Whose monitor.
+    pub organization: String,
+    /// Which monitor.
+    pub monitor_id: Uuid,
+    /// When the check is due: a job of another time than the monitor's next one does nothing.
+    pub due_ms: i64,
+}
+
+impl Job for MonitorJob {
+    const NAME: &'static str = "monitor";
+
+    fn key(&self) -> String {
+        format!("monitor:{}:{}", self.monitor_id, self.due_ms)
+    }
+}
+
+/// Give up a check that is not over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckJob {
+    /// Whose check.
+    pub organization: String,
+    /// Which check.
+    pub check_id: Uuid,
+}
+
+impl Job for CheckJob {
+    const NAME: &'static str = "check";
+
+    fn key(&self) -> String {
+        format!("check:{}", self.check_id)
+    }
+}
+
+/// Look whether an alert in alarm still is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlertJob {
+    /// Whose alert.
+    pub organization: String,
+    /// Which alert.
+    pub alert_id: Uuid,
+    /// When its window holds less.
+    pub at_ms: i64,
+}
+
+impl Job for AlertJob {
+    const NAME: &'static str = "alert";
+
+    fn key(&self) -> String {
+        format!("alert:{}:{}", self.alert_id, self.at_ms)
+    }
+}
+
+/// Deliver a notification.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotifyJob {
+    /// Whose notification.
+    pub organization: String,
+    /// Which notification.
+    pub notification_id: Uuid,
+    /// Which attempt at it, from 1.
+    pub attempt: i64,
+}
+
+impl Job for NotifyJob {
+    const NAME: &'static str = "notify";
+
+    fn key(&self) -> String {
+        format!("notify:{}:{}", self.notification_id, self.attempt)
     }
 }
 

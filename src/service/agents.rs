@@ -16,7 +16,9 @@ use crate::model::Object;
 use crate::model::agent::{AgentDoc, AgentRecord, AgentSpec, AgentType};
 use crate::model::agent_version::LATEST;
 use crate::model::api_key::Scope;
+use crate::model::call_log::CallLogDoc;
 use crate::model::id::IdString;
+use crate::model::monitor::MonitorDoc;
 use crate::model::secret::masked_debug;
 use crate::model::time::Timestamp;
 use crate::store::{Owner, Row, Session};
@@ -150,7 +152,7 @@ impl Service {
         self.change_agent(db, caller, row, patch).await
     }
 
-    /// Deletes an agent with its simulations, runs, results and versions.
+    /// Deletes an agent with its simulations, runs, results, versions, monitors, issues and call logs.
     pub async fn delete_agent(&self, caller: &Caller, agent_id: i64) -> Result<AgentAdded> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -158,9 +160,16 @@ impl Service {
             return Err(Error::Conflict("Agent has running simulations".into()));
         }
         let results = db.result_ids(Owner::Agent, agent_id).await?;
+        let calls: Vec<Row<CallLogDoc>> = db.by("agent_id", agent_id).await?;
+        for mut monitor in db.by::<MonitorDoc>("agent_id", agent_id).await? {
+            self.close_incident(&mut db, &mut monitor, "the agent was deleted").await?;
+        }
         db.delete::<AgentDoc>(agent_id).await?;
         db.commit().await?;
         self.remove_files(&results).await;
+        for call in calls {
+            self.remove_call_files(call.id).await;
+        }
         Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key: None })
     }
 

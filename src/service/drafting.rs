@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::wanted::{Item, wanted};
-use super::agents::version_of;
 use super::asking::ask;
 use super::generate::invented;
 use super::scenarios::check_definition;
+use super::versions::version_of;
 use super::{Caller, Service, check, human_rules};
 use crate::clock;
 use crate::error::{Error, Result};

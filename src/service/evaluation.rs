@@ -14,6 +14,7 @@ use crate::model::result::{EngineQuality, MetricValue, ResultBody, ResultDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
 use crate::model::transcript::Transcript;
+use crate::model::triage::SourceKind;
 use crate::model::{Object, tool_call};
 use crate::queue::CallJob;
 use crate::store::{Row, Session};
@@ -59,6 +60,7 @@ impl Service {
             row.doc.body.outcome = outcome(&row.doc.body, &simulation);
             db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
             self.tell_evaluated(&mut db, &row).await?;
+            self.announce_finished(&mut db, SourceKind::Simulation, row.id).await?;
             self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         } else {
             let end = final_status(&row.doc.body);

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::runs::Purpose;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, Provider};
@@ -65,7 +66,7 @@ impl Service {
             db.get::<ScheduleDoc>(id).await?;
         }
         let spec = QueueSpec { simulation_id, ..QueueSpec::default() };
-        let queued = self.queue_in(&mut db, caller, spec).await.map_err(|error| match error {
+        let queued = self.queue_in(&mut db, caller, spec, Purpose::default()).await.map_err(|error| match error {
             Error::Refused(text) if text == NO_HUMANS => Error::NotAvailable(text),
             other => other,
         })?;

@@ -4,28 +4,35 @@
 //! is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do not see.
 
 mod agents;
+mod alerts;
 mod asking;
+mod call_logs;
 mod check;
 mod communities;
 mod customers;
 mod drafting;
 mod drafts;
 mod evaluation;
+mod finished;
 mod folders;
 mod generate;
 mod human_rules;
 mod humans;
 mod internal;
+mod issues;
 mod judging;
 mod keys;
 mod labels;
 mod listening;
 mod live;
 mod metrics;
+mod monitors;
 mod names;
 mod noises;
+mod notify;
 mod outcome;
 mod packing;
+mod phone_numbers;
 mod place;
 mod progress;
 mod pull;
@@ -37,8 +44,8 @@ mod scenarios;
 mod schedules;
 mod simulations;
 mod usage;
-mod webhooks;
 mod versions;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,6 +55,7 @@ use ringer_media::call::EndReason;
 use uuid::Uuid;
 
 use crate::clock::Clock;
+use crate::config::Notify;
 use crate::error::{Error, Result};
 use crate::events::Feed;
 use crate::model::api_key::Scope;
@@ -58,6 +66,11 @@ use crate::queue::Queue;
 use crate::store::Store;
 
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
+pub use self::alerts::{AlertDeleted, AlertPage, ViolationPage};
+pub use self::call_logs::{
+    CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted,
+};
+pub use self::check::ip_allowed as address_allowed;
 pub use self::communities::CommunityList;
 pub use self::customers::{TraitDeleted, TraitList};
 pub use self::drafting::{GraphMade, ValuesMade};
@@ -71,8 +84,10 @@ pub use self::labels::LabelDeleted;
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
 pub use self::metrics::{MetricPage, MetricsDeleted, MetricsUpdated};
+pub use self::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
 pub use self::noises::{NoiseDeleted, NoiseSource};
 pub use self::packing::{Packing, Track};
+pub use self::phone_numbers::{NumberAdded, NumberReleased};
 pub use self::place::{Obstacle, Placed, Placer, Sounds};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::retention::Cleared;
@@ -142,6 +157,16 @@ pub struct Settings {
     pub max_results_per_run: i64,
     /// Minutes of conversation that an organization may use in a month; `None`: as many as it wants.
     pub usage_minutes_per_month: Option<f64>,
+    /// From which likeness (0 to 1) failed evaluations are one issue.
+    pub issue_likeness: f64,
+    /// What a broken agent says.
+    pub malfunction_phrases: Vec<String>,
+    /// Phone numbers that organizations may take, E.164.
+    pub number_pool: Vec<String>,
+    /// What such a number costs, in the smallest unit of the currency.
+    pub number_price: i64,
+    /// How notifications reach people.
+    pub notify: Notify,
 }
 
 impl Settings {
@@ -155,6 +180,11 @@ impl Settings {
             require_https_webhooks: false,
             max_results_per_run: 10_000,
             usage_minutes_per_month: None,
+            issue_likeness: 0.82,
+            malfunction_phrases: malfunction_phrases(&[]),
+            number_pool: Vec::new(),
+            number_price: 0,
+            notify: Notify::default(),
         }
     }
 

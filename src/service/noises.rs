@@ -105,7 +105,7 @@ impl Service {
         if place.contains("://") {
             check::webhook("storage_path", Some(place), &self.settings)?;
             let private = self.settings.allow_private_targets;
-            let fetched = fetch::fetch(place, |address| ip_allowed(address, private)).await;
+            let fetched = fetch::fetch(place, move |address| ip_allowed(address, private)).await;
             return fetched.map_err(|failure| Error::Refused(failure.message));
         }
         let missing = || Error::NotFound(NoiseDoc::WORD);

@@ -10,6 +10,7 @@ use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{ResultStatus, RunStatus};
 use crate::model::time::Timestamp;
+use crate::model::triage::SourceKind;
 use crate::queue::{CallJob, EvaluateJob, Lane};
 use crate::store::{Owner, Row, Session};
 
@@ -118,6 +119,7 @@ impl Service {
             self.tell_evaluated(db, row).await?;
         }
         if to.is_terminal() {
+            self.announce_finished(db, SourceKind::Simulation, row.id).await?;
             self.start_next_step(db, &row.doc).await?;
             self.complete_run(db, row.doc.body.simulation_run_id).await?;
         }
@@ -156,9 +158,13 @@ impl Service {
         }
         let tally = db.tally(run_id).await?;
         let mut run = db.get::<RunDoc>(run_id).await?;
+        let is_first = run.doc.completed_at.is_none();
         run.doc.status = RunStatus::Completed;
         run.doc.completed_at.get_or_insert(Timestamp(self.clock.now_ms()));
         run.doc.summary = Some(tally.counters.summary());
+        if is_first {
+            self.notify_of_run(db, run_id, &run.doc).await?;
+        }
         db.update(run_id, &run.doc, self.clock.now_ms(), None).await.map(drop)
     }
 

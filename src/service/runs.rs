@@ -55,6 +55,15 @@ pub struct RunDeleted {
     pub deleted_simulation_run_id: i64,
 }
 
+/// What a run is for.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Purpose {
+    /// Put on every result.
+    pub tag: Option<&'static str>,
+    /// One result a Digital Human, however often it is to be repeated.
+    pub once: bool,
+}
+
 /// Everything that a run is made of, found and checked.
 struct Plan {
     simulation: Row<SimulationSpec>,
@@ -69,13 +78,19 @@ impl Service {
     /// Makes a run with all its results, and a call job for each conversation that need not wait for another.
     pub async fn queue_simulation_run(&self, caller: &Caller, spec: QueueSpec) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
-        let answer = self.queue_in(&mut db, caller, spec).await?;
+        let answer = self.queue_in(&mut db, caller, spec, Purpose::default()).await?;
         db.commit().await?;
         Ok(answer)
     }
 
-    /// As [`Service::queue_simulation_run`], within a transaction. A refusal has changed nothing.
-    pub(super) async fn queue_in(&self, db: &mut Session, caller: &Caller, spec: QueueSpec) -> Result<QueueAnswer> {
+    /// As [`Service::queue_simulation_run`], within a transaction and for a purpose. A refusal has changed nothing.
+    pub(super) async fn queue_in(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        spec: QueueSpec,
+        purpose: Purpose,
+    ) -> Result<QueueAnswer> {
         let plan = self.plan(db, spec).await?;
         let now = self.clock.now_ms();
         let seed = base_seed(plan.overrides.seed);
@@ -92,9 +107,11 @@ impl Service {
         let run_id = db.insert(&run, now, Some(caller.key_id)).await?;
         let mut ids = Vec::new();
         for human in &plan.humans {
-            for repetition in 0..repetitions(&plan, human) {
+            let count = if purpose.once { 1 } else { repetitions(&plan, human) };
+            for repetition in 0..count {
                 for step in steps(human) {
-                    let doc = new_result(&plan, run_id, seed, human.id, repetition, step, now);
+                    let mut doc = new_result(&plan, run_id, seed, human.id, repetition, step, now);
+                    doc.body.tags.extend(purpose.tag.map(str::to_owned));
                     let id = db.insert(&doc, now, Some(caller.key_id)).await?;
                     ids.push(id.to_string());
                     if step.is_none_or(|step| step == 1) {

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::runs::Purpose;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::cron::Cron;
@@ -112,7 +113,7 @@ impl Service {
             let caller = Service::engine_caller(&job.organization);
             let spec = QueueSpec { simulation_id: row.doc.simulation_id.into(), ..QueueSpec::default() };
             let schedule = job.schedule_id;
-            match self.queue_in(&mut db, &caller, spec).await {
+            match self.queue_in(&mut db, &caller, spec, Purpose::default()).await {
                 Ok(run) => tracing::info!(%schedule, run = run.simulation_run_id, "a schedule has run"),
                 Err(Error::Internal(cause)) => return Err(Error::Internal(cause)),
                 Err(error) if Service::is_gone(&error) => {

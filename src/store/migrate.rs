@@ -5,13 +5,13 @@ use super::db::{Cell, Database};
 use crate::error::{Error, Result};
 
 /// Every migration, in order.
-const MIGRATIONS: &[(i64, &str)] =
-    &[
-        (1, include_str!("migrations/0001_first.sql")),
-        (3, include_str!("migrations/0003_custom_metrics.sql")),
-        (4, include_str!("migrations/0004_scenarios.sql")),
-        (5, include_str!("migrations/0005_hooks.sql")),
-    ];
+const MIGRATIONS: &[(i64, &str)] = &[
+    (1, include_str!("migrations/0001_first.sql")),
+    (3, include_str!("migrations/0003_custom_metrics.sql")),
+    (4, include_str!("migrations/0004_scenarios.sql")),
+    (5, include_str!("migrations/0005_hooks.sql")),
+    (6, include_str!("migrations/0006_watch.sql")),
+];
 
 /// Applies what is missing and answers the version that the database then has.
 ///

@@ -4,13 +4,16 @@
 //! A write session is one transaction, and write sessions take turns: nothing of it is seen before `commit`, and dropping it
 //! undoes it. Product rules are not here, they are in the service.
 
+mod call_logs;
 mod communities;
 pub mod db;
 mod deliveries;
 pub mod idempotency;
+mod issues;
 mod keys;
 mod metrics;
 mod migrate;
+mod monitors;
 mod record;
 mod retention;
 mod runs;
@@ -31,7 +34,9 @@ use self::db::{Cell, Database, Link};
 use self::vault::Vault;
 use crate::error::{Error, Result};
 
+pub(crate) use self::call_logs::LogFilter;
 pub use self::db::Location;
+pub(crate) use self::issues::FailureRow;
 pub use self::keys::KeyRow;
 pub(crate) use self::metrics::Metrics;
 pub use self::record::{Key, Resource, Row};

@@ -4,6 +4,7 @@ mod metrics;
 mod scenarios;
 mod schedules;
 mod versions;
+mod watch;
 mod webhooks;
 
 use serde::{Deserialize, Serialize};

@@ -55,13 +55,46 @@ async fn generation() {
     check_all(include_str!("../../fixtures/api/generation.http"), 30).await;
 }
 
+#[tokio::test]
+async fn issues() {
+    let world = super::issues::with_issue().await;
+    check_in(&world, include_str!("../../fixtures/api/issues.http"), 14).await;
+}
+
+#[tokio::test]
+async fn call_logs() {
+    let world = super::call_logs::with_call().await;
+    check_in(&world, include_str!("../../fixtures/api/call_logs.http"), 28).await;
+}
+
+#[tokio::test]
+async fn monitors() {
+    let world = super::monitors::with_monitor().await;
+    check_in(&world, include_str!("../../fixtures/api/monitors.http"), 22).await;
+}
+
+#[tokio::test]
+async fn alerts() {
+    let world = super::alerts::with_alert().await;
+    check_in(&world, include_str!("../../fixtures/api/alerts.http"), 18).await;
+}
+
+#[tokio::test]
+async fn phone_numbers() {
+    let world = super::phone_numbers::with_pool().await;
+    check_in(&world, include_str!("../../fixtures/api/phone_numbers.http"), 9).await;
+}
+
 async fn check_all(text: &str, at_least: usize) {
-    let world = World::with_rows().await;
+    check_in(&World::with_rows().await, text, at_least).await;
+}
+
+async fn check_in(world: &World, text: &str, at_least: usize) {
     let cases = case::read(text);
     assert!(cases.len() >= at_least, "only {} cases", cases.len());
     let mut wrong = Vec::new();
     for case in &cases {
-        if let Err(why) = check(&world, case).await {
+        if let Err(why) = check(world, case).await {
             wrong.push(format!("## {}\n{} {}\n{why}\n", case.title, case.method, case.path));
         }
     }

@@ -1,7 +1,9 @@
 //! The HTTP interface, in process: an in-memory client against the whole router over a temporary database. Cases are data:
 //! `fixtures/api/*.http`.
 
+mod alerts;
 mod bundle;
+mod call_logs;
 mod case;
 mod corpus;
 mod document;
@@ -9,10 +11,14 @@ mod drafting;
 mod generate;
 mod generated;
 mod idempotency;
+mod issues;
 mod metrics;
+mod monitors;
 mod noises;
 mod operations;
+mod phone_numbers;
 mod rates;
+pub mod receiver;
 mod results;
 mod round_trip;
 mod scenarios;

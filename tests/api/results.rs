@@ -12,7 +12,7 @@ use super::world::World;
 const RATE_HZ: u32 = 16_000;
 
 /// A world with a run of two results.
-async fn queued() -> (World, i64, [i64; 2]) {
+pub(super) async fn queued() -> (World, i64, [i64; 2]) {
     let world = World::with_rows().await;
     let simulation = world.get("/v1/get-all-simulations").await["simulations"][0]["id"].as_i64().expect("an id");
     let human = world.get("/v1/digital-humans").await["digital_humans"][0]["id"].clone();

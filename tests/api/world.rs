@@ -8,6 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
+use ringer::jobs::Upkeep;
 use ringer::model::api_key::Scope;
 use ringer::provider::LanguageModel;
 use ringer::service::{NoLiveCalls, Service, Settings};
@@ -54,18 +55,19 @@ impl World {
     }
 
     pub async fn with_setup(setup: Setup) -> World {
-        World::made(setup, None, |_| {}).await
+        World::with(setup, |_| {}).await
     }
 
     pub async fn with_settings(change: impl FnOnce(&mut Settings)) -> World {
-        World::made(Setup::default(), None, change).await
+        World::with(Setup::default(), change).await
     }
 
-    async fn made(
-        setup: Setup,
-        model: Option<Arc<dyn LanguageModel>>,
-        change: impl FnOnce(&mut Settings),
-    ) -> World {
+    /// A world whose service is set up otherwise.
+    pub async fn with(setup: Setup, change: impl FnOnce(&mut Settings)) -> World {
+        World::made(setup, None, change).await
+    }
+
+    async fn made(setup: Setup, model: Option<Arc<dyn LanguageModel>>, change: impl FnOnce(&mut Settings)) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         let location = databases::empty(folder.path()).await;
         let store = databases::open(location, folder.path()).await.expect("a database");
@@ -89,7 +91,12 @@ impl World {
 
     /// A world with an agent, a simulation of it, a Digital Human and a revoked key.
     pub async fn with_rows() -> World {
-        let mut world = World::new().await;
+        World::with_rows_and(|_| {}).await
+    }
+
+    /// The same with a service that is set up otherwise.
+    pub async fn with_rows_and(change: impl FnOnce(&mut Settings)) -> World {
+        let mut world = World::with(Setup::default(), change).await;
         let agent = world.post("/v1/add-agent", json!({ "name": "Desk" })).await["agent_id"].to_string();
         let body = json!({ "agent_id": agent, "name": "Booking" });
         let simulation = world.post("/v1/create-simulation", body).await["simulation_id"].to_string();
@@ -167,6 +174,17 @@ impl World {
 
     pub async fn get(&self, path: &str) -> Value {
         self.call("GET", path, Value::Null).await
+    }
+
+    /// Does all the work that is due in the background.
+    pub async fn work_off(&self) -> usize {
+        let upkeep = Upkeep { service: self.service.clone(), fillers: Arc::new([]), has_model: false };
+        upkeep.work_off().await.expect("the work can be done")
+    }
+
+    /// Lets `$name` stand for `value`.
+    pub fn call_it(&mut self, name: &'static str, value: impl ToString) {
+        self.names.insert(name, value.to_string());
     }
 
     /// What `$name` stands for.

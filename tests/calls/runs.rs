@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::desk::Agent;
+use crate::api::receiver::Receiver;
 use crate::databases;
 use crate::peers::Peer;
 
@@ -408,6 +409,27 @@ async fn what_cannot_be_called_says_why() {
     check(json!({}), ("NO_CONNECTION", "NO_CONNECTION_TYPE", "agent_owner", Value::Null)).await;
     let phone = json!({ "phone_number": "+15550001111" });
     check(phone, ("NO_CONNECTION", "SIP_NOT_CONFIGURED", "engine", Value::Null)).await;
+}
+
+/// The monitor's own call finds out, and those who watch are told by what runs behind the API.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_monitor_calls_and_tells() {
+    let (house, receiver) = (House::new().await, Receiver::new(&[]).await);
+    let agent = json!({ "name": "Desk", "sip_uri": "sip:bob@nowhere.invalid" });
+    let agent_id = house.post("/v1/add-agent", agent).await["agent_id"].clone();
+    let channels = json!({ "channels": [{ "type": "webhook", "target": receiver.url("/hook") }] });
+    let body =
+        json!({ "agent_id": agent_id, "checks": [{ "checkType": "agent_responds" }], "notifications": channels });
+    let monitor = house.post("/v1/uptime/monitors", body).await["id"].as_str().expect("an id").to_owned();
+    let down = receiver.wait_for(1).await.json();
+    assert_eq!((&down["kind"], &down["data"]["monitor_id"]), (&json!("uptime_down"), &json!(monitor)));
+    let why = down["text"].as_str().expect("a text");
+    assert!(why.starts_with("agent_responds: SIP_DIAL_FAILED"), "{why}");
+    let read = house.call("GET", &format!("/v1/uptime/monitors/{monitor}"), Value::Null).await;
+    assert_eq!((&read["status"], &read["uptime_percentage"]), (&json!("DOWN"), &json!(0.0)));
+    house.call("DELETE", &format!("/v1/uptime/monitors/{monitor}"), Value::Null).await;
+    assert_eq!(receiver.wait_for(2).await.json()["kind"], "uptime_recovered");
+    house.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

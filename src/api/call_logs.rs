@@ -1,0 +1,98 @@
+//! Routes of call logs: production calls that are evaluated.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::error::Result;
+use crate::model::call_log::{CallLogRecord, CallRequest, UpdateLogSpec};
+use crate::service::{CallLogPage, CallLogQuery, CallQueued, LogDeleted, LogUpdated, LogsDeleted};
+
+#[derive(Deserialize, JsonSchema)]
+struct AgentPath {
+    agent_id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CallPath {
+    call_id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct DeleteQuery {
+    /// The call log stays.
+    #[serde(default)]
+    recording_only: bool,
+}
+
+/// Which call logs.
+#[derive(Deserialize, JsonSchema)]
+struct CallIds {
+    /// Their ids.
+    call_ids: Vec<String>,
+}
+
+/// One call log.
+#[derive(Serialize, JsonSchema)]
+struct OneCallLog {
+    /// The call log.
+    call_log: CallLogRecord,
+    /// `200`.
+    status: &'static str,
+}
+
+/// What asking for a new evaluation answers.
+#[derive(Serialize, JsonSchema)]
+struct ReEvaluated {
+    /// `success`.
+    status: String,
+    /// The call log.
+    call_id: String,
+    /// For a person.
+    message: String,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        post("/v1/evaluate", evaluate).of("Agent").generates().with_audio().about("Evaluate a production call"),
+        post("/v1/evaluate-call", evaluate).of("Agent").generates().with_audio().about("Evaluate a production call"),
+        get("/v1/retrieve-call-logs/{agent_id}", page).of("Agent").about("The call logs of an agent by page"),
+        get("/v1/retrieve-call-log/{call_id}", read).about("One call log"),
+        put("/v1/update-log/{call_id}", update).about("Add tool calls, events or metadata to a call log"),
+        post("/v1/re-evaluate/{call_id}", re_evaluate).generates().about("Evaluate a call again"),
+        delete("/v1/call-log/{call_id}", remove).about("Delete a call log, or its recording alone"),
+        delete("/v1/call-logs", remove_many).about("Delete several call logs"),
+    ];
+    tagged("Call logs", "Call log", endpoints).collect()
+}
+
+async fn evaluate(ctx: Ctx, request: In<Nothing, Nothing, CallRequest>) -> Result<CallQueued> {
+    ctx.service.evaluate_call(&ctx.caller, request.body).await
+}
+
+async fn page(ctx: Ctx, request: In<AgentPath, CallLogQuery>) -> Result<CallLogPage> {
+    ctx.service.call_logs(&ctx.caller, &request.path.agent_id, &request.query).await
+}
+
+async fn read(ctx: Ctx, request: In<CallPath>) -> Result<OneCallLog> {
+    let call_log = ctx.service.call_log(&ctx.caller, &request.path.call_id).await?;
+    Ok(OneCallLog { call_log, status: "200" })
+}
+
+async fn update(ctx: Ctx, request: In<CallPath, Nothing, UpdateLogSpec>) -> Result<LogUpdated> {
+    ctx.service.update_log(&ctx.caller, &request.path.call_id, request.body).await
+}
+
+async fn re_evaluate(ctx: Ctx, request: In<CallPath>) -> Result<ReEvaluated> {
+    let CallQueued { status, call_id, message, .. } =
+        ctx.service.re_evaluate_log(&ctx.caller, &request.path.call_id).await?;
+    Ok(ReEvaluated { status, call_id, message })
+}
+
+async fn remove(ctx: Ctx, request: In<CallPath, DeleteQuery>) -> Result<LogDeleted> {
+    ctx.service.delete_log(&ctx.caller, &request.path.call_id, request.query.recording_only).await
+}
+
+async fn remove_many(ctx: Ctx, request: In<Nothing, Nothing, CallIds>) -> Result<LogsDeleted> {
+    ctx.service.delete_logs(&ctx.caller, &request.body.call_ids).await
+}

@@ -1,0 +1,37 @@
+//! Routes of issues.
+
+use axum::http::Method;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, endpoint, get, tagged};
+use crate::error::Result;
+use crate::model::patch::Patch;
+use crate::model::triage::{IssueDetail, IssueQuery, IssueRecord, TriageSpec};
+
+#[derive(Deserialize, JsonSchema)]
+struct IssuePath {
+    issue_id: Uuid,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        get("/v1/issues", list).deprecated().of("Organization").about("Issues, those with the newest failure first"),
+        get("/v1/issues/{issue_id}", read).about("One issue with its newest failures"),
+        endpoint(Method::PATCH, "/v1/issues/{issue_id}", triage).about("Decide about an issue"),
+    ];
+    tagged("Issues", "Issue", endpoints).collect()
+}
+
+async fn list(ctx: Ctx, request: In<Nothing, IssueQuery>) -> Result<Vec<IssueRecord>> {
+    ctx.service.issues(&ctx.caller, &request.query).await
+}
+
+async fn read(ctx: Ctx, request: In<IssuePath>) -> Result<IssueDetail> {
+    ctx.service.issue(&ctx.caller, request.path.issue_id).await
+}
+
+async fn triage(ctx: Ctx, request: In<IssuePath, Nothing, Patch<TriageSpec>>) -> Result<IssueRecord> {
+    ctx.service.triage_issue(&ctx.caller, request.path.issue_id, request.body.into_given()).await
+}

@@ -1,0 +1,52 @@
+//! `[notify]`: how notifications reach people.
+
+use serde::Serialize;
+
+use super::Secret;
+use super::source::Source;
+
+/// Relays, tokens and addresses. A channel without its settings is not configured: what it would tell is kept, and said to have
+/// failed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Notify {
+    /// `smtp://user:password@host:port` (STARTTLS where the relay offers it) or `smtps://` (TLS).
+    pub smtp_url: Option<Secret>,
+    /// Sender of mails.
+    pub from: Option<String>,
+    /// Bearer token for channels that are named by an id.
+    pub slack_token: Option<Secret>,
+    /// Where messages to such channels are posted.
+    pub slack_url: String,
+    /// Where incidents are posted.
+    pub pager_url: Option<String>,
+    /// Signs notifications to webhooks.
+    pub key: Option<Secret>,
+}
+
+impl Default for Notify {
+    fn default() -> Notify {
+        Notify {
+            smtp_url: None,
+            from: None,
+            slack_token: None,
+            slack_url: "https://slack.com/api/chat.postMessage".to_owned(),
+            pager_url: None,
+            key: None,
+        }
+    }
+}
+
+impl Notify {
+    pub(super) fn read(&mut self, from: &mut Source) {
+        from.secret("notify.smtp_url", &mut self.smtp_url);
+        from.maybe_text("notify.from", &mut self.from);
+        from.secret("notify.slack_token", &mut self.slack_token);
+        let url = |text: &str| text.contains("://").then(|| text.to_owned());
+        from.parsed("notify.slack_url", "a URL", url, &mut self.slack_url);
+        from.maybe_text("notify.pager_url", &mut self.pager_url);
+        from.secret("security.notification_key", &mut self.key);
+        if self.smtp_url.is_some() && self.from.is_none() {
+            from.refuse("notify.from is missing: notify.smtp_url is set".to_owned());
+        }
+    }
+}

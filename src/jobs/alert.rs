@@ -1,0 +1,9 @@
+//! The job `alert`: looks whether an alert in alarm still is.
+
+use super::Upkeep;
+use crate::error::Result;
+use crate::queue::AlertJob;
+
+pub(super) async fn run(upkeep: &Upkeep, job: &AlertJob) -> Result<()> {
+    upkeep.service.look_at_alert(job).await
+}

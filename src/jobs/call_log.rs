@@ -1,0 +1,135 @@
+//! The job `call_log`: gets the recording and the transcript of a production call and measures it as a simulated one.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Upkeep;
+use crate::error::{Error, Result};
+use crate::judge::{self, Imported};
+use crate::model::call_log::{CallInterface, CallSpec};
+use crate::model::time::Timestamp;
+use crate::model::transcript::PostedEntry;
+use crate::provider::audio;
+use crate::provider::fetch::{Bounds, fetch_within};
+use crate::queue::CallLogJob;
+use crate::service::{LogEvaluated, address_allowed};
+
+/// A recording that is fetched.
+const RECORDING: Bounds = Bounds { bytes: 512 << 20, patience: Duration::from_secs(300) };
+/// A transcript that is fetched.
+const TRANSCRIPT: Bounds = Bounds { bytes: 32 << 20, patience: Duration::from_secs(30) };
+/// Why nothing was judged.
+const NO_MODEL: &str = "No language model is configured";
+const NOT_JUDGED: &str = "Judging by the language model is not part of this version";
+
+/// Evaluates a call. What cannot be had is told; what there is, is measured.
+pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
+    let Some(work) = upkeep.service.begin_log(job).await? else { return Ok(()) };
+    let private = upkeep.service.settings().allow_private_targets;
+    let allowed = move |address: IpAddr| address_allowed(address, private);
+    let mut missing = Vec::new();
+    let sides = recording(&work.call, &work.recording, allowed).await?.unwrap_or_else(|why| {
+        missing.push(why);
+        Vec::new()
+    });
+    let entries = transcript(&work.call, allowed).await.unwrap_or_else(|why| {
+        missing.push(why);
+        Vec::new()
+    });
+    let interface = match work.call.interface {
+        CallInterface::Phone => "PHONE",
+        CallInterface::Web => "WEB",
+    };
+    let fillers = judge::fillers("en", &upkeep.fillers);
+    let is_empty = sides.is_empty() && entries.is_empty();
+    let call = Imported { entries, sides, interface, fillers };
+    let duration_ms = call.duration_ms();
+    let measured = tokio::task::spawn_blocking(move || call.measure()).await.map_err(Error::internal)?;
+    let mut evaluation = measured.evaluation;
+    evaluation.id = crate::clock::new_id();
+    evaluation.created_at = Timestamp(upkeep.service.clock().now_ms());
+    evaluation.not_evaluated_reason = Some(if upkeep.has_model { NOT_JUDGED } else { NO_MODEL }.to_owned());
+    if let (true, Some(latency)) = (work.call.enable_phrase_latencies, &mut evaluation.latency) {
+        latency.insert("phrase_latencies".into(), json!(measured.latency));
+    }
+    let found = LogEvaluated {
+        evaluation: (!is_empty).then_some(evaluation),
+        metrics: if is_empty { Vec::new() } else { measured.metrics },
+        duration_ms,
+        error_message: (!missing.is_empty()).then(|| missing.join("; ")),
+    };
+    upkeep.service.finish_log(job, found).await
+}
+
+/// The channels of the recording: nothing when there is none. The inner error says why it cannot be heard.
+async fn recording(
+    call: &CallSpec,
+    path: &Path,
+    allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+) -> Result<Result<Vec<Vec<i16>>, String>> {
+    let bytes = match (tokio::fs::read(path).await, &call.recording_url) {
+        (Ok(bytes), _) => bytes,
+        (Err(_), None) => return Ok(Ok(Vec::new())),
+        (Err(_), Some(url)) => match fetch_within(RECORDING, url, allowed).await {
+            Ok(bytes) => {
+                keep(path, &bytes).await.map_err(Error::internal)?;
+                bytes
+            }
+            Err(failure) => return Ok(Err(format!("recording_url: {}", failure.message))),
+        },
+    };
+    let two_sides = call.multichannel;
+    let decoded = tokio::task::spawn_blocking(move || audio::decode_call(bytes, two_sides)).await;
+    let sides = decoded.map_err(Error::internal)?.map_err(|failure| format!("recording: {}", failure.message));
+    Ok(match sides {
+        Ok(sides) if two_sides && sides.len() < 2 => Err("recording: it has one channel, not two".to_owned()),
+        sides => sides,
+    })
+}
+
+/// So that a new evaluation hears the same.
+async fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        tokio::fs::create_dir_all(folder).await?;
+    }
+    let unfinished = path.with_extension("part");
+    tokio::fs::write(&unfinished, bytes).await?;
+    tokio::fs::rename(&unfinished, path).await
+}
+
+/// The transcript: nothing when there is none.
+async fn transcript(
+    call: &CallSpec,
+    allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+) -> Result<Vec<PostedEntry>, String> {
+    let mut entries = match (&call.transcript, &call.transcript_url) {
+        (Some(entries), _) if !entries.is_empty() => entries.clone(),
+        (_, None) => return Ok(Vec::new()),
+        (_, Some(url)) => {
+            let bytes = fetch_within(TRANSCRIPT, url, allowed).await;
+            read(&bytes.map_err(|failure| format!("transcript_url: {}", failure.message))?)?
+        }
+    };
+    entries.sort_by_key(|entry| (entry.start_offset_ms, entry.end_offset_ms));
+    Ok(entries)
+}
+
+/// A list of entries, alone or under `transcript` or `entries`. The message never shows what the file says.
+fn read(bytes: &[u8]) -> Result<Vec<PostedEntry>, String> {
+    let no_list = || "transcript_url: the file is no list of transcript entries".to_owned();
+    let mut file: Value =
+        serde_json::from_slice(bytes).map_err(|_| "transcript_url: the file is no JSON".to_owned())?;
+    let list = match &mut file {
+        Value::Object(members) => ["transcript", "entries"].iter().find_map(|key| members.remove(*key)),
+        _ => Some(file),
+    };
+    let Some(Value::Array(items)) = list else { return Err(no_list()) };
+    let entry = |(at, item)| {
+        let why = |_| format!("transcript_url: entry {at} is no transcript entry");
+        serde_json::from_value(item).map_err(why)
+    };
+    items.into_iter().enumerate().map(entry).collect()
+}

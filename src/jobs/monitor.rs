@@ -1,0 +1,13 @@
+//! The jobs `monitor` and `check`: begin a check of a monitor that is due, and give up one that takes too long.
+
+use super::Upkeep;
+use crate::error::Result;
+use crate::queue::{CheckJob, MonitorJob};
+
+pub(super) async fn begin(upkeep: &Upkeep, job: &MonitorJob) -> Result<()> {
+    upkeep.service.begin_check(job).await
+}
+
+pub(super) async fn give_up(upkeep: &Upkeep, job: &CheckJob) -> Result<()> {
+    upkeep.service.give_check_up(job).await
+}

@@ -1,0 +1,104 @@
+//! The job `notify`: delivers one notification over its channel; what fails is tried again, later and later.
+
+use std::time::Duration;
+
+use ringer_media::seed::Seed;
+use serde_json::{Value, json};
+
+use super::Upkeep;
+use crate::clock;
+use crate::config::Notify;
+use crate::error::Result;
+use crate::model::notification::{Channel, ChannelType, Notice};
+use crate::provider::guard::Guard;
+use crate::provider::mail::{Mail, mail};
+use crate::provider::post::{Poster, SIGNATURE, signature};
+use crate::queue::NotifyJob;
+
+/// Waits before the second attempt and those after it.
+const WAITS_MS: [i64; 6] = [5000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000];
+/// For a connection and its answer together.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How far a wait may be off, so that what failed together does not come again together.
+const SPREAD: f64 = 0.2;
+/// The answer of somebody who wants to hear no more (RFC 9110 15.5.11).
+const GONE: &str = "answered 410";
+/// Nobody has said how to reach this kind of channel: trying again changes nothing.
+const NOT_CONFIGURED: &str = "channel not configured";
+
+pub(super) async fn run(upkeep: &Upkeep, job: &NotifyJob) -> Result<()> {
+    let service = &upkeep.service;
+    let Some(doc) = service.pending_notification(job).await? else { return Ok(()) };
+    let poster = Poster::new(Guard::new(service.settings().allow_private_targets), PATIENCE);
+    let Err(why) = deliver(job, &doc.channel, &doc.notice, &service.settings().notify, &poster).await? else {
+        return service.keep_attempt(job, None, None).await;
+    };
+    let wait = WAITS_MS.get(job.attempt as usize - 1).filter(|_| why != NOT_CONFIGURED && why != GONE);
+    let unit = Seed(clock::random_seed()).stream("wait").unit();
+    let spread = |wait: &i64| (*wait as f64 * (1.0 + SPREAD * (2.0 * unit - 1.0))) as i64;
+    let again = wait.map(|wait| service.clock().now_ms() + spread(wait));
+    tracing::warn!(notification = %job.notification_id, attempt = job.attempt, why, "a notification was not delivered");
+    service.keep_attempt(job, Some(why), again).await
+}
+
+/// The inner error says why nobody was reached.
+async fn deliver(
+    job: &NotifyJob,
+    channel: &Channel,
+    notice: &Notice,
+    settings: &Notify,
+    poster: &Poster,
+) -> Result<Result<(), String>> {
+    let target = channel.target.as_str();
+    let is_url = target.contains("://");
+    let (url, headers, body) = match (channel.kind, &settings.slack_token, &settings.pager_url) {
+        (ChannelType::Email, ..) => return Ok(by_mail(target, notice, settings).await),
+        (ChannelType::Webhook, ..) => (target, Vec::new(), webhook_body(notice)),
+        (ChannelType::Slack, ..) if is_url => (target, Vec::new(), json!({ "text": text(notice) })),
+        (ChannelType::Slack, Some(token), _) => {
+            let bearer = vec![("authorization", format!("Bearer {}", token.expose()))];
+            (settings.slack_url.as_str(), bearer, json!({ "channel": target, "text": text(notice) }))
+        }
+        (ChannelType::Pager, _, Some(url)) => (url.as_str(), Vec::new(), pager_body(target, notice)),
+        (ChannelType::Slack | ChannelType::Pager, ..) => return Ok(Err(NOT_CONFIGURED.to_owned())),
+    };
+    let body = body.to_string();
+    let mut headers = headers;
+    if channel.kind == ChannelType::Webhook {
+        headers.push(("x-svc-event", notice.kind.as_str().to_owned()));
+        headers.push(("x-svc-event-id", job.notification_id.to_string()));
+        headers.push(("x-svc-delivery", clock::new_id().to_string()));
+        headers.extend(settings.key.as_ref().map(|key| (SIGNATURE, signature(key.expose(), body.as_bytes()))));
+    }
+    Ok(match poster.post(url, &headers, body).await {
+        Ok(200..=299) => Ok(()),
+        Ok(status) => Err(format!("answered {status}")),
+        Err(why) => Err(why),
+    })
+}
+
+async fn by_mail(to: &str, notice: &Notice, settings: &Notify) -> Result<(), String> {
+    let (Some(relay), Some(from)) = (&settings.smtp_url, &settings.from) else {
+        return Err(NOT_CONFIGURED.to_owned());
+    };
+    let text = [vec![notice.text.clone()], notice.links.clone()].concat().join("\n");
+    let sent = mail(relay.expose(), Mail { from, to, subject: &notice.title, text: &text }).await;
+    sent.map_err(|failure| failure.message)
+}
+
+fn text(notice: &Notice) -> String {
+    format!("{}: {}", notice.title, notice.text)
+}
+
+fn webhook_body(notice: &Notice) -> Value {
+    let Notice { kind, title, text, at, links, data, .. } = notice;
+    json!({ "kind": kind, "title": title, "text": text, "at": at, "links": links, "data": data })
+}
+
+fn pager_body(routing_key: &str, notice: &Notice) -> Value {
+    let action = if notice.resolves() { "resolve" } else { "trigger" };
+    json!({
+        "routing_key": routing_key, "event_action": action, "dedup_key": notice.subject,
+        "payload": { "summary": notice.title, "source": "ringer", "severity": "critical", "timestamp": notice.at },
+    })
+}

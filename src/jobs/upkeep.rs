@@ -1,0 +1,80 @@
+//! The jobs that make no calls: what follows conversations, and what watches over agents.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::{LEASE_MS, alert, call_log, claim_of, finished, held, monitor, notify, settled};
+use crate::error::{Error, Result};
+use crate::queue::{AlertJob, CallLogJob, CheckJob, Claimed, FinishedJob, Job, MonitorJob, NotifyJob};
+use crate::service::Service;
+use crate::tasks::Tasks;
+
+/// Kinds of jobs that are done here.
+const KINDS: [&str; 6] =
+    [FinishedJob::NAME, CallLogJob::NAME, MonitorJob::NAME, CheckJob::NAME, AlertJob::NAME, NotifyJob::NAME];
+/// Jobs that are done at once.
+const AT_ONCE: usize = 8;
+
+/// What these jobs are done with.
+#[derive(Clone)]
+pub struct Upkeep {
+    /// The product.
+    pub service: Service,
+    /// Agent words that only fill time, beside the built-in ones.
+    pub fillers: Arc<[String]>,
+    /// There is a language model.
+    pub has_model: bool,
+}
+
+impl Upkeep {
+    /// Does jobs as they become due, several at once.
+    pub(super) async fn work(self, tasks: Tasks, claiming: CancellationToken) {
+        let room = Arc::new(Semaphore::new(AT_ONCE));
+        loop {
+            let next = async {
+                let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
+                (place, claim_of(&self.service, &KINDS).await)
+            };
+            let (place, claimed) = tokio::select! {
+                biased;
+                () = claiming.cancelled() => return,
+                next = next => next,
+            };
+            let upkeep = self.clone();
+            tasks.spawn("upkeep job", async move {
+                let done = held(&upkeep.service, &claimed, upkeep.perform(&claimed)).await;
+                settled(&upkeep.service, &claimed, done).await;
+                drop(place);
+            });
+        }
+    }
+
+    /// Does every job that is due now, one after the other, and answers how many that were.
+    ///
+    /// # Errors
+    /// The first job's that cannot be done; it is left for later.
+    pub async fn work_off(&self) -> Result<usize> {
+        let queue = self.service.queue();
+        let mut count = 0;
+        while let Some(claimed) = queue.claim(&KINDS, LEASE_MS).await? {
+            self.perform(&claimed).await?;
+            queue.done(&claimed).await?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    async fn perform(&self, claimed: &Claimed) -> Result<()> {
+        match claimed.kind.as_str() {
+            FinishedJob::NAME => finished::run(self, &claimed.job()?).await,
+            CallLogJob::NAME => call_log::run(self, &claimed.job()?).await,
+            MonitorJob::NAME => monitor::begin(self, &claimed.job()?).await,
+            CheckJob::NAME => monitor::give_up(self, &claimed.job()?).await,
+            AlertJob::NAME => alert::run(self, &claimed.job()?).await,
+            NotifyJob::NAME => notify::run(self, &claimed.job()?).await,
+            kind => Err(Error::internal(format!("{kind} is no job of the upkeep"))),
+        }
+    }
+}

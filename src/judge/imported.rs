@@ -1,0 +1,187 @@
+//! The measures of a call that this engine did not hold: from its recording, its transcript, or both.
+
+use ringer_media::frame::PER_MS;
+use ringer_media::measure::{self as media, Channel, Conversation, Sound, Span, Word, segments, sound};
+use serde_json::json;
+
+use super::measures::{Measured, evaluation, values};
+use super::sound::values as sound_values;
+use crate::human::text::word_count;
+use crate::model::digital_human::Role;
+use crate::model::result::MetricValue;
+use crate::model::transcript::PostedEntry;
+
+/// Full scale of a recording whose codec is not known.
+const FULL_SCALE: u16 = 32_768;
+
+/// What is known of a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Imported {
+    /// Who said what, and when; empty when nobody wrote it down.
+    pub entries: Vec<PostedEntry>,
+    /// At 16 kHz: nothing, one channel with both sides, or caller and agent.
+    pub sides: Vec<Vec<i16>>,
+    /// `PHONE` or `WEB`.
+    pub interface: &'static str,
+    /// Phrases that only fill time, in lower case.
+    pub fillers: Vec<String>,
+}
+
+impl Imported {
+    /// Length of the call in milliseconds: of its recording, else up to the last words.
+    pub fn duration_ms(&self) -> i64 {
+        match self.sides.first() {
+            Some(side) => side.len() as i64 / PER_MS,
+            None => self.entries.iter().map(|entry| entry.end_offset_ms).max().unwrap_or(0).max(0),
+        }
+    }
+
+    /// Measures the call. Who spoke when is heard where each side has a channel, else read from the transcript; a call that
+    /// tells neither has a length and nothing more.
+    pub fn measure(&self) -> Measured {
+        let duration = self.duration_ms() * PER_MS;
+        let (dh, agent) = match self.sides.as_slice() {
+            [caller, agent] => (segments(caller), segments(agent)),
+            _ if self.entries.is_empty() => return self.length_alone(),
+            _ => (self.spans(Role::User), self.spans(Role::Agent)),
+        };
+        let of = |role| self.entries.iter().filter(move |entry| entry.speaker == role);
+        let words = |role| of(role).map(|entry| word_count(&entry.utterance)).sum();
+        // Nobody says when each word was: an entry is one, written together as a filler phrase is compared.
+        let together = |entry: &PostedEntry| entry.utterance.split_whitespace().collect::<String>();
+        let word = |entry: &PostedEntry| Word { span: span(entry), text: together(entry) };
+        let flagged = of(Role::Agent).filter(|entry| entry.filler_utterance == Some(true));
+        let conversation = Conversation {
+            duration,
+            dh,
+            agent,
+            words: of(Role::Agent).map(word).collect(),
+            fillers: self.fillers.iter().cloned().chain(flagged.map(|entry| together(entry).to_lowercase())).collect(),
+            agent_words: words(Role::Agent),
+            dh_words: words(Role::User),
+            interface: self.interface,
+            ..Conversation::default()
+        };
+        let metrics = media::metrics(&conversation);
+        let mut all = values(&metrics);
+        all.extend(self.audio(&conversation));
+        Measured { evaluation: evaluation(&metrics), metrics: all, latency: metrics.latency }
+    }
+
+    /// How both sides sound. In one channel with both sides, what the other says is neither speech nor noise of this one.
+    fn audio(&self, conversation: &Conversation) -> Vec<MetricValue> {
+        let (dh, agent) = media::speech(conversation);
+        let heard = |pcm: &[i16], speech: &[Span], apart: &[Span]| -> Option<Sound> {
+            sound(&Channel { pcm, speech, concealed: &[], apart, full_scale: FULL_SCALE })
+        };
+        match self.sides.as_slice() {
+            [both] => sound_values(heard(both, &agent, &dh), heard(both, &dh, &agent), None),
+            [caller, callee] => sound_values(heard(callee, &agent, &[]), heard(caller, &dh, &[]), None),
+            _ => Vec::new(),
+        }
+    }
+
+    fn spans(&self, role: Role) -> Vec<Span> {
+        let mut spans: Vec<Span> = self.entries.iter().filter(|entry| entry.speaker == role).map(span).collect();
+        spans.retain(|span| span.length() > 0);
+        spans.sort_unstable();
+        spans
+    }
+
+    fn length_alone(&self) -> Measured {
+        let value = |name: &str, value| MetricValue { name: name.into(), value, note: None };
+        let metrics = vec![value("duration", json!(self.duration_ms())), value("interface", json!(self.interface))];
+        Measured { metrics, ..Measured::default() }
+    }
+}
+
+fn span(entry: &PostedEntry) -> Span {
+    Span { from: entry.start_offset_ms.max(0) * PER_MS, to: entry.end_offset_ms.max(0) * PER_MS }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::TAU;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    fn entry(from: i64, to: i64, speaker: Role, utterance: &str) -> PostedEntry {
+        let utterance = utterance.to_owned();
+        PostedEntry { start_offset_ms: from, end_offset_ms: to, speaker, utterance, filler_utterance: None }
+    }
+
+    fn dialogue() -> Vec<PostedEntry> {
+        vec![
+            entry(0, 2000, Role::Agent, "Welcome to the desk."),
+            entry(2500, 4000, Role::User, "I need a visit on Tuesday."),
+            entry(5200, 5600, Role::Agent, "One moment."),
+            entry(6400, 9000, Role::Agent, "Tuesday at nine is free."),
+            entry(9500, 10_000, Role::User, "Fine."),
+            entry(10_800, 12_000, Role::Agent, "Booked."),
+        ]
+    }
+
+    fn value(measured: &Measured, name: &str) -> Option<Value> {
+        measured.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value.clone())
+    }
+
+    #[test]
+    fn a_transcript_alone_tells_turns() {
+        let fillers = vec!["one moment".to_owned()];
+        let call = Imported { entries: dialogue(), interface: "WEB", fillers, ..Imported::default() };
+        let measured = call.measure();
+        assert_eq!(measured.latency, [1.2, 0.8]);
+        for (name, expect) in [
+            ("avg_agent_latency", Some(json!(1.0))),
+            ("avg_filler_ignored_latency", Some(json!(1.6))),
+            ("avg_customer_latency", Some(json!(0.5))),
+            ("time_to_first_agent_utterance", Some(json!(0.0))),
+            ("avg_punctuation_latency", Some(json!(0.8))),
+            ("num_turns", Some(json!(3))),
+            ("duration", Some(json!(12_000))),
+            ("interface", Some(json!("WEB"))),
+            ("agent_speak_percentage", Some(json!(51.667))),
+            ("agent_snr", None),
+        ] {
+            assert_eq!(value(&measured, name), expect, "{name}");
+        }
+        assert_eq!(measured.evaluation.num_turns, Some(3));
+    }
+
+    /// A hum of a side where its entries are, with hiss at -60 dBFS beside it; 15 s.
+    fn channel(speakers: &[(Role, f64)], entries: &[PostedEntry]) -> Vec<i16> {
+        let hiss = |n: i64| ((n as u32).wrapping_mul(2_654_435_761) >> 16) as f64 / 32_768.0 - 1.0;
+        let voice = |n: i64| {
+            let speaks = |role| entries.iter().any(|entry| entry.speaker == role && span(entry).holds(n));
+            let of = speakers.iter().filter(|(role, _)| speaks(*role));
+            let tone =
+                |hz: f64| (TAU * hz * n as f64 / 16_000.0).sin() * (1.0 + (TAU * 4.0 * n as f64 / 16_000.0).cos());
+            of.map(|(_, peak)| peak * (tone(180.0) + 0.6 * tone(540.0) + 0.4 * tone(1260.0))).sum::<f64>()
+        };
+        (0..15 * 16_000).map(|n| (voice(n) + 57.0 * hiss(n)) as i16).collect()
+    }
+
+    #[test]
+    fn one_channel_is_shared_by_the_times_of_the_transcript() {
+        let entries = dialogue();
+        let both = channel(&[(Role::Agent, 2000.0), (Role::User, 8000.0)], &entries);
+        let measured = Imported { entries, sides: vec![both], interface: "PHONE", fillers: vec![] }.measure();
+        assert_eq!(measured.latency, [1.2, 0.8]);
+        assert_eq!(value(&measured, "duration"), Some(json!(15_000)));
+        let snr = value(&measured, "agent_snr").and_then(|value| value.as_f64()).expect("a ratio");
+        // 36.2 dB by its formula. The caller, 12 dB louder, counts neither as the agent's speech nor as its noise.
+        assert!((34.0..38.5).contains(&snr), "{snr}");
+        assert!(value(&measured, "user_audio_clarity").is_some());
+    }
+
+    #[test]
+    fn a_recording_that_nobody_is_told_apart_in_has_a_length() {
+        let call = Imported { sides: vec![vec![0; 48_000]], interface: "PHONE", ..Imported::default() };
+        let measured = call.measure();
+        let names: Vec<&str> = measured.metrics.iter().map(|metric| metric.name.as_str()).collect();
+        assert_eq!(names, ["duration", "interface"]);
+        assert_eq!((call.duration_ms(), measured.evaluation.agent_speak_percentage), (3000, None));
+    }
+}

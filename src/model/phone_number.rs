@@ -1,0 +1,47 @@
+//! Phone numbers that an organization owns.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::time::Timestamp;
+
+/// Asks for a number.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+pub struct AddNumberSpec {
+    /// A number of the pool that begins so, behind the country code.
+    #[serde(default)]
+    pub area_code: Option<String>,
+    /// E.164: this number.
+    #[serde(default)]
+    pub phone_number: Option<String>,
+}
+
+/// A number as stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NumberDoc {
+    /// E.164.
+    pub phone_number: String,
+    /// How the carrier calls it.
+    pub carrier_sid: String,
+    /// `YYYY-MM-DD`.
+    pub purchase_date: String,
+    /// Smallest unit of the currency, a month.
+    pub price: i64,
+}
+
+/// A number as read.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct NumberRecord {
+    /// Its id.
+    pub id: i64,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// E.164.
+    pub phone_number: String,
+    /// `YYYY-MM-DD`.
+    pub purchase_date: String,
+    /// Smallest unit of the currency, a month.
+    pub price: i64,
+    /// Whose it is.
+    pub organization_id: String,
+}

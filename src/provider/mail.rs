@@ -1,0 +1,50 @@
+//! Sends mail through the relay of the settings.
+
+use std::time::Duration;
+
+use lettre::message::Mailbox;
+use lettre::{Message, SmtpTransport, Transport};
+
+use super::Failure;
+use super::chat::install_tls;
+
+/// For each answer of a mail relay.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn failure(why: impl std::fmt::Display) -> Failure {
+    Failure { code: "not_sent", message: why.to_string() }
+}
+
+/// A plain-text mail.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Mail<'a> {
+    /// Sender.
+    pub from: &'a str,
+    /// Recipient.
+    pub to: &'a str,
+    /// One line.
+    pub subject: &'a str,
+    /// The text.
+    pub text: &'a str,
+}
+
+/// Sends a mail through the relay at `relay`, `smtp://` (STARTTLS where it is offered) or `smtps://` with credentials in the URL.
+///
+/// # Errors
+/// `not_sent`: an address or URL that cannot be used, a relay that does not answer or refuses. The message holds no credentials.
+pub async fn mail(relay: &str, mail: Mail<'_>) -> Result<(), Failure> {
+    install_tls();
+    let mailbox = |text: &str| text.parse::<Mailbox>().map_err(|_| failure("an address is not valid"));
+    let subject: String = mail.subject.chars().filter(|c| !c.is_control()).collect();
+    let message = Message::builder().from(mailbox(mail.from)?).to(mailbox(mail.to)?).subject(subject);
+    let message = message.body(mail.text.to_owned()).map_err(failure)?;
+    let relay = if relay.starts_with("smtp://") && !relay.contains("tls=") {
+        format!("{relay}{}tls=opportunistic", if relay.contains('?') { "&" } else { "?" })
+    } else {
+        relay.to_owned()
+    };
+    let transport = SmtpTransport::from_url(&relay).map_err(|_| failure("notify.smtp_url is not valid"))?;
+    let transport = transport.timeout(Some(PATIENCE)).build();
+    let sent = tokio::task::spawn_blocking(move || transport.send(&message)).await.map_err(failure)?;
+    sent.map(drop).map_err(|error| failure(format_args!("the mail relay refused: {error}")))
+}

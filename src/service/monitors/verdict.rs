@@ -1,0 +1,223 @@
+//! What a finished call shows about its agent: the verdict of each check. Pure.
+
+use serde_json::{Value, json};
+
+use crate::human::text::plain_words;
+use crate::model::alert::text_of;
+use crate::model::digital_human::Role;
+use crate::model::error_code::Owner;
+use crate::model::monitor::{Check, CheckItem, CheckType, Verdict};
+use crate::model::result::ResultBody;
+use crate::model::status::ResultStatus;
+use crate::model::transcript::Transcript;
+
+/// What a broken agent says.
+pub(super) const MALFUNCTIONS: [&str; 9] = [
+    "technical difficulties",
+    "something went wrong",
+    "an error occurred",
+    "application error",
+    "please try again later",
+    "internal error",
+    "not in service",
+    "cannot be completed as dialed",
+    "system is down",
+];
+
+/// Mean agent latency that a check allows unless it says otherwise.
+const VOICE_LATENCY_MS: i64 = 3000;
+const TEXT_LATENCY_MS: i64 = 60_000;
+
+/// A finished call.
+pub(super) struct Seen<'a> {
+    pub body: &'a ResultBody,
+    pub transcript: Option<&'a Transcript>,
+    pub is_voice: bool,
+    /// What a broken agent says.
+    pub phrases: &'a [String],
+}
+
+impl Seen<'_> {
+    fn agent_lines(&self) -> impl Iterator<Item = &str> {
+        let entries = self.transcript.into_iter().flat_map(|transcript| &transcript.entries);
+        entries.filter(|entry| entry.speaker == Role::Agent).map(|entry| entry.utterance.as_str())
+    }
+
+    /// `None` when it cannot be told.
+    fn agent_spoke(&self) -> Option<bool> {
+        let turns = self.body.metric("num_turns").and_then(Value::as_i64).map(|turns| turns > 0);
+        turns.or_else(|| self.transcript.map(|_| self.agent_lines().next().is_some()))
+    }
+
+    fn error(&self) -> String {
+        let of = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (code, message) = (of(&self.body.error_code), of(&self.body.error_message));
+        [code, message].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
+    }
+}
+
+/// What one check shows.
+pub(super) fn judge(check: &Check, seen: &Seen<'_>) -> CheckItem {
+    use ResultStatus as S;
+    let unknown = |why: &str| CheckItem::new(check, Verdict::Unknown, Value::Null, why);
+    match seen.body.status {
+        S::SystemError | S::OutOfFunds | S::Cancelled => unknown(&seen.error()),
+        S::NoConnection | S::NoAnswer if check.kind == CheckType::AgentResponds => unreached(check, seen),
+        S::NoConnection | S::NoAnswer => unknown("there was no conversation"),
+        S::CallDropped if check.kind == CheckType::AgentResponds => unreached(check, seen),
+        _ => match check.kind {
+            CheckType::AgentResponds => responds(check, seen),
+            CheckType::AgentMalfunction => malfunction(check, seen),
+            CheckType::Latency => latency(check, seen),
+            CheckType::CustomMetric => custom(check, seen),
+            CheckType::DigitalHuman => unknown("it chooses who calls"),
+        },
+    }
+}
+
+/// A call that failed counts against the agent when it was not this side's fault.
+fn unreached(check: &Check, seen: &Seen<'_>) -> CheckItem {
+    let verdict = match seen.body.error_owner {
+        Some(Owner::AgentOwner | Owner::Provider | Owner::Network) => Verdict::Down,
+        _ => Verdict::Unknown,
+    };
+    CheckItem::new(check, verdict, Value::from(seen.body.status.as_str()), seen.error())
+}
+
+fn responds(check: &Check, seen: &Seen<'_>) -> CheckItem {
+    let (verdict, value, message) = match seen.agent_spoke() {
+        Some(true) => (Verdict::Up, json!(true), "the agent answered and spoke"),
+        Some(false) => (Verdict::Down, json!(false), "the agent answered and said nothing"),
+        None => (Verdict::Unknown, Value::Null, "it is not known whether the agent spoke"),
+    };
+    CheckItem::new(check, verdict, value, message)
+}
+
+fn malfunction(check: &Check, seen: &Seen<'_>) -> CheckItem {
+    if seen.transcript.is_none() {
+        return CheckItem::new(check, Verdict::Unknown, Value::Null, "there is no transcript");
+    }
+    let words: Vec<String> = seen.agent_lines().flat_map(plain_words).collect();
+    let says = |phrase: &&String| {
+        let phrase = plain_words(phrase);
+        !phrase.is_empty() && words.windows(phrase.len()).any(|said| said == phrase)
+    };
+    match seen.phrases.iter().find(says) {
+        Some(phrase) => CheckItem::new(check, Verdict::Down, json!(phrase), format!("the agent said '{phrase}'")),
+        None => CheckItem::new(check, Verdict::Up, Value::Null, "the agent told of no error"),
+    }
+}
+
+fn latency(check: &Check, seen: &Seen<'_>) -> CheckItem {
+    let limit_ms = if seen.is_voice { VOICE_LATENCY_MS } else { TEXT_LATENCY_MS };
+    let limit_ms = check.config.latency_threshold_ms.unwrap_or(limit_ms);
+    let quality = seen.body.engine_quality.as_ref();
+    let seconds = seen.body.metric("avg_agent_latency").and_then(Value::as_f64);
+    match seconds.map(|seconds| (1000.0 * seconds).round() as i64) {
+        _ if quality.is_some_and(|quality| !quality.trusted) => {
+            CheckItem::new(check, Verdict::Unknown, Value::Null, "the timing of this call cannot be relied on")
+        }
+        None => CheckItem::new(check, Verdict::Unknown, Value::Null, "the agent answered no turn"),
+        Some(ms) => {
+            let (verdict, word) = if ms < limit_ms { (Verdict::Up, "below") } else { (Verdict::Down, "not below") };
+            CheckItem::new(check, verdict, json!(ms), format!("mean latency {ms} ms, {word} {limit_ms} ms"))
+        }
+    }
+}
+
+fn custom(check: &Check, seen: &Seen<'_>) -> CheckItem {
+    let config = &check.config;
+    let metrics = seen.body.evaluations.first().map(|evaluation| evaluation.custom_metrics.as_slice());
+    let found = metrics.into_iter().flatten().find(|metric| Some(metric.metric_id) == config.custom_metric_id);
+    let found = found.map(|metric| metric.human_response_value.as_ref().unwrap_or(&metric.response_value));
+    let (Some(value), Some(operator), Some(wanted)) = (found, config.operator, &config.value) else {
+        return CheckItem::new(check, Verdict::Unknown, Value::Null, "the metric has no value");
+    };
+    if value.is_empty() {
+        return CheckItem::new(check, Verdict::Unknown, Value::Null, "the metric has no value");
+    }
+    let wanted = text_of(wanted);
+    let holds = operator.holds(&json!(value), &wanted);
+    let verdict = if holds { Verdict::Up } else { Verdict::Down };
+    let message = format!("{value} {} {wanted} is {holds}", operator.as_str());
+    CheckItem::new(check, verdict, json!(value), message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: &str, config: Value) -> Check {
+        serde_json::from_value(json!({ "checkType": kind, "config": config })).expect("a check")
+    }
+
+    fn transcript(lines: &[(&str, &str)]) -> Transcript {
+        let entry = |(speaker, text): &(&str, &str)| {
+            json!({
+                "start_offset_ms": 0, "end_offset_ms": 1, "speaker": speaker, "utterance": text, "filler_utterance": false,
+                "interrupted": false, "scripted": false, "confidence": null, "source": "recognized", "words": [],
+            })
+        };
+        let entries: Vec<Value> = lines.iter().map(entry).collect();
+        let whole = json!({ "simulation_result_id": 1, "language": "en", "entries": entries });
+        serde_json::from_value(whole).expect("a transcript")
+    }
+
+    #[test]
+    fn each_check_reads_its_own_part() {
+        let metric = "6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11";
+        let quality = |trusted: bool| {
+            json!({ "pacing_p99_ms": 0.1, "late_frames": 0, "lost_packets": 0, "concealed_ms": 0, "trusted": trusted,
+                "echo": null })
+        };
+        let fine = json!({
+            "status": "COMPLETED", "engine_quality": quality(true),
+            "metrics": [{ "name": "num_turns", "value": 2 }, { "name": "avg_agent_latency", "value": 1.25 }],
+            "evaluations": [{ "custom_metrics": [{ "metric_id": metric, "response_value": "80" }] }],
+        });
+        let with = |more: Value| {
+            let mut body = fine.clone();
+            body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            body
+        };
+        let failed =
+            |status: &str, owner: &str| with(json!({ "status": status, "error_owner": owner, "error_code": "X" }));
+        let rule = |operator: &str| json!({ "custom_metric_id": metric, "operator": operator, "value": 75 });
+        let polite = [("AGENT", "How can I help?"), ("USER", "An error occurred here.")];
+        let broken = [("AGENT", "Sorry, an ERROR occurred.")];
+        for (kind, config, body, lines, expect) in [
+            ("agent_responds", json!({}), fine.clone(), &polite[..], "UP"),
+            (
+                "agent_responds",
+                json!({}),
+                with(json!({ "metrics": [{ "name": "num_turns", "value": 0 }] })),
+                &[][..],
+                "DOWN",
+            ),
+            ("agent_responds", json!({}), failed("NO_ANSWER", "agent_owner"), &[][..], "DOWN"),
+            ("agent_responds", json!({}), failed("CALL_DROPPED", "network"), &[][..], "DOWN"),
+            ("agent_responds", json!({}), failed("NO_CONNECTION", "engine"), &[][..], "UNKNOWN"),
+            ("agent_responds", json!({}), failed("SYSTEM_ERROR", "engine"), &[][..], "UNKNOWN"),
+            ("agent_malfunction", json!({}), fine.clone(), &polite[..], "UP"),
+            ("agent_malfunction", json!({}), fine.clone(), &broken[..], "DOWN"),
+            ("agent_malfunction", json!({}), failed("NO_ANSWER", "agent_owner"), &[][..], "UNKNOWN"),
+            ("latency", json!({}), fine.clone(), &polite[..], "UP"),
+            ("latency", json!({ "latency_threshold_ms": 1250 }), fine.clone(), &polite[..], "DOWN"),
+            ("latency", json!({ "latency_threshold_ms": 1251 }), fine.clone(), &polite[..], "UP"),
+            ("latency", json!({}), with(json!({ "engine_quality": quality(false) })), &polite[..], "UNKNOWN"),
+            ("latency", json!({}), with(json!({ "metrics": [] })), &polite[..], "UNKNOWN"),
+            ("custom_metric", rule("greater_than"), fine.clone(), &polite[..], "UP"),
+            ("custom_metric", rule("less_than"), fine.clone(), &polite[..], "DOWN"),
+            ("custom_metric", rule("less_than"), with(json!({ "evaluations": [] })), &polite[..], "UNKNOWN"),
+        ] {
+            let mut whole = serde_json::to_value(ResultBody::default()).expect("an object");
+            whole.as_object_mut().expect("an object").extend(body.as_object().expect("an object").clone());
+            let body: ResultBody = serde_json::from_value(whole).expect("a result");
+            let transcript = transcript(lines);
+            let phrases = MALFUNCTIONS.map(str::to_owned);
+            let seen = Seen { body: &body, transcript: Some(&transcript), is_voice: true, phrases: &phrases };
+            let item = judge(&check(kind, config.clone()), &seen);
+            assert_eq!(item.verdict.as_str(), expect, "{kind} {config}: {}", item.message);
+        }
+    }
+}

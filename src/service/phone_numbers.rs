@@ -1,0 +1,135 @@
+//! Phone numbers: registered, taken from the configured pool, given back.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Caller, Service, check};
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::phone_number::{AddNumberSpec, NumberDoc, NumberRecord};
+use crate::model::time::Timestamp;
+use crate::store::Row;
+
+/// What adding a number answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct NumberAdded {
+    /// E.164.
+    pub phone_number: String,
+    /// How the carrier calls it.
+    pub carrier_sid: String,
+    /// Whose it is.
+    pub organization_id: String,
+    /// `YYYY-MM-DD`.
+    pub purchase_date: String,
+    /// Smallest unit of the currency, a month.
+    pub price: i64,
+}
+
+/// What giving a number back answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct NumberReleased {
+    /// E.164.
+    pub phone_number: String,
+    /// True.
+    pub released: bool,
+}
+
+impl Service {
+    /// The numbers of an organization, newest first.
+    pub async fn phone_numbers(&self, caller: &Caller) -> Result<Vec<NumberRecord>> {
+        let rows = self.store.org(&caller.organization).read().await?.all().await?;
+        let shown = |row: Row<NumberDoc>| NumberRecord {
+            id: row.id,
+            created_at: Timestamp(row.created_ms),
+            phone_number: row.doc.phone_number,
+            purchase_date: row.doc.purchase_date,
+            price: row.doc.price,
+            organization_id: caller.organization.clone(),
+        };
+        Ok(rows.into_iter().map(shown).collect())
+    }
+
+    /// Registers the given number, or takes a free one of the pool.
+    pub async fn add_phone_number(&self, caller: &Caller, mut spec: AddNumberSpec) -> Result<NumberAdded> {
+        check::phone("phone_number", &mut spec.phone_number)?;
+        let now = self.clock.now_ms();
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let (phone_number, price) = match spec.phone_number {
+            Some(number) => {
+                if !db.numbers_taken(std::slice::from_ref(&number)).await?.is_empty() {
+                    return Err(Error::Conflict("Phone number is already registered".into()));
+                }
+                (number, 0)
+            }
+            None => {
+                let pool = &self.settings.number_pool;
+                let taken = db.numbers_taken(pool).await?;
+                let area = spec.area_code.as_deref().unwrap_or_default();
+                let free = pool.iter().find(|number| !taken.contains(number) && lies_in(number, area));
+                let free = free.ok_or_else(|| Error::Conflict("No phone number available".into()))?;
+                (free.clone(), self.settings.number_price)
+            }
+        };
+        let doc = NumberDoc {
+            phone_number,
+            carrier_sid: format!("PN{}", clock::new_id().simple()),
+            purchase_date: Timestamp(now).to_string().chars().take(10).collect(),
+            price,
+        };
+        db.insert(&doc, now, Some(caller.key_id)).await?;
+        db.commit().await?;
+        let NumberDoc { phone_number, carrier_sid, purchase_date, price } = doc;
+        Ok(NumberAdded {
+            phone_number,
+            carrier_sid,
+            organization_id: caller.organization.clone(),
+            purchase_date,
+            price,
+        })
+    }
+
+    /// Gives a number back that no Digital Human has.
+    pub async fn release_phone_number(&self, caller: &Caller, number: &str) -> Result<NumberReleased> {
+        let mut wanted = Some(number.to_owned());
+        check::phone("phone_number", &mut wanted).map_err(|_| Error::NotFound("Phone number"))?;
+        let number = wanted.unwrap_or_default();
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let rows = db.by::<NumberDoc>("number", number.as_str()).await?;
+        let row = rows.into_iter().next().ok_or(Error::NotFound("Phone number"))?;
+        let has = |spec: &DigitalHumanSpec| {
+            [&spec.phone_number, &spec.outbound_text_number].into_iter().flatten().any(|own| *own == number)
+        };
+        if db.all::<DigitalHumanSpec>().await?.iter().any(|human| has(&human.doc)) {
+            return Err(Error::Conflict("Phone number is in use".into()));
+        }
+        db.delete::<NumberDoc>(row.id).await?;
+        db.commit().await?;
+        Ok(NumberReleased { phone_number: number, released: true })
+    }
+}
+
+/// Whether a number has an area code behind its country code, which has 1 to 3 digits (ITU-T E.164 6.2.1).
+fn lies_in(number: &str, area: &str) -> bool {
+    let digits = number.trim_start_matches('+');
+    let from = if digits.starts_with('1') { 1..=1 } else { 1..=3 };
+    area.is_empty() || from.into_iter().any(|country| digits.get(country..).is_some_and(|rest| rest.starts_with(area)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn area_codes_follow_the_country() {
+        for (number, area, expect) in [
+            ("+14155550100", "415", true),
+            ("+14155550100", "", true),
+            ("+12124155550", "415", false),
+            ("+493012345678", "30", true),
+            ("+493012345678", "12", false),
+        ] {
+            assert_eq!(lies_in(number, area), expect, "{number} {area}");
+        }
+    }
+}

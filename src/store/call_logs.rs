@@ -1,0 +1,59 @@
+//! Queries about call logs.
+
+use super::Session;
+use super::db::Cell;
+use super::record::{Row, fields_of, read_row};
+use crate::error::Result;
+use crate::model::call_log::CallLogDoc;
+
+/// Which call logs.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) struct LogFilter<'a> {
+    /// Of this agent.
+    pub agent_id: i64,
+    /// Only of this label.
+    pub label: Option<&'a str>,
+    /// Only that came in from then on, milliseconds since 1970.
+    pub since_ms: Option<i64>,
+}
+
+impl LogFilter<'_> {
+    fn sql(&self, organization: &str) -> (String, Vec<Cell>) {
+        let mut cells = vec![Cell::from(organization), self.agent_id.into()];
+        let mut sql = "c.org_id = $1 AND c.agent_id = $2".to_owned();
+        if let Some(label) = self.label {
+            cells.push(label.into());
+            sql.push_str(&format!(" AND c.label = ${}", cells.len()));
+        }
+        if let Some(since) = self.since_ms {
+            cells.push(since.into());
+            sql.push_str(&format!(" AND c.created_ms >= ${}", cells.len()));
+        }
+        (sql, cells)
+    }
+}
+
+impl Session {
+    /// How many there are.
+    pub(crate) async fn count_logs(&mut self, filter: &LogFilter<'_>) -> Result<i64> {
+        let (filter, cells) = filter.sql(self.organization());
+        self.number(&format!("SELECT COUNT(*) FROM call_logs c WHERE {filter}"), &cells).await
+    }
+
+    /// Those from `offset` on, newest first.
+    pub(crate) async fn logs(
+        &mut self,
+        filter: &LogFilter<'_>,
+        limit: i64,
+        offset: i64,
+    ) -> Result<Vec<Row<CallLogDoc>>> {
+        let (filter, mut cells) = filter.sql(self.organization());
+        cells.extend([limit.into(), offset.into()]);
+        let (fields, limit, offset) = (fields_of("c"), cells.len() - 1, cells.len());
+        let sql = format!(
+            "SELECT {fields} FROM call_logs c WHERE {filter} \
+             ORDER BY c.created_ms DESC, c.id DESC LIMIT ${limit} OFFSET ${offset}"
+        );
+        self.rows(&sql, &cells).await?.iter().map(read_row).collect()
+    }
+}

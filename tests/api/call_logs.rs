@@ -1,0 +1,339 @@
+//! Production calls: brought in, measured, listed, changed, deleted.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ringer::provider::fake::WebServer;
+use ringer_media::testing::Voice;
+use serde_json::{Value, json};
+
+use super::world::World;
+
+const PER_MS: usize = 16;
+
+/// A world with one evaluated call, `$call`.
+pub async fn with_call() -> World {
+    let mut world = World::with_rows().await;
+    let queued = world.post("/v1/evaluate", body(&world, json!({}))).await;
+    world.work_off().await;
+    world.call_it("call", queued["call_id"].as_str().expect("an id"));
+    world
+}
+
+/// A call of the agent with a transcript of four turns, and `more`.
+fn body(world: &World, more: Value) -> Value {
+    let mut body = json!({
+        "agent_id": world.name("agent"),
+        "start_time_utc": "2026-01-05T08:00:00Z",
+        "participants": [{ "role": "AGENT", "spoke_first": true, "name": "Desk" }, { "role": "USER" }],
+        "transcript": [
+            { "start_offset_ms": 0, "end_offset_ms": 2000, "speaker": "AGENT", "utterance": "Welcome to the desk." },
+            { "start_offset_ms": 2500, "end_offset_ms": 4000, "speaker": "USER", "utterance": "A visit, please." },
+            { "start_offset_ms": 5200, "end_offset_ms": 8000, "speaker": "AGENT", "utterance": "Tuesday is free." },
+            { "start_offset_ms": 8400, "end_offset_ms": 9000, "speaker": "USER", "utterance": "Fine." },
+        ],
+    });
+    let fields = body.as_object_mut().expect("an object");
+    fields.extend(more.as_object().expect("an object").clone());
+    fields.retain(|_, value| !value.is_null());
+    body
+}
+
+/// Brings a call in, evaluates it and reads it.
+async fn evaluated(world: &World, more: Value) -> Value {
+    let queued = world.post("/v1/evaluate-call", body(world, more)).await;
+    assert_eq!(queued["message"], "Call queued for evaluation");
+    world.work_off().await;
+    let read = world.get(&format!("/v1/retrieve-call-log/{}", queued["call_id"].as_str().expect("an id"))).await;
+    assert_eq!(read["status"], "200");
+    read["call_log"].clone()
+}
+
+fn metric(log: &Value, name: &str) -> Option<Value> {
+    let metrics = log["metrics"].as_array().expect("metrics");
+    metrics.iter().find(|metric| metric["name"] == name).map(|metric| metric["value"].clone())
+}
+
+/// Speech of caller and agent at known times (milliseconds), in a stereo WAV file of 12 s.
+fn recording(caller: &[[usize; 2]], agent: &[[usize; 2]]) -> Vec<u8> {
+    let voice = Voice::from_ulaw(include_bytes!("../../fixtures/audio/speech.ul"));
+    let samples = 12_000 * PER_MS;
+    let side = |spans: &[[usize; 2]], voice: &Voice| {
+        let mut pcm = vec![0i16; samples];
+        for (n, [from, to]) in spans.iter().enumerate() {
+            let said = voice.say((to - from) * PER_MS, 100 * n);
+            pcm[from * PER_MS..to * PER_MS].copy_from_slice(&said);
+        }
+        pcm
+    };
+    let (caller, agent) = (side(caller, &voice), side(agent, &voice.reversed()));
+    let mut data = Vec::new();
+    for (left, right) in caller.iter().zip(&agent) {
+        data.extend(left.to_le_bytes());
+        data.extend(right.to_le_bytes());
+    }
+    let mut file = b"RIFF".to_vec();
+    file.extend((36 + data.len() as u32).to_le_bytes());
+    file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x02\0\x80\x3e\0\0\0\xfa\0\0\x04\0\x10\0data");
+    file.extend((data.len() as u32).to_le_bytes());
+    file.extend(data);
+    file
+}
+
+fn stereo() -> Vec<u8> {
+    recording(&[[2500, 4000], [8400, 9400]], &[[500, 2000], [5200, 7600], [10_000, 11_500]])
+}
+
+#[tokio::test]
+async fn a_transcript_is_measured_and_every_field_is_read_back() {
+    let world = World::with_rows().await;
+    let given = json!({
+        "call_direction": "OUTBOUND", "interface": "WEB", "tags": ["a"], "metadata": { "k": 1 },
+        "tool_calls": [{ "name": "book", "start_offset_ms": 6000, "parameters": { "day": "Tue" }, "output": { "status": 503 } }],
+        "events": [{ "title": "moved", "start_offset_ms": 10 }], "conversation_ended_by": "USER",
+        "created_at": "2026-01-05T08:30:00Z", "custom_metrics": ["6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11"],
+        "trace_id": "t", "webhook_tag": "w", "enable_phrase_latencies": true,
+    });
+    let log = evaluated(&world, given).await;
+    for (field, expect) in [
+        ("agent_id", json!(world.name("agent"))),
+        ("external_agent_id", Value::Null),
+        ("recording_url", Value::Null),
+        ("start_time_utc", json!("2026-01-05T08:00:00.000000Z")),
+        ("call_direction", json!("OUTBOUND")),
+        ("interface", json!("WEB")),
+        ("status", json!("COMPLETED")),
+        ("created_at", json!("2026-01-05T08:30:00.000000Z")),
+        ("transcript_url", Value::Null),
+        ("tags", json!(["a"])),
+        ("duration_ms", json!(9000)),
+        ("annotations", Value::Null),
+        ("metadata", json!({ "k": 1 })),
+        ("custom_metrics", json!(["6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11"])),
+        ("conversation_ended_by", json!("USER")),
+        ("error_message", Value::Null),
+    ] {
+        assert_eq!(log.get(field), Some(&expect), "{field}");
+    }
+    assert_eq!(
+        log["participants"][0],
+        json!({"role": "AGENT", "spoke_first": true, "name": "Desk", "phone_number": null})
+    );
+    assert_eq!(log["tool_calls"][0]["output"], json!({ "status": 503 }));
+    assert_eq!(log["events"][0]["title"], "moved");
+    let evaluation = &log["evaluations"][0];
+    assert_eq!(evaluation["avg_agent_latency"], 1.2);
+    assert_eq!(evaluation["latency"]["phrase_latencies"], json!([1.2]));
+    assert_eq!((&evaluation["num_turns"], &evaluation["status"]), (&json!(2), &json!("not_evaluated")));
+    assert_eq!(evaluation["not_evaluated_reason"], "No language model is configured");
+    for (name, expect) in [
+        ("avg_customer_latency", Some(json!(0.45))),
+        ("duration", Some(json!(9000))),
+        ("interface", Some(json!("WEB"))),
+        ("agent_snr", None),
+    ] {
+        assert_eq!(metric(&log, name), expect, "{name}");
+    }
+    // A tool call that failed is an issue of the agent, of this kind of conversation.
+    let issue = world.get("/v1/issues").await[0]["id"].as_str().expect("an issue").to_owned();
+    let issue = world.get(&format!("/v1/issues/{issue}")).await;
+    assert_eq!((&issue["error_code"], &issue["occurrences"][0]["kind"]), (&json!("503"), &json!("observability")));
+    assert_eq!(issue["occurrences"][0]["id"], log["id"]);
+}
+
+#[tokio::test]
+async fn a_stereo_recording_is_measured_by_what_is_heard() {
+    let world = World::with_rows().await;
+    let data = format!("data:audio/wav;base64,{}", STANDARD.encode(stereo()));
+    let log = evaluated(&world, json!({ "recording_base64": data, "multichannel": true, "transcript": null })).await;
+    assert_eq!((&log["status"], &log["duration_ms"]), (&json!("COMPLETED"), &json!(12_000)), "{log}");
+    assert_eq!(log["recording_url"], Value::Null);
+    let latency = &log["evaluations"][0]["latency"];
+    // From 4.0 to 5.2 s and from 9.4 to 10.0 s.
+    for (name, expect) in [("max_agent_latency", 1.2), ("avg_agent_latency", 0.9)] {
+        let found = latency[name].as_f64().expect("a latency");
+        println!("{name}: {found} of {expect}");
+        assert!((found - expect).abs() <= 0.03, "{name}: {found} instead of {expect}");
+    }
+    let spoken = log["evaluations"][0]["agent_speak_percentage"].as_f64().expect("a share");
+    assert!((spoken - 45.0).abs() < 2.0, "{spoken}");
+    assert_eq!(metric(&log, "agent_snr"), Some(json!(60.0)), "beside the speech there is nothing");
+    assert!(metric(&log, "user_audio_clarity").is_some() && metric(&log, "agent_pitch_variability").is_some());
+
+    // Without the recording nothing is left to measure.
+    let path = format!("/v1/call-log/{}", log["id"].as_str().expect("an id"));
+    let gone = world.call("DELETE", &format!("{path}?recording_only=true"), Value::Null).await;
+    assert_eq!(gone, json!({ "message": "Recording deleted", "status": "200" }));
+    world.post(&format!("/v1/re-evaluate/{}", log["id"].as_str().expect("an id")), Value::Null).await;
+    world.work_off().await;
+    let read = world.get(&format!("/v1/retrieve-call-log/{}", log["id"].as_str().expect("an id"))).await;
+    assert_eq!((&read["call_log"]["metrics"], &read["call_log"]["duration_ms"]), (&json!([]), &json!(0)));
+}
+
+#[tokio::test]
+async fn files_are_fetched_and_what_is_missing_is_told() {
+    let lines = json!({ "transcript": body_entries() }).to_string();
+    let server = WebServer::start(move |path: &str| match path {
+        "/call.wav" => WebServer::file(&stereo()),
+        "/words.json" => WebServer::file(lines.as_bytes()),
+        "/broken.json" => WebServer::file(br#"[{"speaker": "AGENT", "utterance": "secret words"}]"#),
+        "/broken.mp3" => WebServer::file(b"no audio at all"),
+        _ => b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
+    });
+    let server = server.await.expect("loopback has a free port");
+    let world = World::with_rows().await;
+    let both = json!({
+        "recording_url": server.url("/call.wav"), "transcript_url": server.url("/words.json"), "transcript": null,
+    });
+    let log = evaluated(&world, both).await;
+    assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
+    assert_eq!(log["evaluations"][0]["latency"]["max_agent_latency"], 1.2);
+    assert_eq!(log["duration_ms"], 12_000);
+    // One channel of two voices: the transcript tells whose is whose.
+    assert!(metric(&log, "agent_snr").is_some());
+
+    for (more, expect, measured) in [
+        (
+            json!({ "recording_url": server.url("/none.mp3") }),
+            "recording_url: File could not be fetched: 127.0.0.1 answered 404",
+            true,
+        ),
+        (
+            json!({ "recording_url": server.url("/broken.mp3") }),
+            "recording: Audio file could not be decoded: not a WAV, MP3, FLAC, Ogg or MP4 file",
+            true,
+        ),
+        (
+            json!({ "transcript_url": server.url("/broken.json"), "transcript": null }),
+            "transcript_url: entry 0 is no transcript entry",
+            false,
+        ),
+        (
+            json!({ "transcript_url": server.url("/none.json"), "transcript": null }),
+            "transcript_url: File could not be fetched: 127.0.0.1 answered 404",
+            false,
+        ),
+    ] {
+        let log = evaluated(&world, more).await;
+        assert_eq!((&log["status"], &log["error_message"]), (&json!("INCOMPLETED"), &json!(expect)));
+        assert_eq!(log["evaluations"].as_array().map(Vec::len), Some(usize::from(measured)), "{expect}");
+    }
+}
+
+fn body_entries() -> Value {
+    json!([
+        { "start_offset_ms": 5200, "end_offset_ms": 7600, "speaker": "AGENT", "utterance": "Tuesday is free." },
+        { "start_offset_ms": 500, "end_offset_ms": 2000, "speaker": "AGENT", "utterance": "Welcome." },
+        { "start_offset_ms": 2500, "end_offset_ms": 4000, "speaker": "USER", "utterance": "A visit, please." },
+    ])
+}
+
+#[tokio::test]
+async fn a_call_belongs_to_the_version_that_was_named() {
+    let world = World::with_rows().await;
+    let agent = world.name("agent").to_owned();
+    let warning = |answer: &Value| answer["warning"].clone();
+    let send = async |more: Value| world.post("/v1/evaluate", body(&world, more)).await;
+    assert_eq!(warning(&send(json!({ "version": 1 })).await), Value::Null);
+    let expect = json!("Version 7 does not exist, the production version was used");
+    assert_eq!(warning(&send(json!({ "version": 7 })).await), expect);
+    assert_eq!(warning(&send(json!({ "label": "beta" })).await), Value::Null);
+    let labels = async || {
+        let caller = ringer::service::Service::engine_caller(world.name("organization"));
+        let store = world.service.store().org(&caller.organization).read().await;
+        let versions = store.expect("a session").by("agent_id", agent.parse::<i64>().expect("an id")).await;
+        let versions: Vec<ringer::store::Row<ringer::model::agent_version::VersionDoc>> = versions.expect("versions");
+        versions[0].doc.labels.clone()
+    };
+    assert_eq!(labels().await, ["production", "latest", "beta"], "an unknown label is given to the production version");
+    send(json!({ "label": "beta" })).await;
+    assert_eq!(labels().await.len(), 3, "once");
+    let listed = world.get(&format!("/v1/retrieve-call-logs/{agent}?label=beta")).await;
+    assert_eq!(listed["total_count"], 2);
+}
+
+#[tokio::test]
+async fn call_logs_are_listed_by_page_and_age() {
+    let world = World::with_rows().await;
+    let agent = world.name("agent").to_owned();
+    let created = |day: u32| json!({ "created_at": format!("2026-01-{day:02}T08:00:00Z"), "tags": [day.to_string()] });
+    for day in [5, 4, 3, 1] {
+        world.post("/v1/evaluate", body(&world, created(day))).await;
+    }
+    let old = json!({ "created_at": "2025-01-01T00:00:00Z" });
+    world.post("/v1/evaluate", body(&world, old)).await;
+    let count =
+        async |query: &str| world.get(&format!("/v1/retrieve-call-logs/{agent}{query}")).await["total_count"].clone();
+    for (query, expect) in
+        [("", 1), ("?last=1day", 1), ("?last=3days", 3), ("?last=7days", 4), ("?last=90days", 4), ("?last=all", 5)]
+    {
+        assert_eq!(count(query).await, expect, "{query}");
+    }
+    let page = world.get(&format!("/v1/retrieve-call-logs/{agent}?last=7days&page_size=3&page=2")).await;
+    assert_eq!((&page["page"], &page["page_size"], &page["total_pages"]), (&json!(2), &json!(3), &json!(2)));
+    assert_eq!(page["call_logs"][0]["tags"], json!(["1"]));
+    assert_eq!(page["call_logs"].as_array().map(Vec::len), Some(1));
+    let ids: Vec<Value> = world.get(&format!("/v1/retrieve-call-logs/{agent}?last=all")).await["call_logs"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|log| log["id"].clone())
+        .collect();
+    let gone = world.call("DELETE", "/v1/call-logs", json!({ "call_ids": [ids[0], ids[0], "x", ids[1]] })).await;
+    assert_eq!(gone, json!({ "message": "2 call log(s) deleted", "deleted_count": 2, "status": "200" }));
+    assert_eq!(count("?last=all").await, 3);
+}
+
+#[tokio::test]
+async fn what_the_owner_adds_is_kept_and_evaluated_when_asked() {
+    let world = with_call().await;
+    let path = "/v1/update-log/$call";
+    let event = json!({ "title": "x", "start_offset_ms": 1 });
+    let tool = json!({ "name": "book", "start_offset_ms": 1, "output": "error: no slot" });
+    world.call("PUT", path, json!({ "events": [event], "tool_calls": [tool], "metadata": { "a": 1 } })).await;
+    let updated = world.call("PUT", path, json!({ "events": [event], "metadata": { "b": 2 } })).await;
+    assert_eq!(updated, json!({ "message": "Call log updated", "status": "200" }));
+    let read = async || world.get("/v1/retrieve-call-log/$call").await["call_log"].clone();
+    let log = read().await;
+    assert_eq!(log["events"].as_array().map(Vec::len), Some(2));
+    assert_eq!((&log["metadata"], &log["status"]), (&json!({ "a": 1, "b": 2 }), &json!("COMPLETED")));
+    assert_eq!(world.work_off().await, 0, "nobody asked for it");
+    assert_eq!(world.get("/v1/issues").await, json!([]));
+    world.call("PUT", path, json!({ "reevaluate": true })).await;
+    assert_eq!(read().await["status"], "QUEUED");
+    world.work_off().await;
+    let again = read().await;
+    assert_eq!(again["status"], "COMPLETED");
+    assert_ne!(again["evaluations"][0]["id"], log["evaluations"][0]["id"]);
+    assert_eq!(world.get("/v1/issues").await[0]["title"], "book: error: no slot");
+    let gone = world.call("DELETE", "/v1/call-log/$call", Value::Null).await;
+    assert_eq!(gone, json!({ "message": "Call log deleted", "status": "200" }));
+    assert_eq!(world.send("DELETE", "/v1/call-log/$call", &[], Vec::new()).await.status, 404);
+}
+
+#[tokio::test]
+async fn an_agent_is_found_by_the_customers_name_for_it() {
+    let world = World::with_rows().await;
+    world.post("/v1/add-agent", json!({ "name": "Other", "external_agent_id": "desk-7" })).await;
+    let log = evaluated(&world, json!({ "agent_id": null, "external_agent_id": "desk-7" })).await;
+    assert_eq!(log["external_agent_id"], "desk-7");
+    assert_ne!(log["agent_id"], json!(world.name("agent")));
+    // An id may also come as a number; both names: the first member that takes it.
+    let number: i64 = world.name("agent").parse().expect("a number");
+    let log = evaluated(&world, json!({ "agent_id": number })).await;
+    assert_eq!(log["agent_id"], json!(world.name("agent")));
+}
+
+#[tokio::test]
+async fn a_recording_may_be_larger_than_other_bodies() {
+    let setup = ringer::api::Setup { max_body_bytes: 2000, ..ringer::api::Setup::default() };
+    let world = World::with_setup(setup).await;
+    let send = async |path: &str, size: usize| {
+        let body = json!({ "agent_id": "77", "recording_base64": "A".repeat(size) }).to_string();
+        world.send("POST", path, &[], body.into_bytes()).await.status
+    };
+    assert_eq!(send("/v1/add-agent", 3000).await, 413);
+    assert_eq!(send("/v1/evaluate", 3_000_000).await, 422);
+    let announced = [("content-length".to_owned(), ((512u64 << 20) + 1).to_string())];
+    let answer = world.send("POST", "/v1/evaluate", &announced, Vec::new()).await;
+    assert_eq!(answer.json(), json!({ "detail": "Request body is too large, the limit is 536870912 bytes" }));
+}

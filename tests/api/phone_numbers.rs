@@ -1,0 +1,55 @@
+//! Phone numbers: from the pool, registered, given back.
+
+use serde_json::{Value, json};
+
+use super::world::World;
+
+/// A world with a pool of two numbers and one that is registered.
+pub async fn with_pool() -> World {
+    let world = World::with_rows_and(|settings| {
+        settings.number_pool = vec!["+14155550100".into(), "+12125550101".into()];
+        settings.number_price = 150;
+    })
+    .await;
+    world.post("/v1/phone-numbers/add", json!({ "phone_number": "+49 30 1234567" })).await;
+    world
+}
+
+#[tokio::test]
+async fn numbers_come_from_the_pool_and_go_back() {
+    let world = with_pool().await;
+    let organization = world.name("organization").to_owned();
+    let added = world.post("/v1/phone-numbers/add", json!({ "area_code": "212" })).await;
+    for (field, expect) in [
+        ("phone_number", json!("+12125550101")),
+        ("organization_id", json!(organization)),
+        ("purchase_date", json!("2026-01-05")),
+        ("price", json!(150)),
+    ] {
+        assert_eq!(added.get(field), Some(&expect), "{field}");
+    }
+    assert!(added["carrier_sid"].as_str().is_some_and(|sid| sid.len() == 34));
+    let listed = world.get("/v1/phone-numbers").await;
+    let record = &listed.as_array().expect("a list")[0];
+    let expect = json!({
+        "id": record["id"], "created_at": "2026-01-05T09:00:00.000000Z", "phone_number": "+12125550101",
+        "purchase_date": "2026-01-05", "price": 150, "organization_id": organization,
+    });
+    assert_eq!(*record, expect);
+    assert_eq!(listed[1]["phone_number"], "+49301234567");
+    let none = async |body: Value| {
+        let answer = world.send("POST", "/v1/phone-numbers/add", &[], body.to_string().into_bytes()).await;
+        (answer.status, answer.json()["detail"].clone())
+    };
+    assert_eq!(none(json!({ "area_code": "212" })).await, (409, json!("No phone number available")));
+    world.post("/v1/phone-numbers/add", json!({})).await;
+    assert_eq!(none(json!({})).await, (409, json!("No phone number available")));
+
+    let released = world.call("DELETE", "/v1/phone-numbers/+12125550101/release", Value::Null).await;
+    assert_eq!(released, json!({ "phone_number": "+12125550101", "released": true }));
+    world.post("/v1/phone-numbers/add", json!({ "area_code": "212" })).await;
+    let human = json!({ "digital_human": { "phone_number": "+12125550101" } });
+    world.post("/v1/create-digital-human", human).await;
+    let answer = world.send("DELETE", "/v1/phone-numbers/+12125550101/release", &[], Vec::new()).await;
+    assert_eq!((answer.status, answer.json()["detail"].clone()), (409, json!("Phone number is in use")));
+}

@@ -1,0 +1,128 @@
+//! Those who are told: a web server and a mail relay on loopback that remember what came.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode};
+use ringer::tasks::Tasks;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// How long a request may take to come on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What came in one request.
+#[derive(Clone, Debug)]
+pub struct Received {
+    pub path: String,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Received {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+}
+
+/// A web server. Answers the statuses that it was told, then 200.
+pub struct Receiver {
+    pub address: SocketAddr,
+    seen: Arc<Mutex<Vec<Received>>>,
+    count: Arc<watch::Sender<usize>>,
+    _tasks: Tasks,
+}
+
+impl Receiver {
+    pub async fn new(statuses: &[u16]) -> Receiver {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+        let address = listener.local_addr().expect("an address");
+        let seen: Arc<Mutex<Vec<Received>>> = Arc::default();
+        let count = Arc::new(watch::Sender::new(0));
+        let (kept, statuses, counted) = (seen.clone(), Arc::new(Mutex::new(statuses.to_vec())), count.clone());
+        let router = Router::new().fallback(move |request: Request| {
+            let (kept, statuses, counted) = (kept.clone(), statuses.clone(), counted.clone());
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = to_bytes(body, 1 << 20).await.expect("a body").to_vec();
+                let received = Received { path: parts.uri.path().to_owned(), headers: parts.headers, body };
+                kept.lock().unwrap_or_else(PoisonError::into_inner).push(received);
+                counted.send_modify(|count| *count += 1);
+                let mut left = statuses.lock().unwrap_or_else(PoisonError::into_inner);
+                let status = if left.is_empty() { 200 } else { left.remove(0) };
+                StatusCode::from_u16(status).expect("a status")
+            }
+        });
+        let tasks = Tasks::new();
+        tasks.spawn_until_stop("receiver", async move {
+            let _ = axum::serve(listener, router).await;
+        });
+        Receiver { address, seen, count, _tasks: tasks }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Waits for the `count`th request.
+    pub async fn wait_for(&self, count: usize) -> Received {
+        let came = async {
+            let mut changes = self.count.subscribe();
+            changes.wait_for(|seen| *seen >= count).await.expect("the receiver lives");
+        };
+        tokio::time::timeout(PATIENCE, came).await.unwrap_or_else(|_| panic!("{count} requests in {PATIENCE:?}"));
+        self.seen()[count - 1].clone()
+    }
+
+    /// Everything that came, in order.
+    pub fn seen(&self) -> Vec<Received> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A mail relay (RFC 5321) that takes everything.
+pub struct Relay {
+    pub address: SocketAddr,
+    lines: Arc<Mutex<Vec<String>>>,
+    _tasks: Tasks,
+}
+
+impl Relay {
+    pub async fn new() -> Relay {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+        let address = listener.local_addr().expect("an address");
+        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (kept, tasks) = (lines.clone(), Tasks::new());
+        tasks.spawn_until_stop("relay", async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                let (read, mut write) = socket.into_split();
+                let mut read = BufReader::new(read).lines();
+                let (mut in_mail, mut open) = (false, write.write_all(b"220 relay\r\n").await.is_ok());
+                while let (true, Ok(Some(line))) = (open, read.next_line().await) {
+                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(line.clone());
+                    let answer: &[u8] = match line.get(..4) {
+                        _ if in_mail && line != "." => continue,
+                        _ if in_mail => b"250 taken\r\n",
+                        Some("DATA") => b"354 go on\r\n",
+                        Some("QUIT") => b"221 bye\r\n",
+                        _ => b"250 fine\r\n",
+                    };
+                    in_mail = line == "DATA";
+                    open = write.write_all(answer).await.is_ok();
+                }
+            }
+        });
+        Relay { address, lines, _tasks: tasks }
+    }
+
+    /// Every line that came.
+    pub fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
