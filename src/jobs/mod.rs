@@ -177,12 +177,13 @@ where
     }
 }
 
-/// Looks for journey steps that were lost and for conversations whose minutes are used up.
+/// Looks for journey steps and schedules that have lost their jobs, and for conversations whose minutes are used up.
 async fn sweep(workshop: Workshop) {
     let mut pace = paced(LOOK_EVERY);
     loop {
         pace.tick().await;
         logged("lost journey steps could not be looked for", workshop.service.sweep_journeys().await);
+        logged("schedules without a job could not be looked for", workshop.service.restore_schedules().await);
         logged("the usage limit could not be looked at", workshop.service.end_unpaid_calls().await);
     }
 }

@@ -115,7 +115,7 @@ impl Service {
 
     /// Lets journey steps go that are due and were lost: their step before is over, and nobody has them to do.
     pub async fn sweep_journeys(&self) -> Result<usize> {
-        let stranded = self.store.system().await?.stranded().await?;
+        let stranded = self.store.org("").read().await?.stranded().await?;
         let mut found = 0;
         for (organization, id) in stranded {
             let mut db = self.store.org(&organization).write().await?;

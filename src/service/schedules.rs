@@ -130,17 +130,16 @@ impl Service {
         db.commit().await
     }
 
-    /// Puts the job of every schedule that has lost it.
-    pub(super) async fn restore_schedules(&self) -> Result<()> {
-        let organizations = self.store.system().await?.organizations().await?;
-        for organization in organizations {
-            let mut db = self.store.org(&organization).write().await?;
-            for row in db.all::<ScheduleDoc>().await? {
-                put(&mut db, row.id, &row.doc).await?;
-            }
+    /// Puts the job of every schedule that has lost it. Answers how many.
+    pub async fn restore_schedules(&self) -> Result<usize> {
+        let lost = self.store.org("").read().await?.lost_schedules().await?;
+        for (organization, id) in &lost {
+            let mut db = self.store.org(organization).write().await?;
+            let row = find(&mut db, id).await?;
+            put(&mut db, row.id, &row.doc).await?;
             db.commit().await?;
         }
-        Ok(())
+        Ok(lost.len())
     }
 }
 

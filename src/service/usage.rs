@@ -68,7 +68,7 @@ impl Service {
     /// Ends conversations of organizations whose minutes are used up by what runs now. Answers how many were asked to end.
     pub async fn end_unpaid_calls(&self) -> Result<usize> {
         let Some(limit) = self.settings.usage_minutes_per_month else { return Ok(0) };
-        let running = self.store.system().await?.running_results().await?;
+        let running = self.store.org("").read().await?.running_results().await?;
         let (now, mut ended) = (self.clock.now_ms(), 0);
         for of_organization in running.chunk_by(|(one, _), (other, _)| one == other) {
             let mut db = self.store.org(&of_organization[0].0).write().await?;

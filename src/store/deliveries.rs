@@ -47,7 +47,7 @@ impl Session {
         let total = self.number(count, &cells).await?;
         let sql = "SELECT id, event, attempt, status, error, at_ms, body_sha256 FROM deliveries \
                    WHERE org_id = $1 AND webhook_id = $2 AND at_ms > $3 \
-                   ORDER BY at_ms DESC, attempt DESC, id DESC LIMIT $4 OFFSET $5";
+                   ORDER BY seq DESC LIMIT $4 OFFSET $5";
         let [organization, webhook, since] = cells;
         let rows = self.rows(sql, &[organization, webhook, since, limit.into(), offset.into()]).await?;
         Ok((rows.iter().map(read).collect::<Result<_>>()?, total))

@@ -1,4 +1,4 @@
-//! Minutes used, and the results that use or wait for them.
+//! What sweeps look for: minutes used, results that use them, work that has lost its job.
 
 use super::Session;
 use super::db::Cell;
@@ -36,6 +36,17 @@ impl Session {
         self.owned(sql, &[ResultStatus::Initializing.as_str().into()]).await
     }
 
+    /// Schedules of every organization that are due some time and have no job: (organization, id).
+    pub(crate) async fn lost_schedules(&mut self) -> Result<Vec<(String, String)>> {
+        let sql = "SELECT s.org_id, s.id FROM schedules s WHERE s.next_ms IS NOT NULL AND NOT EXISTS \
+                   (SELECT 1 FROM jobs j WHERE j.job_key = 'schedule:' || s.id || ':' || s.next_ms) ORDER BY s.id";
+        let rows = self.rows(sql, &[]).await?;
+        rows.iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+            .collect::<Result<_, sqlx::Error>>()
+            .map_err(Error::internal)
+    }
+
     async fn owned(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<(String, i64)>> {
         let rows = self.rows(sql, cells).await?;
         rows.iter()
@@ -59,11 +70,5 @@ impl Session {
             row.doc.repetition == waiting.repetition && row.doc.body.journey_step == Some(step - 1)
         };
         Ok(rows.into_iter().find(leads))
-    }
-
-    /// Every organization.
-    pub(crate) async fn organizations(&mut self) -> Result<Vec<String>> {
-        let rows = self.rows("SELECT id FROM organizations ORDER BY id", &[]).await?;
-        rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
     }
 }

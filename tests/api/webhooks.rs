@@ -19,6 +19,7 @@ async fn a_webhook_from_creation_to_deletion() {
         "url": URL, "event_types": ["simulation_ended", "observability_call_evaluated"], "agent_ids": [agent],
         "folder_ids": [folder], "tag": "t", "enabled": false, "description": "d",
     });
+    world.service.clock().advance_ms(1000);
     let made = world.post("/v1/webhooks", written.clone()).await;
     let shape = "id organization_id url event_types agent_ids folder_ids tag enabled description created_at updated_at \
                  last_status consecutive_failures";
@@ -33,7 +34,7 @@ async fn a_webhook_from_creation_to_deletion() {
         assert_eq!(&read[name], value, "{name}");
     }
     assert_eq!(read["organization_id"], world.name("organization"));
-    assert_eq!(read["created_at"], "2026-01-05T09:00:00.000000Z");
+    assert_eq!(read["created_at"], "2026-01-05T09:00:01.000000Z");
     assert_eq!((&read["last_status"], &read["consecutive_failures"]), (&Value::Null, &json!(0)));
     let all = world.get("/v1/webhooks").await;
     assert_eq!((all["total_count"].as_i64(), &all["webhooks"][0]), (Some(2), &read));
@@ -60,7 +61,7 @@ async fn a_webhook_from_creation_to_deletion() {
         ("tag", Value::Null),
         ("enabled", json!(false)),
         ("description", Value::Null),
-        ("updated_at", json!("2026-01-05T09:00:01.000000Z")),
+        ("updated_at", json!("2026-01-05T09:00:02.000000Z")),
     ] {
         assert_eq!(read[name], expect, "{name}");
     }

@@ -99,6 +99,20 @@ async fn what_passed_while_the_engine_was_down_runs_once_when_it_is_young() {
 }
 
 #[tokio::test]
+async fn a_schedule_that_has_lost_its_job_gets_it_back() {
+    let f = Fixture::new().await;
+    let (_, simulation, _) = f.booth(json!({}), 1).await;
+    f.schedule(simulation, json!({ "frequency": "every_n_hours", "interval": 1 })).await;
+    assert_eq!(f.service.restore_schedules().await, Ok(0));
+    f.clock.advance_ms(HOUR_MS);
+    let claimed = claim(&f.service).await.expect("it is due");
+    f.service.queue().done(&claimed).await.expect("lost");
+    assert_eq!(f.service.restore_schedules().await, Ok(1));
+    f.tick().await;
+    assert_eq!(f.run_times(simulation).await, ["01-05T10:00"]);
+}
+
+#[tokio::test]
 async fn two_processes_run_a_due_time_once() {
     let f = Fixture::new().await;
     let (_, simulation, _) = f.booth(json!({}), 1).await;

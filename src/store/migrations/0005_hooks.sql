@@ -31,7 +31,8 @@ CREATE INDEX outbox_by_subject ON outbox (webhook_id, subject);
 CREATE INDEX outbox_by_lease ON outbox (webhook_id, lease_ms);
 
 CREATE TABLE deliveries (
-    id TEXT PRIMARY KEY,
+    seq {SERIAL},
+    id TEXT NOT NULL UNIQUE,
     org_id TEXT NOT NULL,
     webhook_id TEXT NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
     event TEXT NOT NULL,
@@ -51,17 +52,21 @@ CREATE TABLE vault (
     probe TEXT NOT NULL
 );
 
--- Simulations that run by themselves. When one is due next stands in its document.
+-- Simulations that run by themselves, and when they are due next.
 CREATE TABLE schedules (
     id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL REFERENCES organizations (id) ON DELETE CASCADE,
     simulation_id BIGINT NOT NULL REFERENCES simulations (id) ON DELETE CASCADE,
+    next_ms BIGINT,
     doc TEXT NOT NULL,
     created_ms BIGINT NOT NULL,
     updated_ms BIGINT NOT NULL,
     updated_by TEXT
 );
 CREATE INDEX schedules_by_simulation ON schedules (simulation_id);
+
+-- Sweeps look for results of one status.
+CREATE INDEX results_by_status ON results (status);
 
 -- Conversation time used, a row a month (2026-01, UTC).
 CREATE TABLE usage_months (
