@@ -37,7 +37,7 @@ async fn everything_of_the_first_schema_is_still_there() {
     let agent = s.agent(caller, 1).await.expect("the agent");
     assert_eq!((agent.spec.name.as_str(), agent.agent_description.as_str()), ("Desk", "one"));
     assert_eq!(agent.spec.goals, ["book 📞 'it'"]);
-    assert_eq!(s.all_agents(caller).await.expect("agents"), [agent.clone()]);
+    assert_eq!(s.all_agents(caller).await.expect("agents"), std::slice::from_ref(&agent));
     assert_eq!(s.agent_by_external_id(caller, "x-1").await.as_ref(), Ok(&agent));
     let folders = s.all_folders(caller).await.expect("folders");
     assert_eq!((folders[0].name.as_str(), Some(folders[0].id)), ("Front", agent.folder_id));

@@ -179,7 +179,7 @@ async fn checkpoint(connection: &Arc<Mutex<Connection>>) -> i32 {
 /// Runs a query and reads at most `most` rows. A statement that changes rows has changed all of them before its first row.
 pub fn rows(connection: &mut Connection, sql: &str, cells: &[Cell], most: usize) -> Result<Vec<Row>> {
     let mut statement = bound(connection, sql, cells)?;
-    let columns: Arc<[String]> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Arc<[String]> = statement.column_names().map(str::to_owned).collect();
     let mut found = Vec::new();
     let mut answer = statement.raw_query();
     while found.len() < most
