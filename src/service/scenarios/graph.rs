@@ -16,6 +16,8 @@ pub const MAX_PATHS: usize = 200;
 const MAX_NODES: usize = 2000;
 /// Edges of one graph.
 const MAX_EDGES: usize = 10_000;
+/// Bytes of all messages of one graph: every path holds its own copy.
+const MAX_TEXT_BYTES: usize = 512 << 10;
 /// Branches of one node.
 const MAX_BRANCHES: usize = 200;
 /// Longest silence: one day.
@@ -97,6 +99,7 @@ impl Graph {
         }
         let start = nodes.iter().position(|node| kind(node) == "start");
         let mut graph = Graph { nodes: read_nodes(nodes, &ids)?, start };
+        at_most(graph.text_bytes(), MAX_TEXT_BYTES, "bytes of messages")?;
         let ends = ends(edges, &edge_ids, &ids)?;
         graph.read_ways(edges, &edge_ids, &ends)?;
         graph.check_cycles()?;
@@ -139,6 +142,14 @@ impl Graph {
             pairs.extend(next.filter(|next| is_agent(next)).map(|next| (node.id.as_str(), next.id.as_str())));
         }
         pairs
+    }
+
+    fn text_bytes(&self) -> usize {
+        let bytes = |content: &Content| match &content.act {
+            Act::Exact(text) | Act::Contextual(text) | Act::Dtmf(text) => text.len(),
+            Act::SilenceMs(_) => 0,
+        };
+        self.contents().map(|(_, content)| bytes(content)).sum()
     }
 
     fn stop(&self, node: usize, way: usize) -> Option<Stop> {

@@ -181,6 +181,8 @@ fn many_paths_are_cut_and_large_graphs_are_refused() {
         assert_eq!(first, [format!("n{}", depth - 1), format!("r{}", depth - 1), format!("n{depth}")]);
     }
     assert_eq!(refusal(&ladder(700)), "definition has 2102 nodes, the limit is 2000");
+    let long = single("a", json!({"type": "exact", "message": "x".repeat((512 << 10) + 1)}));
+    assert_eq!(refusal(&graph(&[long], &[("s", "a")])), "definition has 524289 bytes of messages, the limit is 524288");
     // No depth is a danger.
     let chain: Vec<Value> = (0..1999).map(|n| says(&format!("c{n}"), "user")).collect();
     let edges: Vec<Value> = (1..1999).map(|n| edge(&format!("c{}", n - 1), &format!("c{n}"))).collect();
