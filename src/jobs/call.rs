@@ -14,7 +14,7 @@ use super::ending::{Verdict, verdict};
 use crate::engine::{CallHandle, CallNews, CallReport, PlaceError, TimelineEntry};
 use crate::error::{Error, Result};
 use crate::events::Happening;
-use crate::judge;
+use crate::judge::{self, Redactor};
 use crate::model::Object;
 use crate::model::error_code;
 use crate::model::result::{EchoQuality, EngineQuality, ResultDoc};
@@ -60,7 +60,10 @@ impl CallWork<'_> {
             Ok(placed) => placed,
             Err(obstacle) => return self.refuse(ResultStatus::Queued, obstacle).await,
         };
-        if !allow_conflict(self.advance(ResultStatus::Queued, ResultStatus::Dispatched, |_| {}).await)? {
+        let redactor = service.redactor(&self.job.organization, self.job.result_id).await?;
+        let private = redactor.is_some();
+        let hide = move |doc: &mut ResultDoc| doc.private = private;
+        if !allow_conflict(self.advance(ResultStatus::Queued, ResultStatus::Dispatched, hide).await)? {
             return Ok(());
         }
         let Placed { placement, notes, warnings } = placed;
@@ -70,7 +73,7 @@ impl CallWork<'_> {
         };
         running.begin(self.job.result_id, handle.control.clone());
         let control = handle.control.clone();
-        let watched = self.watch(handle, notes, warnings).await;
+        let watched = self.watch(handle, redactor, notes, warnings).await;
         // Does nothing when it is over; a call that cannot be followed must not go on.
         control.hangup(EndReason::Fault);
         running.end(self.job.result_id);
@@ -78,7 +81,13 @@ impl CallWork<'_> {
     }
 
     /// Follows a call to its end.
-    async fn watch(&self, mut handle: CallHandle, notes: Object, warnings: Vec<String>) -> Result<()> {
+    async fn watch(
+        &self,
+        mut handle: CallHandle,
+        redactor: Option<Redactor>,
+        notes: Object,
+        warnings: Vec<String>,
+    ) -> Result<()> {
         let feed = self.workshop.service.feed(self.job.result_id);
         // It may have been cancelled, or the engine stopped, before its control was known to anybody.
         if self.status().await? != ResultStatus::Dispatched {
@@ -96,7 +105,11 @@ impl CallWork<'_> {
                 }
                 CallNews::Event(entry) => {
                     if let Some(feed) = &feed {
-                        feed.add(happening(&entry));
+                        let mut happening = happening(&entry);
+                        if let Some(redactor) = &redactor {
+                            redactor.event(&mut happening.data);
+                        }
+                        feed.add(happening);
                     }
                 }
                 CallNews::Ended(report) => return self.ended(*report, notes, warnings).await,
@@ -211,6 +224,9 @@ fn fill_in(
     if let Some((code, message)) = verdict.error {
         body.fail(code, message);
     }
+    // Where nobody has spoken nothing is judged, and nothing is private.
+    doc.private &= ending.connected;
+    let body = &mut doc.body;
     body.end_time = Some(Timestamp(report.ended_at_ms));
     body.end_reason = Some(ending.reason.as_str().to_owned());
     body.conversation_ended_by = verdict.by;

@@ -45,6 +45,9 @@ pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
         let found = judge::playback(&steps, &judge::moments(&timeline));
         judged.metadata.insert("playback".into(), found.into());
     }
+    if let Some(redactor) = service.redactor(organization, id).await? {
+        service.redact(organization, id, &redactor, &mut judged).await?;
+    }
     service.store_evaluation(organization, id, judged).await.map(drop)
 }
 

@@ -264,12 +264,25 @@ pub struct ResultDoc {
     /// Tool calls that came another way (from the conversation itself).
     #[serde(default)]
     pub heard_calls: Vec<PostedToolCall>,
+    /// Nobody is shown its words and sounds: what is private was not yet taken out.
+    #[serde(default)]
+    pub private: bool,
     /// Members of the metadata that were posted; the engine does not overwrite them.
     #[serde(default)]
     pub posted_keys: Vec<String>,
 }
 
 impl ResultDoc {
+    /// Adds a line to the warnings of the engine.
+    pub fn warn(&mut self, text: &str) {
+        let key =
+            if self.posted_keys.iter().any(|posted| posted == "warnings") { "engine.warnings" } else { "warnings" };
+        match self.body.metadata.get_mut(key) {
+            Some(Value::Array(warnings)) => warnings.push(text.into()),
+            _ => self.note("warnings", Value::Array(vec![text.into()])),
+        }
+    }
+
     /// Sets a metadata member as the engine: beside a posted one of the same name it is called `engine.NAME`.
     pub fn note(&mut self, key: &str, value: Value) {
         let posted = self.posted_keys.iter().any(|posted| posted == key);

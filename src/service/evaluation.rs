@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Service;
 use super::outcome::outcome;
+use super::privacy::{redacted_calls, redactor_of};
 use super::progress::lane;
 use crate::error::{Error, Result};
 use crate::judge::predicted_wer;
@@ -89,7 +90,10 @@ impl Service {
             None => None,
         };
         let attacks = human.as_ref().is_some_and(|human| human.doc.attack_type.is_some());
-        let expected = human.map(|human| human.doc.expected_tool_calls).unwrap_or_default();
+        let mut expected = human.map(|human| human.doc.expected_tool_calls).unwrap_or_default();
+        if let Some(redactor) = redactor_of(db, &row.doc).await? {
+            expected = redacted_calls(expected, &redactor)?;
+        }
         let groups = tool_call::group(&expected, row.doc.posted_calls.iter().chain(&row.doc.heard_calls));
         let body = &mut row.doc.body;
         if !body.evaluations.is_empty() {

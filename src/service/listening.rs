@@ -9,6 +9,7 @@ use tokio::fs::File;
 use tokio::io::{AsyncReadExt, BufReader};
 
 use super::packing::{self, Packing, Track};
+use super::privacy::is_hidden;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
@@ -48,7 +49,7 @@ impl Service {
     pub async fn timeline(&self, caller: &Caller, result_id: i64) -> Result<Timeline> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
-        let events = db.text("timelines", result_id).await?;
+        let events = if is_hidden(&row.doc, caller) { None } else { db.text("timelines", result_id).await? };
         let events = events.ok_or_else(|| Error::NotAvailable("Timeline not available".into()))?;
         let started_at = row.doc.body.start_time;
         Ok(Timeline { simulation_result_id: result_id, sample_rate: SAMPLE_RATE, started_at, events })
@@ -70,8 +71,8 @@ impl Service {
     /// The transcript, once there is one.
     pub async fn transcript(&self, caller: &Caller, result_id: i64) -> Result<Transcript> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        db.get::<ResultDoc>(result_id).await?;
-        let kept = db.text("transcripts", result_id).await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        let kept = if is_hidden(&row.doc, caller) { None } else { db.text("transcripts", result_id).await? };
         kept.ok_or_else(|| Error::NotAvailable("Transcript not available".into()))
     }
 
@@ -136,7 +137,8 @@ impl Service {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row: Row<ResultDoc> = db.get(result_id).await?;
         let path = self.result_folder(result_id).join(name);
-        let there = row.doc.body.audio_url.is_some() && tokio::fs::try_exists(&path).await.unwrap_or(false);
+        let is_shown = row.doc.body.audio_url.is_some() && !is_hidden(&row.doc, caller);
+        let there = is_shown && tokio::fs::try_exists(&path).await.unwrap_or(false);
         if there { Ok(path) } else { Err(Error::NotAvailable("Recording not available".into())) }
     }
 

@@ -34,6 +34,7 @@ mod outcome;
 mod packing;
 mod phone_numbers;
 mod place;
+mod privacy;
 mod progress;
 mod pull;
 mod push;

@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 
 use ringer_media::frame::PER_MS;
 use ringer_media::recording::{Layout, WAV_HEADER};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::fs;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, SeekFrom};
 
-use super::{Caller, Service};
+use super::{Caller, Judged, Service};
 use crate::error::{Error, Result};
 use crate::judge::{self, Redactor};
 use crate::model::agent::AgentDoc;
-use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::digital_human::{DigitalHumanSpec, ExpectedToolCall};
 use crate::model::result::ResultDoc;
 use crate::model::transcript::Transcript;
 use crate::store::Session;
@@ -31,7 +33,15 @@ impl Service {
     }
 
     /// Takes what is private out of what is kept of a conversation that was judged, and shows the rest.
-    pub async fn redact(&self, organization: &str, result_id: i64, redactor: &Redactor) -> Result<()> {
+    pub async fn redact(
+        &self,
+        organization: &str,
+        result_id: i64,
+        redactor: &Redactor,
+        judged: &mut Judged,
+    ) -> Result<()> {
+        through(&mut judged.evaluation, redactor, JUDGED)?;
+        through(&mut judged.metadata, redactor, &["playback"])?;
         let caller = Service::engine_caller(organization);
         let mut timeline = match self.timeline(&caller, result_id).await {
             Ok(timeline) => timeline.events,
@@ -40,10 +50,10 @@ impl Service {
         };
         let moments = judge::moments(&timeline);
         let mut spans = judge::key_spans(&moments);
-        let heard_all = moments
-            .iter()
-            .filter(|moment| moment.event == "turn.ended" && moment.side == "agent")
-            .all(|turn| turn.data["text"].as_str().is_some_and(|text| !text.is_empty()) || turn.data["digits"].is_string());
+        let heard_all =
+            moments.iter().filter(|moment| moment.event == "turn.ended" && moment.side == "agent").all(|turn| {
+                turn.data["text"].as_str().is_some_and(|text| !text.is_empty()) || turn.data["digits"].is_string()
+            });
         let mut transcript = match self.transcript(&caller, result_id).await {
             Ok(transcript) => Some(transcript),
             Err(Error::NotAvailable(_)) => None,
@@ -118,36 +128,59 @@ pub(super) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -> Result<Opt
     Ok(Some(Redactor::new(traits)))
 }
 
+/// Members of an evaluation that hold words.
+const JUDGED: &[&str] = &[
+    "call_summary",
+    "reasoning",
+    "value",
+    "explanation",
+    "goal_reasoning",
+    "hallucination_reasoning",
+    "redundancy_reasoning",
+    "pronunciation_reasoning",
+    "custom_evals",
+    "human_goal_reasoning",
+    "human_hallucination_reasoning",
+    "human_redundancy_reasoning",
+    "human_pronunciation_reasoning",
+    "override_goal_notes",
+    "override_hallucination_notes",
+];
+
+/// Members of a tool call that hold words.
+const CALLED: &[&str] = &["description", "parameters", "output"];
+
+/// Sees through the named members of something that is stored as JSON.
+pub(super) fn through<T: Serialize + DeserializeOwned>(
+    part: &mut T,
+    redactor: &Redactor,
+    names: &[&str],
+) -> Result<()> {
+    let mut value = serde_json::to_value(&*part).map_err(Error::internal)?;
+    redact_members(&mut value, redactor, names);
+    *part = serde_json::from_value(value).map_err(Error::internal)?;
+    Ok(())
+}
+
+/// What was expected of tool calls, as it is when what was called has been redacted.
+pub(super) fn redacted_calls(
+    mut expected: Vec<ExpectedToolCall>,
+    redactor: &Redactor,
+) -> Result<Vec<ExpectedToolCall>> {
+    through(&mut expected, redactor, CALLED)?;
+    Ok(expected)
+}
+
 /// Texts in the record: what was posted, called and judged.
-fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()> {
-    fn through<T: serde::Serialize + serde::de::DeserializeOwned>(part: &mut T, redactor: &Redactor, names: &[&str]) -> Result<()> {
-        let mut value = serde_json::to_value(&*part).map_err(Error::internal)?;
-        redact_members(&mut value, redactor, names);
-        *part = serde_json::from_value(value).map_err(Error::internal)?;
-        Ok(())
-    }
+pub(super) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()> {
     through(&mut doc.body.events, redactor, &["title", "description", "metadata"])?;
-    through(&mut doc.body.tool_calls, redactor, &["parameters", "output"])?;
-    through(&mut doc.posted_calls, redactor, &["description", "parameters", "output"])?;
-    through(&mut doc.heard_calls, redactor, &["description", "parameters", "output"])?;
+    through(&mut doc.body.tool_calls, redactor, CALLED)?;
+    through(&mut doc.posted_calls, redactor, CALLED)?;
+    through(&mut doc.heard_calls, redactor, CALLED)?;
     through(&mut doc.recorded_transcript, redactor, &["utterance"])?;
-    let told = ["call_summary", "reasoning", "value", "explanation", "goal_reasoning"];
-    let judged = [
-        "hallucination_reasoning",
-        "redundancy_reasoning",
-        "pronunciation_reasoning",
-        "custom_evals",
-        "human_goal_reasoning",
-        "human_hallucination_reasoning",
-        "human_redundancy_reasoning",
-        "human_pronunciation_reasoning",
-        "override_goal_notes",
-        "override_hallucination_notes",
-    ];
-    let names: Vec<&str> = told.into_iter().chain(judged).collect();
-    through(&mut doc.body.evaluations, redactor, &names)?;
-    through(&mut doc.body.custom_metrics, redactor, &names)?;
-    through(&mut doc.body.result, redactor, &names)
+    through(&mut doc.body.evaluations, redactor, JUDGED)?;
+    through(&mut doc.body.custom_metrics, redactor, JUDGED)?;
+    through(&mut doc.body.result, redactor, JUDGED)
 }
 
 /// Sees through the members of these names, wherever they are; texts alone, so that numbers keep their type.

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::evaluation::recount_word_errors;
+use super::privacy::{redact_doc, redactor_of};
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::result::{ResultDoc, ResultRecord, UpdateResultSpec};
@@ -79,6 +80,9 @@ impl Service {
         let mut row = db.get::<ResultDoc>(id).await?;
         let (calls_changed, words_changed) = (spec.tool_calls.is_some(), spec.recorded_transcript.is_some());
         add(&mut row.doc, spec);
+        if let Some(redactor) = redactor_of(&mut db, &row.doc).await? {
+            redact_doc(&mut row.doc, &redactor)?;
+        }
         if calls_changed {
             self.regroup_calls(&mut db, &mut row).await?;
         }

@@ -324,6 +324,42 @@ async fn custom_metrics_decide_the_verdict() {
     house.stop().await;
 }
 
+/// What the Digital Human says is echoed, so both channels hold the number; it is nowhere in what is kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_private_is_taken_out_of_a_conversation() {
+    let (house, peer) = (House::new().await, Peer::answering(1));
+    let opens = json!({"speaks_first": true, "mode": "custom", "message": "My number is 98765, thank you"});
+    let agent = with(sip(&peer), json!({ "redact_pii": true }));
+    let (_, ids) = house.queue(agent, json!({}), &[json!({ "speaks_first_config": opens })]).await;
+    let events = house.events(&ids[0]).await;
+    let result = house.result(&ids[0]).await;
+    assert_eq!(result["status"], "COMPLETED", "{result}");
+    let transcript = house.call("GET", &format!("/v1/simulation-result/{}/transcript", ids[0]), Value::Null).await;
+    let first = &transcript["entries"][0];
+    assert_eq!(first["utterance"], "My number is [NUMBER], thank you", "{transcript}");
+    let timeline = house.call("GET", &format!("/v1/simulation-result/{}/timeline", ids[0]), Value::Null).await;
+    assert!(timeline["events"].as_array().is_some_and(|events| events.len() > 5));
+    for kept in [json!(events), result.clone(), transcript.clone(), timeline] {
+        assert!(!kept.to_string().contains("98765"), "{kept}");
+    }
+    let folder = house.folder.path().join("results").join(&ids[0]);
+    let names = std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    let names: BTreeSet<String> = names.filter_map(|name| name.into_string().ok()).collect();
+    // Nobody recognizes what the echo says: it may be private.
+    let removed = result["metadata"]["warnings"].to_string().contains("the recording was not kept");
+    let expect: &[&str] = if removed { &[] } else { &["caller_clean.wav", "recording.wav"] };
+    assert_eq!(names.iter().map(String::as_str).collect::<Vec<_>>(), expect);
+    assert_eq!(result["audio_url"].is_null(), removed);
+    if !removed {
+        let bytes = std::fs::read(folder.join("recording.wav")).expect("a recording");
+        let at = |ms: &Value| 104 + 64 * ms.as_i64().expect("an offset") as usize;
+        let said = &bytes[at(&first["start_offset_ms"])..at(&first["end_offset_ms"])];
+        assert!(said.iter().all(|byte| *byte == 0), "both channels are silent while it is said");
+    }
+    peer.end();
+    house.stop().await;
+}
+
 /// The agent greets for some seconds, and the caller coughs and mutters meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_digital_human_probes_while_the_agent_speaks() {

@@ -28,8 +28,10 @@ pub struct Candidate {
     pub likeness: f32,
 }
 
-/// Largest magnitudes of a sent and a received stretch: [`WINDOW`] products of the two, or of the received alone, add up within 32 bits.
+/// Largest magnitude of a sent stretch.
 pub const SENT_PEAK: f32 = 4095.0;
+
+/// Largest magnitude of a received stretch: [`WINDOW`] products with a sent one, or with itself, add up within 32 bits.
 pub const HEARD_PEAK: f32 = 1023.0;
 
 /// The most alike lags, best first; both stretches [`thin`] and of the same end. Whole numbers, because twice as many of them are
