@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test bench load fuzz fmt packages peers build
+.PHONY: help demo test bench load speed fuzz fmt packages peers build
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -51,6 +51,10 @@ bench: ## the cost of one 20 ms frame through a call
 
 load: packages build ## many calls at once against the sample agent, with the lateness of their packets
 	"$(RINGER)" load
+
+speed: build ## requests a CPU-second beside a reference, and times of answers while calls run
+	@$(call install,wrk python3-venv curl)
+	RINGER="$(RINGER)" tests/speed.sh
 
 # libFuzzer finds its way by what the instrumented code counts, which every compiler can give (cargo-fuzz and the address sanitizer
 # want a nightly one). Runs for FUZZ_SECONDS a target, from the corpus that it keeps in fuzz/corpus.

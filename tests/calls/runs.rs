@@ -330,7 +330,8 @@ async fn what_is_private_is_taken_out_of_a_conversation() {
     let (house, peer) = (House::new().await, Peer::answering(1));
     let opens = json!({"speaks_first": true, "mode": "custom", "message": "My number is 98765, thank you"});
     let agent = with(sip(&peer), json!({ "redact_pii": true }));
-    let (_, ids) = house.queue(agent, json!({}), &[json!({ "speaks_first_config": opens })]).await;
+    let length = json!({ "max_call_duration": 8 });
+    let (_, ids) = house.queue(agent, length, &[json!({ "speaks_first_config": opens })]).await;
     let events = house.events(&ids[0]).await;
     let result = house.result(&ids[0]).await;
     assert_eq!(result["status"], "COMPLETED", "{result}");
