@@ -23,6 +23,7 @@ mod results;
 mod round_trip;
 mod scenarios;
 mod schedules;
+mod strangers;
 mod versions;
 mod webhooks;
 mod world;
