@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use url::Url;
 use uuid::Uuid;
 
@@ -296,6 +297,10 @@ impl Service {
         (row.doc.metrics, row.doc.duration_ms, row.doc.error_message) = (metrics, duration_ms, error_message);
         db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
         self.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
+        let (agent_id, tag) = (row.doc.agent_id, row.doc.call.webhook_tag.clone());
+        if let Value::Object(call_log) = serde_json::to_value(shown(row)).map_err(Error::internal)? {
+            self.tell_call(&mut db, agent_id, tag.as_deref(), call_log).await?;
+        }
         db.commit().await
     }
 

@@ -337,3 +337,23 @@ async fn a_recording_may_be_larger_than_other_bodies() {
     let answer = world.send("POST", "/v1/evaluate", &announced, Vec::new()).await;
     assert_eq!(answer.json(), json!({ "detail": "Request body is too large, the limit is 536870912 bytes" }));
 }
+
+#[tokio::test]
+async fn who_asked_for_it_is_told_of_evaluated_calls() {
+    let world = World::with_rows().await;
+    for (tag, url) in [(json!(null), "all"), (json!("w"), "tagged"), (json!("x"), "others")] {
+        let url = format!("http://127.0.0.1:9/{url}");
+        let body = json!({ "url": url, "event_types": ["observability_call_evaluated"], "tag": tag });
+        world.post("/v1/webhooks", body).await;
+    }
+    let log = evaluated(&world, json!({ "webhook_tag": "w" })).await;
+    let queue = world.service.queue();
+    let mut told = 0;
+    while let Some(event) = queue.claim_event().await.expect("answers") {
+        let body: Value = serde_json::from_str(&event.body).expect("JSON");
+        assert_eq!((event.event.as_str(), &body["type"]), ("observability_call_evaluated", &json!(event.event)));
+        assert_eq!((&body["id"], &body["evaluations"]), (&log["id"], &log["evaluations"]));
+        told += 1;
+    }
+    assert_eq!(told, 2, "not those who asked for another tag");
+}
