@@ -80,11 +80,11 @@ fn crowd(far: &FarSide, ears: Ears) {
             let before = cpu_us();
             for _ in 0..ticks {
                 for slot in &mut slots {
-                    for at in 0..slot.len() {
-                        slot[at].send();
+                    for call in slot.iter_mut() {
+                        call.send();
                     }
-                    for at in 0..slot.len() {
-                        slot[at].listen();
+                    for call in slot.iter_mut() {
+                        call.listen();
                     }
                 }
             }
