@@ -339,10 +339,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (line, _, _) = line(&folder);
         let first = line.turn().await.expect("nobody is there");
-        let (waiting, ()) = tokio::join!(line.enter(), async {
+        // Whoever has the turn gives it back, else the line could never be closed.
+        let waiting = async { line.enter().await.map(drop) };
+        let (waiting, ()) = tokio::join!(waiting, async {
             tokio::join!(line.close(), async { drop(first) });
         });
-        waiting.map(drop).expect("it stood in line before");
+        waiting.expect("it stood in line before");
         assert!(line.enter().await.is_err());
     }
 }
