@@ -5,12 +5,11 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 
 use crate::error::{Error, Result};
+use crate::model::cron::Cron;
 use crate::model::monitor::{ActiveWindow, Day};
 
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 86_400_000;
-/// Days in which every date of a calendar comes up, the 29th of February too (1896 to 1904).
-const CALENDAR_DAYS: i64 = 8 * 366;
 
 /// How often.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +29,9 @@ impl Cadence {
         let refused = || Error::Refused("frequency must be <n>m, <n>h, <n>d or a cron expression".into());
         let text = text.trim();
         if text.contains(char::is_whitespace) {
-            return Cron::parse(text).map(Cadence::Cron).ok_or_else(refused);
+            // A 30th of February never comes.
+            let comes = |cron: &Cron| cron.after(0).is_some();
+            return Cron::parse(text).filter(comes).map(Cadence::Cron).ok_or_else(refused);
         }
         let (most, unit_ms) = match text.chars().last() {
             Some('m') => (59, MINUTE_MS),
@@ -48,101 +49,9 @@ impl Cadence {
     pub fn after(&self, due_ms: i64, now_ms: i64) -> i64 {
         match self {
             Cadence::Every(each) => due_ms + each * ((now_ms - due_ms).div_euclid(*each) + 1),
-            Cadence::Cron(cron) => cron.after(now_ms),
+            Cadence::Cron(cron) => cron.after(now_ms).expect("an expression that never comes is refused"),
         }
     }
-}
-
-/// Five cron fields: the values at which each is due.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cron {
-    minutes: Vec<i64>,
-    hours: Vec<i64>,
-    days: Vec<i64>,
-    months: Vec<i64>,
-    weekdays: Vec<i64>,
-    /// Day of month and day of week are both given: either is enough.
-    either_day: bool,
-}
-
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-
-impl Cron {
-    fn parse(text: &str) -> Option<Cron> {
-        let fields: Vec<&str> = text.split_whitespace().collect();
-        let [minutes, hours, days, months, weekdays] = fields.as_slice() else { return None };
-        let mut of_week = values(weekdays, 0, 7, &WEEKDAYS, 0)?;
-        if of_week.contains(&7) {
-            of_week.push(0);
-        }
-        let cron = Cron {
-            minutes: values(minutes, 0, 59, &[], 0)?,
-            hours: values(hours, 0, 23, &[], 0)?,
-            days: values(days, 1, 31, &[], 0)?,
-            months: values(months, 1, 12, &MONTHS, 1)?,
-            weekdays: of_week,
-            either_day: !days.starts_with('*') && !weekdays.starts_with('*'),
-        };
-        // A 30th of February never comes.
-        cron.next(0).is_some().then_some(cron)
-    }
-
-    fn after(&self, now_ms: i64) -> i64 {
-        self.next(now_ms).expect("an expression that never comes is not made")
-    }
-
-    fn next(&self, now_ms: i64) -> Option<i64> {
-        let from = now_ms.div_euclid(MINUTE_MS) + 1;
-        let first_day = from.div_euclid(24 * 60);
-        for day in first_day..first_day + CALENDAR_DAYS {
-            if !self.has_day(day) {
-                continue;
-            }
-            let minutes = self.hours.iter().flat_map(|hour| self.minutes.iter().map(move |minute| hour * 60 + minute));
-            let due = minutes.map(|minute| day * 24 * 60 + minute).filter(|minute| *minute >= from).min();
-            if let Some(minute) = due {
-                return Some(minute * MINUTE_MS);
-            }
-        }
-        None
-    }
-
-    fn has_day(&self, day: i64) -> bool {
-        let Ok(at) = Timestamp::from_millisecond(day * DAY_MS) else { return false };
-        let date = at.to_zoned(TimeZone::UTC).date();
-        let of_month = self.days.contains(&i64::from(date.day()));
-        let of_week = self.weekdays.contains(&i64::from(date.weekday().to_sunday_zero_offset()));
-        let day = if self.either_day { of_month || of_week } else { of_month && of_week };
-        day && self.months.contains(&i64::from(date.month()))
-    }
-}
-
-/// A list of `*`, values and ranges, each with a step; names count from `base`.
-fn values(field: &str, low: i64, high: i64, names: &[&str], base: i64) -> Option<Vec<i64>> {
-    let number = |text: &str| {
-        let named = names.iter().position(|name| text.eq_ignore_ascii_case(name)).map(|at| at as i64 + base);
-        let digits = || text.bytes().all(|digit| digit.is_ascii_digit()).then(|| text.parse().ok()).flatten();
-        named.or_else(digits).filter(|value| (low..=high).contains(value))
-    };
-    let mut all = Vec::new();
-    for part in field.split(',') {
-        let (range, step) = match part.split_once('/') {
-            Some((range, step)) => (range, step.parse::<usize>().ok().filter(|step| *step > 0)?),
-            None => (part, 1),
-        };
-        let (from, to) = match range.split_once('-') {
-            _ if range == "*" => (low, if names == WEEKDAYS { 6 } else { high }),
-            Some((from, to)) => (number(from)?, number(to)?),
-            None if step > 1 => (number(range)?, high),
-            None => (number(range)?, number(range)?),
-        };
-        if from > to {
-            return None;
-        }
-        all.extend((from..=to).step_by(step));
-    }
-    Some(all)
 }
 
 /// In which hours.
