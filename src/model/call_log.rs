@@ -6,6 +6,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Object;
+use super::agent_version::{LabelText, PRODUCTION};
 use super::digital_human::Role;
 use super::evaluation::Evaluation;
 use super::id::IdString;
@@ -134,8 +135,7 @@ pub struct CallSpec {
     pub custom_metric_tags: Option<Vec<String>>,
     /// Label of the agent version that held the call.
     #[serde(default = "production")]
-    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9._ -]+$"))]
-    pub label: String,
+    pub label: LabelText,
     /// Number of the agent version that held the call; before the label.
     #[serde(default)]
     pub version: Option<i64>,
@@ -150,8 +150,8 @@ pub struct CallSpec {
     pub multichannel: bool,
 }
 
-fn production() -> String {
-    super::agent_version::PRODUCTION.to_owned()
+fn production() -> LabelText {
+    LabelText(PRODUCTION.to_owned())
 }
 
 /// A call of an agent known by its id.

@@ -15,7 +15,6 @@ use super::{Caller, Service};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
-use crate::model::agent_version::{PRODUCTION, VersionDoc};
 use crate::model::call_log::{
     CallLogDoc, CallLogRecord, CallLogStatus, CallRequest, CallSpec, LogRange, UpdateLogSpec,
 };
@@ -150,13 +149,13 @@ impl Service {
         let kept = self.keep_recording(&mut call).await?;
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
-        let (agent_version_id, warning) = self.version_that_held(&mut db, caller, agent_id, &call).await?;
+        let (version, warning) = self.version_to_judge(&mut db, caller, agent_id, call.version, &call.label).await?;
         let created_ms = call.created_at.map_or(now, |at| at.0);
         let doc = CallLogDoc {
             agent_id,
             external_agent_id,
             call,
-            agent_version_id,
+            agent_version_id: Some(version),
             status: CallLogStatus::Queued,
             duration_ms: 0,
             evaluations: Vec::new(),
@@ -358,31 +357,6 @@ impl Service {
         let path = folder.join(format!("{}.part", clock::new_id()));
         tokio::fs::write(&path, bytes).await.map_err(Error::internal)?;
         Ok(Some(path))
-    }
-
-    /// The version that held a call, and a warning when it is not the one that was named. A label that nobody holds is given to
-    /// the production version.
-    async fn version_that_held(
-        &self,
-        db: &mut Session,
-        caller: &Caller,
-        agent_id: i64,
-        call: &CallSpec,
-    ) -> Result<(Option<Uuid>, Option<String>)> {
-        let versions = db.by::<VersionDoc>("agent_id", agent_id).await?;
-        let production = versions.iter().find(|row| row.doc.holds(PRODUCTION));
-        if let Some(number) = call.version {
-            let asked = versions.iter().find(|row| row.doc.version == number);
-            let text = || format!("Version {number} does not exist, the production version was used");
-            return Ok((asked.or(production).map(|row| row.id), asked.is_none().then(text)));
-        }
-        let held = versions.iter().filter(|row| row.doc.holds(&call.label)).max_by_key(|row| row.doc.version);
-        if let (None, Some(row)) = (held, production) {
-            let mut doc = row.doc.clone();
-            doc.labels.push(call.label.clone());
-            db.update(row.id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
-        }
-        Ok((held.or(production).map(|row| row.id), None))
     }
 }
 

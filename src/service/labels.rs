@@ -8,9 +8,7 @@ use super::versions::versions_of;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
-use crate::model::agent_version::{
-    LATEST, LabelDoc, LabelRecord, LabelSpec, LabelText, PRODUCTION, VersionDoc, VersionRecord,
-};
+use crate::model::agent_version::{LATEST, LabelDoc, LabelRecord, LabelSpec, LabelText, PRODUCTION, VersionDoc};
 use crate::model::time::Timestamp;
 use crate::store::{Row, Session};
 
@@ -97,36 +95,34 @@ impl Service {
 
     /// The version that a conversation is judged by, and a warning when it is not the one that was asked for. A number goes
     /// before a label; an unknown label is made and put on the production version.
-    pub async fn version_to_judge(
+    pub(super) async fn version_to_judge(
         &self,
+        db: &mut Session,
         caller: &Caller,
         agent_id: i64,
         version: Option<i64>,
         label: &LabelText,
-    ) -> Result<(VersionRecord, Option<String>)> {
-        let mut db = self.store.org(&caller.organization).write().await?;
+    ) -> Result<(Uuid, Option<String>)> {
         db.hold_agent(agent_id).await?;
-        let versions = versions_of(&mut db, agent_id).await?;
+        let versions = versions_of(db, agent_id).await?;
         let find = |fits: &dyn Fn(&VersionDoc) -> bool| versions.iter().find(|row| fits(&row.doc)).cloned();
         let production = find(&|doc| doc.holds(PRODUCTION));
         let production = production.ok_or_else(|| Error::internal("an agent has no production version"))?;
-        let record = |row: Row<VersionDoc>| VersionRecord { id: row.id, doc: row.doc };
         if let Some(number) = version {
             let warning = || format!("Version {number} does not exist, the production version was used");
             return Ok(match find(&|doc| doc.version == number) {
-                Some(row) => (record(row), None),
-                None => (record(production), Some(warning())),
+                Some(row) => (row.id, None),
+                None => (production.id, Some(warning())),
             });
         }
         if let Some(row) = find(&|doc| doc.holds(&label.0)) {
-            return Ok((record(row), None));
+            return Ok((row.id, None));
         }
         let mut row = production;
-        self.keep_labels(&mut db, caller, agent_id, std::slice::from_ref(label)).await?;
+        self.keep_labels(db, caller, agent_id, std::slice::from_ref(label)).await?;
         row.doc.labels.push(label.0.clone());
         db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
-        db.commit().await?;
-        Ok((record(row), None))
+        Ok((row.id, None))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Versions of an agent's text and their labels: every rule on the current paths and on the old ones, which answer alike.
 
-use ringer::model::agent_version::LabelText;
-use ringer::service::Service;
+use ringer::model::agent_version::VersionDoc;
+use ringer::model::call_log::CallLogDoc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -412,19 +412,27 @@ async fn an_evaluation_finds_its_version() {
     let (world, agent) = with_agent().await;
     let id = agent.rsplit('/').next().and_then(|id| id.parse::<i64>().ok()).expect("an id");
     world.post(&format!("{agent}/versions"), json!({ "labels": ["new"] })).await;
-    let caller = Service::engine_caller(world.name("organization"));
-    let warning = |number: i64| Some(format!("Version {number} does not exist, the production version was used"));
+    let warning = |number: i64| json!(format!("Version {number} does not exist, the production version was used"));
     for (version, label, expect, expect_warning) in [
-        (None, "production", 1, None),
-        (None, "latest", 2, None),
-        (None, "new", 2, None),
-        (Some(2), "production", 2, None),
+        (None, "production", 1, Value::Null),
+        (None, "latest", 2, Value::Null),
+        (None, "new", 2, Value::Null),
+        (Some(2), "production", 2, Value::Null),
         (Some(9), "new", 1, warning(9)),
-        (None, "unheard of", 1, None),
+        (None, "unheard of", 1, Value::Null),
     ] {
-        let label = LabelText(label.into());
-        let (found, warned) = world.service.version_to_judge(&caller, id, version, &label).await.expect("is found");
-        assert_eq!((found.doc.version, warned), (expect, expect_warning), "{version:?} {label:?}");
+        let entry = json!({ "start_offset_ms": 0, "end_offset_ms": 900, "speaker": "AGENT", "utterance": "Welcome." });
+        let call = json!({
+            "agent_id": id, "version": version, "label": label, "start_time_utc": "2026-01-05T08:00:00Z",
+            "participants": [{ "role": "AGENT" }, { "role": "USER" }], "transcript": [entry],
+        });
+        let queued = world.post("/v1/evaluate-call", call).await;
+        assert_eq!(queued["warning"], expect_warning, "{version:?} {label:?}");
+        let call_id = queued["call_id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
+        let mut db = world.service.store().org(world.name("organization")).read().await.expect("a session");
+        let log = db.get::<CallLogDoc>(call_id).await.expect("the call log");
+        let held = db.get::<VersionDoc>(log.doc.agent_version_id.expect("a version")).await.expect("the version");
+        assert_eq!(held.doc.version, expect, "{version:?} {label:?}");
     }
     let labels = world.get(&format!("{agent}/versions/1/labels")).await;
     assert_eq!(labels["labels"], json!(["production", "beta", "unheard of"]), "an unknown label is made and attached");

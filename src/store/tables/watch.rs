@@ -38,7 +38,7 @@ impl Resource for CallLogDoc {
     type Id = Uuid;
 
     fn cells(&self) -> Vec<Cell> {
-        vec![self.agent_id.into(), self.call.label.as_str().into(), self.status.as_str().into()]
+        vec![self.agent_id.into(), self.call.label.0.as_str().into(), self.status.as_str().into()]
     }
 }
 
