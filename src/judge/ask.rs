@@ -1,4 +1,4 @@
-//! Asking a language model for one JSON object until it can be read, a few times.
+//! Asking a language model until its answer can be read, a few times.
 
 use serde_json::Value;
 
@@ -7,6 +7,9 @@ use crate::provider::{ChatMessage, ChatRequest, ChatRole, LanguageModel, complet
 
 /// An answer that cannot be read is asked for again so often.
 const REPEATS: usize = 2;
+
+/// Characters of a broken answer that are shown back.
+const SHOWN_CHARS: usize = 4000;
 
 /// Longest answer of a judge in tokens.
 const TOKENS_MAX: u32 = 4000;
@@ -42,27 +45,38 @@ pub fn question(instructions: String, material: String, temperature: f64) -> Cha
     }
 }
 
-/// Asks until `read` takes the answer. The model is told what was wrong with the one before.
+/// Asks for one JSON object until `read` takes it.
 pub async fn ask<T>(
     model: &dyn LanguageModel,
-    mut request: ChatRequest,
+    request: ChatRequest,
     read: impl Fn(&Object) -> Result<T, Wrong>,
+) -> Result<T, Unanswered> {
+    let none = || Wrong::Form("it was not one JSON object".into());
+    ask_text(model, request, REPEATS, |text| read(&object(text).ok_or_else(none)?)).await
+}
+
+/// Asks until `read` takes the answer, again `repeats` times. The model is told what was wrong with the one before.
+pub async fn ask_text<T>(
+    model: &dyn LanguageModel,
+    mut request: ChatRequest,
+    repeats: usize,
+    read: impl Fn(&str) -> Result<T, Wrong>,
 ) -> Result<T, Unanswered> {
     let mut attempt = 0;
     loop {
         let text = complete(model, &request).await.map_err(|failure| Unanswered::Failed(failure.message))?;
-        let none = || Wrong::Form("it was not one JSON object".into());
-        let wrong = match object(&text).ok_or_else(none).and_then(|it| read(&it)) {
+        let wrong = match read(&text) {
             Ok(answer) => return Ok(answer),
             Err(wrong) => wrong,
         };
-        if attempt == REPEATS {
+        if attempt == repeats {
             return Err(Unanswered::Unread(wrong));
         }
         attempt += 1;
         let (Wrong::Form(why) | Wrong::Value(why)) = &wrong;
         let again = format!("That answer cannot be used: {why}. Answer again, with one JSON object only.");
-        request.messages.push(ChatMessage { role: ChatRole::Assistant, content: text });
+        let shown = text.chars().take(SHOWN_CHARS).collect();
+        request.messages.push(ChatMessage { role: ChatRole::Assistant, content: shown });
         request.messages.push(ChatMessage { role: ChatRole::User, content: again });
     }
 }

@@ -18,7 +18,7 @@ mod words;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use self::ask::{Unanswered, Wrong, ask, question};
+pub use self::ask::{Unanswered, Wrong, ask, ask_text, question};
 pub use self::custom::{Material, Metric, NO_MODEL, is_of_tool_calls, judge_by_rules, judge_metrics};
 pub use self::fillers::fillers;
 pub use self::imported::Imported;

@@ -5,15 +5,16 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
+use crate::judge::{Unanswered, Wrong, ask_text};
 use crate::model::issue::Issues;
 use crate::model::json;
 use crate::model::schema::Node;
 use crate::model::validate::{Source, validate};
-use crate::provider::{ChatMessage, ChatRequest, ChatRole, LanguageModel, complete};
+use crate::provider::{ChatMessage, ChatRequest, ChatRole, LanguageModel};
 
-/// Times that one thing is asked for.
-const ATTEMPTS: usize = 2;
-/// Characters of a broken answer that are shown back.
+/// Times that one thing is asked for again.
+const REPEATS: usize = 1;
+/// Characters of what does not fit that are named.
 const SHOWN_CHARS: usize = 4000;
 /// Sampling temperature.
 const TEMPERATURE: f64 = 0.7;
@@ -33,25 +34,17 @@ where
 {
     let message = |role, content: String| ChatMessage { role, content };
     let instructions = format!("{instructions} Answer with one JSON object and nothing else.");
-    let mut request = ChatRequest {
+    let request = ChatRequest {
         messages: vec![message(ChatRole::System, instructions), message(ChatRole::User, material.to_string())],
         temperature: TEMPERATURE,
         json: true,
         ..ChatRequest::default()
     };
-    for _ in 0..ATTEMPTS {
-        let text = complete(model, &request).await.map_err(|failure| Error::Unavailable(failure.message))?;
-        match read::<T>(&text).and_then(&check) {
-            Ok(answer) => return Ok(answer),
-            Err(why) => {
-                let shown = text.chars().take(SHOWN_CHARS).collect();
-                request.messages.push(message(ChatRole::Assistant, shown));
-                let again = format!("That cannot be used: {why}. Answer again, with the whole JSON object.");
-                request.messages.push(message(ChatRole::User, again));
-            }
-        }
-    }
-    Err(Error::Unavailable("The language model's answer could not be read".into()))
+    let read = |text: &str| read::<T>(text).and_then(&check).map_err(Wrong::Form);
+    ask_text(model, request, REPEATS, read).await.map_err(|unanswered| match unanswered {
+        Unanswered::Failed(why) => Error::Unavailable(why),
+        Unanswered::Unread(_) => Error::Unavailable("The language model's answer could not be read".into()),
+    })
 }
 
 /// The object in an answer; models like to wrap it in words or fences.
