@@ -43,21 +43,6 @@ impl<T: Serialize + JsonSchema + Send> Answer for T {
     }
 }
 
-/// An answer of a route that is kept for old callers and says so.
-#[derive(Clone, Copy, Debug)]
-pub struct Deprecated<T>(pub T);
-
-impl<T: Answer> Answer for Deprecated<T> {
-    fn answer(self, status: StatusCode) -> Result<Response> {
-        let response = self.0.answer(status)?;
-        Ok(with(response, HeaderName::from_static("deprecation"), HeaderValue::from_static("true")))
-    }
-
-    fn described(generator: &mut SchemaGenerator) -> Described {
-        T::described(generator)
-    }
-}
-
 /// An answer without a body.
 #[derive(Clone, Copy, Debug)]
 pub struct Empty;

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::api::answer::Deprecated;
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
 use crate::error::Result;
 use crate::model::custom_metric::{CustomMetricRecord, CustomMetricSpec, CustomMetricUpdates};
@@ -126,8 +125,8 @@ async fn all(ctx: Ctx, request: In<Nothing, ListQuery>) -> Result<MetricPage> {
     ctx.service.custom_metrics(&ctx.caller, agent_id, page, page_size).await
 }
 
-async fn of_agent(ctx: Ctx, request: In<AgentPath>) -> Result<Deprecated<MetricPage>> {
-    ctx.service.custom_metrics_by_agent(&ctx.caller, request.path.agent_id).await.map(Deprecated)
+async fn of_agent(ctx: Ctx, request: In<AgentPath>) -> Result<MetricPage> {
+    ctx.service.custom_metrics_by_agent(&ctx.caller, request.path.agent_id).await
 }
 
 async fn update(ctx: Ctx, request: In<MetricPath, Nothing, Patch<CustomMetricSpec>>) -> Result<CustomMetricRecord> {
