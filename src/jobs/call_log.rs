@@ -14,8 +14,9 @@ use crate::model::time::Timestamp;
 use crate::model::transcript::PostedEntry;
 use crate::provider::audio;
 use crate::provider::fetch::{Bounds, fetch_within};
+use crate::provider::guard::ip_allowed;
 use crate::queue::CallLogJob;
-use crate::service::{LogEvaluated, address_allowed};
+use crate::service::LogEvaluated;
 
 /// A recording that is fetched.
 const RECORDING: Bounds = Bounds { bytes: 512 << 20, patience: Duration::from_secs(300) };
@@ -29,7 +30,7 @@ const NOT_JUDGED: &str = "Judging by the language model is not part of this vers
 pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
     let Some(work) = upkeep.service.begin_log(job).await? else { return Ok(()) };
     let private = upkeep.service.settings().allow_private_targets;
-    let allowed = move |address: IpAddr| address_allowed(address, private);
+    let allowed = move |address: IpAddr| ip_allowed(address, private);
     let mut missing = Vec::new();
     let sides = recording(&work.call, &work.recording, allowed).await?.unwrap_or_else(|why| {
         missing.push(why);

@@ -9,7 +9,6 @@ use super::Settings;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::merge::merge;
-pub use crate::provider::guard::ip_allowed;
 use crate::provider::guard::{Blocked, Guard, host_allowed};
 
 /// Text of two twins that differ.

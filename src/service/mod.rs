@@ -71,7 +71,6 @@ pub use self::alerts::{AlertDeleted, AlertPage, ViolationPage};
 pub use self::call_logs::{
     CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted,
 };
-pub use self::check::ip_allowed as address_allowed;
 pub use self::communities::CommunityList;
 pub use self::customers::{TraitDeleted, TraitList};
 pub use self::drafting::{GraphMade, ValuesMade};

@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::check::ip_allowed;
 use super::{Caller, Service, check};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::noise::{NoiseDoc, NoiseRecord};
 use crate::model::time::Timestamp;
+use crate::provider::guard::ip_allowed;
 use crate::provider::{audio, fetch};
 use crate::store::{Resource, Row};
 

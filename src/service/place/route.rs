@@ -8,8 +8,8 @@ use crate::config::Secret;
 use crate::engine::Dial;
 use crate::model::agent::{AgentType, ConnectionType};
 use crate::model::digital_human::Modality;
+use crate::provider::guard::ip_allowed;
 use crate::service::Settings;
-use crate::service::check::ip_allowed;
 use crate::transport::sip;
 
 /// Codecs offered to SIP addresses, in order: a recognizer needs 16 kHz.

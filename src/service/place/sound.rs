@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::Settings;
 use crate::provider::fetch::fetch;
+use crate::provider::guard::ip_allowed;
 use crate::provider::{Failure, audio};
-use crate::service::check::ip_allowed;
 
 /// Sounds that are kept; the oldest is given up first. A sound of ten minutes is 19 MB.
 const KEPT: usize = 16;
