@@ -120,7 +120,7 @@ impl Service {
         for (organization, id) in stranded {
             let mut db = self.store.org(&organization).write().await?;
             let Some(waiting) = db.find::<ResultDoc>(id).await? else { continue };
-            let Some(before) = db.previous_step(&waiting.doc).await? else { continue };
+            let Some(before) = db.step_beside(&waiting.doc, -1).await? else { continue };
             if before.doc.body.status.is_terminal() {
                 self.start_next_step(&mut db, &before.doc).await?;
                 db.commit().await?;

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Session;
 use super::record::{Row, fields_of, read_row};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::customer::CommunityDoc;
 use crate::model::digital_human::DigitalHumanSpec;
 
@@ -60,10 +60,7 @@ impl Session {
     pub async fn noise_uses(&mut self) -> Result<HashMap<String, i64>> {
         let sql = "SELECT noise_id, COUNT(*) FROM digital_humans WHERE org_id = $1 AND noise_id IS NOT NULL \
                    GROUP BY noise_id";
-        let rows = self.rows(sql, &[self.organization().into()]).await?;
-        rows.iter()
-            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-            .collect::<Result<_, sqlx::Error>>()
-            .map_err(Error::internal)
+        let cells = [self.organization().into()];
+        Ok(self.pairs(sql, &cells).await?.into_iter().collect())
     }
 }

@@ -79,9 +79,7 @@ impl Session {
         let sql = "SELECT group_key, message FROM failures WHERE org_id = $1 AND agent_id = $2 AND judged = 1 \
                    ORDER BY id DESC LIMIT $3";
         let cells = [self.organization().into(), agent_id.into(), limit.into()];
-        let read = |row: &db::Row| Ok((row.try_get(0)?, row.try_get(1)?));
-        let rows = self.rows(sql, &cells).await?;
-        rows.iter().map(read).collect::<Result<_, sqlx::Error>>().map_err(Error::internal)
+        self.pairs(sql, &cells).await
     }
 
     /// The newest failures of a group, newest first.

@@ -30,7 +30,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use self::db::{Cell, Database, Link};
+use self::db::{Cell, Database, FromCell, Link};
 use self::vault::Vault;
 use crate::error::{Error, Result};
 
@@ -158,6 +158,13 @@ impl Session {
     /// All rows of a query.
     pub(crate) async fn rows(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<db::Row>> {
         self.link.rows(sql, cells).await.inspect_err(|_| self.spoilt = true)
+    }
+
+    /// All rows of a query of two columns.
+    pub(crate) async fn pairs<A: FromCell, B: FromCell>(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<(A, B)>> {
+        let rows = self.rows(sql, cells).await?;
+        let pair = |row: &db::Row| Ok((row.try_get(0)?, row.try_get(1)?));
+        rows.iter().map(pair).collect::<std::result::Result<_, sqlx::Error>>().map_err(Error::internal)
     }
 
     /// The first row of a query.

@@ -91,9 +91,9 @@ impl Session {
         self.rows(&sql, &cells).await?.iter().map(read_row).collect()
     }
 
-    /// The result of the same repetition one journey step on, when there is one.
-    pub async fn next_step(&mut self, done: &ResultDoc) -> Result<Option<Row<ResultDoc>>> {
-        let body = &done.body;
+    /// The result of the same repetition whose journey step is `by` (1 or -1) on from the step of `from`, when there is one.
+    pub(crate) async fn step_beside(&mut self, from: &ResultDoc, by: i64) -> Result<Option<Row<ResultDoc>>> {
+        let body = &from.body;
         let (Some(step), Some(human)) = (body.journey_step, body.digital_human_id) else { return Ok(None) };
         let fields = fields_of("r");
         let sql = format!(
@@ -102,20 +102,17 @@ impl Session {
         );
         let cells = [self.organization().into(), body.simulation_run_id.into(), human.into()];
         let rows: Vec<Row<ResultDoc>> = self.rows(&sql, &cells).await?.iter().map(read_row).collect::<Result<_>>()?;
-        let follows =
-            |row: &Row<ResultDoc>| row.doc.repetition == done.repetition && row.doc.body.journey_step == Some(step + 1);
-        Ok(rows.into_iter().find(follows))
+        let is_it = |row: &Row<ResultDoc>| {
+            row.doc.repetition == from.repetition && row.doc.body.journey_step == Some(step + by)
+        };
+        Ok(rows.into_iter().find(is_it))
     }
 
     /// Results of every organization that were at work when the engine stopped: (organization, id).
     pub(crate) async fn interrupted(&mut self) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, id FROM results WHERE status IN ($1, $2) ORDER BY id";
         let cells: [Cell; 2] = [ResultStatus::Dispatched.as_str().into(), ResultStatus::Running.as_str().into()];
-        let rows = self.rows(sql, &cells).await?;
-        rows.iter()
-            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-            .collect::<Result<_, sqlx::Error>>()
-            .map_err(Error::internal)
+        self.pairs(sql, &cells).await
     }
 
     /// The version of an agent that holds the label production.
@@ -134,11 +131,7 @@ impl Session {
         let sql = "SELECT r.org_id, r.id FROM jobs j JOIN results r ON j.job_key = 'call:' || r.id || ':1' \
                    WHERE r.status = $1 AND j.kind = 'call' AND j.due_ms <= $2 ORDER BY r.org_id, r.id";
         let cells: [Cell; 2] = [ResultStatus::Initializing.as_str().into(), now_ms.into()];
-        let rows = self.rows(sql, &cells).await?;
-        rows.iter()
-            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-            .collect::<Result<_, sqlx::Error>>()
-            .map_err(Error::internal)
+        self.pairs(sql, &cells).await
     }
 
     /// Digital Humans linked to a simulation, in order of id.

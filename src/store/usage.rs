@@ -1,10 +1,7 @@
 //! What sweeps look for: minutes used, results that use them, work that has lost its job.
 
 use super::Session;
-use super::db::Cell;
-use super::record::{Row, fields_of, read_row};
-use crate::error::{Error, Result};
-use crate::model::result::ResultDoc;
+use crate::error::Result;
 use crate::model::status::ResultStatus;
 
 impl Session {
@@ -26,49 +23,20 @@ impl Session {
     /// Results of every organization whose conversation runs: (organization, id), by organization.
     pub(crate) async fn running_results(&mut self) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, id FROM results WHERE status = $1 ORDER BY org_id, id";
-        self.owned(sql, &[ResultStatus::Running.as_str().into()]).await
+        self.pairs(sql, &[ResultStatus::Running.as_str().into()]).await
     }
 
     /// Results of every organization that wait without a call job: (organization, id), by organization.
     pub(crate) async fn stranded(&mut self) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT r.org_id, r.id FROM results r WHERE r.status = $1 AND NOT EXISTS \
                    (SELECT 1 FROM jobs j WHERE j.job_key = 'call:' || r.id || ':1') ORDER BY r.org_id, r.id";
-        self.owned(sql, &[ResultStatus::Initializing.as_str().into()]).await
+        self.pairs(sql, &[ResultStatus::Initializing.as_str().into()]).await
     }
 
     /// Schedules of every organization that are due some time and have no job: (organization, id).
     pub(crate) async fn lost_schedules(&mut self) -> Result<Vec<(String, String)>> {
         let sql = "SELECT s.org_id, s.id FROM schedules s WHERE s.next_ms IS NOT NULL AND NOT EXISTS \
                    (SELECT 1 FROM jobs j WHERE j.job_key = 'schedule:' || s.id || ':' || s.next_ms) ORDER BY s.id";
-        let rows = self.rows(sql, &[]).await?;
-        rows.iter()
-            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-            .collect::<Result<_, sqlx::Error>>()
-            .map_err(Error::internal)
-    }
-
-    async fn owned(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<(String, i64)>> {
-        let rows = self.rows(sql, cells).await?;
-        rows.iter()
-            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-            .collect::<Result<_, sqlx::Error>>()
-            .map_err(Error::internal)
-    }
-
-    /// The result of the same repetition one journey step before, when there is one.
-    pub(crate) async fn previous_step(&mut self, waiting: &ResultDoc) -> Result<Option<Row<ResultDoc>>> {
-        let body = &waiting.body;
-        let (Some(step), Some(human)) = (body.journey_step, body.digital_human_id) else { return Ok(None) };
-        let fields = fields_of("r");
-        let sql = format!(
-            "SELECT {fields} FROM results r WHERE r.org_id = $1 AND r.run_id = $2 AND r.digital_human_id = $3 \
-             ORDER BY r.id"
-        );
-        let cells = [self.organization().into(), body.simulation_run_id.into(), human.into()];
-        let rows: Vec<Row<ResultDoc>> = self.rows(&sql, &cells).await?.iter().map(read_row).collect::<Result<_>>()?;
-        let leads = |row: &Row<ResultDoc>| {
-            row.doc.repetition == waiting.repetition && row.doc.body.journey_step == Some(step - 1)
-        };
-        Ok(rows.into_iter().find(leads))
+        self.pairs(sql, &[]).await
     }
 }
