@@ -21,7 +21,7 @@ use crate::model::result::{EchoQuality, EngineQuality, ResultDoc};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::queue::CallJob;
-use crate::service::{Obstacle, Placed, Service};
+use crate::service::{Judged, Obstacle, Placed, Service};
 
 /// Largest sending time error of a trusted call, 99th percentile.
 const TRUSTED_PACING_MS: f64 = 5.0;
@@ -112,7 +112,7 @@ impl CallWork<'_> {
                         feed.add(happening);
                     }
                 }
-                CallNews::Ended(report) => return self.ended(*report, notes, warnings).await,
+                CallNews::Ended(report) => return self.ended(*report, redactor.as_ref(), notes, warnings).await,
             }
         }
         Err(Error::internal("the call was lost"))
@@ -125,7 +125,13 @@ impl CallWork<'_> {
     }
 
     /// Keeps what the call has left, and moves the result on.
-    async fn ended(&self, report: CallReport, notes: Object, warnings: Vec<String>) -> Result<()> {
+    async fn ended(
+        &self,
+        report: CallReport,
+        redactor: Option<&Redactor>,
+        notes: Object,
+        warnings: Vec<String>,
+    ) -> Result<()> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
         if let (Some(at_ms), ResultStatus::Dispatched) = (report.connected_at_ms, self.status().await?) {
             self.connected(at_ms).await?;
@@ -142,10 +148,16 @@ impl CallWork<'_> {
         let quality = quality(&report.ending, report.recording.as_deref()).await;
         let from = self.status().await?;
         let to = next_status(from, &verdict);
+        // What is judged is redacted when it was judged.
+        let redactor = redactor.filter(|_| report.ending.connected && to != Some(ResultStatus::ConversationEnded));
         let patch = move |doc: &mut ResultDoc| fill_in(doc, id, report, verdict, quality, notes, warnings);
         match to {
-            Some(to) => allow_conflict(self.advance(from, to, patch).await).map(drop),
-            None => service.amend(&self.job.organization, id, patch).await.map(drop),
+            Some(to) => allow_conflict(self.advance(from, to, patch).await).map(drop)?,
+            None => service.amend(&self.job.organization, id, patch).await.map(drop)?,
+        }
+        match redactor {
+            Some(redactor) => service.redact(&self.job.organization, id, redactor, &mut Judged::default()).await,
+            None => Ok(()),
         }
     }
 
@@ -168,7 +180,8 @@ impl CallWork<'_> {
             doc.body.fail("INTERNAL_ERROR", "The engine could not go on with the call");
             doc.body.end_time = Some(now);
         };
-        allow_conflict(self.advance(from, ResultStatus::SystemError, patch).await).map(drop)
+        allow_conflict(self.advance(from, ResultStatus::SystemError, patch).await)?;
+        self.workshop.service.forget_private(&self.job.organization, self.job.result_id).await
     }
 
     async fn status(&self) -> Result<ResultStatus> {

@@ -2,7 +2,7 @@
 //! conversation is judged as it was; until then nobody is shown its words and sounds.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ringer_media::frame::PER_MS;
 use ringer_media::recording::{Layout, WAV_HEADER};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::fs;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, SeekFrom};
 
+use super::retention::remove;
 use super::{Caller, Judged, Service};
 use crate::error::{Error, Result};
 use crate::judge::{self, Redactor};
@@ -67,6 +68,7 @@ impl Service {
         }
         let folder = self.result_folder(result_id);
         let mut warning = None;
+        // Other forms of a recording, journals and signalling go in any case.
         if !heard_all {
             remove(&folder, |_| true).await?;
             warning = Some("the recording was not kept: words that nobody recognized may be private");
@@ -77,6 +79,27 @@ impl Service {
             }
         }
         self.keep_redacted(organization, result_id, redactor, &timeline, transcript.as_ref(), warning).await
+    }
+
+    /// Removes what was kept of a private conversation that nobody will judge.
+    pub async fn forget_private(&self, organization: &str, result_id: i64) -> Result<()> {
+        let mut db = self.store.org(organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        if !row.doc.private {
+            return Ok(());
+        }
+        self.forget_words(result_id, &mut row.doc).await?;
+        db.update(result_id, &row.doc, self.clock.now_ms(), None).await?;
+        db.commit().await
+    }
+
+    /// Removes the files of a private conversation, and says so in its record.
+    pub(super) async fn forget_words(&self, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
+        remove(&self.result_folder(result_id), |_| true).await?;
+        doc.body.audio_url = None;
+        doc.private = false;
+        doc.warn("nothing was kept of the conversation: it broke off before what is private could be taken out");
+        Ok(())
     }
 
     async fn keep_redacted(
@@ -198,21 +221,6 @@ fn redact_members(value: &mut Value, redactor: &Redactor, names: &[&str]) {
         }
         _ => {}
     }
-}
-
-/// Removes the files of a result for which `wanted` says so: other forms of a recording, journals, signalling.
-async fn remove(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
-    let mut entries = match fs::read_dir(folder).await {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::internal(error)),
-    };
-    while let Some(entry) = entries.next_entry().await.map_err(Error::internal)? {
-        if entry.file_name().to_str().is_some_and(&wanted) {
-            fs::remove_file(entry.path()).await.map_err(Error::internal)?;
-        }
-    }
-    Ok(())
 }
 
 /// Silences stretches (milliseconds from connect) in all channels of a WAV file of the engine's own. The silenced file takes the

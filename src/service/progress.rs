@@ -128,7 +128,7 @@ impl Service {
 
     /// Lets the next step of a journey go, its pause after this one.
     pub(super) async fn start_next_step(&self, db: &mut Session, done: &ResultDoc) -> Result<()> {
-        let Some(next) = db.next_step(done).await? else { return Ok(()) };
+        let Some(next) = db.step_beside(done, 1).await? else { return Ok(()) };
         if next.doc.body.status != ResultStatus::Initializing {
             return Ok(());
         }
@@ -177,6 +177,9 @@ impl Service {
             let mut row = db.get::<ResultDoc>(*id).await?;
             row.doc.body.fail("ENGINE_RESTARTED", "The engine was restarted during the call");
             row.doc.body.end_time = Some(Timestamp(self.clock.now_ms()));
+            if row.doc.private {
+                self.forget_words(*id, &mut row.doc).await?;
+            }
             self.step(&mut db, &mut row, ResultStatus::SystemError).await?;
             db.commit().await?;
         }

@@ -69,7 +69,7 @@ impl Service {
             db.update(result_id, &row.doc, self.clock.now_ms(), None).await?;
             db.commit().await?;
         }
-        let was_there = remove_audio(self.result_folder(result_id)).await?;
+        let was_there = remove(&self.result_folder(result_id), is_audio).await?;
         Ok(was_linked || was_there)
     }
 }
@@ -96,17 +96,20 @@ impl Walk {
     }
 }
 
-/// True for files of sound, in every form in which they are handed out.
-fn is_audio(path: &Path) -> bool {
-    let kind = path.extension().and_then(|kind| kind.to_str());
+/// True for names of files of sound, in every form in which they are handed out.
+fn is_audio(name: &str) -> bool {
+    let kind = name.rsplit_once('.').map(|(_, kind)| kind);
     matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "part"))
 }
 
-async fn remove_audio(folder: PathBuf) -> Result<bool> {
+/// Removes the files of a folder whose names are `wanted`; false when there were none.
+pub(super) async fn remove(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<bool> {
     let mut removed = false;
-    for path in files(&folder).await?.into_iter().filter(|path| is_audio(path)) {
-        tokio::fs::remove_file(&path).await.map_err(Error::internal)?;
-        removed = true;
+    for path in files(folder).await? {
+        if path.file_name().and_then(|name| name.to_str()).is_some_and(&wanted) {
+            tokio::fs::remove_file(&path).await.map_err(Error::internal)?;
+            removed = true;
+        }
     }
     Ok(removed)
 }
