@@ -62,6 +62,7 @@ pub struct Config {
     pub rate_limit: RateLimit,
     /// How long things are kept.
     pub retention: Retention,
+    pub evidence: Evidence,
     /// How failures are grouped.
     pub issues: Issues,
     /// What monitors listen for.
@@ -209,6 +210,24 @@ pub struct Retention {
     pub disk_quota_mb: u32,
 }
 
+/// `[evidence]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Evidence {
+    /// What a packet capture holds.
+    pub capture: Capture,
+}
+
+/// What is captured of a call.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Capture {
+    /// There is none.
+    Off,
+    /// Its signalling.
+    #[default]
+    Signalling,
+}
+
 /// `[issues]`
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Issues {
@@ -269,6 +288,7 @@ impl Default for Config {
             },
             rate_limit: RateLimit { generation_per_minute: 100, default_per_minute: 0, routes: BTreeMap::new() },
             retention: Retention::default(),
+            evidence: Evidence::default(),
             issues: Issues { similarity_threshold: 0.82 },
             uptime: Uptime::default(),
             phone_numbers: PhoneNumbers::default(),
@@ -331,6 +351,12 @@ impl Config {
         from.whole("retention.results_days", 0..=36_500, &mut config.retention.results_days);
         from.whole("retention.recordings_days", 0..=36_500, &mut config.retention.recordings_days);
         from.whole("retention.disk_quota_mb", 0..=1_000_000_000, &mut config.retention.disk_quota_mb);
+        let capture = |text: &str| match text {
+            "off" => Some(Capture::Off),
+            "signalling" => Some(Capture::Signalling),
+            _ => None,
+        };
+        from.parsed("evidence.capture", "one of off, signalling", capture, &mut config.evidence.capture);
         from.number("issues.similarity_threshold", 0.0..=1.0, &mut config.issues.similarity_threshold);
         from.list("uptime.malfunction_phrases", &mut config.uptime.malfunction_phrases);
         from.list("phone_numbers.pool", &mut config.phone_numbers.pool);

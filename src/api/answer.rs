@@ -61,12 +61,13 @@ impl Answer for Empty {
 pub struct Raw<const KIND: usize>(pub Response);
 
 /// What [`Raw`] answers are, for the document.
-pub const CONTENT_TYPES: [&str; 5] = [
+pub const CONTENT_TYPES: [&str; 6] = [
     "text/html; charset=utf-8",
     "audio/wav",
     "text/event-stream",
     JSON,
     "application/openmetrics-text; version=1.0.0; charset=utf-8",
+    "application/x-tar",
 ];
 
 /// A page.
@@ -79,6 +80,8 @@ pub type Stream = Raw<2>;
 pub type Document = Raw<3>;
 /// Figures for a collector.
 pub type Figures = Raw<4>;
+/// An archive.
+pub type Archive = Raw<5>;
 
 impl<const KIND: usize> From<Response> for Raw<KIND> {
     fn from(response: Response) -> Raw<KIND> {

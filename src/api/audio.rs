@@ -64,6 +64,19 @@ pub async fn send(path: &Path, view: View, kind: &'static str, headers: &HeaderM
     Ok(response)
 }
 
+/// Sends all of `file`, which may have no name, as content of type `kind`.
+///
+/// # Errors
+/// When its length cannot be read.
+pub async fn send_all(file: std::fs::File, kind: &'static str) -> Result<Response> {
+    let source = Source::open(File::from_std(file), View::Plain).await.map_err(Error::internal)?;
+    let length = source.length;
+    let mut response = Response::new(source.body(0, length));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    Ok(response)
+}
+
 fn beyond(length: u64) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::answer::{Answer, Audio, Document, Stream, respond};
+use crate::api::answer::{Answer, Archive, Audio, CONTENT_TYPES, Document, Stream, respond};
 use crate::api::audio::{self, View};
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
 use crate::api::live;
@@ -82,6 +82,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/simulation-result/{id}/transcript", transcript).about("What was said, as JSON, text or WebVTT"),
         get("/v1/simulation-result/{id}/recording", recording).about("What was heard, whole or by channel"),
         get("/v1/simulation-result/{id}/peaks", peaks).about("The recording as a waveform to draw"),
+        get("/v1/simulation-result/{id}/evidence", evidence)
+            .about("All there is of a finished conversation, as an archive"),
         get("/v1/simulation-result/{id}/events", events).about("Events as they happen"),
     ];
     tagged("Results", "Simulation result", endpoints).collect()
@@ -125,6 +127,11 @@ async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Do
         Some(_) => return Err(Error::Refused("format must be json, text or vtt".to_owned())),
     };
     Ok(response.into())
+}
+
+async fn evidence(ctx: Ctx, request: In<IdPath>) -> Result<Archive> {
+    let archive = ctx.service.evidence(&ctx.caller, request.path.id).await?;
+    audio::send_all(archive, CONTENT_TYPES[5]).await.map(Archive::from)
 }
 
 async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audio> {

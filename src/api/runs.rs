@@ -1,12 +1,14 @@
 //! Routes of runs.
 
+use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::api::answer::{Document, JSON, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::run::{QueueAnswer, QueueSpec, RunItem};
-use crate::service::{RunCancelled, RunDeleted, RunResults};
+use crate::service::{ExportFormat, RunCancelled, RunDeleted, RunResults};
 
 #[derive(Deserialize, JsonSchema)]
 struct SimulationPath {
@@ -21,6 +23,13 @@ struct RunPath {
 #[derive(Deserialize, JsonSchema)]
 struct IdPath {
     id: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ExportQuery {
+    /// csv, json or junit.
+    #[serde(default)]
+    format: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -44,6 +53,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .of("Simulation")
             .about("The runs of a simulation"),
         get("/v1/retrieve-simulation-results/{simulation_run_id}", results).about("A run with all its results"),
+        get("/v1/simulation-run/{id}/export", export).about("A run with its results as a table, JSON or JUnit's XML"),
         post("/v1/simulation-run/{id}/cancel", cancel).about("Cancel what has not started, or end everything"),
         delete("/v1/simulation-run/{id}", remove).about("Delete a run with its results"),
     ];
@@ -60,6 +70,17 @@ async fn of_simulation(ctx: Ctx, request: In<SimulationPath>) -> Result<Runs> {
 
 async fn results(ctx: Ctx, request: In<RunPath>) -> Result<RunResults> {
     ctx.service.run_results(&ctx.caller, request.path.simulation_run_id).await
+}
+
+async fn export(ctx: Ctx, request: In<IdPath, ExportQuery>) -> Result<Document> {
+    let (format, content_type) = match request.query.format.as_deref() {
+        None | Some("csv") => (ExportFormat::Csv, "text/csv; charset=utf-8"),
+        Some("json") => (ExportFormat::Json, JSON),
+        Some("junit") => (ExportFormat::Junit, "application/xml"),
+        Some(_) => return Err(Error::Refused("format must be csv, json or junit".to_owned())),
+    };
+    let text = ctx.service.export_run(&ctx.caller, request.path.id, format).await?;
+    Ok(respond(StatusCode::OK, content_type, text).into())
 }
 
 async fn cancel(ctx: Ctx, request: In<IdPath, CancelQuery>) -> Result<RunCancelled> {

@@ -13,6 +13,8 @@ mod customers;
 mod drafting;
 mod drafts;
 mod evaluation;
+mod evidence;
+mod export;
 mod finished;
 mod folders;
 mod generate;
@@ -56,7 +58,7 @@ use ringer_media::call::EndReason;
 use uuid::Uuid;
 
 use crate::clock::Clock;
-use crate::config::Notify;
+use crate::config::{Capture, Notify};
 use crate::error::{Error, Result};
 use crate::events::Feed;
 use crate::model::api_key::Scope;
@@ -76,6 +78,7 @@ pub use self::customers::{TraitDeleted, TraitList};
 pub use self::drafting::{GraphMade, ValuesMade};
 pub use self::drafts::{DraftMetrics, MetricDrafts};
 pub use self::evaluation::Judged;
+pub use self::export::ExportFormat;
 pub use self::folders::{AgentMoved, FolderDeleted};
 pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
 pub use self::internal::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted};
@@ -167,6 +170,8 @@ pub struct Settings {
     pub number_price: i64,
     /// How notifications reach people.
     pub notify: Notify,
+    /// What is captured of a call for its evidence.
+    pub capture: Capture,
 }
 
 impl Settings {
@@ -185,6 +190,7 @@ impl Settings {
             number_pool: Vec::new(),
             number_price: 0,
             notify: Notify::default(),
+            capture: Capture::default(),
         }
     }
 

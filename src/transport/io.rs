@@ -77,8 +77,14 @@ impl SipSocket {
         let config = EndpointConfig { local, user_agent, seed: crate::clock::random_seed() };
         let (orders, waiting) = mpsc::channel(ORDERS);
         let (incoming, arrivals) = mpsc::channel(INCOMING);
-        let port =
-            Port { endpoint: Endpoint::new(config), socket, calls: HashMap::new(), by_id: HashMap::new(), incoming };
+        let port = Port {
+            endpoint: Endpoint::new(config),
+            local,
+            socket,
+            calls: HashMap::new(),
+            by_id: HashMap::new(),
+            incoming,
+        };
         tasks.spawn("sip", port.run(waiting, tasks.clone()));
         Ok((SipSocket { orders, local }, arrivals))
     }
@@ -123,6 +129,8 @@ impl SipSocket {
 
 struct Port {
     endpoint: Endpoint,
+    /// As the endpoint names it.
+    local: SocketAddr,
     socket: Arc<UdpSocket>,
     calls: HashMap<CallKey, mpsc::Sender<SipNews>>,
     by_id: HashMap<String, CallKey>,
@@ -239,7 +247,8 @@ impl Port {
         // The log is the first to go when a call does not keep up: events need the room.
         let Some(call) = call.filter(|call| call.capacity() > NEWS / 4) else { return };
         let direction = if sent { "sent to" } else { "received from" };
-        let _ = call.try_send(SipNews::Trace(format!("{direction} {peer}\n{}", masked(bytes))));
+        let trace = format!("{direction} {peer} at {}\n{}", self.local, masked(bytes));
+        let _ = call.try_send(SipNews::Trace(trace));
     }
 }
 

@@ -1,13 +1,19 @@
 //! Runs and results from queueing to listening.
 
+use std::collections::BTreeMap;
+use std::io::Read;
+
 use ringer::config::Retention;
+use ringer::model::evaluation::Evaluation;
+use ringer::model::result::MetricValue;
 use ringer::model::status::ResultStatus as S;
 use ringer::model::transcript::Transcript;
 use ringer::service::{Cleared, Service};
 use ringer_media::recording::{Layout, wav_header};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
-use super::world::World;
+use super::world::{Answer, World};
 
 const RATE_HZ: u32 = 16_000;
 
@@ -269,4 +275,130 @@ async fn recordings_take_no_more_room_than_they_may() {
     let there = |id: i64| world.service.result_folder(id).join("recording.wav").exists();
     assert_eq!((there(first), there(second)), (false, true));
     assert_eq!(world.service.clear_old(&Retention::default()).await.expect("nothing to do"), Cleared::default());
+}
+
+fn kind(answer: &Answer) -> &str {
+    answer.headers["content-type"].to_str().expect("text")
+}
+
+/// Names and bodies of the members of a tar archive.
+fn members(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let mut archive = tar::Archive::new(archive);
+    let entries = archive.entries().expect("an archive");
+    entries
+        .map(|entry| {
+            let mut entry = entry.expect("an entry");
+            let name = entry.path().expect("a name").to_str().expect("text").to_owned();
+            let mut body = Vec::new();
+            entry.read_to_end(&mut body).expect("its body");
+            (name, body)
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn evidence_is_an_archive_of_all_there_is() {
+    let (world, _, [first, second]) = queued().await;
+    let path = |id: i64| format!("/v1/simulation-result/{id}/evidence");
+    assert_eq!(detail(&world, "GET", &path(second)).await, (404, json!("Evidence not available")));
+    assert_eq!(detail(&world, "GET", &path(999)).await, (404, json!("Simulation result not found")));
+    let organization = world.name("organization");
+    let agent = world.name("agent").to_owned();
+    world
+        .send(
+            "POST",
+            "/v1/update-agent",
+            &[],
+            json!({ "agent_id": agent, "sip_password": "tell-nobody" }).to_string().into(),
+        )
+        .await;
+    finish(&world, first).await;
+    recorded(&world, first, 100_000).await;
+    let log = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\nINVITE sip:a@b SIP/2.0\nCall-ID: 1\n\n";
+    std::fs::write(world.service.result_folder(first).join("sip.log"), log).expect("a file");
+    let transcript = Transcript { simulation_result_id: first, language: "en".into(), entries: Vec::new() };
+    world.service.store_transcript(organization, &transcript).await.expect("is kept");
+    let answer = world.send("GET", &path(first), &[], Vec::new()).await;
+    assert_eq!((answer.status, kind(&answer)), (200, "application/x-tar"));
+    let members = members(&answer.body);
+    let names: Vec<&str> = members.keys().map(String::as_str).collect();
+    let expect = [
+        "caller_clean.wav",
+        "capture.pcapng",
+        "config.json",
+        "hashes.sha256",
+        "recording.wav",
+        "result.json",
+        "seed.txt",
+        "sip.log",
+        "transcript.json",
+    ];
+    assert_eq!(names, expect);
+    assert_eq!((members["recording.wav"].len(), &members["sip.log"][..]), (100_000, log.as_bytes()));
+    let record: Value = serde_json::from_slice(&members["result.json"]).expect("JSON");
+    assert_eq!((record["id"].as_i64(), record["status"].as_str()), (Some(first), Some("CALL_DROPPED")));
+    assert_eq!(members["seed.txt"], format!("{}\n", record["seed"]).into_bytes());
+    assert!(!String::from_utf8_lossy(&answer.body).contains("tell-nobody"));
+    let hashes = String::from_utf8(members["hashes.sha256"].clone()).expect("text");
+    let hash = |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let others = members.iter().filter(|(name, _)| *name != "hashes.sha256");
+    let own: String = others.map(|(name, body)| format!("{}  {name}\n", hash(body))).collect();
+    assert_eq!(hashes, own);
+    let left = std::fs::read_dir(&world.service.settings().data).expect("the folder");
+    let left =
+        left.filter(|entry| entry.as_ref().expect("an entry").file_name().to_string_lossy().contains("evidence"));
+    assert_eq!(left.count(), 0, "nothing is left behind");
+}
+
+#[tokio::test]
+async fn a_run_is_exported_as_table_json_and_junit() {
+    let (world, run, [first, second]) = queued().await;
+    finish(&world, first).await;
+    let metric = |name: &str, value: Value| MetricValue { name: name.into(), value, note: None };
+    let judged = move |doc: &mut ringer::model::result::ResultDoc| {
+        doc.body.duration = Some(12);
+        doc.body.metrics = vec![metric("num_turns", json!(3)), metric("odd, \"name\"", json!("a\nb"))];
+        doc.body.evaluations =
+            vec![Evaluation { human_goal_success: Some(false), goal_success: Some(true), ..Evaluation::default() }];
+    };
+    world.service.amend(world.name("organization"), first, judged).await.expect("is there");
+    let path = |format: &str| format!("/v1/simulation-run/{run}/export{format}");
+    let expect = (400, json!("format must be csv, json or junit"));
+    assert_eq!(detail(&world, "GET", &path("?format=pdf")).await, expect);
+    assert_eq!(detail(&world, "GET", "/v1/simulation-run/999/export").await, (404, json!("Simulation run not found")));
+    let send = async |format: &str| {
+        let answer = world.send("GET", &path(format), &[], Vec::new()).await;
+        assert_eq!(answer.status, 200);
+        (kind(&answer).to_owned(), String::from_utf8(answer.body).expect("text"))
+    };
+    let human = world.get("/v1/digital-humans").await["digital_humans"][0]["id"].to_string();
+    let (content, table) = send("").await;
+    assert_eq!(content, "text/csv; charset=utf-8");
+    let lines = [
+        "id,digital_human_id,digital_human_name,status,outcome,duration,error_code,goal_success,num_turns,\"odd, \"\"name\"\"\"",
+        &format!("{first},{human},Maria,CALL_DROPPED,failed,12,,false,3,\"a\nb\""),
+        &format!("{second},{human},Maria,INITIALIZING,,,,,,"),
+        "",
+    ];
+    assert_eq!(table, lines.join("\r\n"));
+    assert_eq!(send("?format=csv").await.1, table);
+    let (content, whole) = send("?format=json").await;
+    let whole: Value = serde_json::from_str(&whole).expect("JSON");
+    let read = world.get(&format!("/v1/retrieve-simulation-results/{run}")).await;
+    assert_eq!(content, "application/json");
+    assert_eq!(
+        (&whole["simulation_run"], &whole["simulation_results"]),
+        (&read["simulation_run"], &read["simulation_results"])
+    );
+    let (content, suite) = send("?format=junit").await;
+    assert_eq!(content, "application/xml");
+    let expect = [
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
+        "<testsuite name=\"Booking\" tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"1\" time=\"12\">",
+        "  <testcase classname=\"Booking\" name=\"Maria 1\" time=\"12\"><failure message=\"\"/></testcase>",
+        "  <testcase classname=\"Booking\" name=\"Maria 2\" time=\"0\"><skipped message=\"not finished\"/></testcase>",
+        "</testsuite>",
+        "",
+    ];
+    assert_eq!(suite, expect.join("\n"));
 }

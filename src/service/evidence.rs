@@ -1,0 +1,145 @@
+//! What there is of a finished conversation, in one archive: for a report, or to look into it elsewhere.
+
+mod capture;
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::privacy::is_hidden;
+use super::{Caller, Service};
+use crate::config::Capture;
+use crate::error::{Error, Result};
+use crate::model::agent::AgentDoc;
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::result::ResultDoc;
+use crate::model::secret::masked;
+use crate::model::simulation::SimulationSpec;
+
+/// Files that lie in the folder of a result and belong into the archive as they are.
+const FILES: [&str; 4] = ["recording.wav", "caller_clean.wav", "early_media.wav", "sip.log"];
+/// Bytes of a file that are hashed at once.
+const PIECE: usize = 64 * 1024;
+
+/// One member of the archive.
+enum Member {
+    File(PathBuf),
+    Bytes(Vec<u8>),
+}
+
+impl Service {
+    /// A tar archive (POSIX ustar) of a finished conversation: what was heard, the timeline, the transcript, the record, the
+    /// signalling as log and as capture, the settings in force without secrets, the seed, and the SHA-256 of each of them. The file
+    /// is at its beginning and has no name.
+    ///
+    /// # Errors
+    /// [`Error::NotAvailable`] before the conversation is finished, or while what is private is still in it.
+    pub async fn evidence(&self, caller: &Caller, result_id: i64) -> Result<File> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        if !row.doc.body.status.is_terminal() || is_hidden(&row.doc, caller) {
+            return Err(Error::NotAvailable("Evidence not available".into()));
+        }
+        let human = match row.doc.body.digital_human_id {
+            Some(id) => db.find::<DigitalHumanSpec>(id).await?,
+            None => None,
+        };
+        let config = json!({
+            "agent": db.find::<AgentDoc>(row.doc.body.agent_id).await?.map(|row| masked(&row.doc.spec)),
+            "digital_human": human.map(|row| masked(&row.doc)),
+            "simulation": db.find::<SimulationSpec>(row.doc.body.simulation_id).await?.map(|row| masked(&row.doc)),
+            "behaviour": row.doc.body.metadata.get("engine.behaviour").or_else(|| row.doc.body.metadata.get("behaviour")),
+        });
+        drop(db);
+        let folder = self.result_folder(result_id);
+        let seed = format!("{}\n", row.doc.body.seed);
+        let mut members = vec![
+            ("result.json".to_owned(), pretty(&self.result_record(row))?),
+            ("config.json".to_owned(), pretty(&config)?),
+            ("seed.txt".to_owned(), Member::Bytes(seed.into_bytes())),
+        ];
+        for name in FILES {
+            let path = folder.join(name);
+            if tokio::fs::try_exists(&path).await.unwrap_or(false) {
+                members.push((name.to_owned(), Member::File(path)));
+            }
+        }
+        match self.timeline(caller, result_id).await {
+            Ok(timeline) => members.push(("timeline.json".to_owned(), pretty(&timeline)?)),
+            Err(Error::NotAvailable(_)) => {}
+            Err(error) => return Err(error),
+        }
+        match self.transcript(caller, result_id).await {
+            Ok(transcript) => members.push(("transcript.json".to_owned(), pretty(&transcript)?)),
+            Err(Error::NotAvailable(_)) => {}
+            Err(error) => return Err(error),
+        }
+        if self.settings.capture == Capture::Signalling
+            && let Ok(log) = tokio::fs::read_to_string(folder.join("sip.log")).await
+        {
+            members.extend(capture::capture(&log).map(|bytes| ("capture.pcapng".to_owned(), Member::Bytes(bytes))));
+        }
+        members.sort_by(|one, other| one.0.cmp(&other.0));
+        let (data, now_ms) = (self.settings.data.clone(), self.clock.now_ms());
+        let packed =
+            tokio::task::spawn_blocking(move || pack(&data, members, now_ms)).await.map_err(Error::internal)?;
+        packed.map_err(Error::internal)
+    }
+}
+
+fn pretty(part: &impl Serialize) -> Result<Member> {
+    let value: Value = serde_json::to_value(part).map_err(Error::internal)?;
+    serde_json::to_vec_pretty(&value).map(Member::Bytes).map_err(Error::internal)
+}
+
+/// Writes the archive to a file in `folder` that loses its name at once.
+fn pack(folder: &Path, members: Vec<(String, Member)>, now_ms: i64) -> io::Result<File> {
+    let path = folder.join(format!("evidence-{}.part", crate::clock::new_id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    let mut archive = tar::Builder::new(file);
+    let mut hashes = String::new();
+    for (name, member) in members {
+        let hash = match member {
+            Member::Bytes(bytes) => {
+                append(&mut archive, &name, bytes.len() as u64, now_ms, &bytes[..])?;
+                Sha256::digest(&bytes)
+            }
+            Member::File(path) => {
+                let mut file = File::open(path)?;
+                append(&mut archive, &name, file.metadata()?.len(), now_ms, &file)?;
+                hash_of(&mut file)?
+            }
+        };
+        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        hashes.push_str(&format!("{hex}  {name}\n"));
+    }
+    append(&mut archive, "hashes.sha256", hashes.len() as u64, now_ms, hashes.as_bytes())?;
+    let mut file = archive.into_inner()?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(file)
+}
+
+fn append(archive: &mut tar::Builder<File>, name: &str, size: u64, now_ms: i64, from: impl io::Read) -> io::Result<()> {
+    let mut header = tar::Header::new_ustar();
+    header.set_size(size);
+    header.set_mode(0o644);
+    header.set_mtime(u64::try_from(now_ms / 1000).unwrap_or(0));
+    archive.append_data(&mut header, name, from.take(size))
+}
+
+fn hash_of(file: &mut File) -> io::Result<sha2::digest::Output<Sha256>> {
+    file.seek(SeekFrom::Start(0))?;
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; PIECE]);
+    loop {
+        let count = io::Read::read(file, &mut piece)?;
+        if count == 0 {
+            return Ok(hash.finalize());
+        }
+        hash.update(&piece[..count]);
+    }
+}

@@ -1,0 +1,246 @@
+//! A run with its results in the forms of other programs: a table (RFC 4180), JSON, and JUnit's XML for build servers.
+
+use std::collections::btree_map::{BTreeMap, Entry};
+
+use serde_json::{Value, json};
+
+use super::{Caller, RunResults, Service};
+use crate::error::{Error, Result};
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::evaluation::Evaluation;
+use crate::model::result::{ResultDoc, ResultRecord};
+use crate::model::simulation::SimulationSpec;
+use crate::model::status::{Outcome, ResultStatus};
+
+/// Forms of a run.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// A row for each result.
+    #[default]
+    Csv,
+    /// The run and its results as they are read.
+    Json,
+    /// A test case for each result.
+    Junit,
+}
+
+/// What is exported.
+struct Export {
+    name: String,
+    run: RunResults,
+    /// Of each result: the name of its Digital Human, and which repetition it is, from 1.
+    callers: Vec<(String, i64)>,
+}
+
+impl Service {
+    /// The run in a form.
+    pub async fn export_run(&self, caller: &Caller, run_id: i64, format: ExportFormat) -> Result<String> {
+        let run = self.run_results(caller, run_id).await?;
+        if format == ExportFormat::Json {
+            let RunResults { simulation_run, simulation_results, .. } = run;
+            let whole = json!({ "simulation_run": simulation_run, "simulation_results": simulation_results });
+            return Ok(whole.to_string());
+        }
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let mut names = BTreeMap::new();
+        let mut callers = Vec::with_capacity(run.simulation_results.len());
+        for row in db.results_of_run(run_id).await? {
+            let ResultDoc { body, repetition, .. } = row.doc;
+            let name: Option<String> = match body.digital_human_id {
+                None => None,
+                Some(id) => match names.entry(id) {
+                    Entry::Occupied(known) => Option::clone(known.get()),
+                    Entry::Vacant(room) => {
+                        let human = db.find::<DigitalHumanSpec>(id).await?;
+                        room.insert(human.and_then(|row| row.doc.name)).clone()
+                    }
+                },
+            };
+            callers.push((name.unwrap_or_default(), repetition + 1));
+        }
+        let simulation_id = run.simulation_results.first().map(|result| result.body.simulation_id);
+        let simulation = match simulation_id {
+            Some(id) => db.find::<SimulationSpec>(id).await?,
+            None => None,
+        };
+        let export = Export { name: simulation.and_then(|row| row.doc.name).unwrap_or_default(), run, callers };
+        match format {
+            ExportFormat::Csv => Ok(export.csv()),
+            ExportFormat::Junit => Ok(export.junit()),
+            ExportFormat::Json => Err(Error::internal("made before")),
+        }
+    }
+}
+
+impl Export {
+    fn results(&self) -> impl Iterator<Item = (&ResultRecord, &(String, i64))> {
+        self.run.simulation_results.iter().zip(&self.callers)
+    }
+
+    fn csv(&self) -> String {
+        let mut measured: Vec<&str> = Vec::new();
+        let mut judged: Vec<&str> = Vec::new();
+        for (result, _) in self.results() {
+            add_new(&mut measured, result.body.metrics.iter().map(|metric| metric.name.as_str()));
+            let customs = result.body.evaluations.iter().flat_map(|evaluation| &evaluation.custom_metrics);
+            add_new(&mut judged, customs.map(|metric| metric.name.as_str()));
+        }
+        let mut head: Vec<&str> = vec![
+            "id",
+            "digital_human_id",
+            "digital_human_name",
+            "status",
+            "outcome",
+            "duration",
+            "error_code",
+            "goal_success",
+        ];
+        head.extend(measured.iter().chain(&judged));
+        let mut out = String::new();
+        line(&mut out, head.into_iter().map(|name| Value::from(name)));
+        for (result, (name, _)) in self.results() {
+            let (body, evaluation) = (&result.body, evaluation(result));
+            let mut cells = vec![
+                json!(result.id),
+                json!(body.digital_human_id),
+                json!(name),
+                json!(body.status),
+                json!(body.outcome),
+                json!(body.duration),
+                json!(body.error_code),
+                json!(evaluation.goal()),
+            ];
+            let value = |name: &&str| body.metrics.iter().find(|metric| metric.name == **name);
+            cells.extend(measured.iter().map(|name| value(name).map_or(Value::Null, |metric| metric.value.clone())));
+            let value = |name: &&str| evaluation.custom_metrics.iter().find(|metric| metric.name == **name);
+            cells.extend(
+                judged.iter().map(|name| value(name).map_or(Value::Null, |metric| json!(metric.response_value))),
+            );
+            line(&mut out, cells);
+        }
+        out
+    }
+
+    fn junit(&self) -> String {
+        let count = |is: &dyn Fn(&Verdict) -> bool| self.results().filter(|(result, _)| is(&verdict(result))).count();
+        let seconds: i64 = self.results().filter_map(|(result, _)| result.body.duration).sum();
+        let name = escaped(&self.name);
+        let mut out = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{name}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" \
+             skipped=\"{}\" time=\"{seconds}\">\n",
+            self.callers.len(),
+            count(&|verdict| matches!(verdict, Verdict::Failed(_))),
+            count(&|verdict| matches!(verdict, Verdict::Broken(_))),
+            count(&|verdict| matches!(verdict, Verdict::Skipped(_))),
+        );
+        for (result, (caller, repetition)) in self.results() {
+            let seconds = result.body.duration.unwrap_or(0);
+            let caller = escaped(caller);
+            out.push_str(&format!(
+                "  <testcase classname=\"{name}\" name=\"{caller} {repetition}\" time=\"{seconds}\">"
+            ));
+            let told = |kind: &str, text: &str| format!("<{kind} message=\"{}\"/>", escaped(text));
+            out.push_str(&match verdict(result) {
+                Verdict::Passed => String::new(),
+                Verdict::Failed(why) => told("failure", &why),
+                Verdict::Broken(why) => told("error", &why),
+                Verdict::Skipped(why) => told("skipped", why),
+            });
+            out.push_str("</testcase>\n");
+        }
+        out.push_str("</testsuite>\n");
+        out
+    }
+}
+
+/// What a build server is told of a result.
+enum Verdict {
+    Passed,
+    Failed(String),
+    Broken(String),
+    Skipped(&'static str),
+}
+
+fn verdict(result: &ResultRecord) -> Verdict {
+    let body = &result.body;
+    let why = || {
+        let told = [&body.error_code, &body.error_message].into_iter().flatten().map(String::as_str);
+        told.collect::<Vec<&str>>().join(": ")
+    };
+    match (body.outcome, body.status) {
+        (Some(Outcome::Passed), _) => Verdict::Passed,
+        (Some(Outcome::Failed), ResultStatus::NoConnection | ResultStatus::NoAnswer | ResultStatus::SystemError) => {
+            Verdict::Broken(why())
+        }
+        (Some(Outcome::Failed), _) => {
+            let evaluation = evaluation(result);
+            let reasoning = evaluation.human_goal_reasoning.or(evaluation.goal_reasoning);
+            Verdict::Failed(reasoning.filter(|_| body.error_code.is_none()).unwrap_or_else(why))
+        }
+        (Some(Outcome::Cancelled), _) => Verdict::Skipped("cancelled"),
+        (Some(Outcome::NotEvaluated), _) => Verdict::Skipped("not evaluated"),
+        (None, _) => Verdict::Skipped("not finished"),
+    }
+}
+
+fn evaluation(result: &ResultRecord) -> Evaluation {
+    result.body.evaluations.first().cloned().unwrap_or_default()
+}
+
+fn add_new<'a>(known: &mut Vec<&'a str>, names: impl Iterator<Item = &'a str>) {
+    for name in names {
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+}
+
+fn line(out: &mut String, cells: impl IntoIterator<Item = Value>) {
+    let cells: Vec<String> = cells.into_iter().map(cell).collect();
+    out.push_str(&cells.join(","));
+    out.push_str("\r\n");
+}
+
+fn cell(value: Value) -> String {
+    let text = match value {
+        Value::Null => String::new(),
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    if text.contains([',', '"', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+/// Text for an attribute (XML 1.0, sections 2.2 and 2.4): what XML cannot carry at all is left out.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' | '\n' | '\r' => out.push_str(&format!("&#{};", u32::from(c))),
+            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_and_attributes_carry_any_text() {
+        for (text, expect) in [("a", "a"), ("a,b", "\"a,b\""), ("say \"x\"", "\"say \"\"x\"\"\""), ("a\nb", "\"a\nb\"")]
+        {
+            assert_eq!(cell(text.into()), expect);
+        }
+        assert_eq!(
+            (cell(Value::Null), cell(json!(1.5)), cell(json!({"a": 1}))),
+            (String::new(), "1.5".into(), "\"{\"\"a\"\":1}\"".into())
+        );
+        assert_eq!(escaped("a<b>&\"c\"\n\u{1}d"), "a&lt;b&gt;&amp;&quot;c&quot;&#10;d");
+    }
+}
