@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use crate::error::{Error, Result};
 use crate::judge::{self, Facts, Material, NO_MODEL};
 use crate::model::Object;
-use crate::model::custom_metric::EvalMethod;
 use crate::model::evaluation::Evaluation;
 use crate::model::result::{MetricValue, ResultBody};
 use crate::model::status::ResultStatus;
@@ -51,28 +50,41 @@ pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
     service.store_evaluation(organization, id, judged).await.map(drop)
 }
 
-/// Judges the custom metrics and answers what is to be noted of it.
-async fn judge_customs(
+/// Judges the conversation and the custom metrics, and answers what is to be noted of it.
+async fn judge_words(
     workshop: &Workshop,
     organization: &str,
     result_id: i64,
-    measures: &[MetricValue],
+    metrics: &mut Vec<MetricValue>,
     evaluation: &mut Evaluation,
 ) -> Result<Object> {
     let given = workshop.service.to_judge(organization, result_id).await?;
-    let measures: Vec<MetricValue> = measures.iter().chain(&given.measures).cloned().collect();
-    let material = Material {
+    let mut measures: Vec<MetricValue> = metrics.iter().chain(&given.measures).cloned().collect();
+    let model = workshop.placer.model.as_deref();
+    let mut material = Material {
         entries: given.transcript.as_ref().map(|transcript| &transcript.entries[..]).unwrap_or_default(),
         calls: &given.calls,
         metadata: Some(&given.metadata),
-        measures: &measures,
+        measures: &[],
         agent_prompt: &given.agent_prompt,
         success_criteria: &given.success_criteria,
     };
-    let model = workshop.placer.model.as_deref();
+    let judgement = match model {
+        None => Err(NO_MODEL.to_owned()),
+        Some(_) if material.entries.is_empty() => Err("Nothing was said".to_owned()),
+        Some(model) => judge::judge_conversation(material, model).await,
+    };
+    match judgement {
+        Ok(judgement) => {
+            let known = metrics.len();
+            judgement.enter(evaluation, metrics);
+            measures.extend_from_slice(&metrics[known..]);
+        }
+        Err(why) => evaluation.not_evaluated_reason = Some(why),
+    }
+    material.measures = &measures;
     evaluation.set_custom_metrics(judge::judge_metrics(&given.metrics, material, model).await);
-    let asked = given.metrics.iter().any(|metric| metric.spec.method() == EvalMethod::LlmJudge);
-    let name = model.filter(|_| asked).map(|model| ("judge_model".to_owned(), model.name().into()));
+    let name = model.filter(|_| !material.entries.is_empty()).map(|model| ("judge_model".to_owned(), model.name().into()));
     Ok(name.into_iter().collect())
 }
 
@@ -98,11 +110,6 @@ async fn judged(
     let mut evaluation = measured.evaluation;
     evaluation.id = crate::clock::new_id();
     evaluation.created_at = Timestamp(workshop.service.clock().now_ms());
-    let reason = match &workshop.placer.model {
-        None => NO_MODEL,
-        Some(_) => "Judging by the language model is not part of this version",
-    };
-    evaluation.not_evaluated_reason = Some(reason.to_owned());
     let (mut metrics, latency) = (measured.metrics, Some(measured.latency));
     if let Some(recording) = recording {
         let codec = body.metadata.get("engine.codec").or_else(|| body.metadata.get("codec"));
@@ -111,6 +118,6 @@ async fn judged(
         let measured = tokio::task::spawn_blocking(measuring).await.map_err(Error::internal)?;
         metrics.extend(measured.map_err(Error::internal)?);
     }
-    let metadata = judge_customs(workshop, organization, result_id, &metrics, &mut evaluation).await?;
+    let metadata = judge_words(workshop, organization, result_id, &mut metrics, &mut evaluation).await?;
     Ok(Judged { evaluation, metrics, latency, metadata, ..Judged::default() })
 }

@@ -2,6 +2,7 @@
 //! that a conversation can be judged again at any time. Words are judged by rules, or by a language model that is asked.
 
 mod ask;
+mod conversation;
 mod custom;
 mod fillers;
 mod imported;
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use self::ask::{Unanswered, Wrong, ask, ask_text, question};
+pub use self::conversation::{Judgement, judge_conversation};
 pub use self::custom::{Material, Metric, NO_MODEL, is_of_tool_calls, judge_by_rules, judge_metrics};
 pub use self::fillers::fillers;
 pub use self::imported::Imported;

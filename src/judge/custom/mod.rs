@@ -13,7 +13,7 @@ use uuid::Uuid;
 use self::formula::Trouble;
 use self::value::{Finding, Given, blank, settled};
 use crate::model::Object;
-use crate::model::custom_metric::{CustomMetricSpec, EvalMethod, EvalModality, ResponseType};
+use crate::model::custom_metric::{CustomMetricSpec, EvalMethod, EvalModality, EvalSegment, ResponseType};
 use crate::model::evaluation::{CustomResult, CustomStatus};
 use crate::model::result::{MetricValue, PostedToolCall};
 use crate::model::transcript::TranscriptEntry;
@@ -63,6 +63,11 @@ pub async fn judge_metrics(
     }
     judge_formulas(metrics, material, &mut results);
     results
+}
+
+/// A whole conversation with what it is judged by, for a model.
+pub(super) fn told(material: Material<'_>) -> String {
+    model::shown("The conversation", &segment::part(EvalSegment::All, material))
 }
 
 /// True for metrics that depend on tool calls alone: they are judged again when calls come late.

@@ -114,13 +114,18 @@ fn wanted(spec: &CustomMetricSpec) -> String {
 }
 
 fn material(spec: &CustomMetricSpec, part: &Part<'_>) -> String {
-    let shown = match spec.eval_segment {
+    let what = match spec.eval_segment {
         EvalSegment::All => "The conversation",
         EvalSegment::Opening => "The opening of the conversation",
         EvalSegment::Closing => "The closing of the conversation",
         EvalSegment::Agent => "The agent's words",
         EvalSegment::Caller => "The caller's words",
     };
+    shown(what, part)
+}
+
+/// A part of a conversation, which is `what`, behind what it is judged by.
+pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
     let mut text = String::new();
     if !part.whole.agent_prompt.is_empty() {
         let _ = write!(text, "The agent's instructions:\n{}\n\n", part.whole.agent_prompt);
@@ -128,7 +133,7 @@ fn material(spec: &CustomMetricSpec, part: &Part<'_>) -> String {
     if !part.whole.success_criteria.is_empty() {
         let _ = write!(text, "What the caller was to reach:\n{}\n\n", part.whole.success_criteria);
     }
-    let _ = writeln!(text, "{shown}:");
+    let _ = writeln!(text, "{what}:");
     for entry in &part.entries {
         let _ = writeln!(text, "{}: {}", entry.speaker.as_str(), entry.utterance);
     }
