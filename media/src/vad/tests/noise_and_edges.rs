@@ -78,11 +78,11 @@ const BOUNDS: [Bound; 12] = [
     bound(Kind::NoisyRestaurant, 20.0, 0, 34, 10.0),
     bound(Kind::NoisyRestaurant, 10.0, 0, 34, 10.0),
     bound(Kind::NoisyRestaurant, 5.0, 0, 34, 10.0),
-    bound(Kind::NoisyRestaurant, 0.0, 0, 28, 12.3),
+    bound(Kind::NoisyRestaurant, 0.0, 0, 28, 10.7),
     bound(Kind::Cafe, 20.0, 0, 34, 10.0),
     bound(Kind::Cafe, 10.0, 0, 34, 10.0),
     bound(Kind::Cafe, 5.0, 0, 32, 10.0),
-    bound(Kind::Cafe, 0.0, 0, 22, 16.2),
+    bound(Kind::Cafe, 0.0, 0, 22, 15.3),
 ];
 
 #[test]
