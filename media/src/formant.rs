@@ -4,11 +4,10 @@
 //! Each short block's spectral envelope, its cepstrum's first coefficients (Oppenheim and Schafer, homomorphic filtering of
 //! speech), is stretched in frequency; the harmonics under it stay where they are.
 
-use crate::fft::{Complex, Fft};
+use crate::fft::{self, Fft};
 
-/// Block of 32 ms at 16 kHz, as a power of two.
-const LOG2: u32 = 9;
-const BLOCK: usize = 1 << LOG2;
+/// Block of 32 ms at 16 kHz.
+const BLOCK: usize = 512;
 /// From block to block: 8 ms.
 const HOP: usize = BLOCK / 4;
 /// Cepstral coefficients of the envelope: shorter than the pitch period of voices up to 330 Hz.
@@ -22,48 +21,48 @@ const FLOOR: f32 = 1.0;
 /// samples, at the same times; a peak may be higher than before.
 pub fn move_formants(pcm: &[f32], factor: f32) -> Vec<f32> {
     let factor = factor.clamp(0.5, 2.0);
-    let fft = Fft::new(LOG2);
+    let fft = Fft::new();
     let turn = |n: usize| 0.5 - 0.5 * (std::f32::consts::TAU * n as f32 / BLOCK as f32).cos();
     let window: Vec<f32> = (0..BLOCK).map(turn).collect();
     // Padded by a block on both sides, so that every sample lies under as many windows; of their squares, 1.5 in sum.
     let mut sum = vec![0.0; pcm.len() + 2 * BLOCK];
     let at = |position: usize| position.checked_sub(BLOCK).and_then(|at| pcm.get(at)).copied().unwrap_or(0.0);
-    let (mut block, mut envelope) = ([Complex::default(); BLOCK], [Complex::default(); BLOCK]);
+    let mut envelope = fft::Block::ZERO;
     for from in (0..sum.len() - BLOCK + 1).step_by(HOP) {
-        for (n, value) in block.iter_mut().enumerate() {
-            *value = Complex { re: at(from + n) * window[n], im: 0.0 };
-        }
+        let mut block = fft::Block { re: std::array::from_fn(|n| at(from + n) * window[n]), im: [0.0; BLOCK] };
         fft.transform(&mut block);
         log_envelope(&fft, &block, &mut envelope);
         for bin in 0..=BLOCK / 2 {
             let source = (bin as f32 / factor).min((BLOCK / 2) as f32);
             let (low, share) = (source as usize, source.fract());
             let high = (low + 1).min(BLOCK / 2);
-            let wanted = envelope[low].re * (1.0 - share) + envelope[high].re * share;
-            let gain = (wanted - envelope[bin].re).clamp(-CHANGE_MAX, CHANGE_MAX).exp();
-            let value = Complex { re: block[bin].re * gain, im: block[bin].im * gain };
+            let wanted = envelope.re[low] * (1.0 - share) + envelope.re[high] * share;
+            let gain = (wanted - envelope.re[bin]).clamp(-CHANGE_MAX, CHANGE_MAX).exp();
+            let (re, im) = (block.re[bin] * gain, block.im[bin] * gain);
             // Conjugated, the forward transform is the inverse one's conjugate.
-            block[bin] = Complex { re: value.re, im: -value.im };
+            (block.re[bin], block.im[bin]) = (re, -im);
             if bin > 0 && bin < BLOCK / 2 {
-                block[BLOCK - bin] = value;
+                (block.re[BLOCK - bin], block.im[BLOCK - bin]) = (re, im);
             }
         }
         fft.transform(&mut block);
-        for (n, value) in block.iter().enumerate() {
-            sum[from + n] += value.re * window[n] / (1.5 * BLOCK as f32);
+        for (n, value) in block.re.iter().enumerate() {
+            sum[from + n] += value * window[n] / (1.5 * BLOCK as f32);
         }
     }
     sum[BLOCK..BLOCK + pcm.len()].to_vec()
 }
 
 /// The natural logarithm of the envelope of `spectrum`, in the real parts.
-fn log_envelope(fft: &Fft, spectrum: &[Complex; BLOCK], envelope: &mut [Complex; BLOCK]) {
-    for (value, bin) in envelope.iter_mut().zip(spectrum) {
-        *value = Complex { re: (bin.power().sqrt() + FLOOR).ln() / BLOCK as f32, im: 0.0 };
-    }
+fn log_envelope(fft: &Fft<BLOCK>, spectrum: &fft::Block<BLOCK>, envelope: &mut fft::Block<BLOCK>) {
+    let magnitude = |n: usize| spectrum.re[n].hypot(spectrum.im[n]);
+    *envelope =
+        fft::Block { re: std::array::from_fn(|n| (magnitude(n) + FLOOR).ln() / BLOCK as f32), im: [0.0; BLOCK] };
     fft.transform(envelope);
     // The cepstrum of a real signal is real and even: one more forward transform brings it back.
-    envelope[ENVELOPE..=BLOCK - ENVELOPE].fill(Complex::default());
+    for part in [&mut envelope.re, &mut envelope.im] {
+        part[ENVELOPE..=BLOCK - ENVELOPE].fill(0.0);
+    }
     fft.transform(envelope);
 }
 

@@ -4,7 +4,7 @@
 
 use std::f64::consts::PI;
 
-use ringer_media::fft::{Complex, Fft};
+use ringer_media::fft::{Block, Fft};
 use ringer_media::seed::Seed;
 
 use super::speech::EmbeddedSpeech;
@@ -82,6 +82,10 @@ fn pitch_hz(frame: &[i16]) -> Option<f64> {
     best.filter(|(alike, _)| *alike > 0.55).map(|(_, lag)| 16_000.0 / lag as f64)
 }
 
+fn power<const N: usize>(spectrum: &Block<N>, at: usize) -> f64 {
+    f64::from(spectrum.re[at]).powi(2) + f64::from(spectrum.im[at]).powi(2)
+}
+
 /// The first peaks of the linear prediction's spectrum (Levinson and Durbin) between 200 and 7000 Hz.
 fn formants_hz(frame: &[i16]) -> Option<[f64; FORMANTS]> {
     let raised = |n: usize| f64::from(frame[n]) - 0.97 * f64::from(frame[n.max(1) - 1]);
@@ -96,15 +100,15 @@ fn formants_hz(frame: &[i16]) -> Option<[f64; FORMANTS]> {
         filter.iter_mut().zip(mirrored).for_each(|(weight, more)| *weight += more);
         error *= 1.0 - reflection * reflection;
     }
-    let fft = Fft::new(10);
-    let mut spectrum = vec![Complex::default(); fft.length()];
-    spectrum.iter_mut().zip(&filter).for_each(|(bin, &weight)| bin.re = weight as f32);
-    fft.transform(&mut spectrum);
-    let width = 16_000.0 / fft.length() as f64;
+    const LENGTH: usize = 1024;
+    let mut spectrum = Block::<LENGTH>::ZERO;
+    spectrum.re.iter_mut().zip(&filter).for_each(|(bin, &weight)| *bin = weight as f32);
+    Fft::new().transform(&mut spectrum);
+    let width = 16_000.0 / LENGTH as f64;
     let within = |at: &usize| (200.0..7000.0).contains(&(*at as f64 * width));
-    let power = |at: usize| f64::from(spectrum[at].power()).max(1e-12);
+    let power = |at: usize| power(&spectrum, at).max(1e-12);
     let mut peaks =
-        (1..fft.length() / 2).filter(within).filter(|&at| power(at) < power(at - 1) && power(at) <= power(at + 1));
+        (1..LENGTH / 2).filter(within).filter(|&at| power(at) < power(at - 1) && power(at) <= power(at + 1));
     let mut found = [0.0; FORMANTS];
     for formant in &mut found {
         *formant = peaks.next()? as f64 * width;
@@ -114,13 +118,13 @@ fn formants_hz(frame: &[i16]) -> Option<[f64; FORMANTS]> {
 
 /// The long-term spectrum in mel bands from 100 to 7600 Hz, with its mean removed.
 fn mel_db(frames: &[&[i16]]) -> [f64; MEL_BANDS] {
-    let fft = Fft::new(FRAME.ilog2());
+    let fft = Fft::<FRAME>::new();
     let mut sums = [0.0; FRAME / 2 + 1];
     for frame in frames {
-        let value = |(n, &x): (usize, &i16)| Complex { re: (f64::from(x) * hann(n)) as f32, im: 0.0 };
-        let mut block: Vec<Complex> = frame.iter().enumerate().map(value).collect();
+        let value = |n: usize| (f64::from(frame[n]) * hann(n)) as f32;
+        let mut block = Block { re: std::array::from_fn(value), im: [0.0; FRAME] };
         fft.transform(&mut block);
-        sums.iter_mut().zip(&block).for_each(|(sum, bin)| *sum += f64::from(bin.power()));
+        sums.iter_mut().enumerate().for_each(|(at, sum)| *sum += power(&block, at));
     }
     let mel = |hz: f64| 2595.0 * (1.0 + hz / 700.0).log10();
     let step = (mel(7600.0) - mel(100.0)) / (MEL_BANDS + 1) as f64;

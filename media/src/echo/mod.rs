@@ -306,8 +306,7 @@ impl EchoGuard {
     /// Whether what was heard up to `end` is an echo; then the path is taken over. Its room (60 KB with [`Path::solve`]) is on the
     /// stack: it is seldom called, and a call need not hold it.
     fn look(&mut self, end: Sample) -> bool {
-        let sent = search::thin(&self.sent, end, search::SENT_PEAK);
-        let found = search::best(&sent, &search::thin(&self.heard, end, search::HEARD_PEAK));
+        let found = search::best(&search::thin(&self.sent, end), &search::thin(&self.heard, end));
         let mut heard = [0.0; WINDOW];
         self.heard.read(end - WINDOW as Sample, &mut heard);
         let Some((lag, path)) = self.proven(end, &heard, &found) else {

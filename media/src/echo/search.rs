@@ -1,6 +1,9 @@
-//! At which lags the received audio may be the sent one: correlation at 4 kHz.
+//! At which lags the received audio may be the sent one: correlation at 4 kHz, by way of the spectrum.
+
+use std::sync::LazyLock;
 
 use super::ring::Ring;
+use crate::fft::{Block, Fft};
 use crate::frame::Sample;
 
 /// Samples at 16 kHz to one here.
@@ -28,35 +31,66 @@ pub struct Candidate {
     pub likeness: f32,
 }
 
-/// Largest magnitude of a sent stretch.
-pub const SENT_PEAK: f32 = 4095.0;
+/// Values of a transform, and the lags of which it gives the whole correlation.
+const LENGTH: usize = 1024;
+const PART: usize = LENGTH - WINDOW + 1;
 
-/// Largest magnitude of a received stretch: [`WINDOW`] products with a sent one, or with itself, add up within 32 bits.
-pub const HEARD_PEAK: f32 = 1023.0;
+static FFT: LazyLock<Fft<LENGTH>> = LazyLock::new(Fft::new);
 
-/// The most alike lags, best first; both stretches [`thin`] and of the same end. Whole numbers, because twice as many of them are
-/// multiplied at once.
-pub fn best(sent: &[i16; WINDOW + LAGS], heard: &[i16; WINDOW]) -> [Candidate; BEST] {
-    let power = products(heard, heard) as f32;
+/// The most alike lags, best first; both stretches [`thin`] and of the same end.
+pub fn best(sent: &[f32; WINDOW + LAGS], heard: &[f32; WINDOW]) -> [Candidate; BEST] {
+    let power = energy(heard);
     let mut best = [Candidate::default(); BEST];
-    let mut own: i64 = sent[LAGS..].iter().map(|&x| i64::from(x).pow(2)).sum();
+    let mut own = energy(&sent[LAGS..]);
+    // What is sent 90 dB below the rest is lost in the rounding of the transforms.
+    let least = energy(sent) * 1e-9;
     let (mut before, mut last) = (Candidate::default(), Candidate::default());
+    let products = products(sent, heard);
     for lag in 0..LAGS {
         let from = LAGS - lag;
-        let delayed = &sent[from..][..WINDOW];
-        let likeness = products(delayed, heard).abs() as f32 / (own as f32 * power).sqrt().max(1.0);
+        let likeness = (f64::from(products[from]).abs() / (own.max(least) * power).sqrt().max(1.0)) as f32;
         let this = Candidate { lag: lag * STEP, likeness };
         if last.likeness >= before.likeness && last.likeness > likeness {
             keep(&mut best, last);
         }
         (before, last) = (last, this);
-        own += i64::from(sent[from - 1]).pow(2) - i64::from(sent[from + WINDOW - 1]).pow(2);
+        own += f64::from(sent[from - 1]).powi(2) - f64::from(sent[from + WINDOW - 1]).powi(2);
     }
     best
 }
 
-fn products(a: &[i16], b: &[i16]) -> i32 {
-    a.iter().zip(b).fold(0i32, |sum, (&a, &b)| sum.wrapping_add(i32::from(a).wrapping_mul(i32::from(b))))
+fn energy(pcm: &[f32]) -> f64 {
+    pcm.iter().map(|&x| f64::from(x).powi(2)).sum()
+}
+
+/// The sums of products of `heard` with the stretches of `sent` that begin at each sample, the last one included. Two parts of
+/// `sent` are one complex block: `heard` is real, so that their correlations come out apart.
+fn products(sent: &[f32; WINDOW + LAGS], heard: &[f32; WINDOW]) -> [f32; LAGS + 1] {
+    let mut products = [0.0; LAGS + 1];
+    let mut pattern = Block::ZERO;
+    pattern.re[..WINDOW].copy_from_slice(heard);
+    FFT.transform(&mut pattern);
+    let stretch = |part: usize| {
+        let sent = sent.get(part * PART..).unwrap_or_default();
+        let mut stretch = [0.0; LENGTH];
+        let length = sent.len().min(LENGTH);
+        stretch[..length].copy_from_slice(&sent[..length]);
+        stretch
+    };
+    for (pair, products) in products.chunks_mut(2 * PART).enumerate() {
+        let mut block = Block { re: stretch(2 * pair), im: stretch(2 * pair + 1) };
+        FFT.transform(&mut block);
+        // Times the conjugate, with real and imaginary parts exchanged for the way back.
+        for n in 0..LENGTH {
+            let (re, im, of_re, of_im) = (block.re[n], block.im[n], pattern.re[n], pattern.im[n]);
+            (block.im[n], block.re[n]) = (re * of_re + im * of_im, im * of_re - re * of_im);
+        }
+        FFT.transform(&mut block);
+        for (products, correlation) in products.chunks_mut(PART).zip([&block.im, &block.re]) {
+            products.iter_mut().zip(correlation).for_each(|(sum, x)| *sum = x / LENGTH as f32);
+        }
+    }
+    products
 }
 
 fn keep(best: &mut [Candidate; BEST], found: Candidate) {
@@ -69,8 +103,8 @@ fn keep(best: &mut [Candidate; BEST], found: Candidate) {
 }
 
 /// The last stretch of `ring` before `end`, at 4 kHz: a triangle of 7 taps against aliasing, and the lows, where voices are alike,
-/// taken down. Scaled to a largest magnitude of `peak`.
-pub fn thin<const N: usize, const OUT: usize>(ring: &Ring<N>, end: Sample, peak: f32) -> [i16; OUT] {
+/// taken down.
+pub fn thin<const N: usize, const OUT: usize>(ring: &Ring<N>, end: Sample) -> [f32; OUT] {
     const TRIANGLE: [f32; 7] = [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0];
     const PIECE: usize = 80;
     let mut pcm = [0.0; REACH + PIECE * STEP];
@@ -88,6 +122,28 @@ pub fn thin<const N: usize, const OUT: usize>(ring: &Ring<N>, end: Sample, peak:
             last = Some(this);
         }
     }
-    let largest = thin.iter().fold(1.0, |largest: f32, x| largest.max(x.abs()));
-    thin.map(|x| (x * peak / largest).round() as i16)
+    thin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn correlations_are_the_sums_of_products() {
+        let mut stream = crate::seed::Seed(5).stream("search");
+        let mut draw = || stream.range(-3000.0, 3000.0) as f32;
+        let sent: [f32; WINDOW + LAGS] = std::array::from_fn(|_| draw());
+        let heard: [f32; WINDOW] = std::array::from_fn(|n| 0.3 * sent[LAGS - 1234 + n] + 0.1 * draw());
+        for (from, found) in products(&sent, &heard).into_iter().enumerate() {
+            let sum: f64 = (0..WINDOW).map(|n| f64::from(sent[from + n]) * f64::from(heard[n])).sum();
+            assert!(
+                (sum - f64::from(found)).abs() < 1e-5 * (energy(&sent) * energy(&heard)).sqrt(),
+                "{from}: {found}, {sum}"
+            );
+        }
+        let best = best(&sent, &heard);
+        assert_eq!(best[0].lag, 1234 * STEP);
+        assert!(best[0].likeness > 0.9 && best[1].likeness < 0.4, "{best:?}");
+    }
 }

@@ -6,12 +6,14 @@
 //! speech (100 in noise) are reported as an onset, 120 ms without as an end, and both edges are moved back to the first and
 //! the last 10 ms whose level is that of speech.
 
+mod detector;
 mod floor;
 mod odds;
 mod percentiles;
 mod tone;
 
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
+use detector::Detector;
 use floor::{Floor, LOWEST_DBOV};
 use odds::Odds;
 
@@ -117,7 +119,7 @@ struct Block {
 
 /// Finds speech in one channel. Allocates nothing after [`VoiceActivity::new`].
 pub struct VoiceActivity {
-    detector: Box<earshot::Detector>,
+    detector: Box<Detector>,
     floor: Floor,
     /// Decides where noise lies under the channel.
     odds: Odds,
@@ -159,7 +161,7 @@ impl VoiceActivity {
     /// For a channel of which nothing was heard.
     pub fn new() -> VoiceActivity {
         VoiceActivity {
-            detector: earshot::Detector::default_boxed(),
+            detector: Box::new(Detector::new()),
             floor: Floor::new(),
             odds: Odds::new(),
             pending: [0; WINDOW * (LOOK_BACK + 3)],
@@ -314,8 +316,8 @@ impl VoiceActivity {
         let windows = self.held / WINDOW;
         let mut score = 0f32;
         let seen = if self.awake > 0 && !rests {
-            for window in self.pending[..windows * WINDOW].chunks_exact(WINDOW) {
-                score = score.max(self.detector.predict_i16(window));
+            for window in self.pending[..windows * WINDOW].as_chunks().0 {
+                score = score.max(self.detector.score(window));
             }
             windows
         } else {

@@ -49,7 +49,7 @@ struct Weights {
 }
 
 const STEADY: Weights = Weights { score: 5.09, level: 0.44, background: -3.07, none: -5.45 };
-const BABBLE: Weights = Weights { score: 2.46, level: 0.19, background: -1.58, none: -3.92 };
+const BABBLE: Weights = Weights { score: 2.46, level: 0.19, background: -1.58, none: -3.96 };
 
 impl Weights {
     fn evidence(&self, score: f32, level: f32, background: f32) -> f32 {

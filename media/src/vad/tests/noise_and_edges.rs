@@ -78,16 +78,17 @@ const BOUNDS: [Bound; 12] = [
     bound(Kind::NoisyRestaurant, 20.0, 0, 34, 10.0),
     bound(Kind::NoisyRestaurant, 10.0, 0, 34, 10.0),
     bound(Kind::NoisyRestaurant, 5.0, 0, 34, 10.0),
-    bound(Kind::NoisyRestaurant, 0.0, 0, 28, 12.3),
+    bound(Kind::NoisyRestaurant, 0.0, 0, 28, 10.7),
     bound(Kind::Cafe, 20.0, 0, 34, 10.0),
     bound(Kind::Cafe, 10.0, 0, 34, 10.0),
     bound(Kind::Cafe, 5.0, 0, 32, 10.0),
-    bound(Kind::Cafe, 0.0, 0, 22, 16.2),
+    bound(Kind::Cafe, 0.0, 0, 22, 15.3),
 ];
 
 #[test]
 fn noise_and_babble_hide_little_and_pass_for_little() {
     let (clean, beds) = (many_voices(), beds());
+    let mut beyond = Vec::new();
     for Bound { kind, snr_db, missed, ends, false_percent } in BOUNDS {
         let (_, bed) = beds.iter().find(|bed| bed.0 == kind).expect("it was made");
         let errors = Errors::of(std::slice::from_ref(&clean), Codec::Pcmu, Some((bed, snr_db)));
@@ -103,13 +104,17 @@ fn noise_and_babble_hide_little_and_pass_for_little() {
         );
         println!("{case}");
         assert_eq!(clean.truth.len(), 34);
-        assert!(errors.missed <= missed && near >= ends && percent <= false_percent, "{case}");
+        let mut holds = errors.missed <= missed && near >= ends && percent <= false_percent;
         if snr_db == 10.0 {
             // The ends in the babble of eight voices are the exception.
             let late_ms = if kind == Kind::Cafe { 150 } else { 130 };
-            assert!(onset.0 <= 40 && end.0 <= 40 && onset.1 <= 130 && end.1 <= late_ms, "{case}");
+            holds &= onset.0 <= 40 && end.0 <= 40 && onset.1 <= 130 && end.1 <= late_ms;
+        }
+        if !holds {
+            beyond.push(case);
         }
     }
+    assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
 #[test]
