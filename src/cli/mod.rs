@@ -153,6 +153,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         number_pool: config.phone_numbers.pool.clone(),
         number_price: i64::from(config.phone_numbers.price),
         notify: config.notify.clone(),
+        journey_stop_on_failure: config.journey.stop_on_failure,
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod agents;
 mod alerts;
+mod always_on;
 mod asking;
 mod call_logs;
 mod check;
@@ -23,6 +24,7 @@ mod issues;
 mod judging;
 mod keys;
 mod labels;
+mod legs;
 mod listening;
 mod live;
 mod metrics;
@@ -44,10 +46,13 @@ mod runs;
 mod scenarios;
 mod schedules;
 mod simulations;
+mod trigger;
 mod usage;
 mod versions;
+mod waiting;
 mod webhooks;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +87,7 @@ pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimul
 pub use self::internal::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted};
 pub use self::judging::ToJudge;
 pub use self::labels::LabelDeleted;
+pub use self::legs::{Leg, Reached, Turn};
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
 pub use self::metrics::{MetricPage, MetricsDeleted, MetricsUpdated};
@@ -129,6 +135,16 @@ pub trait LiveCalls: Send + Sync {
     fn changed(&self, result_id: i64) {
         let _ = result_id;
     }
+
+    /// True when as many calls run in this process as may.
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    /// Where calls come in; `None` when this process takes none.
+    fn sip_address(&self) -> Option<SocketAddr> {
+        None
+    }
 }
 
 /// No call runs in this process.
@@ -168,6 +184,8 @@ pub struct Settings {
     pub number_price: i64,
     /// How notifications reach people.
     pub notify: Notify,
+    /// The steps of a journey after one that failed are not held.
+    pub journey_stop_on_failure: bool,
 }
 
 impl Settings {
@@ -186,6 +204,7 @@ impl Settings {
             number_pool: Vec::new(),
             number_price: 0,
             notify: Notify::default(),
+            journey_stop_on_failure: false,
         }
     }
 

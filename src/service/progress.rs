@@ -8,7 +8,7 @@ use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::result::{ResultDoc, StatusChange};
 use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
-use crate::model::status::{ResultStatus, RunStatus};
+use crate::model::status::{Outcome, ResultStatus, RunStatus};
 use crate::model::time::Timestamp;
 use crate::model::triage::SourceKind;
 use crate::queue::{CallJob, EvaluateJob, Lane};
@@ -112,6 +112,9 @@ impl Service {
             db.put(&job, now, None).await?;
             self.tell_ended(db, row).await?;
         }
+        if from.may_have_leg() && !to.may_have_leg() {
+            self.free_legs(db, row).await?;
+        }
         if to == ResultStatus::Ready {
             self.tell_awaited(db, row).await?;
         }
@@ -128,9 +131,15 @@ impl Service {
 
     /// Lets the next step of a journey go, its pause after this one.
     pub(super) async fn start_next_step(&self, db: &mut Session, done: &ResultDoc) -> Result<()> {
-        let Some(next) = db.next_step(done).await? else { return Ok(()) };
+        let Some(mut next) = db.next_step(done).await? else { return Ok(()) };
         if next.doc.body.status != ResultStatus::Initializing {
             return Ok(());
+        }
+        let stops = matches!(done.body.outcome, Some(Outcome::Failed | Outcome::Cancelled));
+        if stops && self.settings.journey_stop_on_failure {
+            next.doc.warn("not held: an earlier step of the journey failed");
+            // It takes the step after it along.
+            return Box::pin(self.step(db, &mut next, ResultStatus::Cancelled)).await;
         }
         let human = match done.body.digital_human_id {
             Some(id) => db.find::<DigitalHumanSpec>(id).await?,

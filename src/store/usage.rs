@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::db::Cell;
-use super::record::{Row, fields_of, read_row};
+use super::record::Row;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
@@ -57,18 +57,7 @@ impl Session {
 
     /// The result of the same repetition one journey step before, when there is one.
     pub(crate) async fn previous_step(&mut self, waiting: &ResultDoc) -> Result<Option<Row<ResultDoc>>> {
-        let body = &waiting.body;
-        let (Some(step), Some(human)) = (body.journey_step, body.digital_human_id) else { return Ok(None) };
-        let fields = fields_of("r");
-        let sql = format!(
-            "SELECT {fields} FROM results r WHERE r.org_id = $1 AND r.run_id = $2 AND r.digital_human_id = $3 \
-             ORDER BY r.id"
-        );
-        let cells = [self.organization().into(), body.simulation_run_id.into(), human.into()];
-        let rows: Vec<Row<ResultDoc>> = self.rows(&sql, &cells).await?.iter().map(read_row).collect::<Result<_>>()?;
-        let leads = |row: &Row<ResultDoc>| {
-            row.doc.repetition == waiting.repetition && row.doc.body.journey_step == Some(step - 1)
-        };
-        Ok(rows.into_iter().find(leads))
+        let before = waiting.body.journey_step.map(|step| step - 1);
+        Ok(self.steps_of(waiting).await?.into_iter().find(|row| row.doc.body.journey_step == before))
     }
 }

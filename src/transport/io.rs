@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_sip::auth::Demand;
 use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig, Invite, Output, Time};
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
@@ -49,6 +50,7 @@ enum Order {
     Ring(CallKey, u16, Option<String>),
     Answer(CallKey, String),
     Reject(CallKey, u16, Option<u16>),
+    Authorize(CallKey, Box<Demand>, oneshot::Sender<bool>),
     Digit(CallKey, char, u32),
 }
 
@@ -119,6 +121,13 @@ impl SipSocket {
     pub async fn reject(&self, key: CallKey, code: u16, q850_cause: Option<u16>) {
         let _ = self.orders.send(Order::Reject(key, code, q850_cause)).await;
     }
+
+    /// Demands credentials of an incoming call. True when it has them; otherwise it was refused or challenged, and is over.
+    pub async fn authorize(&self, key: CallKey, demand: Demand) -> bool {
+        let (reply, authorized) = oneshot::channel();
+        let sent = self.orders.send(Order::Authorize(key, Box::new(demand), reply)).await;
+        sent.is_ok() && authorized.await.unwrap_or(false)
+    }
 }
 
 struct Port {
@@ -180,6 +189,9 @@ impl Port {
             Order::Ring(key, code, sdp) => self.endpoint.ring(now(), key, code, sdp),
             Order::Answer(key, sdp) => self.endpoint.answer(now(), key, sdp),
             Order::Reject(key, code, q850_cause) => self.endpoint.reject(now(), key, code, q850_cause),
+            Order::Authorize(key, demand, reply) => {
+                let _ = reply.send(self.endpoint.authorize(now(), key, &demand));
+            }
         }
     }
 
