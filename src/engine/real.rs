@@ -10,7 +10,7 @@ use ringer_media::call::{Call, EndReason, Signal};
 use ringer_media::codec::Codec;
 use ringer_media::recording::Layout;
 use ringer_sip::CallEvent;
-use ringer_sip::auth::Demand;
+use ringer_sip::auth::{Algorithm, Demand};
 use ringer_sip::sdp::Offer;
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::io::unix::AsyncFd;
@@ -174,7 +174,10 @@ impl Engine {
 
     /// Demands digest credentials (RFC 7616) of an incoming call. True when it has them; else it was challenged or refused.
     pub async fn authorize(&self, incoming: &IncomingCall, username: &str, password: &Secret) -> bool {
-        self.inner.sip.authorize(incoming.key, Demand::new(REALM, username, password.expose())).await
+        // Programs that know MD5 alone often look at the first challenge alone.
+        let algorithms = vec![Algorithm::Md5, Algorithm::Sha256];
+        let demand = Demand { algorithms, ..Demand::new(REALM, username, password.expose()) };
+        self.inner.sip.authorize(incoming.key, demand).await
     }
 
     fn prepare_answer(

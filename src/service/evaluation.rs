@@ -130,6 +130,8 @@ impl Service {
         attempts.push(attempt);
         *body = afresh(body);
         row.doc.heard_calls.clear();
+        row.doc.unanswered.clear();
+        row.doc.body.metadata.remove("unanswered_calls");
         row.doc.recorded_transcript = None;
         row.doc.note("attempts", Value::Array(attempts));
         self.step(db, row, ResultStatus::Queued).await?;

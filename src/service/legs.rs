@@ -188,8 +188,12 @@ impl Service {
         let organization = db.organization().to_owned();
         let attempt = result.doc.body.attempt;
         db.withdraw(&UnansweredJob { organization, result_id: result.id, attempt }).await?;
+        let mut woken = Vec::new();
         for address in db.drop_legs(result.id).await? {
             for (organization, result_id) in db.leg_waiters(&address).await? {
+                if woken.contains(&result_id) {
+                    break;
+                }
                 let wanted = db.legs_of(result_id).await?;
                 if is_blocked(db, result_id, &wanted).await? {
                     continue;
@@ -197,6 +201,7 @@ impl Service {
                 // The attempt only names the job, and this one has a name of its own.
                 let call = CallJob { organization, result_id, attempt: 1 };
                 db.put(&CallAgain { call, serial: clock::new_id() }, self.clock.now_ms(), None).await?;
+                woken.push(result_id);
                 break;
             }
         }
@@ -210,10 +215,11 @@ impl Service {
         if row.doc.body.status != ResultStatus::Ready || row.doc.body.attempt != job.attempt {
             return Ok(());
         }
-        let Some(stage) = stage(&mut db, &row).await? else { return Ok(()) };
         if row.doc.unanswered.is_empty() {
-            let message = format!("The agent did not call within {} s", stage.patience_ms() / 1000);
-            row.doc.body.fail("INBOUND_NO_INCOMING_CALL", message);
+            // What the Digital Human was told when it began to listen may be gone with it.
+            let ready = row.doc.body.status_history.last().map_or(0, |change| change.at.0);
+            let waited_s = (self.clock.now_ms() - ready) / 1000;
+            row.doc.body.fail("INBOUND_NO_INCOMING_CALL", format!("The agent did not call within {waited_s} s"));
             self.step(&mut db, &mut row, ResultStatus::NoAnswer).await?;
         } else {
             // The calls that were not to be answered are all that there is to judge.

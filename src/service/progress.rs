@@ -63,9 +63,13 @@ impl Service {
     pub async fn admit_one(&self, organization: &str, result_id: i64) -> Result<()> {
         let mut db = self.store.org(organization).write().await?;
         let mut row = db.get::<ResultDoc>(result_id).await?;
-        if row.doc.body.status == ResultStatus::Initializing {
+        let is_new = row.doc.body.status == ResultStatus::Initializing;
+        if is_new {
             self.admit_new(&mut db, &mut row).await?;
-            db.commit().await?;
+        }
+        // Also when somebody else has admitted it: until this commit readers may not see that yet.
+        db.commit().await?;
+        if is_new {
             self.live.changed(result_id);
         }
         Ok(())

@@ -105,9 +105,10 @@ async fn an_address_is_held_by_one_result_at_a_time() {
     // Taken back while it listens: its number goes on to the other run.
     f.service.hangup(&f.caller, ids[1]).await.expect("hung up");
     assert_eq!(f.turns().await, [(later[0], Turn::Listens)]);
-    // A cancelled run leaves nothing behind, waiting or listening.
+    // A cancelled run leaves nothing behind, waiting or listening: who was let go on by another's end does not begin.
     assert_eq!(f.service.cancel_run(&f.caller, run, false).await.expect("cancelled").cancelled, 2);
-    assert_eq!(f.turns().await, []);
+    assert!(f.turns().await.iter().all(|(_, turn)| *turn == Turn::Waits));
+    assert_eq!((f.status(ids[2]).await, f.status(ids[3]).await), (S::Cancelled, S::Cancelled));
     f.service.hangup(&f.caller, later[0]).await.expect("hung up");
     assert_eq!(f.service.reached("+15550001111").await, Ok(Reached::Nobody));
 }
