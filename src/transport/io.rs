@@ -144,11 +144,14 @@ impl Port {
         let socket = self.socket.clone();
         loop {
             let wait = self.endpoint.next_timer().map(until);
+            // What begins a call comes before the call that it is a part of.
+            let mut beginning = None;
             tokio::select! {
                 received = socket.recv_from(&mut buffer) => {
                     match received {
                         Ok((len, from)) => {
-                            self.trace(false, from, &buffer[..len]);
+                            let is_known = self.trace(false, from, &buffer[..len]);
+                            beginning = (!is_known).then_some((from, len));
                             self.endpoint.receive(now(), from, &buffer[..len]);
                         }
                         Err(_) => self.note_undelivered(),
@@ -163,6 +166,9 @@ impl Port {
             }
             self.endpoint.tick(now());
             self.send_all().await;
+            if let Some((from, len)) = beginning {
+                self.trace(false, from, &buffer[..len]);
+            }
         }
         self.drain(orders).await;
     }
@@ -245,13 +251,18 @@ impl Port {
         }
     }
 
-    fn trace(&self, sent: bool, peer: SocketAddr, bytes: &[u8]) {
-        let Some(id) = call_id(bytes) else { return };
+    /// Keeps a message for the log of its call; false when no call is known that it is a part of.
+    fn trace(&self, sent: bool, peer: SocketAddr, bytes: &[u8]) -> bool {
+        let Some(id) = call_id(bytes) else { return false };
         let call = self.by_id.get(id).and_then(|key| self.calls.get(key));
+        let Some(call) = call else { return false };
         // The log is the first to go when a call does not keep up: events need the room.
-        let Some(call) = call.filter(|call| call.capacity() > NEWS / 4) else { return };
+        if call.capacity() <= NEWS / 4 {
+            return true;
+        }
         let direction = if sent { "sent to" } else { "received from" };
         let _ = call.try_send(SipNews::Trace(format!("{direction} {peer}\n{}", masked(bytes))));
+        true
     }
 }
 

@@ -71,13 +71,16 @@ async fn a_call_that_the_agent_makes_is_held_measured_and_kept() {
     assert!(incoming["source"].as_str().is_some_and(|source| source.starts_with("127.0.0.1:")), "{incoming}");
     let metrics = result["metrics"].as_array().expect("metrics");
     assert!(metrics.iter().any(|metric| metric["name"] == "duration" && metric["value"] == duration_ms), "{metrics:?}");
+    let log = house.folder.path().join("results").join(&ids[0]).join("sip.log");
+    let log = std::fs::read_to_string(log).expect("it was written");
+    assert!(log.contains("INVITE sip:dh-") && log.contains("SIP/2.0 180") && log.contains("BYE sip:"), "{log}");
     let transcript = house.call("GET", &format!("/v1/simulation-result/{}/transcript", ids[0]), Value::Null).await;
     let first = &transcript["entries"][0];
     assert_eq!((&first["speaker"], &first["utterance"]), (&json!("USER"), &json!("Hello.")), "it greets: {transcript}");
     // Channel 0 is the Digital Human here, and what the agent heard there.
     let kept = house.folder.path().join("results").join(&ids[0]).join("recording.wav");
     let ([own, _], [_, heard]) = (channels(&kept), channels(&folder.path().join("agent/recording.wav")));
-    let loudest = |pcm: &[i16]| pcm.chunks(1600).map(rms_dbov).fold(f64::MIN, |a, b| a.max(f64::from(b)));
+    let loudest = |pcm: &[i16]| pcm.chunks(1600).map(rms_dbov).fold(f64::MIN, |a, b| a.max(b));
     assert!(
         loudest(&own) > -40.0 && (loudest(&own) - loudest(&heard)).abs() < 1.0,
         "{} {}",
