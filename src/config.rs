@@ -12,12 +12,14 @@ use serde::{Serialize, Serializer};
 mod behaviour;
 mod notify;
 mod source;
+mod sources;
 mod speech;
 
 pub use behaviour::{Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words};
 pub use notify::Notify;
 pub use source::ConfigError;
 use source::Source;
+pub use sources::Sources;
 pub use speech::{Place, Recognizer, Synthesizer};
 
 /// The file that is read when none is named.
@@ -71,6 +73,8 @@ pub struct Config {
     pub phone_numbers: PhoneNumbers,
     /// How notifications reach people.
     pub notify: Notify,
+    /// Journeys of several contacts.
+    pub journey: Journey,
     /// Said once at the start: what was given but is not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -108,6 +112,8 @@ pub struct Sip {
     pub dtmf: Dtmf,
     /// Secure RTP.
     pub srtp: Encryption,
+    /// Who may call in; empty: everybody.
+    pub inbound_allow: Sources,
 }
 
 /// How digits are sent on SIP calls.
@@ -251,6 +257,13 @@ pub struct PhoneNumbers {
     pub price: u32,
 }
 
+/// `[journey]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Journey {
+    /// The steps after one that failed are not held.
+    pub stop_on_failure: bool,
+}
+
 impl Default for Config {
     fn default() -> Config {
         let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -265,6 +278,7 @@ impl Default for Config {
                 rtp_ports: 20000..=29999,
                 dtmf: Dtmf::Rtp,
                 srtp: Encryption::Off,
+                inbound_allow: Sources::default(),
             },
             limits: Limits {
                 max_calls: 0,
@@ -293,6 +307,7 @@ impl Default for Config {
             uptime: Uptime::default(),
             phone_numbers: PhoneNumbers::default(),
             notify: Notify::default(),
+            journey: Journey::default(),
             warnings: Vec::new(),
         }
     }
@@ -362,6 +377,7 @@ impl Config {
         from.list("phone_numbers.pool", &mut config.phone_numbers.pool);
         from.whole("phone_numbers.price", 0..=u64::from(u32::MAX), &mut config.phone_numbers.price);
         config.notify.read(&mut from);
+        from.boolean("journey.stop_on_failure", &mut config.journey.stop_on_failure);
         config.warnings = from.finish()?;
         Ok(config)
     }
@@ -389,6 +405,12 @@ impl Config {
             _ => None,
         };
         from.parsed("sip.srtp", "one of off, optional, required", srtp, &mut sip.srtp);
+        let mut sources = Vec::new();
+        from.list("sip.inbound_allow", &mut sources);
+        match Sources::read(&sources) {
+            Ok(sources) => sip.inbound_allow = sources,
+            Err(bad) => from.refuse(format!("sip.inbound_allow: {bad:?} is no address or network like 192.0.2.0/24")),
+        }
     }
 
     fn read_limits(&mut self, from: &mut Source, file_limit: u64) {

@@ -154,6 +154,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         number_price: i64::from(config.phone_numbers.price),
         notify: config.notify.clone(),
         capture: config.evidence.capture,
+        journey_stop_on_failure: config.journey.stop_on_failure,
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Place, failed, local, open_store, service_settings};
@@ -22,6 +23,7 @@ use crate::provider::chat::{ChatConfig, ChatModel};
 use crate::provider::{LanguageModel, Status};
 use crate::service::{Placer, Running, Service};
 use crate::tasks::Tasks;
+use crate::transport::io::IncomingCall;
 
 /// Whose the first key is.
 const ORGANIZATION: &str = "default";
@@ -145,7 +147,7 @@ impl House {
         }
         admit_somebody(&service, config).await.map_err(|error| error.to_string())?;
         let speech = local::configured(config)?;
-        let engine = start_engine(config, speech.clone()).await?;
+        let (engine, incoming) = start_engine(config, speech.clone()).await?;
         let placer = Placer {
             behaviour: config.behaviour.clone(),
             recognizer_grace_ms: config.recognizer.grace_ms,
@@ -155,7 +157,7 @@ impl House {
             noises: Arc::new(NoiseBeds::new(Some(config.data.join("cache").join("noise")))),
             sounds: Arc::default(),
         };
-        let workers = Workers::start(Workshop {
+        let workshop = Workshop {
             service: service.clone(),
             engine: engine.clone(),
             running,
@@ -163,7 +165,9 @@ impl House {
             fillers: config.metrics.filler_phrases.clone().into(),
             start_rate_per_s: config.limits.start_rate_per_s,
             retention: config.retention.clone(),
-        });
+            inbound_allow: config.sip.inbound_allow.clone(),
+        };
+        let workers = Workers::start(workshop, incoming);
         Ok(House { service, engine, speech, model, workers })
     }
 
@@ -227,8 +231,8 @@ async fn admit_somebody(service: &Service, config: &Config) -> crate::error::Res
     Ok(())
 }
 
-/// Calls that come in are refused: nobody takes them.
-async fn start_engine(config: &Config, speech: Speech) -> Result<Engine, String> {
+/// The engine, and the calls that come in to it.
+async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::Receiver<IncomingCall>), String> {
     let engine = EngineConfig {
         sip: config.sip.listen,
         rtp_ports: config.sip.rtp_ports.clone(),
@@ -238,8 +242,7 @@ async fn start_engine(config: &Config, speech: Speech) -> Result<Engine, String>
         srtp: config.sip.srtp,
     };
     let started = Engine::start(engine, speech, Clock::Real).await;
-    let (engine, _) = started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))?;
-    Ok(engine)
+    started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))
 }
 
 fn language_model(config: &Config) -> Result<Option<Arc<dyn LanguageModel>>, String> {

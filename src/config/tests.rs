@@ -37,6 +37,21 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
+fn who_may_call_in_is_read() {
+    let config =
+        read("[sip]\ninbound_allow = ['192.0.2.7', '10.0.0.0/8']\n[journey]\nstop_on_failure = true", &[], &[]);
+    let config = config.expect("all are allowed");
+    assert!(config.journey.stop_on_failure);
+    for (from, expect) in [("192.0.2.7", true), ("10.1.2.3", true), ("192.0.2.8", false)] {
+        assert_eq!(config.sip.inbound_allow.allow(from.parse().expect("an address")), expect, "{from}");
+    }
+    let config = read("", &[("RINGER_SIP_INBOUND_ALLOW", "192.0.2.0/24, ::1")], &[]).expect("all are allowed");
+    assert_eq!(serde_json::to_string(&config.sip.inbound_allow).expect("serializes"), r#"["192.0.2.0/24","::1/128"]"#);
+    let why = read("[sip]\ninbound_allow = ['here']", &[], &[]).expect_err("no address");
+    assert_eq!(why, "sip.inbound_allow: \"here\" is no address or network like 192.0.2.0/24");
+}
+
+#[test]
 fn who_is_told_and_how_is_read() {
     let file = r#"
         [notify]

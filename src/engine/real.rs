@@ -10,6 +10,7 @@ use ringer_media::call::{Call, EndReason, Signal};
 use ringer_media::codec::Codec;
 use ringer_media::recording::Layout;
 use ringer_sip::CallEvent;
+use ringer_sip::auth::{Algorithm, Demand};
 use ringer_sip::sdp::Offer;
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::io::unix::AsyncFd;
@@ -23,6 +24,7 @@ use super::tally::Tally;
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, Dial, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
+use crate::config::Secret;
 use crate::tasks::Tasks;
 use crate::transport::io::{IncomingCall, NEWS, SipSocket};
 use crate::transport::sip;
@@ -32,6 +34,8 @@ use crate::transport::sockets::{MediaPorts, MediaSockets};
 const TAP_SAMPLES: usize = 8960;
 /// Messages that may wait for one call's driver.
 const MESSAGES: usize = 4096;
+/// What credentials are asked for.
+const REALM: &str = "ringer";
 /// News that may wait for a watcher.
 const WATCH: usize = 4096;
 
@@ -156,6 +160,24 @@ impl Engine {
         driver.connect(200, settled);
         self.inner.tasks.spawn("call", async move { driver.run(key, call_id, incoming.news).await });
         Ok(handle)
+    }
+
+    /// Tells the caller of an incoming call that it rings.
+    pub async fn ring(&self, incoming: &IncomingCall) {
+        self.inner.sip.ring(incoming.key, 180, None).await;
+    }
+
+    /// Refuses an incoming call.
+    pub async fn refuse(&self, incoming: &IncomingCall, code: u16, q850_cause: Option<u16>) {
+        self.inner.sip.reject(incoming.key, code, q850_cause).await;
+    }
+
+    /// Demands digest credentials (RFC 7616) of an incoming call. True when it has them; else it was challenged or refused.
+    pub async fn authorize(&self, incoming: &IncomingCall, username: &str, password: &Secret) -> bool {
+        // Programs that know MD5 alone often look at the first challenge alone.
+        let algorithms = vec![Algorithm::Md5, Algorithm::Sha256];
+        let demand = Demand { algorithms, ..Demand::new(REALM, username, password.expose()) };
+        self.inner.sip.authorize(incoming.key, demand).await
     }
 
     fn prepare_answer(

@@ -106,6 +106,10 @@ pub struct Profile {
     pub first_message: Option<String>,
     /// What is played, step by step; empty: a free conversation.
     pub playback: Vec<Step>,
+    /// The agent has made the call.
+    pub called: bool,
+    /// What this caller remembers of earlier contacts with the agent, oldest first.
+    pub earlier: Vec<String>,
 }
 
 impl Default for Profile {
@@ -129,6 +133,8 @@ impl Default for Profile {
             rules: Vec::new(),
             first_message: None,
             playback: Vec::new(),
+            called: false,
+            earlier: Vec::new(),
         }
     }
 }

@@ -86,9 +86,12 @@ fn task(thought: &Thought) -> Option<String> {
 
 /// The standing instructions.
 fn system(profile: &Profile) -> String {
-    let mut text = String::from(
-        "You are a person on the telephone. You are the caller; the other side is the agent that serves callers.\n",
-    );
+    let mut text = String::from(match profile.called {
+        false => {
+            "You are a person on the telephone. You are the caller; the other side is the agent that serves callers.\n"
+        }
+        true => "You are a person on the telephone. An agent has called you; it is the other side.\n",
+    });
     let mut add = |part: String| {
         text.push_str(&part);
         text.push('\n');
@@ -103,6 +106,10 @@ fn system(profile: &Profile) -> String {
     if !profile.traits.is_empty() {
         add("Facts about you. Give them exactly as written, letter by letter and digit by digit:".into());
         profile.traits.iter().for_each(|(name, value)| add(format!("- {name}: {value}")));
+    }
+    if !profile.earlier.is_empty() {
+        add("You have been in contact with this agent before, oldest first. You remember it and take it up:".into());
+        profile.earlier.iter().for_each(|memory| add(format!("- {memory}")));
     }
     if !profile.rules.is_empty() {
         add("Find out, without naming them, whether the agent keeps these rules:".into());
@@ -251,9 +258,13 @@ mod tests {
         let told = Profile {
             silence_instructions: "Be silent on Sundays.".into(),
             hangup_instructions: Some("after a joke".into()),
-            ..base
+            ..base.clone()
         };
         check(told, &["Be silent on Sundays.", "after a joke"], &["goal is reached"]);
+        check(base.clone(), &["You are the caller"], &["has called you", "in contact with this agent before"]);
+        let earlier = vec!["You wanted a table.".to_owned()];
+        let known = ["An agent has called you", "in contact with this agent before", "- You wanted a table."];
+        check(Profile { called: true, earlier, ..base }, &known, &["You are the caller"]);
     }
 
     #[test]

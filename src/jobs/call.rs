@@ -21,29 +21,43 @@ use crate::model::result::{EchoQuality, EngineQuality, ResultDoc};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::queue::CallJob;
-use crate::service::{Judged, Obstacle, Placed, Service};
+use crate::service::{Judged, Obstacle, Placed, Service, Turn};
+use crate::transport::io::IncomingCall;
 
 /// Largest sending time error of a trusted call, 99th percentile.
 const TRUSTED_PACING_MS: f64 = 5.0;
 /// Share of frames that a trusted call may have sent late.
 const TRUSTED_LATE_FRAMES: f64 = 0.001;
+/// Q.850 cause of a call that cannot be taken for a fault of this side.
+const TEMPORARY_FAILURE: u16 = 41;
 /// Share of a trusted call that may be concealed.
 const TRUSTED_CONCEALED: f64 = 0.01;
 
 /// Holds the conversation of a result, when it still waits for one.
 pub(super) async fn run(workshop: &Workshop, job: &CallJob, stopping: &CancellationToken) -> Result<()> {
-    let call = CallWork { workshop, job, stopping };
-    match call.hold().await {
-        Err(Error::NotFound(_)) => Ok(()),
-        Err(error) => call.break_off(&error).await,
-        done => done,
-    }
+    let call = CallWork { workshop, job, stopping, answers: false };
+    let done = call.hold().await;
+    call.settle(done).await
+}
+
+/// Answers a call that has come in for a result, which is DISPATCHED.
+pub(super) async fn answer(
+    workshop: &Workshop,
+    job: &CallJob,
+    stopping: &CancellationToken,
+    incoming: IncomingCall,
+) -> Result<()> {
+    let call = CallWork { workshop, job, stopping, answers: true };
+    let done = call.take(incoming).await;
+    call.settle(done).await
 }
 
 struct CallWork<'a> {
     workshop: &'a Workshop,
     job: &'a CallJob,
     stopping: &'a CancellationToken,
+    /// The agent has made the call.
+    answers: bool,
 }
 
 impl CallWork<'_> {
@@ -55,11 +69,15 @@ impl CallWork<'_> {
         if self.status().await? != ResultStatus::Queued {
             return Ok(());
         }
-        let Workshop { service, placer, engine, running, .. } = self.workshop;
+        let Workshop { service, placer, engine, .. } = self.workshop;
+        // Also of what the agent calls: it is better known now than when it does.
         let placed = match service.placement(&self.job.organization, self.job.result_id, placer).await? {
             Ok(placed) => placed,
             Err(obstacle) => return self.refuse(ResultStatus::Queued, obstacle).await,
         };
+        if service.take_turn(&self.job.organization, self.job.result_id).await? != Turn::Dials {
+            return Ok(());
+        }
         let redactor = service.redactor(&self.job.organization, self.job.result_id).await?;
         let private = redactor.is_some();
         let hide = move |doc: &mut ResultDoc| doc.private = private;
@@ -67,10 +85,39 @@ impl CallWork<'_> {
             return Ok(());
         }
         let Placed { placement, notes, warnings } = placed;
-        let handle = match engine.place(placement).await {
-            Ok(handle) => handle,
-            Err(refusal) => return self.refuse(ResultStatus::Dispatched, obstacle(refusal)).await,
+        match engine.place(placement).await {
+            Ok(handle) => self.accompany(handle, redactor, notes, warnings).await,
+            Err(refusal) => self.refuse(ResultStatus::Dispatched, obstacle(refusal, false)).await,
+        }
+    }
+
+    async fn take(&self, incoming: IncomingCall) -> Result<()> {
+        let Workshop { service, placer, engine, .. } = self.workshop;
+        engine.ring(&incoming).await;
+        let redactor = service.redactor(&self.job.organization, self.job.result_id).await?;
+        let placed = service.placement(&self.job.organization, self.job.result_id, placer).await;
+        if !matches!(placed, Ok(Ok(_))) {
+            engine.refuse(&incoming, 500, Some(TEMPORARY_FAILURE)).await;
+        }
+        let Placed { placement, notes, warnings } = match placed? {
+            Ok(placed) => placed,
+            Err(obstacle) => return self.refuse(ResultStatus::Dispatched, obstacle).await,
         };
+        match engine.answer(incoming, placement).await {
+            Ok(handle) => self.accompany(handle, redactor, notes, warnings).await,
+            Err(refusal) => self.refuse(ResultStatus::Dispatched, obstacle(refusal, true)).await,
+        }
+    }
+
+    /// Follows a call to its end, while others can end it.
+    async fn accompany(
+        &self,
+        handle: CallHandle,
+        redactor: Option<Redactor>,
+        notes: Object,
+        warnings: Vec<String>,
+    ) -> Result<()> {
+        let running = &self.workshop.running;
         running.begin(self.job.result_id, handle.control.clone());
         let control = handle.control.clone();
         let watched = self.watch(handle, redactor, notes, warnings).await;
@@ -144,7 +191,10 @@ impl CallWork<'_> {
             let transcript = judge::transcript(id, language, &moments, &fillers);
             service.store_transcript(&self.job.organization, &transcript).await?;
         }
-        let verdict = verdict(&report.ending, self.stopping.is_cancelled());
+        let mut verdict = verdict(&report.ending, self.stopping.is_cancelled());
+        if self.answers && !report.ending.connected && report.ending.remote.is_some() {
+            verdict.error = Some(("NO_ANSWER", "The agent gave its call up before it was answered".to_owned()));
+        }
         let quality = quality(&report.ending, report.recording.as_deref()).await;
         let from = self.status().await?;
         let to = next_status(from, &verdict);
@@ -182,6 +232,15 @@ impl CallWork<'_> {
         };
         allow_conflict(self.advance(from, ResultStatus::SystemError, patch).await)?;
         self.workshop.service.forget_private(&self.job.organization, self.job.result_id).await
+    }
+
+    /// A result that was deleted is no fault; after any other the result ends.
+    async fn settle(&self, done: Result<()>) -> Result<()> {
+        match done {
+            Err(Error::NotFound(_)) => Ok(()),
+            Err(error) => self.break_off(&error).await,
+            done => done,
+        }
     }
 
     async fn status(&self) -> Result<ResultStatus> {
@@ -319,9 +378,11 @@ fn is_trusted(ending: &Ending, recording_bytes: Option<u64>) -> bool {
         && is_whole
 }
 
-fn obstacle(refusal: PlaceError) -> Obstacle {
+/// `answers`: the call came in; its offer had nothing that both sides can speak.
+fn obstacle(refusal: PlaceError, answers: bool) -> Obstacle {
     let code = match &refusal {
         PlaceError::BadTarget(_) => "SIP_DIAL_FAILED",
+        PlaceError::NoMedia(_) if answers => "SIP_DIAL_FAILED",
         PlaceError::Full | PlaceError::NoMedia(_) => "BRIDGE_PRE_START_FAILED",
         PlaceError::Provider(_) => "SYNTHESIZER_FAILED",
     };

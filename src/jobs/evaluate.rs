@@ -84,7 +84,8 @@ async fn judge_words(
     }
     material.measures = &measures;
     evaluation.set_custom_metrics(judge::judge_metrics(&given.metrics, material, model).await);
-    let name = model.filter(|_| !material.entries.is_empty()).map(|model| ("judge_model".to_owned(), model.name().into()));
+    let name =
+        model.filter(|_| !material.entries.is_empty()).map(|model| ("judge_model".to_owned(), model.name().into()));
     Ok(name.into_iter().collect())
 }
 

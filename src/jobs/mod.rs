@@ -9,6 +9,7 @@ pub mod deliver;
 pub mod ending;
 mod evaluate;
 mod finished;
+mod incoming;
 mod monitor;
 mod notify;
 mod schedule;
@@ -17,16 +18,17 @@ mod upkeep;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Retention;
+use crate::config::{Retention, Sources};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::queue::{CallJob, Claimed, Job};
 use crate::service::{Cleared, Placer, Running, Service};
 use crate::tasks::Tasks;
+use crate::transport::io::IncomingCall;
 
 pub use self::upkeep::Upkeep;
 
@@ -60,6 +62,8 @@ pub struct Workshop {
     pub start_rate_per_s: f64,
     /// How long things are kept.
     pub retention: Retention,
+    /// Who may call in.
+    pub inbound_allow: Sources,
 }
 
 /// The workers of this process.
@@ -70,11 +74,17 @@ pub struct Workers {
 
 impl Workers {
     /// Starts them: one loop for each kind of work.
-    pub fn start(workshop: Workshop) -> Workers {
+    ///
+    /// Calls that come in are taken from `incoming`.
+    pub fn start(workshop: Workshop, incoming: mpsc::Receiver<IncomingCall>) -> Workers {
         let (tasks, claiming) = (Tasks::new(), CancellationToken::new());
+        let room = Arc::new(Semaphore::new(workshop.engine.max_calls()));
+        workshop.running.serve(workshop.engine.sip_address(), room.clone());
+        let desk = incoming::Desk { workshop: workshop.clone(), room: room.clone(), stopping: claiming.clone() };
+        tasks.spawn("incoming calls", desk.serve(incoming, tasks.clone()));
         tasks.spawn("admit", until(claiming.clone(), admit(workshop.clone())));
         tasks.spawn("retention", until(claiming.clone(), clear_old(workshop.clone())));
-        tasks.spawn("call jobs", call_jobs(workshop.clone(), tasks.clone(), claiming.clone()));
+        tasks.spawn("call jobs", call_jobs(workshop.clone(), room, tasks.clone(), claiming.clone()));
         let deliveries = deliver::run(workshop.service.clone(), tasks.clone(), claiming.clone());
         tasks.spawn("webhook deliveries", deliveries);
         let upkeep = Upkeep {
@@ -136,14 +146,16 @@ async fn clear_old(workshop: Workshop) {
 }
 
 /// Makes calls, as many at once as the engine has room for.
-async fn call_jobs(workshop: Workshop, tasks: Tasks, claiming: CancellationToken) {
-    let room = Arc::new(Semaphore::new(workshop.engine.max_calls()));
+///
+/// A place is taken when there is a call to make: calls that come in share them.
+async fn call_jobs(workshop: Workshop, room: Arc<Semaphore>, tasks: Tasks, claiming: CancellationToken) {
     let mut pace = paced(Duration::from_secs_f64(1.0 / workshop.start_rate_per_s));
     loop {
         let next = async {
+            let claimed = claim::<CallJob>(&workshop.service).await;
             let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
             pace.tick().await;
-            (place, claim::<CallJob>(&workshop.service).await)
+            (place, claimed)
         };
         let (place, (claimed, job)) = tokio::select! {
             biased;

@@ -7,13 +7,23 @@ use tokio_util::sync::CancellationToken;
 
 use super::{LEASE_MS, alert, call_log, claim_of, finished, held, monitor, notify, settled};
 use crate::error::{Error, Result};
-use crate::queue::{AlertJob, CallLogJob, CheckJob, Claimed, FinishedJob, Job, MonitorJob, NotifyJob};
+use crate::queue::{
+    AlertJob, CallLogJob, CheckJob, Claimed, FinishedJob, Job, MonitorJob, NotifyJob, TriggerJob, UnansweredJob,
+};
 use crate::service::Service;
 use crate::tasks::Tasks;
 
 /// Kinds of jobs that are done here.
-const KINDS: [&str; 6] =
-    [FinishedJob::NAME, CallLogJob::NAME, MonitorJob::NAME, CheckJob::NAME, AlertJob::NAME, NotifyJob::NAME];
+const KINDS: [&str; 8] = [
+    FinishedJob::NAME,
+    CallLogJob::NAME,
+    MonitorJob::NAME,
+    CheckJob::NAME,
+    AlertJob::NAME,
+    NotifyJob::NAME,
+    TriggerJob::NAME,
+    UnansweredJob::NAME,
+];
 /// Jobs that are done at once.
 const AT_ONCE: usize = 8;
 
@@ -74,6 +84,8 @@ impl Upkeep {
             CheckJob::NAME => monitor::give_up(self, &claimed.job()?).await,
             AlertJob::NAME => alert::run(self, &claimed.job()?).await,
             NotifyJob::NAME => notify::run(self, &claimed.job()?).await,
+            TriggerJob::NAME => self.service.ask_for_call(&claimed.job()?).await,
+            UnansweredJob::NAME => self.service.give_up_waiting(&claimed.job()?).await,
             kind => Err(Error::internal(format!("{kind} is no job of the upkeep"))),
         }
     }

@@ -71,7 +71,9 @@ fn read(answer: &Object, has_goal: bool) -> Result<Judgement, Wrong> {
         serde_json::from_value(Value::Object(answer.clone())).map_err(|error| Wrong::Form(error.to_string()))?;
     let Shares { positive, neutral, negative } = judgement.sentiment_scores;
     let sum = positive + neutral + negative;
-    if [positive, neutral, negative].into_iter().any(|share| !(0.0..=1.0).contains(&share)) || (sum - 1.0).abs() > SUM_OFF {
+    if [positive, neutral, negative].into_iter().any(|share| !(0.0..=1.0).contains(&share))
+        || (sum - 1.0).abs() > SUM_OFF
+    {
         return Err(Wrong::Form("sentiment_scores must be from 0 to 1, in sum 1".into()));
     }
     if !(-1.0..=1.0).contains(&judgement.sentiment_score) {

@@ -13,6 +13,14 @@ use super::status::{EndedBy, Outcome, ResultStatus};
 use super::time::Timestamp;
 use super::transcript::PostedEntry;
 
+words! {
+    /// Why a result that has not begun waits.
+    QueueReason {
+        MaxConcurrent = "max_concurrent", Sequential = "sequential", MaxCalls = "max_calls", StartRate = "start_rate",
+        AddressInUse = "address_in_use", JourneyStep = "journey_step", JourneyWait = "journey_wait", Retry = "retry",
+    }
+}
+
 /// A change of state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusChange {
@@ -267,6 +275,9 @@ pub struct ResultDoc {
     /// Nobody is shown its words and sounds: what is private was not yet taken out.
     #[serde(default)]
     pub private: bool,
+    /// Calls of the agent that were not to be answered: when and from where.
+    #[serde(default)]
+    pub unanswered: Vec<Object>,
     /// Members of the metadata that were posted; the engine does not overwrite them.
     #[serde(default)]
     pub posted_keys: Vec<String>,
@@ -307,6 +318,10 @@ impl ResultDoc {
 pub struct ResultRecord {
     /// Its id.
     pub id: i64,
+    /// What it waits for: a place among the simulation's max_concurrent, its turn in a sequential run, a place among the
+    /// engine's limits.max_calls or limits.start_rate_per_s, an address that another result has, the step before it in its
+    /// journey, that step's pause, another attempt. Null when it does not wait.
+    pub queue_reason: Option<QueueReason>,
     /// Everything else.
     #[serde(flatten)]
     pub body: ResultBody,

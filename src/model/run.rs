@@ -1,6 +1,7 @@
 //! A run: one queueing of a simulation, with one result per conversation.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -132,6 +133,9 @@ pub struct RunDoc {
     pub seed: i64,
     /// The queue body: overrides of this run.
     pub overrides: QueueSpec,
+    /// The day (UTC) whose calls to always-on Digital Humans it takes; `None`: it was queued.
+    #[serde(default)]
+    pub day: Option<String>,
     /// That its OUTBOUND agent is awaited has been told to webhooks.
     #[serde(default)]
     pub start_told: bool,
@@ -206,6 +210,8 @@ pub struct RunItem {
     pub seed: Option<i64>,
     /// When the last result became terminal.
     pub completed_at: Option<Timestamp>,
+    /// How many results wait, by queue_reason.
+    pub queue_reasons: BTreeMap<String, i64>,
 }
 
 /// A run beside its results: as [`RunItem`], ids as strings.
@@ -230,4 +236,6 @@ pub struct RunRecord {
     pub seed: Option<i64>,
     /// When the last result became terminal.
     pub completed_at: Option<Timestamp>,
+    /// How many results wait, by queue_reason.
+    pub queue_reasons: BTreeMap<String, i64>,
 }

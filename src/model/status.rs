@@ -49,6 +49,11 @@ impl ResultStatus {
         matches!(self, S::Dispatched | S::Running)
     }
 
+    /// True while the result may hold an address that it is called on, or wait for one.
+    pub fn may_have_leg(self) -> bool {
+        matches!(self, S::Queued | S::Ready | S::Dispatched | S::Running)
+    }
+
     /// True when a result may change from this state to `to`.
     pub fn may_become(self, to: ResultStatus) -> bool {
         if to == S::SystemError {

@@ -45,6 +45,65 @@ impl Job for CallJob {
     }
 }
 
+/// A [`CallJob`] that is put once more, after the result has waited for another one: the job that found it waiting may not be
+/// closed yet. It is claimed and read as a [`CallJob`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallAgain {
+    /// The job.
+    #[serde(flatten)]
+    pub call: CallJob,
+    /// Of this time alone.
+    pub serial: Uuid,
+}
+
+impl Job for CallAgain {
+    const NAME: &'static str = CallJob::NAME;
+
+    fn key(&self) -> String {
+        format!("{}:{}", self.call.key(), self.serial)
+    }
+}
+
+/// Give up waiting for the call of a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnansweredJob {
+    /// Whose result.
+    pub organization: String,
+    /// Which result.
+    pub result_id: i64,
+    /// Which attempt at it, from 1.
+    pub attempt: i64,
+}
+
+impl Job for UnansweredJob {
+    const NAME: &'static str = "unanswered";
+
+    fn key(&self) -> String {
+        format!("unanswered:{}:{}", self.result_id, self.attempt)
+    }
+}
+
+/// Ask the agent's owner for the call of a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerJob {
+    /// Whose result.
+    pub organization: String,
+    /// Which result.
+    pub result_id: i64,
+    /// Which attempt at it, from 1.
+    pub attempt: i64,
+    /// How often it was asked for in this attempt, this time included.
+    pub request: i64,
+}
+
+impl Job for TriggerJob {
+    const NAME: &'static str = "trigger";
+
+    fn key(&self) -> String {
+        format!("trigger:{}:{}:{}", self.result_id, self.attempt, self.request)
+    }
+}
+
 /// Measure and judge a conversation that is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluateJob {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::judge::predicted_wer;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::error_code;
-use crate::model::evaluation::Evaluation;
+use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::{EngineQuality, MetricValue, ResultBody, ResultDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
@@ -130,6 +130,8 @@ impl Service {
         attempts.push(attempt);
         *body = afresh(body);
         row.doc.heard_calls.clear();
+        row.doc.unanswered.clear();
+        row.doc.body.metadata.remove("unanswered_calls");
         row.doc.recorded_transcript = None;
         row.doc.note("attempts", Value::Array(attempts));
         self.step(db, row, ResultStatus::Queued).await?;
@@ -168,6 +170,12 @@ fn set(metrics: &mut Vec<MetricValue>, name: &str, value: Option<Value>) {
 /// Takes what was found over into a result.
 fn keep(doc: &mut ResultDoc, judged: Judged) {
     let Judged { mut evaluation, metrics, latency, engine_quality, tags, metadata } = judged;
+    let tries = doc.unanswered.len();
+    if tries > 0 && evaluation.goal_success.is_none() {
+        evaluation.goal_success = Some(true);
+        evaluation.goal_reasoning = Some(format!("The agent called {tries} time(s) and was not to be answered"));
+        (evaluation.status, evaluation.not_evaluated_reason) = (EvaluationStatus::Evaluated, None);
+    }
     if let Some(old) = doc.body.evaluations.first() {
         evaluation.keep_human_fields(old);
     }

@@ -2,6 +2,7 @@
 
 mod capture;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -58,7 +59,7 @@ impl Service {
         let folder = self.result_folder(result_id);
         let seed = format!("{}\n", row.doc.body.seed);
         let mut members = vec![
-            ("result.json".to_owned(), pretty(&self.result_record(row))?),
+            ("result.json".to_owned(), pretty(&self.result_record(row, &HashMap::new()))?),
             ("config.json".to_owned(), pretty(&config)?),
             ("seed.txt".to_owned(), Member::Bytes(seed.into_bytes())),
         ];

@@ -17,6 +17,9 @@ use crate::model::time::Timestamp;
 use crate::model::{Object, Page};
 use crate::store::{Resource, Row, Session};
 
+/// Refusal of a number that somebody always listens on.
+const NUMBER_TAKEN: &str = "Phone number is already used by another always-on digital human";
+
 /// Why one of several could not be made.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct IndexError {
@@ -299,13 +302,17 @@ impl Service {
                 continue;
             }
             if !take_over {
-                let text = "Phone number is already used by another always-on digital human";
-                return Err(Error::Conflict(text.into()));
+                return Err(Error::Conflict(NUMBER_TAKEN.into()));
             }
             other.doc.always_on_active = Some(false);
             db.update(other.id, &other.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         }
-        Ok(())
+        // Calls to a number come to one engine, whosever they are: nobody takes one over from another organization.
+        let elsewhere = db.always_on(number).await?.is_some_and(|(organization, _)| organization != db.organization());
+        match elsewhere {
+            true => Err(Error::Conflict(NUMBER_TAKEN.into())),
+            false => self.take_number_over(db, this, number).await,
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! The calls that run in this process: how to end them, and where their events can be watched.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ringer_media::call::EndReason;
+use tokio::sync::Semaphore;
 
 use super::LiveCalls;
 use crate::engine::CallControl;
@@ -14,9 +16,15 @@ use crate::events::{Feed, Feeds};
 pub struct Running {
     calls: Mutex<HashMap<i64, CallControl>>,
     feeds: Feeds,
+    engine: OnceLock<(SocketAddr, Arc<Semaphore>)>,
 }
 
 impl Running {
+    /// Calls come in at this address from now on, and `room` has the places of all calls.
+    pub fn serve(&self, address: SocketAddr, room: Arc<Semaphore>) {
+        self.engine.get_or_init(|| (address, room));
+    }
+
     /// A call has been placed for a result.
     pub fn begin(&self, result_id: i64, control: CallControl) {
         self.calls().insert(result_id, control);
@@ -49,5 +57,13 @@ impl LiveCalls for Running {
 
     fn changed(&self, result_id: i64) {
         self.feeds.touch(result_id);
+    }
+
+    fn sip_address(&self) -> Option<SocketAddr> {
+        self.engine.get().map(|(address, _)| *address)
+    }
+
+    fn is_full(&self) -> bool {
+        self.engine.get().is_some_and(|(_, room)| room.available_permits() == 0)
     }
 }

@@ -5,6 +5,7 @@
 
 mod agents;
 mod alerts;
+mod always_on;
 mod asking;
 mod call_logs;
 mod check;
@@ -25,6 +26,7 @@ mod issues;
 mod judging;
 mod keys;
 mod labels;
+mod legs;
 mod listening;
 mod live;
 mod metrics;
@@ -46,10 +48,13 @@ mod runs;
 mod scenarios;
 mod schedules;
 mod simulations;
+mod trigger;
 mod usage;
 mod versions;
+mod waiting;
 mod webhooks;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,6 +89,7 @@ pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimul
 pub use self::internal::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted};
 pub use self::judging::ToJudge;
 pub use self::labels::LabelDeleted;
+pub use self::legs::{Leg, Reached, Turn};
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
 pub use self::metrics::{MetricPage, MetricsDeleted, MetricsUpdated};
@@ -131,6 +137,16 @@ pub trait LiveCalls: Send + Sync {
     fn changed(&self, result_id: i64) {
         let _ = result_id;
     }
+
+    /// True when as many calls run in this process as may.
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    /// Where calls come in; `None` when this process takes none.
+    fn sip_address(&self) -> Option<SocketAddr> {
+        None
+    }
 }
 
 /// No call runs in this process.
@@ -172,6 +188,8 @@ pub struct Settings {
     pub notify: Notify,
     /// What is captured of a call for its evidence.
     pub capture: Capture,
+    /// The steps of a journey after one that failed are not held.
+    pub journey_stop_on_failure: bool,
 }
 
 impl Settings {
@@ -191,6 +209,7 @@ impl Settings {
             number_price: 0,
             notify: Notify::default(),
             capture: Capture::default(),
+            journey_stop_on_failure: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! From a result to a call: which agent is called, where, by whom, and how that caller behaves. Resources in, plain values for
 //! the engine out; what cannot be placed is told by its error code. Places nothing itself.
 
+mod earlier;
 mod manner;
 mod route;
 mod sound;
@@ -12,14 +13,15 @@ use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
 pub use self::sound::Sounds;
-use super::{Service, Settings};
+use super::runs::result_seed;
+use super::{Service, Settings, legs};
 use crate::config::{Behaviour, Dtmf};
 use crate::engine::Placement;
 use crate::engine::noise::NoiseBeds;
 use crate::error::Result;
 use crate::human::{self, FluencyLevel, Profile, Verbosity, phrases};
 use crate::model::Object;
-use crate::model::agent::{AgentDoc, AgentType};
+use crate::model::agent::{AgentDoc, Provider};
 use crate::model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality};
 use crate::model::noise::NoiseDoc;
 use crate::model::result::ResultDoc;
@@ -81,6 +83,10 @@ struct Cast {
     simulation: SimulationSpec,
     overrides: QueueSpec,
     step: Option<JourneyStep>,
+    /// Draws who the caller is: the same in all steps of a journey.
+    identity: Seed,
+    /// What the caller remembers of the steps before.
+    earlier: Vec<String>,
 }
 
 impl Service {
@@ -109,7 +115,8 @@ impl Service {
 
     async fn cast(&self, organization: &str, result_id: i64) -> Result<Result<Cast, Obstacle>> {
         let mut db = self.store.org(organization).read().await?;
-        let body = db.get::<ResultDoc>(result_id).await?.doc.body;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        let body = &row.doc.body;
         let agent = db.get::<AgentDoc>(body.agent_id).await?.doc;
         let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
         let run = db.get::<RunDoc>(body.simulation_run_id).await?.doc;
@@ -129,9 +136,14 @@ impl Service {
         let mut steps = human.doc.journey_steps.iter().flatten();
         let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
         let seed = Seed(body.seed as u64);
+        let identity = match step {
+            Some(_) => result_seed(Seed(run.seed as u64), human.id, row.doc.repetition, Some(1)),
+            None => seed,
+        };
+        let earlier = earlier::earlier(&mut db, &row, &human.doc).await?;
         let (human, overrides) = (human.doc, run.overrides);
         let run_id = body.simulation_run_id;
-        Ok(Ok(Cast { result_id, run_id, seed, agent, human, simulation, overrides, step }))
+        Ok(Ok(Cast { result_id, run_id, seed, agent, human, simulation, overrides, step, identity, earlier }))
     }
 }
 
@@ -188,13 +200,13 @@ impl Cast {
                 recognizer_grace_ms: placer.recognizer_grace_ms,
                 digit_turn_ms: None,
             },
-            opening: manner::opening(human, self.agent.spec.kind, traits, behaviour),
+            opening: manner::opening(human, self.opens(), traits, behaviour),
             interruption: manner::interruption(human, behaviour, placer.model.is_some(), warnings),
             probes: manner::probes(human),
             script: manner::script(self, traits, placer, settings).await?,
             script_ordered: human.scripted_responses_ordered,
             hangup_phrases: human.hangup_phrases.iter().map(|phrase| human::fill(phrase, traits)).collect(),
-            extension: human.extension.clone().filter(|_| self.agent.spec.kind == AgentType::Inbound),
+            extension: human.extension.clone().filter(|_| !self.agent_calls()),
             dtmf: match placer.dtmf {
                 Dtmf::Rtp => DtmfMethod::Rtp,
                 Dtmf::Inband => DtmfMethod::Inband,
@@ -229,7 +241,7 @@ impl Cast {
             gender: human.gender.map(|gender| gender.as_str().to_owned()),
             custom_voice_id: human.custom_voice_id.clone(),
             speed: human.voice_speed.as_str().to_owned(),
-            seed: self.seed,
+            seed: self.identity,
         }
     }
 
@@ -257,6 +269,8 @@ impl Cast {
             rules: human.system_prompt_rule_quotes.clone(),
             first_message: None,
             playback,
+            called: self.agent_calls(),
+            earlier: self.earlier.clone(),
         }
     }
 
@@ -291,13 +305,22 @@ impl Cast {
     /// Names the fields that are set and do not act in this version.
     fn idle_fields(&self, has_model: bool) -> Vec<String> {
         let human = &self.human;
+        let step = |has: fn(&JourneyStep) -> bool| self.step.as_ref().is_some_and(has);
         let has_steps = human.enriched_playback.as_ref().is_some_and(|steps| !steps.is_empty());
         let idle = [
             (human.formatted_transcript.is_some() && !has_steps, "formatted_transcript: not replayed word for word"),
             (human.attack_plan.is_some() && !has_model, "attack_plan: not followed without a language model"),
             (self.simulation.hangup_on_transfer, "hangup_on_transfer: transfers are refused"),
             (human.language == Language::Ad, "language: the agent's language is not followed, English is spoken"),
-            (self.step.is_some(), "journey_steps: only the intent of the step acts"),
+            (!self.earlier.is_empty() && !has_model, "journey_steps: earlier steps are not remembered without a model"),
+            (
+                step(|step| step.unresponsive) && !self.is_called(),
+                "journey_steps: who makes contact is not unresponsive",
+            ),
+            (
+                step(|step| step.phone_number.is_some()) && !self.is_called(),
+                "journey_steps: phone_number acts where the agent calls it, and no call is placed from it",
+            ),
         ];
         let warning = |text: &str| format!("{text} in this version");
         idle.iter().filter(|(set, _)| *set).map(|(_, text)| warning(text)).collect()
@@ -333,6 +356,21 @@ impl Cast {
             "max_turns": spec.limits.max_turns,
             "inactivity_ms": spec.limits.inactivity_ms,
         })
+    }
+
+    /// True when the agent makes contact.
+    fn agent_calls(&self) -> bool {
+        legs::agent_calls(&self.agent.spec, self.step.as_ref())
+    }
+
+    /// True when the agent's call is waited for.
+    fn is_called(&self) -> bool {
+        legs::listens(&self.agent.spec, self.step.as_ref())
+    }
+
+    /// True when the Digital Human has the first word unless something else is said of it.
+    fn opens(&self) -> bool {
+        self.agent_calls() && self.agent.spec.provider() != Provider::P4
     }
 
     /// The channel of the journey step, when it is not a call.
@@ -372,6 +410,8 @@ mod tests {
             simulation: SimulationSpec::default(),
             overrides: serde_json::from_value(merged(json!({ "simulation_id": "1" }), run)).expect(read),
             step: None,
+            identity: Seed(5),
+            earlier: Vec::new(),
         }
     }
 
@@ -385,6 +425,34 @@ mod tests {
             synthesizer: Arc::new(FakeSynthesizer::default()),
             noises: Arc::new(NoiseBeds::new(None)),
             sounds: Arc::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_journey_has_one_caller_whom_the_agent_may_call() {
+        let agent = json!({ "sip_uri": "sip:bob@127.0.0.1:5080" });
+        let step = |body: Value| serde_json::from_value::<JourneyStep>(body).expect("fits");
+        for (body, called, warnings) in [
+            (
+                json!({ "step": 2, "direction": "outbound", "unresponsive": true, "phone_number": "+15550001111" }),
+                true,
+                1,
+            ),
+            (json!({ "step": 2, "unresponsive": true, "phone_number": "+15550001111" }), false, 3),
+            (json!({ "step": 2 }), false, 1),
+        ] {
+            let earlier = vec!["You called.".to_owned()];
+            let human = json!({ "extension": "12" });
+            let cast =
+                Cast { step: Some(step(body)), identity: Seed(9), earlier, ..cast(agent.clone(), human, json!({})) };
+            assert_eq!((cast.is_called(), cast.voice().seed), (called, Seed(9)));
+            assert_eq!(cast.opens(), called);
+            let placed = cast.place(&placer(), &Settings::new("unused")).await.expect("it can be placed");
+            assert_eq!(placed.placement.dial.target.is_empty(), called, "who dials");
+            assert_eq!(placed.placement.spec.extension.is_none(), called, "nothing is keyed when one is called");
+            assert_eq!(placed.placement.spec.seed, Seed(5), "every step has draws of its own");
+            let told: Vec<_> = placed.warnings.iter().filter(|text| text.starts_with("journey_steps: ")).collect();
+            assert_eq!(told.len(), warnings, "{told:?}");
         }
     }
 

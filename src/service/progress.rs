@@ -8,7 +8,7 @@ use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::result::{ResultDoc, StatusChange};
 use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
-use crate::model::status::{ResultStatus, RunStatus};
+use crate::model::status::{Outcome, ResultStatus, RunStatus};
 use crate::model::time::Timestamp;
 use crate::model::triage::SourceKind;
 use crate::queue::{CallJob, EvaluateJob, Lane};
@@ -63,9 +63,13 @@ impl Service {
     pub async fn admit_one(&self, organization: &str, result_id: i64) -> Result<()> {
         let mut db = self.store.org(organization).write().await?;
         let mut row = db.get::<ResultDoc>(result_id).await?;
-        if row.doc.body.status == ResultStatus::Initializing {
+        let is_new = row.doc.body.status == ResultStatus::Initializing;
+        if is_new {
             self.admit_new(&mut db, &mut row).await?;
-            db.commit().await?;
+        }
+        // Also when somebody else has admitted it: until this commit readers may not see that yet.
+        db.commit().await?;
+        if is_new {
             self.live.changed(result_id);
         }
         Ok(())
@@ -112,6 +116,9 @@ impl Service {
             db.put(&job, now, None).await?;
             self.tell_ended(db, row).await?;
         }
+        if from.may_have_leg() && !to.may_have_leg() {
+            self.free_legs(db, row).await?;
+        }
         if to == ResultStatus::Ready {
             self.tell_awaited(db, row).await?;
         }
@@ -128,9 +135,15 @@ impl Service {
 
     /// Lets the next step of a journey go, its pause after this one.
     pub(super) async fn start_next_step(&self, db: &mut Session, done: &ResultDoc) -> Result<()> {
-        let Some(next) = db.step_beside(done, 1).await? else { return Ok(()) };
+        let Some(mut next) = db.step_beside(done, 1).await? else { return Ok(()) };
         if next.doc.body.status != ResultStatus::Initializing {
             return Ok(());
+        }
+        let stops = matches!(done.body.outcome, Some(Outcome::Failed | Outcome::Cancelled));
+        if stops && self.settings.journey_stop_on_failure {
+            next.doc.warn("not held: an earlier step of the journey failed");
+            // It takes the step after it along.
+            return Box::pin(self.step(db, &mut next, ResultStatus::Cancelled)).await;
         }
         let human = match done.body.digital_human_id {
             Some(id) => db.find::<DigitalHumanSpec>(id).await?,

@@ -1,5 +1,7 @@
 //! Results: reading, adding to, ending and deleting them.
 
+use std::collections::HashMap;
+
 use ringer_media::call::EndReason;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,7 +10,7 @@ use super::evaluation::recount_word_errors;
 use super::privacy::{redact_doc, redactor_of};
 use super::{Caller, Service};
 use crate::error::{Error, Result};
-use crate::model::result::{ResultDoc, ResultRecord, UpdateResultSpec};
+use crate::model::result::{QueueReason, ResultDoc, ResultRecord, UpdateResultSpec};
 use crate::model::status::ResultStatus;
 use crate::queue::EvaluateJob;
 use crate::store::Row;
@@ -69,8 +71,10 @@ pub struct ReEvaluation {
 impl Service {
     /// One result.
     pub async fn result(&self, caller: &Caller, result_id: i64) -> Result<ResultRecord> {
-        let row = self.store.org(&caller.organization).read().await?.get(result_id).await?;
-        Ok(self.result_record(row))
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row = db.get(result_id).await?;
+        let reasons = self.queue_reasons(&mut db, std::slice::from_ref(&row)).await?;
+        Ok(self.result_record(row, &reasons))
     }
 
     /// Adds what the agent's owner knows. Tool calls and transcripts that come after the evaluation are judged again.
@@ -173,14 +177,14 @@ impl Service {
     }
 
     /// A result as it is read: links are made absolute where the server knows its address.
-    pub(super) fn result_record(&self, row: Row<ResultDoc>) -> ResultRecord {
+    pub(super) fn result_record(&self, row: Row<ResultDoc>, reasons: &HashMap<i64, QueueReason>) -> ResultRecord {
         let mut body = row.doc.body;
         if let Some(base) = &self.settings.public_url {
             for link in [&mut body.transcript_url, &mut body.audio_url].into_iter().flatten() {
                 link.insert_str(0, base);
             }
         }
-        ResultRecord { id: row.id, body }
+        ResultRecord { id: row.id, queue_reason: reasons.get(&row.id).copied(), body }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Runs: queueing a simulation, listing, cancelling and deleting what came of it.
 
+use std::collections::BTreeMap;
+
 use ringer_media::call::EndReason;
 use ringer_media::seed::Seed;
 use schemars::JsonSchema;
@@ -11,6 +13,7 @@ use super::check;
 use super::internal::NO_HUMANS;
 use super::progress::lane;
 use super::versions::version_of;
+use super::waiting::counted;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, AgentMode, ConnectionType};
@@ -65,13 +68,13 @@ pub(super) struct Purpose {
 }
 
 /// Everything that a run is made of, found and checked.
-struct Plan {
-    simulation: Row<SimulationSpec>,
-    agent_id: i64,
-    version: Option<Uuid>,
-    humans: Vec<Row<DigitalHumanSpec>>,
-    runs: i64,
-    overrides: QueueSpec,
+pub(super) struct Plan {
+    pub simulation: Row<SimulationSpec>,
+    pub agent_id: i64,
+    pub version: Option<Uuid>,
+    pub humans: Vec<Row<DigitalHumanSpec>>,
+    pub runs: i64,
+    pub overrides: QueueSpec,
 }
 
 impl Service {
@@ -103,6 +106,7 @@ impl Service {
             seed: seed.0 as i64,
             overrides: plan.overrides.clone(),
             start_told: false,
+            day: None,
         };
         let run_id = db.insert(&run, now, Some(caller.key_id)).await?;
         let mut ids = Vec::new();
@@ -138,11 +142,19 @@ impl Service {
         let simulation = db.get::<SimulationSpec>(simulation_id).await?.doc;
         let tallies = db.tallies(Owner::Simulation, simulation_id).await?;
         let runs = db.by::<RunDoc>("simulation_id", simulation_id).await?;
-        let item = |run: Row<RunDoc>| {
+        let mut items = Vec::new();
+        for run in runs {
             let counters = tallies.get(&run.id).copied().unwrap_or_default().counters;
-            run_item(run, counters, &simulation)
-        };
-        Ok(runs.into_iter().map(item).collect())
+            let reasons = match run.doc.status {
+                RunStatus::Running => {
+                    let results = db.results_of_run(run.id).await?;
+                    counted(&self.queue_reasons(&mut db, &results).await?)
+                }
+                RunStatus::Completed => BTreeMap::new(),
+            };
+            items.push(run_item(run, counters, &simulation, reasons));
+        }
+        Ok(items)
     }
 
     /// A run with its results.
@@ -152,9 +164,10 @@ impl Service {
         let simulation = db.get::<SimulationSpec>(run.doc.simulation_id).await?.doc;
         let counters = db.tally(run_id).await?.counters;
         let results = db.results_of_run(run_id).await?;
+        let reasons = self.queue_reasons(&mut db, &results).await?;
         Ok(RunResults {
-            simulation_run: run_record(run, counters, &simulation),
-            simulation_results: results.into_iter().map(|row| self.result_record(row)).collect(),
+            simulation_run: run_record(run, counters, &simulation, counted(&reasons)),
+            simulation_results: results.into_iter().map(|row| self.result_record(row, &reasons)).collect(),
             status: "200".into(),
         })
     }
@@ -287,6 +300,12 @@ fn repetitions(plan: &Plan, human: &Row<DigitalHumanSpec>) -> i64 {
     plan.runs.saturating_mul(human.doc.num_runs)
 }
 
+/// How many results of a Digital Human a run has.
+pub(super) async fn repetitions_so_far(db: &mut Session, run_id: i64, human_id: i64) -> Result<i64> {
+    let results = db.results_of_run(run_id).await?;
+    Ok(results.iter().filter(|row| row.doc.body.digital_human_id == Some(human_id)).count() as i64)
+}
+
 /// Journey steps of a Digital Human; one `None` without a journey.
 fn steps(human: &Row<DigitalHumanSpec>) -> Vec<Option<i64>> {
     match &human.doc.journey_steps {
@@ -295,7 +314,13 @@ fn steps(human: &Row<DigitalHumanSpec>) -> Vec<Option<i64>> {
     }
 }
 
-fn new_result(
+/// Seed of a result of the run with seed `base`.
+pub(super) fn result_seed(base: Seed, human_id: i64, repetition: i64, step: Option<i64>) -> Seed {
+    let step = step.map(|step| step.to_string()).unwrap_or_default();
+    Seed::of(&format!("{}:{human_id}:{repetition}:{step}", base.0))
+}
+
+pub(super) fn new_result(
     plan: &Plan,
     run_id: i64,
     base: Seed,
@@ -304,8 +329,7 @@ fn new_result(
     step: Option<i64>,
     now_ms: i64,
 ) -> ResultDoc {
-    let step_text = step.map(|step| step.to_string()).unwrap_or_default();
-    let seed = Seed::of(&format!("{}:{human_id}:{repetition}:{step_text}", base.0));
+    let seed = result_seed(base, human_id, repetition, step);
     let status = ResultStatus::Initializing;
     let body = ResultBody {
         digital_human_id: Some(human_id),
@@ -328,7 +352,12 @@ fn verdict(run: &RunDoc, counters: &Counters, simulation: &SimulationSpec) -> Op
     (run.status == RunStatus::Completed).then(|| counters.outcome(failing, passing))?
 }
 
-fn run_item(run: Row<RunDoc>, counters: Counters, simulation: &SimulationSpec) -> RunItem {
+fn run_item(
+    run: Row<RunDoc>,
+    counters: Counters,
+    simulation: &SimulationSpec,
+    queue_reasons: BTreeMap<String, i64>,
+) -> RunItem {
     RunItem {
         id: run.id,
         experiment_id: run.doc.simulation_id,
@@ -342,10 +371,16 @@ fn run_item(run: Row<RunDoc>, counters: Counters, simulation: &SimulationSpec) -
         simulation_id: run.doc.simulation_id,
         seed: Some(run.doc.seed),
         completed_at: run.doc.completed_at,
+        queue_reasons,
     }
 }
 
-fn run_record(run: Row<RunDoc>, counters: Counters, simulation: &SimulationSpec) -> RunRecord {
+fn run_record(
+    run: Row<RunDoc>,
+    counters: Counters,
+    simulation: &SimulationSpec,
+    queue_reasons: BTreeMap<String, i64>,
+) -> RunRecord {
     RunRecord {
         id: run.id.to_string(),
         simulation_id: run.doc.simulation_id.to_string(),
@@ -356,5 +391,6 @@ fn run_record(run: Row<RunDoc>, counters: Counters, simulation: &SimulationSpec)
         counters,
         seed: Some(run.doc.seed),
         completed_at: run.doc.completed_at,
+        queue_reasons,
     }
 }

@@ -11,6 +11,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (4, include_str!("migrations/0004_scenarios.sql")),
     (5, include_str!("migrations/0005_hooks.sql")),
     (6, include_str!("migrations/0006_watch.sql")),
+    (8, include_str!("migrations/0008_legs.sql")),
 ];
 
 /// Applies what is missing and answers the version that the database then has.

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::model::agent_version::VersionDoc;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::result::ResultDoc;
-use crate::model::run::Counters;
+use crate::model::run::{Counters, RunDoc};
 use crate::model::status::{Outcome, ResultStatus};
 
 /// How many results a run has, by verdict and by state.
@@ -91,10 +91,21 @@ impl Session {
         self.rows(&sql, &cells).await?.iter().map(read_row).collect()
     }
 
-    /// The result of the same repetition whose journey step is `by` (1 or -1) on from the step of `from`, when there is one.
-    pub(crate) async fn step_beside(&mut self, from: &ResultDoc, by: i64) -> Result<Option<Row<ResultDoc>>> {
-        let body = &from.body;
-        let (Some(step), Some(human)) = (body.journey_step, body.digital_human_id) else { return Ok(None) };
+    /// The runs of a simulation that were made at `since_ms` or later.
+    pub(crate) async fn runs_since(&mut self, simulation_id: i64, since_ms: i64) -> Result<Vec<Row<RunDoc>>> {
+        let fields = fields_of("r");
+        let sql = format!(
+            "SELECT {fields} FROM runs r WHERE r.org_id = $1 AND r.simulation_id = $2 AND r.created_ms >= $3 \
+             ORDER BY r.id"
+        );
+        let cells = [self.organization().into(), simulation_id.into(), since_ms.into()];
+        self.rows(&sql, &cells).await?.iter().map(read_row).collect()
+    }
+
+    /// The results of all journey steps of one repetition, in order; none when there is no journey.
+    pub(crate) async fn steps_of(&mut self, one: &ResultDoc) -> Result<Vec<Row<ResultDoc>>> {
+        let body = &one.body;
+        let (Some(_), Some(human)) = (body.journey_step, body.digital_human_id) else { return Ok(Vec::new()) };
         let fields = fields_of("r");
         let sql = format!(
             "SELECT {fields} FROM results r WHERE r.org_id = $1 AND r.run_id = $2 AND r.digital_human_id = $3 \
@@ -102,10 +113,13 @@ impl Session {
         );
         let cells = [self.organization().into(), body.simulation_run_id.into(), human.into()];
         let rows: Vec<Row<ResultDoc>> = self.rows(&sql, &cells).await?.iter().map(read_row).collect::<Result<_>>()?;
-        let is_it = |row: &Row<ResultDoc>| {
-            row.doc.repetition == from.repetition && row.doc.body.journey_step == Some(step + by)
-        };
-        Ok(rows.into_iter().find(is_it))
+        Ok(rows.into_iter().filter(|row| row.doc.repetition == one.repetition).collect())
+    }
+
+    /// The result of the same repetition whose journey step is `by` (1 or -1) on from the step of `from`, when there is one.
+    pub(crate) async fn step_beside(&mut self, from: &ResultDoc, by: i64) -> Result<Option<Row<ResultDoc>>> {
+        let wanted = from.body.journey_step.map(|step| step + by);
+        Ok(self.steps_of(from).await?.into_iter().find(|row| row.doc.body.journey_step == wanted))
     }
 
     /// Results of every organization that were at work when the engine stopped: (organization, id).

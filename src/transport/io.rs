@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_sip::auth::Demand;
 use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig, Invite, Output, Time};
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
@@ -49,6 +50,7 @@ enum Order {
     Ring(CallKey, u16, Option<String>),
     Answer(CallKey, String),
     Reject(CallKey, u16, Option<u16>),
+    Authorize(CallKey, Box<Demand>, oneshot::Sender<bool>),
     Digit(CallKey, char, u32),
 }
 
@@ -125,6 +127,13 @@ impl SipSocket {
     pub async fn reject(&self, key: CallKey, code: u16, q850_cause: Option<u16>) {
         let _ = self.orders.send(Order::Reject(key, code, q850_cause)).await;
     }
+
+    /// Demands credentials of an incoming call. True when it has them; otherwise it was refused or challenged, and is over.
+    pub async fn authorize(&self, key: CallKey, demand: Demand) -> bool {
+        let (reply, authorized) = oneshot::channel();
+        let sent = self.orders.send(Order::Authorize(key, Box::new(demand), reply)).await;
+        sent.is_ok() && authorized.await.unwrap_or(false)
+    }
 }
 
 struct Port {
@@ -143,11 +152,14 @@ impl Port {
         let socket = self.socket.clone();
         loop {
             let wait = self.endpoint.next_timer().map(until);
+            // What begins a call comes before the call that it is a part of.
+            let mut beginning = None;
             tokio::select! {
                 received = socket.recv_from(&mut buffer) => {
                     match received {
                         Ok((len, from)) => {
-                            self.trace(false, from, &buffer[..len]);
+                            let is_known = self.trace(false, from, &buffer[..len]);
+                            beginning = (!is_known).then_some((from, len));
                             self.endpoint.receive(now(), from, &buffer[..len]);
                         }
                         Err(_) => self.note_undelivered(),
@@ -162,6 +174,9 @@ impl Port {
             }
             self.endpoint.tick(now());
             self.send_all().await;
+            if let Some((from, len)) = beginning {
+                self.trace(false, from, &buffer[..len]);
+            }
         }
         self.drain(orders).await;
     }
@@ -188,6 +203,9 @@ impl Port {
             Order::Ring(key, code, sdp) => self.endpoint.ring(now(), key, code, sdp),
             Order::Answer(key, sdp) => self.endpoint.answer(now(), key, sdp),
             Order::Reject(key, code, q850_cause) => self.endpoint.reject(now(), key, code, q850_cause),
+            Order::Authorize(key, demand, reply) => {
+                let _ = reply.send(self.endpoint.authorize(now(), key, &demand));
+            }
         }
     }
 
@@ -241,14 +259,19 @@ impl Port {
         }
     }
 
-    fn trace(&self, sent: bool, peer: SocketAddr, bytes: &[u8]) {
-        let Some(id) = call_id(bytes) else { return };
+    /// Keeps a message for the log of its call; false when no call is known that it is a part of.
+    fn trace(&self, sent: bool, peer: SocketAddr, bytes: &[u8]) -> bool {
+        let Some(id) = call_id(bytes) else { return false };
         let call = self.by_id.get(id).and_then(|key| self.calls.get(key));
+        let Some(call) = call else { return false };
         // The log is the first to go when a call does not keep up: events need the room.
-        let Some(call) = call.filter(|call| call.capacity() > NEWS / 4) else { return };
+        if call.capacity() <= NEWS / 4 {
+            return true;
+        }
         let direction = if sent { "sent to" } else { "received from" };
         let trace = format!("{direction} {peer} at {}\n{}", self.local, masked(bytes));
         let _ = call.try_send(SipNews::Trace(trace));
+        true
     }
 }
 

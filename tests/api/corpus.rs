@@ -56,6 +56,11 @@ async fn generation() {
 }
 
 #[tokio::test]
+async fn inbound() {
+    check_all(include_str!("../../fixtures/api/inbound.http"), 24).await;
+}
+
+#[tokio::test]
 async fn issues() {
     let world = super::issues::with_issue().await;
     check_in(&world, include_str!("../../fixtures/api/issues.http"), 14).await;

@@ -402,3 +402,40 @@ async fn a_run_is_exported_as_table_json_and_junit() {
     ];
     assert_eq!(suite, expect.join("\n"));
 }
+
+#[tokio::test]
+async fn what_has_not_begun_says_why() {
+    for (simulation, second) in [
+        (json!({ "max_concurrent": 1 }), "max_concurrent"),
+        (json!({ "sequential_calling": true }), "sequential"),
+        (json!({}), "start_rate"),
+    ] {
+        let world = World::with_rows().await;
+        let id = world.get("/v1/get-all-simulations").await["simulations"][0]["id"].as_i64().expect("an id");
+        world.call("PUT", &format!("/v1/simulation/{id}"), simulation.clone()).await;
+        let steps = json!([{ "step": 1, "intent": "Ask." }, { "step": 2, "intent": "Go." }]);
+        for human in [json!({ "intent": "Book." }), json!({ "journey_steps": steps })] {
+            let body = json!({ "digital_human": human, "simulation_ids": [id] });
+            world.post("/v1/create-digital-human", body).await;
+        }
+        let queued = world.post("/v1/queue-simulation-run", json!({ "simulation_id": id })).await;
+        let run = queued["simulation_run_id"].as_str().expect("an id").to_owned();
+        let read = async || world.get(&format!("/v1/retrieve-simulation-results/{run}")).await;
+        let reasons = |read: &Value| -> Vec<Value> {
+            let results = read["simulation_results"].as_array().expect("results");
+            results.iter().map(|result| result["queue_reason"].clone()).collect()
+        };
+        let now = read().await;
+        assert_eq!(reasons(&now), ["start_rate", second, "journey_step"], "{simulation}");
+        let counts = &now["simulation_run"]["queue_reasons"];
+        assert_eq!(
+            (&counts["journey_step"], &counts[second]),
+            (&json!(1), &json!(1 + i64::from(second == "start_rate")))
+        );
+        let listed = world.get(&format!("/v1/get-simulation-runs/{id}")).await;
+        assert_eq!(&listed["simulation_runs"][0]["queue_reasons"], counts);
+        let first = queued["simulation_result_ids"][0].as_str().expect("an id");
+        world.post(&format!("/v1/simulation-result/{first}/hangup"), Value::Null).await;
+        assert_eq!(reasons(&read().await), [json!(null), json!("start_rate"), json!("journey_step")], "{simulation}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Real calls through the engine.
 
 mod desk;
+mod inbound;
 mod killed;
 mod memory;
 mod peers;

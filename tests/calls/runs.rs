@@ -10,7 +10,7 @@ use axum::http::Request;
 use futures_util::StreamExt;
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
-use ringer::config::{Behaviour, Dtmf, Encryption, Retention};
+use ringer::config::{Behaviour, Dtmf, Encryption, Retention, Sources};
 use ringer::engine::noise::NoiseBeds;
 use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::{Workers, Workshop};
@@ -30,20 +30,25 @@ use crate::peers::Peer;
 const KEY: &str = "rk_runs";
 
 /// Engine, jobs and API over a database of their own.
-struct House {
+pub struct House {
     router: Router,
-    engine: Engine,
+    pub engine: Engine,
     workers: Workers,
-    folder: TempDir,
+    pub folder: TempDir,
 }
 
 impl House {
-    async fn new() -> House {
-        let folder = tempfile::tempdir().expect("a folder");
+    pub async fn new() -> House {
+        House::open(tempfile::tempdir().expect("a folder"), 20, &[]).await
+    }
+
+    /// A house over what is in `folder`, for so many calls at once, and calls in from `allowed` alone.
+    pub async fn open(folder: TempDir, max_calls: usize, allowed: &[&str]) -> House {
         let store = databases::open(&folder.path().join("ringer.db"), folder.path()).await.expect("a database");
         let running = Arc::new(Running::default());
         let service = Service::new(store, Clock::Real, Settings::new(folder.path()), running.clone());
         service.bootstrap("default", KEY).await.expect("a key");
+        service.recover().await.expect("what is left of before is taken up");
         let synthesizer = Arc::new(FakeSynthesizer::default());
         let speech = Speech { synthesizer: synthesizer.clone(), recognizer: Arc::new(FakeRecognizer::default()) };
         let config = EngineConfig {
@@ -51,10 +56,10 @@ impl House {
             rtp_ports: 19_000..=19_999,
             advertise: None,
             shards: 1,
-            max_calls: 20,
+            max_calls,
             srtp: Encryption::Off,
         };
-        let (engine, _) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
+        let (engine, incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
         let placer = Placer {
             behaviour: Behaviour::default(),
             recognizer_grace_ms: 150,
@@ -64,7 +69,7 @@ impl House {
             noises: Arc::new(NoiseBeds::new(None)),
             sounds: Arc::default(),
         };
-        let workers = Workers::start(Workshop {
+        let workshop = Workshop {
             service: service.clone(),
             engine: engine.clone(),
             running,
@@ -72,13 +77,16 @@ impl House {
             fillers: Arc::new([]),
             start_rate_per_s: 100.0,
             retention: Retention::default(),
-        });
+            inbound_allow: Sources::read(&allowed.iter().map(|from| from.to_string()).collect::<Vec<_>>())
+                .expect("they are networks"),
+        };
+        let workers = Workers::start(workshop, incoming);
         let setup = Setup { engine: Some(engine.clone()), ..Setup::default() };
         let router = router(service, setup, CancellationToken::new(), Tasks::new());
         House { router, engine, workers, folder }
     }
 
-    async fn ask(&self, method: &str, path: &str, body: Value) -> (u16, Body) {
+    pub async fn ask(&self, method: &str, path: &str, body: Value) -> (u16, Body) {
         let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let request = Request::builder().method(method).uri(path).header("x-api-key", KEY);
         let request = request.header("content-type", "application/json").body(Body::from(bytes)).expect("legal");
@@ -86,14 +94,14 @@ impl House {
         (response.status().as_u16(), response.into_body())
     }
 
-    async fn call(&self, method: &str, path: &str, body: Value) -> Value {
+    pub async fn call(&self, method: &str, path: &str, body: Value) -> Value {
         let (status, answer) = self.ask(method, path, body).await;
         let answer = to_bytes(answer, 1 << 24).await.expect("a body");
         assert_eq!(status, 200, "{method} {path}: {}", String::from_utf8_lossy(&answer));
         serde_json::from_slice(&answer).expect("JSON")
     }
 
-    async fn post(&self, path: &str, body: Value) -> Value {
+    pub async fn post(&self, path: &str, body: Value) -> Value {
         self.call("POST", path, body).await
     }
 
@@ -102,7 +110,7 @@ impl House {
     }
 
     /// Queues a run of as many Digital Humans as there are bodies, and answers the ids of run and results.
-    async fn queue(&self, agent: Value, simulation: Value, humans: &[Value]) -> (String, Vec<String>) {
+    pub async fn queue(&self, agent: Value, simulation: Value, humans: &[Value]) -> (String, Vec<String>) {
         let agent_id = self.post("/v1/add-agent", with(json!({ "name": "Desk" }), agent)).await["agent_id"].to_string();
         let body = json!({ "agent_id": agent_id, "max_call_duration": 2, "max_call_duration_units": "seconds" });
         let id = self.post("/v1/create-simulation", with(body, simulation)).await["simulation_id"].clone();
@@ -118,29 +126,35 @@ impl House {
     }
 
     /// The events of a result, until the last.
-    async fn events(&self, id: &str) -> Vec<(String, Value)> {
+    pub async fn events(&self, id: &str) -> Vec<(String, Value)> {
         self.watch(id).await.rest().await
     }
 
-    async fn watch(&self, id: &str) -> Watch {
+    pub async fn watch(&self, id: &str) -> Watch {
         let (status, body) = self.ask("GET", &format!("/v1/simulation-result/{id}/events"), Value::Null).await;
         assert_eq!(status, 200);
         Watch { pieces: body.into_data_stream() }
     }
 
-    async fn result(&self, id: &str) -> Value {
+    pub async fn result(&self, id: &str) -> Value {
         self.call("GET", &format!("/v1/retrieve-simulation-result/{id}"), Value::Null).await["simulation_result"]
             .clone()
     }
 
-    async fn stop(self) {
+    pub async fn stop(self) {
+        drop(self.close().await);
+    }
+
+    /// Ends everything and leaves what was stored.
+    pub async fn close(self) -> TempDir {
         self.workers.stop_claiming();
         tokio::join!(self.engine.stop(), self.workers.finish());
+        self.folder
     }
 }
 
 /// The events of a result as they come.
-struct Watch {
+pub struct Watch {
     pieces: BodyDataStream,
 }
 
@@ -153,7 +167,7 @@ impl Watch {
         Some((event, field("data: ").map_or(Value::Null, |data| serde_json::from_str(data).expect("JSON"))))
     }
 
-    async fn until(&mut self, status: &str) {
+    pub async fn until(&mut self, status: &str) {
         while let Some((event, data)) = self.next().await {
             if event == "status" && data["status"] == status {
                 return;
@@ -162,7 +176,7 @@ impl Watch {
         panic!("it never was {status}");
     }
 
-    async fn rest(mut self) -> Vec<(String, Value)> {
+    pub async fn rest(mut self) -> Vec<(String, Value)> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {
             events.push(event);
@@ -171,7 +185,7 @@ impl Watch {
     }
 }
 
-fn with(mut base: Value, more: Value) -> Value {
+pub fn with(mut base: Value, more: Value) -> Value {
     let more = more.as_object().expect("an object").clone();
     base.as_object_mut().expect("an object").extend(more);
     base
@@ -181,7 +195,7 @@ fn sip(peer: &Peer) -> Value {
     json!({ "sip_uri": format!("sip:bob@{}", peer.sip) })
 }
 
-fn statuses(events: &[(String, Value)]) -> Vec<&str> {
+pub fn statuses(events: &[(String, Value)]) -> Vec<&str> {
     let states = events.iter().filter(|(event, _)| event == "status");
     states.map(|(_, data)| data["status"].as_str().expect("a status")).collect()
 }

@@ -67,8 +67,13 @@ impl Peer {
 
     /// sipp that calls `to` by `fixtures/sip/NAME.xml` as user `ringer` with `password`; the RTP goes to `rtp` on 127.0.0.1.
     pub fn calling(name: &str, to: SocketAddr, password: &str, rtp: u16) -> Peer {
+        Peer::calling_user(name, "bob", to, password, rtp)
+    }
+
+    /// The same to another user than `bob`.
+    pub fn calling_user(name: &str, user: &str, to: SocketAddr, password: &str, rtp: u16) -> Peer {
         let (to, rtp) = (to.to_string(), rtp.to_string());
-        let who = ["-s", "bob", "-au", "ringer", "-ap", password, "-key", "rtp_port", &rtp];
+        let who = ["-s", user, "-au", "ringer", "-ap", password, "-key", "rtp_port", &rtp];
         Peer::sipp(name, &[&["-sf", &fixture(name), &to, "-m", "1"], &who[..]].concat())
     }
 

@@ -26,7 +26,7 @@ impl Fixture {
         }
     }
 
-    async fn status(&self, id: i64) -> S {
+    pub(super) async fn status(&self, id: i64) -> S {
         self.service.result(&self.caller, id).await.expect("the result").body.status
     }
 

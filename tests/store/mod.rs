@@ -1,6 +1,8 @@
 //! Rows at rest and the rules above them, on a database file of their own.
 
+mod always_on;
 mod killed;
+mod legs;
 mod lifecycle;
 mod older;
 mod queue;
@@ -12,6 +14,7 @@ mod secrets;
 mod usage;
 mod webhooks;
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use ringer::clock::Clock;
@@ -41,6 +44,10 @@ impl LiveCalls for Live {
     fn hangup(&self, result_id: i64, reason: EndReason) -> bool {
         self.asked.lock().expect("no test panics with it").push((result_id, reason));
         self.calls.lock().expect("no test panics with it").contains(&result_id)
+    }
+
+    fn sip_address(&self) -> Option<SocketAddr> {
+        "192.0.2.10:5060".parse().ok()
     }
 }
 

@@ -196,11 +196,13 @@ async fn an_awaited_agent_is_told_once_a_run() {
     f.deliver().await;
     let came = receiver.take();
     assert_eq!(came.len(), 1);
+    let uri = came[0].body()["digital_humans"][0]["sip_uri"].as_str().expect("an address").to_owned();
+    assert!(uri.starts_with(&format!("sip:dh-{human}-")) && uri.ends_with("@192.0.2.10:5060"), "{uri}");
     assert_eq!(
         came[0].body(),
         json!({
             "type": "outbound_simulation_started", "agent_id": agent, "simulation_id": simulation, "simulation_run_id": run,
-            "digital_humans": [{ "id": human, "name": "Maria", "phone_number": "+15550001111", "sip_uri": "",
+            "digital_humans": [{ "id": human, "name": "Maria", "phone_number": "+15550001111", "sip_uri": uri,
                 "associated_simulation_result_ids": results }],
         })
     );

@@ -14,21 +14,18 @@ use super::{Cast, Obstacle, Placer, Settings, ms};
 use crate::config::{Behaviour, Connection};
 use crate::human::{Step, fill, phrases};
 use crate::model::Object;
-use crate::model::agent::AgentType;
 use crate::model::digital_human::{BackgroundNoise, DigitalHumanSpec, Quality, SpeaksFirstMode};
 use crate::model::playback::{Interruptions, MatchType, OccurrenceMode, ResponseType, ScriptedResponse};
 
 /// Facts by name.
 type Traits = [(String, String)];
 
-/// Who speaks first, and what.
-pub(super) fn opening(human: &DigitalHumanSpec, kind: AgentType, traits: &Traits, behaviour: &Behaviour) -> Opening {
+/// Who speaks first, and what. `opens`: the Digital Human does, when nothing is said of it.
+pub(super) fn opening(human: &DigitalHumanSpec, opens: bool, traits: &Traits, behaviour: &Behaviour) -> Opening {
     let greeting = || Opening::Say(phrases::phrases(human.language.as_str()).greeting.to_owned());
     let Some(config) = &human.speaks_first_config else {
-        return match kind {
-            AgentType::Inbound => Opening::Listen { open_after_ms: Some(behaviour.open_after_ms) },
-            AgentType::Outbound => greeting(),
-        };
+        let listens = Opening::Listen { open_after_ms: Some(behaviour.open_after_ms) };
+        return if opens { greeting() } else { listens };
     };
     match (config.speaks_first, config.mode, &config.message) {
         (false, ..) => Opening::Listen { open_after_ms: None },
@@ -235,19 +232,18 @@ mod tests {
 
     #[test]
     fn who_speaks_first() {
-        use AgentType::{Inbound, Outbound};
         let say = |text: &str| Opening::Say(text.to_owned());
         let first = |mode: &str| json!({"speaks_first": true, "mode": mode, "message": "I am {{name}}, {{x}}."});
-        for (config, kind, expect) in [
-            (json!(null), Inbound, Opening::Listen { open_after_ms: Some(10_000) }),
-            (json!(null), Outbound, say("Hello.")),
-            (json!({"speaks_first": false}), Outbound, Opening::Listen { open_after_ms: None }),
-            (first("custom"), Inbound, say("I am Ann, {{x}}.")),
-            (first("ai_generated"), Inbound, Opening::Made),
+        for (config, opens, expect) in [
+            (json!(null), false, Opening::Listen { open_after_ms: Some(10_000) }),
+            (json!(null), true, say("Hello.")),
+            (json!({"speaks_first": false}), true, Opening::Listen { open_after_ms: None }),
+            (first("custom"), false, say("I am Ann, {{x}}.")),
+            (first("ai_generated"), false, Opening::Made),
         ] {
             let human = human(json!({ "speaks_first_config": config }));
             let traits = [("name".to_owned(), "Ann".to_owned())];
-            assert_eq!(opening(&human, kind, &traits, &Behaviour::default()), expect, "{config}");
+            assert_eq!(opening(&human, opens, &traits, &Behaviour::default()), expect, "{config}");
         }
     }
 

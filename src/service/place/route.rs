@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Cast, Obstacle};
 use crate::config::Secret;
 use crate::engine::Dial;
-use crate::model::agent::{AgentType, ConnectionType};
+use crate::model::agent::ConnectionType;
 use crate::model::digital_human::Modality;
 use crate::provider::guard::ip_allowed;
 use crate::service::Settings;
@@ -21,10 +21,13 @@ const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
 /// Longest value of a header field.
 const VALUE_BYTES: usize = 1024;
 
-/// How the agent is dialled.
+/// How the agent is dialled; when it is the one that calls, only what is spoken.
 pub(super) async fn dial(cast: &Cast, settings: &Settings) -> Result<Dial, Obstacle> {
     reachable(cast)?;
     let agent = &cast.agent.spec;
+    if cast.is_called() {
+        return Ok(Dial { codecs: CODECS.to_vec(), ..Dial::default() });
+    }
     let target = match (&cast.overrides.sip_uri, &agent.dynamic_sip_webhook_url, &agent.sip_uri) {
         (Some(uri), _, _) => uri.clone(),
         (None, Some(_), _) => {
@@ -58,13 +61,10 @@ fn reachable(cast: &Cast) -> Result<(), Obstacle> {
     let given = agent.connection().or(cast.overrides.sip_uri.as_ref().map(|_| ConnectionType::Sip));
     match given {
         None => Err(Obstacle::new("NO_CONNECTION_TYPE", "The agent has no connection_type and no address")),
+        Some(ConnectionType::Sip | ConnectionType::Phone) if cast.is_called() => Ok(()),
         Some(ConnectionType::Phone) => {
             Err(Obstacle::new("SIP_NOT_CONFIGURED", "Phone numbers need a SIP trunk, and none is set up"))
         }
-        Some(ConnectionType::Sip) if agent.kind == AgentType::Outbound => Err(Obstacle::new(
-            "NO_CONNECTION_TYPE",
-            "Calls that an OUTBOUND agent places are not taken in this version",
-        )),
         Some(ConnectionType::Sip) => Ok(()),
         Some(other) => {
             let message = format!("connection_type {} is not spoken in this version", other.as_str());
@@ -178,7 +178,10 @@ mod tests {
             (json!({"sip_uri": "sip:bob@169.254.169.254"}), json!({}), Some("INVALID_SIP_DESTINATION")),
             (json!({"sip_uri": "sip:bob@127.0.0.1;transport=tcp"}), json!({}), Some("SIP_DIAL_FAILED")),
             (json!({"sip_uri": "sip:bob@host.invalid"}), json!({}), Some("SIP_DIAL_FAILED")),
-            (json!({"sip_uri": sip, "type": "OUTBOUND"}), json!({}), Some("NO_CONNECTION_TYPE")),
+            (json!({"sip_uri": sip, "type": "OUTBOUND"}), json!({}), None),
+            (json!({"connection_type": "SIP", "type": "OUTBOUND"}), json!({}), None),
+            (json!({"phone_number": "+15550001111", "type": "OUTBOUND"}), json!({}), None),
+            (json!({"websocket_url": "ws://h", "type": "OUTBOUND"}), json!({}), Some("NO_CONNECTION_TYPE")),
             (json!({"dynamic_sip_webhook_url": "http://h"}), json!({}), Some("DYNAMIC_ENDPOINT_FAILED")),
             (json!({"dynamic_sip_webhook_url": "http://h"}), json!({"sip_uri": sip}), None),
         ] {

@@ -1,5 +1,7 @@
 //! What webhooks are told: each event is written in the transaction of the change that it tells of.
 
+use std::net::SocketAddr;
+
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -14,6 +16,7 @@ use crate::model::webhook::{EventType, WebhookDoc};
 use crate::model::webhook_event::{AwaitedHuman, OutboundStarted, ResultEvaluated, SimulationEnded, call_evaluated};
 use crate::queue::outbox::Event;
 use crate::service::Service;
+use crate::service::legs::{leg_uri, leg_user, over_sip};
 use crate::store::{Row, Session, to_text};
 
 /// The webhooks of an event, and the folder of its agent.
@@ -50,7 +53,7 @@ impl Service {
         db.update(run.id, &run.doc, self.clock.now_ms(), None).await?;
         let kind = EventType::OutboundSimulationStarted;
         let audience = audience(db, kind, body.agent_id, None).await?;
-        let humans = awaited(db, run.id).await?;
+        let humans = awaited(db, run.id, self.live.sip_address().filter(|_| over_sip(&agent.spec))).await?;
         let event = OutboundStarted::of(body.agent_id, body.simulation_id, run.id, humans);
         self.tell(db, &audience, kind, None, &event).await
     }
@@ -99,7 +102,7 @@ async fn audience(db: &mut Session, kind: EventType, agent_id: i64, tag: Option<
 }
 
 /// The Digital Humans of a run with their results, in order of their first.
-async fn awaited(db: &mut Session, run_id: i64) -> Result<Vec<AwaitedHuman>> {
+async fn awaited(db: &mut Session, run_id: i64, at: Option<SocketAddr>) -> Result<Vec<AwaitedHuman>> {
     let mut humans: Vec<AwaitedHuman> = Vec::new();
     for result in db.results_of_run(run_id).await? {
         let Some(id) = result.doc.body.digital_human_id else { continue };
@@ -108,11 +111,12 @@ async fn awaited(db: &mut Session, run_id: i64) -> Result<Vec<AwaitedHuman>> {
             continue;
         }
         let spec = db.find::<DigitalHumanSpec>(id).await?.map(|row| row.doc).unwrap_or_default();
+        let sip_uri = leg_uri(&leg_user(db.organization(), id, &spec, run_id), at);
         humans.push(AwaitedHuman {
             id,
             name: spec.name.unwrap_or_default(),
             phone_number: spec.phone_number.unwrap_or_default(),
-            sip_uri: String::new(),
+            sip_uri,
             associated_simulation_result_ids: vec![result.id],
         });
     }

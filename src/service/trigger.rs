@@ -1,0 +1,177 @@
+//! Asking an agent's owner for the call of a result: what the request says, how often it is made, and what comes of it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Service;
+use super::legs::{Stage, leg_uri, leg_user, stage};
+use super::simulations::name_of;
+use crate::error::Result;
+use crate::model::Object;
+use crate::model::result::ResultDoc;
+use crate::model::status::ResultStatus;
+use crate::provider::guard::Guard;
+use crate::provider::post::{Poster, SIGNATURE, signature};
+use crate::queue::TriggerJob;
+
+/// For a connection and its answer together.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Waits after the first request and the second; the third is the last.
+const WAITS_MS: [i64; 2] = [1000, 2000];
+/// Two requests of one result are one wish.
+const IDEMPOTENCY_KEY: &str = "X-Svc-Idempotency-Key";
+
+impl Service {
+    /// Asks once for the call of a result that waits for it. What fails is asked again a little later; after the last time the
+    /// result ends. A result that was called meanwhile is left alone.
+    pub async fn ask_for_call(&self, job: &TriggerJob) -> Result<()> {
+        let mut db = self.store.org(&job.organization).read().await?;
+        let Some(row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(()) };
+        if !waits(&row.doc, job) {
+            return Ok(());
+        }
+        let Some(stage) = stage(&mut db, &row).await? else { return Ok(()) };
+        drop(db);
+        let Some(url) = &stage.agent.outbound_trigger_webhook_url else { return Ok(()) };
+        let body = self.trigger_body(job, &row.doc, &stage).to_string();
+        let mut headers = vec![(IDEMPOTENCY_KEY, job.result_id.to_string())];
+        headers.extend(stage.agent_key.as_ref().map(|key| (SIGNATURE, signature(key, body.as_bytes()))));
+        let poster = Poster::new(Guard::new(self.settings.allow_private_targets), PATIENCE);
+        let why = match poster.post(url, &headers, body).await {
+            Ok(200..=299) => return Ok(()),
+            Ok(status) => format!("The outbound trigger webhook answered {status}"),
+            Err(why) => format!("The outbound trigger webhook could not be asked: {why}"),
+        };
+        tracing::warn!(result = job.result_id, request = job.request, why, "a call was not asked for");
+        self.trigger_failed(job, why).await
+    }
+
+    async fn trigger_failed(&self, job: &TriggerJob, why: String) -> Result<()> {
+        let mut db = self.store.org(&job.organization).write().await?;
+        let Some(mut row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(()) };
+        if !waits(&row.doc, job) {
+            return Ok(());
+        }
+        match WAITS_MS.get(job.request as usize - 1) {
+            Some(wait) => {
+                let again = TriggerJob { request: job.request + 1, ..job.clone() };
+                db.put(&again, self.clock.now_ms() + wait, None).await?;
+            }
+            None => {
+                row.doc.body.fail("OUTBOUND_TRIGGER_FAILED", why);
+                self.step(&mut db, &mut row, ResultStatus::NoConnection).await?;
+            }
+        }
+        db.commit().await?;
+        self.live.changed(job.result_id);
+        Ok(())
+    }
+
+    fn trigger_body(&self, job: &TriggerJob, doc: &ResultDoc, stage: &Stage) -> Value {
+        let body = &doc.body;
+        let user = leg_user(&job.organization, stage.human_id, &stage.human, body.simulation_run_id);
+        let sip_uri = leg_uri(&user, self.live.sip_address());
+        let (number, id) = (stage.number().unwrap_or_default(), job.result_id.to_string());
+        let Some(template) = &stage.agent.outbound_trigger_payload_template else {
+            return json!({ "phone_number": number, "sip_uri": sip_uri, "sim_conversation_id": id });
+        };
+        let intent = stage.step.as_ref().map_or(&stage.human.intent, |step| &step.intent);
+        let tokens = Tokens::from([
+            ("digital_human.phone_number", json!(number)),
+            ("digital_human.sip_uri", json!(sip_uri)),
+            ("digital_human.id", json!(stage.human_id)),
+            ("digital_human.name", json!(stage.human.name.as_deref().unwrap_or_default())),
+            ("digital_human.intent", json!(intent)),
+            ("sim_conversation_id", json!(id)),
+            ("simulation.id", json!(body.simulation_id)),
+            ("simulation.name", json!(name_of(&stage.simulation))),
+            ("agent.id", json!(body.agent_id)),
+            ("agent.name", json!(stage.agent.name)),
+        ]);
+        Value::Object(filled(template, &tokens))
+    }
+}
+
+/// True while the call that a job asks for is still waited for.
+fn waits(doc: &ResultDoc, job: &TriggerJob) -> bool {
+    doc.body.status == ResultStatus::Ready && doc.body.attempt == job.attempt
+}
+
+/// What the tokens of a template stand for.
+type Tokens = std::collections::BTreeMap<&'static str, Value>;
+
+/// A template with its tokens (`{{agent.id}}`) replaced in every text at any depth, but not in keys. A text that is one token
+/// becomes the token's own value; within other text it becomes text. What is no known token stays.
+fn filled(template: &Object, tokens: &Tokens) -> Object {
+    template.iter().map(|(key, value)| (key.clone(), filled_value(value, tokens))).collect()
+}
+
+fn filled_value(value: &Value, tokens: &Tokens) -> Value {
+    match value {
+        Value::String(text) => filled_text(text, tokens),
+        Value::Array(items) => items.iter().map(|item| filled_value(item, tokens)).collect(),
+        Value::Object(members) => Value::Object(filled(members, tokens)),
+        plain => plain.clone(),
+    }
+}
+
+fn filled_text(text: &str, tokens: &Tokens) -> Value {
+    let whole = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
+    if let Some(value) = whole.and_then(|name| tokens.get(name.trim())) {
+        return value.clone();
+    }
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find("{{") {
+        let (before, from) = rest.split_at(start);
+        out.push_str(before);
+        let token = from.find("}}").and_then(|end| Some((end + 2, tokens.get(from[2..end].trim())?)));
+        let (length, value) = match token {
+            Some((length, Value::String(value))) => (length, value.clone()),
+            Some((length, value)) => (length, value.to_string()),
+            None => (1, "{".to_owned()),
+        };
+        out.push_str(&value);
+        rest = &from[length..];
+    }
+    out.push_str(rest);
+    Value::String(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_filled_in() {
+        let tokens = Tokens::from([
+            ("agent.id", json!(258)),
+            ("agent.name", json!("Front {{agent.id}} desk")),
+            ("sim_conversation_id", json!("17")),
+        ]);
+        for (template, expect) in [
+            (json!({"a": "{{agent.id}}"}), json!({"a": 258})),
+            (json!({"a": "{{ agent.id }}"}), json!({"a": 258})),
+            (json!({"a": "{{sim_conversation_id}}"}), json!({"a": "17"})),
+            (json!({"a": "no {{agent.id}}"}), json!({"a": "no 258"})),
+            (json!({"a": "{{agent.id}}{{sim_conversation_id}}"}), json!({"a": "25817"})),
+            (json!({"a": " {{agent.id}}"}), json!({"a": " 258"})),
+            (json!({"a": "{{agent.name}}!"}), json!({"a": "Front {{agent.id}} desk!"})),
+            (json!({"a": "{{unknown}} {{agent.id}}"}), json!({"a": "{{unknown}} 258"})),
+            (json!({"a": "{{unknown}}"}), json!({"a": "{{unknown}}"})),
+            (json!({"a": "{{{agent.id}}}"}), json!({"a": "{258}"})),
+            (json!({"a": "{{agent.id"}), json!({"a": "{{agent.id"})),
+            (json!({"a": "}}{{"}), json!({"a": "}}{{"})),
+            (json!({"a": ""}), json!({"a": ""})),
+            (json!({"a": "ü{{agent.id}}ü"}), json!({"a": "ü258ü"})),
+            (json!({"{{agent.id}}": 1}), json!({"{{agent.id}}": 1})),
+            (
+                json!({"a": [1, null, true, {"b": ["{{agent.id}}", 2.5]}]}),
+                json!({"a": [1, null, true, {"b": [258, 2.5]}]}),
+            ),
+        ] {
+            let given = template.as_object().expect("an object");
+            assert_eq!(Value::Object(filled(given, &tokens)), expect, "{template}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Addresses that results are called on. One result at a time holds an address, the others wait for it; which organization
+//! they belong to does not matter, for calls come to one engine.
+
+use std::collections::HashMap;
+
+use super::Session;
+use super::db::{self, Cell};
+use crate::error::{Error, Result};
+use crate::model::status::ResultStatus;
+
+/// Rows that are asked for at once by their keys.
+const AT_ONCE: usize = 200;
+
+/// Where a call job stands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallState {
+    /// Its lane has no place.
+    pub is_held: bool,
+    /// When it is due.
+    pub due_ms: i64,
+    /// A worker has it.
+    pub is_claimed: bool,
+}
+
+/// Waiting results that are looked at when an address becomes free.
+const LOOKED_AT: i64 = 100;
+
+impl Session {
+    /// Puts a result down for these addresses and no others: it holds them, or waits for them.
+    pub(crate) async fn put_legs(
+        &mut self,
+        result_id: i64,
+        addresses: &[String],
+        held: bool,
+        now_ms: i64,
+    ) -> Result<()> {
+        self.drop_legs(result_id).await?;
+        for address in addresses {
+            let sql = "INSERT INTO legs (address, result_id, org_id, held, since_ms) VALUES ($1, $2, $3, $4, $5)";
+            let organization = self.organization().to_owned();
+            let cells = [address.as_str().into(), result_id.into(), organization.into(), held.into(), now_ms.into()];
+            self.execute(sql, &cells).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the addresses of a result and answers them.
+    pub(crate) async fn drop_legs(&mut self, result_id: i64) -> Result<Vec<String>> {
+        let sql = "DELETE FROM legs WHERE result_id = $1 RETURNING address";
+        let rows = self.rows(sql, &[result_id.into()]).await?;
+        rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
+    }
+
+    /// Who holds an address: (organization, result).
+    pub(crate) async fn leg_holder(&mut self, address: &str) -> Result<Option<(String, i64)>> {
+        let sql = "SELECT org_id, result_id FROM legs WHERE address = $1 AND held = 1";
+        self.row(sql, &[address.into()]).await?.as_ref().map(owned).transpose()
+    }
+
+    /// Who waits for an address, in order: (organization, result).
+    pub(crate) async fn leg_waiters(&mut self, address: &str) -> Result<Vec<(String, i64)>> {
+        let sql = "SELECT org_id, result_id FROM legs WHERE address = $1 AND held = 0 ORDER BY result_id LIMIT $2";
+        let rows = self.rows(sql, &[address.into(), LOOKED_AT.into()]).await?;
+        rows.iter().map(owned).collect()
+    }
+
+    /// The addresses that a result is down for.
+    pub(crate) async fn legs_of(&mut self, result_id: i64) -> Result<Vec<String>> {
+        let sql = "SELECT address FROM legs WHERE result_id = $1 ORDER BY address";
+        let rows = self.rows(sql, &[result_id.into()]).await?;
+        rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
+    }
+
+    /// The call jobs of these keys, by key.
+    pub(crate) async fn call_states(&mut self, keys: &[String]) -> Result<HashMap<String, CallState>> {
+        let mut states = HashMap::new();
+        for keys in keys.chunks(AT_ONCE) {
+            let marks = marks(keys.len());
+            let sql = format!(
+                "SELECT job_key, held, due_ms, CASE WHEN lease_ms IS NULL THEN 0 ELSE 1 END FROM jobs \
+                 WHERE job_key IN ({marks})"
+            );
+            let cells: Vec<Cell> = keys.iter().map(|key| Cell::from(key.as_str())).collect();
+            for row in self.rows(&sql, &cells).await? {
+                let (key, state) = call_state(&row).map_err(Error::internal)?;
+                states.insert(key, state);
+            }
+        }
+        Ok(states)
+    }
+
+    /// What each of these results waits for, by result.
+    pub(crate) async fn legs_waited_for(&mut self, results: &[i64]) -> Result<HashMap<i64, Vec<String>>> {
+        let mut legs = HashMap::<i64, Vec<String>>::new();
+        for ids in results.chunks(AT_ONCE) {
+            let sql =
+                format!("SELECT result_id, address FROM legs WHERE held = 0 AND result_id IN ({})", marks(ids.len()));
+            let cells: Vec<Cell> = ids.iter().map(|id| Cell::from(*id)).collect();
+            for row in self.rows(&sql, &cells).await? {
+                let result = row.try_get(0).map_err(Error::internal)?;
+                legs.entry(result).or_default().push(row.try_get(1).map_err(Error::internal)?);
+            }
+        }
+        Ok(legs)
+    }
+
+    /// True when an earlier result of the same run is still to be held, or is being held.
+    pub(crate) async fn has_earlier_open(&mut self, result_id: i64) -> Result<bool> {
+        let mut cells: Vec<Cell> = vec![result_id.into()];
+        let open = ResultStatus::ALL.iter().filter(|status| status.is_early() || **status == ResultStatus::Running);
+        cells.extend(open.map(|status| Cell::from(status.as_str())));
+        let marks: Vec<String> = (2..=cells.len()).map(|n| format!("${n}")).collect();
+        let sql = format!(
+            "SELECT 1 FROM results this JOIN results r ON r.run_id = this.run_id \
+             WHERE this.id = $1 AND r.id < this.id AND r.status IN ({}) LIMIT 1",
+            marks.join(", ")
+        );
+        Ok(self.row(&sql, &cells).await?.is_some())
+    }
+
+    /// How many results of a run are being connected or hold a conversation.
+    pub(crate) async fn places_taken(&mut self, run_id: i64) -> Result<i64> {
+        let sql = "SELECT COUNT(*) FROM results WHERE run_id = $1 AND status IN ($2, $3)";
+        let taken = [ResultStatus::Dispatched, ResultStatus::Running];
+        let cells = [run_id.into(), taken[0].as_str().into(), taken[1].as_str().into()];
+        self.number(sql, &cells).await
+    }
+
+    /// The Digital Human that listens on a number at all times: (organization, id).
+    pub(crate) async fn always_on(&mut self, number: &str) -> Result<Option<(String, i64)>> {
+        let sql = "SELECT org_id, id FROM digital_humans WHERE listens_on = $1 ORDER BY id LIMIT 1";
+        self.row(sql, &[number.into()]).await?.as_ref().map(owned).transpose()
+    }
+
+    /// Whose a Digital Human is.
+    pub(crate) async fn organization_of_human(&mut self, id: i64) -> Result<Option<String>> {
+        let sql = "SELECT org_id FROM digital_humans WHERE id = $1";
+        let row = self.row(sql, &[id.into()]).await?;
+        row.map(|row| row.try_get(0).map_err(Error::internal)).transpose()
+    }
+}
+
+fn marks(count: usize) -> String {
+    (1..=count).map(|n| format!("${n}")).collect::<Vec<_>>().join(", ")
+}
+
+fn call_state(row: &db::Row) -> Result<(String, CallState), sqlx::Error> {
+    let (held, claimed): (i64, i64) = (row.try_get(1)?, row.try_get(3)?);
+    let state = CallState { is_held: held != 0, due_ms: row.try_get(2)?, is_claimed: claimed != 0 };
+    Ok((row.try_get(0)?, state))
+}
+
+fn owned(row: &db::Row) -> Result<(String, i64)> {
+    let read = || -> Result<_, sqlx::Error> { Ok((row.try_get(0)?, row.try_get(1)?)) };
+    read().map_err(Error::internal)
+}

@@ -1,0 +1,321 @@
+//! Calls that the agent makes: the Digital Human's leg listens, and the agent is another engine or sipp.
+
+use ringer::config::Secret;
+use ringer::engine::CallNews;
+use ringer_media::call::EndReason;
+use ringer_media::level::rms_dbov;
+use serde_json::{Value, json};
+
+use super::runs::{House, statuses, with};
+use super::stage::{Stage, channels, names};
+use crate::api::receiver::Receiver;
+use crate::peers::Peer;
+
+/// An agent that calls.
+fn caller() -> Value {
+    json!({ "type": "OUTBOUND", "connection_type": "SIP" })
+}
+
+/// Where the Digital Human of a result listens.
+async fn address(house: &House, id: &str) -> String {
+    house.watch(id).await.until("READY").await;
+    let uri = house.result(id).await["metadata"]["listening"]["sip_uri"].clone();
+    uri.as_str().expect("an address").to_owned()
+}
+
+/// The same engine by another user name.
+fn number(house: &House, user: &str) -> String {
+    format!("sip:{user}@{}", house.engine.sip_address())
+}
+
+/// What an agent that calls is answered: 200, or why not.
+async fn answered(agent: &Stage, target: &str) -> u16 {
+    refused(agent, target, None).await.unwrap_or(200)
+}
+
+async fn refused(agent: &Stage, target: &str, login: Option<(&str, &str)>) -> Option<u16> {
+    let mut placement = agent.placement(target, "Hello there.");
+    placement.spec.limits.max_duration_ms = Some(500);
+    if let Some((user, password)) = login {
+        placement.dial.username = Some(user.to_owned());
+        placement.dial.password = Some(Secret::new(password.to_owned()));
+    }
+    let report = agent.call(placement).await.expect("it was placed");
+    report.ending.remote.filter(|_| !report.ending.connected).map(|remote| remote.sip_code.expect("it was answered"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_the_agent_makes_is_held_measured_and_kept() {
+    let (house, agent) = (House::new().await, Stage::new().await);
+    let (run, ids) = house.queue(caller(), json!({}), &[json!({ "phone_number": "+15550001111" })]).await;
+    let target = address(&house, &ids[0]).await;
+    let read = house.result(&ids[0]).await;
+    assert_eq!(read["metadata"]["listening"]["phone_number"], "+15550001111");
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let mut placement = agent.placement(&target, "Your table is ready.");
+    placement.folder = Some(folder.path().join("agent"));
+    let report = agent.call(placement).await.expect("it was placed");
+    assert!(report.ending.connected, "{:?}", report.ending);
+
+    let events = house.events(&ids[0]).await;
+    let walk =
+        ["INITIALIZING", "QUEUED", "READY", "DISPATCHED", "RUNNING", "CONVERSATION_ENDED", "EVALUATING", "COMPLETED"];
+    assert_eq!(statuses(&events), walk);
+    let result = house.result(&ids[0]).await;
+    assert_eq!((&result["end_reason"], &result["error_code"]), (&json!("max_duration"), &Value::Null), "{result}");
+    let duration_ms = result["duration_ms"].as_i64().expect("it was connected");
+    assert!((1980..=2060).contains(&duration_ms), "{duration_ms}");
+    assert_eq!(result["engine_quality"]["lost_packets"], 0, "{result}");
+    let incoming = &result["metadata"]["incoming"];
+    assert_eq!(incoming["to"].as_str(), Some(target.as_str()), "{incoming}");
+    assert!(incoming["source"].as_str().is_some_and(|source| source.starts_with("127.0.0.1:")), "{incoming}");
+    let metrics = result["metrics"].as_array().expect("metrics");
+    assert!(metrics.iter().any(|metric| metric["name"] == "duration" && metric["value"] == duration_ms), "{metrics:?}");
+    let log = house.folder.path().join("results").join(&ids[0]).join("sip.log");
+    let log = std::fs::read_to_string(log).expect("it was written");
+    assert!(log.contains("INVITE sip:dh-") && log.contains("SIP/2.0 180") && log.contains("BYE sip:"), "{log}");
+    let transcript = house.call("GET", &format!("/v1/simulation-result/{}/transcript", ids[0]), Value::Null).await;
+    let first = &transcript["entries"][0];
+    assert_eq!((&first["speaker"], &first["utterance"]), (&json!("USER"), &json!("Hello.")), "it greets: {transcript}");
+    // Channel 0 is the Digital Human here, and what the agent heard there.
+    let kept = house.folder.path().join("results").join(&ids[0]).join("recording.wav");
+    let ([own, _], [_, heard]) = (channels(&kept), channels(&folder.path().join("agent/recording.wav")));
+    let loudest = |pcm: &[i16]| pcm.chunks(1600).map(rms_dbov).fold(f64::MIN, |a, b| a.max(b));
+    assert!(
+        loudest(&own) > -40.0 && (loudest(&own) - loudest(&heard)).abs() < 1.0,
+        "{} {}",
+        loudest(&own),
+        loudest(&heard)
+    );
+    let read = house.call("GET", &format!("/v1/retrieve-simulation-results/{run}"), Value::Null).await;
+    assert_eq!(read["simulation_run"]["status"], "COMPLETED");
+    // The leg is gone with its conversation.
+    assert_eq!(answered(&agent, &target).await, 404);
+    house.stop().await;
+}
+
+/// sipp calls the number, proves who it is when it is asked, says nothing and hangs up.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_no_password_is_not_heard() {
+    let (house, agent) = (House::new().await, Stage::new().await);
+    let login = with(caller(), json!({ "sip_username": "ringer", "sip_password": "secret" }));
+    let (_, ids) = house.queue(login, json!({}), &[json!({ "phone_number": "+15550001111" })]).await;
+    let target = address(&house, &ids[0]).await;
+    assert_eq!(refused(&agent, &target, None).await, Some(401));
+    assert_eq!(refused(&agent, &target, Some(("ringer", "guess"))).await, Some(403));
+    assert_eq!(refused(&agent, &target, Some(("other", "secret"))).await, Some(403));
+    assert_eq!(house.result(&ids[0]).await["status"], "READY", "nobody has been let in");
+    let media = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
+    let port = media.local_addr().expect("it is bound").port();
+    let peer = Peer::calling_user("caller", "15550001111", house.engine.sip_address(), "secret", port);
+    assert_eq!(peer.end().trim(), "answered");
+    let events = house.events(&ids[0]).await;
+    let result = house.result(&ids[0]).await;
+    assert_eq!(result["error_code"], "AGENT_HUNG_UP_BEFORE_SPEECH", "{:?} {result}", statuses(&events));
+    assert_eq!(result["status"], "NO_ANSWER");
+    house.stop().await;
+}
+
+/// Not known, not allowed, no place.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_are_not_taken_say_why() {
+    let (house, agent) = (House::new().await, Stage::new().await);
+    assert_eq!(answered(&agent, &number(&house, "nobody")).await, 404);
+    assert_eq!(answered(&agent, &number(&house, "+15550001111")).await, 404);
+    let human = |n: u32| json!({ "phone_number": format!("+1555000111{n}") });
+    let one = json!({ "max_concurrent": 1, "max_call_duration": 60 });
+    let (_, ids) = house.queue(caller(), one, &[human(1), human(2)]).await;
+    let targets = [address(&house, &ids[0]).await, address(&house, &ids[1]).await];
+    let mut first = agent.engine.place(agent.placement(&targets[0], "Good day.")).await.expect("it was placed");
+    house.watch(&ids[0]).await.until("RUNNING").await;
+    assert_eq!(answered(&agent, &targets[0]).await, 486, "the line is taken");
+    assert_eq!(answered(&agent, &targets[1]).await, 486, "the run has one place");
+    assert_eq!(house.result(&ids[1]).await["status"], "READY");
+    first.control.hangup(EndReason::ApiHangup);
+    while first.news.recv().await.is_some() {}
+    house.events(&ids[0]).await;
+    assert_eq!(answered(&agent, &targets[1]).await, 200);
+    house.events(&ids[1]).await;
+    house.stop().await;
+
+    let full = House::open(tempfile::tempdir().expect("a folder"), 1, &[]).await;
+    let (_, ids) = full.queue(caller(), json!({ "max_call_duration": 60 }), &[human(1), human(2)]).await;
+    let targets = [address(&full, &ids[0]).await, address(&full, &ids[1]).await];
+    let first = agent.engine.place(agent.placement(&targets[0], "Good day.")).await.expect("it was placed");
+    full.watch(&ids[0]).await.until("RUNNING").await;
+    assert_eq!(answered(&agent, &targets[1]).await, 486, "the engine has one place");
+    first.control.hangup(EndReason::ApiHangup);
+    full.stop().await;
+
+    let closed = House::open(tempfile::tempdir().expect("a folder"), 1, &["192.0.2.0/24"]).await;
+    let (_, ids) = closed.queue(caller(), json!({}), &[human(1)]).await;
+    let target = address(&closed, &ids[0]).await;
+    assert_eq!(answered(&agent, &target).await, 403);
+    closed.stop().await;
+    agent.engine.stop().await;
+}
+
+/// Two repetitions of one Digital Human have one address: the second listens when the first is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn results_with_one_address_come_one_after_the_other() {
+    let (house, agent) = (House::new().await, Stage::new().await);
+    let (_, ids) = house.queue(caller(), json!({ "runs_per_digital_human": 2 }), &[json!({})]).await;
+    let first = address(&house, &ids[0]).await;
+    assert_eq!(house.result(&ids[1]).await["status"], "QUEUED");
+    assert_eq!(answered(&agent, &first).await, 200);
+    let second = address(&house, &ids[1]).await;
+    assert_eq!(second, first);
+    assert_eq!(answered(&agent, &second).await, 200);
+    let events = house.events(&ids[1]).await;
+    let time = |result: &Value, status: &str| {
+        let history = result["status_history"].as_array().expect("a history").clone();
+        let change = history.into_iter().find(|change| change["status"] == status).expect("it was there");
+        change["at"].as_str().expect("a time").to_owned()
+    };
+    let results = [house.result(&ids[0]).await, house.result(&ids[1]).await];
+    let over = statuses(&house.events(&ids[0]).await)[5].to_owned();
+    assert!(time(&results[0], &over) <= time(&results[1], "READY"), "{results:?} {events:?}");
+    house.stop().await;
+}
+
+/// Nobody calls in time, somebody takes the result back, and somebody gives the call up while it rings.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_called_is_given_up() {
+    let house = House::new().await;
+    let (_, ids) = house.queue(caller(), json!({ "ringing_timeout": 1 }), &[json!({})]).await;
+    let walk = ["INITIALIZING", "QUEUED", "READY", "NO_ANSWER"];
+    assert_eq!(statuses(&house.events(&ids[0]).await), walk);
+    let result = house.result(&ids[0]).await;
+    assert_eq!(result["error_code"], "INBOUND_NO_INCOMING_CALL", "{result}");
+    assert_eq!((&result["error_owner"], &result["outcome"]), (&json!("agent_owner"), &json!("failed")));
+    assert_eq!(result["error_message"], "The agent did not call within 1 s");
+
+    let (run, ids) = house.queue(caller(), json!({}), &[json!({}), json!({})]).await;
+    let (target, _) = (address(&house, &ids[0]).await, address(&house, &ids[1]).await);
+    let hung_up = house.post(&format!("/v1/simulation-result/{}/hangup", ids[0]), Value::Null).await;
+    assert_eq!(hung_up["status"], "CANCELLED");
+    let agent = Stage::new().await;
+    assert_eq!(answered(&agent, &target).await, 404);
+    let cancelled = house.post(&format!("/v1/simulation-run/{run}/cancel"), Value::Null).await;
+    assert_eq!(cancelled["cancelled"], 1, "{cancelled}");
+    assert_eq!(house.result(&ids[1]).await["status"], "CANCELLED");
+    house.stop().await;
+}
+
+/// The engine is stopped while a result is READY, and listens again for it afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leg_outlives_a_restart() {
+    let (house, agent) = (House::new().await, Stage::new().await);
+    let (_, ids) = house.queue(caller(), json!({}), &[json!({ "phone_number": "+15550001111" })]).await;
+    address(&house, &ids[0]).await;
+    let house = House::open(house.close().await, 20, &[]).await;
+    assert_eq!(house.result(&ids[0]).await["status"], "READY");
+    assert_eq!(answered(&agent, &number(&house, "+15550001111")).await, 200);
+    let walk = ["INITIALIZING", "QUEUED", "READY", "DISPATCHED", "RUNNING"];
+    assert_eq!(&statuses(&house.events(&ids[0]).await)[..5], walk);
+    house.stop().await;
+}
+
+/// The agent's owner is asked for the call and lets it be made; the words of who speaks first are as for a call that is placed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_asked_calls() {
+    let (house, agent, owner) = (House::new().await, Stage::new().await, Receiver::new(&[503]).await);
+    let asked = with(caller(), json!({ "outbound_trigger_webhook_url": owner.url("/go") }));
+    let silent = json!({ "speaks_first_config": { "speaks_first": false } });
+    let (_, ids) = house.queue(asked, json!({}), &[silent]).await;
+    // Down at first, and asked again a second later.
+    let request = owner.wait_for(2).await;
+    let body = request.json();
+    assert_eq!((&body["sim_conversation_id"], &body["phone_number"]), (&json!(ids[0]), &json!("")));
+    assert_eq!(request.headers["x-svc-idempotency-key"], ids[0].as_str());
+    assert_eq!(answered(&agent, body["sip_uri"].as_str().expect("an address")).await, 200);
+    house.events(&ids[0]).await;
+    let transcript = house.call("GET", &format!("/v1/simulation-result/{}/transcript", ids[0]), Value::Null).await;
+    let entries = transcript["entries"].as_array().expect("entries");
+    assert!(entries.iter().all(|entry| entry["speaker"] != "USER"), "it only listens: {transcript}");
+    house.stop().await;
+}
+
+/// Two calls at once to one who can always be called: each is a result of its own, held and evaluated.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_always_on_digital_human_takes_every_call() {
+    let (house, agent) = (House::new().await, Stage::new().await);
+    let body = with(json!({ "name": "Caller" }), caller());
+    let agent_id = house.post("/v1/add-agent", body).await["agent_id"].to_string();
+    let body = json!({ "agent_id": agent_id, "always_on": true, "max_concurrent": 2, "max_call_duration": 2,
+        "max_call_duration_units": "seconds" });
+    let simulation = house.post("/v1/create-simulation", body).await["simulation_id"].clone();
+    let human = json!({ "intent": "Wait.", "always_on_mode": true, "phone_number": "+15550001111" });
+    let body = json!({ "digital_human": human, "simulation_ids": [simulation] });
+    let human = house.post("/v1/create-digital-human", body).await["digital_human"]["id"].clone();
+    let target = number(&house, "+15550001111");
+    let connect = async || {
+        let mut handle = agent.engine.place(agent.placement(&target, "Good day.")).await.expect("it was placed");
+        loop {
+            match handle.news.recv().await {
+                Some(CallNews::Connected(_)) => return handle,
+                Some(CallNews::Ended(report)) => panic!("{:?}", report.ending),
+                Some(_) => {}
+                None => panic!("the call was lost"),
+            }
+        }
+    };
+    let calls = [connect().await, connect().await];
+    assert_eq!(answered(&agent, &target).await, 486, "a third at once");
+    for mut call in calls {
+        while call.news.recv().await.is_some() {}
+    }
+    let runs = house.call("GET", &format!("/v1/get-simulation-runs/{simulation}"), Value::Null).await;
+    let runs = runs["simulation_runs"].as_array().expect("runs").clone();
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    let run = runs[0]["id"].to_string();
+    let read = house.call("GET", &format!("/v1/retrieve-simulation-results/{run}"), Value::Null).await;
+    let ids: Vec<String> =
+        read["simulation_results"].as_array().expect("results").iter().map(|result| result["id"].to_string()).collect();
+    assert_eq!(ids.len(), 2);
+    for id in &ids {
+        house.events(id).await;
+        let result = house.result(id).await;
+        assert_eq!((&result["status"], &result["digital_human_id"]), (&json!("COMPLETED"), &human), "{result}");
+        assert_eq!(result["evaluations"].as_array().map(Vec::len), Some(1));
+    }
+    let off = json!({ "always_on_active": false });
+    house.call("PUT", &format!("/v1/update-digital-human/{human}"), off).await;
+    assert_eq!(answered(&agent, &target).await, 404, "at once");
+    house.stop().await;
+}
+
+/// The Digital Human calls, is called, and then lets it ring.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journey_of_calls_goes_both_ways() {
+    let (house, agent, peer) = (House::new().await, Stage::new().await, Peer::answering(1));
+    let steps = json!([
+        { "step": 1, "intent": "Ask." },
+        { "step": 2, "intent": "Hear.", "direction": "outbound" },
+        { "step": 3, "intent": "Hide.", "direction": "outbound", "unresponsive": true, "response_window_seconds": 4 },
+    ]);
+    let sip = json!({ "sip_uri": format!("sip:bob@{}", peer.sip) });
+    let (run, ids) = house.queue(sip, json!({}), &[json!({ "journey_steps": steps, "gender": null })]).await;
+    let read = house.call("GET", &format!("/v1/retrieve-simulation-results/{run}"), Value::Null).await;
+    assert_eq!(read["simulation_results"][2]["queue_reason"], "journey_step");
+    assert!(read["simulation_run"]["queue_reasons"]["journey_step"].as_i64().is_some_and(|count| count >= 1), "{read}");
+    house.events(&ids[0]).await;
+    assert_eq!(answered(&agent, &address(&house, &ids[1]).await).await, 200);
+    house.events(&ids[1]).await;
+    let hidden = address(&house, &ids[2]).await;
+    let mut placement = agent.placement(&hidden, "Hello?");
+    placement.spec.limits.ringing_ms = 1500;
+    let report = agent.call(placement).await.expect("it was placed");
+    assert_eq!(report.ending.reason, EndReason::NoAnswer, "it only rings");
+    assert!(names(&report).contains(&"call.ringing"), "{:?}", names(&report));
+    let events = house.events(&ids[2]).await;
+    let result = house.result(&ids[2]).await;
+    assert_eq!((&result["status"], &result["outcome"]), (&json!("COMPLETED"), &json!("passed")), "{events:?} {result}");
+    assert_eq!(result["metadata"]["unanswered_calls"].as_array().map(Vec::len), Some(1));
+    let voices = [house.result(&ids[0]).await, house.result(&ids[1]).await].map(|one| one["metadata"]["voice"].clone());
+    assert_eq!(voices[0], voices[1], "one caller in all steps");
+    let run = house.call("GET", &format!("/v1/retrieve-simulation-results/{run}"), Value::Null).await;
+    assert_eq!(run["simulation_run"]["status"], "COMPLETED");
+    peer.end();
+    house.stop().await;
+}

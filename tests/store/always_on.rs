@@ -1,0 +1,153 @@
+//! Digital Humans that can be called at any time: what they listen on, what a call makes, and two that want one number.
+
+use ringer::model::status::ResultStatus as S;
+use ringer::service::{Reached, Turn};
+use serde_json::{Value, json};
+
+use super::{Fixture, map, refusal, spec};
+
+const NUMBER: &str = "+15550001111";
+const DAY_MS: i64 = 86_400_000;
+
+fn always() -> Value {
+    json!({ "phone_number": NUMBER, "always_on_mode": true })
+}
+
+impl Fixture {
+    async fn change(&self, human: i64, body: Value, take_over: bool) -> String {
+        refusal(self.service.update_digital_human(&self.caller, human, map(body), None, take_over).await)
+    }
+
+    async fn run_of(&self, result: i64) -> i64 {
+        self.service.result(&self.caller, result).await.expect("it").body.simulation_run_id
+    }
+}
+
+#[tokio::test]
+async fn each_call_makes_a_result_in_the_run_of_the_day() {
+    let f = Fixture::new().await;
+    let (simulation, humans) = f.callers(json!({}), json!({ "always_on": true }), &[always()]).await;
+    let leg = f.leg(NUMBER).await.expect("it listens");
+    assert_eq!(leg.login, None);
+    let first = f.answer(&leg).await.expect("it is taken");
+    let second = f.answer(&leg).await.expect("by another instance");
+    let body = f.service.result(&f.caller, first).await.expect("it").body;
+    assert_eq!((body.status, body.digital_human_id, body.simulation_id), (S::Dispatched, Some(humans[0]), simulation));
+    let walk: Vec<S> = body.status_history.iter().map(|change| change.status).collect();
+    assert_eq!(walk, [S::Initializing, S::Queued, S::Ready, S::Dispatched]);
+    assert_eq!(body.metadata["incoming"]["from"], "sip:agent@h");
+    let seeds = [body.seed, f.service.result(&f.caller, second).await.expect("it").body.seed];
+    assert_ne!(seeds[0], seeds[1], "each call has draws of its own");
+    let run = f.run_of(first).await;
+    assert_eq!(f.run_of(second).await, run);
+    f.walk(first, &[S::Running, S::ConversationEnded, S::Evaluating]).await;
+    f.judge(first, json!({ "goal_success": true })).await;
+    f.walk(second, &[S::NoAnswer]).await;
+    let status = async || f.service.run_results(&f.caller, run).await.expect("it").simulation_run.status.as_str();
+    assert_eq!(status().await, "COMPLETED");
+    let third = f.answer(&leg).await.expect("it is taken");
+    assert_eq!((f.run_of(third).await, status().await), (run, "RUNNING"));
+    f.clock.advance_ms(DAY_MS);
+    let tomorrow = f.answer(&leg).await.expect("it is taken");
+    assert_ne!(f.run_of(tomorrow).await, run);
+    // Runs that are queued are others.
+    let (queued, _) = f.run(simulation, json!({})).await;
+    let again = f.answer(&f.leg(NUMBER).await.expect("it")).await.expect("it is taken");
+    assert!(f.run_of(again).await == f.run_of(tomorrow).await && queued != f.run_of(again).await);
+}
+
+#[tokio::test]
+async fn as_many_are_answered_as_may_talk_at_once() {
+    let f = Fixture::new().await;
+    let login = json!({ "sip_username": "u", "sip_password": "p" });
+    let limit = json!({ "always_on": true, "max_concurrent": 2 });
+    f.callers(login, limit, &[always()]).await;
+    let leg = f.leg(NUMBER).await.expect("it listens");
+    assert_eq!(leg.login.as_ref().map(|(user, password)| (user.as_str(), password.expose())), Some(("u", "p")));
+    let first = f.answer(&leg).await.expect("one");
+    f.answer(&leg).await.expect("two");
+    assert_eq!(f.answer(&leg).await, None);
+    f.walk(first, &[S::Running, S::ConversationEnded]).await;
+    assert!(f.answer(&leg).await.is_some(), "a place is free");
+}
+
+#[tokio::test]
+async fn changes_act_at_once_and_outlive_a_restart() {
+    let mut f = Fixture::new().await;
+    let (_, humans) = f.callers(json!({}), json!({ "always_on": true }), &[always()]).await;
+    let human = humans[0];
+    assert_eq!(f.change(human, json!({ "always_on_active": false }), false).await, "");
+    assert_eq!(f.service.reached(NUMBER).await, Ok(Reached::Nobody));
+    assert_eq!(f.change(human, json!({ "always_on_active": true }), false).await, "");
+    assert!(f.leg(NUMBER).await.is_some());
+    assert_eq!(f.change(human, json!({ "phone_number": "+15550002222" }), false).await, "");
+    assert_eq!(f.service.reached(NUMBER).await, Ok(Reached::Nobody));
+    f.reopen().await;
+    f.service.recover().await.expect("recovered");
+    assert!(f.leg("+15550002222").await.is_some());
+    f.service.delete_digital_human(&f.caller, human).await.expect("deleted");
+    assert_eq!(f.service.reached("+15550002222").await, Ok(Reached::Nobody));
+    // Neither a simulation that is not always on nor an agent that is not to be tested answers.
+    let (simulation, _) = f.callers(json!({}), json!({ "always_on": true }), &[always()]).await;
+    assert!(f.leg(NUMBER).await.is_some());
+    let off = map(json!({ "always_on": false }));
+    f.service.update_simulation(&f.caller, simulation, off).await.expect("changed");
+    assert_eq!(f.service.reached(NUMBER).await, Ok(Reached::Nobody));
+}
+
+#[tokio::test]
+async fn its_own_address_stays_the_same() {
+    let f = Fixture::new().await;
+    let (simulation, humans) = f.callers(json!({}), json!({ "always_on": true }), &[always()]).await;
+    let mut users = vec![];
+    for _ in 0..2 {
+        let (_, ids) = f.run(simulation, json!({})).await;
+        assert_eq!(f.turns().await, [(ids[0], Turn::Listens)], "its number is its own");
+        let body = f.service.result(&f.caller, ids[0]).await.expect("it").body;
+        let uri = body.metadata["listening"]["sip_uri"].as_str().expect("an address").to_owned();
+        users.push(uri.split('@').next().and_then(|user| user.strip_prefix("sip:")).expect("a user").to_owned());
+        // A result that waits for the call comes before one that is made for it.
+        assert_eq!(f.answer(&f.leg(&users[0]).await.expect("it listens")).await, Some(ids[0]));
+        let beside = f.answer(&f.leg(NUMBER).await.expect("a second instance")).await;
+        assert!(beside.is_some_and(|id| id != ids[0]));
+        f.walk(ids[0], &[S::NoAnswer]).await;
+    }
+    assert_eq!(users[0], users[1]);
+    assert!(f.answer(&f.leg(&users[0]).await.expect("it always listens")).await.is_some());
+    let forged = format!("dh-{}-{:08x}", humans[0], 0x0123_4567);
+    assert_eq!(f.service.reached(&forged).await, Ok(Reached::Nobody));
+}
+
+#[tokio::test]
+async fn a_number_has_one_who_listens() {
+    let f = Fixture::new().await;
+    let (_, humans) = f.callers(json!({}), json!({ "always_on": true }), &[always()]).await;
+    let (simulation, others) = f.callers(json!({}), json!({}), &[json!({ "phone_number": NUMBER })]).await;
+    let (_, ids) = f.run(simulation, json!({})).await;
+    f.turns().await;
+    let message = format!("Another Digital Human always listens on {NUMBER}");
+    let expect = (S::NoConnection, Some("ALWAYS_ON_PHONE_IN_USE".to_owned()), Some(message));
+    assert_eq!(f.error(ids[0]).await, expect);
+    // Another organization cannot have it either, nor take it over.
+    let stranger = f.stranger().await;
+    let taken = "Phone number is already used by another always-on digital human";
+    let made = f.service.create_digital_human(&stranger, spec(always()), &[]).await;
+    assert_eq!(refusal(made), taken);
+    let quiet = spec(json!({ "phone_number": NUMBER, "always_on_mode": true, "always_on_active": false }));
+    let made = f.service.create_digital_human(&stranger, quiet, &[]).await.expect("it does not listen");
+    let wake = map(json!({ "always_on_active": true }));
+    let woken = f.service.update_digital_human(&stranger, made.digital_human.id, wake, None, true).await;
+    assert_eq!(refusal(woken), taken);
+    // Who begins to listen takes the leg of a result that waits on the number.
+    assert_eq!(f.change(humans[0], json!({ "always_on_active": false }), false).await, "");
+    let (_, ids) = f.run(simulation, json!({})).await;
+    assert_eq!(f.turns().await, [(ids[0], Turn::Listens)]);
+    assert_eq!(f.change(humans[0], json!({ "always_on_active": true }), false).await, "");
+    let lost = "Another Digital Human listens on the number now".to_owned();
+    assert_eq!(f.error(ids[0]).await, (S::NoConnection, Some("SIP_TRUNK_RECYCLED".to_owned()), Some(lost)));
+    // Two of one organization: the second is refused, or takes it over.
+    let wake = json!({ "always_on_mode": true, "always_on_active": true });
+    assert_eq!(f.change(others[0], wake.clone(), false).await, taken);
+    assert_eq!(f.change(others[0], wake, true).await, "");
+    assert_eq!(f.service.reached(NUMBER).await, Ok(Reached::Nobody), "the other one has no always-on simulation");
+}
