@@ -13,12 +13,14 @@ mod behaviour;
 mod notify;
 mod source;
 mod speech;
+mod text;
 
 pub use behaviour::{Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words};
 pub use notify::Notify;
 pub use source::ConfigError;
 use source::Source;
 pub use speech::{Place, Recognizer, Synthesizer};
+pub use text::{Sms, Text};
 
 /// The file that is read when none is named.
 pub const FILE: &str = "ringer.toml";
@@ -70,6 +72,10 @@ pub struct Config {
     pub phone_numbers: PhoneNumbers,
     /// How notifications reach people.
     pub notify: Notify,
+    /// How text conversations go.
+    pub text: Text,
+    /// The carrier of text messages.
+    pub sms: Sms,
     /// Said once at the start: what was given but is not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -273,6 +279,8 @@ impl Default for Config {
             uptime: Uptime::default(),
             phone_numbers: PhoneNumbers::default(),
             notify: Notify::default(),
+            text: Text::default(),
+            sms: Sms::default(),
             warnings: Vec::new(),
         }
     }
@@ -336,6 +344,8 @@ impl Config {
         from.list("phone_numbers.pool", &mut config.phone_numbers.pool);
         from.whole("phone_numbers.price", 0..=u64::from(u32::MAX), &mut config.phone_numbers.price);
         config.notify.read(&mut from);
+        config.text.read(&mut from);
+        config.sms.read(&mut from);
         config.warnings = from.finish()?;
         Ok(config)
     }

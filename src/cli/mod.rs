@@ -153,6 +153,8 @@ pub fn service_settings(config: &Config) -> service::Settings {
         number_pool: config.phone_numbers.pool.clone(),
         number_price: i64::from(config.phone_numbers.price),
         notify: config.notify.clone(),
+        text_reply_delay_ms: config.text.reply_delay_ms,
+        sms: config.sms.clone().into(),
     }
 }
 

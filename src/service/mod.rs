@@ -44,6 +44,9 @@ mod runs;
 mod scenarios;
 mod schedules;
 mod simulations;
+mod sms;
+mod texts;
+mod turns;
 mod usage;
 mod versions;
 mod webhooks;
@@ -56,7 +59,7 @@ use ringer_media::call::EndReason;
 use uuid::Uuid;
 
 use crate::clock::Clock;
-use crate::config::Notify;
+use crate::config::{Notify, Sms};
 use crate::error::{Error, Result};
 use crate::events::Feed;
 use crate::model::api_key::Scope;
@@ -89,13 +92,15 @@ pub use self::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
 pub use self::noises::{NoiseDeleted, NoiseSource};
 pub use self::packing::{Packing, Track};
 pub use self::phone_numbers::{NumberAdded, NumberReleased};
-pub use self::place::{Obstacle, Placed, Placer, Sounds};
+pub use self::place::{Obstacle, Placed, Placer, Sounds, TextPlaced};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::retention::Cleared;
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
 pub use self::scenarios::{ScenarioDeleted, ScenarioList, Validated};
 pub use self::schedules::{ScheduleDeleted, ScheduleList};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
+pub use self::sms::{SmsQueued, Terminated};
+pub use self::texts::TextNews;
 pub use self::usage::SpendAllowed;
 pub use self::versions::{VersionDeleted, VersionLabels};
 pub use self::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
@@ -168,6 +173,10 @@ pub struct Settings {
     pub number_price: i64,
     /// How notifications reach people.
     pub notify: Notify,
+    /// Time between a Digital Human's written answer and its sending.
+    pub text_reply_delay_ms: u32,
+    /// The carrier of text messages.
+    pub sms: Arc<Sms>,
 }
 
 impl Settings {
@@ -186,6 +195,8 @@ impl Settings {
             number_pool: Vec::new(),
             number_price: 0,
             notify: Notify::default(),
+            text_reply_delay_ms: 0,
+            sms: Arc::default(),
         }
     }
 
@@ -204,13 +215,14 @@ pub struct Service {
     live: Arc<dyn LiveCalls>,
     poster: Arc<Poster>,
     model: Option<Arc<dyn LanguageModel>>,
+    talks: Arc<turns::Talks>,
 }
 
 impl Service {
     /// A product over `store`. `live` is asked to end calls.
     pub fn new(store: Store, clock: Clock, settings: Settings, live: Arc<dyn LiveCalls>) -> Service {
         let poster = Arc::new(Poster::new(Guard::new(settings.allow_private_targets), WEBHOOK_PATIENCE));
-        Service { store, clock, settings: Arc::new(settings), live, poster, model: None }
+        Service { store, clock, settings: Arc::new(settings), live, poster, model: None, talks: Arc::default() }
     }
 
     /// The same product with a language model, or without one.
@@ -221,6 +233,11 @@ impl Service {
     /// The language model.
     fn model(&self) -> Result<Arc<dyn LanguageModel>> {
         self.model.clone().ok_or_else(|| Error::Unavailable("Language model is not configured".into()))
+    }
+
+    /// What posts to addresses that users gave.
+    fn poster(&self) -> Arc<Poster> {
+        self.poster.clone()
     }
 
     /// The store below.

@@ -4,6 +4,7 @@
 mod manner;
 mod route;
 mod sound;
+mod text;
 
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
 pub use self::sound::Sounds;
+pub use self::text::TextPlaced;
+pub(super) use self::text::{alone, is_http_text, is_sms, is_written, numbers};
 use super::{Service, Settings};
 use crate::config::{Behaviour, Dtmf};
 use crate::engine::Placement;
@@ -154,7 +157,7 @@ impl Cast {
         if let Some(substituted) = &voice.substituted {
             notes.insert("voice_substituted".to_owned(), json!(substituted));
         }
-        let profile = self.profile(placer, traits);
+        let profile = self.profile(&placer.behaviour, traits);
         let placement = Placement {
             id: self.result_id.to_string(),
             spec,
@@ -233,7 +236,7 @@ impl Cast {
         }
     }
 
-    fn profile(&self, placer: &Placer, traits: Vec<(String, String)>) -> Profile {
+    fn profile(&self, behaviour: &Behaviour, traits: Vec<(String, String)>) -> Profile {
         let human = &self.human;
         let fluency = FluencyLevel::named(human.fluency.as_str());
         let step_intent = self.step.as_ref().map(|step| step.intent.clone()).filter(|intent| !intent.is_empty());
@@ -246,7 +249,7 @@ impl Cast {
             traits,
             verbosity: Verbosity::named(human.verbosity.as_str()),
             fluency,
-            hesitation: fluency.hesitation(&placer.behaviour.fluency),
+            hesitation: fluency.hesitation(&behaviour.fluency),
             creativity: human.creativity,
             hangup_instructions: human.hangup_instructions.clone(),
             allow_end_call: human.allow_end_call_tool,
@@ -257,6 +260,7 @@ impl Cast {
             rules: human.system_prompt_rule_quotes.clone(),
             first_message: None,
             playback,
+            written: false,
         }
     }
 
