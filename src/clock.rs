@@ -1,11 +1,11 @@
 //! The injected sources of time, identity and randomness. The only file that reads a clock or the system's random source.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rand_core::{OsRng, TryRngCore};
 use ringer_media::time::Time;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 /// Wall clock, in milliseconds since 1970-01-01T00:00:00Z.
@@ -14,28 +14,75 @@ pub enum Clock {
     /// The machine's.
     Real,
     /// Stands still until a test moves it.
-    Fixed(Arc<AtomicI64>),
+    Fixed(Arc<Still>),
+}
+
+/// A clock that stands still, and those who wait for it to move.
+#[derive(Debug)]
+pub struct Still {
+    now: watch::Sender<i64>,
+    waits: watch::Sender<Vec<i64>>,
+}
+
+/// Takes a wait away when it is over or given up.
+struct Waiting<'a>(&'a Still, i64);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waits.send_modify(|waits| {
+            if let Some(at) = waits.iter().position(|at| *at == self.1) {
+                waits.swap_remove(at);
+            }
+        });
+    }
 }
 
 impl Clock {
     /// A clock that stands at `ms`.
     pub fn fixed(ms: i64) -> Clock {
-        Clock::Fixed(Arc::new(AtomicI64::new(ms)))
+        Clock::Fixed(Arc::new(Still { now: watch::Sender::new(ms), waits: watch::Sender::default() }))
     }
 
     /// Milliseconds since the epoch.
     pub fn now_ms(&self) -> i64 {
         match self {
             Clock::Real => wall_ms(),
-            Clock::Fixed(at) => at.load(Ordering::SeqCst),
+            Clock::Fixed(still) => *still.now.borrow(),
         }
     }
 
     /// Moves a fixed clock on; a real one moves by itself.
     pub fn advance_ms(&self, by: i64) {
-        if let Clock::Fixed(at) = self {
-            at.fetch_add(by, Ordering::SeqCst);
+        if let Clock::Fixed(still) = self {
+            still.now.send_modify(|now| *now += by);
         }
+    }
+
+    /// Completes once it is `at_ms` or later.
+    pub async fn until(&self, at_ms: i64) {
+        match self {
+            Clock::Real => {
+                while let left @ 1.. = at_ms - wall_ms() {
+                    tokio::time::sleep(Duration::from_millis(left.unsigned_abs())).await;
+                }
+            }
+            Clock::Fixed(still) => {
+                still.waits.send_modify(|waits| waits.push(at_ms));
+                let _waiting = Waiting(still, at_ms);
+                // The sender lives as long as the clock.
+                let _ = still.now.subscribe().wait_for(|now| *now >= at_ms).await;
+            }
+        }
+    }
+
+    /// Waits until somebody waits for a moment at most `within` milliseconds from now, and moves a fixed clock there. For tests.
+    pub async fn advance_to_wait(&self, within: i64) {
+        let Clock::Fixed(still) = self else { return };
+        let limit = self.now_ms() + within;
+        let soon = |waits: &Vec<i64>| waits.iter().any(|at| *at <= limit);
+        let waits = still.waits.subscribe().wait_for(soon).await.map(|waits| waits.clone()).unwrap_or_default();
+        let next = waits.iter().min().copied().unwrap_or(limit);
+        still.now.send_modify(|now| *now = next.max(*now));
     }
 }
 

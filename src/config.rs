@@ -14,6 +14,7 @@ mod notify;
 mod source;
 mod sources;
 mod speech;
+mod text;
 
 pub use behaviour::{Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words};
 pub use notify::Notify;
@@ -21,6 +22,7 @@ pub use source::ConfigError;
 use source::Source;
 pub use sources::Sources;
 pub use speech::{Place, Recognizer, Synthesizer};
+pub use text::{Sms, Text};
 
 /// The file that is read when none is named.
 pub const FILE: &str = "ringer.toml";
@@ -75,6 +77,10 @@ pub struct Config {
     pub notify: Notify,
     /// Journeys of several contacts.
     pub journey: Journey,
+    /// How text conversations go.
+    pub text: Text,
+    /// The carrier of text messages.
+    pub sms: Sms,
     /// Said once at the start: what was given but is not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -308,6 +314,8 @@ impl Default for Config {
             phone_numbers: PhoneNumbers::default(),
             notify: Notify::default(),
             journey: Journey::default(),
+            text: Text::default(),
+            sms: Sms::default(),
             warnings: Vec::new(),
         }
     }
@@ -378,6 +386,8 @@ impl Config {
         from.whole("phone_numbers.price", 0..=u64::from(u32::MAX), &mut config.phone_numbers.price);
         config.notify.read(&mut from);
         from.boolean("journey.stop_on_failure", &mut config.journey.stop_on_failure);
+        config.text.read(&mut from);
+        config.sms.read(&mut from);
         config.warnings = from.finish()?;
         Ok(config)
     }

@@ -84,6 +84,8 @@ pub struct Endpoint {
     pub generates: bool,
     /// Needs the internal token, whatever the key's scope.
     pub internal: bool,
+    /// Needs the carrier's token instead of a key; its body may also be a form.
+    pub carrier: bool,
     /// Takes a file as `multipart/form-data`; JSON stays possible.
     pub uploads: bool,
     /// Its body may hold a recording: it has a limit of its own.
@@ -125,6 +127,7 @@ where
         summary: "",
         generates: false,
         internal: false,
+        carrier: false,
         uploads: false,
         with_audio: false,
         parts: [
@@ -199,6 +202,12 @@ impl Endpoint {
     /// Needs the internal token, and a key of any scope.
     pub fn internal(mut self) -> Endpoint {
         (self.scope, self.internal) = (Some(Scope::Read), true);
+        self
+    }
+
+    /// Needs the carrier's token and no key; its body may also be a form.
+    pub fn carrier(mut self) -> Endpoint {
+        (self.scope, self.carrier) = (None, true);
         self
     }
 

@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
+use url::form_urlencoded;
 
 use crate::api::Server;
 use crate::api::answer::{detail, no_method, options, refused, respond, scope_missing, too_large, unauthorized};
@@ -37,6 +38,7 @@ const SHOWN_CHARS: usize = 1000;
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const ORGANIZATION: HeaderName = HeaderName::from_static("x-organization-id");
 const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
+const CARRIER_TOKEN: HeaderName = HeaderName::from_static("x-carrier-token");
 const INTERNAL_TOKEN: HeaderName = HeaderName::from_static("x-internal-token");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -109,6 +111,9 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(Box::new(too_large(limit)));
+    }
+    if ready.endpoint.carrier && !is_carrier(server, &parts) {
+        return Err(Box::new(unauthorized()));
     }
     let caller = admit(server, &ready.endpoint, &parts.headers, request_id).await?;
     let quota = quota(server, ready, &caller);
@@ -207,6 +212,19 @@ fn is_internal(server: &Server, headers: &HeaderMap, caller: &Caller) -> bool {
     }
 }
 
+/// True for the carrier's token, in a header or in the query. Without a token there is no carrier.
+fn is_carrier(server: &Server, parts: &Parts) -> bool {
+    let Some(token) = &server.service.settings().sms.inbound_token else { return false };
+    let query = parts.uri.query().unwrap_or_default().as_bytes();
+    let in_query =
+        || form_urlencoded::parse(query).find(|(name, _)| name == "token").map(|(_, value)| value.into_owned());
+    let given = match parts.headers.get(CARRIER_TOKEN) {
+        Some(value) => value.as_bytes().to_vec(),
+        None => in_query().unwrap_or_default().into_bytes(),
+    };
+    token.expose().as_bytes().ct_eq(&given).into()
+}
+
 /// The caller of a route without a key: it owns nothing.
 fn nobody() -> Caller {
     Caller { organization: String::new(), key_id: uuid::Uuid::nil(), scope: Scope::Read }
@@ -232,7 +250,10 @@ async fn check(ready: &Ready, parts: &mut Parts, bytes: &Bytes) -> Result<([Valu
         true => "",
         false => std::str::from_utf8(bytes).map_err(|_| unreadable())?,
     };
-    let body_json = read_body(body_text, &parts.headers)?;
+    let body_json = match ready.endpoint.carrier && is_form(&parts.headers) {
+        true => Some(parameters(body_text)),
+        false => read_body(body_text, &parts.headers)?,
+    };
     let path = match path_node.is_nothing() {
         true => Value::Object(serde_json::Map::new()),
         false => {
@@ -288,6 +309,12 @@ fn read_body<'b>(text: &'b str, headers: &HeaderMap) -> Result<Option<Json<'b>>,
         issues.add(&loc, &Problem::json_invalid(fault.why), &json::empty_object());
         Box::new(unprocessable(&issues))
     })
+}
+
+/// `application/x-www-form-urlencoded`.
+fn is_form(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
 /// `application/json` and `application/*+json` (RFC 6839), any case, any parameters.

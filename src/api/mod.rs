@@ -29,6 +29,7 @@ mod scenarios;
 mod schedules;
 mod simulations;
 mod system;
+mod texts;
 mod versions;
 mod watch;
 mod webhooks;
@@ -133,6 +134,7 @@ fn endpoints(setup: &Setup) -> Vec<Endpoint> {
         simulations::endpoints(),
         runs::endpoints(),
         results::endpoints(),
+        texts::endpoints(),
         humans::endpoints(),
         webhooks::endpoints(),
         schedules::endpoints(),

@@ -8,7 +8,8 @@ use crate::api::answer::{Document, JSON, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
 use crate::error::{Error, Result};
 use crate::model::run::{QueueAnswer, QueueSpec, RunItem};
-use crate::service::{ExportFormat, RunCancelled, RunDeleted, RunResults};
+use crate::model::text::{SmsQueueSpec, TextQueueSpec};
+use crate::service::{ExportFormat, RunCancelled, RunDeleted, RunResults, SmsQueued};
 
 #[derive(Deserialize, JsonSchema)]
 struct SimulationPath {
@@ -49,6 +50,12 @@ struct Runs {
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
         post("/v1/queue-simulation-run", queue).of("Simulation").about("Run a simulation"),
+        post("/v1/queue-http-text-simulation-run", queue_text)
+            .of("Simulation")
+            .about("Run a simulation of an agent that writes over HTTP"),
+        post("/v1/queue-sms-simulation-run", queue_sms)
+            .of("Simulation")
+            .about("Run a simulation of an agent that texts"),
         get("/v1/get-simulation-runs/{simulation_id}", of_simulation)
             .of("Simulation")
             .about("The runs of a simulation"),
@@ -62,6 +69,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 
 async fn queue(ctx: Ctx, request: In<Nothing, Nothing, QueueSpec>) -> Result<QueueAnswer> {
     ctx.service.queue_simulation_run(&ctx.caller, request.body).await
+}
+
+async fn queue_text(ctx: Ctx, request: In<Nothing, Nothing, TextQueueSpec>) -> Result<QueueAnswer> {
+    ctx.service.queue_http_text_run(&ctx.caller, request.body).await
+}
+
+async fn queue_sms(ctx: Ctx, request: In<Nothing, Nothing, SmsQueueSpec>) -> Result<SmsQueued> {
+    ctx.service.queue_sms_run(&ctx.caller, request.body).await
 }
 
 async fn of_simulation(ctx: Ctx, request: In<SimulationPath>) -> Result<Runs> {

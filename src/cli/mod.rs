@@ -155,6 +155,8 @@ pub fn service_settings(config: &Config) -> service::Settings {
         notify: config.notify.clone(),
         capture: config.evidence.capture,
         journey_stop_on_failure: config.journey.stop_on_failure,
+        text_reply_delay_ms: config.text.reply_delay_ms,
+        sms: config.sms.clone().into(),
     }
 }
 

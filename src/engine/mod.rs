@@ -1,6 +1,8 @@
 //! Places calls: `place(Placement) -> CallHandle`. The engine knows no SQL, no HTTP and no resources; it drives
-//! `ringer_media::call::Call` by sockets and threads (`real`), or in virtual time (`sim`).
+//! `ringer_media::call::Call` by sockets and threads (`real`), or in virtual time (`sim`). What is written instead of spoken is
+//! a `dialogue`.
 
+pub mod dialogue;
 mod drive;
 mod effects;
 pub mod lateness;

@@ -110,6 +110,8 @@ pub struct Profile {
     pub called: bool,
     /// What this caller remembers of earlier contacts with the agent, oldest first.
     pub earlier: Vec<String>,
+    /// It writes messages instead of speaking: a model is given time, and nothing is said meanwhile.
+    pub written: bool,
 }
 
 impl Default for Profile {
@@ -135,6 +137,7 @@ impl Default for Profile {
             playback: Vec::new(),
             called: false,
             earlier: Vec::new(),
+            written: false,
         }
     }
 }
@@ -150,9 +153,24 @@ impl Profile {
 pub fn mind(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed) -> Box<dyn Mind> {
     match model {
         model if !profile.playback.is_empty() => Box::new(PlaybackMind::new(profile, model, seed)),
-        Some(model) => Box::new(ModelMind::new(profile, model, seed, Patience::default())),
+        Some(model) => {
+            let patience = if profile.written { Patience::of_a_writer() } else { Patience::default() };
+            Box::new(ModelMind::new(profile, model, seed, patience))
+        }
         None => Box::new(TemplateMind(Template::new(&profile, seed))),
     }
+}
+
+/// The whole of a move, its parts joined.
+pub async fn whole_move(mut parts: mpsc::Receiver<Move>) -> Move {
+    let (mut said, mut whole) = (Vec::new(), Move::default());
+    while let Some(part) = parts.recv().await {
+        said.extend(Some(part.say).filter(|say| !say.is_empty()));
+        whole.dtmf.push_str(&part.dtmf);
+        whole.notes.extend(part.notes);
+        whole.then = part.then;
+    }
+    Move { say: said.join(" "), ..whole }
 }
 
 /// `text` with each `{{name}}` replaced by the trait's value; an unknown placeholder stays.

@@ -40,6 +40,13 @@ impl Default for Patience {
     }
 }
 
+impl Patience {
+    /// Nobody hears a writer think.
+    pub(super) fn of_a_writer() -> Patience {
+        Patience { filler: Duration::MAX, give_up: Duration::from_secs(30) }
+    }
+}
+
 /// Asks a language model.
 pub(super) struct ModelMind {
     profile: Profile,

@@ -86,11 +86,14 @@ fn task(thought: &Thought) -> Option<String> {
 
 /// The standing instructions.
 fn system(profile: &Profile) -> String {
-    let mut text = String::from(match profile.called {
-        false => {
+    let mut text = String::from(match (profile.written, profile.called) {
+        (false, false) => {
             "You are a person on the telephone. You are the caller; the other side is the agent that serves callers.\n"
         }
-        true => "You are a person on the telephone. An agent has called you; it is the other side.\n",
+        (false, true) => "You are a person on the telephone. An agent has called you; it is the other side.\n",
+        (true, _) => {
+            "You are a person who writes text messages. You are the customer; the other side is the agent that serves customers.\n"
+        }
     });
     let mut add = |part: String| {
         text.push_str(&part);
@@ -128,7 +131,10 @@ fn manners(profile: &Profile) -> Vec<String> {
         "Follow what you want step by step. Reveal a fact only when you are asked for it or need it.".into(),
         "When you are asked for a fact that is not listed, say that you do not have it at hand. Do not invent numbers."
             .into(),
-        "Answer with spoken words only: no stage directions, no lists, no markup, no emoji.".into(),
+        match profile.written {
+            false => "Answer with spoken words only: no stage directions, no lists, no markup, no emoji.".into(),
+            true => "Answer with the words of your message only: no stage directions, no lists, no markup.".into(),
+        },
         "Never say that you are simulated, a test or a language model. Never speak or act as the agent.".into(),
     ];
     if profile.fluency == FluencyLevel::Beginner {

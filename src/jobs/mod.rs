@@ -13,6 +13,7 @@ mod incoming;
 mod monitor;
 mod notify;
 mod schedule;
+mod text;
 mod upkeep;
 
 use std::sync::Arc;
@@ -85,6 +86,7 @@ impl Workers {
         tasks.spawn("admit", until(claiming.clone(), admit(workshop.clone())));
         tasks.spawn("retention", until(claiming.clone(), clear_old(workshop.clone())));
         tasks.spawn("call jobs", call_jobs(workshop.clone(), room, tasks.clone(), claiming.clone()));
+        tasks.spawn("text jobs", text::work(workshop.clone(), tasks.clone(), claiming.clone()));
         let deliveries = deliver::run(workshop.service.clone(), tasks.clone(), claiming.clone());
         tasks.spawn("webhook deliveries", deliveries);
         let upkeep = Upkeep {

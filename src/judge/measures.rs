@@ -4,7 +4,7 @@ use ringer_media::frame::PER_MS;
 use ringer_media::measure::{self as media, Conversation, Echo, Metrics, Span, Word};
 use serde_json::{Value, json};
 
-use super::{Moment, probes};
+use super::{Moment, messages, probes};
 use crate::human::text::{unspaced, word_count};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
@@ -45,7 +45,10 @@ pub struct Measured {
 
 /// Measures a conversation.
 pub fn measure(moments: &[Moment], facts: &Facts) -> Measured {
-    let metrics = media::metrics(&conversation(moments, facts));
+    let metrics = match messages::are_written(moments) {
+        true => messages::metrics(moments, &facts.fillers),
+        false => media::metrics(&conversation(moments, facts)),
+    };
     Measured { evaluation: evaluation(&metrics), latency: metrics.latency.clone(), metrics: values(&metrics) }
 }
 

@@ -8,6 +8,7 @@ mod fillers;
 mod imported;
 mod likeness;
 mod measures;
+mod messages;
 mod playback;
 mod probes;
 mod redact;

@@ -51,7 +51,7 @@ pub fn playback(steps: &[Object], moments: &[Moment]) -> Vec<Value> {
 
 fn is_own(moment: &Moment) -> bool {
     let said = moment.is("speech.ended", "dh") && !matches!(moment.data["kind"].as_str(), Some("reprompt" | "probe"));
-    said || moment.is("dtmf_sent", "dh")
+    said || moment.is("dtmf_sent", "dh") || moment.is("message.sent", "dh")
 }
 
 fn alike(heard: &str, expected: &str) -> bool {

@@ -122,6 +122,11 @@ impl Redactor {
                 *text = self.text(text);
             }
         }
+        for name in ["parameters", "output"] {
+            if let Some(value) = event["data"].get_mut(name) {
+                self.value(value);
+            }
+        }
         if let Some(Value::Array(words)) = event["data"].get_mut("words") {
             let said: Vec<String> =
                 words.iter().map(|word| word["word"].as_str().unwrap_or_default().to_owned()).collect();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Moment, probes};
+use super::{Moment, messages, probes};
 use crate::model::digital_human::Role;
 use crate::model::transcript::{EntrySource, Transcript, TranscriptEntry, Word};
 
@@ -16,8 +16,12 @@ const DIGITS_GAP_MS: i64 = 3000;
 /// The transcript of a conversation. `fillers`: phrases that only fill time, in lower case.
 pub fn transcript(result_id: i64, language: &str, moments: &[Moment], fillers: &[String]) -> Transcript {
     let mut entries = spoken(moments);
-    for moment in moments.iter().filter(|moment| moment.is("turn.ended", "agent")) {
-        entries.extend(heard(moment, moments));
+    for moment in moments {
+        if moment.is("turn.ended", "agent") {
+            entries.extend(heard(moment, moments));
+        } else if moment.is("message.sent", "dh") {
+            entries.push(written(moment));
+        }
     }
     entries.extend(keyed(moments, "dtmf_sent", Role::User, EntrySource::Synthesized));
     entries.extend(keyed(moments, "dtmf_received", Role::Agent, EntrySource::Recognized));
@@ -62,11 +66,22 @@ fn spoken(moments: &[Moment]) -> Vec<TranscriptEntry> {
     entries
 }
 
+/// What the Digital Human wrote.
+fn written(message: &Moment) -> TranscriptEntry {
+    let at = message.sample / PER_MS;
+    let scripted = message.data["kind"] == "scripted";
+    TranscriptEntry { scripted, ..entry(Role::User, at, at, message.text().to_owned(), EntrySource::Message) }
+}
+
 /// One turn of the agent, in parts.
 fn heard(turn: &Moment, moments: &[Moment]) -> Vec<TranscriptEntry> {
     let text = turn.text();
     let to = turn.number("end_sample").unwrap_or(turn.sample);
     let from = turn.number("from_sample").unwrap_or(to);
+    if messages::is_written(turn) {
+        let written = entry(Role::Agent, from / PER_MS, from / PER_MS, text.to_owned(), EntrySource::Message);
+        return if text.is_empty() { Vec::new() } else { vec![written] };
+    }
     let words: Vec<Word> = turn.data["words"].as_array().into_iter().flatten().filter_map(word).collect();
     let parts: Vec<&[Word]> =
         words.chunk_by(|one, next| next.start_offset_ms - one.end_offset_ms < PART_GAP_MS).collect();
@@ -121,7 +136,7 @@ fn keyed(moments: &[Moment], event: &str, speaker: Role, source: EntrySource) ->
 }
 
 /// True when nothing is left of a text once filler phrases are taken away.
-fn only_fillers(text: &str, fillers: &[String]) -> bool {
+pub(super) fn only_fillers(text: &str, fillers: &[String]) -> bool {
     let words = |text: &str| -> Vec<String> {
         let plain =
             text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase());
@@ -180,6 +195,22 @@ mod tests {
                 at(3, 4000, "barge_in", "agent", json!({"by": "dh", "overlap_ms": 100, "stop_ms": null})),
             ]),
             &[("USER", 1000, 2000, "Hello, I am", "is"), ("AGENT", 3000, 3500, "um okay", "f")],
+        );
+    }
+
+    #[test]
+    fn messages_are_entries_at_one_moment() {
+        let sent = |text: &str, kind: &str| json!({"message_id": "m", "text": text, "channel": "http", "kind": kind});
+        let turn = |text: &str, from: i64, to: i64| json!({"text": text, "from_sample": from * 16, "end_sample": to * 16, "confidence": null, "words": [], "channel": "http"});
+        check(
+            json!([
+                at(0, 0, "message.sent", "dh", sent("Hello.", "turn")),
+                at(1, 700, "message.received", "agent", json!({"text": "One"})),
+                at(2, 900, "turn.ended", "agent", turn("One\ntwo.", 700, 900)),
+                at(3, 1000, "message.sent", "dh", sent("Bye.", "scripted")),
+                at(4, 1100, "turn.ended", "agent", turn("", 1100, 1100)),
+            ]),
+            &[("USER", 0, 0, "Hello.", ""), ("AGENT", 700, 700, "One\ntwo.", ""), ("USER", 1000, 1000, "Bye.", "s")],
         );
     }
 

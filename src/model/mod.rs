@@ -73,6 +73,7 @@ pub mod secret;
 pub mod simulation;
 pub mod status;
 pub mod test_scenario;
+pub mod text;
 pub mod time;
 pub mod tool_call;
 pub mod transcript;

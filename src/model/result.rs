@@ -10,6 +10,7 @@ use super::error_code::Owner;
 use super::evaluation::{CustomResult, Evaluation};
 use super::id::IdString;
 use super::status::{EndedBy, Outcome, ResultStatus};
+use super::text::Inbox;
 use super::time::Timestamp;
 use super::transcript::PostedEntry;
 
@@ -278,6 +279,9 @@ pub struct ResultDoc {
     /// Calls of the agent that were not to be answered: when and from where.
     #[serde(default)]
     pub unanswered: Vec<Object>,
+    /// Messages of the agent in a text conversation.
+    #[serde(default, skip_serializing_if = "Inbox::is_empty")]
+    pub inbox: Inbox,
     /// Members of the metadata that were posted; the engine does not overwrite them.
     #[serde(default)]
     pub posted_keys: Vec<String>,

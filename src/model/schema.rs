@@ -19,6 +19,8 @@ pub const PATCH: &str = "x-patch";
 pub const ID: &str = "x-id";
 /// Schema key of a union: its members are told apart by trying them, also where a field is constant in each.
 pub const PLAIN: &str = "x-plain";
+/// Schema key of a tagged union: the tag of an object that has none.
+pub const TAG_DEFAULT: &str = "x-tag-default";
 /// Schema key of a path segment: digits are an integer, anything else a uuid.
 pub const NUMBER_OR_UUID: &str = "x-number-or-uuid";
 /// Schema key of a field that holds an object: what the object must have when a field beside it has some value
@@ -72,8 +74,8 @@ pub enum Kind {
     Fields(Vec<Field>),
     /// An object with free names.
     Map(Box<Node>),
-    /// An object whose kind is told by the field `tag`; `expected` lists all tags.
-    Tagged { tag: String, members: Vec<(String, Node)>, expected: String },
+    /// An object whose kind is told by the field `tag`; `expected` lists all tags, `default` is the one of an object without.
+    Tagged { tag: String, members: Vec<(String, Node)>, expected: String, default: Option<String> },
     /// One of some types, told apart by trying them.
     Plain(Vec<(String, Node)>),
 }
@@ -164,7 +166,18 @@ impl Compiler<'_> {
             return self.node(target, depth + 1);
         }
         if let Some(Value::Array(members)) = schema.get("anyOf").or(schema.get("oneOf")).or(schema.get("allOf")) {
-            return self.members(members, schema.contains_key(PLAIN), depth);
+            let mut node = self.members(members, schema.contains_key(PLAIN), depth);
+            if let (Kind::Tagged { tag, members, default, .. }, Some(meant)) =
+                (&mut node.kind, schema.get(TAG_DEFAULT).and_then(Value::as_str))
+            {
+                *default = Some(meant.to_owned());
+                let meant = members.iter_mut().filter(|(name, _)| name == meant);
+                for (_, Node { kind, .. }) in meant {
+                    let Kind::Fields(fields) = kind else { continue };
+                    fields.iter_mut().filter(|field| field.name == *tag).for_each(|field| field.required = false);
+                }
+            }
+            return node;
         }
         if let Some(values) = choices(schema) {
             let nullable = schema.get("enum").and_then(Value::as_array).is_some_and(|all| all.contains(&Value::Null));
@@ -273,7 +286,7 @@ impl Compiler<'_> {
             .map(|(name, member)| (name, self.node(member, depth + 1)))
             .collect();
         let quoted: Vec<String> = members.iter().map(|(name, _)| format!("'{name}'")).collect();
-        Kind::Tagged { tag, members, expected: quoted.join(", ") }
+        Kind::Tagged { tag, members, expected: quoted.join(", "), default: None }
     }
 
     /// How a member of a plain union is called in a location.

@@ -126,7 +126,9 @@ impl<'s> Walk<'s> {
             Kind::List { item, least, most } => self.list(item, *least, *most, json),
             Kind::Fields(fields) => self.fields(fields, json),
             Kind::Map(values) => self.map(values, json),
-            Kind::Tagged { tag, members, expected } => self.tagged(tag, members, expected, json),
+            Kind::Tagged { tag, members, expected, default } => {
+                self.tagged(tag, members, expected, default.as_deref(), json)
+            }
             Kind::Plain(members) => self.plain(members, json),
         }
     }
@@ -188,9 +190,24 @@ impl<'s> Walk<'s> {
         Value::Object(map)
     }
 
-    fn tagged(&mut self, tag: &'s str, members: &'s [(String, Node)], expected: &str, json: &Json<'_>) -> Value {
+    fn tagged(
+        &mut self,
+        tag: &'s str,
+        members: &'s [(String, Node)],
+        expected: &str,
+        default: Option<&str>,
+        json: &Json<'_>,
+    ) -> Value {
         if !matches!(json, Json::Object(_)) {
             return self.fail(&Problem::plain("model_attributes_type"), json);
+        }
+        let meant = default.filter(|_| matches!(json.get(tag), None | Some(Json::Null)));
+        if let Some((name, node)) = members.iter().find(|(name, _)| meant == Some(name.as_str())) {
+            let mut walked = self.inside(Step::Name(Cow::Borrowed(name)), node, json);
+            if let Value::Object(fields) = &mut walked {
+                fields.insert(tag.to_owned(), name.as_str().into());
+            }
+            return walked;
         }
         let Some(value) = json.get(tag) else { return self.fail(&Problem::tag_missing(tag), json) };
         let mut text = String::new();

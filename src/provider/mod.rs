@@ -13,6 +13,7 @@ pub mod fetch;
 mod flite;
 pub mod guard;
 pub mod mail;
+pub mod messages;
 pub mod pocketsphinx;
 pub mod post;
 pub mod remote;

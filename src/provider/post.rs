@@ -1,12 +1,12 @@
-//! Requests that tell somebody something: one signed body, posted to a guarded address, answered by a status. Nothing of the
-//! answer but its status is read, and no redirect is followed.
+//! Requests that tell somebody something: one body, sent to a guarded address. The answer is read as far as it is asked for; no
+//! redirect is followed.
 
 use std::error::Error as _;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use hmac::{Hmac, Mac};
-use reqwest::Client;
+use reqwest::{Client, Method};
 use sha2::Sha256;
 use url::Url;
 
@@ -20,6 +20,34 @@ pub fn signature(key: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
     mac.update(body);
     mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Posting<'a> {
+    /// `POST`, `PUT`, ...
+    pub method: &'a str,
+    /// Where to.
+    pub url: &'a str,
+    /// Names and values; the body is JSON unless a `Content-Type` stands here.
+    pub headers: &'a [(&'a str, String)],
+    /// As it is sent.
+    pub body: String,
+    /// For connection and answer together.
+    pub patience: Duration,
+    /// Longest answer; 0: nothing of it is read.
+    pub answer_bytes: usize,
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Posted {
+    /// Its status.
+    pub status: u16,
+    /// Seconds that its `Retry-After` asks for (RFC 9110 10.2.3), when it gives a number.
+    pub retry_after_s: Option<u64>,
+    /// Its body, when it was asked for.
+    pub body: Vec<u8>,
 }
 
 /// Posts bodies to addresses that a guard allows.
@@ -45,24 +73,44 @@ impl Poster {
     /// # Errors
     /// Why there was no answer, in words without the URL, which may hold a secret.
     pub async fn post(&self, url: &str, headers: &[(&'static str, String)], body: String) -> Result<u16, String> {
+        let posting = Posting { method: "POST", url, headers, body, patience: self.patience, answer_bytes: 0 };
+        self.exchange(posting).await.map(|posted| posted.status)
+    }
+
+    /// Sends a request and answers what came back.
+    ///
+    /// # Errors
+    /// Why there was no answer, or none that can be read whole, in words without the URL.
+    pub async fn exchange(&self, posting: Posting<'_>) -> Result<Posted, String> {
+        let Posting { method, url, headers, body, patience, answer_bytes } = posting;
         let url = Url::parse(url).map_err(|_| "the URL is not valid".to_owned())?;
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is not valid".to_owned())?;
         let host = url.host_str().unwrap_or_default().to_owned();
         self.guard.literal(&url).map_err(|blocked| format!("{host} {blocked}"))?;
+        let request = self.client()?.request(method, url);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
+        let typed = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        let request = if typed { request } else { request.header("Content-Type", "application/json") };
         let request =
-            headers.iter().fold(self.client()?.post(url), |request, (name, value)| request.header(*name, value));
-        let request = request
-            .header("Content-Type", "application/json")
-            .header("User-Agent", concat!("Ringer/", env!("CARGO_PKG_VERSION")))
-            .timeout(self.patience)
-            .body(body);
-        match request.send().await {
-            Ok(answer) => Ok(answer.status().as_u16()),
-            Err(error) if error.is_timeout() => Err(format!("no answer within {} ms", self.patience.as_millis())),
-            Err(error) => Err(match Blocked::of(&error) {
-                Some(blocked) => format!("{host} {blocked}"),
-                None => format!("no connection: {}", root(&error)),
-            }),
+            request.header("User-Agent", concat!("Ringer/", env!("CARGO_PKG_VERSION"))).timeout(patience).body(body);
+        let failed = |error: reqwest::Error| match Blocked::of(&error) {
+            _ if error.is_timeout() => format!("no answer within {} ms", patience.as_millis()),
+            Some(blocked) => format!("{host} {blocked}"),
+            None => format!("no connection: {}", root(&error)),
+        };
+        let mut answer = request.send().await.map_err(failed)?;
+        let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
+        let retry_after_s = retry_after.and_then(|text| text.trim().parse().ok());
+        let mut posted = Posted { status: answer.status().as_u16(), retry_after_s, body: Vec::new() };
+        while answer_bytes > 0
+            && let Some(piece) = answer.chunk().await.map_err(failed)?
+        {
+            if posted.body.len() + piece.len() > answer_bytes {
+                return Err(format!("the answer is longer than {answer_bytes} bytes"));
+            }
+            posted.body.extend_from_slice(&piece);
         }
+        Ok(posted)
     }
 
     fn client(&self) -> Result<&Client, String> {

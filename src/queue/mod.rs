@@ -104,6 +104,19 @@ impl Job for TriggerJob {
     }
 }
 
+/// Hold the conversation of a result in writing. It is the same job as the call that it takes the place of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TextJob(pub CallJob);
+
+impl Job for TextJob {
+    const NAME: &'static str = "text";
+
+    fn key(&self) -> String {
+        self.0.key()
+    }
+}
+
 /// Measure and judge a conversation that is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluateJob {
@@ -323,6 +336,14 @@ impl Session {
             self.note_job();
         }
         Ok(())
+    }
+
+    /// Jobs of a kind that somebody is doing, oldest first.
+    pub async fn claimed<J: Job>(&mut self) -> Result<Vec<J>> {
+        let sql = "SELECT payload FROM jobs WHERE kind = $1 AND lease_ms IS NOT NULL ORDER BY id";
+        let rows = self.rows(sql, &[J::NAME.into()]).await?;
+        let payload = |row: &db::Row| from_text(&row.try_get::<String, _>(0).map_err(Error::internal)?);
+        rows.iter().map(payload).collect()
     }
 
     async fn release_lane_of(&mut self, deleted: Option<db::Row>) -> Result<()> {

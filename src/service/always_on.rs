@@ -68,7 +68,8 @@ impl Service {
             Some(version) => Some(versions::version_of(&mut db, agent_id, version).await?.id),
             None => db.production_version(agent_id).await?.map(|row| row.id),
         };
-        let plan = Plan { simulation, agent_id, version, humans: vec![], runs: 1, overrides: QueueSpec::default() };
+        let (humans, overrides) = (Vec::new(), QueueSpec::default());
+        let plan = Plan { simulation, agent_id, version, humans, runs: 1, written: false, texter: None, overrides };
         let repetition = repetitions_so_far(&mut db, run_id, human_id).await?;
         let doc = new_result(&plan, run_id, seed, human_id, repetition, None, now);
         let id = db.insert(&doc, now, None).await?;

@@ -6,6 +6,7 @@ use super::Service;
 use super::outcome::outcome;
 use super::privacy::{redacted_calls, redactor_of};
 use super::progress::lane;
+use super::texts::{put_conversation, writes};
 use crate::error::{Error, Result};
 use crate::judge::predicted_wer;
 use crate::model::digital_human::DigitalHumanSpec;
@@ -14,6 +15,7 @@ use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::{EngineQuality, MetricValue, ResultBody, ResultDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
+use crate::model::text::Inbox;
 use crate::model::transcript::Transcript;
 use crate::model::triage::SourceKind;
 use crate::model::{Object, tool_call};
@@ -132,13 +134,15 @@ impl Service {
         row.doc.heard_calls.clear();
         row.doc.unanswered.clear();
         row.doc.body.metadata.remove("unanswered_calls");
+        row.doc.inbox = Inbox::default();
         row.doc.recorded_transcript = None;
         row.doc.note("attempts", Value::Array(attempts));
         self.step(db, row, ResultStatus::Queued).await?;
         let organization = db.organization().to_owned();
         let job = CallJob { organization, result_id: row.id, attempt: row.doc.body.attempt };
         let lane = lane(row.doc.body.simulation_run_id, simulation);
-        db.put(&job, self.clock.now_ms(), lane.as_ref()).await?;
+        let written = writes(db, row.doc.body.agent_id).await?;
+        put_conversation(db, job, written, self.clock.now_ms(), lane.as_ref()).await?;
         match &lane {
             Some(lane) => db.release(lane).await,
             None => Ok(()),

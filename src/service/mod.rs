@@ -48,7 +48,10 @@ mod runs;
 mod scenarios;
 mod schedules;
 mod simulations;
+mod sms;
+mod texts;
 mod trigger;
+mod turns;
 mod usage;
 mod versions;
 mod waiting;
@@ -63,7 +66,7 @@ use ringer_media::call::EndReason;
 use uuid::Uuid;
 
 use crate::clock::Clock;
-use crate::config::{Capture, Notify};
+use crate::config::{Capture, Notify, Sms};
 use crate::error::{Error, Result};
 use crate::events::Feed;
 use crate::model::api_key::Scope;
@@ -97,13 +100,15 @@ pub use self::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
 pub use self::noises::{NoiseDeleted, NoiseSource};
 pub use self::packing::{Packing, Track};
 pub use self::phone_numbers::{NumberAdded, NumberReleased};
-pub use self::place::{Obstacle, Placed, Placer, Sounds};
+pub use self::place::{Obstacle, Placed, Placer, Sounds, TextPlaced};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::retention::Cleared;
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
 pub use self::scenarios::{ScenarioDeleted, ScenarioList, Validated};
 pub use self::schedules::{ScheduleDeleted, ScheduleList};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
+pub use self::sms::{SmsQueued, Terminated};
+pub use self::texts::TextNews;
 pub use self::usage::SpendAllowed;
 pub use self::versions::{VersionDeleted, VersionLabels};
 pub use self::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
@@ -190,6 +195,10 @@ pub struct Settings {
     pub capture: Capture,
     /// The steps of a journey after one that failed are not held.
     pub journey_stop_on_failure: bool,
+    /// Time between a Digital Human's written answer and its sending.
+    pub text_reply_delay_ms: u32,
+    /// The carrier of text messages.
+    pub sms: Arc<Sms>,
 }
 
 impl Settings {
@@ -210,6 +219,8 @@ impl Settings {
             notify: Notify::default(),
             capture: Capture::default(),
             journey_stop_on_failure: false,
+            text_reply_delay_ms: 0,
+            sms: Arc::default(),
         }
     }
 
@@ -228,13 +239,14 @@ pub struct Service {
     live: Arc<dyn LiveCalls>,
     poster: Arc<Poster>,
     model: Option<Arc<dyn LanguageModel>>,
+    talks: Arc<turns::Talks>,
 }
 
 impl Service {
     /// A product over `store`. `live` is asked to end calls.
     pub fn new(store: Store, clock: Clock, settings: Settings, live: Arc<dyn LiveCalls>) -> Service {
         let poster = Arc::new(Poster::new(Guard::new(settings.allow_private_targets), WEBHOOK_PATIENCE));
-        Service { store, clock, settings: Arc::new(settings), live, poster, model: None }
+        Service { store, clock, settings: Arc::new(settings), live, poster, model: None, talks: Arc::default() }
     }
 
     /// The same product with a language model, or without one.
@@ -245,6 +257,11 @@ impl Service {
     /// The language model.
     fn model(&self) -> Result<Arc<dyn LanguageModel>> {
         self.model.clone().ok_or_else(|| Error::Unavailable("Language model is not configured".into()))
+    }
+
+    /// What posts to addresses that users gave.
+    fn poster(&self) -> Arc<Poster> {
+        self.poster.clone()
     }
 
     /// The store below.

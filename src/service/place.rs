@@ -5,6 +5,7 @@ mod earlier;
 mod manner;
 mod route;
 mod sound;
+mod text;
 
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
 pub use self::sound::Sounds;
+pub use self::text::TextPlaced;
+pub(super) use self::text::{alone, is_http_text, is_sms, is_written, numbers};
 use super::runs::result_seed;
 use super::{Service, Settings, legs};
 use crate::config::{Behaviour, Dtmf};
@@ -166,7 +169,7 @@ impl Cast {
         if let Some(substituted) = &voice.substituted {
             notes.insert("voice_substituted".to_owned(), json!(substituted));
         }
-        let profile = self.profile(placer, traits);
+        let profile = self.profile(&placer.behaviour, traits);
         let placement = Placement {
             id: self.result_id.to_string(),
             spec,
@@ -245,7 +248,7 @@ impl Cast {
         }
     }
 
-    fn profile(&self, placer: &Placer, traits: Vec<(String, String)>) -> Profile {
+    fn profile(&self, behaviour: &Behaviour, traits: Vec<(String, String)>) -> Profile {
         let human = &self.human;
         let fluency = FluencyLevel::named(human.fluency.as_str());
         let step_intent = self.step.as_ref().map(|step| step.intent.clone()).filter(|intent| !intent.is_empty());
@@ -258,7 +261,7 @@ impl Cast {
             traits,
             verbosity: Verbosity::named(human.verbosity.as_str()),
             fluency,
-            hesitation: fluency.hesitation(&placer.behaviour.fluency),
+            hesitation: fluency.hesitation(&behaviour.fluency),
             creativity: human.creativity,
             hangup_instructions: human.hangup_instructions.clone(),
             allow_end_call: human.allow_end_call_tool,
@@ -271,6 +274,7 @@ impl Cast {
             playback,
             called: self.agent_calls(),
             earlier: self.earlier.clone(),
+            written: false,
         }
     }
 

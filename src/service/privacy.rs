@@ -53,7 +53,8 @@ impl Service {
         let mut spans = judge::key_spans(&moments);
         let heard_all =
             moments.iter().filter(|moment| moment.event == "turn.ended" && moment.side == "agent").all(|turn| {
-                turn.data["text"].as_str().is_some_and(|text| !text.is_empty()) || turn.data["digits"].is_string()
+                let told = turn.data["text"].as_str().is_some_and(|text| !text.is_empty());
+                told || turn.data["digits"].is_string() || turn.data["channel"].is_string()
             });
         let mut transcript = match self.transcript(&caller, result_id).await {
             Ok(transcript) => Some(transcript),

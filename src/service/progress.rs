@@ -1,6 +1,7 @@
 //! How results move through their states: the one place that changes a status.
 
 use super::outcome::outcome;
+use super::texts::{put_conversation, writes};
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
@@ -157,7 +158,8 @@ impl Service {
         let simulation = db.get::<SimulationSpec>(done.body.simulation_id).await?.doc;
         // A step that has to wait must not hold one of the run's places meanwhile.
         let lane = lane(done.body.simulation_run_id, &simulation).filter(|_| wait_ms == 0);
-        db.put(&job, self.clock.now_ms() + wait_ms, lane.as_ref()).await?;
+        let written = writes(db, done.body.agent_id).await?;
+        put_conversation(db, job, written, self.clock.now_ms() + wait_ms, lane.as_ref()).await?;
         match &lane {
             Some(lane) => db.release(lane).await,
             None => Ok(()),

@@ -11,12 +11,14 @@ use uuid::Uuid;
 use super::agents::base_seed;
 use super::check;
 use super::internal::NO_HUMANS;
+use super::place::{is_http_text, is_sms, is_written, numbers};
 use super::progress::lane;
+use super::texts::put_conversation;
 use super::versions::version_of;
 use super::waiting::counted;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
-use crate::model::agent::{AgentDoc, AgentMode, ConnectionType};
+use crate::model::agent::{AgentDoc, AgentMode, AgentSpec, ConnectionType};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::id::IdString;
 use crate::model::result::{ResultBody, ResultDoc, ResultRecord, StatusChange};
@@ -24,7 +26,7 @@ use crate::model::run::{Counters, QueueAnswer, QueueSpec, RunDoc, RunItem, RunRe
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{ResultStatus, RunOutcome, RunStatus};
 use crate::model::time::Timestamp;
-use crate::queue::CallJob;
+use crate::queue::{CallJob, Lane};
 use crate::store::{Owner, Row, Session};
 
 /// A run with its results.
@@ -65,6 +67,20 @@ pub(super) struct Purpose {
     pub tag: Option<&'static str>,
     /// One result a Digital Human, however often it is to be repeated.
     pub once: bool,
+    /// What the agent must be.
+    pub agent: Wanted,
+}
+
+/// The agents that a way of queueing is for.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Any.
+    #[default]
+    Any,
+    /// Those that write over HTTP.
+    HttpText,
+    /// Those that text.
+    Sms,
 }
 
 /// Everything that a run is made of, found and checked.
@@ -74,7 +90,24 @@ pub(super) struct Plan {
     pub version: Option<Uuid>,
     pub humans: Vec<Row<DigitalHumanSpec>>,
     pub runs: i64,
+    /// In writing.
+    pub written: bool,
+    /// By text messages: the agent.
+    pub texter: Option<AgentSpec>,
     pub overrides: QueueSpec,
+}
+
+impl Plan {
+    /// The numbers of a conversation by text messages.
+    fn pair(&self, human: &DigitalHumanSpec) -> Option<[String; 2]> {
+        let (own, agent) = numbers(self.texter.as_ref()?, human, &self.overrides);
+        Some([own?, agent?])
+    }
+}
+
+/// Two numbers hold one conversation at a time.
+fn pair_lane([own, agent]: [String; 2]) -> Lane {
+    Lane { name: format!("sms:{own}:{agent}"), limit: 1 }
 }
 
 impl Service {
@@ -94,7 +127,7 @@ impl Service {
         spec: QueueSpec,
         purpose: Purpose,
     ) -> Result<QueueAnswer> {
-        let plan = self.plan(db, spec).await?;
+        let plan = self.plan(db, spec, purpose).await?;
         let now = self.clock.now_ms();
         let seed = base_seed(plan.overrides.seed);
         let run = RunDoc {
@@ -120,7 +153,12 @@ impl Service {
                     ids.push(id.to_string());
                     if step.is_none_or(|step| step == 1) {
                         let job = CallJob { organization: caller.organization.clone(), result_id: id, attempt: 1 };
-                        db.put(&job, now, lane(run_id, &plan.simulation.doc).as_ref()).await?;
+                        let pair = plan.pair(&human.doc).map(pair_lane);
+                        let lane = pair.clone().or_else(|| lane(run_id, &plan.simulation.doc));
+                        put_conversation(db, job, plan.written, now, lane.as_ref()).await?;
+                        if let Some(pair) = pair {
+                            db.release(&pair).await?;
+                        }
                     }
                 }
             }
@@ -223,7 +261,13 @@ impl Service {
         db.withdraw(&CallJob { organization, result_id: row.id, attempt }).await
     }
 
-    async fn plan(&self, db: &mut Session, mut spec: QueueSpec) -> Result<Plan> {
+    /// The numbers of the conversations by text messages that a run would hold.
+    pub(super) async fn pairs(&self, db: &mut Session, spec: QueueSpec, purpose: Purpose) -> Result<Vec<[String; 2]>> {
+        let plan = self.plan(db, spec, purpose).await?;
+        Ok(plan.humans.iter().filter_map(|human| plan.pair(&human.doc)).collect())
+    }
+
+    async fn plan(&self, db: &mut Session, mut spec: QueueSpec, purpose: Purpose) -> Result<Plan> {
         let simulation_id = spec.simulation_id.get().ok_or(Error::NotFound("Simulation"))?;
         let simulation = db.get::<SimulationSpec>(simulation_id).await?;
         let agent_id = simulation.doc.agent_id.get().ok_or(Error::NotFound("Agent"))?;
@@ -236,6 +280,13 @@ impl Service {
         };
         twin?;
         spec.agent_version_id = version;
+        match purpose.agent {
+            Wanted::HttpText if !is_http_text(&agent.spec) => {
+                return Err(Error::Refused("Agent is not an HTTP text agent".into()));
+            }
+            Wanted::Sms if !is_sms(&agent.spec) => return Err(Error::Refused("Agent is not an SMS agent".into())),
+            _ => {}
+        }
         if agent.spec.simulations_disabled {
             return Err(Error::Refused("Simulations are disabled for this agent".into()));
         }
@@ -245,7 +296,9 @@ impl Service {
         check::websocket(spec.websocket_url.as_deref(), self.settings())?;
         check_mode(agent.spec.connection(), agent.spec.mode)?;
         let runs = spec.runs_per_digital_human.or(simulation.doc.runs_per_digital_human).unwrap_or(1);
-        let plan = Plan { simulation, agent_id, version, humans, runs, overrides: spec };
+        let written = is_written(&agent.spec);
+        let texter = Some(agent.spec).filter(is_sms);
+        let plan = Plan { simulation, agent_id, version, humans, runs, written, texter, overrides: spec };
         let total = plan.humans.iter().fold(0i64, |total, human| {
             let results = repetitions(&plan, human).saturating_mul(steps(human).len() as i64);
             total.saturating_add(results)

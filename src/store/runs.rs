@@ -143,7 +143,7 @@ impl Session {
     /// organization.
     pub(crate) async fn waiting(&mut self, now_ms: i64) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT r.org_id, r.id FROM jobs j JOIN results r ON j.job_key = 'call:' || r.id || ':1' \
-                   WHERE r.status = $1 AND j.kind = 'call' AND j.due_ms <= $2 ORDER BY r.org_id, r.id";
+                   WHERE r.status = $1 AND j.kind IN ('call', 'text') AND j.due_ms <= $2 ORDER BY r.org_id, r.id";
         let cells: [Cell; 2] = [ResultStatus::Initializing.as_str().into(), now_ms.into()];
         self.pairs(sql, &cells).await
     }

@@ -90,6 +90,12 @@ async fn phone_numbers() {
     check_in(&world, include_str!("../../fixtures/api/phone_numbers.http"), 9).await;
 }
 
+#[tokio::test]
+async fn texts() {
+    let world = super::texts::with_texts().await;
+    check_in(&world, include_str!("../../fixtures/api/texts.http"), 40).await;
+}
+
 async fn check_all(text: &str, at_least: usize) {
     check_in(&World::with_rows().await, text, at_least).await;
 }

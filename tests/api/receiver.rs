@@ -31,7 +31,7 @@ impl Received {
     }
 }
 
-/// A web server. Answers the statuses that it was told, then 200.
+/// A web server. Answers the statuses, with the bodies, that it was told; then 200.
 pub struct Receiver {
     pub address: SocketAddr,
     seen: Arc<Mutex<Vec<Received>>>,
@@ -41,11 +41,15 @@ pub struct Receiver {
 
 impl Receiver {
     pub async fn new(statuses: &[u16]) -> Receiver {
+        Receiver::answering(statuses.iter().map(|status| (*status, String::new())).collect()).await
+    }
+
+    pub async fn answering(answers: Vec<(u16, String)>) -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let address = listener.local_addr().expect("an address");
         let seen: Arc<Mutex<Vec<Received>>> = Arc::default();
         let count = Arc::new(watch::Sender::new(0));
-        let (kept, statuses, counted) = (seen.clone(), Arc::new(Mutex::new(statuses.to_vec())), count.clone());
+        let (kept, statuses, counted) = (seen.clone(), Arc::new(Mutex::new(answers)), count.clone());
         let router = Router::new().fallback(move |request: Request| {
             let (kept, statuses, counted) = (kept.clone(), statuses.clone(), counted.clone());
             async move {
@@ -55,8 +59,8 @@ impl Receiver {
                 kept.lock().unwrap_or_else(PoisonError::into_inner).push(received);
                 counted.send_modify(|count| *count += 1);
                 let mut left = statuses.lock().unwrap_or_else(PoisonError::into_inner);
-                let status = if left.is_empty() { 200 } else { left.remove(0) };
-                StatusCode::from_u16(status).expect("a status")
+                let (status, body) = if left.is_empty() { (200, String::new()) } else { left.remove(0) };
+                (StatusCode::from_u16(status).expect("a status"), body)
             }
         });
         let tasks = Tasks::new();

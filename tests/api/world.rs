@@ -1,6 +1,7 @@
 //! A whole server without a socket: two organizations, their keys, and some rows to ask for.
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
@@ -8,13 +9,20 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
-use ringer::jobs::Upkeep;
+use ringer::config::{Behaviour, Dtmf, Encryption, Retention, Sources};
+use ringer::engine::noise::NoiseBeds;
+use ringer::engine::{Engine, EngineConfig, Speech};
+use ringer::jobs::{Upkeep, Workers, Workshop};
 use ringer::model::api_key::Scope;
 use ringer::provider::LanguageModel;
-use ringer::service::{NoLiveCalls, Service, Settings};
+use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
+use ringer::service::{LiveCalls, NoLiveCalls, Placer, Running, Service, Settings};
+use ringer::store::Store;
 use ringer::tasks::Tasks;
+use ringer::transport::io::IncomingCall;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -25,6 +33,7 @@ const NOW_MS: i64 = 1_767_603_600_000;
 
 pub struct World {
     pub service: Service,
+    works: Option<(Workshop, Workers)>,
     router: Router,
     /// What `$name` in a case stands for.
     names: BTreeMap<&'static str, String>,
@@ -73,7 +82,77 @@ impl World {
         let store = databases::open(location, folder.path()).await.expect("a database");
         let mut settings = Settings::new(folder.path());
         change(&mut settings);
-        let service = Service::new(store, Clock::fixed(NOW_MS), settings, Arc::new(NoLiveCalls)).with_model(model);
+        World::over(store, folder, settings, setup, model, Arc::new(NoLiveCalls)).await
+    }
+
+    /// A world whose jobs are done as they come, on its fixed clock; with a language model or without.
+    pub async fn at_work(model: Option<Arc<dyn LanguageModel>>) -> World {
+        World::at_work_with(model, |_| {}).await
+    }
+
+    /// The same with a service that is set up otherwise.
+    pub async fn at_work_with(model: Option<Arc<dyn LanguageModel>>, change: impl FnOnce(&mut Settings)) -> World {
+        let folder = tempfile::tempdir().expect("a folder");
+        let location = databases::empty(folder.path()).await;
+        let store = databases::open(location, folder.path()).await.expect("a database");
+        let mut settings = Settings::new(folder.path());
+        change(&mut settings);
+        let running = Arc::new(Running::default());
+        let world = World::over(store, folder, settings, Setup::default(), model.clone(), running.clone());
+        let mut world = world.await;
+        let synthesizer = Arc::new(FakeSynthesizer::default());
+        let speech = Speech { synthesizer: synthesizer.clone(), recognizer: Arc::new(FakeRecognizer::default()) };
+        let config = EngineConfig {
+            sip: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            rtp_ports: 18_000..=18_999,
+            advertise: None,
+            shards: 1,
+            max_calls: 4,
+            srtp: Encryption::Off,
+        };
+        let (engine, _) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
+        let placer = Placer {
+            behaviour: Behaviour::default(),
+            recognizer_grace_ms: 150,
+            dtmf: Dtmf::Rtp,
+            model,
+            synthesizer,
+            noises: Arc::new(NoiseBeds::new(None)),
+            sounds: Arc::default(),
+        };
+        let workshop = Workshop {
+            service: world.service.clone(),
+            engine,
+            running,
+            placer: Arc::new(placer),
+            fillers: Arc::new([]),
+            start_rate_per_s: 1000.0,
+            retention: Retention::default(),
+            inbound_allow: Sources::default(),
+        };
+        let workers = Workers::start(workshop.clone(), nobody_calls());
+        world.works = Some((workshop, workers));
+        world
+    }
+
+    /// Stops the jobs as a process does that ends, and starts them again as the next one does.
+    pub async fn restart(&mut self) {
+        let Some((workshop, workers)) = self.works.take() else { panic!("nothing works in this world") };
+        workers.finish().await;
+        self.service.recover().await.expect("it recovers");
+        let workers = Workers::start(workshop.clone(), nobody_calls());
+        self.works = Some((workshop, workers));
+    }
+
+    async fn over(
+        store: Store,
+        folder: TempDir,
+        settings: Settings,
+        setup: Setup,
+        model: Option<Arc<dyn LanguageModel>>,
+        live: Arc<dyn LiveCalls>,
+    ) -> World {
+        let service = Service::new(store, Clock::fixed(NOW_MS), settings, live).with_model(model);
         let mut names = BTreeMap::new();
         for (name, organization, scope) in [
             ("admin", "a", Scope::Admin),
@@ -86,7 +165,7 @@ impl World {
         }
         names.insert("organization", service.create_organization("a").await.expect("is there"));
         let router = router(service.clone(), setup, CancellationToken::new(), Tasks::new());
-        World { service, router, names, _folder: folder }
+        World { service, works: None, router, names, _folder: folder }
     }
 
     /// A world with an agent, a simulation of it, a Digital Human and a revoked key.
@@ -200,4 +279,9 @@ impl World {
         }
         text
     }
+}
+
+/// No call comes in.
+fn nobody_calls() -> mpsc::Receiver<IncomingCall> {
+    mpsc::channel(1).1
 }

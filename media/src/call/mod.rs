@@ -31,7 +31,7 @@ use std::time::Duration;
 
 pub use event::*;
 pub use io::*;
-pub use script::{contains_phrase, normal_form};
+pub use script::{Script, contains_phrase, normal_form};
 pub use spec::*;
 
 use self::barge_in::{Cut, Overlap};
@@ -44,7 +44,6 @@ use self::pacing::Pacing;
 use self::phase::{Hold, Phase, Waits};
 use self::plan::Plan;
 use self::probe::Probes;
-use self::script::Script;
 use crate::connection::{Arrivals, Connection};
 use crate::frame::{FRAME, PER_MS, SILENCE, Sample};
 use crate::leg::Leg;

@@ -55,7 +55,8 @@ impl Service {
         let caller = Service::engine_caller(db.organization());
         let queue = json!({ "simulation_id": IdString::from(row.doc.simulation_id) });
         let spec: QueueSpec = serde_json::from_value(queue).map_err(Error::internal)?;
-        let queued = self.queue_in(db, &caller, spec, Purpose { tag: Some(TAG), once: true }).await;
+        let queued =
+            self.queue_in(db, &caller, spec, Purpose { tag: Some(TAG), once: true, ..Purpose::default() }).await;
         let mut check = CheckDoc {
             monitor_id: row.id,
             simulation_result_id: None,

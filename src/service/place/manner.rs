@@ -133,17 +133,22 @@ pub(super) async fn script(
                 recording(url, cast, placer, settings).await?
             }
         };
-        let always = rule.occurrence_mode == OccurrenceMode::Always;
-        let count = rule.occurrence_n.filter(|_| !always).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-        let matching = if rule.match_type == MatchType::Exact { Matching::Exact } else { Matching::Context };
-        let phrase = fill(&rule.match_phrase, traits);
-        rules.push(ScriptRule { index, matching, phrase, response, first_n: count });
+        rules.push(rule_of(index, rule, response, traits));
     }
     Ok(rules)
 }
 
+/// One scripted answer.
+pub(super) fn rule_of(index: usize, rule: &ScriptedResponse, response: Response, traits: &Traits) -> ScriptRule {
+    let always = rule.occurrence_mode == OccurrenceMode::Always;
+    let count = rule.occurrence_n.filter(|_| !always).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    let matching = if rule.match_type == MatchType::Exact { Matching::Exact } else { Matching::Context };
+    let phrase = fill(&rule.match_phrase, traits);
+    ScriptRule { index, matching, phrase, response, first_n: count }
+}
+
 /// What is answered; `None` for a recording.
-fn response(rule: &ScriptedResponse, traits: &Traits) -> Option<Response> {
+pub(super) fn response(rule: &ScriptedResponse, traits: &Traits) -> Option<Response> {
     let words = || rule.response_value.as_ref().map(|value| fill(value, traits));
     Some(match rule.response_type {
         ResponseType::Phrase => Response::Phrase(words().unwrap_or_default()),
@@ -325,7 +330,7 @@ mod tests {
         placer.behaviour.fluency.beginner.fillers_per_100_words = 33.0;
         for (level, expect) in [("native", 0.0), ("intermediate", 4.0), ("beginner", 33.0)] {
             let cast = cast(json!({}), json!({ "fluency": level }), json!({}));
-            let profile = cast.profile(&placer, Vec::new());
+            let profile = cast.profile(&placer.behaviour, Vec::new());
             assert_eq!(profile.hesitation.fillers_per_100_words, expect, "{level}");
         }
     }
@@ -488,7 +493,7 @@ mod tests {
     fn an_attacker_knows_its_techniques() {
         let plan = json!({"techniques": ["ignore_rules", "fake_id"], "max_rotations": 6});
         let cast = cast(json!({}), json!({"role_description": "A tester.", "attack_plan": plan}), json!({}));
-        let role = cast.profile(&placer(), Vec::new()).role_description;
+        let role = cast.profile(&Behaviour::default(), Vec::new()).role_description;
         assert!(role.starts_with("A tester. Your techniques, in order: ignore rules, fake id. When one"), "{role}");
     }
 

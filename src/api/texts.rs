@@ -1,0 +1,35 @@
+//! Routes of text conversations.
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, post, tagged};
+use crate::error::Result;
+use crate::model::Object;
+use crate::model::text::{AgentMessage, MessageTaken, Turn, TurnSpec};
+use crate::service::Accepted;
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        post("/v1/send-http-text-message", take).about("A message or tool call of the agent in a text conversation"),
+        post("/v1/send-text", turn)
+            .repeatable()
+            .of("Digital human")
+            .about("One turn of a Digital Human in a conversation that you hold"),
+        post("/v1/inbound-sms", inbound)
+            .repeatable()
+            .carrier()
+            .of("Organization")
+            .about("A text message that the carrier delivers, as JSON or a form"),
+    ];
+    tagged("Text", "Simulation result", endpoints).collect()
+}
+
+async fn take(ctx: Ctx, request: In<Nothing, Nothing, AgentMessage>) -> Result<MessageTaken> {
+    ctx.service.take_message(&ctx.caller, request.body).await
+}
+
+async fn inbound(ctx: Ctx, request: In<Nothing, Nothing, Object>) -> Result<Accepted> {
+    ctx.service.take_sms(&request.body).await
+}
+
+async fn turn(ctx: Ctx, request: In<Nothing, Nothing, TurnSpec>) -> Result<Turn> {
+    ctx.service.text_turn(&ctx.caller, request.body).await
+}

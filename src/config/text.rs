@@ -1,0 +1,92 @@
+//! How text conversations go, and the carrier of text messages.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Secret, Source};
+
+/// Longest delay of an answer: an hour.
+const DELAY_MOST_MS: u64 = 3_600_000;
+/// Longest time in which messages are one turn: an hour.
+const GROUP_MOST_S: u64 = 3600;
+
+/// `[text]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Text {
+    /// Time between a Digital Human's made answer and its sending.
+    pub reply_delay_ms: u32,
+}
+
+impl Text {
+    pub(super) fn read(&mut self, from: &mut Source) {
+        from.whole("text.reply_delay_ms", 0..=DELAY_MOST_MS, &mut self.reply_delay_ms);
+    }
+}
+
+/// `[sms]`: a carrier that takes messages by HTTP. Off without `send_url`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sms {
+    /// Where messages are sent to.
+    pub send_url: Option<String>,
+    /// POST or another method.
+    pub send_method: String,
+    /// Header fields of the request; they may hold a key.
+    pub send_headers: BTreeMap<String, Secret>,
+    /// Its body: `{{from}}`, `{{to}}`, `{{text}}` and `{{message_id}}` are filled in, written as the body's kind asks for
+    /// (a form when a header says `application/x-www-form-urlencoded`, else inside of JSON texts).
+    pub send_body: String,
+    /// Where the carrier's id of the message stands in its answer (RFC 6901).
+    pub id_pointer: Option<String>,
+    /// How the carrier calls `from`, `to`, `text` and `message_id` of messages that it delivers.
+    pub inbound_fields: BTreeMap<String, String>,
+    /// Proves that a message comes from the carrier; without it none is taken.
+    pub inbound_token: Option<Secret>,
+    /// Messages of an agent this close are one turn.
+    pub group_seconds: u32,
+}
+
+impl Default for Sms {
+    fn default() -> Sms {
+        let body = r#"{"from":"{{from}}","to":"{{to}}","text":"{{text}}","message_id":"{{message_id}}"}"#;
+        Sms {
+            send_url: None,
+            send_method: "POST".to_owned(),
+            send_headers: BTreeMap::new(),
+            send_body: body.to_owned(),
+            id_pointer: None,
+            inbound_fields: BTreeMap::new(),
+            inbound_token: None,
+            group_seconds: 8,
+        }
+    }
+}
+
+impl Sms {
+    pub(super) fn read(&mut self, from: &mut Source) {
+        from.maybe_text("sms.send_url", &mut self.send_url);
+        let method = |text: &str| {
+            let upper = text.to_ascii_uppercase();
+            ["GET", "POST", "PUT", "PATCH"].contains(&upper.as_str()).then_some(upper)
+        };
+        from.parsed("sms.send_method", "one of GET, POST, PUT, PATCH", method, &mut self.send_method);
+        let mut headers = BTreeMap::new();
+        from.text_map("sms.send_headers", &mut headers);
+        self.send_headers = headers.into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
+        from.parsed("sms.send_body", "a text", |text| Some(text.to_owned()), &mut self.send_body);
+        let pointer = |text: &str| (text.is_empty() || text.starts_with('/')).then(|| Some(text.to_owned()));
+        from.parsed("sms.id_pointer", "a JSON pointer like /data/id", pointer, &mut self.id_pointer);
+        from.text_map("sms.inbound_fields", &mut self.inbound_fields);
+        let known = ["from", "to", "text", "message_id"];
+        if let Some(name) = self.inbound_fields.keys().find(|name| !known.contains(&name.as_str())) {
+            from.refuse(format!("sms.inbound_fields.{name} is not known: it must be one of {}", known.join(", ")));
+        }
+        from.secret("sms.inbound_token", &mut self.inbound_token);
+        from.whole("sms.group_seconds", 0..=GROUP_MOST_S, &mut self.group_seconds);
+    }
+
+    /// How the carrier calls a field of a message that it delivers.
+    pub fn inbound_field<'a>(&'a self, name: &'a str) -> &'a str {
+        self.inbound_fields.get(name).map_or(name, String::as_str)
+    }
+}

@@ -1,0 +1,543 @@
+//! A text conversation between a Digital Human and an agent: whose turn it is, what is answered, when it is over. Pure: it
+//! knows no clock, network or store. A driver feeds it what happened and when, and carries out what it asks for.
+//!
+//! `handle(now, input)`, then `poll` until `None`; `due` tells when it wants a [`Input::Tick`]. Times are milliseconds of the
+//! driver's clock. The conversation's own time begins (0) with its first message, of whichever side.
+//!
+//! Each turn of the agent is answered by at most one message, in order. A turn that comes while an answer is thought of, or is
+//! on its way, waits.
+
+use std::collections::VecDeque;
+
+use ringer_media::call::{
+    EndReason, Line, Matching, Move, Purpose, Response, Script, ScriptRule, Then, Thought, contains_phrase,
+};
+use ringer_media::frame::PER_MS;
+use serde_json::{Value, json};
+
+use super::TimelineEntry;
+
+/// How long a Digital Human that chose silence waits for the agent before it asks whether it is still there.
+const SILENT_MS: i64 = 60_000;
+
+/// Who begins, and with what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum First {
+    /// The agent; the Digital Human waits.
+    Agent,
+    /// The Digital Human, with exactly this.
+    Say(String),
+    /// The Digital Human, with what it thinks of.
+    Made,
+    /// The agent is asked to begin, by an empty message that is none.
+    Invited,
+}
+
+/// How a conversation goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DialogueSpec {
+    /// `http`, `chat`, `sms`: named in events.
+    pub channel: &'static str,
+    /// Who begins.
+    pub first: First,
+    /// The answer to a delivered message is the agent's reply: latency counts from when it was sent, not from when it was
+    /// taken.
+    pub sync: bool,
+    /// The agent is told of the end by an empty message, when the last words have already been said.
+    pub tells_end: bool,
+    /// Time between a made answer and its sending.
+    pub reply_delay_ms: i64,
+    /// Messages of the agent this close are one turn; 0: each is.
+    pub group_ms: i64,
+    /// Longest conversation.
+    pub max_duration_ms: Option<i64>,
+    /// Time without a message of either side after which it ends.
+    pub inactivity_ms: i64,
+    /// Turns of the agent after which it ends.
+    pub max_turns: Option<u32>,
+    /// Scripted answers: phrases and silences.
+    pub script: Vec<ScriptRule>,
+    /// Only the first rule that is not used up is looked at.
+    pub script_ordered: bool,
+    /// Phrases that end it, whoever says them.
+    pub hangup_phrases: Vec<String>,
+}
+
+/// A message of the agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// The agent's name for it.
+    pub message_id: Option<String>,
+    /// May be empty.
+    pub text: String,
+    /// More of the same turn follows.
+    pub more: bool,
+    /// The agent ends the conversation, for this reason.
+    pub ends: Option<EndReason>,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// Everything is ready.
+    Begin,
+    /// A message of the agent arrived at this time.
+    Heard(i64, Heard),
+    /// The whole of an asked-for move.
+    Thought(Move),
+    /// The agent called a tool.
+    Called {
+        /// When.
+        at_ms: i64,
+        /// `{name, parameters, output, source}`.
+        call: Value,
+    },
+    /// The message that was to be sent was taken; it was sent off at this time.
+    Sent {
+        /// When the attempt that succeeded began.
+        at_ms: i64,
+        /// Its name.
+        message_id: String,
+    },
+    /// The message cannot be sent.
+    NotSent {
+        /// Error code.
+        code: &'static str,
+        /// For a person.
+        message: String,
+    },
+    /// End now.
+    Hangup(EndReason),
+    /// Time has passed.
+    Tick,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Ask the mind; answered by [`Input::Thought`].
+    Think(Thought),
+    /// Deliver this; answered by [`Input::Sent`] or [`Input::NotSent`].
+    Send {
+        /// May be empty: the agent is asked to begin, or told of the end.
+        text: String,
+        /// Nothing follows.
+        ends: bool,
+    },
+    /// Something happened.
+    Event(TimelineEntry),
+    /// It is over; nothing follows, and what was asked for is no longer wanted.
+    Ended(DialogueEnd),
+}
+
+/// How a conversation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DialogueEnd {
+    /// Why.
+    pub reason: EndReason,
+    /// Error code and message of [`EndReason::Fault`].
+    pub fault: Option<(&'static str, String)>,
+    /// When the first message was; `None`: there was none.
+    pub began_ms: Option<i64>,
+    /// When it ended.
+    pub ended_ms: i64,
+    /// The agent has written words.
+    pub other_spoke: bool,
+}
+
+/// A turn of the agent that was not dealt with yet.
+#[derive(Debug, Default)]
+struct Turn {
+    text: String,
+    first_ms: i64,
+    last_ms: i64,
+}
+
+#[derive(Debug)]
+enum Doing {
+    /// Nothing: the agent has the turn.
+    Waiting,
+    Thinking,
+    /// An answer waits for its time.
+    Holding {
+        until: i64,
+        answer: Answer,
+    },
+    Sending(Answer),
+    /// Silence until then, whatever the agent writes; then words, or the mind goes on.
+    Pausing {
+        until: i64,
+        then: Option<Answer>,
+    },
+    /// Silence until the agent writes.
+    Silent {
+        until: Option<i64>,
+        then: Option<Answer>,
+    },
+    Over,
+}
+
+#[derive(Clone, Debug)]
+struct Answer {
+    text: String,
+    then: Then,
+    scripted: bool,
+    ends: Option<EndReason>,
+}
+
+/// The conversation.
+pub struct Dialogue {
+    spec: DialogueSpec,
+    doing: Doing,
+    script: Script,
+    history: Vec<Line>,
+    /// Parts of the agent's turn that is not over yet, and when a group is closed.
+    open: Option<(Turn, Option<i64>)>,
+    waiting: VecDeque<Turn>,
+    turns: u32,
+    began_ms: Option<i64>,
+    last_ms: i64,
+    other_spoke: bool,
+    seq: u64,
+    out: VecDeque<Output>,
+}
+
+impl Dialogue {
+    /// Begins nothing yet.
+    pub fn new(spec: DialogueSpec) -> Dialogue {
+        Dialogue {
+            script: Script::new(spec.script.len()),
+            spec,
+            doing: Doing::Waiting,
+            history: Vec::new(),
+            open: None,
+            waiting: VecDeque::new(),
+            turns: 0,
+            began_ms: None,
+            last_ms: 0,
+            other_spoke: false,
+            seq: 0,
+            out: VecDeque::new(),
+        }
+    }
+
+    /// Takes in what happened.
+    pub fn handle(&mut self, now: i64, input: Input) {
+        if matches!(self.doing, Doing::Over) {
+            return;
+        }
+        match input {
+            Input::Begin => self.begin(now),
+            Input::Heard(at, heard) => self.heard(now, at, heard),
+            Input::Thought(next) if matches!(self.doing, Doing::Thinking) => self.thought(now, next),
+            Input::Called { at_ms, call } => self.event(at_ms, "tool_call", "agent", call),
+            Input::Sent { at_ms, message_id } => self.sent(now, at_ms, &message_id),
+            Input::NotSent { code, message } => self.end(now, EndReason::Fault, Some((code, message))),
+            Input::Hangup(reason) => self.end(now, reason, None),
+            Input::Thought(_) | Input::Tick => {}
+        }
+        self.timers(now);
+    }
+
+    /// The next thing to do.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    /// When it next wants to be told the time.
+    pub fn due(&self) -> Option<i64> {
+        let own = match &self.doing {
+            Doing::Holding { until, .. } | Doing::Pausing { until, .. } => Some(*until),
+            Doing::Silent { until, .. } => *until,
+            _ => None,
+        };
+        let group = self.open.as_ref().and_then(|(_, closes)| *closes);
+        let inactive = self.began_ms.map(|_| self.last_ms + self.spec.inactivity_ms);
+        let longest = self.began_ms.zip(self.spec.max_duration_ms).map(|(began, most)| began + most);
+        match self.doing {
+            Doing::Over => None,
+            _ => [own, group, inactive, longest].into_iter().flatten().min(),
+        }
+    }
+
+    /// When the first message was.
+    pub fn began_ms(&self) -> Option<i64> {
+        self.began_ms
+    }
+
+    /// Nothing follows.
+    pub fn is_over(&self) -> bool {
+        matches!(self.doing, Doing::Over)
+    }
+
+    /// What was said so far.
+    pub fn history(&self) -> &[Line] {
+        &self.history
+    }
+
+    fn begin(&mut self, now: i64) {
+        self.last_ms = now;
+        match self.spec.first.clone() {
+            // An agent that has begun by itself is answered.
+            _ if self.began_ms.is_some() => {}
+            First::Agent => {}
+            First::Say(text) => self.send(Answer { text, then: Then::Listen, scripted: false, ends: None }),
+            First::Invited => {
+                self.send(Answer { text: String::new(), then: Then::Listen, scripted: false, ends: None });
+            }
+            First::Made => self.think(Purpose::Opening),
+        }
+    }
+
+    fn heard(&mut self, now: i64, at: i64, heard: Heard) {
+        let at = at.max(self.began_ms.unwrap_or(at));
+        self.started(at);
+        self.last_ms = self.last_ms.max(at);
+        self.other_spoke |= !heard.text.is_empty();
+        let data = json!({ "message_id": heard.message_id, "text": heard.text, "channel": self.spec.channel });
+        self.event(at, "message.received", "agent", data);
+        let (mut turn, _) = self.open.take().unwrap_or_else(|| (Turn { first_ms: at, ..Turn::default() }, None));
+        if !turn.text.is_empty() && !heard.text.is_empty() {
+            turn.text.push('\n');
+        }
+        turn.text.push_str(&heard.text);
+        turn.last_ms = at;
+        let closes = (self.spec.group_ms > 0).then_some(at + self.spec.group_ms);
+        if let Some(reason) = heard.ends {
+            self.take(turn);
+            return self.end(now, reason, None);
+        }
+        if heard.more || closes.is_some() {
+            self.open = Some((turn, closes));
+            return;
+        }
+        self.take(turn);
+        self.go_on(now);
+    }
+
+    /// A turn of the agent is whole.
+    fn take(&mut self, turn: Turn) {
+        let place = |ms: i64| (ms - self.began_ms.unwrap_or(ms)) * PER_MS;
+        let (from, to) = (place(turn.first_ms), place(turn.last_ms));
+        let data = json!({
+            "text": turn.text, "from_sample": from, "end_sample": to, "confidence": null, "words": [],
+            "channel": self.spec.channel,
+        });
+        self.event(turn.last_ms, "turn.ended", "agent", data);
+        self.waiting.push_back(turn);
+    }
+
+    /// Deals with the next turn of the agent, when nothing else is going on.
+    fn go_on(&mut self, now: i64) {
+        if !matches!(self.doing, Doing::Waiting | Doing::Silent { .. }) {
+            return;
+        }
+        let Some(turn) = self.waiting.pop_front() else { return };
+        // A scripted silence lasts until the end of the agent's next turn, which its words answer.
+        let held = match std::mem::replace(&mut self.doing, Doing::Waiting) {
+            Doing::Silent { then, .. } => then,
+            _ => None,
+        };
+        let text = self.hear(turn);
+        if self.spec.hangup_phrases.iter().any(|phrase| contains_phrase(&text, phrase)) {
+            return self.end(now, EndReason::HangupPhrase, None);
+        }
+        if self.spec.max_turns.is_some_and(|most| self.turns >= most) {
+            return self.end(now, EndReason::MaxTurns, None);
+        }
+        if let Some(answer) = held {
+            return self.speak(now, answer);
+        }
+        match self.script.find(&self.spec.script, self.spec.script_ordered, &text) {
+            Some(rule) => self.scripted(now, rule),
+            None => self.think(Purpose::Reply),
+        }
+    }
+
+    fn hear(&mut self, turn: Turn) -> String {
+        self.turns += 1;
+        let line = Line { other: true, text: turn.text, digits: String::new(), interrupted: false };
+        self.history.push(line.clone());
+        line.text
+    }
+
+    fn hear_waiting(&mut self) {
+        while let Some(turn) = self.waiting.pop_front() {
+            self.hear(turn);
+        }
+    }
+
+    fn scripted(&mut self, now: i64, at: usize) {
+        self.script.fire(at);
+        let rule = &self.spec.script[at];
+        let match_type = if rule.matching == Matching::Exact { "exact" } else { "context" };
+        let (index, response) = (rule.index, rule.response.clone());
+        let kind = if matches!(response, Response::Silence { .. }) { "silence" } else { "phrase" };
+        let data = json!({ "index": index, "match_type": match_type, "response_type": kind });
+        self.event(now, "scripted_response", "dh", data);
+        let answer = |text: String| Answer { text, then: Then::Listen, scripted: true, ends: None };
+        match response {
+            Response::Phrase(words) => self.hold(now, answer(words)),
+            Response::Dtmf(keys) => self.hold(now, answer(keys)),
+            Response::Silence { duration_ms: Some(ms), then } => {
+                let then = Some(answer(then.unwrap_or_default()));
+                self.doing = Doing::Pausing { until: now + i64::from(ms), then };
+            }
+            Response::Silence { duration_ms: None, then } => {
+                self.doing = Doing::Silent { until: None, then: then.map(answer) };
+            }
+            // Nothing can be heard in a text conversation; whoever makes the spec leaves recordings out.
+            Response::Audio(_) => self.doing = Doing::Waiting,
+        }
+    }
+
+    fn think(&mut self, purpose: Purpose) {
+        self.doing = Doing::Thinking;
+        let thought = Thought { purpose, history: self.history.clone(), unsaid: None };
+        self.out.push_back(Output::Think(thought));
+    }
+
+    fn thought(&mut self, now: i64, next: Move) {
+        for note in &next.notes {
+            self.event(now, note, "engine", json!({}));
+        }
+        // Keys are typed.
+        let text = [next.say.trim(), &next.dtmf].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+        let text = text.join(" ");
+        let ends = match next.then {
+            Then::Hangup => Some(EndReason::DhEndCall),
+            Then::Finish => Some(EndReason::PlaybackEnd),
+            _ => None,
+        };
+        self.hold(now, Answer { text, then: next.then, scripted: false, ends });
+    }
+
+    /// An answer is ready.
+    fn hold(&mut self, now: i64, answer: Answer) {
+        match self.spec.reply_delay_ms {
+            delay @ 1.. if !answer.text.is_empty() => self.doing = Doing::Holding { until: now + delay, answer },
+            _ => self.speak(now, answer),
+        }
+    }
+
+    /// Sends an answer that has words; what is to follow one without words follows at once.
+    fn speak(&mut self, now: i64, mut answer: Answer) {
+        let closing = |phrase: &String| contains_phrase(&answer.text, phrase);
+        if answer.ends.is_none() && self.spec.hangup_phrases.iter().any(closing) {
+            answer.ends = Some(EndReason::HangupPhrase);
+        }
+        match answer.ends {
+            _ if !answer.text.is_empty() => self.send(answer),
+            Some(_) if self.spec.tells_end && self.began_ms.is_some() => self.send(answer),
+            Some(reason) => self.end(now, reason, None),
+            None => self.after(now, answer.then),
+        }
+    }
+
+    fn send(&mut self, answer: Answer) {
+        self.out.push_back(Output::Send { text: answer.text.clone(), ends: answer.ends.is_some() });
+        self.doing = Doing::Sending(answer);
+    }
+
+    fn sent(&mut self, now: i64, at_ms: i64, message_id: &str) {
+        let Doing::Sending(answer) = std::mem::replace(&mut self.doing, Doing::Waiting) else { return };
+        // The reply may overtake the word that its question was taken: it was there when it was sent off.
+        let overtaken = self.open.is_some() || !self.waiting.is_empty();
+        let at = if self.spec.sync || overtaken { at_ms } else { now };
+        self.last_ms = self.last_ms.max(now);
+        self.started(at);
+        if !answer.text.is_empty() {
+            let kind = if answer.scripted { "scripted" } else { "turn" };
+            let data = json!({
+                "message_id": message_id, "text": answer.text, "channel": self.spec.channel, "kind": kind,
+            });
+            self.event(at, "message.sent", "dh", data);
+            let line = Line { other: false, text: answer.text, digits: String::new(), interrupted: false };
+            // What came while it was on its way is heard after it.
+            self.history.push(line);
+        }
+        match answer.ends {
+            Some(reason) => self.end(now, reason, None),
+            None => self.after(now, answer.then),
+        }
+    }
+
+    fn after(&mut self, now: i64, then: Then) {
+        match then {
+            Then::StaySilent => {
+                self.event(now, "silence_tool", "dh", json!({}));
+                self.doing = Doing::Silent { until: Some(now + SILENT_MS), then: None };
+            }
+            Then::Pause { ms } => self.doing = Doing::Pausing { until: now + i64::from(ms), then: None },
+            Then::Listen | Then::Hangup | Then::Finish => self.doing = Doing::Waiting,
+        }
+        self.go_on(now);
+    }
+
+    fn timers(&mut self, now: i64) {
+        if self.began_ms.zip(self.spec.max_duration_ms).is_some_and(|(began, most)| now >= began + most) {
+            return self.end(now, EndReason::MaxDuration, None);
+        }
+        if self.open.as_ref().is_some_and(|(_, closes)| closes.is_some_and(|at| now >= at))
+            && let Some((turn, _)) = self.open.take()
+        {
+            self.take(turn);
+            self.go_on(now);
+        }
+        match std::mem::replace(&mut self.doing, Doing::Waiting) {
+            Doing::Holding { until, answer } if now >= until => self.speak(now, answer),
+            Doing::Pausing { until, then } if now >= until => {
+                self.hear_waiting();
+                match then {
+                    Some(answer) => self.speak(now, answer),
+                    None => self.think(Purpose::GoOn),
+                }
+            }
+            Doing::Silent { until: Some(until), .. } if now >= until => self.think(Purpose::StillThere),
+            doing => self.doing = doing,
+        }
+        let quiet = self.began_ms.is_some() && now >= self.last_ms + self.spec.inactivity_ms;
+        if quiet && !matches!(self.doing, Doing::Over) {
+            self.end(now, EndReason::InactivityTimeout, None);
+        }
+    }
+
+    fn end(&mut self, now: i64, reason: EndReason, fault: Option<(&'static str, String)>) {
+        if let Some((turn, _)) = self.open.take() {
+            self.take(turn);
+        }
+        self.doing = Doing::Over;
+        self.out.retain(|output| matches!(output, Output::Event(_)));
+        let by = match reason {
+            EndReason::AgentHangup => "AGENT",
+            EndReason::Fault | EndReason::Shutdown => "engine",
+            _ => "USER",
+        };
+        let data = json!({ "by": by, "reason": reason.as_str(), "sip_code": null, "q850_cause": null });
+        self.event(now, "call.ended", "engine", data);
+        let (began_ms, other_spoke) = (self.began_ms, self.other_spoke);
+        self.out.push_back(Output::Ended(DialogueEnd { reason, fault, began_ms, ended_ms: now, other_spoke }));
+    }
+
+    fn started(&mut self, at: i64) {
+        self.began_ms.get_or_insert(at);
+        self.last_ms = self.last_ms.max(at);
+    }
+
+    fn event(&mut self, at: i64, event: &str, side: &str, data: Value) {
+        let offset = at - self.began_ms.unwrap_or(at);
+        let entry = TimelineEntry {
+            seq: self.seq,
+            sample: offset * PER_MS,
+            offset_ms: offset as f64,
+            event: event.to_owned(),
+            side: side.to_owned(),
+            data,
+        };
+        self.seq += 1;
+        self.out.push_back(Output::Event(entry));
+    }
+}
+
+#[cfg(test)]
+mod tests;

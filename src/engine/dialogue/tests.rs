@@ -1,0 +1,368 @@
+//! Conversations in virtual time.
+
+use ringer_media::call::Response;
+
+use super::*;
+
+/// A conversation whose mind and network are the test.
+struct Stage {
+    now: i64,
+    dialogue: Dialogue,
+    /// What it asked for, in order; events by name.
+    asked: Vec<String>,
+    timeline: Vec<TimelineEntry>,
+    end: Option<DialogueEnd>,
+}
+
+fn spec() -> DialogueSpec {
+    DialogueSpec {
+        channel: "http",
+        first: First::Agent,
+        sync: false,
+        tells_end: true,
+        reply_delay_ms: 0,
+        group_ms: 0,
+        max_duration_ms: None,
+        inactivity_ms: 300_000,
+        max_turns: None,
+        script: Vec::new(),
+        script_ordered: false,
+        hangup_phrases: Vec::new(),
+    }
+}
+
+impl Stage {
+    fn of(spec: DialogueSpec) -> Stage {
+        let dialogue = Dialogue::new(spec);
+        let mut stage = Stage { now: 1_000_000, dialogue, asked: Vec::new(), timeline: Vec::new(), end: None };
+        stage.feed(Input::Begin);
+        stage
+    }
+
+    fn feed(&mut self, input: Input) {
+        self.dialogue.handle(self.now, input);
+        while let Some(output) = self.dialogue.poll() {
+            match output {
+                Output::Think(thought) => self.asked.push(format!("think {:?}", thought.purpose)),
+                Output::Send { text, ends } => {
+                    self.asked.push(format!("send {text}{}", if ends { " END" } else { "" }))
+                }
+                Output::Event(entry) => self.timeline.push(entry),
+                Output::Ended(end) => {
+                    assert!(self.end.is_none(), "one end");
+                    self.end = Some(end);
+                }
+            }
+        }
+    }
+
+    /// Lets time pass, with a tick whenever one is due.
+    fn wait(&mut self, ms: i64) {
+        let until = self.now + ms;
+        while let Some(due) = self.dialogue.due().filter(|due| *due <= until) {
+            assert!(due >= self.now, "what was due is done");
+            self.now = due;
+            self.feed(Input::Tick);
+        }
+        self.now = until;
+    }
+
+    fn hears(&mut self, text: &str) {
+        self.feed(Input::Heard(self.now, Heard { text: text.into(), ..Heard::default() }));
+    }
+
+    fn thinks(&mut self, say: &str, then: Then) {
+        self.feed(Input::Thought(Move { say: say.into(), then, ..Move::default() }));
+    }
+
+    /// The message was taken 200 ms after it was sent off.
+    fn sent(&mut self) {
+        let at_ms = self.now;
+        self.wait(200);
+        self.feed(Input::Sent { at_ms, message_id: "m".into() });
+    }
+
+    /// What was asked for since the last time.
+    fn asked(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.asked)
+    }
+
+    fn reason(&self) -> Option<EndReason> {
+        self.end.as_ref().map(|end| end.reason)
+    }
+
+    fn events(&self) -> Vec<(&str, f64)> {
+        self.timeline.iter().map(|entry| (entry.event.as_str(), entry.offset_ms)).collect()
+    }
+}
+
+#[test]
+fn the_agent_s_turns_are_answered_one_by_one() {
+    let mut stage = Stage::of(spec());
+    stage.wait(5_000_000);
+    assert!(stage.asked().is_empty() && stage.end.is_none(), "nobody waits for a conversation that has not begun");
+    stage.hears("Hello?");
+    assert_eq!(stage.asked(), ["think Reply"]);
+    stage.wait(100);
+    stage.hears("Are you there?");
+    stage.thinks("I want to book.", Then::Listen);
+    assert_eq!(stage.asked(), ["send I want to book."]);
+    stage.sent();
+    assert_eq!(stage.asked(), ["think Reply"], "the second turn waited for the first answer");
+    stage.thinks("Yes.", Then::Hangup);
+    assert_eq!(stage.asked(), ["send Yes. END"]);
+    stage.sent();
+    assert_eq!(stage.reason(), Some(EndReason::DhEndCall));
+    // The second turn overtook the word that the first answer was taken: that counts from its sending.
+    let expect = [
+        ("message.received", 0.0),
+        ("turn.ended", 0.0),
+        ("message.received", 100.0),
+        ("turn.ended", 100.0),
+        ("message.sent", 100.0),
+        ("message.sent", 500.0),
+        ("call.ended", 500.0),
+    ];
+    assert_eq!(stage.events(), expect);
+    let end = stage.end.as_ref().expect("it is over");
+    assert_eq!((end.began_ms, end.ended_ms), (Some(6_000_000), 6_000_500));
+    let said: Vec<(bool, &str)> =
+        stage.dialogue.history().iter().map(|line| (line.other, line.text.as_str())).collect();
+    let expect = [(true, "Hello?"), (false, "I want to book."), (true, "Are you there?"), (false, "Yes.")];
+    assert_eq!(said, expect);
+    stage.hears("More?");
+    stage.feed(Input::Hangup(EndReason::ApiHangup));
+    assert_eq!((stage.asked(), stage.dialogue.due()), (vec![], None), "nothing follows");
+}
+
+#[test]
+fn who_begins() {
+    for (first, expect) in [
+        (First::Agent, vec![]),
+        (First::Say("Hi.".into()), vec!["send Hi."]),
+        (First::Made, vec!["think Opening"]),
+        (First::Invited, vec!["send "]),
+    ] {
+        let mut stage = Stage::of(DialogueSpec { first: first.clone(), ..spec() });
+        assert_eq!(stage.asked(), expect, "{first:?}");
+    }
+    let mut stage = Stage::of(DialogueSpec { first: First::Invited, sync: true, ..spec() });
+    stage.sent();
+    assert_eq!(stage.events(), [], "an invitation is no message");
+    stage.hears("Good day.");
+    assert_eq!(stage.events(), [("message.received", 200.0), ("turn.ended", 200.0)]);
+    // An agent that was faster is answered.
+    let mut dialogue = Dialogue::new(DialogueSpec { first: First::Made, ..spec() });
+    dialogue.handle(10, Input::Heard(5, Heard { text: "Hello.".into(), ..Heard::default() }));
+    dialogue.handle(10, Input::Begin);
+    let mut thoughts = std::iter::from_fn(|| dialogue.poll()).filter_map(|output| match output {
+        Output::Think(thought) => Some(thought.purpose),
+        _ => None,
+    });
+    assert_eq!((thoughts.next(), thoughts.next()), (Some(Purpose::Reply), None));
+}
+
+#[test]
+fn latency_counts_from_what_the_way_allows() {
+    for (sync, expect) in [(false, 200.0), (true, 0.0)] {
+        let mut stage = Stage::of(DialogueSpec { first: First::Say("Hi.".into()), sync, ..spec() });
+        let began = stage.now;
+        stage.sent();
+        let sent = stage.dialogue.began_ms().expect("it began") - began;
+        assert_eq!((stage.events(), sent as f64), (vec![("message.sent", 0.0)], expect), "sync {sync}");
+    }
+}
+
+#[test]
+fn parts_of_a_turn_are_joined() {
+    let mut stage = Stage::of(spec());
+    let part = |text: &str, more| Heard { text: text.into(), more, ..Heard::default() };
+    for (text, more) in [("One", true), ("", true), ("two", true), ("three", false)] {
+        stage.feed(Input::Heard(stage.now, part(text, more)));
+        stage.wait(500);
+    }
+    assert_eq!(stage.asked(), ["think Reply"]);
+    assert_eq!(stage.dialogue.history()[0].text, "One\ntwo\nthree");
+    let turn = stage.timeline.iter().find(|entry| entry.event == "turn.ended").expect("it ended");
+    assert_eq!((&turn.data["from_sample"], &turn.data["end_sample"]), (&json!(0), &json!(1500 * 16)));
+}
+
+#[test]
+fn messages_close_together_are_one_turn() {
+    let mut stage = Stage::of(DialogueSpec { group_ms: 8000, ..spec() });
+    stage.hears("One");
+    stage.wait(7999);
+    stage.hears("two");
+    stage.wait(7999);
+    assert!(stage.asked().is_empty());
+    stage.wait(1);
+    assert_eq!(stage.asked(), ["think Reply"]);
+    assert_eq!(stage.dialogue.history()[0].text, "One\ntwo");
+}
+
+#[test]
+fn how_it_ends() {
+    let by = |change: fn(&mut DialogueSpec), play: fn(&mut Stage)| {
+        let mut spec = spec();
+        change(&mut spec);
+        let mut stage = Stage::of(spec);
+        play(&mut stage);
+        (stage.reason(), stage.asked(), stage.now - 1_000_000)
+    };
+    let whole = |_: &mut DialogueSpec| {};
+    let turn = |stage: &mut Stage| {
+        stage.hears("Yes?");
+        stage.thinks("Hm.", Then::Listen);
+        stage.sent();
+        stage.asked();
+    };
+    // Nobody writes on.
+    let quiet = by(whole, |stage| {
+        stage.hears("Yes?");
+        stage.asked();
+        stage.wait(299_999);
+        assert!(stage.end.is_none());
+        stage.wait(1);
+    });
+    assert_eq!(quiet, (Some(EndReason::InactivityTimeout), vec![], 300_000));
+    // The longest time cuts at once.
+    let long = by(
+        |spec| spec.max_duration_ms = Some(60_000),
+        |stage| {
+            stage.hears("Yes?");
+            stage.wait(59_999);
+            stage.thinks("Late.", Then::Listen);
+            stage.wait(1);
+            stage.asked.clear();
+        },
+    );
+    assert_eq!(long, (Some(EndReason::MaxDuration), vec![], 60_000));
+    // The last turn is not answered.
+    let mut stage = Stage::of(DialogueSpec { max_turns: Some(2), ..spec() });
+    turn(&mut stage);
+    stage.hears("And?");
+    assert_eq!((stage.reason(), stage.asked()), (Some(EndReason::MaxTurns), vec![]));
+    // Phrases of either side.
+    let phrases = vec!["good bye".to_owned()];
+    let mut stage = Stage::of(DialogueSpec { hangup_phrases: phrases.clone(), ..spec() });
+    turn(&mut stage);
+    stage.hears("Good-bye, then!");
+    assert_eq!((stage.reason(), stage.asked()), (Some(EndReason::HangupPhrase), vec![]));
+    let mut stage = Stage::of(DialogueSpec { hangup_phrases: phrases, ..spec() });
+    stage.hears("Yes?");
+    stage.thinks("Good bye.", Then::Listen);
+    stage.sent();
+    assert_eq!(
+        (stage.reason(), stage.asked.last().map(String::as_str)),
+        (Some(EndReason::HangupPhrase), Some("send Good bye. END"))
+    );
+    // The agent ends it, whatever is on its way.
+    let mut stage = Stage::of(spec());
+    stage.hears("Yes?");
+    stage.thinks("Hm.", Then::Listen);
+    let ends = Some(EndReason::AgentHangup);
+    stage.feed(Input::Heard(stage.now, Heard { text: "Bye.".into(), ends, ..Heard::default() }));
+    stage.feed(Input::Sent { at_ms: stage.now, message_id: "m".into() });
+    assert_eq!(stage.reason(), Some(EndReason::AgentHangup));
+    assert!(stage.end.as_ref().is_some_and(|end| end.other_spoke));
+    assert_eq!(stage.events().iter().filter(|(event, _)| *event == "turn.ended").count(), 2);
+    // It cannot be reached.
+    let mut stage = Stage::of(DialogueSpec { first: First::Say("Hi.".into()), ..spec() });
+    stage.feed(Input::NotSent { code: "HTTP_WEBHOOK_FAILED", message: "answered 500".into() });
+    let end = stage.end.as_ref().expect("it is over");
+    assert_eq!((end.reason, end.began_ms, end.other_spoke), (EndReason::Fault, None, false));
+    assert_eq!(end.fault, Some(("HTTP_WEBHOOK_FAILED", "answered 500".into())));
+    // A last decision without words is told where that is possible.
+    for (tells_end, expect) in [(true, vec!["send  END"]), (false, vec![])] {
+        let mut stage = Stage::of(DialogueSpec { tells_end, ..spec() });
+        stage.hears("Yes?");
+        stage.asked();
+        stage.thinks("", Then::Finish);
+        assert_eq!(stage.asked(), expect);
+        if tells_end {
+            stage.sent();
+        }
+        assert_eq!(stage.reason(), Some(EndReason::PlaybackEnd));
+        assert!(stage.events().iter().all(|(event, _)| *event != "message.sent"));
+    }
+}
+
+#[test]
+fn silence_waits_for_the_agent_or_for_its_time() {
+    let mut stage = Stage::of(spec());
+    stage.hears("One moment, please.");
+    stage.asked();
+    stage.thinks("", Then::StaySilent);
+    stage.wait(59_999);
+    assert!(stage.asked().is_empty());
+    stage.wait(1);
+    assert_eq!(stage.asked(), ["think StillThere"]);
+    stage.thinks("Are you still there?", Then::StaySilent);
+    stage.sent();
+    stage.asked();
+    stage.hears("Yes.");
+    assert_eq!(stage.asked(), ["think Reply"]);
+    // A pause is kept whatever comes, and what came is known after it.
+    stage.thinks("", Then::Pause { ms: 4000 });
+    stage.wait(1000);
+    stage.hears("Hello?");
+    stage.wait(2999);
+    assert!(stage.asked().is_empty());
+    stage.wait(1);
+    assert_eq!(stage.asked(), ["think GoOn"]);
+    assert_eq!(stage.dialogue.history().last().map(|line| line.text.as_str()), Some("Hello?"));
+}
+
+#[test]
+fn scripted_answers_take_the_mind_s_place() {
+    let rule = |index, phrase: &str, response| ScriptRule {
+        index,
+        matching: Matching::Exact,
+        phrase: phrase.into(),
+        response,
+        first_n: None,
+    };
+    let script = vec![
+        rule(0, "your name", Response::Phrase("Ann.".into())),
+        rule(1, "one moment", Response::Silence { duration_ms: Some(2000), then: Some("Well?".into()) }),
+        rule(2, "hold on", Response::Silence { duration_ms: None, then: Some("Back.".into()) }),
+        rule(3, "please hold", Response::Silence { duration_ms: None, then: None }),
+    ];
+    let mut stage = Stage::of(DialogueSpec { script, reply_delay_ms: 700, ..spec() });
+    stage.hears("May I have your name?");
+    assert!(stage.asked().is_empty(), "an answer has its delay");
+    stage.wait(700);
+    assert_eq!(stage.asked(), ["send Ann."]);
+    stage.sent();
+    stage.hears("One moment.");
+    stage.wait(1000);
+    stage.hears("Still looking.");
+    stage.wait(1000);
+    assert_eq!(stage.asked(), ["send Well?"]);
+    stage.sent();
+    stage.hears("Hold on.");
+    stage.wait(100_000);
+    assert!(stage.asked().is_empty());
+    stage.hears("Here I am.");
+    assert_eq!(stage.asked(), ["send Back."]);
+    stage.sent();
+    stage.hears("Please hold.");
+    stage.hears("Done.");
+    assert_eq!(stage.asked(), ["think Reply"]);
+    let fired: Vec<_> = stage.timeline.iter().filter(|entry| entry.event == "scripted_response").collect();
+    assert_eq!(fired.iter().map(|entry| &entry.data["index"]).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    let kinds: Vec<_> = stage.timeline.iter().filter(|entry| entry.event == "message.sent").collect();
+    assert!(kinds.iter().all(|entry| entry.data["kind"] == "scripted") && kinds.len() == 3);
+}
+
+#[test]
+fn tools_are_told_and_keys_are_typed() {
+    let mut stage = Stage::of(spec());
+    stage.hears("Press 1.");
+    stage.asked();
+    stage.feed(Input::Called { at_ms: stage.now + 40, call: json!({ "name": "menu" }) });
+    stage.feed(Input::Thought(Move { dtmf: "1".into(), notes: vec!["fallback_speaker"], ..Move::default() }));
+    assert_eq!(stage.asked(), ["send 1"]);
+    let events = stage.events();
+    assert!(events.contains(&("tool_call", 40.0)) && events.contains(&("fallback_speaker", 0.0)), "{events:?}");
+}

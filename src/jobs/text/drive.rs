@@ -1,0 +1,260 @@
+//! One conversation under way: what it asks for is carried out, and what comes is told to it.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use ringer_media::call::{EndReason, Move, Thought};
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+
+use super::{TextWork, changed};
+use crate::clock::{self, Clock};
+use crate::engine::TimelineEntry;
+use crate::engine::dialogue::{Dialogue, DialogueEnd, Heard, Input, Output};
+use crate::error::Result;
+use crate::events::{Feed, Happening};
+use crate::human::{Mind, whole_move};
+use crate::judge::Redactor;
+use crate::model::Object;
+use crate::model::result::ResultDoc;
+use crate::model::status::ResultStatus;
+use crate::model::time::Timestamp;
+use crate::provider::messages::{Contact, Message, Reply, Trouble};
+use crate::service::TextPlaced;
+
+/// Parts of one move that wait to be joined.
+const PARTS: usize = 64;
+
+/// The mind back with its move.
+type Thinking = BoxFuture<'static, (Box<dyn Mind>, Move)>;
+/// When the attempt that succeeded began, the message's name, and what came back.
+type Sending = BoxFuture<'static, Result<(i64, String, Reply), Trouble>>;
+
+pub(super) struct Drive<'a> {
+    work: &'a TextWork<'a>,
+    dialogue: Dialogue,
+    contact: Contact,
+    mind: Option<Box<dyn Mind>>,
+    notes: Object,
+    warnings: Vec<String>,
+    redactor: Option<Redactor>,
+    feed: Option<Arc<Feed>>,
+    changes: Option<watch::Receiver<u64>>,
+    hangups: mpsc::Receiver<EndReason>,
+    timeline: Vec<TimelineEntry>,
+    thinking: Option<Thinking>,
+    sending: Option<Sending>,
+    running: bool,
+    messages: usize,
+    calls: usize,
+}
+
+impl<'a> Drive<'a> {
+    pub(super) fn new(
+        work: &'a TextWork<'a>,
+        placed: TextPlaced,
+        redactor: Option<Redactor>,
+        feed: Option<Arc<Feed>>,
+        changes: Option<watch::Receiver<u64>>,
+        hangups: mpsc::Receiver<EndReason>,
+    ) -> Drive<'a> {
+        let TextPlaced { spec, contact, mind, notes, warnings, .. } = placed;
+        Drive {
+            work,
+            dialogue: Dialogue::new(spec),
+            contact,
+            mind: Some(mind),
+            notes,
+            warnings,
+            redactor,
+            feed,
+            changes,
+            hangups,
+            timeline: Vec::new(),
+            thinking: None,
+            sending: None,
+            running: false,
+            messages: 0,
+            calls: 0,
+        }
+    }
+
+    /// Goes on until it is over, and keeps what it has left.
+    pub(super) async fn to_the_end(mut self) -> Result<()> {
+        let clock = self.work.workshop.service.clock().clone();
+        self.read().await?;
+        self.dialogue.handle(clock.now_ms(), Input::Begin);
+        loop {
+            if let Some(end) = self.carry_out().await? {
+                return self.work.ended(end, self.timeline, self.notes, self.warnings).await;
+            }
+            let due = self.dialogue.due();
+            let input = tokio::select! {
+                biased;
+                reason = self.hangups.recv() => Some(Input::Hangup(reason.unwrap_or(EndReason::Fault))),
+                () = self.work.stopping.cancelled() => Some(Input::Hangup(EndReason::Shutdown)),
+                (mind, next) = of(&mut self.thinking) => {
+                    (self.mind, self.thinking) = (Some(mind), None);
+                    Some(Input::Thought(next))
+                }
+                sent = of(&mut self.sending) => {
+                    self.sending = None;
+                    self.sent(sent).await?;
+                    None
+                }
+                () = due_at(&clock, due) => Some(Input::Tick),
+                () = changed(&mut self.changes) => {
+                    self.read().await?;
+                    None
+                }
+            };
+            if let Some(input) = input {
+                self.dialogue.handle(clock.now_ms(), input);
+            }
+        }
+    }
+
+    /// Does what the conversation asks for; answers its end.
+    async fn carry_out(&mut self) -> Result<Option<DialogueEnd>> {
+        while let Some(output) = self.dialogue.poll() {
+            match output {
+                Output::Think(thought) => {
+                    self.thinking = self.mind.take().map(|mind| Box::pin(think(mind, thought)) as Thinking);
+                }
+                Output::Send { text, ends } => self.send(text, ends).await?,
+                Output::Event(entry) => self.tell(entry),
+                Output::Ended(end) => return Ok(Some(end)),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn send(&mut self, text: String, ends: bool) -> Result<()> {
+        if ends {
+            let close = |doc: &mut ResultDoc| doc.inbox.closed = true;
+            let job = self.work.job;
+            self.work.workshop.service.amend(&job.organization, job.result_id, close).await?;
+        }
+        let history = self.dialogue.history().to_vec();
+        let message = Message { id: clock::new_id(), text, ends, history };
+        let clock = self.work.workshop.service.clock().clone();
+        self.sending = Some(Box::pin(deliver(self.contact.clone(), message, clock)));
+        Ok(())
+    }
+
+    async fn sent(&mut self, sent: Result<(i64, String, Reply), Trouble>) -> Result<()> {
+        let (service, job) = (&self.work.workshop.service, self.work.job);
+        let now = service.clock().now_ms();
+        let (at_ms, message_id, reply) = match sent {
+            Ok(sent) => sent,
+            Err(Trouble { codes, message, .. }) => {
+                let code = codes[usize::from(self.running)];
+                self.dialogue.handle(now, Input::NotSent { code, message });
+                return Ok(());
+            }
+        };
+        // What overtook the answer is known before it.
+        self.read().await?;
+        self.dialogue.handle(now, Input::Sent { at_ms, message_id });
+        if !self.running {
+            let start = self.dialogue.began_ms().map(Timestamp);
+            let patch = move |doc: &mut ResultDoc| doc.body.start_time = start;
+            self.work.advance(ResultStatus::Dispatched, ResultStatus::Running, patch).await?;
+            self.running = true;
+        }
+        if !reply.calls.is_empty() {
+            let calls = reply.calls.into_iter().map(|call| (call.name, call.parameters, call.output));
+            service.hear_calls(&job.organization, job.result_id, calls.collect()).await?;
+            self.read().await?;
+        }
+        let ends = reply.ends.then_some(EndReason::AgentHangup);
+        if reply.text.is_some() || ends.is_some() {
+            let text = reply.text.unwrap_or_default();
+            self.dialogue.handle(now, Input::Heard(now, Heard { text, ends, ..Heard::default() }));
+        }
+        Ok(())
+    }
+
+    /// Tells the conversation what has come into it.
+    async fn read(&mut self) -> Result<()> {
+        let news = self.work.news(self.messages, self.calls).await?;
+        let now = self.work.workshop.service.clock().now_ms();
+        self.running |= news.status == ResultStatus::Running;
+        self.messages += news.messages.len();
+        self.calls += news.calls.len();
+        for message in news.messages {
+            // Ending it is a request to the interface.
+            let ends = message.ends.then_some(EndReason::ApiHangup);
+            let heard = Heard { message_id: message.message_id, text: message.text, more: message.more, ends };
+            self.dialogue.handle(now, Input::Heard(message.at_ms, heard));
+        }
+        for call in news.calls {
+            let at_ms = self.dialogue.began_ms().unwrap_or(now) + call.start_offset_ms;
+            let call = json!({
+                "name": call.name, "parameters": call.parameters, "output": call.output, "source": "conversation",
+            });
+            self.dialogue.handle(now, Input::Called { at_ms, call });
+        }
+        if !matches!(news.status, ResultStatus::Dispatched | ResultStatus::Running) {
+            self.dialogue.handle(now, Input::Hangup(EndReason::Cancelled));
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, entry: TimelineEntry) {
+        if let Some(feed) = &self.feed {
+            let mut data = json!(entry);
+            if let Some(redactor) = &self.redactor {
+                redactor.event(&mut data);
+            }
+            feed.add(Happening { seq: Some(entry.seq as i64), event: entry.event.clone(), data });
+        }
+        self.timeline.push(entry);
+    }
+}
+
+/// The mind's next move.
+async fn think(mut mind: Box<dyn Mind>, thought: Thought) -> (Box<dyn Mind>, Move) {
+    let (out, parts) = mpsc::channel(PARTS);
+    let ((), next) = tokio::join!(mind.think(thought, out), whole_move(parts));
+    (mind, next)
+}
+
+/// Delivers a message, every part of it again where that may help.
+async fn deliver(contact: Contact, message: Message, clock: Clock) -> Result<(i64, String, Reply), Trouble> {
+    let mut id = message.id.to_string();
+    let (mut at_ms, mut last) = (clock.now_ms(), Reply::default());
+    for part in contact.parts(message) {
+        (at_ms, last) = deliver_part(&contact, &part, &clock).await?;
+        id = last.id.take().unwrap_or(id);
+    }
+    Ok((at_ms, id, last))
+}
+
+async fn deliver_part(contact: &Contact, part: &Message, clock: &Clock) -> Result<(i64, Reply), Trouble> {
+    let mut waits = contact.waits_ms().iter();
+    loop {
+        let began = clock.now_ms();
+        let trouble = match contact.deliver(part).await {
+            Ok(reply) => return Ok((began, reply)),
+            Err(trouble) => trouble,
+        };
+        let (Some(asked), Some(wait)) = (trouble.again, waits.next()) else { return Err(trouble) };
+        clock.until(clock.now_ms() + asked.unwrap_or(*wait)).await;
+    }
+}
+
+async fn of<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
+    match work {
+        Some(work) => work.await,
+        None => pending().await,
+    }
+}
+
+async fn due_at(clock: &Clock, due: Option<i64>) {
+    match due {
+        Some(at_ms) => clock.until(at_ms).await,
+        None => pending().await,
+    }
+}

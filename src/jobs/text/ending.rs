@@ -1,0 +1,138 @@
+//! What is kept of a written conversation that is over, and where its result goes.
+
+use ringer_media::call::EndReason;
+use serde_json::{Value, json};
+
+use super::TextWork;
+use crate::engine::TimelineEntry;
+use crate::engine::dialogue::DialogueEnd;
+use crate::error::Result;
+use crate::judge;
+use crate::model::Object;
+use crate::model::error_code;
+use crate::model::result::ResultDoc;
+use crate::model::status::{EndedBy, ResultStatus};
+use crate::model::time::Timestamp;
+
+/// Why there is no good ending.
+type Fault = Option<(&'static str, String)>;
+
+impl TextWork<'_> {
+    /// Keeps what the conversation has left, and moves the result on.
+    pub(super) async fn ended(
+        &self,
+        end: DialogueEnd,
+        mut timeline: Vec<TimelineEntry>,
+        notes: Object,
+        warnings: Vec<String>,
+    ) -> Result<()> {
+        let (service, job) = (&self.workshop.service, self.job);
+        let (organization, id) = (&job.organization, job.result_id);
+        timeline.sort_by_key(|entry| (entry.sample, entry.seq));
+        service.store_timeline(organization, id, &timeline).await?;
+        if end.began_ms.is_some() {
+            let moments = judge::moments(&json!(timeline));
+            let language = notes["behaviour"]["language"].as_str().unwrap_or("en");
+            let fillers = judge::fillers(language, &self.workshop.fillers);
+            let transcript = judge::transcript(id, language, &moments, &fillers);
+            service.store_transcript(organization, &transcript).await?;
+        }
+        let from = self.news(0, 0).await?.status;
+        let (fault, by) = verdict(&end);
+        let to = next_status(from, fault.as_ref().map(|(code, _)| *code));
+        let patch = move |doc: &mut ResultDoc| fill_in(doc, &end, fault, by, notes, warnings);
+        match to {
+            Some(to) => self.advance(from, to, patch).await.map(drop),
+            None => service.amend(organization, id, patch).await.map(drop),
+        }
+    }
+}
+
+fn verdict(end: &DialogueEnd) -> (Fault, Option<EndedBy>) {
+    match end.reason {
+        EndReason::AgentHangup if !end.other_spoke => {
+            let text = "The agent ended the conversation before it wrote anything";
+            (Some(("AGENT_HUNG_UP_BEFORE_SPEECH", text.to_owned())), Some(EndedBy::Agent))
+        }
+        EndReason::AgentHangup => (None, Some(EndedBy::Agent)),
+        EndReason::Shutdown => {
+            (Some(("ENGINE_SHUTDOWN", "The engine was stopped during the conversation".to_owned())), None)
+        }
+        EndReason::Fault => {
+            let lost = || ("INTERNAL_ERROR", "The conversation could not go on".to_owned());
+            (Some(end.fault.clone().unwrap_or_else(lost)), None)
+        }
+        EndReason::Cancelled => (None, None),
+        _ => (None, Some(EndedBy::User)),
+    }
+}
+
+/// Where a result goes when its conversation is over; `None`: it stays where it is.
+fn next_status(from: ResultStatus, code: Option<&str>) -> Option<ResultStatus> {
+    let to = match (from, code) {
+        (ResultStatus::Running, Some(code)) => match error_code::status(code, true) {
+            status @ (ResultStatus::SystemError | ResultStatus::NoAnswer) => status,
+            // It took place: what there is of it is judged, and the code says how it ends.
+            _ => ResultStatus::ConversationEnded,
+        },
+        (ResultStatus::Running, None) => ResultStatus::ConversationEnded,
+        (ResultStatus::Dispatched, Some(code)) => error_code::status(code, false),
+        (ResultStatus::Dispatched, None) => ResultStatus::Cancelled,
+        _ => return None,
+    };
+    Some(to)
+}
+
+fn fill_in(
+    doc: &mut ResultDoc,
+    end: &DialogueEnd,
+    fault: Fault,
+    by: Option<EndedBy>,
+    notes: Object,
+    warnings: Vec<String>,
+) {
+    doc.inbox.close();
+    // Where nobody has written nothing is judged, and nothing is private.
+    doc.private &= end.began_ms.is_some();
+    let body = &mut doc.body;
+    if let Some((code, message)) = fault {
+        body.fail(code, message);
+    }
+    body.end_time = Some(Timestamp(end.ended_ms));
+    body.end_reason = Some(end.reason.as_str().to_owned());
+    body.conversation_ended_by = by;
+    if let Some(began_ms) = end.began_ms {
+        let duration_ms = end.ended_ms - began_ms;
+        body.duration_ms = Some(duration_ms);
+        body.duration = Some((duration_ms + 500) / 1000);
+    }
+    for (key, value) in notes {
+        doc.note(&key, value);
+    }
+    doc.note("warnings", Value::from(warnings));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_results_go() {
+        use ResultStatus::*;
+        for (from, code, expect) in [
+            (Running, None, Some(ConversationEnded)),
+            (Running, Some("HTTP_WEBHOOK_FAILED"), Some(ConversationEnded)),
+            (Running, Some("P12_AUTH_FAILED"), Some(ConversationEnded)),
+            (Running, Some("ENGINE_SHUTDOWN"), Some(SystemError)),
+            (Running, Some("AGENT_HUNG_UP_BEFORE_SPEECH"), Some(NoAnswer)),
+            (Dispatched, Some("HTTP_WEBHOOK_FAILED"), Some(NoConnection)),
+            (Dispatched, Some("P12_SESSION_SETUP_FAILED"), Some(NoConnection)),
+            (Dispatched, None, Some(Cancelled)),
+            (Cancelled, None, None),
+        ] {
+            let to = next_status(from, code);
+            assert_eq!(to, expect, "{from:?} {code:?}");
+            assert!(to.is_none_or(|to| from.may_become(to)), "{from:?} {code:?}");
+        }
+    }
+}

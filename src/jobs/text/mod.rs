@@ -1,0 +1,227 @@
+//! The job `text`: one written conversation from QUEUED to CONVERSATION_ENDED, or to where it fails. What happens in it is
+//! decided by a [`Dialogue`]; here it is told the time and what the agent sends, and its messages are delivered.
+
+mod drive;
+mod ending;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringer_media::call::EndReason;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{LOOK_EVERY, Workshop, claim, held, logged, paced, settled};
+use crate::engine::CallControl;
+use crate::engine::dialogue::First;
+use crate::error::{Error, Result};
+use crate::model::error_code;
+use crate::model::result::ResultDoc;
+use crate::model::status::ResultStatus;
+use crate::model::time::Timestamp;
+use crate::provider::messages::Contact;
+use crate::queue::{CallJob, TextJob};
+use crate::service::{Obstacle, Service, TextNews, TextPlaced};
+use crate::tasks::Tasks;
+
+/// Conversations at once.
+const AT_ONCE: usize = 2000;
+
+/// What is to become of the job.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// It is done.
+    Done,
+    /// The engine stops before the conversation has begun: it waits for the next start.
+    Waiting,
+}
+
+/// Holds conversations as their jobs become due.
+pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: CancellationToken) {
+    let room = Arc::new(Semaphore::new(AT_ONCE));
+    let mut pace = paced(Duration::from_secs_f64(1.0 / workshop.start_rate_per_s));
+    loop {
+        let next = async {
+            let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
+            pace.tick().await;
+            (place, claim::<TextJob>(&workshop.service).await)
+        };
+        let (place, (claimed, TextJob(job))) = tokio::select! {
+            biased;
+            () = claiming.cancelled() => return,
+            next = next => next,
+        };
+        let (workshop, claiming) = (workshop.clone(), claiming.clone());
+        tasks.spawn("text job", async move {
+            let service = &workshop.service;
+            let work = TextWork { workshop: &workshop, job: &job, stopping: &claiming };
+            match held(service, &claimed, work.run()).await {
+                Ok(Left::Waiting) => {
+                    let again = service.queue().retry(&claimed, service.clock().now_ms()).await;
+                    logged("a conversation that waits could not be given back", again);
+                }
+                done => settled(service, &claimed, done.map(drop)).await,
+            }
+            drop(place);
+        });
+    }
+}
+
+struct TextWork<'a> {
+    workshop: &'a Workshop,
+    job: &'a CallJob,
+    stopping: &'a CancellationToken,
+}
+
+impl TextWork<'_> {
+    async fn run(&self) -> Result<Left> {
+        match self.hold().await {
+            Err(Error::NotFound(_)) => Ok(Left::Done),
+            Err(error) => self.break_off(&error).await.map(|()| Left::Done),
+            done => done,
+        }
+    }
+
+    async fn hold(&self) -> Result<Left> {
+        let (service, id) = (&self.workshop.service, self.job.result_id);
+        if self.news(0, 0).await?.status == ResultStatus::Initializing {
+            // Whoever is first: this or the look for new results.
+            service.admit_one(&self.job.organization, id).await?;
+        }
+        let from = self.news(0, 0).await?.status;
+        if !matches!(from, ResultStatus::Queued | ResultStatus::Ready) {
+            return Ok(Left::Done);
+        }
+        let placed = match service.text_placement(&self.job.organization, id, &self.workshop.placer).await? {
+            Ok(placed) => placed,
+            Err(obstacle) => return self.refuse(from, obstacle).await.map(|()| Left::Done),
+        };
+        let (hangup, hangups) = mpsc::channel(4);
+        self.workshop.running.begin(id, CallControl { hangup });
+        let left = self.hold_placed(from, placed, hangups).await;
+        self.workshop.running.end(id);
+        left
+    }
+
+    async fn hold_placed(
+        &self,
+        from: ResultStatus,
+        placed: TextPlaced,
+        hangups: mpsc::Receiver<EndReason>,
+    ) -> Result<Left> {
+        let (service, id) = (&self.workshop.service, self.job.result_id);
+        let redactor = service.redactor(&self.job.organization, id).await?;
+        let private = redactor.is_some();
+        let numbers = match &placed.contact {
+            Contact::Sms(carrier) => Some([carrier.from.clone(), carrier.to.clone()]),
+            Contact::Webhook(_) | Contact::Chat(_) => None,
+        };
+        let hide = move |doc: &mut ResultDoc| {
+            doc.private = private;
+            doc.inbox.numbers = numbers;
+        };
+        let feed = service.feed(id);
+        let mut changes = feed.as_ref().map(|feed| feed.changes());
+        if placed.spec.first == First::Agent {
+            if from == ResultStatus::Queued && !self.advance(from, ResultStatus::Ready, hide).await? {
+                return Ok(Left::Done);
+            }
+            let Some(began_ms) = self.awaited(placed.ringing_ms, &mut changes).await? else {
+                return Ok(if self.stopping.is_cancelled() { Left::Waiting } else { Left::Done });
+            };
+            let start = move |doc: &mut ResultDoc| doc.body.start_time = Some(Timestamp(began_ms));
+            if !self.advance(ResultStatus::Ready, ResultStatus::Running, start).await? {
+                return Ok(Left::Done);
+            }
+        } else {
+            if self.stopping.is_cancelled() {
+                return Ok(Left::Waiting);
+            }
+            if !self.advance(from, ResultStatus::Dispatched, hide).await? {
+                return Ok(Left::Done);
+            }
+        }
+        let drive = drive::Drive::new(self, placed, redactor, feed, changes, hangups);
+        drive.to_the_end().await.map(|()| Left::Done)
+    }
+
+    /// Waits for the agent's first message and answers when it came. `None`: nobody is waited for any more.
+    async fn awaited(&self, ringing_ms: i64, changes: &mut Option<watch::Receiver<u64>>) -> Result<Option<i64>> {
+        let clock = self.workshop.service.clock();
+        loop {
+            let news = self.news(0, 0).await?;
+            if news.status != ResultStatus::Ready {
+                return Ok(None);
+            }
+            if let Some(first) = news.messages.first() {
+                return Ok(Some(first.at_ms));
+            }
+            let deadline = news.since_ms + ringing_ms;
+            if clock.now_ms() >= deadline {
+                let message = "No message came within ringing_timeout";
+                let obstacle = Obstacle { code: "INBOUND_NO_INCOMING_CALL", message: message.to_owned() };
+                return self.refuse(ResultStatus::Ready, obstacle).await.map(|()| None);
+            }
+            tokio::select! {
+                () = self.stopping.cancelled() => return Ok(None),
+                () = clock.until(deadline) => {}
+                () = changed(changes) => {}
+            }
+        }
+    }
+
+    /// There is no conversation.
+    async fn refuse(&self, from: ResultStatus, obstacle: Obstacle) -> Result<()> {
+        let to = error_code::status(obstacle.code, false);
+        let patch = move |doc: &mut ResultDoc| doc.body.fail(obstacle.code, obstacle.message);
+        self.advance(from, to, patch).await.map(drop)
+    }
+
+    /// After a fault of the engine: the result ends, whatever state it is in.
+    async fn break_off(&self, error: &Error) -> Result<()> {
+        tracing::error!(result = self.job.result_id, %error, "a text conversation was broken off");
+        let from = self.news(0, 0).await?.status;
+        if from.is_terminal() || matches!(from, ResultStatus::ConversationEnded | ResultStatus::Evaluating) {
+            return Ok(());
+        }
+        let now = Timestamp(self.workshop.service.clock().now_ms());
+        let patch = move |doc: &mut ResultDoc| {
+            doc.body.fail("INTERNAL_ERROR", "The engine could not go on with the conversation");
+            doc.body.end_time = Some(now);
+        };
+        self.advance(from, ResultStatus::SystemError, patch).await.map(drop)
+    }
+
+    async fn news(&self, messages: usize, calls: usize) -> Result<TextNews> {
+        self.workshop.service.text_news(&self.job.organization, self.job.result_id, messages, calls).await
+    }
+
+    /// True when it was done, false when the result had moved elsewhere.
+    async fn advance(
+        &self,
+        from: ResultStatus,
+        to: ResultStatus,
+        patch: impl FnOnce(&mut ResultDoc) + Send,
+    ) -> Result<bool> {
+        let service: &Service = &self.workshop.service;
+        match service.advance(&self.job.organization, self.job.result_id, from, to, patch).await {
+            Ok(_) => Ok(true),
+            Err(Error::Conflict(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Waits until something may have come into a conversation; another process tells nobody.
+async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
+    let change = async {
+        let told = match changes {
+            Some(changes) => changes.changed().await.is_ok(),
+            None => false,
+        };
+        if !told {
+            std::future::pending::<()>().await;
+        }
+    };
+    let _ = tokio::time::timeout(LOOK_EVERY, change).await;
+}

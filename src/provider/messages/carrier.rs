@@ -1,0 +1,161 @@
+//! Text messages through a carrier that takes them by HTTP, as its settings say.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use url::form_urlencoded;
+
+use super::{ANSWER_BYTES, Message, PATIENCE, Reply, Trouble, asked_wait};
+use crate::config::Sms;
+use crate::provider::post::{Poster, Posting};
+
+const FAILED: [&str; 2] = ["SMS_SEND_FAILED"; 2];
+/// Longest text of one message, in characters.
+const LONGEST: usize = 1600;
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// The carrier, and the two numbers of a conversation.
+#[derive(Clone)]
+pub struct Carrier {
+    /// Sends.
+    pub poster: Arc<Poster>,
+    /// How.
+    pub sms: Arc<Sms>,
+    /// The Digital Human's number.
+    pub from: String,
+    /// The agent's number.
+    pub to: String,
+}
+
+impl fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Carrier").finish_non_exhaustive()
+    }
+}
+
+impl Carrier {
+    pub(super) async fn deliver(&self, message: &Message) -> Result<Reply, Trouble> {
+        let failed = |message: String, again| Trouble { codes: FAILED, message, again };
+        let sms = &self.sms;
+        let Some(url) = &sms.send_url else { return Err(failed("there is no carrier".to_owned(), None)) };
+        let headers: Vec<(&str, String)> =
+            sms.send_headers.iter().map(|(name, value)| (name.as_str(), value.expose().to_owned())).collect();
+        let is_form = headers.iter().any(|(name, value)| {
+            name.eq_ignore_ascii_case("content-type") && value.to_ascii_lowercase().starts_with(FORM)
+        });
+        let posting = Posting {
+            method: &sms.send_method,
+            url,
+            headers: &headers,
+            body: self.body(message, is_form),
+            patience: PATIENCE,
+            answer_bytes: if sms.id_pointer.is_some() { ANSWER_BYTES } else { 0 },
+        };
+        let posted = self.poster.exchange(posting).await;
+        let posted = posted.map_err(|why| failed(format!("the carrier: {why}"), Some(None)))?;
+        if !(200..=299).contains(&posted.status) {
+            let answered = format!("the carrier answered {}", posted.status);
+            return Err(failed(answered, Some(asked_wait(&posted))));
+        }
+        let answer: Value = serde_json::from_slice(&posted.body).unwrap_or_default();
+        let id = sms.id_pointer.as_deref().and_then(|pointer| answer.pointer(pointer)).and_then(|id| match id {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        });
+        Ok(Reply { id, ..Reply::default() })
+    }
+
+    /// One pass over the template, so that a text that holds a placeholder stays as it is.
+    fn body(&self, message: &Message, is_form: bool) -> String {
+        let id = message.id.to_string();
+        let value = |name: &str| match name.trim() {
+            "from" => Some(self.from.as_str()),
+            "to" => Some(self.to.as_str()),
+            "text" => Some(message.text.as_str()),
+            "message_id" => Some(id.as_str()),
+            _ => None,
+        };
+        let written = |text: &str| match is_form {
+            true => form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>(),
+            false => {
+                let quoted = Value::from(text).to_string();
+                quoted[1..quoted.len() - 1].to_owned()
+            }
+        };
+        let (mut rest, mut body) = (self.sms.send_body.as_str(), String::new());
+        while let Some((before, after)) = rest.split_once("{{") {
+            body.push_str(before);
+            match after.split_once("}}").and_then(|(name, tail)| Some((value(name)?, tail))) {
+                Some((text, tail)) => {
+                    body.push_str(&written(text));
+                    rest = tail;
+                }
+                None => {
+                    body.push_str("{{");
+                    rest = after;
+                }
+            }
+        }
+        body + rest
+    }
+}
+
+/// A text in parts that a carrier takes, cut at the ends of words where there are any.
+pub(super) fn parts(text: &str) -> Vec<String> {
+    let (mut rest, mut parts) = (text.trim(), Vec::new());
+    while let Some((most, _)) = rest.char_indices().nth(LONGEST) {
+        // A word may end right where the part does.
+        let whole = rest[most..].starts_with(char::is_whitespace).then_some(most);
+        let cut = whole.or(rest[..most].rfind(char::is_whitespace)).filter(|cut| *cut > 0).unwrap_or(most);
+        parts.push(rest[..cut].trim_end().to_owned());
+        rest = rest[cut..].trim_start();
+    }
+    parts.push(rest.to_owned());
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::provider::guard::Guard;
+
+    #[test]
+    fn long_texts_are_cut_at_the_ends_of_words() {
+        for (text, expect) in [
+            ("Hello.".to_owned(), vec![6]),
+            ("é".repeat(1600), vec![1600]),
+            ("é".repeat(1601), vec![1600, 1]),
+            (format!("{} {}", "a".repeat(1600), "b".repeat(3)), vec![1600, 3]),
+            (format!("{} {}", "a".repeat(1598), "b".repeat(3)), vec![1598, 3]),
+            ("abcd ".repeat(700), vec![1599, 1599, 299]),
+            (String::new(), vec![0]),
+        ] {
+            let parts = parts(&text);
+            assert_eq!(parts.iter().map(|part| part.chars().count()).collect::<Vec<_>>(), expect);
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            assert!(parts.len() == 1 || expect[0] == 1600 || words(&parts.join(" ")) == words(&text));
+        }
+    }
+
+    #[test]
+    fn the_body_is_written_as_its_kind_asks() {
+        let check = |template: &str, is_form, expect: &str| {
+            let sms = Sms { send_body: template.into(), ..Sms::default() };
+            let poster = Arc::new(Poster::new(Guard::new(true), Duration::from_secs(1)));
+            let carrier =
+                Carrier { poster, sms: Arc::new(sms), from: "+15550001111".into(), to: "+15550002222".into() };
+            let text = "say \"{{from}}\" & go\n".to_owned();
+            let message = Message { id: Uuid::nil(), text, ends: false, history: Vec::new() };
+            assert_eq!(carrier.body(&message, is_form), expect);
+        };
+        check(r#"{"a":"{{ to }}","b":"{{text}}"}"#, false, r#"{"a":"+15550002222","b":"say \"{{from}}\" & go\n"}"#);
+        check("From={{from}}&Body={{text}}", true, "From=%2B15550001111&Body=say+%22%7B%7Bfrom%7D%7D%22+%26+go%0A");
+        check("{{other}} {{", false, "{{other}} {{");
+    }
+}

@@ -1,0 +1,282 @@
+//! From a result to a text conversation: how the agent is reached, who begins, and how it goes.
+
+use std::sync::Arc;
+
+use ringer_media::call::{Opening, ScriptRule};
+use ringer_media::seed::Seed;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Cast, Obstacle, Placer, manner};
+use crate::config::{Behaviour, Secret, Sms};
+use crate::engine::dialogue::{DialogueSpec, First};
+use crate::error::Result;
+use crate::human::{self, Mind, Profile, fill};
+use crate::model::Object;
+use crate::model::agent::{AgentDoc, AgentMode, AgentSpec, AgentType, ConnectionType};
+use crate::model::agent_version::VersionDoc;
+use crate::model::digital_human::{DigitalHumanSpec, Modality};
+use crate::model::result::ResultDoc;
+use crate::model::run::QueueSpec;
+use crate::model::simulation::SimulationSpec;
+use crate::provider::LanguageModel;
+use crate::provider::messages::{Carrier, ChatAgent, Contact, Webhook};
+use crate::provider::post::Poster;
+use crate::service::Service;
+
+/// Seconds without a message after which a conversation ends, unless its simulation says otherwise.
+const INACTIVITY_S: i64 = 300;
+/// The same where messages go over a telephone network.
+const SMS_INACTIVITY_S: i64 = 3600;
+/// A conversation that is never given up for silence.
+const FOR_EVER_MS: i64 = i64::MAX / 4;
+
+/// A text conversation that can be held.
+pub struct TextPlaced {
+    /// How it goes.
+    pub spec: DialogueSpec,
+    /// How messages reach the agent.
+    pub contact: Contact,
+    /// Words what the Digital Human writes.
+    pub mind: Box<dyn Mind>,
+    /// How long the agent's first message is waited for.
+    pub ringing_ms: i64,
+    /// Metadata of the result: what is in force.
+    pub notes: Object,
+    /// What was asked for and does not act, or acts otherwise.
+    pub warnings: Vec<String>,
+}
+
+/// Whether conversations with an agent are written, and held here.
+pub(in crate::service) fn is_written(agent: &AgentSpec) -> bool {
+    agent.mode == AgentMode::Text && agent.connection().is_some()
+}
+
+/// Whether conversations with an agent go by text messages.
+pub(in crate::service) fn is_sms(agent: &AgentSpec) -> bool {
+    agent.mode == AgentMode::Text && agent.connection() == Some(ConnectionType::Sms)
+}
+
+/// Whether an agent is asked over HTTP and answers in text.
+pub(in crate::service) fn is_http_text(agent: &AgentSpec) -> bool {
+    use ConnectionType as C;
+    let over_http = matches!(agent.connection(), Some(C::HttpWebhook | C::P8 | C::P11 | C::P12));
+    agent.mode == AgentMode::Text && over_http
+}
+
+impl Service {
+    /// The text conversation of a result, as its Digital Human, agent, simulation and run say.
+    ///
+    /// # Errors
+    /// The outer error is a fault of the store; the inner one says why there can be no conversation.
+    pub async fn text_placement(
+        &self,
+        organization: &str,
+        result_id: i64,
+        placer: &Placer,
+    ) -> Result<Result<TextPlaced, Obstacle>> {
+        let cast = match self.cast(organization, result_id).await? {
+            Ok(cast) => cast,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        let mut db = self.store.org(organization).read().await?;
+        let version: Option<Uuid> = db.get::<ResultDoc>(result_id).await?.doc.body.agent_version_id;
+        let version = match version {
+            Some(id) => db.find::<VersionDoc>(id).await?,
+            None => None,
+        };
+        drop(db);
+        let description = version.map(|row| row.doc.prompt_text).unwrap_or_default();
+        let contact = match contact(&cast, description, self.poster(), self.settings().sms.clone()) {
+            Ok(contact) => contact,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        let settings = self.settings();
+        let (delay_ms, group_ms) =
+            (i64::from(settings.text_reply_delay_ms), 1000 * i64::from(settings.sms.group_seconds));
+        Ok(Ok(cast.write(contact, placer, delay_ms, group_ms)))
+    }
+}
+
+impl Cast {
+    fn write(self, contact: Contact, placer: &Placer, reply_delay_ms: i64, group_ms: i64) -> TextPlaced {
+        let (channel, transport, sync) = match &contact {
+            Contact::Webhook(webhook) => ("http", "HTTP webhook", webhook.sync),
+            Contact::Chat(_) => ("chat", "HTTP chat completions", true),
+            Contact::Sms(_) => ("sms", "SMS by HTTP", false),
+        };
+        let mut warnings = self.idle_fields(placer.model.is_some());
+        let plain = self.dialogue(channel, &mut warnings);
+        let by_sms = matches!(contact, Contact::Sms(_));
+        let unhurried = by_sms && self.simulation.inactivity_timeout_seconds.is_none();
+        let spec = DialogueSpec {
+            first: first(&self, &contact, &placer.behaviour),
+            group_ms: if by_sms { group_ms } else { 0 },
+            inactivity_ms: if unhurried { SMS_INACTIVITY_S * 1000 } else { plain.inactivity_ms },
+            sync,
+            tells_end: matches!(contact, Contact::Webhook(_)),
+            reply_delay_ms,
+            ..plain
+        };
+        let ringing_ms = self.simulation.ringing_timeout.saturating_mul(1000);
+        let in_force = json!({
+            "language": self.language(),
+            "verbosity": self.human.verbosity,
+            "fluency": self.human.fluency,
+            "reply_delay_ms": spec.reply_delay_ms,
+            "ringing_ms": ringing_ms,
+            "max_duration_ms": spec.max_duration_ms,
+            "max_turns": spec.max_turns,
+            "inactivity_ms": spec.inactivity_ms,
+        });
+        let mind = self.writer(&placer.behaviour, placer.model.clone());
+        let notes = Object::from_iter([
+            ("behaviour".to_owned(), in_force),
+            ("transport".to_owned(), json!(transport)),
+            ("speaker".to_owned(), Value::from(mind.speaker())),
+        ]);
+        TextPlaced { spec, contact, mind, ringing_ms, notes, warnings }
+    }
+
+    /// A conversation of this Digital Human that the other side begins.
+    fn dialogue(&self, channel: &'static str, warnings: &mut Vec<String>) -> DialogueSpec {
+        let (human, simulation, traits) = (&self.human, &self.simulation, self.traits());
+        let inactivity_s = simulation.inactivity_timeout_seconds.unwrap_or(INACTIVITY_S);
+        DialogueSpec {
+            channel,
+            first: First::Agent,
+            sync: true,
+            tells_end: false,
+            reply_delay_ms: 0,
+            group_ms: 0,
+            max_duration_ms: longest_ms(simulation),
+            inactivity_ms: inactivity_s.saturating_mul(1000),
+            max_turns: simulation.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
+            script: script(self, &traits, warnings),
+            script_ordered: human.scripted_responses_ordered,
+            hangup_phrases: human.hangup_phrases.iter().map(|phrase| fill(phrase, &traits)).collect(),
+        }
+    }
+
+    /// The mind of this Digital Human when it writes.
+    fn writer(&self, behaviour: &Behaviour, model: Option<Arc<dyn LanguageModel>>) -> Box<dyn Mind> {
+        let profile = Profile { written: true, allow_dtmf: false, ..self.profile(behaviour, self.traits()) };
+        human::mind(profile, model, self.seed)
+    }
+
+    /// The words that this Digital Human begins with.
+    fn opening_words(&self, behaviour: &Behaviour) -> First {
+        match manner::opening(&self.human, self.opens(), &self.traits(), behaviour) {
+            Opening::Say(words) => First::Say(words),
+            Opening::Made | Opening::Listen { .. } => First::Made,
+        }
+    }
+}
+
+/// A Digital Human outside of any simulation: a conversation that it begins, or answers, and the mind that words it.
+pub(in crate::service) fn alone(
+    human: DigitalHumanSpec,
+    seed: Seed,
+    begins: bool,
+    model: Option<Arc<dyn LanguageModel>>,
+) -> (DialogueSpec, Box<dyn Mind>) {
+    let (agent, simulation) = (AgentDoc::default(), SimulationSpec::default());
+    let (overrides, step) = (QueueSpec::default(), None);
+    let (identity, earlier) = (seed, Vec::new());
+    let cast = Cast { result_id: 0, run_id: 0, seed, agent, human, simulation, overrides, step, identity, earlier };
+    let behaviour = Behaviour::default();
+    let first = if begins { cast.opening_words(&behaviour) } else { First::Agent };
+    let spec = DialogueSpec { first, inactivity_ms: FOR_EVER_MS, ..cast.dialogue("text", &mut Vec::new()) };
+    (spec, cast.writer(&behaviour, model))
+}
+
+/// How the agent is reached.
+fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>) -> Result<Contact, Obstacle> {
+    if cast.other_channel() == Some(Modality::Email) {
+        return Err(Obstacle::new("EMAIL_NOT_CONFIGURED", "No mail relay is set up"));
+    }
+    let agent = &cast.agent.spec;
+    let conversation = cast.result_id.to_string();
+    let missing = |code, what: &str| Obstacle::new(code, format!("The agent has no {what}"));
+    match agent.connection() {
+        Some(ConnectionType::HttpWebhook) => {
+            let url = agent.http_webhook.clone().ok_or(missing("HTTP_WEBHOOK_FAILED", "http_webhook"))?;
+            let key = cast.agent.http_webhook_key.clone().ok_or(missing("HTTP_WEBHOOK_FAILED", "signing key"))?;
+            let sync = agent.http_webhook_sync_reply;
+            Ok(Contact::Webhook(Webhook { poster, url, key: Secret::new(key), conversation, sync }))
+        }
+        Some(ConnectionType::P12) => {
+            let of = |value: &Option<String>| value.clone().filter(|text| !text.is_empty());
+            let base_url = of(&agent.p12_base_url).ok_or(missing("MISSING_P12_CONFIGURATION", "P12_base_url"))?;
+            let model = of(&agent.p12_model).ok_or(missing("MISSING_P12_CONFIGURATION", "P12_model"))?;
+            let key = of(&agent.p12_api_key).map(Secret::new);
+            Ok(Contact::Chat(ChatAgent { poster, base_url, key, model, description, conversation }))
+        }
+        Some(ConnectionType::Sms) if sms.send_url.is_none() => {
+            Err(Obstacle::new("SMS_NOT_CONFIGURED", "No carrier for text messages is set up"))
+        }
+        Some(ConnectionType::Sms) => match numbers(agent, &cast.human, &cast.overrides) {
+            (Some(from), Some(to)) => Ok(Contact::Sms(Carrier { poster, sms, from, to })),
+            (None, _) => {
+                Err(Obstacle::new("INVALID_PHONE_NUMBER", "The Digital Human has no number for text messages"))
+            }
+            (_, None) => Err(Obstacle::new("INVALID_PHONE_NUMBER", "The agent has no phone_number")),
+        },
+        Some(other) => Err(unspoken(other)),
+        None => Err(Obstacle::new("NO_CONNECTION_TYPE", "The agent has no connection_type and no address")),
+    }
+}
+
+/// The numbers of a conversation by text messages: the Digital Human's and the agent's.
+pub(in crate::service) fn numbers(
+    agent: &AgentSpec,
+    human: &DigitalHumanSpec,
+    overrides: &QueueSpec,
+) -> (Option<String>, Option<String>) {
+    let given = |number: &Option<String>| number.clone().filter(|number| !number.is_empty());
+    let own = given(&human.outbound_text_number).or_else(|| given(&human.phone_number));
+    (own, given(&overrides.phone_number).or_else(|| given(&agent.phone_number)))
+}
+
+/// A platform needs an adapter, and there is none.
+fn unspoken(connection: ConnectionType) -> Obstacle {
+    let name = connection.as_str();
+    let code = match connection {
+        ConnectionType::P6 => "P6_ADAPTER_NOT_CONFIGURED",
+        ConnectionType::P7 => "P7_ADAPTER_NOT_CONFIGURED",
+        ConnectionType::P8 => "P8_ADAPTER_NOT_CONFIGURED",
+        ConnectionType::P10 => "P10_ADAPTER_NOT_CONFIGURED",
+        ConnectionType::P11 => "P11_ADAPTER_NOT_CONFIGURED",
+        _ => return Obstacle::new("NO_CONNECTION_TYPE", format!("connection_type {name} does not carry text")),
+    };
+    Obstacle::new(code, format!("No adapter for {name} is set up"))
+}
+
+/// Who begins: an agent that posts its messages does, unless the Digital Human is told to; one that only answers is written to.
+fn first(cast: &Cast, contact: &Contact, behaviour: &Behaviour) -> First {
+    let asked = cast.human.speaks_first_config.as_ref().map(|config| config.speaks_first);
+    match (contact, asked) {
+        (Contact::Webhook(Webhook { sync: false, .. }), None) | (Contact::Webhook(_), Some(false)) => First::Agent,
+        (Contact::Chat(_), Some(false)) => First::Invited,
+        (Contact::Sms(_), _) if cast.agent.spec.kind == AgentType::Outbound => First::Agent,
+        _ => cast.opening_words(behaviour),
+    }
+}
+
+/// Longest conversation: one that is written has no limit but a given one. The default cannot be told from the same time given.
+fn longest_ms(simulation: &SimulationSpec) -> Option<i64> {
+    let longest = simulation.max_duration_ms();
+    (longest != SimulationSpec::default().max_duration_ms()).then_some(longest)
+}
+
+/// The scripted answers that can be written.
+fn script(cast: &Cast, traits: &[(String, String)], warnings: &mut Vec<String>) -> Vec<ScriptRule> {
+    let mut rules = Vec::new();
+    for (index, rule) in cast.human.scripted_responses.iter().enumerate() {
+        match manner::response(rule, traits) {
+            Some(response) => rules.push(manner::rule_of(index, rule, response, traits)),
+            None => warnings.push(format!("scripted_responses[{index}]: a recording cannot be written")),
+        }
+    }
+    rules
+}

@@ -1,0 +1,139 @@
+//! Conversations by text messages: queueing them, and what the carrier delivers into them.
+
+use ringer_media::call::EndReason;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::internal::Accepted;
+use super::runs::{Purpose, Wanted};
+use super::texts::INBOX_MOST;
+use super::{Caller, Service};
+use crate::error::{Error, Result};
+use crate::model::Object;
+use crate::model::result::ResultDoc;
+use crate::model::run::QueueAnswer;
+use crate::model::status::ResultStatus;
+use crate::model::text::{Arrived, SmsQueueSpec};
+use crate::queue::TextJob;
+use crate::store::{Row, Session};
+
+/// What queueing answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SmsQueued {
+    /// As for every run.
+    #[serde(flatten)]
+    pub queued: QueueAnswer,
+    /// Conversations that were ended for it; null when none.
+    pub terminated_conversations: Option<Vec<Terminated>>,
+}
+
+/// A conversation that was ended for another.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Terminated {
+    /// Its result.
+    pub simulation_result_id: String,
+    /// 0 when it was deleted.
+    pub digital_human_id: i64,
+    /// The Digital Human's number.
+    pub phone_number: String,
+}
+
+impl Service {
+    /// As [`Service::queue_simulation_run`], for agents that text. Two numbers hold one conversation at a time.
+    pub async fn queue_sms_run(&self, caller: &Caller, spec: SmsQueueSpec) -> Result<SmsQueued> {
+        let (terminate, spec) = (spec.terminate_overlapping_simulations, spec.run.general());
+        let purpose = Purpose { agent: Wanted::Sms, ..Purpose::default() };
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let pairs = self.pairs(&mut db, spec.clone(), purpose).await?;
+        let (mut terminated, mut running) = (Vec::new(), Vec::new());
+        for mut row in texting(&mut db, &caller.organization).await? {
+            let Some(numbers) = row.doc.inbox.numbers.clone().filter(|numbers| pairs.contains(numbers)) else {
+                continue;
+            };
+            if !terminate {
+                return Err(Error::Conflict("Another conversation is running between these numbers".into()));
+            }
+            let [phone_number, _] = numbers;
+            let digital_human_id = row.doc.body.digital_human_id.unwrap_or_default();
+            terminated.push(Terminated { simulation_result_id: row.id.to_string(), digital_human_id, phone_number });
+            running.push((row.id, row.doc.body.status));
+            if row.doc.body.status.is_early() {
+                self.cancel(&mut db, &mut row).await?;
+            }
+        }
+        let queued = self.queue_in(&mut db, caller, spec, purpose).await?;
+        db.commit().await?;
+        for (id, status) in running {
+            self.live.changed(id);
+            let reason = if status.is_early() { EndReason::Cancelled } else { EndReason::ApiHangup };
+            self.live.hangup(id, reason);
+        }
+        let terminated_conversations = Some(terminated).filter(|ended| !ended.is_empty());
+        Ok(SmsQueued { queued, terminated_conversations })
+    }
+
+    /// Takes a message that the carrier delivers into the conversation between its two numbers. One that belongs to none is
+    /// accepted all the same.
+    pub async fn take_sms(&self, fields: &Object) -> Result<Accepted> {
+        let sms = self.settings.sms.clone();
+        let given = |name: &str| match fields.get(sms.inbound_field(name)) {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Number(number)) => Some(number.to_string()),
+            _ => None,
+        };
+        let needed =
+            |name| given(name).ok_or_else(|| Error::Refused(format!("{} is required", sms.inbound_field(name))));
+        let (from, to, text) = (needed("from")?, needed("to")?, needed("text")?);
+        let message_id = given("message_id");
+        let claimed: Vec<TextJob> = self.store.org("").read().await?.claimed().await?;
+        for TextJob(job) in claimed {
+            let mut db = self.store.org(&job.organization).write().await?;
+            let Some(mut row) = db.find::<ResultDoc>(job.result_id).await? else { continue };
+            let inbox = &mut row.doc.inbox;
+            let is_meant = |[own, agent]: &[String; 2]| same_number(own, &to) && same_number(agent, &from);
+            if !is_open(row.doc.body.status) || !inbox.numbers.as_ref().is_some_and(is_meant) {
+                continue;
+            }
+            let repeated = message_id.as_ref().is_some_and(|id| inbox.knows(id));
+            if !repeated && !inbox.closed && inbox.messages.len() < INBOX_MOST {
+                let at_ms = self.clock.now_ms();
+                inbox.messages.push(Arrived { at_ms, message_id, text, more: false, ends: false });
+                db.update(row.id, &row.doc, at_ms, None).await?;
+                db.commit().await?;
+                self.live.changed(row.id);
+            }
+            return Ok(accepted());
+        }
+        tracing::info!("a text message belongs to no conversation");
+        Ok(accepted())
+    }
+}
+
+fn accepted() -> Accepted {
+    Accepted { status: "accepted".into() }
+}
+
+fn is_open(status: ResultStatus) -> bool {
+    matches!(status, ResultStatus::Ready | ResultStatus::Dispatched | ResultStatus::Running)
+}
+
+/// Whether two numbers are the same one; carriers write them with and without the plus sign, blanks and hyphens.
+fn same_number(one: &str, other: &str) -> bool {
+    let digits = |number: &str| number.chars().filter(char::is_ascii_digit).collect::<String>();
+    digits(one) == digits(other)
+}
+
+/// The results of an organization whose text conversations are held now.
+async fn texting(db: &mut Session, organization: &str) -> Result<Vec<Row<ResultDoc>>> {
+    let mut rows = Vec::new();
+    for TextJob(job) in db.claimed().await? {
+        if job.organization == organization
+            && let Some(row) = db.find::<ResultDoc>(job.result_id).await?
+            && is_open(row.doc.body.status)
+        {
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}

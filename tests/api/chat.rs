@@ -1,0 +1,97 @@
+//! Agents behind a chat-completions server.
+
+use serde_json::{Value, json};
+
+use super::receiver::Receiver;
+use super::talk::Talk;
+use super::texts::reply;
+use super::world::World;
+
+fn chat_reply(content: Value) -> (u16, String) {
+    reply(json!({ "choices": [{ "index": 0, "message": content, "finish_reason": "stop" }] }))
+}
+
+fn chat_agent(server: &Receiver) -> Value {
+    json!({ "P12_base_url": server.url("/v1"), "P12_api_key": "sesame", "P12_model": "m1", "system_prompt": "You book tables." })
+}
+
+#[tokio::test]
+async fn an_agent_behind_chat_completions() {
+    let call = json!({ "id": "c", "type": "function", "function": { "name": "book", "arguments": "{\"seats\":2}" } });
+    let answers = vec![
+        chat_reply(json!({ "role": "assistant", "content": "For how many?" })),
+        chat_reply(json!({ "role": "assistant", "content": "Booked.", "tool_calls": [call] })),
+        chat_reply(json!({ "role": "assistant", "content": "Bye." })),
+    ];
+    let server = Receiver::answering(answers).await;
+    let talk = Talk::of(World::at_work(None).await, chat_agent(&server), json!({}), json!({})).await;
+    let result = talk.until("COMPLETED").await;
+    let asked = server.seen();
+    assert_eq!(asked.len(), 3);
+    assert_eq!(
+        (asked[0].path.as_str(), &asked[0].headers["authorization"]),
+        ("/v1/chat/completions", &"Bearer sesame".parse().expect("a value"))
+    );
+    assert_eq!(asked[0].headers["x-simulation-result-id"], talk.id.as_str());
+    let system = json!({ "role": "system", "content": "You book tables." });
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let first = [system.clone(), user("Hello. I want a table.")];
+    assert_eq!(asked[0].json(), json!({ "model": "m1", "messages": first, "stream": false }));
+    let second = json!([system, user("Hello. I want a table."), { "role": "assistant", "content": "For how many?" }, user("For two.")]);
+    assert_eq!(asked[1].json()["messages"], second);
+    assert_eq!(asked[2].json()["messages"][5], user("Thank you, goodbye."));
+    let call = json!([{ "parameters": { "seats": 2 }, "output": null, "start_offset_ms": 0 }]);
+    assert_eq!((&result["tool_calls"][0]["name"], &result["tool_calls"][0]["actual"]), (&json!("book"), &call));
+    assert_eq!(
+        (&result["end_reason"], &result["metadata"]["transport"]),
+        (&json!("dh_end_call"), &json!("HTTP chat completions"))
+    );
+    assert!(!result.to_string().contains("sesame"));
+}
+
+#[tokio::test]
+async fn an_agent_behind_chat_completions_may_be_asked_to_begin() {
+    let answers = ["Good day.", "For how many?", "Booked.", "Bye."];
+    let answers = answers.map(|text| chat_reply(json!({ "content": text })));
+    let server = Receiver::answering(answers.to_vec()).await;
+    let human = json!({ "speaks_first_config": { "speaks_first": false } });
+    let talk = Talk::of(World::at_work(None).await, chat_agent(&server), json!({}), human).await;
+    talk.until("COMPLETED").await;
+    assert_eq!(server.seen()[0].json()["messages"], json!([{ "role": "system", "content": "You book tables." }]));
+    assert_eq!(talk.part("transcript").await["entries"][0]["utterance"], "Good day.");
+}
+
+#[tokio::test]
+async fn troubles_of_chat_completions_have_their_codes() {
+    let fine = || chat_reply(json!({ "content": "For how many?" }));
+    let of = |status: u16, count: usize| vec![(status, String::new()); count];
+    for (answers, retries, end, code) in [
+        (of(401, 1), 0, "NO_CONNECTION", "P12_AUTH_FAILED"),
+        (of(403, 1), 0, "NO_CONNECTION", "P12_AUTH_FAILED"),
+        (of(429, 4), 3, "NO_CONNECTION", "CUSTOMER_CONCURRENCY_LIMIT"),
+        (of(500, 4), 3, "NO_CONNECTION", "P12_SESSION_SETUP_FAILED"),
+        (vec![(200, "{}".to_owned()); 4], 3, "NO_CONNECTION", "P12_SESSION_SETUP_FAILED"),
+        ([vec![fine()], of(404, 4)].concat(), 3, "CALL_DROPPED", "P12_AGENT_ERROR"),
+        ([of(503, 1), vec![fine()], of(401, 1)].concat(), 1, "CALL_DROPPED", "P12_AUTH_FAILED"),
+    ] {
+        let (before, count) =
+            (answers.iter().take_while(|(status, body)| *status == 200 && body.len() > 2).count(), answers.len());
+        let server = Receiver::answering(answers).await;
+        let talk = Talk::of(World::at_work(None).await, chat_agent(&server), json!({}), json!({})).await;
+        for retry in 0..retries {
+            server.wait_for(before + retry + 1).await;
+            talk.retry(1000 << retry).await;
+        }
+        let result = talk.until(end).await;
+        assert_eq!((&result["error_code"], server.seen().len()), (&json!(code), count), "{code}");
+    }
+    for (agent, code) in [
+        (json!({ "P12_base_url": "http://127.0.0.1:9" }), "MISSING_P12_CONFIGURATION"),
+        (json!({ "connection_type": "P12", "P12_model": "m" }), "MISSING_P12_CONFIGURATION"),
+        (json!({ "P8_base_url": "https://platform.example" }), "P8_ADAPTER_NOT_CONFIGURED"),
+        (json!({ "phone_number": "+15550002222" }), "SMS_NOT_CONFIGURED"),
+    ] {
+        let talk = Talk::of(World::at_work(None).await, agent.clone(), json!({}), json!({})).await;
+        assert_eq!(talk.until("NO_CONNECTION").await["error_code"], code, "{agent}");
+    }
+}
