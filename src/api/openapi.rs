@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::api::endpoint::Endpoint;
 use crate::api::gate::Ready;
 use crate::api::idempotency;
-use crate::model::schema::{self, ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, PATCH, PLAIN};
+use crate::model::schema::{self, ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, PATCH, PLAIN, TAG_DEFAULT};
 
 /// Version of the interface.
 pub const VERSION: &str = "0.1.0";
@@ -196,7 +196,7 @@ fn parameters_of(place: &str, schema: &Value, definitions: &Map<String, Value>) 
 fn without_marks(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            for mark in [ALIASES, PATCH, ID, PLAIN, NEEDS, NUMBER_OR_UUID] {
+            for mark in [ALIASES, PATCH, ID, PLAIN, NEEDS, NUMBER_OR_UUID, TAG_DEFAULT] {
                 map.remove(mark);
             }
             map.values_mut().for_each(without_marks);

@@ -75,6 +75,51 @@ fn who_is_told_and_how_is_read() {
 }
 
 #[test]
+fn how_texts_go_is_read() {
+    let file = r#"
+        [text]
+        reply_delay_ms = 700
+        [sms]
+        send_url = "https://carrier.example/messages?key=hidden"
+        send_method = "put"
+        send_body = "To={{to}}&Body={{text}}"
+        id_pointer = "/sid"
+        group_seconds = 3
+        [sms.send_headers]
+        Authorization = "Basic hidden"
+        [sms.inbound_fields]
+        text = "Body"
+    "#;
+    let config = read(file, &[("RINGER_SMS_INBOUND_TOKEN", "hidden")], &[]).expect("all are allowed");
+    let sms = &config.sms;
+    assert_eq!((config.text.reply_delay_ms, sms.group_seconds, sms.send_method.as_str()), (700, 3, "PUT"));
+    assert_eq!(
+        (sms.inbound_field("text"), sms.inbound_field("from"), sms.id_pointer.as_deref()),
+        ("Body", "from", Some("/sid"))
+    );
+    assert_eq!(sms.send_headers["Authorization"].expose(), "Basic hidden");
+    assert_eq!(sms.inbound_token.as_ref().map(Secret::expose), Some("hidden"));
+    let shown = format!("{config:?} {}", serde_json::to_string(&config).expect("serializes"));
+    assert!(!shown.contains("hidden"), "{shown}");
+    for (file, why) in [
+        (
+            "[sms]\nsend_method = 'DROP'",
+            "r.toml:2: sms.send_method = \"DROP\" is not allowed: it must be one of GET, POST, PUT, PATCH",
+        ),
+        (
+            "[sms.inbound_fields]\nbody = 'Body'",
+            "sms.inbound_fields.body is not known: it must be one of from, to, text, message_id",
+        ),
+        (
+            "[sms]\nid_pointer = 'sid'",
+            "r.toml:2: sms.id_pointer = \"sid\" is not allowed: it must be a JSON pointer like /data/id",
+        ),
+    ] {
+        assert_eq!(read(file, &[], &[]).expect_err("it is refused"), why);
+    }
+}
+
+#[test]
 fn tables_lists_and_names_of_the_user_are_read() {
     let file = r#"
         data = "/var/lib/ringer"

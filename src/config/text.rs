@@ -27,8 +27,8 @@ impl Text {
 /// `[sms]`: a carrier that takes messages by HTTP. Off without `send_url`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sms {
-    /// Where messages are sent to.
-    pub send_url: Option<String>,
+    /// Where messages are sent to; it may hold a key.
+    pub send_url: Option<Secret>,
     /// POST or another method.
     pub send_method: String,
     /// Header fields of the request; they may hold a key.
@@ -64,7 +64,7 @@ impl Default for Sms {
 
 impl Sms {
     pub(super) fn read(&mut self, from: &mut Source) {
-        from.maybe_text("sms.send_url", &mut self.send_url);
+        from.secret("sms.send_url", &mut self.send_url);
         let method = |text: &str| {
             let upper = text.to_ascii_uppercase();
             ["GET", "POST", "PUT", "PATCH"].contains(&upper.as_str()).then_some(upper)

@@ -479,6 +479,27 @@ mod tests {
     }
 
     #[test]
+    fn a_union_may_know_what_an_object_without_a_tag_is() {
+        use crate::model::text::AgentMessage;
+
+        let message = json!({"simulation_result_id":"1","message":"x","type":"message"});
+        for (body, expect) in [
+            (r#"{"simulation_result_id":1,"message":"x"}"#, Ok(message.clone())),
+            (r#"{"simulation_result_id":"1","message":"x","type":null}"#, Ok(message.clone())),
+            (r#"{"simulation_result_id":"1","message":"x","type":"message"}"#, Ok(message)),
+            (r#"{"simulation_result_id":"1"}"#, Err(json!(["body", "message", "message"]))),
+            (r#"{"simulation_result_id":"1","type":"tool_call"}"#, Err(json!(["body", "tool_call", "name"]))),
+            (r#"{"type":"other"}"#, Err(json!(["body"]))),
+        ] {
+            let mut issues = Issues::default();
+            let value = validate(Source::Body, &Node::of::<AgentMessage>(), &read(body).expect("JSON"), &mut issues);
+            let got: Value = serde_json::from_str(&issues.body()).expect("items are JSON");
+            let got = if issues.is_empty() { Ok(value) } else { Err(got["detail"][0]["loc"].clone()) };
+            assert_eq!(got, expect, "{body}");
+        }
+    }
+
+    #[test]
     fn the_number_of_items_is_limited() {
         let body = format!(r#"{{"plan":{{}},"x":[{}1]}}"#, "1,".repeat(9));
         assert_eq!(walked(&body).1.len(), 3);

@@ -13,7 +13,7 @@ use super::world::World;
 /// A world with a carrier, a Digital Human's number and an agent's.
 async fn carried(carrier: &Receiver, kind: &str, human: Value) -> Talk {
     let sms = Sms {
-        send_url: Some(carrier.url("/send")),
+        send_url: Some(Secret::new(carrier.url("/send"))),
         send_headers: [("Authorization".to_owned(), Secret::new("Basic abc".into()))].into(),
         id_pointer: Some("/id".into()),
         inbound_fields: [("text".to_owned(), "Body".to_owned())].into(),

@@ -52,7 +52,7 @@ async fn an_agent_that_posts_its_messages() {
     assert_eq!(first.headers["x-simulation-result-id"], talk.id.as_str());
     let record = talk.result().await;
     let agent = talk.world.get(&format!("/v1/agents/{}", record["agent_id"])).await;
-    let key = agent["agent"]["http_webhook_key"].as_str().expect("a key");
+    let key = agent["http_webhook_key"].as_str().expect("a key");
     assert_eq!(first.headers["x-svc-signature"], signature(key, &first.body).as_str());
     assert!(!first.headers.contains_key("x-svc-event"));
     talk.event("message.sent", 1).await;

@@ -46,7 +46,7 @@ impl Carrier {
         });
         let posting = Posting {
             method: &sms.send_method,
-            url,
+            url: url.expose(),
             headers: &headers,
             body: self.body(message, is_form),
             patience: PATIENCE,
