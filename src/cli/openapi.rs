@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use serde_json::Value;
+
 use crate::api;
 
 /// Flags of `ringer openapi`.
@@ -14,7 +16,8 @@ pub struct Args {}
 /// Prints the document.
 pub async fn run(_args: Args) -> ExitCode {
     // A reader that has seen enough closes the pipe; that is no panic.
-    match writeln!(std::io::stdout(), "{}", api::document()) {
+    let document: Value = serde_json::from_str(&api::document()).unwrap_or_default();
+    match writeln!(std::io::stdout(), "{document:#}") {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

@@ -97,7 +97,7 @@ impl Export {
         ];
         head.extend(measured.iter().chain(&judged));
         let mut out = String::new();
-        line(&mut out, head.into_iter().map(|name| Value::from(name)));
+        line(&mut out, head.into_iter().map(Value::from));
         for (result, (name, _)) in self.results() {
             let (body, evaluation) = (&result.body, evaluation(result));
             let mut cells = vec![

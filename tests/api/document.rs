@@ -1,5 +1,7 @@
 //! The OpenAPI document, its page, and the server on a real socket.
 
+use std::collections::BTreeSet;
+
 use ringer::api::{Setup, serve};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -36,6 +38,36 @@ async fn the_document_describes_every_route() {
         document["paths"]["/v1/api-keys/{key_id}"]["delete"]["responses"]["204"],
         json!({"description":"Success"})
     );
+}
+
+/// What users generate their clients from changes only on purpose: then `ringer openapi > fixtures/api/openapi.json`.
+#[test]
+fn the_document_is_the_one_that_was_written_down() {
+    let now: Value = serde_json::from_str(&ringer::api::document()).expect("JSON");
+    let kept = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/api/openapi.json"));
+    let kept: Value = serde_json::from_str(&kept.expect("it is there")).expect("JSON");
+    let mut apart = Vec::new();
+    compare("", &kept, &now, &mut apart);
+    assert!(apart.is_empty(), "{} places, the first: {:#?}", apart.len(), &apart[..apart.len().min(20)]);
+}
+
+fn compare(pointer: &str, kept: &Value, now: &Value, apart: &mut Vec<String>) {
+    match (kept, now) {
+        (Value::Object(one), Value::Object(other)) => {
+            let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            for name in names {
+                let [kept, now] = [one, other].map(|map| map.get(name).unwrap_or(&Value::Null));
+                compare(&format!("{pointer}/{name}"), kept, now, apart);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            for (n, (kept, now)) in one.iter().zip(other).enumerate() {
+                compare(&format!("{pointer}/{n}"), kept, now, apart);
+            }
+        }
+        _ if kept == now => {}
+        _ => apart.push(format!("{pointer}: {kept} became {now}")),
+    }
 }
 
 #[tokio::test]
