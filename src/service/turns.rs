@@ -25,7 +25,10 @@ type Key = (String, String, i64);
 
 /// Conversations, the one that was used last at the end.
 #[derive(Default)]
-pub(super) struct Talks(Mutex<VecDeque<(Key, Arc<tokio::sync::Mutex<Option<Talk>>>)>>);
+pub(super) struct Talks(Mutex<VecDeque<(Key, Kept)>>);
+
+/// A conversation that has begun, or is about to; one turn at a time.
+type Kept = Arc<tokio::sync::Mutex<Option<Talk>>>;
 
 struct Talk {
     dialogue: Dialogue,
@@ -33,7 +36,7 @@ struct Talk {
 }
 
 impl Talks {
-    fn of(&self, key: &Key) -> Arc<tokio::sync::Mutex<Option<Talk>>> {
+    fn of(&self, key: &Key) -> Kept {
         let mut talks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = talks.iter().position(|(known, _)| known == key);
         let talk = at.and_then(|at| talks.remove(at)).map_or_else(Arc::default, |(_, talk)| talk);

@@ -81,7 +81,7 @@ impl<'a> Drive<'a> {
     }
 
     /// Goes on until it is over, and keeps what it has left.
-    pub(super) async fn to_the_end(mut self) -> Result<()> {
+    pub(super) async fn run(mut self) -> Result<()> {
         let clock = self.work.workshop.service.clock().clone();
         self.read().await?;
         self.dialogue.handle(clock.now_ms(), Input::Begin);

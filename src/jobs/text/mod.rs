@@ -142,7 +142,7 @@ impl TextWork<'_> {
             }
         }
         let drive = drive::Drive::new(self, placed, redactor, feed, changes, hangups);
-        drive.to_the_end().await.map(|()| Left::Done)
+        drive.run().await.map(|()| Left::Done)
     }
 
     /// Waits for the agent's first message and answers when it came. `None`: nobody is waited for any more.
