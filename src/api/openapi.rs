@@ -116,12 +116,16 @@ fn operation(
         parameters.extend(parameters_of("query", query, definitions));
     }
     let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": reference("Refusal") } } });
-    if endpoint.scope.is_some() {
+    if endpoint.scope.is_some() || endpoint.carrier {
         let takes_input = ![path_node, query_node, body_node].iter().all(|node| node.is_nothing());
         for (code, text, is_possible) in [
             ("400", "What was asked for is not allowed", takes_input),
             ("401", "Invalid or missing API key", true),
-            ("403", "The key's scope is not sufficient, or the row is another organization's", true),
+            (
+                "403",
+                "The key's scope is not sufficient, or the row is another organization's",
+                endpoint.scope.is_some(),
+            ),
             ("404", "There is no such row", true),
             ("409", "The state of the row, or another request, does not allow it", endpoint.method != Method::GET),
             ("413", "The body is too large", !body_node.is_nothing()),

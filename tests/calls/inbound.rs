@@ -161,6 +161,7 @@ async fn results_with_one_address_come_one_after_the_other() {
     let (house, agent) = (House::new().await, Stage::new().await);
     let (_, ids) = house.queue(caller(), json!({ "runs_per_digital_human": 2 }), &[json!({})]).await;
     let first = address(&house, &ids[0]).await;
+    house.watch(&ids[1]).await.until("QUEUED").await;
     assert_eq!(house.result(&ids[1]).await["status"], "QUEUED");
     assert_eq!(answered(&agent, &first).await, 200);
     let second = address(&house, &ids[1]).await;
