@@ -112,6 +112,8 @@ pub struct EchoGuard {
     next_look: Sample,
     pause: Sample,
     looks: u32,
+    /// Something was received.
+    has_begun: bool,
     /// Looks since the last find.
     fruitless: u32,
 }
@@ -136,6 +138,7 @@ impl EchoGuard {
             next_look: Sample::MIN / 2,
             pause: AGAIN,
             looks: 0,
+            has_begun: false,
             fruitless: 0,
         }
     }
@@ -184,9 +187,13 @@ impl EchoGuard {
         }
     }
 
-    /// Hears the 20 ms that begin at `from`; `is_real` is false for what conceals a loss. Own echo is taken out of `pcm` where
-    /// it is known.
+    /// Hears the 20 ms that begin at `from`; `is_real` is false for what was not received, and before the first that was it is
+    /// not heard at all: no silence, but nothing known of the channel yet. Own echo is taken out of `pcm` where it is known.
     pub fn push(&mut self, pcm: &mut Frame, from: Sample, is_real: bool) -> Edges {
+        self.has_begun |= is_real;
+        if !self.has_begun {
+            return None;
+        }
         if from > self.sounded_to + LONGEST {
             let edge = self.vad.push(pcm, from);
             return match (self.doubted.take(), edge) {

@@ -18,12 +18,14 @@ const MOST_MARGIN_DB: f32 = 10.0;
 const SPREAD: f32 = 3.0;
 
 /// A floor below this is no noise that could open the gate: its spread does not count. dBov.
-const QUIET_DBOV: f32 = -62.0;
+pub const QUIET_DBOV: f32 = -62.0;
 
 /// Levels of the last 3 s. Allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Floor {
     levels: Percentiles<MEMORY, 193>,
+    /// Blocks since the last quiet one.
+    unquiet: usize,
     floor_dbov: f32,
     margin_db: f32,
     quiet: bool,
@@ -34,6 +36,7 @@ impl Floor {
     pub fn new() -> Floor {
         Floor {
             levels: Percentiles::new(LOWEST_DBOV, 0.5),
+            unquiet: 0,
             floor_dbov: LOWEST_DBOV,
             margin_db: LEAST_MARGIN_DB,
             quiet: true,
@@ -58,6 +61,27 @@ impl Floor {
     /// Remembers the level of a block, dBov.
     pub fn push(&mut self, level_dbov: f32) {
         self.levels.push(level_dbov);
+        self.unquiet = if level_dbov <= QUIET_DBOV { 0 } else { self.unquiet + 1 };
+    }
+
+    /// Level of the block `back` blocks ago, dBov; 0 is the newest.
+    pub fn level_ago(&self, back: usize) -> f32 {
+        self.levels.ago(back)
+    }
+
+    /// Highest level of the last `count` blocks, dBov.
+    pub fn highest_of(&self, count: usize) -> f32 {
+        (0..count).map(|back| self.level_ago(back)).fold(LOWEST_DBOV, f32::max)
+    }
+
+    /// Blocks since the last quiet one.
+    pub fn unquiet(&self) -> usize {
+        self.unquiet
+    }
+
+    /// Forgets all but the newest `count` blocks.
+    pub fn forget_before(&mut self, count: usize) {
+        self.levels.forget_before(count);
     }
 
     /// Finds floor and margin again from what is remembered.

@@ -14,7 +14,7 @@ mod tone;
 
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use detector::Detector;
-use floor::{Floor, LOWEST_DBOV};
+use floor::{Floor, LOWEST_DBOV, QUIET_DBOV};
 use odds::Odds;
 
 /// Samples of a block, the grid of edges (10 ms).
@@ -92,6 +92,19 @@ const LEAD: usize = 30;
 const LEAD_GAP: usize = 8;
 const LEAD_GAP_IN_NOISE: usize = 2;
 
+/// Noise has come into a quiet channel when no block was quiet for so many frames (400 ms), and so many of these were loud
+/// without a vote: of clean speech as long without a quiet block the detector seldom doubts a tenth.
+const STEP: u32 = 20;
+const STEP_DOUBTS: u32 = 12;
+
+/// The first frame may begin before the first packet does, and a codec and a filter begin with silence: quiet in so many first
+/// blocks (40 ms) says nothing of the channel.
+const FIRST: usize = 4;
+
+/// In a channel that was heard for less than [`HISTORY`] and never was quiet, speech is what is less than this below the highest
+/// block, dB.
+const FIRST_WORD_DB: f32 = 15.0;
+
 /// What happened to the speech.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Edge {
@@ -137,6 +150,8 @@ pub struct VoiceActivity {
     votes: u32,
     /// Those of them that are sure, likewise.
     sure: u32,
+    /// Frames of the last [`STEP`] that were loud without a vote of the detector, the newest in bit 0.
+    doubts: u32,
     /// Where the last frame that the votes called speech began.
     voted: Sample,
     /// One past the last frame that told of speech in noise while it was on.
@@ -172,6 +187,7 @@ impl VoiceActivity {
             tone_frames: 0,
             votes: 0,
             sure: 0,
+            doubts: 0,
             voted: 0,
             carried: 0,
             above_db: 0.0,
@@ -204,6 +220,7 @@ impl VoiceActivity {
         let ended = if missing >= RELEASE { self.silence() } else { None };
         self.measure(pcm, from, masked);
         let (score, is_tone) = self.judge(pcm);
+        self.doubt(score);
         let on = self.speech.is_some();
         let (vote, sure) = if self.floor.quiet() {
             self.odds.set(on);
@@ -288,6 +305,9 @@ impl VoiceActivity {
         self.level_dbov = dbov((powers[0] + powers[1]) / 2.0);
         let levels = powers.map(dbov);
         for (level, masked) in levels.into_iter().zip(masked) {
+            if self.heard < FIRST && level <= QUIET_DBOV {
+                continue;
+            }
             self.floor.push(if masked { level.min(self.floor.floor_dbov()) } else { level });
         }
         self.floor.settle();
@@ -333,6 +353,17 @@ impl VoiceActivity {
         (score, self.tone_frames > 0)
     }
 
+    /// In a quiet channel: forgets the quiet where noise has come into it.
+    fn doubt(&mut self, score: f32) {
+        let doubted = self.above_db > 0.0 && score <= SCORE && !self.rests();
+        self.doubts = (self.doubts << 1 | u32::from(doubted)) & ((1 << STEP) - 1);
+        let blocks = STEP as usize * FRAME / BLOCK;
+        if self.floor.quiet() && self.doubts.count_ones() >= STEP_DOUBTS && self.floor.unquiet() >= blocks {
+            self.floor.forget_before(blocks);
+            self.floor.settle();
+        }
+    }
+
     /// Speech goes on without the detector: it was there a moment ago, and nothing was quiet since.
     fn rests(&self) -> bool {
         self.rest > 0 && self.above_db > 0.0 && self.floor.quiet() && !self.never_sleeps
@@ -341,11 +372,17 @@ impl VoiceActivity {
     /// Speech is voted for while none was on: reports its onset once enough of it is there.
     fn started(&mut self, from: Sample) -> Edges {
         let first_vote = 2 * (VOTERS.min(32 - self.votes.leading_zeros()) as usize);
-        let block = |back: usize| self.blocks[(self.heard - 1 - back) % HISTORY];
+        // What began with speech has shown no floor yet that the speech could stand above.
+        let first = self.heard < HISTORY;
+        let top = if first { self.floor.highest_of(self.heard) } else { f32::MAX };
+        let block = |back: usize| {
+            let Block { from, loud } = self.blocks[(self.heard - 1 - back) % HISTORY];
+            Block { from, loud: loud || self.floor.level_ago(back) > LEAST_DBOV.max(top - FIRST_WORD_DB) }
+        };
         let (mut onset, mut end, mut quiet) = (None, None, 0);
         let mut later = from + FRAME as Sample;
-        let gap = if self.floor.quiet() { LEAD_GAP } else { LEAD_GAP_IN_NOISE };
-        for back in 0..self.heard.min(HISTORY).min(first_vote + LEAD) {
+        let gap = if first || self.floor.quiet() { LEAD_GAP } else { LEAD_GAP_IN_NOISE };
+        for back in 0..self.heard.min(HISTORY).min(if first { HISTORY } else { first_vote + LEAD }) {
             let block = block(back);
             let joined = (block.from + BLOCK as Sample - later).abs() <= BLOCK as Sample;
             if block.from < self.earliest || !joined || (back >= first_vote && quiet > gap) {

@@ -33,6 +33,21 @@ impl<const MEMORY: usize, const BINS: usize> Percentiles<MEMORY, BINS> {
         self.next = (self.next + 1) % MEMORY;
     }
 
+    /// The value remembered `back` pushes ago, 0 being the newest; the lowest where there was none.
+    pub fn ago(&self, back: usize) -> f32 {
+        let bin = if back < self.filled { self.ring[(self.next + MEMORY - 1 - back) % MEMORY] } else { 0 };
+        self.lowest + f32::from(bin) * self.step
+    }
+
+    /// Forgets all but the newest `count`.
+    pub fn forget_before(&mut self, count: usize) {
+        while self.filled > count {
+            let oldest = self.ring[(self.next + MEMORY - self.filled) % MEMORY];
+            self.count[usize::from(oldest)] -= 1;
+            self.filled -= 1;
+        }
+    }
+
     /// Values below which the given shares of all lie (ascending shares, 0 to 1); the lowest when there are none.
     pub fn below<const N: usize>(&self, shares: [f32; N]) -> [f32; N] {
         let (mut below, mut bin) = (0, 0);

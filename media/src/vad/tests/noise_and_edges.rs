@@ -129,3 +129,54 @@ fn clean_edges_of_many_voices_are_within_20_ms() {
         assert!(apart.is_empty(), "{codec:?}: {apart:?}");
     }
 }
+
+/// A bed as loud as `snr_db` below speech asks, in a wide-band codec, from a sample of its own, after some silence.
+fn bed_from(bed: &[i16], snr_db: f64, from: usize, silence: usize) -> Vec<i16> {
+    let mut bed = bed.to_vec();
+    noise::level_for(&mut bed, snr_db, 16_000);
+    let mut pcm = vec![0; silence];
+    pcm.extend(bed.iter().cycle().skip(from).take(160_000));
+    through(&pcm, Codec::G722)
+}
+
+#[test]
+fn noise_that_is_there_from_the_first_packet_is_no_speech() {
+    // Percent of the first 3 s, where the channel begins with the noise (the first frame before the first packet may hold some
+    // silence), and where the noise comes into a silent one.
+    for (kind, bed) in &beds() {
+        for (silence, most) in [(0, 4.0), (200, 4.0), (6400, 8.0)] {
+            let found: Sample = (0..20)
+                .flat_map(|n| spans(&bed_from(bed, 17.5, 48_000 * n, silence)))
+                .map(|(from, to)| (to.min(silence as Sample + 48_000) - from).max(0))
+                .sum();
+            let percent = 100.0 * found as f64 / (20.0 * 48_000.0);
+            println!("{kind:?} after {silence}: {percent:.1} % false");
+            assert!(percent <= most, "{kind:?} after {silence}: {percent} % false");
+        }
+    }
+}
+
+#[test]
+fn speech_that_is_there_from_the_first_packet_is_found() {
+    let clean = many_voices();
+    for codec in [Codec::Pcmu, Codec::G722] {
+        let mut late: Vec<Sample> = Vec::new();
+        for (from, to) in &clean.truth {
+            for start in (0..4).map(|n| *from as usize + n * 1600).filter(|start| start + 8000 < *to as usize) {
+                let first = |silence: usize| {
+                    let mut pcm = vec![0; silence];
+                    pcm.extend(&clean.pcm[start..*to as usize]);
+                    pcm.resize(pcm.len().next_multiple_of(FRAME) + 16_000, 0);
+                    let onset = spans(&through(&pcm, codec)).first().map(|span| span.0 - silence as Sample);
+                    onset.expect("speech is found") / PER_MS
+                };
+                late.push(first(0) - first(1600));
+            }
+        }
+        late.sort_unstable();
+        println!("{codec:?}: {} beginnings, {late:?} ms later than after silence", late.len());
+        assert!(late.len() > 100 && late[0] >= -20);
+        // Where a gap within the word shows that the channel is a quiet one, what lies before it may be lost.
+        assert!(within(&late, 0.5) <= 10 && within(&late, 0.9) <= 50, "{codec:?}");
+    }
+}
