@@ -43,6 +43,7 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 	part docs 120 $(CARGO) test --locked --workspace --doc; \
 	part unit 420 $(CARGO) test --locked -p ringer-media -p ringer-sip --lib --tests; \
 	part integration 900 $(CARGO) test --locked -p ringer --lib --bins --tests; \
+	part demo 120 "$(TARGET)/debug/ringer" demo; \
 	printf '\n%s' "$$report"; \
 	exit $$failed
 
