@@ -408,18 +408,9 @@ mod tests {
                 Word { word: word.into(), start_offset_ms, end_offset_ms: start_offset_ms + 80, confidence: None }
             })
             .collect();
-        let entry = |words: Vec<Word>| TranscriptEntry {
-            start_offset_ms: 1000,
-            end_offset_ms: 1800,
-            speaker: Role::Agent,
-            utterance: "the code is one two three four okay".into(),
-            filler_utterance: false,
-            interrupted: false,
-            scripted: false,
-            confidence: None,
-            source: EntrySource::Recognized,
-            words,
-        };
+        let said = "the code is one two three four okay";
+        let whole = TranscriptEntry::of(Role::Agent, 1000, 1800, said.into(), EntrySource::Recognized);
+        let entry = |words: Vec<Word>| TranscriptEntry { words, ..whole.clone() };
         let mut transcript =
             Transcript { simulation_result_id: 1, language: "en".into(), entries: vec![entry(words), entry(vec![])] };
         let spans = redactor().transcript(&mut transcript);

@@ -32,21 +32,6 @@ pub fn transcript(result_id: i64, language: &str, moments: &[Moment], fillers: &
     Transcript { simulation_result_id: result_id, language: language.to_owned(), entries }
 }
 
-fn entry(speaker: Role, from_ms: i64, to_ms: i64, utterance: String, source: EntrySource) -> TranscriptEntry {
-    TranscriptEntry {
-        start_offset_ms: from_ms,
-        end_offset_ms: to_ms.max(from_ms),
-        speaker,
-        utterance,
-        filler_utterance: false,
-        interrupted: false,
-        scripted: false,
-        confidence: None,
-        source,
-        words: Vec::new(),
-    }
-}
-
 /// What the Digital Human said: one entry an utterance, with the words that were really spoken.
 fn spoken(moments: &[Moment]) -> Vec<TranscriptEntry> {
     let mut entries = Vec::new();
@@ -60,7 +45,7 @@ fn spoken(moments: &[Moment]) -> Vec<TranscriptEntry> {
         entries.push(TranscriptEntry {
             interrupted: end.data["interrupted"] == Value::Bool(true),
             scripted: end.data["kind"] == "scripted",
-            ..entry(Role::User, from / PER_MS, end.sample / PER_MS, text, EntrySource::Synthesized)
+            ..TranscriptEntry::of(Role::User, from / PER_MS, end.sample / PER_MS, text, EntrySource::Synthesized)
         });
     }
     entries
@@ -70,7 +55,10 @@ fn spoken(moments: &[Moment]) -> Vec<TranscriptEntry> {
 fn written(message: &Moment) -> TranscriptEntry {
     let at = message.sample / PER_MS;
     let scripted = message.data["kind"] == "scripted";
-    TranscriptEntry { scripted, ..entry(Role::User, at, at, message.text().to_owned(), EntrySource::Message) }
+    TranscriptEntry {
+        scripted,
+        ..TranscriptEntry::of(Role::User, at, at, message.text().to_owned(), EntrySource::Message)
+    }
 }
 
 /// One turn of the agent, in parts.
@@ -79,13 +67,15 @@ fn heard(turn: &Moment, moments: &[Moment]) -> Vec<TranscriptEntry> {
     let to = turn.number("end_sample").unwrap_or(turn.sample);
     let from = turn.number("from_sample").unwrap_or(to);
     if messages::is_written(turn) {
-        let written = entry(Role::Agent, from / PER_MS, from / PER_MS, text.to_owned(), EntrySource::Message);
+        let written =
+            TranscriptEntry::of(Role::Agent, from / PER_MS, from / PER_MS, text.to_owned(), EntrySource::Message);
         return if text.is_empty() { Vec::new() } else { vec![written] };
     }
     let words: Vec<Word> = turn.data["words"].as_array().into_iter().flatten().filter_map(word).collect();
     let parts: Vec<&[Word]> =
         words.chunk_by(|one, next| next.start_offset_ms - one.end_offset_ms < PART_GAP_MS).collect();
-    let whole = || entry(Role::Agent, from / PER_MS, to / PER_MS, text.to_owned(), EntrySource::Recognized);
+    let whole =
+        || TranscriptEntry::of(Role::Agent, from / PER_MS, to / PER_MS, text.to_owned(), EntrySource::Recognized);
     let mut entries: Vec<TranscriptEntry> = match parts[..] {
         [] if text.is_empty() => return Vec::new(),
         [] | [_] => vec![TranscriptEntry { words, ..whole() }],
@@ -105,7 +95,7 @@ fn part(words: &[Word]) -> TranscriptEntry {
     let text: Vec<&str> = words.iter().map(|word| word.word.as_str()).collect();
     let (from, to) = (words[0].start_offset_ms, words[words.len() - 1].end_offset_ms);
     let words = words.to_vec();
-    TranscriptEntry { words, ..entry(Role::Agent, from, to, text.join(" "), EntrySource::Recognized) }
+    TranscriptEntry { words, ..TranscriptEntry::of(Role::Agent, from, to, text.join(" "), EntrySource::Recognized) }
 }
 
 fn word(word: &Value) -> Option<Word> {
@@ -132,7 +122,9 @@ fn keyed(moments: &[Moment], event: &str, speaker: Role, source: EntrySource) ->
             _ => runs.push((from, to, digit.to_owned())),
         }
     }
-    runs.into_iter().map(|(from, to, digits)| entry(speaker, from, to, format!("[DTMF {digits}]"), source)).collect()
+    runs.into_iter()
+        .map(|(from, to, digits)| TranscriptEntry::of(speaker, from, to, format!("[DTMF {digits}]"), source))
+        .collect()
 }
 
 /// True when nothing is left of a text once filler phrases are taken away.

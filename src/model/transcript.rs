@@ -50,6 +50,24 @@ pub struct TranscriptEntry {
     pub words: Vec<Word>,
 }
 
+impl TranscriptEntry {
+    /// Words of one side over the milliseconds from `from_ms` to `to_ms`, whole and without places.
+    pub fn of(speaker: Role, from_ms: i64, to_ms: i64, utterance: String, source: EntrySource) -> TranscriptEntry {
+        TranscriptEntry {
+            start_offset_ms: from_ms,
+            end_offset_ms: to_ms.max(from_ms),
+            speaker,
+            utterance,
+            filler_utterance: false,
+            interrupted: false,
+            scripted: false,
+            confidence: None,
+            source,
+            words: Vec::new(),
+        }
+    }
+}
+
 /// A line of a transcript that was posted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PostedEntry {
@@ -110,17 +128,8 @@ mod tests {
 
     #[test]
     fn prints_lines_and_cues() {
-        let entry = |speaker, from, utterance: &str| TranscriptEntry {
-            start_offset_ms: from,
-            end_offset_ms: from + 500,
-            speaker,
-            utterance: utterance.into(),
-            filler_utterance: false,
-            interrupted: false,
-            scripted: false,
-            confidence: None,
-            source: EntrySource::Message,
-            words: vec![],
+        let entry = |speaker, from, utterance: &str| {
+            TranscriptEntry::of(speaker, from, from + 500, utterance.into(), EntrySource::Message)
         };
         let entries = vec![entry(Role::Agent, 0, "Hi <you>"), entry(Role::User, 3_661_250, "Hello")];
         let transcript = Transcript { simulation_result_id: 1, language: "en".into(), entries };

@@ -11,18 +11,8 @@ use crate::provider::fake::{Reply, ScriptedModel};
 fn entries(lines: &[&str]) -> Vec<TranscriptEntry> {
     let entry = |(at, line): (usize, &&str)| {
         let (speaker, words) = line.split_once(": ").expect("a speaker");
-        TranscriptEntry {
-            start_offset_ms: 1000 * at as i64,
-            end_offset_ms: 1000 * at as i64 + 900,
-            speaker: Role::parse(speaker).expect("AGENT or USER"),
-            utterance: words.to_owned(),
-            filler_utterance: false,
-            interrupted: false,
-            scripted: false,
-            confidence: None,
-            source: EntrySource::Recognized,
-            words: vec![],
-        }
+        let (speaker, from) = (Role::parse(speaker).expect("AGENT or USER"), 1000 * at as i64);
+        TranscriptEntry::of(speaker, from, from + 900, words.to_owned(), EntrySource::Recognized)
     };
     lines.iter().enumerate().map(entry).collect()
 }

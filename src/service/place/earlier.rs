@@ -76,17 +76,8 @@ mod tests {
     use serde_json::json;
 
     fn transcript(lines: &[(Role, &str)]) -> Transcript {
-        let entry = |(speaker, utterance): &(Role, &str)| TranscriptEntry {
-            start_offset_ms: 0,
-            end_offset_ms: 0,
-            speaker: *speaker,
-            utterance: (*utterance).to_owned(),
-            filler_utterance: false,
-            interrupted: false,
-            scripted: false,
-            confidence: None,
-            source: EntrySource::Recognized,
-            words: vec![],
+        let entry = |(speaker, utterance): &(Role, &str)| {
+            TranscriptEntry::of(*speaker, 0, 0, (*utterance).to_owned(), EntrySource::Recognized)
         };
         let entries = lines.iter().map(entry).collect();
         Transcript { simulation_result_id: 1, language: "en".into(), entries }
