@@ -347,7 +347,7 @@ impl Config {
         let mut from = Source::new(file, environment, flags)?;
         let mut config = Config::default();
         // Read elsewhere: by `load`, by the log and by the command line.
-        from.pass_over(&["RINGER_CONFIG", "RINGER_LOG", "RINGER_SIP_PASSWORD"]);
+        from.pass_over(&["RINGER_CONFIG", "RINGER_LOG", "RINGER_LOG_FORMAT", "RINGER_SIP_PASSWORD"]);
         from.parsed("data", "a folder", |text| Some(PathBuf::from(text)), &mut config.data);
         from.secret("database.url", &mut config.database.url);
         let server =
@@ -519,9 +519,25 @@ pub fn search_path() -> Vec<PathBuf> {
 }
 
 /// What may be logged, in the words of tracing's filter (`RINGER_LOG`).
-#[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
 pub fn log_filter() -> Option<String> {
-    std::env::var("RINGER_LOG").ok().filter(|text| !text.is_empty())
+    variable("RINGER_LOG")
+}
+
+/// Whether the log is a JSON object a line (`RINGER_LOG_FORMAT`: `text` or `json`).
+///
+/// # Errors
+/// The text, when it is neither.
+pub fn log_is_json() -> Result<bool, String> {
+    match variable("RINGER_LOG_FORMAT").as_deref() {
+        None | Some("text") => Ok(false),
+        Some("json") => Ok(true),
+        Some(other) => Err(format!("RINGER_LOG_FORMAT is \"{other}\"; it is text or json")),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]

@@ -13,17 +13,24 @@ const LOG: &str = "info,sqlx=warn,hyper=warn,rustls=warn";
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let filter = match EnvFilter::try_new(config::log_filter().as_deref().unwrap_or(LOG)) {
-        Ok(filter) => filter,
-        Err(error) => {
-            eprintln!("RINGER_LOG: {error}");
-            return ExitCode::from(cli::BAD_USAGE);
-        }
-    };
-    let colours = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
+    if let Err(error) = log() {
+        eprintln!("{error}");
+        return ExitCode::from(cli::BAD_USAGE);
+    }
     match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(cli::run(cli)),
         Err(error) => cli::failed(error),
     }
+}
+
+fn log() -> Result<(), String> {
+    let filter = EnvFilter::try_new(config::log_filter().as_deref().unwrap_or(LOG));
+    let filter = filter.map_err(|error| format!("RINGER_LOG: {error}"))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if config::log_is_json()? {
+        log.json().flatten_event(true).with_current_span(false).init();
+    } else {
+        log.with_ansi(std::io::stderr().is_terminal()).init();
+    }
+    Ok(())
 }

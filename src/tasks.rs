@@ -4,6 +4,7 @@ use std::future::Future;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 /// A group of tasks with one stop signal.
 #[derive(Clone, Debug, Default)]
@@ -18,13 +19,13 @@ impl Tasks {
         Tasks::default()
     }
 
-    /// Starts `future`. It should end soon after [`Tasks::stopping`].
+    /// Starts `future`, within the span of the log that is open now. It should end soon after [`Tasks::stopping`].
     pub fn spawn<F>(&self, name: &'static str, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
         tracing::trace!(task = name, "start");
-        self.tracker.spawn(future);
+        self.tracker.spawn(future.in_current_span());
     }
 
     /// Starts `future` and drops it when the group stops.

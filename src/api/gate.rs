@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
+use tracing::Instrument;
 use url::form_urlencoded;
 
 use crate::api::Server;
@@ -64,12 +65,24 @@ type Stop = Box<Response>;
 /// Answers one request to `route`.
 pub async fn pass(server: Arc<Server>, route: Arc<Route>, request: Request) -> Response {
     let request_id = clock::new_id().to_string();
+    // A path of a request may hold a secret; the declared one holds names of parameters.
+    let path = route.methods.first().map_or("", |ready| ready.endpoint.path);
+    let span = tracing::info_span!("request", request_id, method = request.method().as_str(), path);
+    let answered = async {
+        let response = answered(&server, &route, request, &request_id).await;
+        tracing::debug!(status = response.status().as_u16(), "answered");
+        response
+    };
+    answered.instrument(span).await
+}
+
+async fn answered(server: &Arc<Server>, route: &Route, request: Request, request_id: &str) -> Response {
     let (head, origin) = (request.method() == Method::HEAD, request.headers().get(ORIGIN).cloned());
-    let mut response = match answer(&server, &route, request, &request_id).await {
+    let mut response = match answer(server, route, request, request_id).await {
         Ok(response) => response,
         Err(stop) => *stop,
     };
-    finish(&mut response, &request_id);
+    finish(&mut response, request_id);
     if let Some(origin) = origin.filter(|origin| server.allows(origin)) {
         allow_origin(response.headers_mut(), origin, &route.allow);
     }

@@ -12,6 +12,7 @@ use ringer_media::recording::Layout;
 use ringer_sip::{CallEvent, CallKey};
 use rtrb::{Consumer, Producer};
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument;
 
 use super::effects::Effects;
 use super::real::{Inner, Room};
@@ -197,7 +198,12 @@ impl Driver {
     }
 
     /// Runs to the end of the call.
-    pub async fn run(mut self: Box<Self>, key: CallKey, call_id: String, mut sip_news: mpsc::Receiver<SipNews>) {
+    pub async fn run(self: Box<Self>, key: CallKey, call_id: String, sip_news: mpsc::Receiver<SipNews>) {
+        let span = tracing::info_span!("call", call_id);
+        self.follow(key, call_id, sip_news).instrument(span).await;
+    }
+
+    async fn follow(mut self: Box<Self>, key: CallKey, call_id: String, mut sip_news: mpsc::Receiver<SipNews>) {
         let _ = self.news.try_send(CallNews::Dispatched);
         let mut listen = tokio::time::interval(LISTEN_EVERY);
         listen.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -299,6 +305,7 @@ impl Driver {
         self.inner.forget(self.no);
         let Some(ending) = self.ending.take() else { return };
         self.inner.tally.ended(&ending);
+        tracing::debug!(reason = ?ending.reason, connected = ending.connected, "the call is over");
         let recording = self.close_recording(&ending).await;
         while let Ok(news) = sip_news.try_recv() {
             if let SipNews::Trace(message) = news {

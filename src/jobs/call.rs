@@ -35,6 +35,7 @@ const TRUSTED_CONCEALED: f64 = 0.01;
 
 /// Holds the conversation of a result, when it still waits for one.
 pub(super) async fn run(workshop: &Workshop, job: &CallJob, stopping: &CancellationToken) -> Result<()> {
+    tracing::Span::current().record("result_id", job.result_id);
     let call = CallWork { workshop, job, stopping, answers: false };
     let done = call.hold().await;
     call.settle(done).await

@@ -17,6 +17,7 @@ use super::Workshop;
 /// Evaluates a result that waits for it, or again one that is finished.
 pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
     let (service, organization, id) = (&workshop.service, &job.organization, job.result_id);
+    tracing::Span::current().record("result_id", id);
     let caller = Service::engine_caller(organization);
     let body = match service.result(&caller, id).await {
         Ok(record) => record.body,

@@ -16,12 +16,15 @@ mod schedule;
 mod text;
 mod upkeep;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+use tracing::field::Empty;
 
 use crate::config::{Retention, Sources};
 use crate::engine::Engine;
@@ -239,11 +242,12 @@ async fn claim_of(service: &Service, kinds: &[&str]) -> Claimed {
     }
 }
 
-/// Does work while its claim is renewed.
+/// Does work while its claim is renewed. What is logged meanwhile names the job, and whatever it records as its result.
 async fn held<T>(service: &Service, claimed: &Claimed, work: impl Future<Output = T>) -> T {
     let mut renew = paced(RENEW_EVERY);
     renew.tick().await;
-    tokio::pin!(work);
+    let span = tracing::info_span!("job", id = claimed.id, kind = claimed.kind, result_id = Empty);
+    let mut work = pin!(work.instrument(span));
     loop {
         tokio::select! {
             done = &mut work => return done,

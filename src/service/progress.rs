@@ -39,6 +39,8 @@ impl Service {
         self.step(&mut db, &mut row, to).await?;
         db.commit().await?;
         self.live.changed(result_id);
+        let (from, to, error_code) = (from.as_str(), to.as_str(), row.doc.body.error_code.as_deref());
+        tracing::info!(result_id, from, to, error_code, "a result moved on");
         Ok(row)
     }
 

@@ -3,6 +3,7 @@
 mod desk;
 mod inbound;
 mod killed;
+mod logs;
 mod memory;
 mod peers;
 mod runs;

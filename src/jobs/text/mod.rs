@@ -75,6 +75,7 @@ struct TextWork<'a> {
 
 impl TextWork<'_> {
     async fn run(&self) -> Result<Left> {
+        tracing::Span::current().record("result_id", self.job.result_id);
         match self.hold().await {
             Err(Error::NotFound(_)) => Ok(Left::Done),
             Err(error) => self.break_off(&error).await.map(|()| Left::Done),
