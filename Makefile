@@ -14,7 +14,8 @@ NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 # The voices and the recognizer are programs and libraries of the system, opened at run time; the build needs a C compiler.
 PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
 # The tests also call these, as independent other sides.
-PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql python3-venv
+PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql python3-venv \
+         chromium chromium-driver
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -39,10 +40,9 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 	}; \
 	part format 20 $(CARGO) fmt --all --check; \
 	part lints 420 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
-	part build 420 $(CARGO) test --locked --workspace --no-run; \
+	part build 600 $(CARGO) test --locked --workspace --no-run; \
 	part docs 120 $(CARGO) test --locked --workspace --doc; \
-	part unit 420 $(CARGO) test --locked -p ringer-media -p ringer-sip --lib --tests; \
-	part integration 900 $(CARGO) test --locked -p ringer --lib --bins --tests; \
+	part tests 900 $(CARGO) test --locked --workspace --no-fail-fast --lib --bins --tests; \
 	part demo 120 "$(TARGET)/debug/ringer" demo; \
 	printf '\n%s' "$$report"; \
 	exit $$failed

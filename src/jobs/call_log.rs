@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::Upkeep;
 use crate::error::{Error, Result};
-use crate::judge::{self, Imported};
+use crate::judge::{self, Imported, Material};
 use crate::model::call_log::{CallInterface, CallSpec};
 use crate::model::time::Timestamp;
-use crate::model::transcript::PostedEntry;
+use crate::model::transcript::{EntrySource, PostedEntry, TranscriptEntry};
 use crate::provider::audio;
 use crate::provider::fetch::{Bounds, fetch_within};
 use crate::provider::guard::ip_allowed;
@@ -22,9 +22,6 @@ use crate::service::LogEvaluated;
 const RECORDING: Bounds = Bounds { bytes: 512 << 20, patience: Duration::from_secs(300) };
 /// A transcript that is fetched.
 const TRANSCRIPT: Bounds = Bounds { bytes: 32 << 20, patience: Duration::from_secs(30) };
-/// Why nothing was judged.
-const NO_MODEL: &str = "No language model is configured";
-const NOT_JUDGED: &str = "Judging by the language model is not part of this version";
 
 /// Evaluates a call. What cannot be had is told; what there is, is measured.
 pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
@@ -46,23 +43,39 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
     };
     let fillers = judge::fillers("en", &upkeep.fillers);
     let is_empty = sides.is_empty() && entries.is_empty();
+    let said: Vec<TranscriptEntry> = entries.iter().map(said).collect();
     let call = Imported { entries, sides, interface, fillers };
     let duration_ms = call.duration_ms();
     let measured = tokio::task::spawn_blocking(move || call.measure()).await.map_err(Error::internal)?;
-    let mut evaluation = measured.evaluation;
+    let (mut evaluation, mut metrics) = (measured.evaluation, measured.metrics);
     evaluation.id = crate::clock::new_id();
     evaluation.created_at = Timestamp(upkeep.service.clock().now_ms());
-    evaluation.not_evaluated_reason = Some(if upkeep.has_model { NOT_JUDGED } else { NO_MODEL }.to_owned());
+    let material = Material {
+        entries: &said,
+        calls: work.call.tool_calls.as_deref().unwrap_or_default(),
+        metadata: work.call.metadata.as_ref(),
+        agent_prompt: &work.agent_prompt,
+        ..Material::default()
+    };
+    judge::judge_words(material, &work.metrics, upkeep.model.as_deref(), &mut metrics, &mut evaluation).await;
     if let (true, Some(latency)) = (work.call.enable_phrase_latencies, &mut evaluation.latency) {
         latency.insert("phrase_latencies".into(), json!(measured.latency));
     }
     let found = LogEvaluated {
         evaluation: (!is_empty).then_some(evaluation),
-        metrics: if is_empty { Vec::new() } else { measured.metrics },
+        metrics: if is_empty { Vec::new() } else { metrics },
         duration_ms,
         error_message: (!missing.is_empty()).then(|| missing.join("; ")),
     };
     upkeep.service.finish_log(job, found).await
+}
+
+fn said(entry: &PostedEntry) -> TranscriptEntry {
+    let (from, to, words) = (entry.start_offset_ms, entry.end_offset_ms, entry.utterance.clone());
+    TranscriptEntry {
+        filler_utterance: entry.filler_utterance == Some(true),
+        ..TranscriptEntry::of(entry.speaker, from, to, words, EntrySource::Recognized)
+    }
 }
 
 /// The channels of the recording: nothing when there is none. The inner error says why it cannot be heard.

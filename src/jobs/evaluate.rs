@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
-use crate::judge::{self, Facts, Material, NO_MODEL};
-use crate::model::Object;
-use crate::model::evaluation::Evaluation;
-use crate::model::result::{MetricValue, ResultBody};
+use crate::judge::{self, Facts, Material};
+use crate::model::result::ResultBody;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::queue::EvaluateJob;
@@ -51,45 +49,6 @@ pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
     service.store_evaluation(organization, id, judged).await.map(drop)
 }
 
-/// Judges the conversation and the custom metrics, and answers what is to be noted of it.
-async fn judge_words(
-    workshop: &Workshop,
-    organization: &str,
-    result_id: i64,
-    metrics: &mut Vec<MetricValue>,
-    evaluation: &mut Evaluation,
-) -> Result<Object> {
-    let given = workshop.service.to_judge(organization, result_id).await?;
-    let mut measures: Vec<MetricValue> = metrics.iter().chain(&given.measures).cloned().collect();
-    let model = workshop.placer.model.as_deref();
-    let mut material = Material {
-        entries: given.transcript.as_ref().map(|transcript| &transcript.entries[..]).unwrap_or_default(),
-        calls: &given.calls,
-        metadata: Some(&given.metadata),
-        measures: &[],
-        agent_prompt: &given.agent_prompt,
-        success_criteria: &given.success_criteria,
-    };
-    let judgement = match model {
-        None => Err(NO_MODEL.to_owned()),
-        Some(_) if material.entries.is_empty() => Err("Nothing was said".to_owned()),
-        Some(model) => judge::judge_conversation(material, model).await,
-    };
-    match judgement {
-        Ok(judgement) => {
-            let known = metrics.len();
-            judgement.enter(evaluation, metrics);
-            measures.extend_from_slice(&metrics[known..]);
-        }
-        Err(why) => evaluation.not_evaluated_reason = Some(why),
-    }
-    material.measures = &measures;
-    evaluation.set_custom_metrics(judge::judge_metrics(&given.metrics, material, model).await);
-    let name =
-        model.filter(|_| !material.entries.is_empty()).map(|model| ("judge_model".to_owned(), model.name().into()));
-    Ok(name.into_iter().collect())
-}
-
 async fn judged(
     workshop: &Workshop,
     organization: &str,
@@ -120,6 +79,16 @@ async fn judged(
         let measured = tokio::task::spawn_blocking(measuring).await.map_err(Error::internal)?;
         metrics.extend(measured.map_err(Error::internal)?);
     }
-    let metadata = judge_words(workshop, organization, result_id, &mut metrics, &mut evaluation).await?;
+    let given = workshop.service.to_judge(organization, result_id).await?;
+    let material = Material {
+        entries: given.transcript.as_ref().map(|transcript| &transcript.entries[..]).unwrap_or_default(),
+        calls: &given.calls,
+        metadata: Some(&given.metadata),
+        measures: &given.measures,
+        agent_prompt: &given.agent_prompt,
+        success_criteria: &given.success_criteria,
+    };
+    let model = workshop.placer.model.as_deref();
+    let metadata = judge::judge_words(material, &given.metrics, model, &mut metrics, &mut evaluation).await;
     Ok(Judged { evaluation, metrics, latency, metadata, ..Judged::default() })
 }

@@ -95,7 +95,7 @@ impl Workers {
         let upkeep = Upkeep {
             service: workshop.service.clone(),
             fillers: workshop.fillers.clone(),
-            has_model: workshop.placer.model.is_some(),
+            model: workshop.placer.model.clone(),
         };
         tasks.spawn("upkeep jobs", upkeep.work(tasks.clone(), claiming.clone()));
         tasks.spawn("schedule jobs", one_by_one(workshop.clone(), claiming.clone(), schedule::run));

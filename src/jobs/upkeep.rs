@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{LEASE_MS, alert, call_log, claim_of, finished, held, monitor, notify, settled};
 use crate::error::{Error, Result};
+use crate::provider::LanguageModel;
 use crate::queue::{
     AlertJob, CallLogJob, CheckJob, Claimed, FinishedJob, Job, MonitorJob, NotifyJob, TriggerJob, UnansweredJob,
 };
@@ -34,8 +35,8 @@ pub struct Upkeep {
     pub service: Service,
     /// Agent words that only fill time, beside the built-in ones.
     pub fillers: Arc<[String]>,
-    /// There is a language model.
-    pub has_model: bool,
+    /// Judges words, when there is one.
+    pub model: Option<Arc<dyn LanguageModel>>,
 }
 
 impl Upkeep {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ask::{Unanswered, Wrong, ask, question};
-use super::custom::{Material, told};
+use super::custom::{Material, Metric, NO_MODEL, judge_metrics, told};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::MetricValue;
@@ -64,6 +64,31 @@ pub async fn judge_conversation(material: Material<'_>, model: &dyn LanguageMode
         Unanswered::Failed(why) => why,
         Unanswered::Unread(_) => "Judge answer could not be read".to_owned(),
     })
+}
+
+/// Judges a conversation and the custom metrics, and enters what was found into its evaluation and beside its `metrics`; the
+/// material's measures are those that no metric holds. Answers what is to be noted: who judged.
+pub async fn judge_words(
+    mut material: Material<'_>,
+    custom: &[Metric],
+    model: Option<&dyn LanguageModel>,
+    metrics: &mut Vec<MetricValue>,
+    evaluation: &mut Evaluation,
+) -> Object {
+    let judgement = match model {
+        None => Err(NO_MODEL.to_owned()),
+        Some(_) if material.entries.is_empty() => Err("Nothing was said".to_owned()),
+        Some(model) => judge_conversation(material, model).await,
+    };
+    match judgement {
+        Ok(judgement) => judgement.enter(evaluation, metrics),
+        Err(why) => evaluation.not_evaluated_reason = Some(why),
+    }
+    let measures: Vec<MetricValue> = metrics.iter().chain(material.measures).cloned().collect();
+    material.measures = &measures;
+    evaluation.set_custom_metrics(judge_metrics(custom, material, model).await);
+    let judge = model.filter(|_| !material.entries.is_empty());
+    judge.map(|model| ("judge_model".to_owned(), model.name().into())).into_iter().collect()
 }
 
 fn read(answer: &Object, has_goal: bool) -> Result<Judgement, Wrong> {

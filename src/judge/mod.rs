@@ -21,8 +21,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use self::ask::{Unanswered, Wrong, ask, ask_text, question};
-pub use self::conversation::{Judgement, judge_conversation};
-pub use self::custom::{Material, Metric, NO_MODEL, is_of_tool_calls, judge_by_rules, judge_metrics};
+pub use self::conversation::judge_words;
+pub use self::custom::{Material, Metric, is_of_tool_calls, judge_by_rules};
 pub use self::fillers::fillers;
 pub use self::imported::Imported;
 pub use self::likeness::Trigrams;

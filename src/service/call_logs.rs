@@ -11,9 +11,11 @@ use url::Url;
 use uuid::Uuid;
 
 use super::check;
+use super::judging::{metrics_of_log, prompt_of};
 use super::{Caller, Service};
 use crate::clock;
 use crate::error::{Error, Result};
+use crate::judge::Metric;
 use crate::model::agent::AgentDoc;
 use crate::model::call_log::{
     CallLogDoc, CallLogRecord, CallLogStatus, CallRequest, CallSpec, LogRange, UpdateLogSpec,
@@ -116,6 +118,10 @@ pub struct CallLogWork {
     pub call: CallSpec,
     /// Where its recording is, or is to be put.
     pub recording: PathBuf,
+    /// Custom metrics that it is judged by.
+    pub metrics: Vec<Metric>,
+    /// Of the version that held the call.
+    pub agent_prompt: String,
 }
 
 /// What an evaluation of a call gave.
@@ -272,9 +278,11 @@ impl Service {
         let Some(mut row) = db.find::<CallLogDoc>(job.call_id).await? else { return Ok(None) };
         row.doc.status = CallLogStatus::Evaluating;
         db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
+        let metrics = metrics_of_log(&mut db, row.doc.agent_id, &row.doc.call).await?;
+        let agent_prompt = prompt_of(&mut db, row.doc.agent_version_id).await?;
         db.commit().await?;
         let recording = self.call_folder(row.id).join(RECORDING);
-        Ok(Some(CallLogWork { call: row.doc.call, recording }))
+        Ok(Some(CallLogWork { call: row.doc.call, recording, metrics, agent_prompt }))
     }
 
     /// Keeps what the evaluation of a call gave.

@@ -2,6 +2,7 @@
 //! again.
 
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::Service;
 use super::evaluation::{CALLS_MET, WORD_ERRORS};
@@ -9,6 +10,7 @@ use crate::error::Result;
 use crate::judge::{Material, Metric, is_of_tool_calls, judge_by_rules, predicted_wer};
 use crate::model::Object;
 use crate::model::agent_version::VersionDoc;
+use crate::model::call_log::CallSpec;
 use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::result::{MetricValue, PostedToolCall, ResultDoc};
@@ -46,10 +48,7 @@ impl Service {
             Some(id) => db.find::<DigitalHumanSpec>(id).await?.map(|row| row.doc).unwrap_or_default(),
             None => DigitalHumanSpec::default(),
         };
-        let prompt = match body.agent_version_id {
-            Some(id) => db.find::<VersionDoc>(id).await?.map(|row| row.doc.prompt_text),
-            None => None,
-        };
+        let agent_prompt = prompt_of(&mut db, body.agent_version_id).await?;
         let transcript: Option<Transcript> = db.text("transcripts", result_id).await?;
         let metrics = metrics_of(&mut db, &row.doc).await?;
         let calls: Vec<PostedToolCall> = row.doc.posted_calls.iter().chain(&row.doc.heard_calls).cloned().collect();
@@ -66,7 +65,7 @@ impl Service {
             calls,
             metadata: row.doc.body.metadata.clone(),
             measures: measures.into_iter().flatten().collect(),
-            agent_prompt: prompt.unwrap_or_default(),
+            agent_prompt,
             success_criteria: criteria(&human, body.journey_step),
         })
     }
@@ -111,6 +110,27 @@ async fn metrics_of(db: &mut Session, doc: &ResultDoc) -> Result<Vec<Metric>> {
     };
     let here = |row: &Row<CustomMetricSpec>| row.doc.scope != MetricScope::Observability;
     Ok(rows.into_iter().filter(here).map(|row| Metric { id: row.id, spec: row.doc }).collect())
+}
+
+/// The metrics of its agent that are meant for calls held in production, and those that the call itself names.
+pub(super) async fn metrics_of_log(db: &mut Session, agent_id: i64, call: &CallSpec) -> Result<Vec<Metric>> {
+    let mut rows = db.metrics(Metrics::OfAgent(agent_id), i64::MAX, 0).await?;
+    let (ids, tags) = (call.custom_metrics.as_deref(), call.custom_metric_tags.as_deref());
+    let (ids, tags) = (ids.unwrap_or_default(), tags.unwrap_or_default());
+    if !ids.is_empty() || !tags.is_empty() {
+        let mut more = db.metrics(Metrics::All, i64::MAX, 0).await?;
+        more.retain(|row| ids.contains(&row.id) || row.doc.tags.iter().any(|tag| tags.contains(tag)));
+        more.retain(|row| rows.iter().all(|known| known.id != row.id));
+        rows.extend(more);
+    }
+    let here = |row: &Row<CustomMetricSpec>| row.doc.scope != MetricScope::Simulation;
+    Ok(rows.into_iter().filter(here).map(|row| Metric { id: row.id, spec: row.doc }).collect())
+}
+
+/// The prompt of an agent version; empty when there is none.
+pub(super) async fn prompt_of(db: &mut Session, version: Option<Uuid>) -> Result<String> {
+    let Some(id) = version else { return Ok(String::new()) };
+    Ok(db.find::<VersionDoc>(id).await?.map(|row| row.doc.prompt_text).unwrap_or_default())
 }
 
 fn criteria(human: &DigitalHumanSpec, step: Option<i64>) -> String {

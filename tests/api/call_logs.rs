@@ -1,8 +1,10 @@
 //! Production calls: brought in, measured, listed, changed, deleted.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ringer::provider::fake::WebServer;
+use ringer::provider::fake::{Reply, ScriptedModel, WebServer};
 use ringer_media::testing::Voice;
 use serde_json::{Value, json};
 
@@ -46,6 +48,65 @@ async fn evaluated(world: &World, more: Value) -> Value {
     let read = world.get(&format!("/v1/retrieve-call-log/{}", queued["call_id"].as_str().expect("an id"))).await;
     assert_eq!(read["status"], "200");
     read["call_log"].clone()
+}
+
+#[tokio::test]
+async fn words_are_judged_by_the_metrics_that_a_call_names() {
+    let world = World::with_rows().await;
+    let rule = |name: &str, more: Value| {
+        let mut fields = json!({
+            "name": name, "description": "Tuesday is offered.", "response_type": "pass_fail",
+            "eval_method": "deterministic", "settings": { "check": "contains", "value": "tuesday" },
+        });
+        fields.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        fields
+    };
+    let agent = json!([world.name("agent").parse::<i64>().expect("a number")]);
+    let mut ids = Vec::new();
+    for (name, more) in [
+        ("of the agent", json!({ "agent_ids": agent })),
+        ("of simulations", json!({ "agent_ids": agent, "scope": "simulation" })),
+        ("named", json!({ "scope": "observability" })),
+        ("tagged", json!({ "tags": ["night"] })),
+        ("judged", json!({ "agent_ids": agent, "eval_method": "llm_judge", "settings": {} })),
+        ("of nobody", json!({})),
+    ] {
+        let made = world.post("/v1/create-custom-metric", rule(name, more)).await;
+        ids.push(made["id"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned());
+    }
+    let whole = json!({
+        "goal_success": null, "goal_reasoning": null, "hallucination": false, "hallucination_reasoning": "No.",
+        "redundancy": true, "redundancy_reasoning": "Twice.", "call_summary": "A visit was booked.",
+        "sentiment_scores": { "positive": 0.5, "neutral": 0.5, "negative": 0 }, "sentiment_score": 0.4,
+    });
+    let verdict = json!({ "reasoning": "It is so.", "value": true });
+    let model =
+        ScriptedModel::new([whole, verdict.clone(), verdict].map(|answer| Reply::says(&[&answer.to_string()])).into());
+    let model = Arc::new(model);
+    let more = json!({ "custom_metrics": [ids[2]], "custom_metric_tags": ["night", "unheard of"] });
+    let queued = world.post("/v1/evaluate", body(&world, more)).await;
+    world.work_off_with(Some(model.clone())).await;
+    let read = world.get(&format!("/v1/retrieve-call-log/{}", queued["call_id"].as_str().expect("an id"))).await;
+    let log = &read["call_log"];
+    let evaluation = &log["evaluations"][0];
+    assert_eq!(
+        (&evaluation["redundancy"], &evaluation["hallucination"]),
+        (&json!(true), &json!(false)),
+        "{evaluation}"
+    );
+    assert_eq!(metric(log, "call_summary"), Some(json!("A visit was booked.")));
+    let results = evaluation["custom_metrics"].as_array().expect("results");
+    let mut found: Vec<(&str, &str)> = results
+        .iter()
+        .map(|one| (one["name"].as_str().expect("a name"), one["response_value"].as_str().unwrap_or("none")))
+        .collect();
+    found.sort_unstable();
+    // Polite is the agent's own too.
+    let all = ["Polite", "judged", "named", "of the agent", "tagged"];
+    assert_eq!(found, all.map(|name| (name, if name == "Polite" { "yes" } else { "pass" })));
+    let asked = model.asked();
+    assert_eq!(asked.len(), 3);
+    assert!(asked.iter().all(|asked| format!("{asked:?}").contains("Tuesday is free.")));
 }
 
 fn metric(log: &Value, name: &str) -> Option<Value> {

@@ -257,7 +257,12 @@ impl World {
 
     /// Does all the work that is due in the background.
     pub async fn work_off(&self) -> usize {
-        let upkeep = Upkeep { service: self.service.clone(), fillers: Arc::new([]), has_model: false };
+        self.work_off_with(None).await
+    }
+
+    /// The same, words judged by `model`.
+    pub async fn work_off_with(&self, model: Option<Arc<dyn LanguageModel>>) -> usize {
+        let upkeep = Upkeep { service: self.service.clone(), fillers: Arc::new([]), model };
         upkeep.work_off().await.expect("the work can be done")
     }
 

@@ -1,16 +1,11 @@
 //! The log of a running engine as JSON: every line can be followed by request, job, result and call.
 
-use std::process::Stdio;
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::io::{BufReader, Lines};
 use tokio::process::{ChildStderr, Command};
 use tokio::time::timeout;
 
-/// How long a step may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-const KEY: &str = "key of the log";
+use super::up::{KEY, PATIENCE, Up, client};
 
 /// The next line that is `wanted`. Every line before is JSON too, and none holds the key.
 async fn logged(lines: &mut Lines<BufReader<ChildStderr>>, wanted: impl Fn(&Value) -> bool) -> Value {
@@ -33,18 +28,8 @@ fn span<'a>(line: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test]
 async fn a_line_names_its_request_job_result_and_call() {
-    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
-    command.args(["up", "--listen", "127.0.0.1:0", "--sip", "127.0.0.1:0", "--data"]).arg(folder.path());
-    command.envs([("RINGER_BOOTSTRAP_KEY", KEY), ("RINGER_LOG", "ringer=debug"), ("RINGER_LOG_FORMAT", "json")]);
-    command.current_dir(folder.path()).stdin(Stdio::null()).kill_on_drop(true);
-    let mut engine = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program was built");
-    let mut said = BufReader::new(engine.stdout.take().expect("it was piped")).lines();
-    let mut log = BufReader::new(engine.stderr.take().expect("it was piped")).lines();
-    let ready = timeout(PATIENCE, said.next_line()).await.expect("it says something in time").expect("it is text");
-    let ready = ready.expect("it starts");
-    let base = ready.split(' ').find(|word| word.starts_with("http://")).expect("it says where").to_owned();
-    let client = reqwest::Client::new();
+    let Up { base, log, .. } = &mut Up::start(&[("RINGER_LOG", "ringer=debug"), ("RINGER_LOG_FORMAT", "json")]).await;
+    let client = client();
     let post = async |path: &str, body: Value| {
         let request = client.post(format!("{base}/v1/{path}")).header("X-API-KEY", KEY).json(&body);
         let answer = request.send().await.expect("it answers");
@@ -55,7 +40,7 @@ async fn a_line_names_its_request_job_result_and_call() {
     let agent =
         json!({ "name": "nobody", "type": "INBOUND", "connection_type": "SIP", "sip_uri": "sip:x@127.0.0.1:9" });
     let (request_id, agent) = post("add-agent", agent).await;
-    let line = logged(&mut log, |line| line["message"] == "answered").await;
+    let line = logged(log, |line| line["message"] == "answered").await;
     assert_eq!(line["status"], 200, "{line}");
     let request = span(&line, "request");
     let expect = json!({ "name": "request", "request_id": request_id, "method": "POST", "path": "/v1/add-agent" });
@@ -67,11 +52,12 @@ async fn a_line_names_its_request_job_result_and_call() {
     let human = json!({ "digital_human": { "name": "Ann", "intent": "Ask." }, "simulation_ids": [simulation["simulation_id"]] });
     post("create-digital-human", human).await;
     let (_, run) = post("queue-simulation-run", json!({ "simulation_id": id })).await;
-    let result_id = &run["simulation_result_ids"][0];
-    let line = logged(&mut log, |line| line["message"] == "the call is over").await;
+    let result_id = run["simulation_result_ids"][0].as_str().expect("an id").parse::<i64>().expect("a number");
+    let result_id = &json!(result_id);
+    let line = logged(log, |line| line["message"] == "the call is over").await;
     assert!(span(&line, "call")["call_id"].as_str().is_some_and(|id| id.contains('@')), "{line}");
     assert_eq!(&span(&line, "job")["result_id"], result_id, "{line}");
-    let line = logged(&mut log, |line| line["to"] == "NO_CONNECTION" || line["to"] == "NO_ANSWER").await;
+    let line = logged(log, |line| line["to"] == "NO_CONNECTION" || line["to"] == "NO_ANSWER").await;
     assert_eq!(&line["result_id"], result_id, "{line}");
     assert!(line["error_code"].is_string(), "{line}");
     let job = span(&line, "job");

@@ -62,7 +62,7 @@ impl Fixture {
     }
 
     pub(super) async fn work_off(&self) -> usize {
-        let upkeep = Upkeep { service: self.service.clone(), fillers: Arc::new([]), has_model: false };
+        let upkeep = Upkeep { service: self.service.clone(), fillers: Arc::new([]), model: None };
         upkeep.work_off().await.expect("the work can be done")
     }
 

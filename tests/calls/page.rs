@@ -1,0 +1,123 @@
+//! The page of the API in a real browser (Chromium, by WebDriver: W3C Recommendation of 2018), where it calls the sample agent.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::desk::Agent;
+use super::up::{KEY, PATIENCE, Up, client};
+
+/// Chromium asks nobody but the page's own server.
+const FLAGS: [&str; 10] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    // It ends with its driver.
+    "--remote-debugging-pipe",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+];
+
+/// A browser with one page. Both processes are killed with the test.
+struct Browser {
+    _driver: Child,
+    session: String,
+    client: reqwest::Client,
+    _folder: TempDir,
+}
+
+impl Browser {
+    async fn start() -> Browser {
+        let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+        let mut command = Command::new("chromedriver");
+        command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut driver = command.spawn().expect("the package chromium-driver is installed");
+        let mut lines = BufReader::new(driver.stdout.take().expect("it was piped")).lines();
+        let port = loop {
+            let line = timeout(PATIENCE, lines.next_line()).await.expect("it is ready in time").expect("it is text");
+            let line = line.expect("it starts");
+            if let Some((_, port)) = line.split_once("started successfully on port ") {
+                break port.trim_end_matches('.').to_owned();
+            }
+        };
+        let profile = format!("--user-data-dir={}", folder.path().display());
+        let args: Vec<&str> = FLAGS.into_iter().chain([profile.as_str()]).collect();
+        let wanted = json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": { "args": args } } } });
+        let client = client();
+        let sessions = format!("http://127.0.0.1:{port}/session");
+        let answer = client.post(&sessions).json(&wanted).send().await.expect("it answers");
+        let answer: Value = answer.json().await.expect("it answers with JSON");
+        let id = answer["value"]["sessionId"].as_str().unwrap_or_else(|| panic!("chromium does not start: {answer}"));
+        Browser { _driver: driver, session: format!("{sessions}/{id}"), client, _folder: folder }
+    }
+
+    async fn tell(&self, command: &str, body: Value) -> Value {
+        let request = self.client.post(format!("{}/{command}", self.session)).json(&body).send();
+        let answer = timeout(PATIENCE, request).await.expect("it answers in time").expect("it answers");
+        let answer: Value = answer.json().await.expect("it answers with JSON");
+        assert!(answer["value"]["error"].is_null(), "{command}: {answer}");
+        answer["value"].clone()
+    }
+
+    /// What a script of the page returns, once its promise is kept.
+    async fn run(&self, script: &str) -> Value {
+        self.tell("execute/sync", json!({ "script": script, "args": [] })).await
+    }
+}
+
+#[tokio::test]
+async fn the_page_shows_every_operation_and_makes_a_call() {
+    let (up, agent) = (Up::start(&[]).await, Agent::start().await);
+    let browser = Browser::start().await;
+    browser.tell("timeouts", json!({ "script": PATIENCE.as_millis() as u64 })).await;
+    browser.tell("url", json!({ "url": format!("{}/docs", up.base) })).await;
+    // Once the description is there: what the page lists, and whether anything came from elsewhere.
+    let seen = browser
+        .run(
+            "while (!document.querySelector('#list details')) await new Promise(requestAnimationFrame);
+             const from = performance.getEntriesByType('resource').map((entry) => new URL(entry.name).host);
+             return [document.querySelectorAll('#list details').length, from.filter((host) => host !== location.host)];",
+        )
+        .await;
+    let described = include_str!("../../fixtures/api/openapi.json");
+    let described: Value = serde_json::from_str(described).expect("it is JSON");
+    let paths = described["paths"].as_object().expect("paths").values();
+    let operations: usize = paths.map(|path| path.as_object().expect("methods").len()).sum();
+    assert_eq!(seen, json!([operations, []]));
+    // As a user: the key, the address, a click; then what the page says when the call is over.
+    let said = browser
+        .run(&format!(
+            "document.getElementById('key').value = {};
+             const form = document.getElementById('caller');
+             document.getElementById('call').open = true;
+             form.sip_uri.value = {};
+             form.querySelector('button').click();
+             const over = () => !form.querySelector('button').disabled;
+             while (!over()) await new Promise((done) => setTimeout(done, 100));
+             const audio = document.querySelector('#sound audio');
+             if (audio) await new Promise((done) => {{ audio.onloadedmetadata = done; audio.load(); }});
+             return {{
+                 state: document.getElementById('state').textContent,
+                 heard: [...document.querySelectorAll('#heard tr')].map((row) => row.children[1].textContent),
+                 seconds: audio && audio.duration,
+             }};",
+            json!(KEY),
+            json!(agent.address),
+        ))
+        .await;
+    println!("{said}");
+    let state = said["state"].as_str().expect("a state");
+    assert!(state.starts_with("COMPLETED; latency of the agent's turns "), "{said}");
+    let heard: Vec<&str> = said["heard"].as_array().expect("rows").iter().filter_map(Value::as_str).collect();
+    let count = |who: &str| heard.iter().filter(|side| **side == who).count();
+    assert!(count("agent") >= 3 && count("caller") >= 2, "{said}");
+    assert!(said["seconds"].as_f64().is_some_and(|seconds| seconds > 10.0), "{said}");
+}
