@@ -55,33 +55,30 @@ pub struct AgentSpec {
     /// Stable identifier for the declarative push; unique in the organization.
     #[serde(default)]
     pub svc_as_code_id: Option<Uuid>,
-    /// The customer's own identifier; unique in the organization.
+    /// E.164.
     #[serde(default)]
-    pub external_agent_id: Option<String>,
+    pub phone_number: Option<String>,
     /// INBOUND: the agent is called. OUTBOUND: the agent calls.
     #[serde(default, rename = "type")]
     pub kind: AgentType,
     /// Voice, text or e-mail.
     #[serde(default)]
     pub mode: AgentMode,
-    /// How the agent is reached; inferred from the other fields when absent.
+    /// Bias words of the recognizer.
     #[serde(default)]
-    pub connection_type: Option<ConnectionType>,
-    /// Platform of the agent's definition; P3 when the connection is P3, else CUSTOM.
-    #[serde(default)]
-    pub provider: Option<Provider>,
-    /// E.164.
-    #[serde(default)]
-    pub phone_number: Option<String>,
-    /// Address that a Digital Human writes to.
-    #[serde(default)]
-    pub email_address: Option<String>,
-    /// Senders whose mail is taken as the agent's; empty: `email_address`.
-    #[serde(default)]
-    pub email_reply_addresses: Vec<String>,
+    pub keyterms: Vec<String>,
     /// E.164; empty turns follow-up SMS off.
     #[serde(default)]
     pub follow_up_sms_sender_numbers: Vec<String>,
+    /// The customer's own identifier; unique in the organization.
+    #[serde(default)]
+    pub external_agent_id: Option<String>,
+    /// Labels of version 1, besides production and latest.
+    #[serde(default, skip_serializing)]
+    pub labels: Vec<LabelText>,
+    /// Name of the folder; created when absent.
+    #[serde(default, skip_serializing)]
+    pub folder: Option<String>,
     /// ws, wss, http or https URL.
     #[serde(default)]
     pub websocket_url: Option<String>,
@@ -112,12 +109,6 @@ pub struct AgentSpec {
     /// Body of the trigger request, with templates.
     #[serde(default)]
     pub outbound_trigger_payload_template: Option<Object>,
-    /// The platform itself is asked to place the call.
-    #[serde(default)]
-    pub enable_outbound_call_auto_start: Option<bool>,
-    /// True: nothing can be queued.
-    #[serde(default)]
-    pub simulations_disabled: bool,
     /// Personal data is replaced before results are stored.
     #[serde(default)]
     pub redact_pii: bool,
@@ -133,18 +124,27 @@ pub struct AgentSpec {
     /// Handle on that vendor; free text.
     #[serde(default)]
     pub provider_id: Option<String>,
-    /// Bias words of the recognizer.
+    /// Address that a Digital Human writes to.
     #[serde(default)]
-    pub keyterms: Vec<String>,
-    /// Labels of version 1, besides production and latest.
-    #[serde(default, skip_serializing)]
-    pub labels: Vec<LabelText>,
-    /// Name of the folder; created when absent.
-    #[serde(default, skip_serializing)]
-    pub folder: Option<String>,
+    pub email_address: Option<String>,
+    /// Senders whose mail is taken as the agent's; empty: `email_address`.
+    #[serde(default)]
+    pub email_reply_addresses: Vec<String>,
+    /// The platform itself is asked to place the call.
+    #[serde(default)]
+    pub enable_outbound_call_auto_start: Option<bool>,
+    /// True: nothing can be queued.
+    #[serde(default)]
+    pub simulations_disabled: bool,
     /// Stored as given.
     #[serde(default)]
     pub workflow: Option<Object>,
+    /// How the agent is reached; inferred from the other fields when absent.
+    #[serde(default)]
+    pub connection_type: Option<ConnectionType>,
+    /// Platform of the agent's definition; P3 when the connection is P3, else CUSTOM.
+    #[serde(default)]
+    pub provider: Option<Provider>,
     /// Stored as given.
     #[serde(default)]
     pub red_team_profile: Option<Object>,

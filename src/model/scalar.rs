@@ -134,14 +134,13 @@ pub fn string<'j>(json: &'j Json<'_>) -> Outcome<&'j str> {
     }
 }
 
-/// An identifier that travels as text: a string, or an integer that becomes its decimal text.
+/// An identifier that travels as text: a string, or an integer of any size that becomes its decimal text.
 pub fn text_id(json: &Json<'_>) -> Outcome<String> {
     match json {
         Json::Text(text) => same(text.clone().into_owned()),
-        Json::Number(_) => match integer(json) {
-            Ok(read) => converted(read.value.to_string()),
-            Err(_) => Err(Problem::plain("string_type")),
-        },
+        Json::Number(text) if text.strip_prefix('-').unwrap_or(text).bytes().all(|byte| byte.is_ascii_digit()) => {
+            converted(if text == "-0" { "0".to_owned() } else { text.clone().into_owned() })
+        }
         _ => Err(Problem::plain("string_type")),
     }
 }
@@ -240,9 +239,13 @@ pub fn date(json: &Json<'_>) -> Outcome<String> {
 }
 
 fn moment(json: &Json<'_>, no_type: &'static str, no_parse: &'static str) -> Outcome<Micros> {
+    let is_decimal = |text: &str| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        digits.starts_with(|c: char| c.is_ascii_digit()) && digits.bytes().all(|c| c.is_ascii_digit() || c == b'.')
+    };
     let epoch = match json {
         Json::Number(text) => text.parse::<f64>().ok(),
-        Json::Text(text) if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') => text.parse::<f64>().ok(),
+        Json::Text(text) if is_decimal(text) => text.parse::<f64>().ok(),
         Json::Text(_) => None,
         _ => return Err(Problem::plain(no_type)),
     };
