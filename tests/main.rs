@@ -4,6 +4,7 @@ mod api;
 mod calls;
 mod databases;
 mod peers;
+mod program;
 mod sim;
 mod store;
 mod tidy;

@@ -42,7 +42,8 @@ Examples:
   ringer call sip:agent@127.0.0.1:5080           call an agent now and watch the call
   ringer up                                      the API on http://127.0.0.1:8080, its documentation on /docs
 
-RINGER_LOG sets what is logged to standard error (info; debug; ringer::engine=trace), RINGER_LOG_FORMAT how\n(text; json: an object a line, with the ids of request, job, result and call).";
+RINGER_LOG sets what is logged to standard error (info; debug; ringer::engine=trace), RINGER_LOG_FORMAT how
+(text; json: an object a line, with the ids of request, job, result and call).";
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]

@@ -8,6 +8,7 @@ use ringer_media::frame::{FRAME, PER_MS};
 use ringer_media::recording::WAV_HEADER;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::Workshop;
 use super::ending::{Verdict, verdict};
@@ -48,9 +49,10 @@ pub(super) async fn answer(
     stopping: &CancellationToken,
     incoming: IncomingCall,
 ) -> Result<()> {
+    let span = tracing::info_span!("incoming", result_id = job.result_id);
     let call = CallWork { workshop, job, stopping, answers: true };
-    let done = call.take(incoming).await;
-    call.settle(done).await
+    let answered = async { call.settle(call.take(incoming).await).await };
+    answered.instrument(span).await
 }
 
 struct CallWork<'a> {
@@ -221,7 +223,7 @@ impl CallWork<'_> {
 
     /// After a fault of the engine: the result ends, whatever state it is in.
     async fn break_off(&self, error: &Error) -> Result<()> {
-        tracing::error!(result = self.job.result_id, %error, "a call was broken off");
+        tracing::error!(%error, "a call was broken off");
         let from = self.status().await?;
         if from.is_terminal() || matches!(from, ResultStatus::ConversationEnded | ResultStatus::Evaluating) {
             return Ok(());

@@ -2,9 +2,7 @@
 //! on the caller's side, and the agent goes through its flow all the same.
 
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ringer::clock::Clock;
 use ringer::config::Encryption;
@@ -20,12 +18,10 @@ use ringer_media::measure::segments;
 use ringer_media::seed::Seed;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// How long a step may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::program::{PATIENCE, Program, ringer};
+
 /// Ports of media: the caller's and the agent's.
 const RTP_PORTS: [&str; 2] = ["37000-37499", "37500-37999"];
 /// The id that the caller gives its call.
@@ -33,7 +29,7 @@ const RESULT: &str = "4711";
 
 /// The agent's process. Killed with the test.
 pub struct Agent {
-    child: Child,
+    program: Program,
     pub address: String,
     folder: TempDir,
 }
@@ -42,21 +38,15 @@ impl Agent {
     /// Answers one call and then ends by itself.
     pub async fn start() -> Agent {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
-        command.args(["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", RTP_PORTS[1], "--log"]);
-        command.arg(folder.path().join("log")).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().expect("the program was built");
-        let mut lines = BufReader::new(child.stdout.take().expect("it was piped")).lines();
-        let line = timeout(PATIENCE, lines.next_line()).await.expect("it is ready in time");
-        let line = line.expect("it is text").expect("flite is installed: `ringer doctor` says how");
-        let address = line.split(' ').find(|word| word.starts_with("sip:")).expect("it says where").to_owned();
-        Agent { child, address, folder }
+        let mut command = ringer(&["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", RTP_PORTS[1]]);
+        let mut program = Program::start(command.arg("--log").arg(folder.path().join("log")));
+        let address = program.address("sip:").await;
+        Agent { program, address, folder }
     }
 
     /// Its log, once it has ended.
     async fn log(mut self) -> Vec<Value> {
-        let status =
-            timeout(PATIENCE, self.child.wait()).await.expect("it ends after its call").expect("it is our child");
+        let status = self.program.ended().await;
         assert!(status.success(), "{status}");
         let text = std::fs::read_to_string(self.folder.path().join("log")).expect("it wrote a log");
         text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()

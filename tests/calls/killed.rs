@@ -1,32 +1,14 @@
 //! A caller that is killed in the middle of a call leaves recordings that others can read, and that lack at most a second.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::Value;
-use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
-use tokio::time::timeout;
+use tokio::process::Command;
 
-/// How long a step may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::program::{Program, ringer};
+
 /// What may be lost.
 const MOST_LOST: i64 = 16_000;
-
-fn ringer(args: &[&str], folder: &TempDir) -> (Child, Lines<BufReader<ChildStdout>>) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
-    command.args(args).env("TMPDIR", folder.path()).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
-    let mut child = command.spawn().expect("the program was built");
-    let lines = BufReader::new(child.stdout.take().expect("it was piped")).lines();
-    (child, lines)
-}
-
-async fn line(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
-    let line = timeout(PATIENCE, lines.next_line()).await.expect("it says something in time").expect("it is text");
-    line.expect("flite is installed: `ringer doctor` says how")
-}
 
 /// The one file of this name below a folder.
 fn find(folder: &Path, name: &str) -> PathBuf {
@@ -52,25 +34,22 @@ async fn read(path: &Path) -> (i64, i64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_caller_leaves_can_be_read() {
-    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     for seconds in [2, 3, 5] {
-        let calls = tempfile::tempdir_in(folder.path()).expect("a folder");
-        let (_agent, mut said) =
-            ringer(&["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", "38000-38499"], &folder);
-        let ready = line(&mut said).await;
-        let address = ready.split(' ').find(|word| word.starts_with("sip:")).expect("it says where").to_owned();
-        let (mut caller, mut events) = ringer(&["call", &address, "--json", "--record", "never.wav"], &calls);
+        let calls = tempfile::tempdir().expect("the folder for temporary files is writable");
+        let start = |args: &[&str]| Program::start(ringer(args).env("TMPDIR", calls.path()));
+        let mut agent = start(&["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", "38000-38499"]);
+        let address = agent.address("sip:").await;
+        let mut caller = start(&["call", &address, "--json", "--record", "never.wav"]);
         // The network's figures are told once a second of the call.
         let mut told = 0;
         while told < seconds * 16_000 {
-            let event: Value = serde_json::from_str(&line(&mut events).await).expect("each line is JSON");
+            let event: Value = serde_json::from_str(&caller.line().await).expect("each line is JSON");
             assert_ne!(event["event"], "call.ended", "{event}");
             if event["event"] == "network" {
                 told = event["sample"].as_i64().expect("a position");
             }
         }
-        caller.start_kill().expect("it is our child");
-        timeout(PATIENCE, caller.wait()).await.expect("it is gone").expect("it is our child");
+        caller.kill().await;
         for (name, channels) in [("recording.wav", 2), ("caller_clean.wav", 1)] {
             let found = read(&find(calls.path(), name)).await;
             println!("{name}: killed after {told} samples or more, {} left, {} lost", found.1, told - found.1);

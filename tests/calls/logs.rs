@@ -1,11 +1,13 @@
 //! The log of a running engine as JSON: every line can be followed by request, job, result and call.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
-use tokio::io::{BufReader, Lines};
-use tokio::process::{ChildStderr, Command};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::ChildStderr;
 use tokio::time::timeout;
 
-use super::up::{KEY, PATIENCE, Up, client};
+use crate::program::{KEY, PATIENCE, Program, client, ringer, up};
 
 /// The next line that is `wanted`. Every line before is JSON too, and none holds the key.
 async fn logged(lines: &mut Lines<BufReader<ChildStderr>>, wanted: impl Fn(&Value) -> bool) -> Value {
@@ -28,7 +30,12 @@ fn span<'a>(line: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test]
 async fn a_line_names_its_request_job_result_and_call() {
-    let Up { base, log, .. } = &mut Up::start(&[("RINGER_LOG", "ringer=debug"), ("RINGER_LOG_FORMAT", "json")]).await;
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let mut command = up(folder.path());
+    command.env("RINGER_LOG", "ringer=debug").env("RINGER_LOG_FORMAT", "json").stderr(Stdio::piped());
+    let mut engine = Program::start(&mut command);
+    let base = engine.address("http://").await;
+    let log = &mut BufReader::new(engine.child.stderr.take().expect("it is piped")).lines();
     let client = client();
     let post = async |path: &str, body: Value| {
         let request = client.post(format!("{base}/v1/{path}")).header("X-API-KEY", KEY).json(&body);
@@ -66,13 +73,11 @@ async fn a_line_names_its_request_job_result_and_call() {
 
 #[tokio::test]
 async fn an_unknown_format_of_the_log_is_refused() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
-    command.args(["doctor", "--help"]);
-    let ended = command.env("RINGER_LOG_FORMAT", "xml").output().await.expect("the program was built");
+    let ended =
+        ringer(&["doctor", "--help"]).env("RINGER_LOG_FORMAT", "xml").output().await.expect("the program was built");
     // The command line is read first.
     assert!(ended.status.success());
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
-    let ended = command.arg("openapi").env("RINGER_LOG_FORMAT", "xml").output().await.expect("the program was built");
+    let ended = ringer(&["openapi"]).env("RINGER_LOG_FORMAT", "xml").output().await.expect("the program was built");
     assert_eq!(ended.status.code(), Some(2));
     assert_eq!(String::from_utf8_lossy(&ended.stderr), "RINGER_LOG_FORMAT is \"xml\"; it is text or json\n");
 }

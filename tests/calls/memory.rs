@@ -1,14 +1,9 @@
 //! What a call holds in memory while it is up, all of it: the call, its rings and channels, its task, its SIP dialog.
 
-use std::process::Stdio;
-use std::time::Duration;
-
 use serde_json::Value;
-use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long a load of some seconds may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::program::{PATIENCE, ringer};
 
 /// What is asked of a PCMU call without a bad connection, in KiB. What the process makes once for all calls is counted too.
 const MOST_KIB: f64 = 300.0;
@@ -16,12 +11,8 @@ const MOST_KIB: f64 = 300.0;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_holds_at_most_300_kib() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-    let load = Command::new(env!("CARGO_BIN_EXE_ringer"))
-        .args(["load", "--calls", "40", "--seconds", "5", "--json"])
-        .env("TMPDIR", folder.path())
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
+    let mut load = ringer(&["load", "--calls", "40", "--seconds", "5", "--json"]);
+    let load = load.env("TMPDIR", folder.path()).output();
     let done = timeout(PATIENCE, load).await.expect("it ends in time").expect("the program was built");
     let said = String::from_utf8_lossy(&done.stdout);
     let figures: Value = serde_json::from_str(&said).expect("one JSON object");

@@ -10,4 +10,3 @@ mod peers;
 mod runs;
 mod speech;
 mod stage;
-mod up;

@@ -4,12 +4,11 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::desk::Agent;
-use super::up::{KEY, PATIENCE, Up, client};
+use crate::program::{KEY, PATIENCE, Program, client, up};
 
 /// Chromium asks nobody but the page's own server.
 const FLAGS: [&str; 10] = [
@@ -28,7 +27,7 @@ const FLAGS: [&str; 10] = [
 
 /// A browser with one page. Both processes are killed with the test.
 struct Browser {
-    _driver: Child,
+    _driver: Program,
     session: String,
     client: reqwest::Client,
     _folder: TempDir,
@@ -39,11 +38,9 @@ impl Browser {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let mut command = Command::new("chromedriver");
         command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut driver = command.spawn().expect("the package chromium-driver is installed");
-        let mut lines = BufReader::new(driver.stdout.take().expect("it was piped")).lines();
+        let mut driver = Program::start(&mut command);
         let port = loop {
-            let line = timeout(PATIENCE, lines.next_line()).await.expect("it is ready in time").expect("it is text");
-            let line = line.expect("it starts");
+            let line = driver.line().await;
             if let Some((_, port)) = line.split_once("started successfully on port ") {
                 break port.trim_end_matches('.').to_owned();
             }
@@ -75,10 +72,12 @@ impl Browser {
 
 #[tokio::test]
 async fn the_page_shows_every_operation_and_makes_a_call() {
-    let (up, agent) = (Up::start(&[]).await, Agent::start().await);
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let mut engine = Program::start(&mut up(folder.path()));
+    let (base, agent) = (engine.address("http://").await, Agent::start().await);
     let browser = Browser::start().await;
     browser.tell("timeouts", json!({ "script": PATIENCE.as_millis() as u64 })).await;
-    browser.tell("url", json!({ "url": format!("{}/docs", up.base) })).await;
+    browser.tell("url", json!({ "url": format!("{base}/docs") })).await;
     // Once the description is there: what the page lists, and whether anything came from elsewhere.
     let seen = browser
         .run(

@@ -7,54 +7,35 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
 
 use ringer::clock;
 use ringer_media::seed::{Seed, Stream};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
-use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::server::Server;
 use super::variable;
+use crate::program::{KEY, PATIENCE, Program, up};
 
-/// How long a step may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-const KEY: &str = "key of the kills";
 /// Writers that ask at the same time.
 const WRITERS: usize = 4;
 /// A kill comes within so many acknowledged writes.
 const MOST_WRITES: u32 = 60;
 
-/// A running `ringer up`.
-struct Engine {
-    process: Child,
-    address: String,
-    _said: Lines<BufReader<ChildStdout>>,
-}
-
-impl Engine {
-    async fn start(folder: &TempDir, database: Option<&str>) -> Engine {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
-        command.args(["up", "--listen", "127.0.0.1:0", "--sip", "127.0.0.1:0", "--data"]).arg(folder.path());
-        command.env("RINGER_BOOTSTRAP_KEY", KEY).env("RINGER_DATABASE_URL", database.unwrap_or_default());
-        // What a crash of its database makes it say belongs to no report.
-        command.env("RINGER_LOG", "off");
-        command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut process = command.spawn().expect("the program was built");
-        let mut said = BufReader::new(process.stdout.take().expect("it was piped")).lines();
-        let ready = timeout(PATIENCE, said.next_line()).await.expect("it says something in time").expect("it is text");
-        let ready = ready.expect("it starts");
-        let address = ready.split("http://").nth(1).and_then(|rest| rest.split(' ').next());
-        Engine { process, address: address.expect("it says where").to_owned(), _said: said }
-    }
+/// A running engine and where it is.
+async fn engine(folder: &TempDir, database: Option<&str>) -> (Program, String) {
+    let mut command = up(folder.path());
+    // What a crash of its database makes it say belongs to no report.
+    command.env("RINGER_DATABASE_URL", database.unwrap_or_default()).env("RINGER_LOG", "off");
+    let mut program = Program::start(&mut command);
+    let address = program.address("http://").await;
+    (program, address.trim_start_matches("http://").to_owned())
 }
 
 /// A connection to the API.
@@ -198,10 +179,9 @@ async fn a_killed_engine_has_kept_what_it_acknowledged() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut sure = Acknowledged::new();
     for round in 0..kills(20) {
-        let mut engine = Engine::start(&folder, None).await;
-        let process = &mut engine.process;
-        sure.extend(write_and_kill(&engine.address, &mut random, || process.start_kill().expect("it runs")).await);
-        timeout(PATIENCE, engine.process.wait()).await.expect("it is gone").expect("it is our child");
+        let (mut engine, address) = engine(&folder, None).await;
+        sure.extend(write_and_kill(&address, &mut random, || engine.child.start_kill().expect("it runs")).await);
+        engine.ended().await;
         check(round, &sure, &agents_in(&folder.path().join("ringer.db")));
     }
     println!("{} acknowledged agents, none lost", sure.len());
@@ -216,11 +196,11 @@ fn a_crashed_database_server_has_kept_what_the_engine_acknowledged() {
     // The server ends with the thread that has started it, so the runtime is this thread's.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     runtime.block_on(async {
-        let engine = Engine::start(&folder, Some(&server.url())).await;
+        let (_engine, address) = engine(&folder, Some(&server.url())).await;
         let mut sure = Acknowledged::new();
         for round in 0..kills(5).min(100) {
-            sure.extend(write_and_kill(&engine.address, &mut random, || server.restart_after_a_crash()).await);
-            let mut client = Client::connect(&engine.address).await.expect("the engine still runs");
+            sure.extend(write_and_kill(&address, &mut random, || server.restart_after_a_crash()).await);
+            let mut client = Client::connect(&address).await.expect("the engine still runs");
             let agents = loop {
                 // The first answers tell of connections that the crash has cut.
                 match client.ask("GET", "/v1/all-agents", &Value::Null).await {

@@ -2,55 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
 
 use ringer::provider::guard::Guard;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
-use tokio::time::timeout;
 
 use super::receiver::Receiver;
-
-/// How long a step may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::program::{KEY, Program, up};
 
 /// An engine in a process of its own.
-struct Up {
-    child: Child,
+struct Engine {
+    program: Program,
     api: String,
 }
 
-impl Up {
-    async fn start(folder: &Path) -> Up {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
-        command
-            .args(["up", "--listen", "127.0.0.1:0", "--sip", "127.0.0.1:0", "--rtp-ports", "38600-38799", "--data"])
-            .arg(folder)
-            .env("RINGER_BOOTSTRAP_KEY", "rk_test")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true);
-        let mut child = command.spawn().expect("the program was built");
-        let mut lines = BufReader::new(child.stdout.take().expect("it was piped")).lines();
-        let line = timeout(PATIENCE, lines.next_line()).await.expect("it starts in time").expect("it is text");
-        let line = line.expect("flite is installed: `ringer doctor` says how");
-        let api = line.split(' ').find(|word| word.starts_with("http://")).expect("it says where").to_owned();
-        Up { child, api }
+impl Engine {
+    async fn start(folder: &Path) -> Engine {
+        let mut program = Program::start(up(folder).args(["--rtp-ports", "38600-38799"]));
+        let api = program.address("http://").await;
+        Engine { program, api }
     }
 
     async fn post(&self, path: &str, body: Value) -> Value {
         let client = Guard::new(true).client().expect("a client");
-        let request = client.post(format!("{}{path}", self.api)).header("X-API-Key", "rk_test").json(&body);
+        let request = client.post(format!("{}{path}", self.api)).header("X-API-Key", KEY).json(&body);
         let answer = request.send().await.expect("it answers");
         assert_eq!(answer.status().as_u16(), 200, "{path}");
         answer.json().await.expect("JSON")
-    }
-
-    async fn kill(mut self) {
-        self.child.start_kill().expect("it is our child");
-        timeout(PATIENCE, self.child.wait()).await.expect("it is gone").expect("it is our child");
     }
 }
 
@@ -59,7 +36,7 @@ async fn a_killed_engine_loses_no_event() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let receiver = Receiver::start().await;
     receiver.answers(503);
-    let engine = Up::start(folder.path()).await;
+    let engine = Engine::start(folder.path()).await;
     let events = json!({ "url": receiver.url(), "event_types": ["simulation_result_evaluated"] });
     engine.post("/v1/webhooks", events).await;
     // Nobody listens there.
@@ -75,15 +52,15 @@ async fn a_killed_engine_loses_no_event() {
 
     let mut told: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
     let refused = receiver.next().await;
-    engine.kill().await;
+    engine.program.kill().await;
     receiver.answers(200);
     for last in [false, true] {
-        let engine = Up::start(folder.path()).await;
+        let engine = Engine::start(folder.path()).await;
         while told.len() < if last { results.len() } else { 3 } {
             let came = receiver.next().await;
             told.entry(came.what().1).or_default().insert(came.header("x-svc-event-id").to_owned());
         }
-        engine.kill().await;
+        engine.program.kill().await;
     }
     assert_eq!(told.keys().copied().collect::<BTreeSet<i64>>(), results);
     assert!(told.values().all(|ids| ids.len() == 1), "one event keeps its id: {told:?}");

@@ -180,7 +180,7 @@ impl TextWork<'_> {
 
     /// After a fault of the engine: the result ends, whatever state it is in.
     async fn break_off(&self, error: &Error) -> Result<()> {
-        tracing::error!(result = self.job.result_id, %error, "a text conversation was broken off");
+        tracing::error!(%error, "a text conversation was broken off");
         let from = self.news(0, 0).await?.status;
         if from.is_terminal() || matches!(from, ResultStatus::ConversationEnded | ResultStatus::Evaluating) {
             return Ok(());

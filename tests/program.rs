@@ -1,0 +1,72 @@
+//! The built program as a user starts it: a process of its own, asked over HTTP or read by what it prints.
+
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+/// How long a step may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+/// The admin key of [`up`].
+pub const KEY: &str = "key of a process of its own";
+
+/// A command of the program, killed with the test; what it prints is read.
+pub fn ringer(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+/// `ringer up` on free ports, its data in a folder.
+pub fn up(folder: &Path) -> Command {
+    let mut command = ringer(&["up", "--listen", "127.0.0.1:0", "--sip", "127.0.0.1:0", "--data"]);
+    command.arg(folder).env("RINGER_BOOTSTRAP_KEY", KEY).current_dir(folder);
+    command
+}
+
+/// Asks processes over HTTP.
+pub fn client() -> reqwest::Client {
+    // The first of a process stays.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
+}
+
+/// A process that runs.
+pub struct Program {
+    pub child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Program {
+    pub fn start(command: &mut Command) -> Program {
+        let mut child = command.spawn().expect("the program was built");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        Program { child, lines }
+    }
+
+    /// The next line that it prints.
+    pub async fn line(&mut self) -> String {
+        let line = timeout(PATIENCE, self.lines.next_line()).await.expect("it says something in time");
+        line.expect("it is text").expect("it runs: `ringer doctor` says what it lacks")
+    }
+
+    /// What of its next line is an address of this scheme.
+    pub async fn address(&mut self, scheme: &str) -> String {
+        let line = self.line().await;
+        let word = line.split([' ', ',']).find(|word| word.starts_with(scheme));
+        word.unwrap_or_else(|| panic!("no {scheme} in {line}")).to_owned()
+    }
+
+    /// Its end, which comes by itself.
+    pub async fn ended(&mut self) -> ExitStatus {
+        timeout(PATIENCE, self.child.wait()).await.expect("it ends in time").expect("it is our child")
+    }
+
+    pub async fn kill(mut self) {
+        self.child.start_kill().expect("it is our child");
+        self.ended().await;
+    }
+}
