@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringer_media::call::{Call, CallSpec, Ears, Input, Limits, Opening, Output, Path, Signal, TICK, TurnSpec};
+use ringer_media::call::{Call, CallSpec, Ears, Input, Limits, Opening, Output, Path, Sent, Signal, TICK, TurnSpec};
 use ringer_media::codec::Codec;
 use ringer_media::frame::{FRAME, Frame};
 use ringer_media::leg::{Leg, MediaParams};
@@ -38,19 +38,19 @@ fn apart(ppm: i64) -> (i64, i64) {
     let mut origin = None;
     let mut drain = |call: &mut Call| {
         while let Some(output) = call.poll() {
-            let Output::Recorded { early: false, pcm, .. } = output else { continue };
-            for (at, pair) in pcm.chunks(2).enumerate() {
+            let Output::Heard(pcm) = output else { continue };
+            for (at, heard) in pcm.iter().enumerate() {
                 let at = recorded + at as i64;
-                if pair[1].unsigned_abs() > 8000 && found.last().is_none_or(|last| at - last > 16_000) {
+                if heard.unsigned_abs() > 8000 && found.last().is_none_or(|last| at - last > 16_000) {
                     found.push(at);
                 }
             }
-            recorded += pcm.len() as i64 / 2;
+            recorded += pcm.len() as i64;
         }
     };
     for n in 1..=TICKS {
         let now = begin + TICK * n as u32;
-        call.handle(now, Input::Tick { late: Duration::ZERO });
+        call.handle(now, Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() });
         drain(&mut call);
         let origin = *origin.get_or_insert(now);
         while far_tick(sent) <= now {

@@ -10,7 +10,7 @@ use ringer_media::call::{Control, EndReason, Ending, Event, Signal, What};
 use ringer_media::frame::Sample;
 use ringer_media::recording::Layout;
 use ringer_sip::{CallEvent, CallKey};
-use rtrb::{Consumer, Producer};
+use rtrb::Consumer;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument;
 
@@ -18,6 +18,7 @@ use super::effects::Effects;
 use super::real::{Inner, Room};
 use super::recorder::{self, FileState, Recorder, Track};
 use super::shard::{CallNo, FromShard, ToShard};
+use super::tape::{Tape, Tapes};
 use super::timeline::Journal;
 use super::{CallNews, CallReport, Placement};
 use crate::transport::io::SipNews;
@@ -36,17 +37,9 @@ pub(super) struct Files {
 
 /// Those that hold audio.
 struct Tracks {
-    recording: (PathBuf, Track),
-    clean: (PathBuf, Track),
-    early: Track,
-}
-
-/// Where the media thread writes.
-#[derive(Default)]
-pub(super) struct Rings {
-    pub recording: Option<Producer<i16>>,
-    pub clean: Option<Producer<i16>>,
-    pub early: Option<Producer<i16>>,
+    recording: (PathBuf, Track<2>),
+    clean: (PathBuf, Track<1>),
+    early: Track<1>,
 }
 
 /// A file that the recorder writes.
@@ -80,28 +73,36 @@ impl Files {
             Err(error) => rest.warnings.push(format!("the timeline is not written to {}: {error}", folder.display())),
         }
         rest.sip_log = std::fs::File::create(folder.join("sip.log")).ok();
-        let track = |name: &str, layout| {
-            let path = folder.join(name);
-            (path.clone(), recorder.track(path, layout))
-        };
+        let [recording, clean, early] =
+            ["recording.wav", "caller_clean.wav", "early_media.wav"].map(|name| folder.join(name));
         let tracks = Tracks {
-            recording: track("recording.wav", Layout::Stereo),
-            clean: track("caller_clean.wav", Layout::CallerClean),
-            early: track("early_media.wav", Layout::Agent).1,
+            recording: (recording.clone(), recorder.stereo(recording)),
+            clean: (clean.clone(), recorder.mono(clean, Layout::CallerClean)),
+            early: recorder.mono(early, Layout::Agent),
         };
         Files { tracks: Some(tracks), rest }
     }
 
-    /// The parts for the driver, and the rings for the media thread.
-    pub fn split(self) -> (OpenFiles, Rings) {
+    /// The parts for the driver, and those for the media thread.
+    pub fn split(self) -> (OpenFiles, Tapes) {
         let mut rest = self.rest;
-        let Some(Tracks { recording, clean, early }) = self.tracks else { return (rest, Rings::default()) };
-        let mut open = |(path, track): (PathBuf, Track), layout| {
-            rest.recording.push(Written { path, layout, state: track.state, closed: track.closed });
-            Some(track.ring)
-        };
-        let (recording, clean) = (open(recording, Layout::Stereo), open(clean, Layout::CallerClean));
-        (rest, Rings { recording, clean, early: Some(early.ring) })
+        let Some(Tracks { recording, clean, early }) = self.tracks else { return (rest, Tapes::default()) };
+        let [sent, heard] = rest.keep(recording, Layout::Stereo);
+        let [clean] = rest.keep(clean, Layout::CallerClean);
+        let [early] = early.rings.map(Tape::new);
+        (rest, Tapes { sent, heard, clean, early })
+    }
+}
+
+impl OpenFiles {
+    /// Remembers a file that is written; its tapes.
+    fn keep<const CHANNELS: usize>(
+        &mut self,
+        (path, track): (PathBuf, Track<CHANNELS>),
+        layout: Layout,
+    ) -> [Tape; CHANNELS] {
+        self.recording.push(Written { path, layout, state: track.state, closed: track.closed });
+        track.rings.map(Tape::new)
     }
 }
 
@@ -336,9 +337,8 @@ impl Driver {
         for Written { path, layout, state, closed } in std::mem::take(&mut self.files.recording) {
             let closed = tokio::time::timeout(CLOSING, closed).await.is_ok();
             let fault = state.problem().or_else(|| {
-                // The call is over before what was recorded of it when its audio had stopped.
-                let cut = closed && ending.connected && ending.reason == EndReason::MediaTimeout;
-                cut.then(|| cut_to(&path, layout, ending.samples)).flatten()
+                // What was sent last lies behind the end, and more of both where the other side's audio had stopped before.
+                (closed && ending.connected).then(|| cut_to(&path, layout, ending.samples)).flatten()
             });
             if let Some(why) = &fault {
                 self.files.warnings.push(format!("the recording could not be written: {why}"));

@@ -13,6 +13,7 @@ mod recorder;
 mod shard;
 pub mod sim;
 mod tally;
+mod tape;
 mod timeline;
 mod wake;
 

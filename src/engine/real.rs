@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 
 use ringer_media::call::{Call, EndReason, Signal};
 use ringer_media::codec::Codec;
-use ringer_media::recording::Layout;
 use ringer_sip::CallEvent;
 use ringer_sip::auth::{Algorithm, Demand};
 use ringer_sip::sdp::Offer;
@@ -18,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::drive::{Driver, Files};
 use super::lateness::Lateness;
-use super::recorder::{Recorder, ring_samples};
+use super::recorder::{RING_SAMPLES, Recorder};
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
 use super::tally::Tally;
 use super::wake::Wake;
@@ -301,7 +300,7 @@ impl Inner {
         lock(&self.controls).insert(no, control.clone());
         let files = Files::open(&self.recorder, placement.folder.as_deref());
         let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
-        let (files, rings) = files.split();
+        let (files, tapes) = files.split();
         let shard =
             (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
         let live = LiveCall {
@@ -310,9 +309,7 @@ impl Inner {
             sockets,
             tap,
             tapped: 0,
-            recording: rings.recording,
-            clean: rings.clean,
-            early: rings.early,
+            tapes,
             dropped_frames: 0,
             ticks: 0,
         };
@@ -346,9 +343,9 @@ impl Inner {
 }
 
 /// Bytes of a connected call's rings to other threads; until it is connected it has one more, for early media. With the call
-/// itself (180 KiB, which media bounds), its task, channels and SIP dialog a call holds at most 300 KiB: `ringer load` measures it.
-const RING_BYTES: usize = 2 * (TAP_SAMPLES + ring_samples(Layout::Stereo) + ring_samples(Layout::CallerClean));
-const _: () = assert!(RING_BYTES <= 81 * 1024);
+/// itself (140 KiB, which media bounds), its task, channels and SIP dialog a call holds at most 300 KiB: `ringer load` measures it.
+const RING_BYTES: usize = 2 * (TAP_SAMPLES + RING_SAMPLES);
+const _: () = assert!(RING_BYTES <= 101 * 1024);
 
 fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
     let (commands, orders) = RingBuffer::new(RING);

@@ -1,6 +1,6 @@
-//! The one thread that writes audio files. Media threads push frames into a ring a call; this thread moves them to disk every
-//! 150 ms and refreshes each file's header with every second look: what a killed engine leaves can be read, and lacks at most a
-//! second (the 500 ms in which a call may still put audio into its place are not yet in the ring).
+//! The one thread that writes audio files. Media threads push frames into a ring a track; this thread moves them to disk every
+//! 180 ms and refreshes each file's header with every second look: what a killed engine leaves can be read, and lacks at most a
+//! second (the 500 ms in which a call may still put what it heard into its place are not yet in the ring).
 
 use std::fs::File;
 use std::io::Write;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use ringer_media::frame::RATE_HZ;
+use ringer_media::frame::PER_MS;
 use ringer_media::recording::{Layout, WAV_HEADER, wav_header};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::oneshot;
@@ -20,19 +20,19 @@ use tokio::sync::oneshot;
 use super::tally::Tally;
 
 /// How often rings are emptied.
-const EVERY: Duration = Duration::from_millis(150);
-/// Audio after which a header tells of it.
-const HEADER_MS: u64 = 300;
-/// What a ring holds: what comes between two looks at it, the 500 ms that a call hands out at its end, and 20 ms for a look that is
-/// late. While a call goes on, a disk may stall for 520 ms.
-const RING_MS: usize = 670;
+const EVERY: Duration = Duration::from_millis(180);
+/// Audio after which a header tells of it: that of two looks, which may come a little early.
+const HEADER_MS: u64 = 340;
+/// What a ring holds: what comes between two looks at it, and 520 ms for which a disk may stall while a call goes on, or for what
+/// was heard last, which a call hands out at its end.
+const RING_MS: usize = 700;
+/// What was sent waits longer: for what was heard at the same time.
+const SENT_MS: usize = RING_MS + 520;
 /// Files that may wait to be opened.
 const WAITING: usize = 4096;
 
-/// Samples of a ring.
-pub(super) const fn ring_samples(layout: Layout) -> usize {
-    RATE_HZ as usize / 1000 * RING_MS * layout.channels() as usize
-}
+/// Samples of the rings of one call, beside that of early media.
+pub(super) const RING_SAMPLES: usize = PER_MS as usize * (SENT_MS + 2 * RING_MS);
 
 /// Opens files; cheap to clone.
 #[derive(Clone, Debug)]
@@ -55,9 +55,9 @@ impl FileState {
     }
 }
 
-/// A file being written: the ring's writing end, its state, and a signal that it is closed.
-pub(super) struct Track {
-    pub ring: Producer<i16>,
+/// A file being written: the writing ends of its channels' rings, its state, and a signal that it is closed.
+pub(super) struct Track<const CHANNELS: usize> {
+    pub rings: [Producer<i16>; CHANNELS],
     pub state: FileState,
     pub closed: oneshot::Receiver<()>,
 }
@@ -66,7 +66,7 @@ pub(super) struct Track {
 struct Order {
     path: PathBuf,
     layout: Layout,
-    ring: Consumer<i16>,
+    rings: Vec<Consumer<i16>>,
     state: FileState,
     closed: oneshot::Sender<()>,
 }
@@ -79,22 +79,36 @@ impl Recorder {
         Ok(Recorder { orders })
     }
 
-    /// A WAV file at `path`, made when its first samples come.
-    pub fn track(&self, path: PathBuf, layout: Layout) -> Track {
-        let (ring, reader) = RingBuffer::new(ring_samples(layout));
+    /// A stereo file at `path`, made when its first samples come: what is sent, what is heard.
+    pub fn stereo(&self, path: PathBuf) -> Track<2> {
+        self.track(path, Layout::Stereo, [SENT_MS, RING_MS])
+    }
+
+    /// A file of one channel.
+    pub fn mono(&self, path: PathBuf, layout: Layout) -> Track<1> {
+        self.track(path, layout, [RING_MS])
+    }
+
+    fn track<const CHANNELS: usize>(&self, path: PathBuf, layout: Layout, ms: [usize; CHANNELS]) -> Track<CHANNELS> {
+        let mut readers = Vec::with_capacity(CHANNELS);
+        let rings = ms.map(|ms| {
+            let (ring, reader) = RingBuffer::new(PER_MS as usize * ms);
+            readers.push(reader);
+            ring
+        });
         let state = FileState::default();
         let (closed, is_closed) = oneshot::channel();
-        let order = Order { path, layout, ring: reader, state: state.clone(), closed };
+        let order = Order { path, layout, rings: readers, state: state.clone(), closed };
         if self.orders.try_send(order).is_err() {
             state.fail("the recorder has too many files waiting".into());
         }
-        Track { ring, state, closed: is_closed }
+        Track { rings, state, closed: is_closed }
     }
 }
 
 fn run(orders: &Receiver<Order>, tally: &Tally) {
     let mut files: Vec<WavFile> = Vec::new();
-    let mut bytes = Vec::new();
+    let mut room = Room::default();
     loop {
         match orders.recv_timeout(EVERY) {
             Ok(order) => {
@@ -109,21 +123,29 @@ fn run(orders: &Receiver<Order>, tally: &Tally) {
             Err(RecvTimeoutError::Disconnected) => thread::park_timeout(EVERY),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let waited = files.iter().map(WavFile::waiting_ms).max().unwrap_or(0);
-        tally.recorder_lag_ms.store(waited, Ordering::Relaxed);
-        files.retain_mut(|file| file.move_samples(&mut bytes));
+        let waited = files.iter().map(WavFile::waiting).max().unwrap_or(0);
+        tally.recorder_lag_ms.store(waited as u64 / PER_MS as u64, Ordering::Relaxed);
+        files.retain_mut(|file| file.move_samples(&mut room));
     }
+}
+
+/// Scratch buffers, which grow as needed.
+#[derive(Default)]
+struct Room {
+    channels: [Vec<i16>; 2],
+    bytes: Vec<u8>,
 }
 
 struct WavFile {
     path: PathBuf,
     file: Option<File>,
     layout: Layout,
-    ring: Consumer<i16>,
+    rings: Vec<Consumer<i16>>,
     state: FileState,
     closed: Option<oneshot::Sender<()>>,
+    /// Of each channel.
     samples: u64,
-    /// Samples of which the header on the disk tells.
+    /// Those of which the header on the disk tells.
     told: u64,
 }
 
@@ -133,7 +155,7 @@ impl WavFile {
             layout: order.layout,
             path: order.path,
             file: None,
-            ring: order.ring,
+            rings: order.rings,
             state: order.state,
             closed: Some(order.closed),
             samples: 0,
@@ -141,28 +163,33 @@ impl WavFile {
         }
     }
 
-    /// How much the ring holds, milliseconds.
-    fn waiting_ms(&self) -> u64 {
-        let per_ms = RATE_HZ as usize / 1000 * self.layout.channels() as usize;
-        (self.ring.slots() / per_ms) as u64
+    /// Samples that can be written: what all channels have.
+    fn waiting(&self) -> usize {
+        self.rings.iter().map(Consumer::slots).min().unwrap_or(0)
     }
 
-    /// Writes what the ring holds, by way of `bytes`; false when the file is complete.
-    fn move_samples(&mut self, bytes: &mut Vec<u8>) -> bool {
-        let ended = self.ring.is_abandoned();
-        bytes.clear();
-        if let Ok(chunk) = self.ring.read_chunk(self.ring.slots()) {
-            let (first, second) = chunk.as_slices();
-            bytes.resize(2 * (first.len() + second.len()), 0);
-            let (head, tail) = bytes.split_at_mut(2 * first.len());
-            for (bytes, samples) in [(head, first), (tail, second)] {
-                for (bytes, sample) in bytes.chunks_exact_mut(2).zip(samples) {
-                    bytes.copy_from_slice(&sample.to_le_bytes());
-                }
-            }
-            chunk.commit_all();
+    /// Writes what the rings hold, by way of `room`; false when the file is complete.
+    fn move_samples(&mut self, room: &mut Room) -> bool {
+        let ended = self.rings.iter().all(Consumer::is_abandoned);
+        let count = self.waiting();
+        for (ring, channel) in self.rings.iter_mut().zip(&mut room.channels) {
+            channel.resize(channel.len().max(count), 0);
+            // All of them are there.
+            let _ = ring.pop_entire_slice(&mut channel[..count]);
         }
-        self.samples += (bytes.len() / 2) as u64;
+        let [first, second] = room.channels.each_ref().map(|channel| channel.iter().take(count));
+        let length = 2 * count * self.rings.len();
+        room.bytes.resize(room.bytes.len().max(length), 0);
+        let bytes = &mut room.bytes[..length];
+        if self.rings.len() == 1 {
+            bytes.as_chunks_mut().0.iter_mut().zip(first).for_each(|(bytes, sample)| *bytes = sample.to_le_bytes());
+        } else {
+            for (bytes, (first, second)) in bytes.as_chunks_mut().0.iter_mut().zip(first.zip(second)) {
+                let ([a, b], [c, d]) = (first.to_le_bytes(), second.to_le_bytes());
+                *bytes = [a, b, c, d];
+            }
+        }
+        self.samples += count as u64;
         if self.state.problem().is_none()
             && let Err(error) = self.write(bytes, ended)
         {
@@ -183,10 +210,9 @@ impl WavFile {
             empty => empty.insert(create(&self.path, self.layout)?),
         };
         file.write_all(bytes)?;
-        let frames = |samples: u64| samples / u64::from(self.layout.channels());
-        let untold = frames(self.samples - self.told);
-        if untold >= HEADER_MS * u64::from(RATE_HZ) / 1000 || self.told == 0 || (ended && untold > 0) {
-            file.write_all_at(&wav_header(self.layout, frames(self.samples)), 0)?;
+        let untold = self.samples - self.told;
+        if untold >= HEADER_MS * PER_MS as u64 || self.told == 0 || (ended && untold > 0) {
+            file.write_all_at(&wav_header(self.layout, self.samples), 0)?;
             self.told = self.samples;
         }
         Ok(())

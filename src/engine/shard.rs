@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Signal, What,
+    Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Sent, Signal,
+    What,
 };
 use ringer_media::time::Time;
 use rtrb::{Consumer, Producer};
 
 use super::lateness::Lateness;
 use super::pace::{prefer_timing, sleep_until};
+use super::tape::{Tape, Tapes};
 use crate::clock::monotonic;
 use crate::transport::sockets::{Batch, KernelClock, MediaSockets};
 
@@ -50,12 +52,8 @@ pub(super) struct LiveCall {
     pub tap: Producer<i16>,
     /// Samples written to `tap` so far.
     pub tapped: u64,
-    /// Stereo frames for the file.
-    pub recording: Option<Producer<i16>>,
-    /// Mono frames of what the Digital Human said before noise, audio quality and loss.
-    pub clean: Option<Producer<i16>>,
-    /// Mono frames of early media.
-    pub early: Option<Producer<i16>>,
+    /// Where it is recorded.
+    pub tapes: Tapes,
     /// Recorded frames that found no room.
     pub dropped_frames: u64,
     pub ticks: u32,
@@ -106,6 +104,8 @@ pub(super) struct Shard {
     shared: Arc<Shared>,
     batch: Batch,
     report: Box<[u8; 2048]>,
+    /// What the tick of a call has sent.
+    sent: Sent,
     kernel: KernelClock,
 }
 
@@ -120,6 +120,7 @@ impl Shard {
             shared,
             batch: Batch::default(),
             report: Box::new([0; 2048]),
+            sent: Sent::default(),
             kernel: KernelClock::new(),
         }
     }
@@ -227,7 +228,15 @@ impl Shard {
         let mut at = 0;
         while at < self.slots[slot].len() {
             let late = monotonic().since(deadline);
-            self.slots[slot][at].call.handle(deadline, Input::Tick { late });
+            let live = &mut self.slots[slot][at];
+            live.call.handle(deadline, Input::Tick { late, sent: &mut self.sent });
+            if let Some(from) = self.sent.position {
+                // No early media can follow: its file is closed, and the recorder frees the ring.
+                live.tapes.early = Tape::default();
+                let [sent, clean] =
+                    [live.tapes.sent.write(from, &self.sent.pcm), live.tapes.clean.write(from, &self.sent.clean)];
+                live.dropped_frames += u64::from(!sent || !clean);
+            }
             self.shared.lateness.record(late);
             at += usize::from(self.deliver(slot, at));
         }
@@ -281,15 +290,12 @@ impl Shard {
                     push(&mut live.tap, &pcm, &mut live.tapped);
                     FromShard::Ears(no, from)
                 }
-                Output::Recorded { early: true, pcm, .. } => {
-                    live.dropped_frames += u64::from(!record(&mut live.early, pcm));
+                Output::Early(pcm) => {
+                    live.dropped_frames += u64::from(!live.tapes.early.go_on(pcm));
                     continue;
                 }
-                Output::Recorded { early: false, pcm, clean } => {
-                    // No early media can follow: its file is closed, and the recorder frees the ring.
-                    live.early = None;
-                    let recorded = [record(&mut live.recording, pcm), record(&mut live.clean, clean)];
-                    live.dropped_frames += u64::from(recorded.contains(&false));
+                Output::Heard(pcm) => {
+                    live.dropped_frames += u64::from(!live.tapes.heard.go_on(pcm));
                     continue;
                 }
                 Output::Control(control) => FromShard::Control(no, control),
@@ -333,11 +339,6 @@ fn tell(messages: &mut Producer<FromShard>, backlog: &mut VecDeque<FromShard>, s
     if !waits {
         shared.wake.mark();
     }
-}
-
-/// False when there was no room.
-fn record(ring: &mut Option<Producer<i16>>, pcm: &[i16]) -> bool {
-    ring.as_mut().is_none_or(|ring| ring.push_entire_slice(pcm).is_ok())
 }
 
 fn push(tap: &mut Producer<i16>, pcm: &[i16], count: &mut u64) {

@@ -136,17 +136,17 @@ impl Call {
         let mut room = Room::default();
         let heard = leg.listen(now, &mut room);
         if heard.moved > 0 {
-            self.window.move_heard(heard.moved);
+            self.window.move_back(heard.moved);
             self.ears.move_back(heard.moved);
             if let Some(connection) = &mut self.connection {
                 connection.received.move_back(heard.moved);
             }
         }
         if let Some(passed) = heard.passed.filter(|passed| is_recorded(passed.kind)) {
-            self.window.push_heard(passed.position, passed.pcm);
+            self.window.push(passed.position, passed.pcm);
         }
         if is_recorded(heard.kind) {
-            self.window.push_heard(heard.position, heard.pcm);
+            self.window.push(heard.position, heard.pcm);
         }
         let frames = heard.passed.map(|passed| (passed.position, passed.kind)).into_iter();
         let mut underrun = None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::event::Event;
 use crate::connection::Impairment;
 use crate::echo::EchoFigures;
-use crate::frame::Sample;
+use crate::frame::{Frame, SILENCE, Sample};
 use crate::leg::MediaParams;
 use crate::time::Time;
 
@@ -42,6 +42,8 @@ pub enum Input<'a> {
     Tick {
         /// How much later than scheduled the pass really runs.
         late: Duration,
+        /// Lent for what is sent.
+        sent: &'a mut Sent,
     },
     /// The time that [`super::Call::due`] told has come: packets that a bad connection holds back leave now.
     Release,
@@ -51,6 +53,24 @@ pub enum Input<'a> {
     Done(EffectId, Effected),
     /// From the control API.
     Command(Command),
+}
+
+/// What a tick has sent: this side of the recording. Ticks that were skipped are silence, and what lies behind
+/// [`Ending::samples`] is no longer part of it.
+#[derive(Debug)]
+pub struct Sent {
+    /// Position of the first sample; `None` when nothing was sent.
+    pub position: Option<Sample>,
+    /// As sent, before the codec.
+    pub pcm: Frame,
+    /// Words and tones before noise, audio quality and loss.
+    pub clean: Frame,
+}
+
+impl Default for Sent {
+    fn default() -> Sent {
+        Sent { position: None, pcm: SILENCE, clean: SILENCE }
+    }
 }
 
 /// Call control as the far side did it.
@@ -165,15 +185,10 @@ pub enum Output<'a> {
         /// The samples.
         pcm: Vec<i16>,
     },
-    /// The next frame of the stereo recording, interleaved (left = this side, right = the other), in order, without gaps.
-    Recorded {
-        /// Before connect: a mono frame of early media instead.
-        early: bool,
-        /// Interleaved stereo (or mono, when `early`).
-        pcm: &'a [i16],
-        /// The same stretch of this side's words and tones before noise, audio quality and loss, mono; empty when `early`.
-        clean: &'a [i16],
-    },
+    /// The next 20 ms of early media, before connect.
+    Early(&'a [i16]),
+    /// What was heard, from position 0 on, in order, without gaps: the agent's side of the recording. At most 20 ms.
+    Heard(&'a [i16]),
     /// Call control to the far side.
     Control(Control),
     /// Please perform this; the result comes back as [`Input::Done`] with the same id.

@@ -47,7 +47,7 @@ use self::probe::Probes;
 use crate::connection::{Arrivals, Connection};
 use crate::frame::{FRAME, PER_MS, SILENCE, Sample};
 use crate::leg::Leg;
-use crate::recording::{StereoWindow, Stretch};
+use crate::recording::Window;
 use crate::seed::Stream;
 use crate::time::Time;
 
@@ -68,7 +68,7 @@ pub struct Call {
     leg: Option<Leg>,
     /// Present while the connection is bad on purpose.
     connection: Option<Box<Connection>>,
-    window: StereoWindow,
+    window: Window,
     mouth: Mouth,
     ears: EarSet,
     pacing: Pacing,
@@ -136,7 +136,7 @@ impl Call {
             out: Outbox::new(if spec.connection.is_clear() { 1 } else { Arrivals::at_once(&spec.connection) }),
             leg: None,
             connection: None,
-            window: StereoWindow::new(),
+            window: Window::new(),
             mouth: Mouth::new(&spec, crate::frame::RATE_HZ),
             ears: EarSet::new(spec.ears, !spec.connection.is_clear()),
             pacing: Pacing::default(),
@@ -165,7 +165,7 @@ impl Call {
         match input {
             Input::Signal(signal) => self.signal(now, signal),
             Input::Packet { path, arrived, bytes } => self.packet(path, arrived, bytes),
-            Input::Tick { late } => self.tick(now, late),
+            Input::Tick { late, sent } => self.tick(now, late, sent),
             Input::Release => self.release(now),
             Input::Listen => self.listen(now),
             Input::Done(id, done) => self.done(id, done),
@@ -181,13 +181,13 @@ impl Call {
         if !self.out.is_empty() {
             return self.out.pop();
         }
-        let recorded = match &self.phase {
+        let heard = match &self.phase {
             Phase::Connected => self.window.advance(self.listened_to),
             Phase::Closing { ending, .. } => self.window.flush(ending.samples),
             _ => None,
         };
-        match recorded {
-            Some(Stretch { stereo, clean }) => Some(Output::Recorded { early: false, pcm: stereo, clean }),
+        match heard {
+            Some(pcm) => Some(Output::Heard(pcm)),
             None => self.out.pop(),
         }
     }
@@ -224,7 +224,8 @@ impl Call {
         }
     }
 
-    fn tick(&mut self, now: Time, late: Duration) {
+    fn tick(&mut self, now: Time, late: Duration, sent: &mut Sent) {
+        sent.position = None;
         self.release(now);
         if !self.run_phase(now) {
             return;
@@ -235,16 +236,16 @@ impl Call {
             return;
         }
         let at = self.frame_at;
-        let (mut frame, mut clean) = (SILENCE, SILENCE);
-        let over = self.mouth.render(at, &mut frame, &mut clean);
-        self.window.push_sent(at, &frame, &clean);
-        self.ears.sent(at, &frame);
+        (sent.pcm, sent.clean) = (SILENCE, SILENCE);
+        let over = self.mouth.render(at, &mut sent.pcm, &mut sent.clean);
+        sent.position = Some(at);
+        self.ears.sent(at, &sent.pcm);
         if let Some(leg) = &mut self.leg {
             let mut post = |bytes: &[u8]| match &mut self.connection {
                 Some(connection) => connection.sent.send(now, bytes),
                 None => self.out.packet(Path::Rtp, bytes),
             };
-            leg.send(now, &frame);
+            leg.send(now, &sent.pcm);
             while let Some(bytes) = leg.packet() {
                 post(bytes);
             }

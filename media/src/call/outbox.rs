@@ -89,7 +89,7 @@ impl Outbox {
         Some(match waiting {
             Waiting::Packet { path, at, len } => Output::Packet { path, bytes: &self.packets[at..at + len] },
             Waiting::Ears { from, slot } => Output::Ears { from, pcm: &self.ears[slot][..] },
-            Waiting::Early => Output::Recorded { early: true, pcm: &self.early[..], clean: &[] },
+            Waiting::Early => Output::Early(&self.early[..]),
             Waiting::Owned(output) => output,
         })
     }

@@ -6,7 +6,7 @@ use super::far::Far;
 use super::mind::{Delays, Mind};
 use super::voice::Voice;
 use crate::call::{
-    Call, CallSpec, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path,
+    Call, CallSpec, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Sent,
     Signal, TICK, Thought,
 };
 use crate::frame::{PER_MS, Sample};
@@ -68,8 +68,10 @@ pub struct Heard {
 pub struct Log {
     /// In the order in which they were given.
     pub events: Vec<Event>,
-    /// Interleaved.
+    /// Interleaved, as far as the other side was handed out.
     pub recorded: Vec<i16>,
+    /// What this side sent, mono.
+    sent: Vec<i16>,
     /// What this side said before noise and quality, mono.
     pub clean: Vec<i16>,
     /// Mono, before connect.
@@ -220,7 +222,14 @@ impl Rig {
         self.advance();
         self.run_recognizer();
         self.deliver();
-        self.input(Input::Tick { late: Duration::ZERO });
+        let mut sent = Sent::default();
+        self.input(Input::Tick { late: Duration::ZERO, sent: &mut sent });
+        if let Some(at) = sent.position {
+            for (track, pcm) in [(&mut self.log.sent, &sent.pcm), (&mut self.log.clean, &sent.clean)] {
+                track.resize(at as usize, 0);
+                track.extend_from_slice(pcm);
+            }
+        }
         self.far_sends();
         while let Some((arrived, bytes)) = self.net.receive(self.now) {
             self.log.arrived.push(packet(arrived, &bytes));
@@ -261,15 +270,18 @@ impl Rig {
                 }
                 Output::Ears { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: false }),
                 Output::EarsPast { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: true }),
-                Output::Recorded { early: true, pcm, .. } => self.log.early.extend_from_slice(pcm),
-                Output::Recorded { early: false, pcm, clean } => {
-                    self.log.recorded.extend_from_slice(pcm);
-                    self.log.clean.extend_from_slice(clean);
+                Output::Early(pcm) => self.log.early.extend_from_slice(pcm),
+                Output::Heard(pcm) => {
+                    let sent = &self.log.sent[self.log.recorded.len() / 2..][..pcm.len()];
+                    self.log.recorded.extend(sent.iter().zip(pcm).flat_map(|(sent, heard)| [*sent, *heard]));
                 }
                 Output::Control(control) => self.log.controls.push(control),
                 Output::Effect(id, effect) => self.asked.push((id, effect)),
                 Output::Event(event) => self.log.events.push(event),
-                Output::Ended(ending) => self.log.endings.push(*ending),
+                Output::Ended(ending) => {
+                    self.log.clean.truncate(self.log.recorded.len() / 2);
+                    self.log.endings.push(*ending);
+                }
             }
         }
         for (id, effect) in std::mem::take(&mut self.asked) {

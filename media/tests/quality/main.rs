@@ -10,7 +10,7 @@ use ringer_media::codec::Codec;
 use ringer_media::frame::{FRAME, Frame, SILENCE, Sample};
 use ringer_media::leg::{HeardKind, Leg, MediaParams, Room};
 use ringer_media::netem::{Loss, Netem, NetemSpec};
-use ringer_media::recording::StereoWindow;
+use ringer_media::recording::Window;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 
@@ -41,7 +41,7 @@ fn recorded(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64) -> Vec<i16> {
     let mut sender = Leg::new(params, Seed(seed), origin);
     let mut receiver = Leg::new(params, Seed(seed + 100), origin);
     let mut netem = Netem::new(spec, Seed(seed).stream("netem"));
-    let mut window = StereoWindow::new();
+    let mut window = Window::new();
     let mut heard = Vec::new();
     let frames = pcm.len().div_ceil(FRAME);
     for tick in 0..frames + 40 {
@@ -58,20 +58,20 @@ fn recorded(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64) -> Vec<i16> {
         }
         let mut room = Room::default();
         let out = receiver.listen(now, &mut room);
-        window.move_heard(out.moved);
+        window.move_back(out.moved);
         let belongs = |kind: HeardKind| matches!(kind, HeardKind::Real | HeardKind::Lost);
         if let Some(passed) = out.passed.filter(|passed| belongs(passed.kind)) {
-            window.push_heard(passed.position, passed.pcm);
+            window.push(passed.position, passed.pcm);
         }
         if belongs(out.kind) {
-            window.push_heard(out.position, out.pcm);
+            window.push(out.position, out.pcm);
         }
-        while let Some(frame) = window.advance((tick * FRAME) as Sample) {
-            heard.extend(frame.stereo.chunks_exact(2).map(|pair| pair[1]));
+        while let Some(pcm) = window.advance((tick * FRAME) as Sample) {
+            heard.extend_from_slice(pcm);
         }
     }
-    while let Some(frame) = window.flush(((frames + 40) * FRAME) as Sample) {
-        heard.extend(frame.stereo.chunks_exact(2).map(|pair| pair[1]));
+    while let Some(pcm) = window.flush(((frames + 40) * FRAME) as Sample) {
+        heard.extend_from_slice(pcm);
     }
     heard.drain(..PATH_MS as usize * 16);
     heard.truncate(pcm.len());

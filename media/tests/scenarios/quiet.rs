@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Effect, Effected, Input, NoiseSpec, Opening, Output, Path, ProbeRates, Signal, TICK,
+    Call, CallSpec, Effect, Effected, Input, NoiseSpec, Opening, Output, Path, ProbeRates, Sent, Signal, TICK,
 };
 use ringer_media::codec::Codec;
 use ringer_media::connection::ConnectionSpec;
@@ -15,7 +15,7 @@ use ringer_media::echo::EchoGuard;
 use ringer_media::frame::FRAME;
 use ringer_media::impair::AudioQuality;
 use ringer_media::leg::{Leg, MediaParams};
-use ringer_media::recording::StereoWindow;
+use ringer_media::recording::Window;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 use ringer_media::vad::VoiceActivity;
@@ -61,7 +61,7 @@ const OPUS_ALLOCATIONS: u64 = 100;
 fn tick(call: &mut Call, now: Time, packet: &[u8]) -> bool {
     let mut eventful = false;
     for input in [
-        Input::Tick { late: Duration::ZERO },
+        Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() },
         Input::Packet { path: Path::Rtp, arrived: now, bytes: packet },
         Input::Listen,
     ] {
@@ -78,7 +78,7 @@ fn answered(spec: CallSpec, media: MediaParams, now: Time, words: Arc<[i16]>) ->
     let mut call = Call::new(spec);
     call.handle(now, Input::Signal(Signal::Dialing { address: String::new() }));
     call.handle(now, Input::Signal(Signal::Answered { code: 200, media, text: true }));
-    call.handle(now + TICK, Input::Tick { late: Duration::ZERO });
+    call.handle(now + TICK, Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() });
     let mut asked = None;
     while let Some(output) = call.poll() {
         if let Output::Effect(id, Effect::Synthesize { .. }) = output {
@@ -144,9 +144,8 @@ fn a_quiet_tick_allocates_nothing() {
     }
 }
 
-/// Bytes that a call may hold, its rings to other threads left out. A third each is the recording's window and what looks for
-/// echoes.
-const MOST_BYTES: i64 = 180 * 1024;
+/// Bytes that a call may hold, its rings to other threads left out. Half of it is what looks for echoes.
+const MOST_BYTES: i64 = 140 * 1024;
 
 /// What the codec may hold on top: longer payloads, and the state of Opus.
 fn most_of(codec: Codec) -> i64 {
@@ -176,7 +175,7 @@ fn a_call_is_small() {
         ("echo and voice activity", bytes_of(EchoGuard::new)),
         ("  voice activity alone", bytes_of(VoiceActivity::new)),
         ("digits", bytes_of(Detector::new)),
-        ("recording window", bytes_of(StereoWindow::new)),
+        ("recording window", bytes_of(Window::new)),
     ] {
         println!("{bytes:7} bytes: {name}");
     }

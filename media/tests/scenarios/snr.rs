@@ -60,7 +60,7 @@ fn heard(codec: Codec, noise: Option<NoiseSpec>, words: &Arc<[i16]>) -> Vec<i16>
         let packet = far.packet().expect("20 ms are one packet").to_vec();
         let mut answers = Vec::new();
         for input in [
-            Input::Tick { late: Duration::ZERO },
+            Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() },
             Input::Packet { path: Path::Rtp, arrived: now, bytes: &packet },
             Input::Listen,
         ] {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path,
+    Call, CallSpec, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Sent,
     Signal, TICK, Thought, What, Word,
 };
 use ringer_media::frame::{FRAME, PER_MS, Sample};
@@ -96,7 +96,8 @@ pub(super) struct Host {
     origin: Option<Time>,
     said: Vec<Said>,
     journal: Journal,
-    recorded: Vec<i16>,
+    sent: Vec<i16>,
+    heard: Vec<i16>,
     sip_log: String,
     /// The call was ended; its last words may still come.
     ended: bool,
@@ -141,7 +142,8 @@ impl Host {
             origin: None,
             said: Vec::new(),
             journal: Journal::default(),
-            recorded: Vec::new(),
+            sent: Vec::new(),
+            heard: Vec::new(),
             sip_log: String::new(),
             ended: false,
             ending: None,
@@ -244,16 +246,17 @@ impl Host {
             self.violations.push("a SIP call or transaction is left".into());
         }
         if let Some(ending) = self.ending.as_ref().filter(|ending| ending.connected) {
-            self.recorded.truncate(2 * ending.samples.max(0) as usize);
-            let recorded = (self.recorded.len() / 2) as Sample;
+            self.heard.truncate(ending.samples.max(0) as usize);
+            let recorded = self.heard.len() as Sample;
             if (recorded - ending.samples).abs() > FRAME as Sample {
                 self.violations.push(format!("{recorded} samples are recorded of {}", ending.samples));
             }
         }
         let mut recording = Vec::new();
-        if !self.recorded.is_empty() {
-            recording.extend(wav_header(Layout::Stereo, self.recorded.len() as u64 / 2));
-            recording.extend(self.recorded.iter().flat_map(|sample| sample.to_le_bytes()));
+        if !self.heard.is_empty() {
+            recording.extend(wav_header(Layout::Stereo, self.heard.len() as u64));
+            let pairs = self.sent.iter().zip(&self.heard);
+            recording.extend(pairs.flat_map(|(sent, heard)| [*sent, *heard]).flat_map(i16::to_le_bytes));
         }
         Side {
             ending: self.ending,
@@ -329,7 +332,12 @@ impl Host {
     fn tick(&mut self, at: Time) {
         let connected = self.origin.is_some();
         self.packets_in_tick = 0;
-        self.tell(at, Input::Tick { late: Duration::ZERO });
+        let mut sent = Sent::default();
+        self.tell(at, Input::Tick { late: Duration::ZERO, sent: &mut sent });
+        if let Some(from) = sent.position {
+            self.sent.resize(from as usize, 0);
+            self.sent.extend_from_slice(&sent.pcm);
+        }
         if connected && self.packets_in_tick != 1 && !self.ended {
             self.violations.push(format!("{} packets in the tick at {} ms", self.packets_in_tick, at.0 / 1_000_000));
         }
@@ -356,8 +364,8 @@ impl Host {
                 self.send(RTP, bytes);
             }
             Output::Packet { path: Path::Rtcp, bytes } => self.send(RTCP, bytes),
-            Output::Recorded { early: false, pcm, .. } => self.recorded.extend_from_slice(pcm),
-            Output::Recorded { early: true, .. } | Output::Ears { .. } | Output::EarsPast { .. } => {}
+            Output::Heard(pcm) => self.heard.extend_from_slice(pcm),
+            Output::Early(_) | Output::Ears { .. } | Output::EarsPast { .. } => {}
             Output::Control(Control::Cancel) => self.end_sip(now, 16),
             Output::Control(Control::Hangup { q850_cause }) => self.end_sip(now, q850_cause),
             Output::Control(Control::Digit { digit, duration_ms }) => {

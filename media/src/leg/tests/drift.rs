@@ -21,7 +21,7 @@ fn long(codec: Codec, minutes: u64, drift: f64, jitter_ms: f64, talk: impl Fn(us
     let mut leg = Leg::new(params(codec), Seed(3), origin);
     let spec = NetemSpec { jitter_ms, overtake: true, ..delayed(30.0) };
     let mut netem = Netem::new(spec, Seed(5).stream("netem"));
-    let mut window = crate::recording::StereoWindow::new();
+    let mut window = crate::recording::Window::new();
     let mut encoder = Encoder::new(codec);
     let rate = codec.rate_hz() as usize;
     let per_frame = rate / 50;
@@ -56,19 +56,19 @@ fn long(codec: Codec, minutes: u64, drift: f64, jitter_ms: f64, talk: impl Fn(us
         }
         let mut room = Room::default();
         let heard = leg.listen(now, &mut room);
-        window.move_heard(heard.moved);
+        window.move_back(heard.moved);
         let recorded = |kind| matches!(kind, HeardKind::Real | HeardKind::Lost);
         if let Some(passed) = heard.passed.filter(|passed| recorded(passed.kind)) {
-            window.push_heard(passed.position, passed.pcm);
+            window.push(passed.position, passed.pcm);
         }
         if recorded(heard.kind) {
-            window.push_heard(heard.position, heard.pcm);
+            window.push(heard.position, heard.pcm);
         }
         let depth = &mut long.depth_ms[usize::from(tick > ticks / 2)];
         *depth = depth.max(leg.figures().depth_ms);
-        while let Some(frame) = window.advance(tick as i64 * 320) {
-            for pair in frame.stereo.chunks_exact(2) {
-                let sample = i32::from(pair[1]);
+        while let Some(pcm) = window.advance(tick as i64 * 320) {
+            for &sample in pcm {
+                let sample = i32::from(sample);
                 // The mapping settles in the first ten seconds.
                 if at > 160_000 {
                     long.step = long.step.max((sample - before).abs());

@@ -1,0 +1,83 @@
+//! Where a media thread puts what is recorded: a ring a track, emptied by the recorder. What finds no room is silence in its place,
+//! so that the tracks of a call stay beside each other.
+
+use rtrb::Producer;
+
+use ringer_media::frame::Sample;
+
+/// The tracks of a call. Those that are not recorded have no ring.
+#[derive(Debug, Default)]
+pub(super) struct Tapes {
+    pub sent: Tape,
+    pub heard: Tape,
+    /// What was sent before noise, audio quality and loss.
+    pub clean: Tape,
+    pub early: Tape,
+}
+
+/// One track.
+#[derive(Debug, Default)]
+pub(super) struct Tape {
+    ring: Option<Producer<i16>>,
+    /// One past the last sample of the track that is in its place.
+    written: Sample,
+    /// Where the track goes on.
+    next: Sample,
+}
+
+impl Tape {
+    /// A track that goes into `ring`.
+    pub fn new(ring: Producer<i16>) -> Tape {
+        Tape { ring: Some(ring), written: 0, next: 0 }
+    }
+
+    /// `pcm` lies at `from`, behind all that was written; false when there was no room.
+    pub fn write(&mut self, from: Sample, pcm: &[i16]) -> bool {
+        self.next = from + pcm.len() as Sample;
+        let Some(ring) = &mut self.ring else { return true };
+        if self.written < from {
+            let gap = (from - self.written).min(ring.slots() as Sample);
+            if let Ok(silence) = ring.write_chunk(gap as usize) {
+                silence.commit_all();
+                self.written += gap;
+            }
+        }
+        let fits = self.written == from && ring.push_entire_slice(pcm).is_ok();
+        if fits {
+            self.written = self.next;
+        }
+        fits
+    }
+
+    /// `pcm` follows what came last; false when there was no room.
+    pub fn go_on(&mut self, pcm: &[i16]) -> bool {
+        self.write(self.next, pcm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rtrb::RingBuffer;
+
+    use super::*;
+
+    #[test]
+    fn what_found_no_room_is_silence_in_its_place() {
+        let (ring, mut reader) = RingBuffer::new(4);
+        let mut tape = Tape::new(ring);
+        let mut read = |count| (0..count).map(|_| reader.pop().expect("it was written")).collect::<Vec<i16>>();
+        assert!(tape.go_on(&[1, 2, 3]));
+        assert!(!tape.go_on(&[4, 5]));
+        assert_eq!(read(3), [1, 2, 3]);
+        assert!(tape.go_on(&[6]));
+        assert_eq!(read(3), [0, 0, 6]);
+        assert!(tape.write(8, &[7, 8]));
+        assert_eq!(read(4), [0, 0, 7, 8]);
+        // A gap that is longer than the ring is filled as room comes.
+        assert!(!tape.write(15, &[9]));
+        assert_eq!(read(4), [0; 4]);
+        assert!(tape.write(16, &[9]));
+        assert_eq!(read(3), [0, 0, 9]);
+        assert!(Tape::default().write(3, &[1; 9]));
+    }
+}
