@@ -120,9 +120,10 @@ pub fn random_bytes(bytes: &mut [u8]) {
     OsRng.try_fill_bytes(bytes).expect("the kernel's random source answers on every Linux that boots");
 }
 
-/// A new random uuid (version 4).
+/// A new uuid (version 7, RFC 9562 5.7): the time in milliseconds and 74 random bits. In the order of their making, so that the
+/// indexes of a database grow at their end.
 pub fn new_id() -> Uuid {
-    let mut bytes = [0; 16];
+    let mut bytes = [0; 10];
     random_bytes(&mut bytes);
-    uuid::Builder::from_random_bytes(bytes).into_uuid()
+    uuid::Builder::from_unix_timestamp_millis(realtime_ns() / 1_000_000, &bytes).into_uuid()
 }

@@ -17,7 +17,9 @@ fn main() -> ExitCode {
         eprintln!("{error}");
         return ExitCode::from(cli::BAD_USAGE);
     }
-    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    // The media threads have the other cores, and workers that wake each other cost more than they do together.
+    let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2).max(1);
+    match tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build() {
         Ok(runtime) => runtime.block_on(cli::run(cli)),
         Err(error) => cli::failed(error),
     }

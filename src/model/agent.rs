@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
 use super::Object;
@@ -259,6 +260,21 @@ impl Default for AgentSpec {
 }
 
 impl AgentSpec {
+    /// Fields that are posted to.
+    pub const POSTED_TO: [&str; 4] =
+        ["dynamic_sip_webhook_url", "outbound_trigger_webhook_url", "http_webhook", "P1_token_webhook_url"];
+
+    /// Values of [`AgentSpec::POSTED_TO`].
+    pub fn posted_to(&self) -> [Option<&str>; 4] {
+        [
+            &self.dynamic_sip_webhook_url,
+            &self.outbound_trigger_webhook_url,
+            &self.http_webhook,
+            &self.p1_token_webhook_url,
+        ]
+        .map(Option::as_deref)
+    }
+
     /// Fields that keys that may only read do not see.
     pub const SECRETS: [&str; 6] = [
         "websocket_password",
@@ -312,6 +328,7 @@ impl AgentSpec {
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentDoc {
     /// What was written.
+    #[serde(serialize_with = "set_members")]
     pub spec: AgentSpec,
     /// Folder that it lies in.
     #[serde(default)]
@@ -322,6 +339,15 @@ pub struct AgentDoc {
     /// Token of the P11 answers' address, made on creation.
     #[serde(default)]
     pub inbound_token: Option<String>,
+}
+
+/// The members that are not null: most of an agent's fields belong to ways that it is not reached by.
+fn set_members<S: Serializer>(spec: &AgentSpec, to: S) -> Result<S::Ok, S::Error> {
+    let mut members = serde_json::to_value(spec).map_err(S::Error::custom)?;
+    if let Some(members) = members.as_object_mut() {
+        members.retain(|_, member| !member.is_null());
+    }
+    members.serialize(to)
 }
 
 /// An agent as read.

@@ -31,6 +31,12 @@ pub fn each<E>(value: &mut Value, change: &mut impl FnMut(&str, &mut Value) -> R
     }
 }
 
+/// False when no secret is set in a document, whose `text` is JSON without white space.
+pub fn any_in(text: &str) -> bool {
+    let name = |before: &str| before.rfind('"').is_some_and(|quote| is_secret(&before[quote + 1..]));
+    text.match_indices("\":").any(|(at, mark)| !text[at + mark.len()..].starts_with("null") && name(&text[..at]))
+}
+
 /// A document as JSON, `(set)` in the place of every secret.
 pub fn masked(document: &impl Serialize) -> Value {
     let mut value = serde_json::to_value(document).unwrap_or_default();
@@ -59,6 +65,18 @@ mod tests {
     use crate::model::agent::AgentDoc;
     use crate::model::integration::IntegrationSpec;
     use crate::model::webhook::WebhookDoc;
+
+    #[test]
+    fn a_secret_that_is_set_is_found_in_text() {
+        for (text, expect) in [
+            (r#"{"name":"a","sip_password":null,"x":{"api_key":null}}"#, false),
+            (r#"{"name":"api_key"}"#, false),
+            (r#"{"name":"a","sip_password":"s"}"#, true),
+            (r#"{"x":[{"P6_credentials":{"a":1}}]}"#, true),
+        ] {
+            assert_eq!(any_in(text), expect, "{text}");
+        }
+    }
 
     #[test]
     fn debug_output_shows_no_secret() {

@@ -23,10 +23,6 @@ use crate::model::secret::masked_debug;
 use crate::model::time::Timestamp;
 use crate::store::{Owner, Row, Session};
 
-/// Fields of an agent that are posted to.
-const POSTED_TO: [&str; 4] =
-    ["dynamic_sip_webhook_url", "outbound_trigger_webhook_url", "http_webhook", "P1_token_webhook_url"];
-
 /// What adding or deleting an agent answers.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AgentAdded {
@@ -73,7 +69,7 @@ masked_debug!(AgentAdded, AgentUpdated, SigningKey);
 impl Service {
     /// Makes an agent with version 1 of its prompt, labelled production, latest and as asked.
     pub async fn add_agent(&self, caller: &Caller, spec: AgentSpec) -> Result<AgentAdded> {
-        self.look_at_urls(&object(&spec)?).await?;
+        self.look_at_urls(spec.posted_to()).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let (agent_id, http_webhook_key) = self.insert_agent(&mut db, caller, spec).await?;
         db.commit().await?;
@@ -132,7 +128,7 @@ impl Service {
         agent_id: Option<&IdString>,
         patch: Object,
     ) -> Result<AgentUpdated> {
-        self.look_at_urls(&patch).await?;
+        self.look_at_urls(AgentSpec::POSTED_TO.map(|field| patch.get(field).and_then(Value::as_str))).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let external = patch.get("external_agent_id").and_then(Value::as_str);
         let row = find_agent(&mut db, agent_id, external).await?;
@@ -146,7 +142,7 @@ impl Service {
         external_id: &str,
         patch: Object,
     ) -> Result<AgentUpdated> {
-        self.look_at_urls(&patch).await?;
+        self.look_at_urls(AgentSpec::POSTED_TO.map(|field| patch.get(field).and_then(Value::as_str))).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = by_external_id(&mut db, external_id).await?;
         self.change_agent(db, caller, row, patch).await
@@ -251,9 +247,9 @@ impl Service {
     }
 
     /// Refuses names that lead to where nothing may be sent. Done before the transaction: names may take long.
-    pub(super) async fn look_at_urls(&self, fields: &Object) -> Result<()> {
-        for field in POSTED_TO {
-            let url = fields.get(field).and_then(Value::as_str).and_then(|text| Url::parse(text).ok());
+    async fn look_at_urls(&self, urls: [Option<&str>; 4]) -> Result<()> {
+        for (field, url) in AgentSpec::POSTED_TO.into_iter().zip(urls) {
+            let url = url.and_then(|text| Url::parse(text).ok());
             if let Some(url) = url.filter(|url| url.domain().is_some()) {
                 check::looked_up(field, &url, self.poster.guard()).await?;
             }

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::Sha256;
 
-use super::from_text;
+use super::{from_text, to_text};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::secret;
@@ -143,7 +143,11 @@ impl Vault {
 
     /// A document as text, its secrets sealed for `place`. Those that are sealed already are sealed again.
     pub(super) fn write<T: Serialize>(&self, place: &str, document: &T) -> Result<String> {
-        let mut value = serde_json::to_value(document).map_err(Error::internal)?;
+        let text = to_text(document)?;
+        if !secret::any_in(&text) {
+            return Ok(text);
+        }
+        let mut value: Value = from_text(&text)?;
         secret::each(&mut value, &mut |name, secret| {
             *secret = Value::String(self.seal(&format!("{place}/{name}"), &secret.to_string())?);
             Ok(())

@@ -1,7 +1,8 @@
 //! The line of those who want to write to a SQLite file. One at a time has the turn; what it wrote is a savepoint in a transaction
 //! that it shares with those behind it, so that many small pieces of work cost one commit.
 //!
-//! Nobody waits for company: the transaction is committed when nobody is in line, or when it has come to [`MOST_STATEMENTS`].
+//! Nobody waits for company that is not there: the transaction is committed when nobody is in line and every task that was ready to
+//! run has had its turn to join, or when it has come to [`MOST_STATEMENTS`].
 //! Each piece of work is acknowledged after that commit. One that fails or is dropped is undone alone.
 
 use std::collections::VecDeque;
@@ -15,7 +16,7 @@ use super::sqlite::{closed, fault};
 use crate::error::{Error, Result};
 
 /// Statements from which a transaction is committed though others wait in line.
-const MOST_STATEMENTS: usize = 64;
+const MOST_STATEMENTS: usize = 256;
 /// How often another process that writes is waited for, and how long each time: 5 s in all.
 const TRIES: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -198,6 +199,10 @@ impl Turn {
         let (tell, told) = oneshot::channel();
         group.members.push(tell);
         self.begun = false;
+        if self.line.state().waiting.is_empty() {
+            // Whoever is ready to write may still join: a commit costs more than what is written.
+            tokio::task::yield_now().await;
+        }
         drop(self);
         told.await.map_err(|_| closed())?
     }
@@ -281,6 +286,19 @@ mod tests {
             assert_eq!(commits.load(Ordering::Relaxed), expect, "{writers} writers of {statements} statements");
             assert_eq!(rows(&reader).len(), writers);
         }
+    }
+
+    #[tokio::test]
+    async fn those_that_are_ready_share_a_commit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (line, reader, commits) = line(&folder);
+        let mut tasks = tokio::task::JoinSet::new();
+        for n in 0..40 {
+            let line = line.clone();
+            tasks.spawn(async move { insert(&line, n, 1).await });
+        }
+        tasks.join_all().await;
+        assert_eq!((commits.load(Ordering::Relaxed), rows(&reader).len()), (1, 40));
     }
 
     #[tokio::test]

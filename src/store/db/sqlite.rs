@@ -24,8 +24,8 @@ pub const SERIAL: &str = "INTEGER PRIMARY KEY AUTOINCREMENT";
 const READERS: usize = 8;
 /// Compiled statements that a connection keeps.
 const STATEMENTS: usize = 256;
-/// Pages in the write-ahead log from which it is copied into the file (16 MB): a page that was written often is copied once.
-const CHECKPOINT_PAGES: i32 = 4000;
+/// Pages in the write-ahead log from which it is copied into the file (32 MB): a page that was written often is copied once.
+const CHECKPOINT_PAGES: i32 = 8000;
 /// Pages from which writers wait for that, so that the log can begin anew (64 MB).
 const MOST_PAGES: i32 = 16_000;
 /// How long a reader waits while another process recovers the file.
