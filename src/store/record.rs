@@ -1,6 +1,8 @@
 //! Create, read, update and delete, once for all resources: a row is an id, an organization, a few columns lifted out of the
 //! document for lookups, and the document itself.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
@@ -72,25 +74,29 @@ pub struct Row<R: Resource> {
     pub updated_by: Option<Uuid>,
 }
 
+const INSERTED: &str = "org_id, doc, created_ms, updated_ms, updated_by";
 const FIELDS: &str = "id, doc, created_ms, updated_ms, updated_by";
 const NEWEST_FIRST: &str = "ORDER BY created_ms DESC, id DESC";
 
 impl Session {
     /// Inserts a document and answers its id.
     pub async fn insert<R: Resource>(&mut self, doc: &R, now_ms: i64, by: Option<Uuid>) -> Result<R::Id> {
-        let mut names = vec!["org_id", "doc", "created_ms", "updated_ms", "updated_by"];
+        let (mut names, mut marks) = (INSERTED.to_owned(), String::from("$1, $2, $3, $4, $5"));
         let mut cells =
             vec![Cell::from(self.organization()), self.text_of(doc)?.into(), now_ms.into(), now_ms.into(), by.into()];
-        names.extend(R::COLUMNS);
         cells.extend(doc.cells());
-        if let Some(id) = R::Id::fresh() {
-            names.push("id");
-            cells.push(id.into());
+        let id = R::Id::fresh();
+        cells.extend(id.map(Into::into));
+        for (name, number) in R::COLUMNS.iter().copied().chain(id.map(|_| "id")).zip(6..) {
+            names.extend([", ", name]);
+            write!(marks, ", ${number}").map_err(Error::internal)?;
         }
-        let marks: Vec<String> = (1..=cells.len()).map(|n| format!("${n}")).collect();
-        let (names, marks) = (names.join(", "), marks.join(", "));
-        let sql = format!("INSERT INTO {} ({names}) VALUES ({marks}) RETURNING id", R::TABLE);
-        let row = self.row(&sql, &cells).await?;
+        let sql = format!("INSERT INTO {} ({names}) VALUES ({marks})", R::TABLE);
+        if let Some(id) = id {
+            self.execute(&sql, &cells).await?;
+            return Ok(id);
+        }
+        let row = self.row(&(sql + " RETURNING id"), &cells).await?;
         R::Id::read(&row.ok_or_else(|| Error::internal("an insert answered no id"))?)
     }
 
