@@ -11,12 +11,12 @@ use ringer_media::frame::Sample;
 use ringer_media::recording::Layout;
 use ringer_sip::{CallEvent, CallKey};
 use rtrb::Consumer;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use super::effects::Effects;
 use super::real::{Inner, Room};
-use super::recorder::{self, FileState, Recorder, Track};
+use super::recorder::{self, Recorder, Track, Written};
 use super::shard::{CallNo, FromShard, ToShard};
 use super::tape::{Tape, Tapes};
 use super::timeline::Journal;
@@ -37,17 +37,9 @@ pub(super) struct Files {
 
 /// Those that hold audio.
 struct Tracks {
-    recording: (PathBuf, Track<2>),
-    clean: (PathBuf, Track<1>),
+    recording: Track<2>,
+    clean: Track<1>,
     early: Track<1>,
-}
-
-/// A file that the recorder writes.
-struct Written {
-    path: PathBuf,
-    layout: Layout,
-    state: FileState,
-    closed: oneshot::Receiver<()>,
 }
 
 /// What stays with the driver.
@@ -73,12 +65,10 @@ impl Files {
             Err(error) => rest.warnings.push(format!("the timeline is not written to {}: {error}", folder.display())),
         }
         rest.sip_log = std::fs::File::create(folder.join("sip.log")).ok();
-        let [recording, clean, early] =
-            ["recording.wav", "caller_clean.wav", "early_media.wav"].map(|name| folder.join(name));
         let tracks = Tracks {
-            recording: (recording.clone(), recorder.stereo(recording)),
-            clean: (clean.clone(), recorder.mono(clean, Layout::CallerClean)),
-            early: recorder.mono(early, Layout::Agent),
+            recording: recorder.stereo(folder.join("recording.wav")),
+            clean: recorder.mono(folder.join("caller_clean.wav"), Layout::CallerClean),
+            early: recorder.mono(folder.join("early_media.wav"), Layout::Agent),
         };
         Files { tracks: Some(tracks), rest }
     }
@@ -87,22 +77,10 @@ impl Files {
     pub fn split(self) -> (OpenFiles, Tapes) {
         let mut rest = self.rest;
         let Some(Tracks { recording, clean, early }) = self.tracks else { return (rest, Tapes::default()) };
-        let [sent, heard] = rest.keep(recording, Layout::Stereo);
-        let [clean] = rest.keep(clean, Layout::CallerClean);
-        let [early] = early.rings.map(Tape::new);
+        rest.recording = vec![recording.file, clean.file];
+        let ([sent, heard], [clean], [early]) =
+            (recording.rings.map(Tape::new), clean.rings.map(Tape::new), early.rings.map(Tape::new));
         (rest, Tapes { sent, heard, clean, early })
-    }
-}
-
-impl OpenFiles {
-    /// Remembers a file that is written; its tapes.
-    fn keep<const CHANNELS: usize>(
-        &mut self,
-        (path, track): (PathBuf, Track<CHANNELS>),
-        layout: Layout,
-    ) -> [Tape; CHANNELS] {
-        self.recording.push(Written { path, layout, state: track.state, closed: track.closed });
-        track.rings.map(Tape::new)
     }
 }
 
@@ -331,7 +309,7 @@ impl Driver {
     async fn close_recording(&mut self, ending: &Ending) -> Option<PathBuf> {
         if ending.quality.recording_dropped > 0 {
             let frames = ending.quality.recording_dropped;
-            self.files.warnings.push(format!("the recording lacks {frames} frames: the disk did not keep up"));
+            self.files.warnings.push(format!("{frames} frames of the recording are silence: the disk did not keep up"));
         }
         let mut whole = Vec::new();
         for Written { path, layout, state, closed } in std::mem::take(&mut self.files.recording) {

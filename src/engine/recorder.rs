@@ -3,7 +3,7 @@
 //! second (the 500 ms in which a call may still put what it heard into its place are not yet in the ring).
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -55,9 +55,16 @@ impl FileState {
     }
 }
 
-/// A file being written: the writing ends of its channels' rings, its state, and a signal that it is closed.
+/// A file being written, and the writing ends of its channels' rings.
 pub(super) struct Track<const CHANNELS: usize> {
     pub rings: [Producer<i16>; CHANNELS],
+    pub file: Written,
+}
+
+/// A file that the recorder writes: its state, and a signal that it is closed.
+pub(super) struct Written {
+    pub path: PathBuf,
+    pub layout: Layout,
     pub state: FileState,
     pub closed: oneshot::Receiver<()>,
 }
@@ -98,11 +105,11 @@ impl Recorder {
         });
         let state = FileState::default();
         let (closed, is_closed) = oneshot::channel();
-        let order = Order { path, layout, rings: readers, state: state.clone(), closed };
+        let order = Order { path: path.clone(), layout, rings: readers, state: state.clone(), closed };
         if self.orders.try_send(order).is_err() {
             state.fail("the recorder has too many files waiting".into());
         }
-        Track { rings, state, closed: is_closed }
+        Track { rings, file: Written { path, layout, state, closed: is_closed } }
     }
 }
 
@@ -219,10 +226,14 @@ impl WavFile {
     }
 }
 
-/// Cuts the file at `path` to `samples` samples in each channel; a shorter one stays as it is.
+/// Cuts the file at `path` to `samples` samples in each channel; a shorter one, or none, stays as it is.
 pub(super) fn cut(path: &Path, layout: Layout, samples: u64) -> std::io::Result<()> {
     let length = WAV_HEADER as u64 + 2 * samples * u64::from(layout.channels());
-    let file = File::options().write(true).open(path)?;
+    let file = match File::options().write(true).open(path) {
+        // Nothing was recorded.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        file => file?,
+    };
     if file.metadata()?.len() > length {
         file.set_len(length)?;
         file.write_all_at(&wav_header(layout, samples), 0)?;
@@ -234,4 +245,37 @@ fn create(path: &Path, layout: Layout) -> std::io::Result<File> {
     let mut file = File::create(path)?;
     file.write_all(&wav_header(layout, 0))?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Header and samples of a file.
+    fn read(path: &Path) -> (Vec<u8>, Vec<i16>) {
+        let bytes = std::fs::read(path).expect("it was written");
+        let (header, samples) = bytes.split_at(WAV_HEADER);
+        let samples = samples.as_chunks().0.iter().map(|sample| i16::from_le_bytes(*sample)).collect();
+        (header.to_vec(), samples)
+    }
+
+    #[test]
+    fn channels_lie_beside_each_other_as_far_as_both_go() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let recorder = Recorder::start(Arc::new(Tally::default())).expect("a thread starts");
+        let track = recorder.stereo(folder.path().join("a.wav"));
+        let [mut sent, mut heard] = track.rings;
+        sent.push_entire_slice(&[1, 2, 3, 4]).expect("there is room");
+        heard.push_entire_slice(&[-1, -2, -3]).expect("there is room");
+        drop((sent, heard));
+        track.file.closed.blocking_recv().expect("it is closed");
+        let path = &track.file.path;
+        assert_eq!(read(path), (wav_header(Layout::Stereo, 3).to_vec(), vec![1, -1, 2, -2, 3, -3]));
+        for (samples, left) in [(5, 3), (2, 2), (0, 0)] {
+            cut(path, Layout::Stereo, samples).expect("it is cut");
+            let (header, kept) = read(path);
+            assert_eq!((header, kept.len()), (wav_header(Layout::Stereo, left).to_vec(), 2 * left as usize));
+        }
+        cut(&folder.path().join("never.wav"), Layout::Stereo, 0).expect("nothing is to be cut");
+    }
 }

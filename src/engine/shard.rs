@@ -230,16 +230,23 @@ impl Shard {
             let late = monotonic().since(deadline);
             let live = &mut self.slots[slot][at];
             live.call.handle(deadline, Input::Tick { late, sent: &mut self.sent });
-            if let Some(from) = self.sent.position {
-                // No early media can follow: its file is closed, and the recorder frees the ring.
-                live.tapes.early = Tape::default();
-                let [sent, clean] =
-                    [live.tapes.sent.write(from, &self.sent.pcm), live.tapes.clean.write(from, &self.sent.clean)];
-                live.dropped_frames += u64::from(!sent || !clean);
-            }
             self.shared.lateness.record(late);
-            at += usize::from(self.deliver(slot, at));
+            // A call that is over has sent nothing.
+            if self.deliver(slot, at) {
+                self.record_sent(slot, at);
+                at += 1;
+            }
         }
+    }
+
+    /// Once the packets have left.
+    fn record_sent(&mut self, slot: usize, at: usize) {
+        let Some(from) = self.sent.position else { return };
+        let LiveCall { tapes, dropped_frames, .. } = &mut *self.slots[slot][at];
+        // No early media can follow: its file is closed, and the recorder frees the ring.
+        tapes.early = Tape::default();
+        let written = [tapes.sent.write(from, &self.sent.pcm), tapes.clean.write(from, &self.sent.clean)];
+        *dropped_frames += u64::from(written.contains(&false));
     }
 
     fn receive_pass(&mut self, slot: usize) {
