@@ -20,7 +20,9 @@ PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
+# What a build has written goes to disk before calls begin, not beside them.
 demo: packages build ## install what is missing, build, run the demonstration
+	@sync
 	"$(RINGER)" demo
 
 build: ## the release binary
@@ -43,6 +45,7 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 	part build 600 $(CARGO) test --locked --workspace --no-run; \
 	part docs 120 $(CARGO) test --locked --workspace --doc; \
 	part tests 900 $(CARGO) test --locked --workspace --no-fail-fast --lib --bins --tests; \
+	sync; \
 	part demo 120 "$(TARGET)/debug/ringer" demo; \
 	printf '\n%s' "$$report"; \
 	exit $$failed

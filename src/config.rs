@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 
 mod behaviour;
 mod notify;
+mod server;
 mod source;
 mod sources;
 mod speech;
@@ -18,6 +19,7 @@ mod text;
 
 pub use behaviour::{Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words};
 pub use notify::Notify;
+pub use server::Server;
 pub use source::ConfigError;
 use source::Source;
 pub use sources::Sources;
@@ -52,6 +54,10 @@ pub struct Config {
     pub limits: Limits,
     /// The model that words what Digital Humans say and judges results.
     pub language_model: LanguageModel,
+    /// The model that judges by ear.
+    pub audio_model: LanguageModel,
+    /// Whom the servers of speech and language may be certified by.
+    pub tls: Tls,
     /// Text to speech.
     pub synthesizer: Synthesizer,
     /// Speech to text.
@@ -84,17 +90,6 @@ pub struct Config {
     /// Said once at the start: what was given but is not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
-}
-
-/// `[server]`
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Server {
-    /// Address of the HTTP API.
-    pub listen: SocketAddr,
-    /// Start of absolute URLs in answers; without it they are paths.
-    pub public_url: Option<String>,
-    /// Origins that a browser may call from; `*` is any.
-    pub cors_origins: Vec<String>,
 }
 
 /// `[database]`
@@ -162,7 +157,7 @@ pub struct Limits {
     pub usage_minutes_per_month: Option<f64>,
 }
 
-/// `[language_model]`: a server of the chat completions kind. Off without `base_url`.
+/// `[language_model]` and `[audio_model]`: a server of the chat completions kind. Off without `base_url`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LanguageModel {
     /// For example `http://127.0.0.1:11434/v1`.
@@ -171,6 +166,24 @@ pub struct LanguageModel {
     pub api_key: Option<Secret>,
     /// Name of the model.
     pub model: Option<String>,
+}
+
+impl LanguageModel {
+    fn read(&mut self, part: &str, from: &mut Source) {
+        from.maybe_text(&format!("{part}.base_url"), &mut self.base_url);
+        from.secret(&format!("{part}.api_key"), &mut self.api_key);
+        from.maybe_text(&format!("{part}.model"), &mut self.model);
+        if self.base_url.is_some() && self.model.is_none() {
+            from.refuse(format!("{part}.model is missing: {part}.base_url is set"));
+        }
+    }
+}
+
+/// `[tls]`: connections to the servers of speech and language.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tls {
+    /// PEM certificates of authorities that are trusted beside the well-known ones.
+    pub root_file: Option<PathBuf>,
 }
 
 /// `[metrics]`
@@ -272,14 +285,13 @@ pub struct Journey {
 
 impl Default for Config {
     fn default() -> Config {
-        let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Config {
-            server: Server { listen: loopback(8080), public_url: None, cors_origins: Vec::new() },
+            server: Server::default(),
             data: PathBuf::from("data"),
             database: Database::default(),
             bootstrap_key: None,
             sip: Sip {
-                listen: loopback(5060),
+                listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 5060)),
                 advertise: None,
                 rtp_ports: 20000..=29999,
                 dtmf: Dtmf::Rtp,
@@ -294,6 +306,8 @@ impl Default for Config {
                 usage_minutes_per_month: None,
             },
             language_model: LanguageModel::default(),
+            audio_model: LanguageModel::default(),
+            tls: Tls::default(),
             synthesizer: Synthesizer::default(),
             recognizer: Recognizer::default(),
             behaviour: Behaviour::default(),
@@ -360,12 +374,10 @@ impl Config {
         config.read_addresses(&mut from);
         config.read_limits(&mut from, file_limit);
         config.read_access(&mut from);
-        from.maybe_text("language_model.base_url", &mut config.language_model.base_url);
-        from.secret("language_model.api_key", &mut config.language_model.api_key);
-        from.maybe_text("language_model.model", &mut config.language_model.model);
-        if config.language_model.base_url.is_some() && config.language_model.model.is_none() {
-            from.refuse("language_model.model is missing: language_model.base_url is set".to_owned());
-        }
+        config.language_model.read("language_model", &mut from);
+        config.audio_model.read("audio_model", &mut from);
+        let file = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
+        from.parsed("tls.root_file", "a file", file, &mut config.tls.root_file);
         config.synthesizer.read(&mut from);
         config.recognizer.read(&mut from);
         config.behaviour.read(&mut from);
@@ -393,10 +405,8 @@ impl Config {
     }
 
     fn read_addresses(&mut self, from: &mut Source) {
-        let (server, sip) = (&mut self.server, &mut self.sip);
-        from.parsed("server.listen", "an address like 127.0.0.1:8080", |text| text.parse().ok(), &mut server.listen);
-        from.maybe_text("server.public_url", &mut server.public_url);
-        from.list("server.cors_origins", &mut server.cors_origins);
+        self.server.read(from);
+        let sip = &mut self.sip;
         from.parsed("sip.listen", "an address like 127.0.0.1:5060", |text| text.parse().ok(), &mut sip.listen);
         from.parsed("sip.advertise", "an IP address", |text| Some(Some(text.parse().ok()?)), &mut sip.advertise);
         let allowed = "two ports like 20000-29999, the first even, with at least one pair";

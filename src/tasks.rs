@@ -1,10 +1,36 @@
-//! The only place that starts tasks: every task has a name, belongs to a group, and its end is waited for at shutdown.
+//! The only place that starts tasks: every task has a name, belongs to a group, and its end is waited for at shutdown. And what
+//! steps back behind calls: threads and programs of lower priority.
 
 use std::future::Future;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
+
+/// From now on the thread that calls it, and the programs that it starts, run when nobody else wants to (SCHED_IDLE): whatever
+/// wakes up takes the processor from it at once, which it does not from a thread of low priority. Safe between fork and exec.
+pub fn step_back() {
+    // SAFETY: a plain system call; pid = 0 is this thread, and all fields of the parameter are numbers. A refusal leaves the
+    // thread as it was.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &std::mem::zeroed()) };
+}
+
+/// Does `work` on a thread of its own behind all calls.
+///
+/// # Errors
+/// There is no thread, or `work` panicked.
+pub async fn behind_calls<T: Send + 'static>(
+    name: &'static str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    let (done, result) = tokio::sync::oneshot::channel();
+    let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
+        step_back();
+        let _ = done.send(work());
+    });
+    thread.map_err(|error| format!("no thread for {name}: {error}"))?;
+    result.await.map_err(|_| format!("{name} panicked"))
+}
 
 /// A group of tasks with one stop signal.
 #[derive(Clone, Debug, Default)]

@@ -5,6 +5,7 @@ mod calls;
 mod databases;
 mod peers;
 mod program;
+mod settings;
 mod sim;
 mod store;
 mod tidy;

@@ -1,114 +1,56 @@
 //! Calls in virtual time: the same seed gives the same bytes, and whatever goes wrong, what must hold for every call holds.
 
+mod language;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use ringer::agent;
-use ringer::engine::sim::{self, Faults, Outcome, Sim};
-use ringer::engine::{Dial, Placement};
+use ringer::cli::sim::drawn::{faulty, plain};
+use ringer::engine::Placement;
+use ringer::engine::noise::NoiseBeds;
+use ringer::engine::sim::{self, Outcome, Sim};
 use ringer::human::{self, Profile};
 use ringer::judge::{self, Facts};
 use ringer::provider::canned::Canned;
-use ringer_media::call::{CallSpec, Interruption, Opening};
-use ringer_media::codec::Codec;
-use ringer_media::netem::{Loss, NetemSpec};
-use ringer_media::seed::{Seed, Stream};
+use ringer_media::call::{CallSpec, Interruption};
+use ringer_media::netem::NetemSpec;
+use ringer_media::seed::Seed;
 use serde_json::json;
 
 /// Seeds that are run twice in every test run.
 const SEEDS: u64 = 50;
 /// Calls of a day.
-const DAY: u64 = 150;
+const DAY: u64 = 250;
 
-/// A call whose network, codec and manner are drawn from its seed.
-fn call(seed: u64, voices: &Arc<Canned>, faulty: bool) -> Sim {
-    let seed = Seed(seed);
-    let mut draw = seed.stream("what kind of call");
-    let codecs = vec![[Codec::Pcmu, Codec::Pcma, Codec::G722][draw.index(3)]];
-    let intent = "I would like to make an appointment. In the morning, please. Thank you very much.";
-    let profile = Profile { intent: intent.into(), ..Profile::default() };
-    let probability = draw.unit();
-    let spec = CallSpec {
-        seed,
-        opening: Opening::Listen { open_after_ms: Some(10_000) },
-        interruption: Interruption::Level { probability, from_ms: 800, to_ms: 3000, at_most: None },
-        ..CallSpec::default()
-    };
-    let caller = Placement {
-        id: "sim".into(),
-        spec,
-        dial: Dial { codecs, ..Dial::default() },
-        fluency: profile.fluency(seed),
-        mind: human::mind(profile, None, seed),
-        voice: Some(Canned::named("caller")),
-        language: "en".into(),
-        keyterms: Vec::new(),
-        folder: None,
-    };
-    Sim {
-        seed,
-        network: network(&mut draw),
-        then: (draw.unit() < 0.3).then(|| (seconds(&mut draw, 5.0, 20.0), network(&mut draw))),
-        caller,
-        agent: agent::placement("sim".into(), seed, Canned::named("agent"), Vec::new()),
-        synthesizer: voices.clone(),
-        faults: if faulty { faults(&mut draw) } else { Faults::default() },
-        longest: Duration::from_secs(120),
-    }
+fn run(seed: u64, call: Sim) -> Outcome {
+    sim::run(call).unwrap_or_else(|why| panic!("seed {seed}: {why}"))
 }
 
-fn network(draw: &mut Stream) -> NetemSpec {
-    let loss = match draw.index(3) {
-        0 => Loss::None,
-        1 => Loss::Independent(draw.range(0.0, 0.1)),
-        _ => Loss::Burst { enter: draw.range(0.0, 0.03), leave: 0.3, loss: 1.0 },
-    };
-    NetemSpec {
-        delay_ms: draw.range(1.0, 150.0),
-        jitter_ms: draw.range(0.0, 80.0),
-        overtake: draw.unit() < 0.5,
-        loss,
-        reorder: draw.range(0.0, 0.02),
-        reorder_ms: 60.0,
-        duplicate: draw.range(0.0, 0.02),
-        ..NetemSpec::default()
-    }
-}
-
-fn faults(draw: &mut Stream) -> Faults {
-    let mut at_times = |share: f64| (draw.unit() < share).then(|| seconds(draw, 0.0, 40.0));
-    let (caller_hangs_up, agent_hangs_up, network_dies) = (at_times(0.3), at_times(0.3), at_times(0.15));
-    let failures = if draw.unit() < 0.5 { draw.range(0.0, 0.3) } else { 0.0 };
-    Faults { caller_hangs_up, agent_hangs_up, network_dies, failures }
-}
-
-fn seconds(draw: &mut Stream, least: f64, most: f64) -> Duration {
-    Duration::from_secs_f64(draw.range(least, most))
-}
-
-fn run(seed: u64, voices: &Arc<Canned>, faulty: bool) -> Outcome {
-    sim::run(call(seed, voices, faulty)).unwrap_or_else(|why| panic!("seed {seed}: {why}"))
-}
-
-/// Runs every seed twice; what they left must be equal in every byte.
-fn twice(seeds: std::ops::Range<u64>) {
-    let voices = Arc::new(Canned::default());
-    for seed in seeds {
-        let (first, second) = (run(seed, &voices, true), run(seed, &voices, true));
-        assert!(first == second, "seed {seed}: two runs differ");
-    }
+/// What broke the rules that hold for every call.
+fn broken(seed: u64, outcome: &Outcome) -> Vec<String> {
+    let sides = [("caller", &outcome.caller), ("agent", &outcome.agent)];
+    let told = sides.into_iter().flat_map(|(name, side)| {
+        side.violations.iter().map(move |violation| format!("seed {seed}: {name}: {violation}"))
+    });
+    let never = outcome.caller.ending.is_none().then(|| format!("seed {seed}: the call never ended"));
+    told.chain(never).collect()
 }
 
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
-    twice(1..SEEDS + 1);
+    let (voices, beds) = (Arc::new(Canned::default()), NoiseBeds::new(None));
+    for seed in 1..SEEDS + 1 {
+        let once = || run(seed, faulty(seed, &voices, &beds));
+        let (first, second) = (once(), once());
+        assert!(first == second, "seed {seed}: two runs differ");
+        assert_eq!(broken(seed, &first), Vec::<String>::new());
+    }
 }
 
 #[test]
 fn another_seed_gives_another_call() {
     let voices = Arc::new(Canned::default());
-    let recordings: Vec<Vec<u8>> = (1..4).map(|seed| run(seed, &voices, false).caller.recording).collect();
+    let recordings: Vec<Vec<u8>> = (1..4).map(|seed| run(seed, plain(seed, &voices)).caller.recording).collect();
     assert!(recordings[0] != recordings[1] && recordings[1] != recordings[2]);
 }
 
@@ -116,7 +58,7 @@ fn another_seed_gives_another_call() {
 fn a_quiet_network_carries_a_whole_conversation() {
     let voices = Arc::new(Canned::default());
     let network = NetemSpec { delay_ms: 20.0, ..NetemSpec::default() };
-    let outcome = sim::run(Sim { network, then: None, ..call(5, &voices, false) }).expect("it runs");
+    let outcome = sim::run(Sim { network, then: None, ..plain(5, &voices) }).expect("it runs");
     let ending = outcome.caller.ending.as_ref().expect("it ended");
     assert!(ending.connected && ending.other_spoke, "{ending:?}");
     assert_eq!((ending.quality.lost_packets, ending.quality.late_packets), (0, 0));
@@ -187,7 +129,7 @@ fn conversations_give_every_metric_that_is_measured() {
     let voices = Arc::new(Canned::default());
     let mut given = BTreeSet::new();
     for seed in 1..13 {
-        let outcome = run(seed, &voices, false);
+        let outcome = run(seed, plain(seed, &voices));
         let moments = judge::moments(&json!(outcome.caller.timeline));
         let facts = Facts { extension_digits: 0, interface: "PHONE", fillers: judge::fillers("en", &[]) };
         let file = tempfile::NamedTempFile::new().expect("a file");
@@ -217,18 +159,16 @@ fn conversations_give_every_metric_that_is_measured() {
 
 #[test]
 fn whatever_goes_wrong_every_call_keeps_the_rules() {
-    let voices = Arc::new(Canned::default());
+    let (voices, beds) = (Arc::new(Canned::default()), NoiseBeds::new(None));
     let (mut reasons, mut broken) = (BTreeMap::<&str, u32>::new(), Vec::new());
     for seed in 10_000..10_000 + DAY {
-        let outcome = run(seed, &voices, true);
-        for (name, side) in [("caller", &outcome.caller), ("agent", &outcome.agent)] {
-            broken.extend(side.violations.iter().map(|violation| format!("seed {seed}: {name}: {violation}")));
-        }
-        match &outcome.caller.ending {
-            Some(ending) => *reasons.entry(ending.reason.as_str()).or_default() += 1,
-            None => broken.push(format!("seed {seed}: the call never ended")),
+        let outcome = run(seed, faulty(seed, &voices, &beds));
+        broken.extend(self::broken(seed, &outcome));
+        if let Some(ending) = &outcome.caller.ending {
+            *reasons.entry(ending.reason.as_str()).or_default() += 1;
         }
     }
+    println!("{reasons:?}");
     assert!(broken.is_empty(), "{}\n{reasons:?}", broken.join("\n"));
     // A day in which only one thing happens tests nothing.
     assert!(reasons.len() >= 5, "{reasons:?}");
@@ -248,7 +188,7 @@ fn what_is_played_is_said_in_order_and_ends_the_call() {
         Step::Say("Never mind, goodbye.".into()),
     ];
     let profile = Profile { playback, ..Profile::default() };
-    let plain = call(5, &voices, false);
+    let plain = plain(5, &voices);
     let spec = CallSpec { interruption: Interruption::None, ..plain.caller.spec.clone() };
     let mind = human::mind(profile, None, Seed(5));
     let network = NetemSpec { delay_ms: 20.0, ..NetemSpec::default() };

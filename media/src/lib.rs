@@ -52,6 +52,8 @@ pub mod recording;
 
 pub mod measure;
 
+pub mod tongue;
+
 pub mod call;
 
 pub mod testing;

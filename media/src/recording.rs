@@ -233,6 +233,22 @@ mod tests {
     }
 
     #[test]
+    fn the_channels_are_named_in_the_file() {
+        for (layout, expect) in [
+            (Layout::Stereo, "channel_0=digital_human;channel_1=agent"),
+            (Layout::Agent, "channel_0=agent"),
+            (Layout::CallerClean, "channel_0=caller_clean"),
+        ] {
+            let header = wav_header(layout, 320);
+            let info = chunks(&header)[1].2;
+            assert_eq!(&info[..8], b"INFOICMT");
+            let length = u32::from_le_bytes(info[8..12].try_into().unwrap()) as usize;
+            let text = &info[12..12 + length];
+            assert_eq!(text.split(|&byte| byte == 0).next(), Some(expect.as_bytes()), "{layout:?}");
+        }
+    }
+
+    #[test]
     fn a_file_too_long_for_its_header_still_has_one() {
         let header = wav_header(Layout::Stereo, u64::MAX);
         let data = chunks(&header)[2].1;

@@ -107,7 +107,7 @@ impl DeskMind {
     fn reply(&mut self, history: &[Line]) -> Move {
         if let Some((state, text, lines)) = self.before.take() {
             let later = history.get(lines..).unwrap_or_default();
-            let begun = later.iter().any(|line| !line.other && line.digits.is_empty() && text.starts_with(&line.text));
+            let begun = later.iter().any(|line| !line.other && line.digits.is_empty() && text.starts_with(&*line.text));
             if !begun {
                 self.state = state;
             }
@@ -194,7 +194,7 @@ impl Heard {
         let no = has(&["no", "nope", "not", "dont", "cant", "cannot", "neither", "wrong"]);
         let yes = has(&["yes", "yeah", "yep", "sure", "okay", "right", "correct", "fine", "good", "great", "works"]);
         let cut_in = own.is_some_and(|line| line.interrupted) && last.digits.is_empty() && !yes && !no;
-        Heard { digits: last.digits.clone(), no: no && !yes, cut_in, words }
+        Heard { digits: last.digits.to_string(), no: no && !yes, cut_in, words }
     }
 
     fn has(&self, wanted: &[&str]) -> bool {
@@ -219,10 +219,12 @@ fn say(words: &str, then: Then) -> Move {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn own(text: &str, interrupted: bool) -> Line {
-        Line { other: false, text: text.into(), digits: String::new(), interrupted }
+        Line { other: false, text: text.into(), digits: Arc::default(), interrupted }
     }
 
     /// A caller's turn: words, keys after a `#`.

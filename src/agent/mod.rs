@@ -140,6 +140,7 @@ pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Pl
         fluency: Fluency::default(),
         voice: Some(voice),
         language: "en".into(),
+        follows: None,
         keyterms: Vec::new(),
         folder: None,
     }

@@ -150,6 +150,12 @@ pub fn too_large(limit_bytes: usize) -> Response {
     with(detail(StatusCode::PAYLOAD_TOO_LARGE, &text), CONNECTION, HeaderValue::from_static("close"))
 }
 
+/// A body that does not come; the connection ends, as nobody knows where the next request would begin.
+pub fn too_slow() -> Response {
+    let response = detail(StatusCode::REQUEST_TIMEOUT, "Request body was not received in time");
+    with(response, CONNECTION, HeaderValue::from_static("close"))
+}
+
 /// No key, or none that counts.
 pub fn unauthorized() -> Response {
     let response = detail(StatusCode::UNAUTHORIZED, "Invalid or missing API key");

@@ -259,6 +259,16 @@ impl Endpoint {
         self
     }
 
+    /// Something may be otherwise after it.
+    pub fn changes(&self) -> bool {
+        self.method != Method::GET && (self.internal || self.scope != Some(Scope::Read))
+    }
+
+    /// Its body may be large: a file, or a recording.
+    pub fn takes_files(&self) -> bool {
+        self.uploads || self.with_audio
+    }
+
     /// One line for the document.
     pub fn about(mut self, summary: &'static str) -> Endpoint {
         self.summary = summary;

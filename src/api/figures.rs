@@ -1,5 +1,6 @@
 //! Figures of this process for a collector, in the text form of Prometheus (OpenMetrics 1.0).
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use axum::http::StatusCode;
@@ -28,7 +29,8 @@ pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
 async fn metrics(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<Figures> {
     let jobs = ctx.service.queue().depth().await?;
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Snapshot { engine: engine.as_ref().map(EngineFigures::of), jobs }));
+    let failures = ctx.service.store().failures();
+    registry.register_collector(Box::new(Snapshot { engine: engine.as_ref().map(EngineFigures::of), jobs, failures }));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(Error::internal)?;
     Ok(respond(StatusCode::OK, CONTENT_TYPES[4], text).into())
@@ -39,6 +41,7 @@ async fn metrics(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<Figures> {
 struct Snapshot {
     engine: Option<EngineFigures>,
     jobs: Vec<(String, &'static str, i64)>,
+    failures: BTreeMap<String, u64>,
 }
 
 #[derive(Debug)]
@@ -71,16 +74,20 @@ impl Collector for Snapshot {
             let labels = [("kind", kind.as_str()), ("state", state)];
             ConstGauge::new(*count).encode(jobs.encode_family(&labels)?)?;
         }
+        let mut page = Page(encoder);
+        let failures = self.failures.iter().map(|(code, count)| (code.as_str(), *count));
+        let help = "Results that are final with an error: calls, text conversations, evaluations";
+        page.counters("ringer_results_failed", help, "error_code", failures)?;
         let Some(engine) = &self.engine else { return Ok(()) };
         let calls = &engine.calls;
-        let mut page = Page(encoder);
         page.gauge("ringer_calls_live", "Calls that are being made or are up", None, engine.live as f64)?;
         page.gauge("ringer_calls_most", "Calls that fit at once", None, engine.most as f64)?;
-        page.counter("ringer_calls_placed", "Calls that were dialled or answered", calls.placed)?;
+        page.counter("ringer_calls_placed", "Calls that were dialled, whatever came of it", calls.placed)?;
+        page.counter("ringer_calls_answered", "Calls that came in and were answered", calls.answered)?;
         page.counter("ringer_calls_connected", "Calls that came up", calls.connected)?;
         let ended = calls.ended.iter().map(|(reason, count)| (*reason, *count));
         page.counters("ringer_calls_ended", "Calls that are over", "reason", ended)?;
-        page.histogram("ringer_call_setup", "From dialling to the answer", &calls.set_up)?;
+        page.histogram("ringer_call_setup", "From dialling to the answer, of calls that came up", &calls.set_up)?;
         page.histogram("ringer_frame_lateness", "How much later than planned frames were sent", &engine.late)?;
         page.histogram("ringer_jitter", "Interarrival jitter (RFC 3550) of calls at their ends", &calls.jitter)?;
         let fates = ["received", "lost", "late"].into_iter().zip(calls.packets);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
-use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::extract::Request;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, AUTHORIZATION,
     CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, VARY,
@@ -15,11 +15,14 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
+use tokio::time::timeout;
 use tracing::Instrument;
 use url::form_urlencoded;
 
 use crate::api::Server;
-use crate::api::answer::{detail, no_method, options, refused, respond, scope_missing, too_large, unauthorized};
+use crate::api::answer::{
+    detail, no_method, options, refused, respond, scope_missing, too_large, too_slow, unauthorized,
+};
 use crate::api::endpoint::{Ctx, Endpoint};
 use crate::api::idempotency::{self, Call};
 use crate::api::rate::Quota;
@@ -129,6 +132,9 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
         return Err(Box::new(unauthorized()));
     }
     let caller = admit(server, &ready.endpoint, &parts.headers, request_id).await?;
+    if server.setup.draining.is_cancelled() && ready.endpoint.changes() {
+        return Err(Box::new(refused(Error::Unavailable("Service is shutting down".into()), request_id)));
+    }
     let quota = quota(server, ready, &caller);
     if let Some(quota) = quota.filter(|quota| !quota.allowed) {
         return Ok(quota.refusal());
@@ -163,7 +169,7 @@ async fn admitted(
     server: &Server,
     ready: &Ready,
     caller: Caller,
-    mut parts: Parts,
+    parts: Parts,
     body: Body,
     request_id: &str,
 ) -> Result<Response, Stop> {
@@ -172,9 +178,10 @@ async fn admitted(
     let bytes = if body_node.is_nothing() && !ready.endpoint.idempotent {
         Bytes::new()
     } else {
-        to_bytes(body, limit).await.map_err(|_| Box::new(too_large(limit)))?
+        let read = timeout(server.body_patience(&ready.endpoint), to_bytes(body, limit)).await;
+        read.map_err(|_| Box::new(too_slow()))?.map_err(|_| Box::new(too_large(limit)))?
     };
-    let (walked, upload) = check(ready, &mut parts, &bytes).await?;
+    let (walked, upload) = check(ready, &parts, &bytes).await?;
     own_organization(ready, &parts.headers, &caller, request_id)?;
     let ctx = Ctx {
         service: server.service.clone(),
@@ -192,7 +199,9 @@ async fn admitted(
         parts: walked,
         request_id: request_id.to_owned(),
     };
-    Ok(idempotency::once(server, call, &bytes).await)
+    let answered = timeout(server.setup.patience.answer, idempotency::once(server, call, &bytes)).await;
+    // One with an Idempotency-Key runs on, and its repeat gets the answer.
+    answered.map_err(|_| Box::new(refused(Error::Unavailable("The request took too long".into()), request_id)))
 }
 
 /// The caller of a key that may use this endpoint.
@@ -250,7 +259,7 @@ fn bearer(value: &str) -> Option<&str> {
 }
 
 /// Checks all parts at once; the values that the typed parts are built from, and the file that came with them.
-async fn check(ready: &Ready, parts: &mut Parts, bytes: &Bytes) -> Result<([Value; 3], Option<Upload>), Stop> {
+async fn check(ready: &Ready, parts: &Parts, bytes: &Bytes) -> Result<([Value; 3], Option<Upload>), Stop> {
     let [path_node, query_node, body_node] = &ready.nodes;
     let mut issues = Issues::default();
     let unreadable = || Box::new(detail(StatusCode::BAD_REQUEST, "There was an error parsing the body"));
@@ -269,12 +278,7 @@ async fn check(ready: &Ready, parts: &mut Parts, bytes: &Bytes) -> Result<([Valu
     };
     let path = match path_node.is_nothing() {
         true => Value::Object(serde_json::Map::new()),
-        false => {
-            let segments = RawPathParams::from_request_parts(parts, &()).await;
-            let segments = segments.map_err(|_| Box::new(detail(StatusCode::BAD_REQUEST, "Bad Request")))?;
-            let segments = segments.iter().map(|(name, value)| (Cow::Borrowed(name), Json::Text(Cow::Borrowed(value))));
-            validate(Source::Path, path_node, &Json::Object(segments.collect()), &mut issues)
-        }
+        false => validate(Source::Path, path_node, &segments(ready.endpoint.path, parts.uri.path()), &mut issues),
     };
     let query = match query_node.is_nothing() {
         true => Value::Object(serde_json::Map::new()),
@@ -335,6 +339,31 @@ fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind.strip_prefix("application/").is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
+}
+
+/// Segments of a path under the names that the declared path has in their places.
+fn segments<'p>(declared: &'p str, path: &'p str) -> Json<'p> {
+    let name = |segment: &'p str| segment.strip_prefix('{')?.strip_suffix('}');
+    let pairs = declared.split('/').zip(path.split('/'));
+    let named =
+        pairs.filter_map(|(declared, segment)| Some((Cow::Borrowed(name(declared)?), Json::Text(plain(segment)))));
+    Json::Object(named.collect())
+}
+
+/// A segment of a path without its percent-encoding (RFC 3986 2.1). What is no UTF-8 then is U+FFFD, as in a query.
+fn plain(segment: &str) -> Cow<'_, str> {
+    if !segment.contains('%') {
+        return Cow::Borrowed(segment);
+    }
+    let (mut bytes, mut rest) = (Vec::with_capacity(segment.len()), segment.as_bytes());
+    while let Some((first, behind)) = rest.split_first() {
+        let digits =
+            behind.first_chunk::<2>().filter(|digits| *first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &behind[2..] } else { behind };
+    }
+    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Parameters of a query, the last of a repeated name.

@@ -21,7 +21,7 @@ use crate::api::endpoint::{Ctx, Endpoint};
 use crate::error::Error;
 use crate::model::issue::{Issues, Problem, Step};
 use crate::model::json::Json;
-use crate::store::idempotency::{RequestKey, Seen};
+use crate::store::idempotency::{Carried, RequestKey, Seen};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -122,16 +122,19 @@ async fn first_or_again(call: Call, route: &str, key: &str, hash: &str) -> Respo
         Ok(Seen::OtherBody) => conflict("Idempotency-Key was already used with a different request body"),
         Ok(Seen::Running) => in_progress(),
         Ok(Seen::Answered { status, body }) => again(status, body),
-        Ok(Seen::First) => match kept(call.run().await).await {
-            (response, Some((status, body))) => match store.finish_request(request, status, &body).await {
+        Ok(Seen::First) => {
+            let carried = Carried::new(request, call.endpoint.status.as_u16());
+            let (response, answer) = kept(carried.carry(call.run()).await).await;
+            let stored = match answer {
+                Some((status, body)) if carried.has_kept(status, &body) => Ok(()),
+                Some((status, body)) => store.finish_request(request, status, &body).await,
+                None => store.abandon_request(request).await,
+            };
+            match stored {
                 Ok(()) => response,
                 Err(error) => refused(error, &request_id),
-            },
-            (response, None) => match store.abandon_request(request).await {
-                Ok(()) => response,
-                Err(error) => refused(error, &request_id),
-            },
-        },
+            }
+        }
     }
 }
 

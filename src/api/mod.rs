@@ -8,6 +8,7 @@ pub mod gate;
 pub mod idempotency;
 pub mod openapi;
 pub mod rate;
+pub mod serve;
 pub mod upload;
 
 mod agents;
@@ -37,6 +38,7 @@ mod webhooks;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
@@ -51,6 +53,7 @@ use crate::api::gate::{Ready, Route};
 use crate::api::idempotency::Running;
 use crate::api::rate::Buckets;
 pub use crate::api::rate::Rates;
+pub use crate::api::serve::Patience;
 pub use crate::api::system::{Part, PartStatus, Parts, Probe};
 use crate::clock;
 use crate::config::Secret;
@@ -69,6 +72,8 @@ pub struct Setup {
     pub cors_origins: Vec<String>,
     /// Requests a minute.
     pub rates: Rates,
+    /// How long a request may take.
+    pub patience: Patience,
     /// Health of the parts that only the engine knows.
     pub probe: Option<Probe>,
     /// Whose figures `/metrics` shows; without it, those of the queue alone.
@@ -77,6 +82,8 @@ pub struct Setup {
     pub public_metrics: bool,
     /// Token of the internal routes; without one they need an admin key.
     pub internal_token: Option<Secret>,
+    /// Cancelled when the process is about to end: what is there can still be read, nothing new is begun.
+    pub draining: CancellationToken,
 }
 
 impl Default for Setup {
@@ -86,10 +93,12 @@ impl Default for Setup {
             max_upload_bytes: 512 * 1024 * 1024,
             cors_origins: Vec::new(),
             rates: Rates::default(),
+            patience: Patience::default(),
             probe: None,
             engine: None,
             public_metrics: false,
             internal_token: None,
+            draining: CancellationToken::new(),
         }
     }
 }
@@ -115,7 +124,13 @@ pub struct Server {
 impl Server {
     /// Largest body of a request to `endpoint`.
     pub fn body_limit(&self, endpoint: &Endpoint) -> usize {
-        if endpoint.uploads || endpoint.with_audio { self.setup.max_upload_bytes } else { self.setup.max_body_bytes }
+        if endpoint.takes_files() { self.setup.max_upload_bytes } else { self.setup.max_body_bytes }
+    }
+
+    /// How long the body of a request to `endpoint` may take.
+    pub fn body_patience(&self, endpoint: &Endpoint) -> Duration {
+        let patience = &self.setup.patience;
+        if endpoint.takes_files() { patience.upload } else { patience.body }
     }
 
     /// True when a browser may call from `origin`.
@@ -208,7 +223,7 @@ fn identified(mut response: Response) -> Response {
 /// Serves until `stop` completes; requests under way are finished, endless answers are ended.
 ///
 /// # Errors
-/// When the listener fails.
+/// When the listener is none.
 pub async fn serve(
     listener: TcpListener,
     service: Service,
@@ -217,12 +232,13 @@ pub async fn serve(
 ) -> io::Result<()> {
     let stopping = CancellationToken::new();
     let tasks = Tasks::new();
+    let patience = setup.patience;
     let router = router(service, setup, stopping.clone(), tasks.clone());
-    let stop = async move {
+    let stopped = stopping.clone();
+    let (served, ()) = tokio::join!(serve::accept(listener, router, patience, stopped), async move {
         stop.await;
         stopping.cancel();
-    };
-    let served = axum::serve(listener, router).with_graceful_shutdown(stop).await;
+    });
     tasks.stop().await;
     served
 }

@@ -128,6 +128,7 @@ fn operation(
             ),
             ("404", "There is no such row", true),
             ("409", "The state of the row, or another request, does not allow it", endpoint.method != Method::GET),
+            ("408", "The body does not come in time", !body_node.is_nothing()),
             ("413", "The body is too large", !body_node.is_nothing()),
             ("429", "Too many requests", true),
             ("500", "A fault of the engine", true),

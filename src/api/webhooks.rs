@@ -52,7 +52,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         post("/v1/webhooks/{webhook_id}/test", test).admin().about("Send a ping now"),
         get("/v1/webhooks/{webhook_id}/deliveries", deliveries).admin().about("The attempts of seven days"),
         post("/v1/generate-signing-key", generate_key).admin().about("Make a new signing key"),
-        post("/v1/get-signing-key", read_key).admin().repeatable().about("The signing key"),
+        post("/v1/get-signing-key", read_key).admin().about("The signing key"),
     ];
     tagged("Webhooks", "Webhook", endpoints).collect()
 }

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use ringer_media::call::{CallSpec, EndReason, Limits};
+use ringer_media::call::{CallSpec, EndReason, Limits, NoiseSpec};
 use ringer_media::codec::Codec;
 use ringer_media::frame::RATE_HZ;
 use ringer_media::noise::{Kind, snr_db};
@@ -103,6 +104,8 @@ pub async fn run(args: Args) -> ExitCode {
     code
 }
 
+/// What is spoken in a call from the shell.
+const LANGUAGE: &str = "en";
 /// RTP ports of a call from the shell.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 30000..=30999;
 
@@ -134,13 +137,10 @@ async fn place(engine: &Engine, args: &Args, folder: Option<PathBuf>) -> ExitCod
 }
 
 async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<Placement, String> {
-    let noise = args.noise.clone();
-    let noise = tokio::task::spawn_blocking(move || {
-        let noise = noise.filter(|noise| noise.kind != "none")?;
-        let kind = Kind::from_name(&noise.kind)?;
-        Some(NoiseBeds::new(None).bed(kind, snr_db(noise.volume), &mut seed.stream("noise")))
-    });
-    let noise = noise.await.map_err(|error| error.to_string())?;
+    let noise = match &args.noise {
+        Some(noise) => noise_of(noise, seed).await?,
+        None => None,
+    };
     let voice = speech_voice(seed)?;
     let profile = Profile { intent: args.intent.clone(), ..Profile::default() };
     let limits = Limits { max_duration_ms: Some(args.max_seconds * 1000), ..Limits::default() };
@@ -153,19 +153,37 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
             password: args.password.clone().map(Secret::new),
             headers: args.header.clone(),
             codecs: local::codecs(&args.codec),
+            ..Dial::default()
         },
         fluency: profile.fluency(seed),
         language: profile.language.clone(),
         mind: human::mind(profile, None, seed),
         voice: Some(voice),
+        follows: None,
         keyterms: Vec::new(),
         folder,
     })
 }
 
+/// Before the call is placed there is time to listen to the people of its place.
+async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String> {
+    let Some(kind) = Kind::from_name(&noise.kind) else { return Ok(None) };
+    let (beds, snr_db) = (Arc::new(NoiseBeds::new(None)), snr_db(noise.volume));
+    let synthesizer: Arc<dyn Synthesizer> = Arc::new(local::synthesizer()?);
+    let prepared = beds.prepare(kind, LANGUAGE, &*synthesizer).await;
+    let made = tokio::task::spawn_blocking(move || match prepared {
+        Ok(()) => beds.spoken(kind, LANGUAGE, snr_db, &mut seed.stream("noise")).0,
+        Err(failure) => {
+            eprintln!("the background's voices say no words: {}", failure.message);
+            beds.bed(kind, snr_db, &mut seed.stream("noise"))
+        }
+    });
+    made.await.map(Some).map_err(|error| error.to_string())
+}
+
 fn speech_voice(seed: Seed) -> Result<Voice, String> {
     let wanted = VoiceWanted {
-        language: "en".into(),
+        language: LANGUAGE.into(),
         accent: None,
         gender: None,
         custom_voice_id: None,

@@ -48,6 +48,9 @@ pub async fn run(args: Args) -> ExitCode {
             "The settings are good: API {api}, SIP {sip}, at most {calls} calls, data in {}",
             config.data.display()
         );
+        if let Some(path) = &config.tls.root_file {
+            println!("Servers of speech and language may also be certified by {} (tls.root_file)", path.display());
+        }
     }
     ExitCode::SUCCESS
 }

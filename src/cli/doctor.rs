@@ -101,7 +101,9 @@ pub async fn run(args: Args) -> ExitCode {
             timer(&probe_timer()),
         ]
     });
-    for (part, form, remote) in local::servers(&config) {
+    // The settings were refused if it could not be read.
+    let roots = local::roots(&config).unwrap_or_default();
+    for (part, form, remote) in local::servers(&config, &roots) {
         let stands_in = match part {
             Part::Recognizer => config.recognizer.fallback,
             Part::Synthesizer => config.synthesizer.fallback,

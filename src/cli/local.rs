@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ringer_media::codec::Codec;
@@ -16,6 +16,7 @@ use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
 use crate::provider::pocketsphinx::{MODEL, Pocketsphinx};
 use crate::provider::remote::{Form, HttpRecognizer, Part, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::speech::EmbeddedSpeech;
+use crate::provider::tls::Roots;
 use crate::transport::io::IncomingCall;
 
 /// The synthesizer that is installed.
@@ -43,8 +44,8 @@ fn recognizer() -> Arc<dyn Recognizer> {
 /// # Errors
 /// Names what is missing.
 pub fn configured(config: &Config) -> Result<Speech, String> {
-    let (ears, mouth) = (&config.recognizer, &config.synthesizer);
-    let there = remote(&ears.base_url, &ears.api_key, &ears.model);
+    let (ears, mouth, roots) = (&config.recognizer, &config.synthesizer, roots(config)?);
+    let there = remote(&ears.base_url, &ears.api_key, &ears.model, &roots);
     let distant: Option<Arc<dyn Recognizer>> = match ears.kind {
         config::Place::Embedded => None,
         config::Place::Websocket => Some(Arc::new(WsRecognizer::new(there))),
@@ -59,7 +60,7 @@ pub fn configured(config: &Config) -> Result<Speech, String> {
             named: mouth.voices.clone(),
             natural_wpm: mouth.natural_wpm as f32,
         };
-        RemoteSynthesizer::new(form, remote(&mouth.base_url, &mouth.api_key, &mouth.model), voices)
+        RemoteSynthesizer::new(form, remote(&mouth.base_url, &mouth.api_key, &mouth.model, &roots), voices)
     });
     let voices = voices.transpose().map_err(|failure| failure.message)?.map(Arc::new);
     Ok(Speech {
@@ -76,12 +77,22 @@ pub fn configured(config: &Config) -> Result<Speech, String> {
     })
 }
 
+/// The authorities of the settings.
+///
+/// # Errors
+/// Names the setting and what is wrong with its file.
+pub fn roots(config: &Config) -> Result<Roots, String> {
+    let read = |path: &PathBuf| Roots::read(path).map_err(|why| format!("tls.root_file: {why}"));
+    config.tls.root_file.as_ref().map_or_else(|| Ok(Roots::default()), read)
+}
+
 /// The servers of the settings: what each is for, how it is asked, and where it is.
-pub fn servers(config: &Config) -> Vec<(Part, Form, Remote)> {
+pub fn servers(config: &Config, roots: &Roots) -> Vec<(Part, Form, Remote)> {
     let (ears, mouth) = (&config.recognizer, &config.synthesizer);
-    let ears = form(ears.kind).map(|form| (Part::Recognizer, form, remote(&ears.base_url, &ears.api_key, &ears.model)));
-    let mouth =
-        form(mouth.kind).map(|form| (Part::Synthesizer, form, remote(&mouth.base_url, &mouth.api_key, &mouth.model)));
+    let listens = remote(&ears.base_url, &ears.api_key, &ears.model, roots);
+    let speaks = remote(&mouth.base_url, &mouth.api_key, &mouth.model, roots);
+    let ears = form(ears.kind).map(|form| (Part::Recognizer, form, listens));
+    let mouth = form(mouth.kind).map(|form| (Part::Synthesizer, form, speaks));
     ears.into_iter().chain(mouth).collect()
 }
 
@@ -94,9 +105,10 @@ fn form(kind: config::Place) -> Option<Form> {
     }
 }
 
-fn remote(url: &Option<String>, key: &Option<Secret>, model: &Option<String>) -> Remote {
+fn remote(url: &Option<String>, key: &Option<Secret>, model: &Option<String>, roots: &Roots) -> Remote {
     let key = key.as_ref().map(|key| key.expose().to_owned());
-    Remote::new(url.as_deref().unwrap_or_default(), key, model.as_deref().unwrap_or_default())
+    let remote = Remote::new(url.as_deref().unwrap_or_default(), key, model.as_deref().unwrap_or_default());
+    Remote { roots: roots.clone(), ..remote }
 }
 
 /// The codecs of these names; what is none is left out.

@@ -115,6 +115,10 @@ impl Place {
             problems.iter().for_each(|problem| eprintln!("{problem}"));
             ExitCode::from(BAD_USAGE)
         })?;
+        local::roots(&config).map_err(|problem| {
+            eprintln!("{problem}");
+            ExitCode::from(BAD_USAGE)
+        })?;
         config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         Ok(config)
     }
@@ -158,6 +162,8 @@ pub fn service_settings(config: &Config) -> service::Settings {
         journey_stop_on_failure: config.journey.stop_on_failure,
         text_reply_delay_ms: config.text.reply_delay_ms,
         sms: config.sms.clone().into(),
+        hears: config.audio_model.base_url.is_some(),
+        behaviour: config.behaviour.clone(),
     }
 }
 

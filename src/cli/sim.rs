@@ -1,5 +1,7 @@
 //! `ringer sim`: calls to the sample agent in virtual time, over a network from a seed. The same seed gives the same bytes.
 
+pub mod drawn;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,7 +31,8 @@ use crate::provider::canned::Canned;
 #[command(after_help = "Examples:
   ringer sim --seed 7
   ringer sim --calls 50 --twice --loss 5 --jitter-ms 40
-  ringer sim --seed 7 --noise cafe:0.5 --out sim")]
+  ringer sim --seed 7 --noise cafe:0.5 --out sim
+  ringer sim --drawn --calls 1000 --twice")]
 pub struct Args {
     /// Seed of the first call; each further call takes the next one
     #[arg(long, default_value_t = 1)]
@@ -40,6 +43,10 @@ pub struct Args {
     /// Run every call twice; it is an error when their bytes differ
     #[arg(long)]
     pub twice: bool,
+    /// Draw codec, network, manner, line, digits and failures of each call from its seed; of the flags below only `--out` and
+    /// `--json` then count
+    #[arg(long)]
+    pub drawn: bool,
     /// What the caller wants, in sentences that it can say
     #[arg(long, default_value = "I would like to make an appointment. In the morning, please. Thank you very much.")]
     pub intent: String,
@@ -106,7 +113,9 @@ fn calls(args: &Args) -> Result<bool, String> {
                 problems.push("the second run differs from the first".into());
             }
         }
-        good &= problems.is_empty() && outcome.caller.ending.as_ref().is_some_and(|ending| ending.connected);
+        // What goes wrong on purpose may keep a drawn call from being answered.
+        let connected = outcome.caller.ending.as_ref().is_some_and(|ending| ending.connected);
+        good &= problems.is_empty() && (connected || args.drawn);
         if let Some(folder) = &args.out {
             write(&folder.join(seed.to_string()), &outcome)
                 .map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -120,6 +129,9 @@ fn calls(args: &Args) -> Result<bool, String> {
 }
 
 fn call(args: &Args, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> Sim {
+    if args.drawn {
+        return drawn::faulty(seed, voices, beds);
+    }
     let seed = Seed(seed);
     let share = args.loss / 100.0;
     let loss = match (share > 0.0, args.burst > 1.0) {
@@ -156,14 +168,20 @@ fn caller(args: &Args, seed: Seed, beds: &NoiseBeds) -> Placement {
     let profile = Profile { intent: args.intent.clone(), ..Profile::default() };
     let spec =
         CallSpec { seed, noise, opening: Opening::Listen { open_after_ms: Some(10_000) }, ..CallSpec::default() };
+    placement(seed, spec, profile, args.codec.clone())
+}
+
+/// A caller who says what its profile tells, without a model.
+fn placement(seed: Seed, spec: CallSpec, profile: Profile, codecs: Vec<Codec>) -> Placement {
     Placement {
         id: "sim".into(),
         spec,
-        dial: Dial { codecs: args.codec.clone(), ..Dial::default() },
+        dial: Dial { codecs, ..Dial::default() },
         fluency: profile.fluency(seed),
         mind: human::mind(profile, None, seed),
         voice: Some(Canned::named("caller")),
         language: "en".into(),
+        follows: None,
         keyterms: Vec::new(),
         folder: None,
     }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
@@ -12,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Place, failed, local, open_store, service_settings};
 use crate::api::rate::Rates;
-use crate::api::{self, Part, Parts, Setup};
+use crate::api::{self, Part, Parts, Patience, Setup};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{Engine, EngineConfig, Speech};
 use crate::jobs::{Workers, Workshop};
@@ -81,8 +82,9 @@ async fn up(config: &Config) -> Result<(), String> {
     let listener = listener.map_err(|error| format!("the API address {}: {error}", config.server.listen))?;
     let api = listener.local_addr().map_err(|error| error.to_string())?;
     let house = House::open(config).await?;
-    let (serving, served) = (CancellationToken::new(), Tasks::new());
-    let server = api::serve(listener, house.service.clone(), house.setup(config), serving.clone().cancelled_owned());
+    let (serving, served, draining) = (CancellationToken::new(), Tasks::new(), CancellationToken::new());
+    let setup = Setup { draining: draining.clone(), ..house.setup(config) };
+    let server = api::serve(listener, house.service.clone(), setup, serving.clone().cancelled_owned());
     served.spawn("api", async move {
         if let Err(error) = server.await {
             tracing::error!(%error, "the API has ended");
@@ -97,6 +99,7 @@ async fn up(config: &Config) -> Result<(), String> {
     );
     stop.wait().await;
     tracing::info!(calls = house.engine.live_calls(), "stopping");
+    draining.cancel();
     house.close_calls().await;
     serving.cancel();
     served.stop().await;
@@ -138,7 +141,8 @@ impl House {
         tokio::fs::create_dir_all(config.data.join("cache")).await.map_err(folder)?;
         let store = open_store(config).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
-        let model = language_model(config)?;
+        let model = language_model(&config.language_model, config)?;
+        let ear = language_model(&config.audio_model, config)?;
         let service = Service::new(store, Clock::Real, service_settings(config), running.clone());
         let service = service.with_model(model.clone());
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;
@@ -166,12 +170,14 @@ impl House {
             start_rate_per_s: config.limits.start_rate_per_s,
             retention: config.retention.clone(),
             inbound_allow: config.sip.inbound_allow.clone(),
+            ear,
         };
         let workers = Workers::start(workshop, incoming);
         Ok(House { service, engine, speech, model, workers })
     }
 
     fn setup(&self, config: &Config) -> Setup {
+        let (server, seconds) = (&config.server, Duration::from_secs);
         let (speech, model) = (self.speech.clone(), self.model.clone());
         let calls = self.engine.clone();
         let probe = move |parts: Parts| -> BoxFuture<'static, Parts> {
@@ -189,16 +195,24 @@ impl House {
         Setup {
             max_body_bytes: config.limits.max_body_bytes,
             max_upload_bytes: Setup::default().max_upload_bytes.max(config.limits.max_body_bytes),
-            cors_origins: config.server.cors_origins.clone(),
+            cors_origins: server.cors_origins.clone(),
             rates: Rates {
                 generation_per_minute: config.rate_limit.generation_per_minute,
                 default_per_minute: config.rate_limit.default_per_minute,
                 routes: config.rate_limit.routes.iter().map(|(route, rate)| (route.clone(), *rate as u32)).collect(),
             },
+            patience: Patience {
+                head: seconds(server.header_timeout_s),
+                body: seconds(server.body_timeout_s),
+                upload: seconds(server.upload_timeout_s),
+                answer: seconds(server.request_timeout_s),
+                write: seconds(server.write_timeout_s),
+            },
             probe: Some(Arc::new(probe)),
             engine: Some(self.engine.clone()),
             public_metrics: config.metrics.public,
             internal_token: config.security.internal_token.clone(),
+            draining: CancellationToken::new(),
         }
     }
 
@@ -245,10 +259,11 @@ async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::
     started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))
 }
 
-fn language_model(config: &Config) -> Result<Option<Arc<dyn LanguageModel>>, String> {
-    let settings = &config.language_model;
+/// The model of one part of the settings.
+fn language_model(settings: &config::LanguageModel, config: &Config) -> Result<Option<Arc<dyn LanguageModel>>, String> {
     let (Some(base_url), Some(model)) = (&settings.base_url, &settings.model) else { return Ok(None) };
     let key = settings.api_key.as_ref().map(|key| key.expose().to_owned());
-    let model = ChatModel::new(ChatConfig::new(base_url, key, model)).map_err(|failure| failure.message)?;
+    let place = ChatConfig { roots: local::roots(config)?, ..ChatConfig::new(base_url, key, model) };
+    let model = ChatModel::new(place).map_err(|failure| failure.message)?;
     Ok(Some(Arc::new(model)))
 }

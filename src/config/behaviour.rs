@@ -159,6 +159,25 @@ impl Default for Behaviour {
     }
 }
 
+impl Speed {
+    /// Words per minute of a level; `normal` for an unknown one.
+    pub fn named(&self, level: &str) -> f64 {
+        match level {
+            "slowest" => self.slowest,
+            "slow" => self.slow,
+            "fast" => self.fast,
+            "fastest" => self.fastest,
+            _ => self.normal,
+        }
+    }
+}
+
+impl Default for Verbosity {
+    fn default() -> Verbosity {
+        Behaviour::default().verbosity
+    }
+}
+
 impl Behaviour {
     /// Signal-to-noise ratio of a background noise `volume` from 0 to 1.
     pub fn noise_snr_db(&self, volume: f64) -> f64 {

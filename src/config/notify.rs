@@ -1,5 +1,7 @@
 //! `[notify]`: how notifications reach people.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::Secret;
@@ -21,6 +23,8 @@ pub struct Notify {
     pub pager_url: Option<String>,
     /// Signs notifications to webhooks.
     pub key: Option<Secret>,
+    /// Who looks after an organization, by its name: mail addresses, parted by commas.
+    pub admins: BTreeMap<String, String>,
 }
 
 impl Default for Notify {
@@ -32,11 +36,17 @@ impl Default for Notify {
             slack_url: "https://slack.com/api/chat.postMessage".to_owned(),
             pager_url: None,
             key: None,
+            admins: BTreeMap::new(),
         }
     }
 }
 
 impl Notify {
+    /// The addresses of those who look after the organization of this name.
+    pub fn admins_of(&self, organization: &str) -> Vec<&str> {
+        self.admins.get(organization).into_iter().flat_map(|list| addresses(list)).collect()
+    }
+
     pub(super) fn read(&mut self, from: &mut Source) {
         from.secret("notify.smtp_url", &mut self.smtp_url);
         from.maybe_text("notify.from", &mut self.from);
@@ -45,8 +55,20 @@ impl Notify {
         from.parsed("notify.slack_url", "a URL", url, &mut self.slack_url);
         from.maybe_text("notify.pager_url", &mut self.pager_url);
         from.secret("security.notification_key", &mut self.key);
+        from.text_map("notify.admins", &mut self.admins);
+        for (name, list) in &self.admins {
+            let is_address =
+                |text: &str| text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
+            if !addresses(list).all(is_address) {
+                from.refuse(format!("notify.admins.{name} must be mail addresses, parted by commas"));
+            }
+        }
         if self.smtp_url.is_some() && self.from.is_none() {
             from.refuse("notify.from is missing: notify.smtp_url is set".to_owned());
         }
     }
+}
+
+fn addresses(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|address| !address.is_empty())
 }

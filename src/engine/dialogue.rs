@@ -7,15 +7,20 @@
 //! Each turn of the agent is answered by at most one message, in order. A turn that comes while an answer is thought of, or is
 //! on its way, waits.
 
+mod follow;
+
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use ringer_media::call::{
-    EndReason, Line, Matching, Move, Purpose, Response, Script, ScriptRule, Then, Thought, contains_phrase,
+    Comparison, EndReason, Line, Matching, Move, Purpose, Response, Script, ScriptRule, Then, Thought, contains_phrase,
+    same_words,
 };
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
 use super::TimelineEntry;
+use crate::human::language::Follower;
 
 /// How long a Digital Human that chose silence waits for the agent before it asks whether it is still there.
 const SILENT_MS: i64 = 60_000;
@@ -59,8 +64,12 @@ pub struct DialogueSpec {
     pub script: Vec<ScriptRule>,
     /// Only the first rule that is not used up is looked at.
     pub script_ordered: bool,
+    /// The mind tells whether a turn has the meaning of a rule; else its words do.
+    pub asks_meaning: bool,
     /// Phrases that end it, whoever says them.
     pub hangup_phrases: Vec<String>,
+    /// The agent's language is written as soon as its turns have shown it.
+    pub follows_language: bool,
 }
 
 /// A message of the agent.
@@ -85,6 +94,8 @@ pub enum Input {
     Heard(i64, Heard),
     /// The whole of an asked-for move.
     Thought(Move),
+    /// What a turn means, as [`ringer_media::call::Effected::Meant`] tells it; `None`: nobody can tell.
+    Meant(Option<Option<usize>>),
     /// The agent called a tool.
     Called {
         /// When.
@@ -115,8 +126,12 @@ pub enum Input {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
+    /// The mind writes this language from its next move on.
+    Speak(String),
     /// Ask the mind; answered by [`Input::Thought`].
     Think(Thought),
+    /// Ask the mind what a turn means; answered by [`Input::Meant`].
+    Compare(Comparison),
     /// Deliver this; answered by [`Input::Sent`] or [`Input::NotSent`].
     Send {
         /// May be empty: the agent is asked to begin, or told of the end.
@@ -158,6 +173,11 @@ enum Doing {
     /// Nothing: the agent has the turn.
     Waiting,
     Thinking,
+    /// It is asked which of these rules a turn means.
+    Comparing {
+        rules: Vec<usize>,
+        text: String,
+    },
     /// An answer waits for its time.
     Holding {
         until: i64,
@@ -195,6 +215,7 @@ pub struct Dialogue {
     open: Option<(Turn, Option<i64>)>,
     waiting: VecDeque<Turn>,
     turns: u32,
+    follower: Follower,
     began_ms: Option<i64>,
     last_ms: i64,
     other_spoke: bool,
@@ -213,6 +234,7 @@ impl Dialogue {
             open: None,
             waiting: VecDeque::new(),
             turns: 0,
+            follower: Follower::default(),
             began_ms: None,
             last_ms: 0,
             other_spoke: false,
@@ -230,6 +252,7 @@ impl Dialogue {
             Input::Begin => self.begin(now),
             Input::Heard(at, heard) => self.heard(now, at, heard),
             Input::Thought(next) if matches!(self.doing, Doing::Thinking) => self.thought(now, next),
+            Input::Meant(meant) => self.meant(now, meant),
             Input::Called { at_ms, call } => self.event(at_ms, "tool_call", "agent", call),
             Input::Sent { at_ms, message_id } => self.sent(now, at_ms, &message_id),
             Input::NotSent { code, message } => self.end(now, EndReason::Fault, Some((code, message))),
@@ -348,7 +371,31 @@ impl Dialogue {
         if let Some(answer) = held {
             return self.speak(now, answer);
         }
-        match self.script.find(&self.spec.script, self.spec.script_ordered, &text) {
+        let (script, ordered) = (&self.spec.script, self.spec.script_ordered);
+        let (exact, rules) = (self.script.exact(script, ordered, &text), self.script.meanings(script, ordered));
+        if exact.is_none() && self.spec.asks_meaning && !rules.is_empty() && !text.is_empty() {
+            let phrases = rules.iter().map(|at| script[*at].phrase.clone()).collect();
+            self.out.push_back(Output::Compare(Comparison { phrases, history: self.history.clone() }));
+            self.doing = Doing::Comparing { rules, text };
+            return;
+        }
+        let rule = exact.or_else(|| same_words(script, &rules, &text));
+        self.follow_script(now, rule);
+    }
+
+    fn meant(&mut self, now: i64, meant: Option<Option<usize>>) {
+        match std::mem::replace(&mut self.doing, Doing::Waiting) {
+            Doing::Comparing { rules, text } => {
+                let by_words = || same_words(&self.spec.script, &rules, &text);
+                let rule = meant.map_or_else(by_words, |which| which.and_then(|which| rules.get(which).copied()));
+                self.follow_script(now, rule);
+            }
+            doing => self.doing = doing,
+        }
+    }
+
+    fn follow_script(&mut self, now: i64, rule: Option<usize>) {
+        match rule {
             Some(rule) => self.scripted(now, rule),
             None => self.think(Purpose::Reply),
         }
@@ -356,9 +403,10 @@ impl Dialogue {
 
     fn hear(&mut self, turn: Turn) -> String {
         self.turns += 1;
-        let line = Line { other: true, text: turn.text, digits: String::new(), interrupted: false };
-        self.history.push(line.clone());
-        line.text
+        self.follow(&turn);
+        let line = Line { other: true, text: turn.text.as_str().into(), digits: Arc::default(), interrupted: false };
+        self.history.push(line);
+        turn.text
     }
 
     fn hear_waiting(&mut self) {
@@ -452,7 +500,7 @@ impl Dialogue {
                 "message_id": message_id, "text": answer.text, "channel": self.spec.channel, "kind": kind,
             });
             self.event(at, "message.sent", "dh", data);
-            let line = Line { other: false, text: answer.text, digits: String::new(), interrupted: false };
+            let line = Line { other: false, text: answer.text.into(), digits: Arc::default(), interrupted: false };
             // What came while it was on its way is heard after it.
             self.history.push(line);
         }

@@ -9,11 +9,14 @@ use std::time::Duration;
 use ringer_media::call::{Control, EndReason, Ending, Event, Signal, What};
 use ringer_media::frame::Sample;
 use ringer_media::recording::Layout;
+use ringer_sip::sdp::Negotiated;
+use ringer_sip::uri::Uri;
 use ringer_sip::{CallEvent, CallKey};
 use rtrb::Consumer;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
+use super::deaf::Wanted;
 use super::effects::Effects;
 use super::real::{Inner, Room};
 use super::recorder::{self, Recorder, Track, Written};
@@ -21,6 +24,7 @@ use super::shard::{CallNo, FromShard, ToShard};
 use super::tape::{Tape, Tapes};
 use super::timeline::Journal;
 use super::{CallNews, CallReport, Placement};
+use crate::provider::guard::Guard;
 use crate::transport::io::SipNews;
 use crate::transport::sip;
 
@@ -94,13 +98,16 @@ pub(super) struct Driver {
     from_shard: mpsc::Receiver<FromShard>,
     news: mpsc::Sender<CallNews>,
     hangups: mpsc::Receiver<EndReason>,
-    placed_at_ms: i64,
+    dialled_at_ms: Option<i64>,
     connected_at_ms: Option<i64>,
+    /// How far the wall clock was ahead of the media threads' when the call connected.
+    ahead_ns: i64,
     codec: Option<&'static str>,
     remote: Option<String>,
     ending: Option<Ending>,
     sip_over: bool,
-    has_script: bool,
+    wanted: Wanted,
+    guard: Guard,
     _room: Room,
 }
 
@@ -117,9 +124,8 @@ impl Driver {
         hangups: mpsc::Receiver<EndReason>,
         room: Room,
     ) -> Driver {
-        let has_script = !placement.spec.script.is_empty() || !placement.spec.hangup_phrases.is_empty();
-        inner.tally.placed();
-        let placed_at_ms = inner.clock.now_ms();
+        let wanted = Wanted::of(&placement.spec, &placement.keyterms);
+        let guard = placement.dial.guard();
         let effects = Effects::new(inner.clone(), no, shard, placement, tap);
         Driver {
             inner,
@@ -130,13 +136,15 @@ impl Driver {
             from_shard,
             news,
             hangups,
-            placed_at_ms,
+            dialled_at_ms: None,
             connected_at_ms: None,
+            ahead_ns: 0,
             codec: None,
             remote: None,
             ending: None,
             sip_over: false,
-            has_script,
+            wanted,
+            guard,
             _room: room,
         }
     }
@@ -144,6 +152,12 @@ impl Driver {
     /// An order to the call.
     pub fn tell(&mut self, order: ToShard) {
         self.inner.order(self.shard, order);
+    }
+
+    /// The call was dialled.
+    pub fn dialled(&mut self) {
+        self.inner.tally.placed();
+        self.dialled_at_ms = Some(self.inner.clock.now_ms());
     }
 
     /// Media is settled and the call is up.
@@ -167,12 +181,7 @@ impl Driver {
 
     fn can_hear_words(&mut self, settled: sip::Settled) -> bool {
         let supported = self.effects.hears_words(settled.media.codec.rate_hz());
-        if let Err(why) = &supported {
-            self.files.warnings.push(format!("turns are taken without text: {why}"));
-            if self.has_script {
-                self.files.warnings.push("scripted responses and hang-up phrases are not testable in this call".into());
-            }
-        }
+        self.files.warnings.extend(self.wanted.unmet(&supported, &*self.inner.speech.recognizer));
         supported.is_ok()
     }
 
@@ -225,7 +234,8 @@ impl Driver {
         if matches!(event.what, What::Connected { .. }) {
             let at = self.inner.clock.now_ms();
             self.connected_at_ms = Some(at);
-            self.inner.tally.connected(at - self.placed_at_ms);
+            self.ahead_ns = self.inner.clock.ahead_ns();
+            self.inner.tally.connected(self.dialled_at_ms.map(|from| at - from));
             let _ = self.news.try_send(CallNews::Connected(at));
         }
         let entry = self.files.journal.add(event);
@@ -238,14 +248,14 @@ impl Driver {
             SipNews::Event(event) => *event,
         };
         match event {
-            CallEvent::Provisional { code, media, .. } => match media.as_ref().map(sip::settled) {
+            CallEvent::Provisional { code, media, .. } => match media.as_ref().map(|media| self.settled(media)) {
                 Some(Ok(early)) => {
                     self.tell(ToShard::Connect(self.no, early.rtp, early.rtcp));
                     self.tell(ToShard::Signal(self.no, Signal::EarlyMedia { code, media: early.media }));
                 }
                 _ => self.tell(ToShard::Signal(self.no, Signal::Ringing { code })),
             },
-            CallEvent::Answered { code, media, .. } => match sip::settled(&media) {
+            CallEvent::Answered { code, media, .. } => match self.settled(&media) {
                 Ok(settled) => self.connect(code, settled),
                 Err(text) => {
                     self.inner.sip.hang_up(key, 88, "Incompatible destination").await;
@@ -258,17 +268,41 @@ impl Driver {
                 self.tell(ToShard::Signal(self.no, Signal::Digit { digit, duration_ms }));
             }
             CallEvent::DigitRefused(_) => self.tell(ToShard::Signal(self.no, Signal::DigitRefused)),
-            CallEvent::Renegotiated { media, .. } => match sip::settled(&media) {
-                Ok(settled) => self.renegotiate(settled),
-                Err(why) => self.files.warnings.push(format!("the session was changed and is not followed: {why}")),
-            },
+            CallEvent::Renegotiated { media, .. } => {
+                let settled = match media.remote_rtp.ip().is_unspecified() {
+                    true => sip::settled(&media),
+                    false => self.settled(&media),
+                };
+                match settled {
+                    Ok(settled) => self.renegotiate(settled),
+                    Err(why) => self.files.warnings.push(format!("the session was changed and is not followed: {why}")),
+                }
+            }
             CallEvent::Hold(held) => self.tell(ToShard::Signal(self.no, Signal::Hold(held))),
+            CallEvent::Redirected { target } => self.follow_redirect(key, target),
             CallEvent::Ended(end) => {
                 self.sip_over = true;
                 self.tell(ToShard::Signal(self.no, Signal::Ended(sip::remote_end(&end))));
             }
             _ => {}
         }
+    }
+
+    /// What offer and answer mean, where the far side's media may go.
+    fn settled(&self, media: &Negotiated) -> Result<sip::Settled, String> {
+        sip::settled(media)?.within(&self.guard)
+    }
+
+    /// Finds out where a redirect leads, beside everything else that happens.
+    fn follow_redirect(&self, key: CallKey, target: Uri) {
+        let (socket, guard) = (self.inner.sip.clone(), self.guard.clone());
+        self.inner.tasks.spawn("redirect", async move {
+            let found = sip::locate(&target, &guard).await;
+            if let Err(why) = found {
+                tracing::info!(host = target.host, "a redirect is not followed: it {why}");
+            }
+            socket.resolved(key, found.ok()).await;
+        });
     }
 
     fn log_sip(&mut self, message: &str) {
@@ -282,7 +316,10 @@ impl Driver {
 
     async fn report(mut self: Box<Self>, call_id: String, mut sip_news: mpsc::Receiver<SipNews>) {
         self.inner.forget(self.no);
-        let Some(ending) = self.ending.take() else { return };
+        let Some(mut ending) = self.ending.take() else { return };
+        if ending.connected {
+            ending.quality.clock_slip_ms = self.inner.clock.ahead_ns().abs_diff(self.ahead_ns) as f64 / 1e6;
+        }
         self.inner.tally.ended(&ending);
         tracing::debug!(reason = ?ending.reason, connected = ending.connected, "the call is over");
         let recording = self.close_recording(&ending).await;
@@ -291,6 +328,7 @@ impl Driver {
                 self.log_sip(&message);
             }
         }
+        self.files.warnings.extend(self.effects.warnings());
         let report = CallReport {
             timeline: self.files.journal.finish(),
             connected_at_ms: self.connected_at_ms,

@@ -3,18 +3,20 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use ringer_media::call::{Effect, EffectId, Effected, Thought, Word};
+use ringer_media::call::{Comparison, Effect, EffectId, Effected, Thought, Word};
 use ringer_media::frame::PER_MS;
+use ringer_media::tongue::Tongue;
 use rtrb::Consumer;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::Placement;
+use super::following::Following;
 use super::real::Inner;
 use super::shard::{CallNo, ToShard};
 use super::tally::InFlight;
 use crate::human::{Fluency, Mind, SpeechPart};
-use crate::provider::{Failure, Recognized, RecognizerFeed, Spoken, Voice};
+use crate::provider::{Failure, Recognized, RecognizerFeed, Spoken, SpokenIn, Voice};
 
 /// Parts of a move that may wait.
 const MOVES: usize = 16;
@@ -29,6 +31,8 @@ pub(super) struct Effects {
     fluency: Fluency,
     voice: Option<Voice>,
     language: String,
+    /// The other side's language is spoken.
+    following: Option<Following>,
     keyterms: Vec<String>,
     running: HashMap<EffectId, CancellationToken>,
     tap: Consumer<i16>,
@@ -86,6 +90,7 @@ impl Effects {
             mind: Arc::new(Mutex::new(placement.mind)),
             fluency: placement.fluency,
             voice: placement.voice,
+            following: placement.follows.map(|wanted| Following::new(wanted, &placement.language)),
             language: placement.language,
             keyterms: placement.keyterms,
             running: HashMap::new(),
@@ -102,8 +107,18 @@ impl Effects {
     }
 
     /// Whether turns can be given text.
-    pub fn hears_words(&self, rate_hz: u32) -> Result<(), String> {
-        self.link.inner.speech.recognizer.supports(&self.language, rate_hz)
+    pub fn hears_words(&mut self, rate_hz: u32) -> Result<(), String> {
+        let recognizer = &self.link.inner.speech.recognizer;
+        let supported = recognizer.supports(&self.language, rate_hz);
+        if let Some(following) = &mut self.following {
+            following.can_hear(supported.clone().and_then(|()| recognizer.identifies()));
+        }
+        supported
+    }
+
+    /// What a user should know of the language that was spoken.
+    pub fn warnings(&self) -> Vec<String> {
+        self.following.as_ref().map(Following::warnings).unwrap_or_default()
     }
 
     /// Begins an effect. `tapped`: samples that had gone into the tap when it was asked for.
@@ -117,7 +132,9 @@ impl Effects {
                 self.listen();
             }
             Effect::Think(thought) => self.think(id, thought),
+            Effect::Compare(comparison) => self.compare(id, comparison),
             Effect::Synthesize { text, fluency } => self.speak(id, &text, fluency),
+            Effect::Identify { turn, text, told } => self.identify(id, turn, &text, &told),
             Effect::Cancel(id) => {
                 if let Some(running) = self.running.remove(&id) {
                     running.cancel();
@@ -140,12 +157,26 @@ impl Effects {
         Started { token, _counted: InFlight::new(&self.link.inner.tally) }
     }
 
+    /// Speaks the other side's language from now on, once it is known to be another one.
+    fn identify(&mut self, id: EffectId, turn: i64, text: &str, told: &Tongue) {
+        let Some(following) = &mut self.following else { return };
+        let Some(taken) = following.heard(turn, text, told, &*self.link.inner.speech.synthesizer) else { return };
+        self.language.clone_from(&taken.language);
+        self.fluency.speak(&taken.language);
+        self.voice = taken.voice.or(self.voice.take());
+        self.link.done(id, taken.told);
+    }
+
     fn think(&mut self, id: EffectId, thought: Thought) {
+        let language = self.following.is_some().then(|| self.language.clone());
         let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id));
         let (out, mut moves) = mpsc::channel(MOVES);
         self.link.inner.tasks.spawn("think", async move {
             let thinking = async {
                 let mut mind = mind.lock().await;
+                if let Some(language) = &language {
+                    mind.speak(language);
+                }
                 mind.think(thought, out).await;
             };
             let passing = async {
@@ -156,6 +187,20 @@ impl Effects {
             tokio::select! {
                 () = started.cancelled() => {}
                 _ = async { tokio::join!(thinking, passing) } => started.over(),
+            }
+        });
+    }
+
+    fn compare(&mut self, id: EffectId, comparison: Comparison) {
+        let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id));
+        self.link.inner.tasks.spawn("compare", async move {
+            let comparing = async {
+                let meant = mind.lock().await.compare(comparison).await;
+                link.done(id, meant.map_or_else(|failure| Effected::Failed { code: failure.code }, Effected::Meant));
+            };
+            tokio::select! {
+                () = started.cancelled() => {}
+                () = comparing => started.over(),
             }
         });
     }
@@ -196,7 +241,9 @@ impl Effects {
 
     /// Opens the recognizer once it is known where its audio begins.
     fn open(&mut self, hear: EffectId) {
-        let (feed, mut heard) = self.link.inner.speech.recognizer.open(&self.language, &self.keyterms);
+        let language =
+            if self.following.is_some() { SpokenIn::Likely(&self.language) } else { SpokenIn::Known(&self.language) };
+        let (feed, mut heard) = self.link.inner.speech.recognizer.open(language, &self.keyterms);
         let (link, base, started) = (self.link.clone(), self.base, self.start(hear));
         if let Some(segment) = self.segments.iter_mut().find(|segment| segment.hear == hear) {
             segment.feed = Some(feed);
@@ -300,14 +347,14 @@ fn effected(heard: Recognized, base: i64) -> Effected {
         Recognized::Partial(text) => Effected::Partial(text),
         Recognized::Failed(failure) => Effected::Failed { code: failure.code },
         Recognized::Fallback(failure) => Effected::Note { code: failure.code },
-        Recognized::Final { text, words, confidence } => {
+        Recognized::Final { text, words, confidence, tongue } => {
             let words = words.into_iter().map(|word| Word {
                 text: word.text,
                 from: base + word.from,
                 to: base + word.to,
                 confidence: word.confidence,
             });
-            Effected::Final { text, words: words.collect(), confidence }
+            Effected::Final { text, words: words.collect(), confidence, tongue }
         }
     }
 }

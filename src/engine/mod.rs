@@ -2,9 +2,11 @@
 //! `ringer_media::call::Call` by sockets and threads (`real`), or in virtual time (`sim`). What is written instead of spoken is
 //! a `dialogue`.
 
+mod deaf;
 pub mod dialogue;
 mod drive;
 mod effects;
+mod following;
 pub mod lateness;
 pub mod noise;
 pub mod pace;
@@ -33,7 +35,8 @@ pub use self::tally::{Calls, Histogram, Tally};
 
 use crate::config::{Encryption, Secret};
 use crate::human::{Fluency, Mind};
-use crate::provider::{Failure, Recognizer, Synthesizer, Voice};
+use crate::provider::guard::{Blocked, Guard};
+use crate::provider::{Failure, Recognizer, Synthesizer, Voice, VoiceWanted};
 use crate::transport::sip;
 
 /// How the engine is set up.
@@ -66,12 +69,34 @@ pub struct Dial {
     pub headers: Vec<(String, String)>,
     /// Codecs that are offered, in order, or of which the caller's best is taken; empty: G722, PCMU, PCMA.
     pub codecs: Vec<Codec>,
+    /// The address behind `target`, when it is known; else it is looked up.
+    pub destination: Option<SocketAddr>,
+    /// Which addresses signalling and media may go to, redirects included; `None`: all of them.
+    pub guard: Option<Guard>,
 }
 
 impl Dial {
     /// What is offered, or accepted.
     fn codecs(&self) -> &[Codec] {
         if self.codecs.is_empty() { &sip::SIP_CODECS } else { &self.codecs }
+    }
+
+    fn guard(&self) -> Guard {
+        self.guard.clone().unwrap_or_else(|| Guard::by(|_| true))
+    }
+
+    /// What is called, and where.
+    async fn route(&self) -> Result<(Uri, SocketAddr), PlaceError> {
+        let (uri, guard) = (sip::target(&self.target).map_err(PlaceError::BadTarget)?, self.guard());
+        let found = match self.destination {
+            Some(address) if guard.allows(address.ip()) => Ok(address),
+            Some(_) => Err(Blocked::NotAllowed),
+            None => sip::locate(&uri, &guard).await,
+        };
+        match found {
+            Ok(address) => Ok((uri, address)),
+            Err(blocked) => Err(PlaceError::BadTarget(format!("the host of {:?} {blocked}", self.target))),
+        }
     }
 
     /// The INVITE to `target` with the offer `sdp`, sent to `destination`.
@@ -106,6 +131,8 @@ pub struct Placement {
     pub voice: Option<Voice>,
     /// Language of the recognizer.
     pub language: String,
+    /// The other side's language is spoken as soon as it is known, by the voice nearest to this one; `language` is where it begins.
+    pub follows: Option<VoiceWanted>,
     /// Bias words of the recognizer.
     pub keyterms: Vec<String>,
     /// `recording.wav`, `timeline.jsonl`, `sip.log`, `early_media.wav` are written here; `None`: nothing is written.

@@ -24,6 +24,7 @@ use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, Dial, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
 use crate::config::Secret;
+use crate::provider::Recognizer;
 use crate::tasks::Tasks;
 use crate::transport::io::{IncomingCall, NEWS, SipSocket};
 use crate::transport::sip;
@@ -115,10 +116,7 @@ impl Engine {
     /// # Errors
     /// See [`PlaceError`].
     pub async fn place(&self, placement: Placement) -> Result<CallHandle, PlaceError> {
-        let target = placement.dial.target.clone();
-        let resolving = tokio::task::spawn_blocking(move || sip::resolve(&target));
-        let resolved = resolving.await.map_err(|error| PlaceError::BadTarget(error.to_string()))?;
-        let (uri, destination) = resolved.map_err(PlaceError::BadTarget)?;
+        let (uri, destination) = placement.dial.route().await?;
         let room = self.inner.take_room()?;
         let sockets = self.inner.sockets()?;
         let port = sockets.port();
@@ -133,6 +131,7 @@ impl Engine {
         let inner = self.inner.clone();
         self.inner.tasks.spawn("call", async move {
             let Some((key, call_id)) = inner.sip.invite(invite, sip_news).await else { return };
+            driver.dialled();
             driver.run(key, call_id, receiver).await;
         });
         Ok(handle)
@@ -156,6 +155,7 @@ impl Engine {
         let no = self.inner.next_no();
         let (mut driver, handle) = self.inner.start_call(no, sockets, placement, room);
         self.inner.sip.answer(key, answer).await;
+        self.inner.tally.answered();
         driver.connect(200, settled);
         self.inner.tasks.spawn("call", async move { driver.run(key, call_id, incoming.news).await });
         Ok(handle)
@@ -192,6 +192,7 @@ impl Engine {
         let supported = self.inner.offer(dial.codecs(), sockets.port(), self.inner.next_no());
         let offer = sdp.as_deref().ok_or_else(|| PlaceError::NoMedia("the INVITE has no offer".into()))?;
         let (answer, settled) = sip::answer(offer, &supported).map_err(PlaceError::NoMedia)?;
+        let settled = settled.within(&dial.guard()).map_err(PlaceError::NoMedia)?;
         Ok((room, sockets, answer, settled, call_id.clone()))
     }
 
@@ -208,6 +209,11 @@ impl Engine {
     /// Calls at once.
     pub fn max_calls(&self) -> usize {
         self.inner.config.max_calls.min(self.inner.ports.pairs())
+    }
+
+    /// What hears the other sides of calls.
+    pub fn recognizer(&self) -> Arc<dyn Recognizer> {
+        self.inner.speech.recognizer.clone()
     }
 
     /// What was done since the start.

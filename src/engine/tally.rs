@@ -44,13 +44,15 @@ impl Histogram {
 /// Counters of calls that are over, or up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calls {
-    /// Calls that were dialled or answered.
+    /// Calls that were dialled: an INVITE went out, whatever came of it.
     pub placed: u64,
-    /// Calls that came up.
+    /// Calls that came in and were answered.
+    pub answered: u64,
+    /// Calls of both kinds that came up.
     pub connected: u64,
     /// Calls that are over, by [`ringer_media::call::EndReason`].
     pub ended: BTreeMap<&'static str, u64>,
-    /// From dialling to the answer, seconds.
+    /// From dialling to the answer, seconds; of placed calls that came up.
     pub set_up: Histogram,
     /// Interarrival jitter (RFC 3550 6.4.1) of calls that were up, at their ends, seconds.
     pub jitter: Histogram,
@@ -64,6 +66,7 @@ impl Default for Calls {
     fn default() -> Calls {
         Calls {
             placed: 0,
+            answered: 0,
             connected: 0,
             ended: BTreeMap::new(),
             set_up: Histogram::new(SET_UP_S),
@@ -103,10 +106,17 @@ impl Tally {
         self.count(|calls| calls.placed += 1);
     }
 
-    pub(super) fn connected(&self, after_ms: i64) {
+    pub(super) fn answered(&self) {
+        self.count(|calls| calls.answered += 1);
+    }
+
+    /// `after_ms`: since it was dialled, when it was.
+    pub(super) fn connected(&self, after_ms: Option<i64>) {
         self.count(|calls| {
             calls.connected += 1;
-            calls.set_up.add(after_ms as f64 / 1000.0);
+            if let Some(after_ms) = after_ms {
+                calls.set_up.add(after_ms as f64 / 1000.0);
+            }
         });
     }
 

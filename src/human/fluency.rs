@@ -65,6 +65,12 @@ impl Default for Fluency {
 }
 
 impl Fluency {
+    /// The fillers and numbers of this language, from now on.
+    pub fn speak(&mut self, language: &str) {
+        self.fillers = phrases(language).fillers;
+        self.numbers = Numbers::of(language);
+    }
+
     /// For one call. Inside the values of `facts` nothing is added.
     pub fn new(hesitation: Hesitation, language: &str, facts: &[(String, String)], seed: Seed) -> Fluency {
         Fluency {

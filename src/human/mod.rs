@@ -2,34 +2,48 @@
 //! speaks (that is the Call).
 
 mod fluency;
+pub mod language;
+mod meaning;
 mod model;
 mod numbers;
+mod opening;
 pub mod phrases;
 mod plain;
 mod playback;
 mod prompt;
+pub mod talk;
 mod template;
 pub(crate) mod text;
 
 use std::sync::Arc;
 
-use ringer_media::call::{Move, Thought};
+use ringer_media::call::{Comparison, Move, Thought};
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
 pub use self::fluency::{Fluency, FluencyLevel};
 use self::model::{ModelMind, Patience};
+pub use self::opening::opening_line;
 use self::playback::PlaybackMind;
 pub use self::playback::Step;
 use self::template::Template;
 use crate::config::Hesitation;
-use crate::provider::{Job, LanguageModel};
+use crate::provider::{Failure, Job, LanguageModel};
 
 /// Decides a Digital Human's next move. Lives as long as its call.
 pub trait Mind: Send {
     /// Sends the move, in one or more parts, into `out`; returns when done. The future is dropped when the move is no longer
     /// wanted.
     fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<Move>) -> Job<'a, ()>;
+
+    /// Speaks this language from the next move on.
+    fn speak(&mut self, _language: &str) {}
+
+    /// The place of the first phrase whose meaning the turn just heard has; `None`: it has none of them. Fails where nobody can tell,
+    /// as without a model. The future is dropped when the answer is no longer wanted.
+    fn compare(&mut self, _comparison: Comparison) -> Job<'_, Result<Option<usize>, Failure>> {
+        Box::pin(std::future::ready(Err(meaning::not_told())))
+    }
 
     /// `template` or the model's name, for the result's metadata.
     fn speaker(&self) -> String;
@@ -47,12 +61,12 @@ pub enum SpeechPart {
 /// How much is said.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum Verbosity {
-    /// About 12 words a turn, at most 25.
+    /// A few words a turn.
     Low,
-    /// About 30 words a turn, at most 60.
+    /// A sentence or two.
     #[default]
     Medium,
-    /// About 70 words a turn, at most 140.
+    /// Many.
     High,
 }
 
@@ -80,8 +94,10 @@ pub struct Profile {
     pub language: String,
     /// Facts by name, given exactly.
     pub traits: Vec<(String, String)>,
-    /// Words a turn.
+    /// How long its turns are.
     pub verbosity: Verbosity,
+    /// Words a turn at each of these levels.
+    pub lengths: crate::config::Verbosity,
     /// How well the language is spoken.
     pub fluency: FluencyLevel,
     /// Fillers and pauses of that level.
@@ -123,6 +139,7 @@ impl Default for Profile {
             language: "en".into(),
             traits: Vec::new(),
             verbosity: Verbosity::Medium,
+            lengths: crate::config::Verbosity::default(),
             fluency: FluencyLevel::Native,
             hesitation: fluency::NONE,
             creativity: 0.7,
@@ -191,6 +208,10 @@ impl Mind for TemplateMind {
         Box::pin(async move {
             let _ = out.send(next).await;
         })
+    }
+
+    fn speak(&mut self, language: &str) {
+        self.0.speak(language);
     }
 
     fn speaker(&self) -> String {

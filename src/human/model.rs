@@ -5,17 +5,17 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringer_media::call::{Move, Purpose, Then, Thought};
+use ringer_media::call::{Comparison, Move, Purpose, Then, Thought};
 use ringer_media::seed::{Seed, Stream};
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::phrases::phrases;
 use super::prompt::{self, END_CALL, SEND_DTMF, STAY_SILENT};
 use super::template::Template;
 use super::text::{first_words, sentence_end, spoken, word_count};
-use super::{Mind, Profile};
+use super::{Mind, Profile, meaning};
 use crate::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel};
 
 /// Words to cut in with.
@@ -68,7 +68,7 @@ impl ModelMind {
         }
         let request = prompt::request(&self.profile, &thought, u64::from(self.draw.bits()));
         let words_max = match thought.purpose {
-            Purpose::Opening | Purpose::Reply | Purpose::GoOn => self.profile.verbosity.words_max(),
+            Purpose::Opening | Purpose::Reply | Purpose::GoOn => self.profile.words().maximum as usize,
             Purpose::CutIn | Purpose::Contextual { .. } | Purpose::StillThere => CUT_IN_WORDS_MAX,
         };
         let contextual = matches!(thought.purpose, Purpose::Contextual { .. });
@@ -88,6 +88,18 @@ impl ModelMind {
 impl Mind for ModelMind {
     fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<Move>) -> Job<'a, ()> {
         Box::pin(self.answer(thought, out))
+    }
+
+    fn speak(&mut self, language: &str) {
+        language.clone_into(&mut self.profile.language);
+        self.template.speak(language);
+    }
+
+    fn compare(&mut self, comparison: Comparison) -> Job<'_, Result<Option<usize>, Failure>> {
+        Box::pin(async move {
+            let told = timeout(self.patience.give_up, meaning::compare(&*self.model, &comparison)).await;
+            told.unwrap_or_else(|_| Err(meaning::not_told()))
+        })
     }
 
     fn speaker(&self) -> String {
@@ -254,7 +266,7 @@ mod tests {
     const AT_ONCE: Duration = Duration::ZERO;
 
     fn thought(purpose: Purpose) -> Thought {
-        let line = Line { other: true, text: "hello".into(), digits: String::new(), interrupted: false };
+        let line = Line { other: true, text: "hello".into(), digits: Arc::default(), interrupted: false };
         Thought { purpose, history: vec![line], unsaid: None }
     }
 

@@ -25,6 +25,11 @@ pub struct Phrases {
     pub asides: &'static [&'static str],
 }
 
+/// Digital Humans speak this language.
+pub fn is_spoken(language: &str) -> bool {
+    TABLE.iter().any(|(code, _)| *code == language)
+}
+
 /// The words of `language` (`en`, `es`, ...); English for an unknown one.
 pub fn phrases(language: &str) -> &'static Phrases {
     let known = TABLE.iter().find(|(code, _)| *code == language);

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use ringer_media::call::{Line, Move, Purpose, Then, Thought};
+use ringer_media::call::{Comparison, Line, Move, Purpose, Then, Thought};
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
 use super::text::plain_words;
 use super::{Mind, Profile};
-use crate::provider::{Job, LanguageModel};
+use crate::provider::{Failure, Job, LanguageModel};
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,7 +167,7 @@ impl Pending {
     /// The line is the beginning of this move, and no re-prompt.
     fn is_begun_by(&self, line: &Line) -> bool {
         if !line.digits.is_empty() {
-            return !self.keys.is_empty() && self.keys.starts_with(&line.digits);
+            return !self.keys.is_empty() && self.keys.starts_with(&*line.digits);
         }
         let said = plain_words(&line.text);
         match &self.words {
@@ -178,8 +178,17 @@ impl Pending {
 }
 
 impl Mind for PlaybackMind {
+    fn speak(&mut self, language: &str) {
+        language.clone_into(&mut self.profile.language);
+        self.behind.speak(language);
+    }
+
     fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<Move>) -> Job<'a, ()> {
         Box::pin(self.play(thought, out))
+    }
+
+    fn compare(&mut self, comparison: Comparison) -> Job<'_, Result<Option<usize>, Failure>> {
+        self.behind.compare(comparison)
     }
 
     fn speaker(&self) -> String {
@@ -193,7 +202,7 @@ mod tests {
     use crate::provider::fake::{Reply, ScriptedModel};
 
     fn line(other: bool, text: &str, interrupted: bool) -> Line {
-        Line { other, text: text.into(), digits: String::new(), interrupted }
+        Line { other, text: text.into(), digits: Arc::default(), interrupted }
     }
 
     fn mind(playback: Vec<Step>, model: Option<Arc<dyn LanguageModel>>) -> PlaybackMind {

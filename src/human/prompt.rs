@@ -7,6 +7,7 @@ use serde_json::json;
 use super::phrases::phrases;
 use super::text::filled;
 use super::{FluencyLevel, Profile, Verbosity};
+use crate::config::Words;
 use crate::provider::{ChatMessage, ChatRequest, ChatRole, ChatTool};
 
 /// Lines of the conversation that a model is shown.
@@ -32,9 +33,10 @@ pub(super) fn request(profile: &Profile, thought: &Thought, seed: u64) -> ChatRe
         messages,
         tools: if talks { tools(profile) } else { Vec::new() },
         temperature: profile.creativity.clamp(0.0, 2.0),
-        tokens_max: profile.verbosity.words_max() as u32 * TOKENS_PER_WORD,
+        tokens_max: profile.words().maximum * TOKENS_PER_WORD,
         json: false,
         seed: Some(seed),
+        audio: None,
     }
 }
 
@@ -46,7 +48,7 @@ fn line(line: &Line) -> ChatMessage {
     let mut text = if line.text.is_empty() && line.digits.is_empty() {
         "(something that could not be understood)".to_owned()
     } else {
-        line.text.clone()
+        line.text.to_string()
     };
     if !line.digits.is_empty() {
         text.push_str(&format!(" (pressed the keys {})", line.digits));
@@ -124,10 +126,10 @@ fn system(profile: &Profile) -> String {
 }
 
 fn manners(profile: &Profile) -> Vec<String> {
-    let verbosity = profile.verbosity;
+    let words = profile.words();
     let mut rules = vec![
         format!("Speak only {}.", language(&profile.language)),
-        format!("About {} words a turn, never more than {}.", verbosity.words(), verbosity.words_max()),
+        format!("About {} words a turn, never more than {}.", words.target, words.maximum),
         "Follow what you want step by step. Reveal a fact only when you are asked for it or need it.".into(),
         "When you are asked for a fact that is not listed, say that you do not have it at hand. Do not invent numbers."
             .into(),
@@ -207,29 +209,26 @@ fn language(code: &str) -> &str {
     NAMES.iter().find(|(known, _)| *known == code).map_or("the language of the other side", |(_, name)| name)
 }
 
-impl Verbosity {
-    /// Words a turn that are aimed at.
-    pub fn words(self) -> usize {
-        match self {
-            Verbosity::Low => 12,
-            Verbosity::Medium => 30,
-            Verbosity::High => 70,
+impl Profile {
+    /// How many words a turn has.
+    pub fn words(&self) -> &Words {
+        match self.verbosity {
+            Verbosity::Low => &self.lengths.low,
+            Verbosity::Medium => &self.lengths.medium,
+            Verbosity::High => &self.lengths.high,
         }
-    }
-
-    /// Words a turn that are never exceeded.
-    pub fn words_max(self) -> usize {
-        2 * self.words() + usize::from(self == Verbosity::Low)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn thought(purpose: Purpose) -> Thought {
         let say =
-            |other, text: &str, interrupted| Line { other, text: text.into(), digits: String::new(), interrupted };
+            |other, text: &str, interrupted| Line { other, text: text.into(), digits: Arc::default(), interrupted };
         let history = vec![say(true, "Clinic, hello?", false), say(false, "I want to", true), say(true, "", false)];
         Thought { purpose, history, unsaid: Some("book a visit".into()) }
     }

@@ -43,6 +43,11 @@ impl Template {
         }
     }
 
+    /// Its own words are in `language` from now on; the sentences of the intent stay as they were written.
+    pub(super) fn speak(&mut self, language: &str) {
+        self.words = phrases(language);
+    }
+
     /// The next move, whole.
     pub(super) fn next(&mut self, thought: &Thought) -> Move {
         match &thought.purpose {
@@ -53,7 +58,7 @@ impl Template {
             Purpose::Opening => self.first.clone(),
             Purpose::Reply | Purpose::GoOn => {
                 let heard = thought.history.last().filter(|line| line.other);
-                let heard = heard.map_or("", |line: &Line| line.text.as_str());
+                let heard = heard.map_or("", |line: &Line| &*line.text);
                 self.reply(heard, &thought.history)
             }
             Purpose::CutIn => say(self.words.interruption[self.draw.index(self.words.interruption.len())]),
@@ -238,6 +243,8 @@ fn key(word: &str) -> Option<char> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn template(intent: &str, traits: &[(&str, &str)], keyed: bool) -> Template {
@@ -251,14 +258,14 @@ mod tests {
     }
 
     fn heard(text: &str) -> Thought {
-        let line = Line { other: true, text: text.into(), digits: String::new(), interrupted: false };
+        let line = Line { other: true, text: text.into(), digits: Arc::default(), interrupted: false };
         Thought { purpose: Purpose::Reply, history: vec![line], unsaid: None }
     }
 
     #[test]
     fn the_intent_is_said_sentence_by_sentence_then_goodbye() {
         let mut speaker = template("I want to book a visit. It is for {{day}}.", &[("day", "Monday")], false);
-        let own = |text: &str| Line { other: false, text: text.into(), digits: String::new(), interrupted: false };
+        let own = |text: &str| Line { other: false, text: text.into(), digits: Arc::default(), interrupted: false };
         let mut history = Vec::new();
         // What was really said of each answer: one was dropped, one was cut off after a word, then after most of its words.
         for (said, expect, ends) in [

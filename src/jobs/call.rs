@@ -29,6 +29,10 @@ use crate::transport::io::IncomingCall;
 const TRUSTED_PACING_MS: f64 = 5.0;
 /// Share of frames that a trusted call may have sent late.
 const TRUSTED_LATE_FRAMES: f64 = 0.001;
+/// Frames in a row after which time that was lost cannot be made good.
+const TRUSTED_GAP_FRAMES: u64 = 3;
+/// By how much the machine's clocks may come apart during a trusted call: one frame.
+const TRUSTED_SLIP_MS: f64 = 20.0;
 /// Q.850 cause of a call that cannot be taken for a fault of this side.
 const TEMPORARY_FAILURE: u16 = 41;
 /// Share of a trusted call that may be concealed.
@@ -127,6 +131,8 @@ impl CallWork<'_> {
         // Does nothing when it is over; a call that cannot be followed must not go on.
         control.hangup(EndReason::Fault);
         running.end(self.job.result_id);
+        let placer = &self.workshop.placer;
+        placer.noises.make_asked(&placer.synthesizer, running.is_idle());
         watched
     }
 
@@ -179,7 +185,7 @@ impl CallWork<'_> {
         &self,
         report: CallReport,
         redactor: Option<&Redactor>,
-        notes: Object,
+        mut notes: Object,
         warnings: Vec<String>,
     ) -> Result<()> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
@@ -187,9 +193,10 @@ impl CallWork<'_> {
             self.connected(at_ms).await?;
         }
         service.store_timeline(&self.job.organization, id, &report.timeline).await?;
+        notes.extend(languages(&report.timeline));
         if report.ending.connected {
             let moments = judge::moments(&json!(report.timeline));
-            let language = notes["behaviour"]["language"].as_str().unwrap_or("en");
+            let language = judge::language(&notes);
             let fillers = judge::fillers(language, &self.workshop.fillers);
             let transcript = judge::transcript(id, language, &moments, &fillers);
             service.store_transcript(&self.job.organization, &transcript).await?;
@@ -329,6 +336,14 @@ fn fill_in(
     known.into_iter().filter(|(_, value)| *value != Value::Null).for_each(|(key, value)| doc.note(key, value));
 }
 
+/// The note of the languages that were taken from the agent, with the time of each; nothing when none was.
+pub(super) fn languages(timeline: &[TimelineEntry]) -> Option<(String, Value)> {
+    let taken = timeline.iter().filter(|entry| entry.event == "language.taken");
+    let of = |entry: &TimelineEntry| json!({ "language": entry.data["language"], "by": entry.data["by"], "offset_ms": entry.offset_ms });
+    let taken: Vec<Value> = taken.map(of).collect();
+    (!taken.is_empty()).then(|| ("languages".to_owned(), taken.into()))
+}
+
 /// What the asked-for bad connection did, to three decimals.
 fn impairment(done: Impairment) -> Value {
     let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
@@ -353,12 +368,14 @@ async fn quality(ending: &Ending, recording: Option<&Path>) -> Option<EngineQual
         Some(path) => tokio::fs::metadata(path).await.map(|file| file.len()).ok(),
         None => None,
     };
+    let untrusted_reason = untrusted_reason(ending, bytes);
     Some(EngineQuality {
         pacing_p99_ms: (quality.pacing_p99_ms * 1000.0).round() / 1000.0,
         late_frames: quality.late_frames as i64,
         lost_packets: quality.lost_packets as i64,
         concealed_ms: quality.concealed_ms as i64,
-        trusted: is_trusted(ending, bytes),
+        trusted: untrusted_reason.is_none(),
+        untrusted_reason,
         echo: quality.echo.map(|echo| EchoQuality { delay_ms: tenths(echo.delay_ms), erl_db: tenths(echo.erl_db) }),
     })
 }
@@ -367,18 +384,38 @@ fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// `recording_bytes`: size of the stereo file, when there is one.
-fn is_trusted(ending: &Ending, recording_bytes: Option<u64>) -> bool {
+/// Why the figures of a call cannot be relied on; `None` when they can. `recording_bytes`: size of the stereo file, when there is
+/// one.
+fn untrusted_reason(ending: &Ending, recording_bytes: Option<u64>) -> Option<String> {
     let quality = &ending.quality;
-    let frames = (quality.sent_frames + quality.late_frames) as f64;
+    let frames = quality.sent_frames + quality.late_frames;
     let duration_ms = ending.samples as f64 / PER_MS as f64;
-    let recorded = recording_bytes.map(|bytes| bytes.saturating_sub(WAV_HEADER as u64) as i64 / 4);
-    let is_whole = recorded.is_some_and(|samples| (samples - ending.samples).abs() <= FRAME as i64);
-    quality.pacing_p99_ms <= TRUSTED_PACING_MS
-        && quality.late_frames as f64 <= TRUSTED_LATE_FRAMES * frames
-        && quality.concealed_ms as f64 <= TRUSTED_CONCEALED * duration_ms
-        && quality.recording_dropped == 0
-        && is_whole
+    let (late, concealed_ms, slip_ms) = (quality.late_frames, quality.concealed_ms, quality.clock_slip_ms);
+    if quality.pacing_p99_ms > TRUSTED_PACING_MS {
+        let p99_ms = tenths(quality.pacing_p99_ms);
+        return Some(format!("pacing_p99_ms is {p99_ms}, more than {TRUSTED_PACING_MS}"));
+    }
+    if late as f64 > TRUSTED_LATE_FRAMES * frames as f64 {
+        return Some(format!("late_frames are {late} of {frames}, more than {} %", 100.0 * TRUSTED_LATE_FRAMES));
+    }
+    if quality.longest_gap_frames > TRUSTED_GAP_FRAMES {
+        let gap = quality.longest_gap_frames;
+        return Some(format!("the clock slipped: {gap} frames in a row were not sent, more than {TRUSTED_GAP_FRAMES}"));
+    }
+    if slip_ms > TRUSTED_SLIP_MS {
+        let slip_ms = tenths(slip_ms);
+        return Some(format!("the clock slipped: the machine's time was set by {slip_ms} ms, or it slept"));
+    }
+    if concealed_ms as f64 > TRUSTED_CONCEALED * duration_ms {
+        return Some(format!("concealed_ms is {concealed_ms}, more than {} % of the call", 100.0 * TRUSTED_CONCEALED));
+    }
+    if quality.recording_dropped > 0 {
+        return Some(format!("the recording lacks {} frames", quality.recording_dropped));
+    }
+    let Some(bytes) = recording_bytes else { return Some("there is no recording".into()) };
+    let recorded = bytes.saturating_sub(WAV_HEADER as u64) as i64 / 4;
+    let is_whole = (recorded - ending.samples).abs() <= FRAME as i64;
+    (!is_whole).then(|| format!("the recording has {recorded} samples, the call {}", ending.samples))
 }
 
 /// `answers`: the call came in; its offer had nothing that both sides can speak.
@@ -409,23 +446,62 @@ mod tests {
         let clean = Quality { pacing_p99_ms: 0.7, sent_frames: 5000, ..Quality::default() };
         let samples = 5000 * FRAME as i64;
         let whole = Some(WAV_HEADER as u64 + 4 * samples as u64);
+        let gap = Quality { late_frames: 4, ..clean };
         for (quality, bytes, expect) in [
-            (clean, whole, true),
-            (Quality { late_frames: 5, ..clean }, whole, true),
-            (Quality { late_frames: 6, ..clean }, whole, false),
-            (Quality { pacing_p99_ms: 5.1, ..clean }, whole, false),
-            (Quality { concealed_ms: 1000, ..clean }, whole, true),
-            (Quality { concealed_ms: 1001, ..clean }, whole, false),
-            (Quality { recording_dropped: 1, ..clean }, whole, false),
-            (clean, whole.map(|bytes| bytes - 4 * 320), true),
-            (clean, whole.map(|bytes| bytes - 4 * 321), false),
-            (clean, None, false),
+            (clean, whole, None),
+            (Quality { late_frames: 5, ..clean }, whole, None),
+            (Quality { late_frames: 6, ..clean }, whole, Some("late_frames are 6 of 5006, more than 0.1 %")),
+            (Quality { pacing_p99_ms: 5.1, ..clean }, whole, Some("pacing_p99_ms is 5.1, more than 5")),
+            // What fails first is told.
+            (Quality { pacing_p99_ms: 5.1, late_frames: 6, ..clean }, None, Some("pacing_p99_ms is 5.1, more than 5")),
+            (Quality { longest_gap_frames: 3, ..gap }, whole, None),
+            (
+                Quality { longest_gap_frames: 4, ..gap },
+                whole,
+                Some("the clock slipped: 4 frames in a row were not sent, more than 3"),
+            ),
+            (Quality { clock_slip_ms: 20.0, ..clean }, whole, None),
+            (
+                Quality { clock_slip_ms: 1000.04, ..clean },
+                whole,
+                Some("the clock slipped: the machine's time was set by 1000 ms, or it slept"),
+            ),
+            (Quality { concealed_ms: 1000, ..clean }, whole, None),
+            (Quality { concealed_ms: 1001, ..clean }, whole, Some("concealed_ms is 1001, more than 1 % of the call")),
+            (Quality { recording_dropped: 1, ..clean }, whole, Some("the recording lacks 1 frames")),
+            (clean, whole.map(|bytes| bytes - 4 * 320), None),
+            (clean, whole.map(|bytes| bytes - 4 * 321), Some("the recording has 1599679 samples, the call 1600000")),
+            (clean, None, Some("there is no recording")),
         ] {
-            let reason = EndReason::DhEndCall;
-            let ending =
-                Ending { reason, connected: true, samples, remote: None, fault: None, other_spoke: true, quality };
-            assert_eq!(is_trusted(&ending, bytes), expect, "{quality:?} {bytes:?}");
+            let ending = ending(samples, quality);
+            assert_eq!(untrusted_reason(&ending, bytes).as_deref(), expect, "{quality:?} {bytes:?}");
         }
+    }
+
+    fn ending(samples: i64, quality: Quality) -> Ending {
+        let reason = EndReason::DhEndCall;
+        Ending { reason, connected: true, samples, remote: None, fault: None, other_spoke: true, quality }
+    }
+
+    #[tokio::test]
+    async fn an_echo_is_in_the_figures_and_costs_no_trust() {
+        use ringer_media::echo::EchoFigures;
+
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), vec![0; WAV_HEADER + 4 * 16_000]).expect("writes");
+        let echo = |echo| Quality { pacing_p99_ms: 0.7, sent_frames: 50, echo, ..Quality::default() };
+        for (given, expect) in [
+            (None, None),
+            (
+                Some(EchoFigures { delay_ms: 240.04, erl_db: 18.06 }),
+                Some(EchoQuality { delay_ms: 240.0, erl_db: 18.1 }),
+            ),
+        ] {
+            let told = quality(&ending(16_000, echo(given)), Some(file.path())).await.expect("it was connected");
+            assert_eq!((told.echo, told.trusted, told.untrusted_reason), (expect, true, None));
+        }
+        let never = Ending { connected: false, ..ending(0, echo(None)) };
+        assert_eq!(quality(&never, Some(file.path())).await, None);
     }
 
     #[test]

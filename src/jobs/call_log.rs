@@ -1,22 +1,29 @@
-//! The job `call_log`: gets the recording and the transcript of a production call and measures it as a simulated one.
+//! The job `call_log`: gets the recording and the transcript of a production call and measures it as a simulated one. A recording
+//! without a transcript is transcribed.
+
+mod transcribe;
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use self::transcribe::{Unheard, transcribe};
 use super::Upkeep;
 use crate::error::{Error, Result};
-use crate::judge::{self, Imported, Material};
+use crate::judge::{self, Ear, Imported, Material};
+use crate::model::Object;
 use crate::model::call_log::{CallInterface, CallSpec};
 use crate::model::time::Timestamp;
 use crate::model::transcript::{EntrySource, PostedEntry, TranscriptEntry};
-use crate::provider::audio;
+use crate::provider::audio::{self, CallAudio};
 use crate::provider::fetch::{Bounds, fetch_within};
 use crate::provider::guard::ip_allowed;
 use crate::queue::CallLogJob;
-use crate::service::LogEvaluated;
+use crate::service::{LogEvaluated, RECOGNIZED};
 
 /// A recording that is fetched.
 const RECORDING: Bounds = Bounds { bytes: 512 << 20, patience: Duration::from_secs(300) };
@@ -29,14 +36,30 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
     let private = upkeep.service.settings().allow_private_targets;
     let allowed = move |address: IpAddr| ip_allowed(address, private);
     let mut missing = Vec::new();
-    let sides = recording(&work.call, &work.recording, allowed).await?.unwrap_or_else(|why| {
+    let audio = recording(&work.call, &work.recording, allowed).await?.unwrap_or_else(|why| {
+        missing.push(why);
+        CallAudio::default()
+    });
+    let mut entries = transcript(&work.call, allowed).await.unwrap_or_else(|why| {
         missing.push(why);
         Vec::new()
     });
-    let entries = transcript(&work.call, allowed).await.unwrap_or_else(|why| {
-        missing.push(why);
-        Vec::new()
-    });
+    let mut notes = Object::new();
+    let (sides, rate_hz) = (Arc::new(audio.sides), audio.rate_hz);
+    let mut is_apart = true;
+    if !sides.is_empty() && !has_transcript(&work.call) {
+        match heard(upkeep, &work.recording, &sides, rate_hz).await? {
+            Ok(words) => {
+                notes.insert("transcript_source".to_owned(), "recognized".into());
+                notes.extend((!words.warnings.is_empty()).then(|| ("warnings".to_owned(), words.warnings.into())));
+                (entries, is_apart) = (words.entries, sides.len() == 2);
+            }
+            Err(Unheard::Unsuited(why)) => {
+                notes.insert("warnings".to_owned(), vec![why].into());
+            }
+            Err(Unheard::Failed(why)) => missing.push(why),
+        }
+    }
     let interface = match work.call.interface {
         CallInterface::Phone => "PHONE",
         CallInterface::Web => "WEB",
@@ -44,6 +67,12 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
     let fillers = judge::fillers("en", &upkeep.fillers);
     let is_empty = sides.is_empty() && entries.is_empty();
     let said: Vec<TranscriptEntry> = entries.iter().map(said).collect();
+    // Where nobody is told apart, nothing is measured by side.
+    let entries = if is_apart { entries } else { Vec::new() };
+    let listener = upkeep.ear.as_deref();
+    let listened = listener.is_some() && work.metrics.iter().any(|metric| judge::is_by_ear(&metric.spec));
+    let heard = if listened { sides.to_vec() } else { Vec::new() };
+    let sides = Arc::try_unwrap(sides).unwrap_or_else(|shared| shared.to_vec());
     let call = Imported { entries, sides, interface, fillers };
     let duration_ms = call.duration_ms();
     let measured = tokio::task::spawn_blocking(move || call.measure()).await.map_err(Error::internal)?;
@@ -55,6 +84,7 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
         calls: work.call.tool_calls.as_deref().unwrap_or_default(),
         metadata: work.call.metadata.as_ref(),
         agent_prompt: &work.agent_prompt,
+        ear: listener.map(|model| Ear { model, sides: &heard }),
         ..Material::default()
     };
     judge::judge_words(material, &work.metrics, upkeep.model.as_deref(), &mut metrics, &mut evaluation).await;
@@ -66,6 +96,8 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
         metrics: if is_empty { Vec::new() } else { metrics },
         duration_ms,
         error_message: (!missing.is_empty()).then(|| missing.join("; ")),
+        notes,
+        said,
     };
     upkeep.service.finish_log(job, found).await
 }
@@ -78,15 +110,53 @@ fn said(entry: &PostedEntry) -> TranscriptEntry {
     }
 }
 
+/// Somebody wrote down who said what, or says where that is.
+fn has_transcript(call: &CallSpec) -> bool {
+    call.transcript_url.is_some() || call.transcript.as_ref().is_some_and(|entries| !entries.is_empty())
+}
+
+/// Words of a recording.
+#[derive(Serialize, Deserialize)]
+struct Heard {
+    entries: Vec<PostedEntry>,
+    /// What is to be known of them.
+    warnings: Vec<String>,
+}
+
+/// The words of the recording at `path`: those that it was given before, so that a new evaluation judges the same.
+async fn heard(
+    upkeep: &Upkeep,
+    path: &Path,
+    sides: &Arc<Vec<Vec<i16>>>,
+    rate_hz: u32,
+) -> Result<Result<Heard, Unheard>> {
+    let written = path.with_file_name(RECOGNIZED);
+    let before = tokio::fs::read(&written).await.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    if let Some(before) = before {
+        return Ok(Ok(before));
+    }
+    let Some(recognizer) = &upkeep.recognizer else {
+        return Ok(Err(Unheard::Unsuited(
+            "transcript: the recording was not transcribed: there is no recognizer".into(),
+        )));
+    };
+    let heard = transcribe(&**recognizer, sides, rate_hz, upkeep.service.clock()).await;
+    if let Ok(heard) = &heard {
+        let bytes = serde_json::to_vec(heard).map_err(Error::internal)?;
+        keep(&written, &bytes).await.map_err(Error::internal)?;
+    }
+    Ok(heard)
+}
+
 /// The channels of the recording: nothing when there is none. The inner error says why it cannot be heard.
 async fn recording(
     call: &CallSpec,
     path: &Path,
     allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
-) -> Result<Result<Vec<Vec<i16>>, String>> {
+) -> Result<Result<CallAudio, String>> {
     let bytes = match (tokio::fs::read(path).await, &call.recording_url) {
         (Ok(bytes), _) => bytes,
-        (Err(_), None) => return Ok(Ok(Vec::new())),
+        (Err(_), None) => return Ok(Ok(CallAudio::default())),
         (Err(_), Some(url)) => match fetch_within(RECORDING, url, allowed).await {
             Ok(bytes) => {
                 keep(path, &bytes).await.map_err(Error::internal)?;
@@ -97,10 +167,10 @@ async fn recording(
     };
     let two_sides = call.multichannel;
     let decoded = tokio::task::spawn_blocking(move || audio::decode_call(bytes, two_sides)).await;
-    let sides = decoded.map_err(Error::internal)?.map_err(|failure| format!("recording: {}", failure.message));
-    Ok(match sides {
-        Ok(sides) if two_sides && sides.len() < 2 => Err("recording: it has one channel, not two".to_owned()),
-        sides => sides,
+    let audio = decoded.map_err(Error::internal)?.map_err(|failure| format!("recording: {}", failure.message));
+    Ok(match audio {
+        Ok(audio) if two_sides && audio.sides.len() < 2 => Err("recording: it has one channel, not two".to_owned()),
+        audio => audio,
     })
 }
 

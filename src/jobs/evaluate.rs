@@ -2,18 +2,30 @@
 
 use std::path::PathBuf;
 
+use serde_json::{Value, json};
+
 use crate::error::{Error, Result};
-use crate::judge::{self, Facts, Material};
+use crate::judge::{self, Ear, Facts, Material};
+use crate::model::Object;
 use crate::model::result::ResultBody;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
+use crate::provider::{LanguageModel, audio};
 use crate::queue::EvaluateJob;
 use crate::service::{Judged, Service};
 
-use super::Workshop;
+use super::{Workshop, in_time};
 
-/// Evaluates a result that waits for it, or again one that is finished.
+/// Evaluates a result that waits for it, or again one that is finished. What takes too long is given up.
 pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
+    let service = &workshop.service;
+    match in_time(service, evaluate(&workshop, &job)).await {
+        Some(done) => done,
+        None => service.break_off_evaluation(&job).await,
+    }
+}
+
+async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
     let (service, organization, id) = (&workshop.service, &job.organization, job.result_id);
     tracing::Span::current().record("result_id", id);
     let caller = Service::engine_caller(organization);
@@ -31,17 +43,18 @@ pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
         status if status.is_terminal() => {}
         _ => return Ok(()),
     }
-    let timeline = match service.timeline(&caller, id).await {
+    let mut timeline = match service.timeline(&caller, id).await {
         Ok(timeline) => timeline.events,
-        Err(Error::NotAvailable(_)) => serde_json::json!([]),
+        Err(Error::NotAvailable(_)) => json!([]),
         Err(error) => return Err(error),
     };
     let mut judged =
-        judged(&workshop, organization, id, &body, &timeline, service.recording_path(&caller, id).await.ok()).await?;
+        judged(workshop, organization, id, &body, &timeline, service.recording_path(&caller, id).await.ok()).await?;
     let steps = service.playback_steps(organization, &body).await?;
     if !steps.is_empty() {
-        let found = judge::playback(&steps, &judge::moments(&timeline));
-        judged.metadata.insert("playback".into(), found.into());
+        play(workshop, &steps, &body, &mut timeline, &mut judged).await;
+        let events = timeline.as_array().map(Vec::as_slice).unwrap_or_default();
+        service.store_timeline(organization, id, events).await?;
     }
     if let Some(redactor) = service.redactor(organization, id).await? {
         service.redact(organization, id, &redactor, &mut judged).await?;
@@ -49,12 +62,46 @@ pub(super) async fn run(workshop: Workshop, job: EvaluateJob) -> Result<()> {
     service.store_evaluation(organization, id, judged).await.map(drop)
 }
 
+/// Judges how the agent followed the steps that were played, and says so in the timeline.
+async fn play(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline: &mut Value, judged: &mut Judged) {
+    let speaker = body.metadata.get("engine.speaker").or_else(|| body.metadata.get("speaker"));
+    let joined = speaker.and_then(Value::as_str) == Some("template");
+    let mut played = judge::playback(steps, &judge::moments(timeline), joined);
+    if let Some(model) = workshop.placer.model.as_deref()
+        && let Err(why) = judge::judge_meanings(&mut played, model).await
+    {
+        judged.warnings.push(format!("enriched_playback: criteria were not judged: {why}"));
+    } else if played.iter().any(judge::Played::is_open) {
+        judged.warnings.push("enriched_playback: criteria are not judged without a language model".to_owned());
+    }
+    judge::enter_playback(&played, timeline);
+    judged.metadata.insert("playback".into(), played.iter().map(judge::Played::told).collect());
+}
+
+/// Asks what the simulation wants to know of each of its conversations.
+async fn custom_error(wanted: &str, material: Material<'_>, model: Option<&dyn LanguageModel>, judged: &mut Judged) {
+    let unasked = match (wanted.trim(), model) {
+        ("", _) => "custom_error_enabled: there is no custom_error_prompt to ask".to_owned(),
+        (_, None) => "custom_error_prompt: not asked without a language model".to_owned(),
+        (wanted, Some(model)) => match judge::decide(wanted, material, model).await {
+            Ok(decision) => {
+                let told = json!({ "answer": decision.yes, "reasoning": decision.reasoning });
+                judged.custom_error = Some(decision.yes);
+                judged.metadata.insert("custom_error".into(), told);
+                return;
+            }
+            Err(why) => format!("custom_error_prompt: not answered: {why}"),
+        },
+    };
+    judged.warnings.push(unasked);
+}
+
 async fn judged(
     workshop: &Workshop,
     organization: &str,
     result_id: i64,
     body: &ResultBody,
-    timeline: &serde_json::Value,
+    timeline: &Value,
     recording: Option<PathBuf>,
 ) -> Result<Judged> {
     let behaviour = body.metadata.get("engine.behaviour").or_else(|| body.metadata.get("behaviour"));
@@ -64,7 +111,7 @@ async fn judged(
         extension_digits: behaviour("extension").map_or(0, |digits| digits.chars().filter(is_digit).count()),
         // All calls are made over SIP.
         interface: "PHONE",
-        fillers: judge::fillers(behaviour("language").unwrap_or("en"), &workshop.fillers),
+        fillers: judge::fillers(judge::language(&body.metadata), &workshop.fillers),
     };
     let moments = judge::moments(timeline);
     let measured = judge::measure(&moments, &facts);
@@ -72,6 +119,7 @@ async fn judged(
     evaluation.id = crate::clock::new_id();
     evaluation.created_at = Timestamp(workshop.service.clock().now_ms());
     let (mut metrics, latency) = (measured.metrics, Some(measured.latency));
+    let heard = recording.clone();
     if let Some(recording) = recording {
         let codec = body.metadata.get("engine.codec").or_else(|| body.metadata.get("codec"));
         let codec = codec.and_then(|codec| codec.as_str()).map(str::to_owned);
@@ -80,15 +128,33 @@ async fn judged(
         metrics.extend(measured.map_err(Error::internal)?);
     }
     let given = workshop.service.to_judge(organization, result_id).await?;
+    let listener = workshop.ear.as_deref();
+    let listened = listener.is_some() && given.metrics.iter().any(|metric| judge::is_by_ear(&metric.spec));
+    let sides = if listened { sides(heard).await? } else { Vec::new() };
     let material = Material {
+        ear: listener.map(|model| Ear { model, sides: &sides }),
         entries: given.transcript.as_ref().map(|transcript| &transcript.entries[..]).unwrap_or_default(),
         calls: &given.calls,
         metadata: Some(&given.metadata),
         measures: &given.measures,
         agent_prompt: &given.agent_prompt,
         success_criteria: &given.success_criteria,
+        rules: &given.rules,
     };
     let model = workshop.placer.model.as_deref();
     let metadata = judge::judge_words(material, &given.metrics, model, &mut metrics, &mut evaluation).await;
-    Ok(Judged { evaluation, metrics, latency, metadata, ..Judged::default() })
+    let mut judged = Judged { evaluation, metrics, latency, metadata, ..Judged::default() };
+    if let Some(wanted) = &given.custom_error {
+        custom_error(wanted, material, model, &mut judged).await;
+    }
+    Ok(judged)
+}
+
+/// Caller and agent as they were recorded; nothing when they were not.
+async fn sides(recording: Option<PathBuf>) -> Result<Vec<Vec<i16>>> {
+    let Some(path) = recording else { return Ok(Vec::new()) };
+    let bytes = tokio::fs::read(path).await.map_err(Error::internal)?;
+    let decoded = tokio::task::spawn_blocking(move || audio::decode_call(bytes, true)).await;
+    // An empty file is no recording.
+    Ok(decoded.map_err(Error::internal)?.map(|audio| audio.sides).unwrap_or_default())
 }

@@ -2,8 +2,20 @@
 
 use super::Upkeep;
 use crate::error::Result;
+use crate::judge::{self, Material};
 use crate::queue::FinishedJob;
 
+const QUESTION: &str = "Did the agent say that something of its own does not work: an error, a fault, a system that is down, a \
+    service that cannot be reached? That it refuses, does not know something or cannot help with a wish is no such thing.";
+
 pub(super) async fn run(upkeep: &Upkeep, job: &FinishedJob) -> Result<()> {
-    upkeep.service.look_at_finished(job).await
+    let told_error = match (upkeep.model.as_deref(), upkeep.service.asked_for_errors(job).await?) {
+        (Some(model), Some(held)) => {
+            let material = Material { entries: &held.entries, ..Material::default() };
+            let decision = judge::decide(QUESTION, material, model).await;
+            decision.inspect_err(|why| tracing::warn!(why, "the malfunction of an agent is judged by phrases")).ok()
+        }
+        _ => None,
+    };
+    upkeep.service.look_at_finished(job, told_error.as_ref()).await
 }

@@ -9,10 +9,12 @@ pub mod deliver;
 pub mod ending;
 mod evaluate;
 mod finished;
+mod follow_up;
 mod incoming;
 mod monitor;
 mod notify;
 mod schedule;
+mod summary;
 mod text;
 mod upkeep;
 
@@ -29,8 +31,9 @@ use tracing::field::Empty;
 use crate::config::{Retention, Sources};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::queue::{CallJob, Claimed, Job};
-use crate::service::{Cleared, Placer, Running, Service};
+use crate::provider::LanguageModel;
+use crate::queue::{CallJob, CallLogJob, Claimed, EvaluateJob, Job};
+use crate::service::{Cleared, EVALUATION_MS, Placer, Running, Service};
 use crate::tasks::Tasks;
 use crate::transport::io::IncomingCall;
 
@@ -45,7 +48,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Shortest time between two looks for new results.
 const ADMIT_EVERY: Duration = Duration::from_millis(100);
 /// How often what is too old is deleted.
-const CLEAR_EVERY: Duration = Duration::from_secs(3600);
+const CLEAR_EVERY_MS: i64 = 3_600_000;
 /// Claims of one job after which it is given up.
 const MOST_ATTEMPTS: i64 = 5;
 
@@ -68,6 +71,8 @@ pub struct Workshop {
     pub retention: Retention,
     /// Who may call in.
     pub inbound_allow: Sources,
+    /// Judges by ear, when there is a model that hears.
+    pub ear: Option<Arc<dyn LanguageModel>>,
 }
 
 /// The workers of this process.
@@ -96,6 +101,8 @@ impl Workers {
             service: workshop.service.clone(),
             fillers: workshop.fillers.clone(),
             model: workshop.placer.model.clone(),
+            recognizer: Some(workshop.engine.recognizer()),
+            ear: workshop.ear.clone(),
         };
         tasks.spawn("upkeep jobs", upkeep.work(tasks.clone(), claiming.clone()));
         tasks.spawn("schedule jobs", one_by_one(workshop.clone(), claiming.clone(), schedule::run));
@@ -138,15 +145,16 @@ async fn admit(workshop: Workshop) {
 
 /// Deletes what is older than the settings allow.
 async fn clear_old(workshop: Workshop) {
-    let mut pace = paced(CLEAR_EVERY);
     loop {
-        pace.tick().await;
         match workshop.service.clear_old(&workshop.retention).await {
             Ok(cleared) if cleared != Cleared::default() => {
-                tracing::info!(results = cleared.results, recordings = cleared.recordings, "deleted by retention");
+                let Cleared { results, calls, recordings } = cleared;
+                tracing::info!(results, calls, recordings, "deleted by retention");
             }
             done => logged("what is too old could not be deleted", done),
         }
+        let clock = workshop.service.clock();
+        clock.until(clock.now_ms() + CLEAR_EVERY_MS).await;
     }
 }
 
@@ -169,11 +177,22 @@ async fn call_jobs(workshop: Workshop, room: Arc<Semaphore>, tasks: Tasks, claim
         };
         let (workshop, claiming) = (workshop.clone(), claiming.clone());
         tasks.spawn("call job", async move {
-            let work = call::run(&workshop, &job, &claiming);
+            let work = async {
+                left_behind(&workshop.service, &claimed, &job).await?;
+                call::run(&workshop, &job, &claiming).await
+            };
             let done = held(&workshop.service, &claimed, work).await;
             settled(&workshop.service, &claimed, done).await;
             drop(place);
         });
+    }
+}
+
+/// Ends the conversation of a job that was claimed before, by an engine that is gone.
+async fn left_behind(service: &Service, claimed: &Claimed, job: &CallJob) -> Result<()> {
+    match claimed.attempts {
+        1 => Ok(()),
+        _ => service.end_abandoned(&job.organization, job.result_id).await,
     }
 }
 
@@ -194,14 +213,19 @@ where
     }
 }
 
-/// Looks for journey steps and schedules that have lost their jobs, and for conversations whose minutes are used up.
+/// Looks for journey steps and schedules that have lost their jobs, for conversations whose minutes are used up, and for
+/// evaluations that come to no end.
 async fn sweep(workshop: Workshop) {
     let mut pace = paced(LOOK_EVERY);
+    let began_ms = workshop.service.clock().now_ms();
     loop {
         pace.tick().await;
         logged("lost journey steps could not be looked for", workshop.service.sweep_journeys().await);
         logged("schedules without a job could not be looked for", workshop.service.restore_schedules().await);
         logged("the usage limit could not be looked at", workshop.service.end_unpaid_calls().await);
+        logged("other engines may think that this one is gone", workshop.service.stay().await);
+        let late = workshop.service.end_late_evaluations(began_ms).await;
+        logged("evaluations that take too long could not be looked for", late);
     }
 }
 
@@ -264,12 +288,125 @@ async fn settled(service: &Service, claimed: &Claimed, done: Result<()>) {
     let again = service.clock().now_ms() + 1000 * claimed.attempts;
     match claimed.attempts < MOST_ATTEMPTS {
         true => logged("a job could not be given back", queue.retry(claimed, again).await),
-        false => logged("a job could not be closed", queue.done(claimed).await),
+        false => {
+            logged("what waits for a job that failed could not go on", give_up(service, claimed).await);
+            logged("a job could not be closed", queue.done(claimed).await);
+        }
+    }
+}
+
+/// Lets what waits for a job go on without it.
+async fn give_up(service: &Service, claimed: &Claimed) -> Result<()> {
+    match claimed.kind.as_str() {
+        EvaluateJob::NAME => service.give_up_evaluation(&claimed.job()?).await,
+        CallLogJob::NAME => service.give_up_log(&claimed.job()?).await,
+        _ => Ok(()),
+    }
+}
+
+/// What an evaluation gives; `None`: it takes longer than it may, and is dropped.
+async fn in_time<T>(service: &Service, evaluation: impl Future<Output = T>) -> Option<T> {
+    let clock = service.clock();
+    tokio::select! {
+        biased;
+        done = evaluation => Some(done),
+        () = clock.until(clock.now_ms() + EVALUATION_MS) => None,
     }
 }
 
 fn logged<T>(what: &str, done: Result<T>) {
     if let Err(error) = done {
         tracing::error!(%error, "{what}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::model::call_log::CallLogStatus;
+    use crate::model::status::ResultStatus;
+    use crate::service::{Caller, NoLiveCalls, Settings};
+    use crate::store::Store;
+    use crate::store::vault::Vault;
+
+    fn read<T: DeserializeOwned>(body: Value) -> T {
+        serde_json::from_value(body).expect("the body fits")
+    }
+
+    async fn product(folder: &std::path::Path) -> (Service, Caller) {
+        let vault = Vault::open(folder, None, &[]).expect("a vault");
+        let store = Store::open(folder.join("ringer.db").as_path(), vault).await.expect("a database");
+        let settings = Settings::new(folder);
+        let service = Service::new(store, Clock::fixed(1_767_603_600_000), settings, Arc::new(NoLiveCalls));
+        let caller = service.bootstrap("first", "key").await.expect("a key");
+        (service, caller)
+    }
+
+    /// A result whose conversation is over.
+    async fn ended(service: &Service, caller: &Caller) -> i64 {
+        use ResultStatus as S;
+        let agent = json!({ "name": "Desk", "sip_uri": "sip:desk@pbx.example.com" });
+        let agent = service.add_agent(caller, read(agent)).await.expect("an agent").agent_id;
+        let simulation = service.create_simulation(caller, read(json!({ "agent_id": agent.to_string() }))).await;
+        let simulation = simulation.expect("a simulation").simulation_id;
+        service.create_digital_human(caller, read(json!({})), &[simulation]).await.expect("a Digital Human");
+        let run = read(json!({ "simulation_id": simulation.to_string() }));
+        let run = service.queue_simulation_run(caller, run).await.expect("a run");
+        let id = run.simulation_result_ids[0].parse().expect("an id");
+        for step in [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded].windows(2) {
+            let moved = service.advance(&caller.organization, id, step[0], step[1], |_| {}).await;
+            moved.expect("an allowed step");
+        }
+        id
+    }
+
+    /// Claims the one job of a kind as often as it comes back, and lets it fail.
+    async fn fail(service: &Service, kind: &str) -> usize {
+        let mut failures = 0;
+        while let Some(claimed) = service.queue().claim(&[kind], LEASE_MS).await.expect("claimed") {
+            settled(service, &claimed, Err(crate::error::Error::internal("as told"))).await;
+            failures += 1;
+            service.clock().advance_ms(60_000);
+        }
+        failures
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_job_that_fails_goes_on_without_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (service, caller) = product(folder.path()).await;
+        let id = ended(&service, &caller).await;
+        assert_eq!(fail(&service, EvaluateJob::NAME).await, MOST_ATTEMPTS as usize);
+        let body = service.result(&caller, id).await.expect("it").body;
+        assert_eq!((body.status, body.error_code.as_deref()), (ResultStatus::SystemError, Some("EVALUATION_TIMEOUT")));
+        let call = json!({
+            "agent_id": body.agent_id.to_string(), "start_time_utc": "2026-01-05T08:00:00Z",
+            "participants": [{ "role": "AGENT" }, { "role": "USER" }],
+            "transcript": [{ "start_offset_ms": 0, "end_offset_ms": 900, "speaker": "AGENT", "utterance": "Hello." }],
+        });
+        let call_id = service.evaluate_call(&caller, read(call)).await.expect("queued").call_id;
+        assert_eq!(fail(&service, CallLogJob::NAME).await, MOST_ATTEMPTS as usize);
+        let log = service.call_log(&caller, &call_id).await.expect("the log");
+        assert_eq!(log.status, CallLogStatus::Incompleted);
+        assert!(log.error_message.is_some_and(|text| text.starts_with("EVALUATION_TIMEOUT: ")));
+        // What was deleted meanwhile needs nothing.
+        let job = CallLogJob { organization: caller.organization.clone(), call_id: Uuid::nil(), serial: 0 };
+        assert_eq!(service.give_up_log(&job).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn an_evaluation_that_takes_too_long_is_dropped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (service, _) = product(folder.path()).await;
+        assert_eq!(in_time(&service, async { 1 }).await, Some(1));
+        let clock = service.clock();
+        let (late, ()) =
+            tokio::join!(in_time(&service, std::future::pending::<()>()), clock.advance_to_wait(EVALUATION_MS));
+        assert_eq!(late, None);
     }
 }

@@ -5,23 +5,28 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{LEASE_MS, alert, call_log, claim_of, finished, held, monitor, notify, settled};
+use super::{
+    LEASE_MS, alert, call_log, claim_of, finished, follow_up, held, in_time, monitor, notify, settled, summary,
+};
 use crate::error::{Error, Result};
-use crate::provider::LanguageModel;
+use crate::provider::{LanguageModel, Recognizer};
 use crate::queue::{
-    AlertJob, CallLogJob, CheckJob, Claimed, FinishedJob, Job, MonitorJob, NotifyJob, TriggerJob, UnansweredJob,
+    AlertJob, CallLogJob, CheckJob, Claimed, FinishedJob, FollowUpJob, Job, MonitorJob, NotifyJob, SummaryJob,
+    TriggerJob, UnansweredJob,
 };
 use crate::service::Service;
 use crate::tasks::Tasks;
 
 /// Kinds of jobs that are done here.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 10] = [
     FinishedJob::NAME,
+    FollowUpJob::NAME,
     CallLogJob::NAME,
     MonitorJob::NAME,
     CheckJob::NAME,
     AlertJob::NAME,
     NotifyJob::NAME,
+    SummaryJob::NAME,
     TriggerJob::NAME,
     UnansweredJob::NAME,
 ];
@@ -37,6 +42,10 @@ pub struct Upkeep {
     pub fillers: Arc<[String]>,
     /// Judges words, when there is one.
     pub model: Option<Arc<dyn LanguageModel>>,
+    /// Gives words to recordings, when there is one.
+    pub recognizer: Option<Arc<dyn Recognizer>>,
+    /// Judges by ear, when there is a model that hears.
+    pub ear: Option<Arc<dyn LanguageModel>>,
 }
 
 impl Upkeep {
@@ -80,11 +89,19 @@ impl Upkeep {
     async fn perform(&self, claimed: &Claimed) -> Result<()> {
         match claimed.kind.as_str() {
             FinishedJob::NAME => finished::run(self, &claimed.job()?).await,
-            CallLogJob::NAME => call_log::run(self, &claimed.job()?).await,
+            CallLogJob::NAME => {
+                let job = claimed.job()?;
+                match in_time(&self.service, call_log::run(self, &job)).await {
+                    Some(done) => done,
+                    None => self.service.break_off_log(&job).await,
+                }
+            }
+            FollowUpJob::NAME => follow_up::run(self, &claimed.job()?).await,
             MonitorJob::NAME => monitor::begin(self, &claimed.job()?).await,
             CheckJob::NAME => monitor::give_up(self, &claimed.job()?).await,
             AlertJob::NAME => alert::run(self, &claimed.job()?).await,
             NotifyJob::NAME => notify::run(self, &claimed.job()?).await,
+            SummaryJob::NAME => summary::run(self, &claimed.job()?).await,
             TriggerJob::NAME => self.service.ask_for_call(&claimed.job()?).await,
             UnansweredJob::NAME => self.service.give_up_waiting(&claimed.job()?).await,
             kind => Err(Error::internal(format!("{kind} is no job of the upkeep"))),

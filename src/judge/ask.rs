@@ -42,6 +42,7 @@ pub fn question(instructions: String, material: String, temperature: f64) -> Cha
         tokens_max: TOKENS_MAX,
         json: true,
         seed: None,
+        audio: None,
     }
 }
 

@@ -4,8 +4,9 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ask::{Unanswered, Wrong, ask, question};
+use super::ask::{Wrong, ask, question};
 use super::custom::{Material, Metric, NO_MODEL, judge_metrics, told};
+use super::decide::unread;
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::MetricValue;
@@ -28,6 +29,9 @@ const TASK: &str = "You judge a conversation between a voice agent (AGENT) and a
 
 /// What cannot be heard in a transcript.
 const NOT_HEARD: &str = "Pronunciation is not judged: no audio model is configured";
+
+/// And what nobody listens for where there is one that hears.
+const NOT_ASKED: &str = "Pronunciation is not judged: the audio model judges custom metrics alone";
 
 /// How far shares may be from one in sum; they are scaled to it.
 const SUM_OFF: f64 = 0.05;
@@ -60,10 +64,7 @@ struct Shares {
 pub async fn judge_conversation(material: Material<'_>, model: &dyn LanguageModel) -> Result<Judgement, String> {
     let has_goal = !material.success_criteria.is_empty();
     let request = question(TASK.to_owned(), told(material), 0.0);
-    ask(model, request, |answer| read(answer, has_goal)).await.map_err(|unanswered| match unanswered {
-        Unanswered::Failed(why) => why,
-        Unanswered::Unread(_) => "Judge answer could not be read".to_owned(),
-    })
+    ask(model, request, |answer| read(answer, has_goal)).await.map_err(unread)
 }
 
 /// Judges a conversation and the custom metrics, and enters what was found into its evaluation and beside its `metrics`; the
@@ -81,7 +82,12 @@ pub async fn judge_words(
         Some(model) => judge_conversation(material, model).await,
     };
     match judgement {
-        Ok(judgement) => judgement.enter(evaluation, metrics),
+        Ok(judgement) => {
+            judgement.enter(evaluation, metrics);
+            if material.ear.is_some() {
+                evaluation.not_evaluated_reason = Some(NOT_ASKED.to_owned());
+            }
+        }
         Err(why) => evaluation.not_evaluated_reason = Some(why),
     }
     let measures: Vec<MetricValue> = metrics.iter().chain(material.measures).cloned().collect();

@@ -90,7 +90,8 @@ fn digit(moment: &Moment) -> Span {
     Span { from: moment.sample, to: moment.sample + length }
 }
 
-/// The stretches of speech of one side, without probes; the last may run into the end of the call.
+/// The stretches of speech of one side, without probes, and without the pauses inside them that were told; the last may run into
+/// the end of the call.
 fn speech(moments: &[Moment], side: &str, duration: i64) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut open: Option<&Moment> = None;
@@ -98,7 +99,7 @@ fn speech(moments: &[Moment], side: &str, duration: i64) -> Vec<Span> {
         match (moment.event.as_str(), open) {
             ("speech.started", _) => open = Some(moment),
             ("speech.ended", Some(start)) => {
-                spans.push(Span { from: start.sample, to: moment.sample });
+                spans.extend(between_pauses(Span { from: start.sample, to: moment.sample }, moment));
                 open = None;
             }
             _ => {}
@@ -107,6 +108,18 @@ fn speech(moments: &[Moment], side: &str, duration: i64) -> Vec<Span> {
     spans.extend(open.map(|start| Span { from: start.sample, to: duration }));
     spans.retain(|span| span.length() > 0);
     spans
+}
+
+/// What is left of an utterance without the pauses that its end tells.
+fn between_pauses(said: Span, ended: &Moment) -> Vec<Span> {
+    let pause = |pause: &Value| Some(Span { from: pause["from_sample"].as_i64()?, to: pause["to_sample"].as_i64()? });
+    let (mut parts, mut rest) = (Vec::new(), said);
+    for pause in ended.data["pauses"].as_array().into_iter().flatten().filter_map(pause) {
+        parts.push(Span { from: rest.from, to: pause.from });
+        rest.from = pause.to;
+    }
+    parts.push(rest);
+    parts
 }
 
 /// The words of a turn with their times, and with the punctuation of its text: some recognizers leave it out of the words.
@@ -184,8 +197,16 @@ fn object(values: &[(&str, Option<f64>)]) -> Option<Object> {
 
 #[cfg(test)]
 mod tests {
+    use ringer_media::call::{CallSpec, EndReason, Event, Matching, Response, ScriptRule, TurnSpec};
+    use ringer_media::codec::Codec;
+    use ringer_media::leg::MediaParams;
+    use ringer_media::netem::NetemSpec;
+    use ringer_media::seed::Seed;
+    use ringer_media::testing::{Delays, Mind, Rig, RigSpec, Spoken, Voice};
+
     use super::*;
     use crate::judge::moments;
+    use crate::provider::canned::SPEECH;
 
     fn at(ms: i64, event: &str, side: &str, data: Value) -> Value {
         json!({"seq": ms, "sample": ms * 16, "event": event, "side": side, "data": data})
@@ -290,6 +311,88 @@ mod tests {
                 assert_eq!(value, expect.as_f64(), "{}: {name}", case["name"]);
             }
         }
+    }
+
+    /// A call whose far side says a second, is answered by `said`, and hangs up 3 s after its end.
+    fn call(said: Vec<i16>) -> Vec<Moment> {
+        let rule = ScriptRule {
+            index: 0,
+            matching: Matching::Exact,
+            phrase: "your name".into(),
+            response: Response::Audio(said.into()),
+            first_n: None,
+        };
+        let turn = TurnSpec { endpointing_delay_ms: 1000, ..TurnSpec::default() };
+        let spec = CallSpec { seed: Seed(1), turn, script: vec![rule], ..CallSpec::default() };
+        let voice = Voice::from_ulaw(SPEECH);
+        let mut rig = Rig::new(RigSpec {
+            call: spec,
+            media: MediaParams::new(Codec::Pcmu),
+            net: NetemSpec::default(),
+            delays: Delays::default(),
+            text: true,
+            mind: Mind::default(),
+            voice: voice.reversed(),
+        });
+        rig.far.spoken.push(Spoken { from: 16_000, pcm: voice.say(16_000, 0), text: "What is your name?".into() });
+        rig.answer();
+        (0..450).for_each(|_| rig.step());
+        rig.hang_up(EndReason::ApiHangup);
+        rig.finish(500);
+        let line = |(seq, event): (usize, &Event)| {
+            let side = serde_json::to_value(event.side).expect("a word");
+            json!({"seq": seq, "sample": event.sample, "event": event.name(), "side": side, "data": event.data()})
+        };
+        moments(&rig.log.events.iter().enumerate().map(line).collect())
+    }
+
+    #[test]
+    fn a_pause_inside_an_utterance_is_silence() {
+        let words =
+            |count: usize| -> Vec<i16> { (0..count).map(|n| (4000.0 * (0.2 * n as f64).sin()) as i16).collect() };
+        let pause = |count: usize| vec![0; count];
+        let value = |moments: &[Moment], name: &str| {
+            let found = measure(moments, &facts(0)).metrics.into_iter().find(|metric| metric.name == name);
+            found.and_then(|metric| metric.value.as_f64()).unwrap_or_else(|| panic!("{name} has a value"))
+        };
+        // Two seconds of words around a second of silence; and three seconds of words.
+        let [paused, whole] = [call([words(16_000), pause(16_000), words(16_000)].concat()), call(words(48_000))];
+        let said: Vec<Span> = speech(&paused, "dh", i64::MAX);
+        let from = said.first().expect("it speaks").from;
+        let at = |from: i64, to: i64| Span { from, to };
+        let [first, second] = said[..] else { panic!("{said:?}") };
+        assert_eq!((first.from, second.to), (from, from + 48_000), "its ends are known to the sample");
+        // A pause is told on the grid of 10 ms.
+        let near =
+            |found: Span, wanted: Span| (found.from - wanted.from).abs() <= 160 && (found.to - wanted.to).abs() <= 160;
+        assert!(near(first, at(from, from + 16_000)) && near(second, at(from + 32_000, from + 48_000)), "{said:?}");
+        assert_eq!(speech(&whole, "dh", i64::MAX), [at(from, from + 48_000)]);
+        let seconds = value(&paused, "duration") / 1000.0;
+        let agent = value(&paused, "agent_speak_percentage") * seconds / 100.0;
+        for (name, expect) in [
+            ("customer_speak_percentage", 100.0 * 2.0 / seconds),
+            ("overlap_percentage", 0.0),
+            ("silence_percentage", 100.0 * (seconds - 2.0 - agent) / seconds),
+            ("talk_ratio", agent / (agent + 2.0)),
+        ] {
+            let slack = if name == "talk_ratio" { 0.004 } else { 0.4 };
+            assert!((value(&paused, name) - expect).abs() < slack, "{name}: {} {expect}", value(&paused, name));
+        }
+        assert!((value(&whole, "customer_speak_percentage") * seconds / 100.0 - 3.0).abs() < 0.05);
+        let turns = |moments: &[Moment]| value(moments, "customer_words_per_turn_avg");
+        assert_eq!(turns(&paused), turns(&whole), "it stays one turn");
+        // What the agent says in the pause overlaps nothing.
+        let mut spoken_into = paused.clone();
+        let agent_says = |event: &str, sample: i64| Moment {
+            seq: 1000 + sample,
+            sample,
+            event: event.into(),
+            side: "agent".into(),
+            data: json!({}),
+        };
+        spoken_into.extend([agent_says("speech.started", from + 20_000), agent_says("speech.ended", from + 30_000)]);
+        spoken_into.sort_by_key(|moment| (moment.sample, moment.seq));
+        assert_eq!(value(&spoken_into, "overlap_percentage"), 0.0);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod ask;
 mod conversation;
 mod custom;
+mod decide;
 mod fillers;
 mod imported;
 mod likeness;
@@ -14,23 +15,28 @@ mod probes;
 mod redact;
 mod schema;
 mod sound;
+mod summary;
 mod transcript;
 mod words;
 
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::model::Object;
+
 pub use self::ask::{Unanswered, Wrong, ask, ask_text, question};
 pub use self::conversation::judge_words;
-pub use self::custom::{Material, Metric, is_of_tool_calls, judge_by_rules};
+pub use self::custom::{Ear, Material, Metric, NO_MODEL, is_by_ear, is_of_tool_calls, judge_by_rules, told};
+pub use self::decide::{Decision, decide, decide_of};
 pub use self::fillers::fillers;
 pub use self::imported::Imported;
 pub use self::likeness::Trigrams;
 pub use self::measures::{Facts, Measured, measure};
-pub use self::playback::playback;
+pub use self::playback::{Played, enter_playback, judge_meanings, playback};
 pub use self::redact::{Redactor, key_spans};
 pub use self::schema::schema_of;
 pub use self::sound::audio_metrics;
+pub use self::summary::sum_up;
 pub use self::transcript::transcript;
 pub use self::words::predicted_wer;
 
@@ -66,6 +72,14 @@ impl Moment {
     fn number(&self, key: &str) -> Option<i64> {
         self.data[key].as_i64()
     }
+}
+
+/// The language that a Digital Human spoke, by the metadata of its result: the one that it took last from the agent, else the
+/// one it began with.
+pub fn language(metadata: &Object) -> &str {
+    let of = |key: &str| metadata.get(&format!("engine.{key}")).or_else(|| metadata.get(key));
+    let taken = of("languages").and_then(|taken| taken.as_array()?.last()?["language"].as_str());
+    taken.or_else(|| of("behaviour")?["language"].as_str()).unwrap_or("en")
 }
 
 /// The lines of a stored timeline in order; lines that are no events are left out.

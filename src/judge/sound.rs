@@ -78,7 +78,7 @@ fn packet_loss(moments: &[Moment]) -> Option<f64> {
 pub(super) fn values(agent: Option<Sound>, user: Option<Sound>, packet_loss: Option<f64>) -> Vec<MetricValue> {
     let fidelity = agent.map(|sound| {
         json!({
-            "overall": sound.clarity, "noise": sound.noise_dbfs, "reverb": null, "interfering_speech": null,
+            "overall": sound.clarity, "noise": sound.noise_dbfs, "reverb": sound.reverb_s, "interfering_speech": null,
             "background_media": null, "packet_loss": packet_loss, "loudness": sound.loudness_lufs,
         })
     });

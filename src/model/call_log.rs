@@ -222,6 +222,12 @@ pub struct CallLogDoc {
     pub metrics: Vec<MetricValue>,
     /// What could not be had.
     pub error_message: Option<String>,
+    /// What the engine says of it: beside the metadata that was given.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    pub notes: Object,
+    /// What is private has not been taken out yet: what was called and noted is not shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub private: bool,
 }
 
 /// A call log as read.

@@ -80,7 +80,7 @@ words! {
 
 words! {
     /// Who speaks: USER is the Digital Human.
-    Role { User = "USER", Agent = "AGENT" }
+    Role { Agent = "AGENT", User = "USER" }
 }
 
 words! {
@@ -131,7 +131,7 @@ pub struct SpeaksFirst {
     /// First words of mode custom.
     #[serde(default)]
     pub message: Option<String>,
-    /// The message is a hint, not the words.
+    /// Mode ai_generated makes the words anew for each conversation; false: once, and keeps them.
     #[serde(default)]
     pub dynamic: bool,
 }
@@ -140,6 +140,7 @@ pub struct SpeaksFirst {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TranscriptLine {
     /// Who says it.
+    #[schemars(extend("enum" = ["USER", "AGENT"]))]
     pub role: Role,
     /// The words.
     pub utterance: String,

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 
 use serde_json::{Number, Value};
 
-/// Arrays and objects inside each other; deeper text is a fault, because reading it would need an unlimited stack.
-pub const MAX_DEPTH: usize = 200;
+/// Arrays and objects inside each other; deeper text is a fault: the store's reader ends at 127, and what is kept of a body stands
+/// inside the objects of its row.
+pub const MAX_DEPTH: usize = 120;
 
 /// Objects up to this many members are searched linearly for duplicates, larger ones by a table.
 const LINEAR_MEMBERS: usize = 16;

@@ -56,6 +56,7 @@ pub mod id;
 pub mod integration;
 pub mod issue;
 pub mod json;
+mod literal;
 pub mod merge;
 pub mod monitor;
 pub mod noise;

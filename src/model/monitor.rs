@@ -8,7 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::alert::Operator;
-use super::notification::Channel;
+use super::notification::{Channel, ChannelType};
 use super::time::Timestamp;
 use super::{Object, yes};
 
@@ -119,7 +119,21 @@ impl Check {
 pub struct Notifications {
     /// Each of them is.
     #[serde(default)]
+    #[schemars(with = "Vec<MonitorChannel>")]
     pub channels: Vec<Channel>,
+}
+
+/// Who is told of a monitor, and how: a [`Channel`] whose kinds are declared in another order.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct MonitorChannel {
+    /// How.
+    #[serde(rename = "type")]
+    #[schemars(extend("enum" = ["email", "webhook", "slack", "pager"]))]
+    kind: ChannelType,
+    /// An address, a URL, a channel or a routing key.
+    #[schemars(length(min = 1))]
+    target: String,
 }
 
 fn ten_minutes() -> String {

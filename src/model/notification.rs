@@ -8,14 +8,14 @@ use super::time::Timestamp;
 
 words! {
     /// How somebody is told.
-    ChannelType { Email = "email", Webhook = "webhook", Slack = "slack", Pager = "pager" }
+    ChannelType { Email = "email", Slack = "slack", Webhook = "webhook", Pager = "pager" }
 }
 
 words! {
     /// What is told.
     NoticeKind {
         UptimeDown = "uptime_down", UptimeRecovered = "uptime_recovered", AlertTriggered = "alert_triggered",
-        AlertResolved = "alert_resolved", RunCompleted = "run_completed",
+        AlertResolved = "alert_resolved", RunCompleted = "run_completed", WebhookDisabled = "webhook_disabled",
     }
 }
 
@@ -50,7 +50,7 @@ pub struct Notice {
     pub links: Vec<String>,
     /// The facts.
     pub data: Object,
-    /// Id of the monitor, alert or run: the same for what began and its end.
+    /// Id of the monitor, alert, run or webhook: the same for what began and its end.
     pub subject: String,
 }
 

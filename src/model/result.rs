@@ -152,6 +152,8 @@ pub struct EngineQuality {
     pub concealed_ms: i64,
     /// False: timing metrics are not to be relied on.
     pub trusted: bool,
+    /// The first condition of trust that does not hold; null when the result is trusted.
+    pub untrusted_reason: Option<String>,
     /// The Digital Human's own words came back; null when they did not.
     pub echo: Option<EchoQuality>,
 }
@@ -295,6 +297,15 @@ impl ResultDoc {
         match self.body.metadata.get_mut(key) {
             Some(Value::Array(warnings)) => warnings.push(text.into()),
             _ => self.note("warnings", Value::Array(vec![text.into()])),
+        }
+    }
+
+    /// Takes the warnings of the engine back that begin so.
+    pub fn forget_warnings(&mut self, start: &str) {
+        let key =
+            if self.posted_keys.iter().any(|posted| posted == "warnings") { "engine.warnings" } else { "warnings" };
+        if let Some(Value::Array(warnings)) = self.body.metadata.get_mut(key) {
+            warnings.retain(|warning| !warning.as_str().is_some_and(|text| text.starts_with(start)));
         }
     }
 

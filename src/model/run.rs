@@ -127,6 +127,9 @@ pub struct RunDoc {
     pub status: RunStatus,
     /// Written when completed.
     pub summary: Option<String>,
+    /// The counters that the summary tells of, in words.
+    #[serde(default)]
+    pub counted: Option<String>,
     /// When the last result became terminal.
     pub completed_at: Option<Timestamp>,
     /// Base seed.

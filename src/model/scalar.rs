@@ -225,20 +225,35 @@ const DAY_US: i64 = 86_400_000_000;
 
 /// A point in time, given back as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
 pub fn timestamp(json: &Json<'_>) -> Outcome<String> {
-    let read = moment(json, "datetime_type", "datetime_from_date_parsing")?;
-    Ok(Read { value: print_timestamp(read.value), converted: read.converted })
+    let no_parse = "datetime_from_date_parsing";
+    let Read { value: moment, converted } = moment(json, "datetime_type", no_parse)?;
+    let utc = moment.local - moment.ahead;
+    // The zone may have moved it out of the years that can be written.
+    let utc = Some(utc).filter(|utc| in_years(*utc)).ok_or(Problem::parsing(no_parse, NO_DAY))?;
+    Ok(Read { value: print_timestamp(utc), converted })
 }
 
-/// A calendar date, given back as `YYYY-MM-DD`.
+/// A calendar date, given back as `YYYY-MM-DD`. A time with a zone is of the day that it names itself.
 pub fn date(json: &Json<'_>) -> Outcome<String> {
-    let read = moment(json, "date_type", "date_from_datetime_parsing")?;
-    if read.value.rem_euclid(DAY_US) != 0 {
+    let Read { value: moment, converted } = moment(json, "date_type", "date_from_datetime_parsing")?;
+    if moment.local.rem_euclid(DAY_US) != 0 {
         return Err(Problem::plain("date_from_datetime_inexact"));
     }
-    Ok(Read { value: print_timestamp(read.value)[..10].to_owned(), converted: read.converted })
+    Ok(Read { value: print_timestamp(moment.local)[..10].to_owned(), converted })
 }
 
-fn moment(json: &Json<'_>, no_type: &'static str, no_parse: &'static str) -> Outcome<Micros> {
+/// A time as it was written, and how far its zone is ahead of UTC.
+struct Moment {
+    local: Micros,
+    ahead: Micros,
+}
+
+/// True within the years 1 to 9999.
+fn in_years(us: Micros) -> bool {
+    (days_from_civil(1, 1, 1) * DAY_US..days_from_civil(10_000, 1, 1) * DAY_US).contains(&us)
+}
+
+fn moment(json: &Json<'_>, no_type: &'static str, no_parse: &'static str) -> Outcome<Moment> {
     let is_decimal = |text: &str| {
         let digits = text.strip_prefix('-').unwrap_or(text);
         digits.starts_with(|c: char| c.is_ascii_digit()) && digits.bytes().all(|c| c.is_ascii_digit() || c == b'.')
@@ -251,10 +266,9 @@ fn moment(json: &Json<'_>, no_type: &'static str, no_parse: &'static str) -> Out
     };
     if let Some(epoch) = epoch {
         let us = if epoch.abs() > MS_WATERSHED { epoch * 1e3 } else { epoch * 1e6 };
-        let (first, last) = (days_from_civil(1, 1, 1) * DAY_US, days_from_civil(10_000, 1, 1) * DAY_US);
         return match us as i64 {
-            us if (first..last).contains(&us) => converted(us),
-            _ => Err(Problem::parsing(no_parse, "day value is outside expected range")),
+            us if in_years(us) => converted(Moment { local: us, ahead: 0 }),
+            _ => Err(Problem::parsing(no_parse, NO_DAY)),
         };
     }
     match json {
@@ -263,10 +277,11 @@ fn moment(json: &Json<'_>, no_type: &'static str, no_parse: &'static str) -> Out
     }
 }
 
+const NO_DAY: &str = "day value is outside expected range";
 const REST: &str = "unexpected extra characters at the end of the input";
 
 /// ISO 8601: a date, then optionally a time, then optionally a zone.
-fn iso(text: &str) -> Result<Micros, &'static str> {
+fn iso(text: &str) -> Result<Moment, &'static str> {
     let bytes = text.as_bytes();
     if bytes.len() < 10 {
         return Err("input is too short");
@@ -275,19 +290,20 @@ fn iso(text: &str) -> Result<Micros, &'static str> {
     let month = digits(bytes, 5, 2).filter(|month| (1..=12).contains(month) && bytes[7] == b'-');
     let month = month.ok_or("month value is outside expected range of 1-12")?;
     let day = digits(bytes, 8, 2).filter(|day| (1..=days_in(year, month)).contains(day));
-    let day = day.ok_or("day value is outside expected range")?;
-    let midnight = days_from_civil(year, month, day) * DAY_US;
+    // There is no year 0 (RFC 3339 has one, calendars do not).
+    let midnight = days_from_civil(year, month, day.filter(|_| year > 0).ok_or(NO_DAY)?) * DAY_US;
     if bytes.len() == 10 {
-        return Ok(midnight);
+        return Ok(Moment { local: midnight, ahead: 0 });
     }
     if !matches!(bytes[10], b'T' | b't' | b' ') {
         return Err(REST);
     }
-    time_of_day(&bytes[11..]).map(|us| midnight + us).ok_or(REST)
+    let (us, ahead) = time_of_day(&bytes[11..]).ok_or(REST)?;
+    Ok(Moment { local: midnight + us, ahead })
 }
 
-/// `hh:mm[:ss[.f...]][Z|+hh:mm]` in microseconds after midnight UTC.
-fn time_of_day(bytes: &[u8]) -> Option<Micros> {
+/// `hh:mm[:ss[.f...]][Z|+hh:mm]` in microseconds after midnight, and how far its zone is ahead of UTC.
+fn time_of_day(bytes: &[u8]) -> Option<(Micros, Micros)> {
     let field = |at: usize, limit: i64| digits(bytes, at, 2).filter(|value| *value < limit);
     let minutes = field(0, 24)? * 60 + (bytes.get(2) == Some(&b':')).then(|| field(3, 60))??;
     let (mut at, mut us) = (5, minutes * 60_000_000);
@@ -310,7 +326,7 @@ fn time_of_day(bytes: &[u8]) -> Option<Micros> {
         }
         _ => return None,
     };
-    Some(us - zone * 60_000_000)
+    Some((us, zone * 60_000_000))
 }
 
 fn digits(bytes: &[u8], at: usize, count: usize) -> Option<i64> {
@@ -484,6 +500,11 @@ mod tests {
                     "\"2026-02-20T25:00\"",
                     "datetime_from_date_parsing: unexpected extra characters at the end of the input",
                 ),
+                ("\"0001-01-01T00:00:00Z\"", "0001-01-01T00:00:00.000000Z"),
+                ("\"0000-12-31\"", "datetime_from_date_parsing: day value is outside expected range"),
+                ("\"0000-12-31T23:00-05:00\"", "datetime_from_date_parsing: day value is outside expected range"),
+                ("\"0001-01-01T00:00+02:00\"", "datetime_from_date_parsing: day value is outside expected range"),
+                ("\"9999-12-31T23:00-02:00\"", "datetime_from_date_parsing: day value is outside expected range"),
                 ("true", "datetime_type"),
             ],
         );
@@ -493,6 +514,11 @@ mod tests {
                 ("\"2026-01-05\"", "2026-01-05"),
                 ("\"2026-01-05T00:00:00Z\"", "2026-01-05"),
                 ("\"2026-01-05T00:00:01Z\"", "date_from_datetime_inexact"),
+                ("\"2026-01-05T00:00+02:00\"", "2026-01-05"),
+                ("\"2026-01-05T00:00-05:00\"", "2026-01-05"),
+                ("\"2026-01-05T02:00+02:00\"", "date_from_datetime_inexact"),
+                ("\"0000-01-01\"", "date_from_datetime_parsing: day value is outside expected range"),
+                ("\"9999-12-31T00:00-05:00\"", "9999-12-31"),
                 ("[]", "date_type"),
             ],
         );

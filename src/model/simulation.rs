@@ -22,6 +22,11 @@ fn ten() -> i64 {
     10
 }
 
+/// Of a field that is not written down unless it was given.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 fn five_minutes() -> i64 {
     300
 }
@@ -101,9 +106,9 @@ pub struct SimulationSpec {
     #[serde(default)]
     pub hangup_on_transfer: bool,
     /// Longest conversation, in `max_call_duration_units`. TEXT and EMAIL have none unless it is given.
-    #[serde(default = "ten")]
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    pub max_call_duration: i64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(with = "i64", default = "ten", extend("exclusiveMinimum" = 0))]
+    pub max_call_duration: Option<i64>,
     /// Unit of the above.
     #[serde(default)]
     pub max_call_duration_units: DurationUnit,
@@ -190,7 +195,7 @@ impl SimulationSpec {
             DurationUnit::Minutes => 60_000,
             DurationUnit::Seconds => 1000,
         };
-        self.max_call_duration.saturating_mul(unit)
+        self.max_call_duration.unwrap_or_else(ten).saturating_mul(unit)
     }
 
     /// The part of the record that stands under `settings`.
@@ -199,7 +204,7 @@ impl SimulationSpec {
             agent_version_id: self.agent_version_id,
             sequential_calling: self.sequential_calling,
             hangup_on_transfer: self.hangup_on_transfer,
-            max_call_duration: self.max_call_duration,
+            max_call_duration: self.max_call_duration.unwrap_or_else(ten),
             max_call_duration_units: self.max_call_duration_units,
             digital_humans_settings: self.digital_humans_settings.clone(),
             selected_custom_metrics: self.selected_custom_metrics.clone(),

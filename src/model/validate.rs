@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::model::issue::{Issues, Problem, Side, Step};
 use crate::model::json::Json;
+use crate::model::literal;
 use crate::model::scalar::{self, Read};
 use crate::model::schema::{Bound, Field, Kind, Need, Node};
 
@@ -138,11 +139,13 @@ impl<'s> Walk<'s> {
         if items.len() as u64 > most {
             return self.fail(&Problem::too_long(most, items.len()), json);
         }
-        if (items.len() as u64) < least {
+        let before = self.issues.len();
+        let walked = items.iter().enumerate().map(|(at, one)| self.inside(Step::Index(at), item, one)).collect();
+        // Items that are wrong are told alone: how many there are is asked of good ones.
+        if (items.len() as u64) < least && self.issues.len() == before {
             return self.fail(&Problem::too_short(least, items.len()), json);
         }
-        let walked = items.iter().enumerate().map(|(at, one)| self.inside(Step::Index(at), item, one));
-        Value::Array(walked.collect())
+        Value::Array(walked)
     }
 
     fn map(&mut self, values: &'s Node, json: &Json<'_>) -> Value {
@@ -210,11 +213,7 @@ impl<'s> Walk<'s> {
             return walked;
         }
         let Some(value) = json.get(tag) else { return self.fail(&Problem::tag_missing(tag), json) };
-        let mut text = String::new();
-        match value {
-            Json::Text(name) => text.push_str(name),
-            other => other.write(&mut text),
-        }
+        let text = literal::of_tag(value);
         match members.iter().find(|(name, _)| matches!(value, Json::Text(_)) && *name == text) {
             Some((name, node)) => self.inside(Step::Name(Cow::Borrowed(name)), node, json),
             None => self.fail(&Problem::tag_invalid(tag, &text, expected), json),

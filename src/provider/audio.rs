@@ -41,7 +41,7 @@ const OPUS_TICKS: u64 = 48_000 / RATE_HZ as u64;
 /// `audio_not_decoded`: the bytes are no audio, or of a kind that is not read.
 pub fn decode(bytes: Vec<u8>) -> Result<Vec<i16>, Failure> {
     let mixed = Part { seconds: MAX_SECONDS, sides: 1 };
-    Ok(guarded(bytes, mixed)?.swap_remove(0))
+    Ok(guarded(bytes, mixed)?.sides.swap_remove(0))
 }
 
 /// The first [`MAX_CALL_SECONDS`] of the recording of a conversation at 16 kHz: one channel, or two of equal length when
@@ -49,8 +49,17 @@ pub fn decode(bytes: Vec<u8>) -> Result<Vec<i16>, Failure> {
 ///
 /// # Errors
 /// As [`decode`].
-pub fn decode_call(bytes: Vec<u8>, two_sides: bool) -> Result<Vec<Vec<i16>>, Failure> {
+pub fn decode_call(bytes: Vec<u8>, two_sides: bool) -> Result<CallAudio, Failure> {
     guarded(bytes, Part { seconds: MAX_CALL_SECONDS, sides: if two_sides { 2 } else { 1 } })
+}
+
+/// The audio of a conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallAudio {
+    /// At 16 kHz.
+    pub sides: Vec<Vec<i16>>,
+    /// Rate of the file, in Hz: what is above half of it was never there.
+    pub rate_hz: u32,
 }
 
 /// How much of a file is wanted: of several sides each is a channel, one side is the mean of all channels.
@@ -61,11 +70,11 @@ struct Part {
 }
 
 /// Decoders read bytes of strangers: what one of them did not foresee is a broken file, not the end of a thread.
-fn guarded(bytes: Vec<u8>, part: Part) -> Result<Vec<Vec<i16>>, Failure> {
+fn guarded(bytes: Vec<u8>, part: Part) -> Result<CallAudio, Failure> {
     let pcm = catch_unwind(AssertUnwindSafe(|| read(bytes, part))).unwrap_or(Err("the file is broken".to_owned()));
     match pcm {
-        Ok(sides) if sides.first().is_none_or(Vec::is_empty) => Err(failure("the file holds no audio")),
-        Ok(sides) => Ok(sides),
+        Ok(audio) if audio.sides.first().is_none_or(Vec::is_empty) => Err(failure("the file holds no audio")),
+        Ok(audio) => Ok(audio),
         Err(why) => Err(failure(&why)),
     }
 }
@@ -74,7 +83,7 @@ fn failure(why: &str) -> Failure {
     Failure { code: "audio_not_decoded", message: format!("Audio file could not be decoded: {why}") }
 }
 
-fn read(bytes: Vec<u8>, part: Part) -> Result<Vec<Vec<i16>>, String> {
+fn read(bytes: Vec<u8>, part: Part) -> Result<CallAudio, String> {
     let source = MediaSourceStream::new(Box::new(Cursor::new(bytes)), Default::default());
     let probe = symphonia::default::get_probe();
     let (format, meta) = (FormatOptions::default(), MetadataOptions::default());
@@ -99,7 +108,7 @@ fn read_track(
     id: u32,
     mut decoder: Box<dyn AudioDecoder>,
     part: Part,
-) -> Result<Vec<Vec<i16>>, String> {
+) -> Result<CallAudio, String> {
     let (mut pcm, mut rate_hz, mut broken) = (vec![Vec::new()], 0, 0);
     let mut interleaved: Vec<f32> = Vec::new();
     while let Ok(Some(packet)) = format.next_packet() {
@@ -136,7 +145,7 @@ fn read_track(
             break;
         }
     }
-    Ok(pcm.iter().map(|side| resample_whole(side, rate_hz, RATE_HZ)).collect())
+    Ok(CallAudio { sides: pcm.iter().map(|side| resample_whole(side, rate_hz, RATE_HZ)).collect(), rate_hz })
 }
 
 /// Leaves at most so many samples of each side; true when there is no room for more.
@@ -147,7 +156,7 @@ fn cut(pcm: &mut [Vec<i16>], most: usize) -> bool {
 }
 
 /// `head`: the identification header (RFC 7845 5.1).
-fn read_opus(format: &mut dyn FormatReader, id: u32, head: &[u8], part: Part) -> Result<Vec<Vec<i16>>, String> {
+fn read_opus(format: &mut dyn FormatReader, id: u32, head: &[u8], part: Part) -> Result<CallAudio, String> {
     let channels = head.get(9).copied().unwrap_or(1);
     if !(1..=2).contains(&channels) {
         return Err(format!("Opus of {channels} channels is not read: use 1 or 2"));
@@ -180,7 +189,7 @@ fn read_opus(format: &mut dyn FormatReader, id: u32, head: &[u8], part: Part) ->
             break;
         }
     }
-    Ok(pcm)
+    Ok(CallAudio { sides: pcm, rate_hz: RATE_HZ })
 }
 
 #[cfg(test)]
@@ -247,7 +256,7 @@ mod tests {
             ("a.opus", &["-c:a", "libopus", "-b:a", "128k"]),
             ("a.m4a", &["-c:a", "aac", "-b:a", "128k"]),
         ] {
-            let sides = decode_call(file(name, arguments), true).expect(name);
+            let sides = decode_call(file(name, arguments), true).expect(name).sides;
             let [left, right] = sides.as_slice() else { panic!("{name}: {} sides", sides.len()) };
             assert_eq!(left.len(), right.len(), "{name}");
             for (own, hz, other) in [(left, 440.0, right), (right, 1000.0, left)] {
@@ -256,10 +265,10 @@ mod tests {
                 assert!(leak < level / 20.0, "{name}: {leak:.0} on the other side at {hz} Hz");
             }
         }
-        let mono = decode_call(file("m.wav", &["-ac", "1"]), true).expect("audio");
-        assert_eq!(mono.len(), 1, "nothing is made up");
+        let mono = decode_call(file("m.wav", &["-ac", "1", "-ar", "8000"]), true).expect("audio");
+        assert_eq!((mono.sides.len(), mono.rate_hz), (1, 8000), "nothing is made up");
         let mixed = decode_call(file("s.wav", &[]), false).expect("audio");
-        assert_eq!(mixed, [decode(file("s.wav", &[])).expect("audio")]);
+        assert_eq!(mixed.sides, [decode(file("s.wav", &[])).expect("audio")]);
     }
 
     #[test]

@@ -4,10 +4,13 @@
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
+use super::tls::Roots;
+use super::{ChatPart, ChatRequest, ChatRole, Failure, Job, LanguageModel, Status};
 
 /// Longest line of an answer in bytes.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -29,6 +32,8 @@ pub struct ChatConfig {
     pub first_byte: Duration,
     /// For the whole answer.
     pub total: Duration,
+    /// Who is trusted beside the well-known authorities.
+    pub roots: Roots,
 }
 
 impl ChatConfig {
@@ -41,6 +46,7 @@ impl ChatConfig {
             connect: Duration::from_secs(3),
             first_byte: Duration::from_secs(10),
             total: Duration::from_secs(60),
+            roots: Roots::default(),
         }
     }
 }
@@ -68,9 +74,8 @@ impl ChatModel {
         let client = reqwest::Client::builder()
             .connect_timeout(config.connect)
             .read_timeout(config.first_byte)
-            .timeout(config.total)
-            .build()
-            .map_err(failure)?;
+            .timeout(config.total);
+        let client = config.roots.trusted_by(client).map_err(failure)?;
         Ok(ChatModel { config, client, trouble: Mutex::new(None) })
     }
 
@@ -147,6 +152,15 @@ fn body(model: &str, request: &ChatRequest) -> Value {
         "temperature": request.temperature,
         "stream": true,
     });
+    if let Some(audio) = &request.audio
+        && let Some(at) = request.messages.iter().position(|message| message.role == ChatRole::User)
+    {
+        let data = STANDARD.encode(audio);
+        body["messages"][at]["content"] = json!([
+            { "type": "text", "text": request.messages[at].content },
+            { "type": "input_audio", "input_audio": { "data": data, "format": "wav" } },
+        ]);
+    }
     if request.tokens_max > 0 {
         body["max_tokens"] = request.tokens_max.into();
     }
@@ -232,8 +246,10 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::fake::{ChatServer, Reply};
-    use super::super::{ChatMessage, ChatRole, ChatTool, complete};
+    use super::super::{ChatMessage, ChatTool, complete};
     use super::*;
 
     fn request() -> ChatRequest {
@@ -291,6 +307,25 @@ mod tests {
         check(Reply::status(429), 0, "language_model_refused").await;
         check(Reply::raw("data: {nonsense\n\n"), 0, "language_model_failed").await;
         check(Reply::raw("data: {\"error\":{\"message\":\"no\"}}\n\n"), 0, "language_model_failed").await;
+    }
+
+    #[test]
+    fn a_recording_goes_with_the_first_words_of_the_user() {
+        let message = |role, content: &str| ChatMessage { role, content: content.into() };
+        let messages = vec![
+            message(ChatRole::System, "Judge."),
+            message(ChatRole::User, "The words."),
+            message(ChatRole::Assistant, "?"),
+            message(ChatRole::User, "Again."),
+        ];
+        let request = ChatRequest { messages, audio: Some(Arc::from(*b"RIFF")), ..ChatRequest::default() };
+        let body = body("m", &request);
+        let contents: Vec<&Value> = (0..4).map(|at| &body["messages"][at]["content"]).collect();
+        let heard = json!([
+            { "type": "text", "text": "The words." },
+            { "type": "input_audio", "input_audio": { "data": "UklGRg==", "format": "wav" } },
+        ]);
+        assert_eq!(contents, [&json!("Judge."), &heard, &json!("?"), &json!("Again.")]);
     }
 
     #[tokio::test]

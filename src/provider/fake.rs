@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ringer_media::frame::Sample;
+use ringer_media::tongue::Tongue;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     ChatPart, ChatRequest, Failure, Job, LanguageModel, Recognized, RecognizedWord, Recognizer, RecognizerFeed, Spoken,
-    Status, Synthesizer, Voice, VoiceWanted,
+    SpokenIn, Status, Synthesizer, Voice, VoiceWanted,
 };
 use crate::tasks::Tasks;
 
@@ -95,7 +96,15 @@ impl Recognizer for FakeRecognizer {
         Ok(())
     }
 
-    fn open(&self, _language: &str, _keyterms: &[String]) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+    fn identifies(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        _language: SpokenIn<'_>,
+        _keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
         let (news, receiver) = mpsc::channel(4);
         let text = self.texts.lock().unwrap_or_else(PoisonError::into_inner).pop_front().unwrap_or_default();
         (Box::new(FakeFeed { text, heard: 0, partial_after: self.partial_after, news: Some(news) }), receiver)
@@ -130,7 +139,8 @@ impl RecognizerFeed for FakeFeed {
             confidence: Some(1.0),
         };
         let words = texts.iter().enumerate().map(word).collect();
-        let _ = news.try_send(Recognized::Final { text: self.text.clone(), words, confidence: Some(1.0) });
+        let (text, confidence, tongue) = (self.text.clone(), Some(1.0), Tongue::Untold);
+        let _ = news.try_send(Recognized::Final { text, words, confidence, tongue });
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use super::{
-    Failure, Job, Recognized, Recognizer, RecognizerFeed, Spoken, Status, Synthesizer, Voice, VoiceWanted, whole_speech,
+    Failure, Job, Recognized, Recognizer, RecognizerFeed, Spoken, SpokenIn, Status, Synthesizer, Voice, VoiceWanted,
+    whole_speech,
 };
 use crate::tasks::Tasks;
 
@@ -132,7 +133,23 @@ impl Recognizer for RecognizerPair {
         self.first.supports(language, rate_hz)
     }
 
-    fn open(&self, language: &str, keyterms: &[String]) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+    fn takes_keyterms(&self) -> bool {
+        self.first.takes_keyterms()
+    }
+
+    fn tells_running_text(&self) -> bool {
+        self.first.tells_running_text()
+    }
+
+    fn identifies(&self) -> Result<(), String> {
+        self.first.identifies()
+    }
+
+    fn open(
+        &self,
+        language: SpokenIn<'_>,
+        keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
         if !self.rest.is_over() {
             return self.second.open(language, keyterms);
         }
@@ -140,7 +157,8 @@ impl Recognizer for RecognizerPair {
         let (news, receiver) = mpsc::channel(16);
         let kept = Arc::new(Mutex::new(Kept::default()));
         let (second, rest, listener) = (self.second.clone(), self.rest.clone(), kept.clone());
-        let (language, keyterms) = (language.to_owned(), keyterms.to_vec());
+        let is_known = matches!(language, SpokenIn::Known(_));
+        let (language, keyterms) = (language.code().to_owned(), keyterms.to_vec());
         self.tasks.spawn("recognise with a fallback", async move {
             let passing = async {
                 while let Some(message) = heard.recv().await {
@@ -150,7 +168,8 @@ impl Recognizer for RecognizerPair {
                     };
                     rest.begin();
                     let _ = news.send(Recognized::Fallback(failure)).await;
-                    let (feed, others) = second.open(&language, &keyterms);
+                    let language = if is_known { SpokenIn::Known(&language) } else { SpokenIn::Likely(&language) };
+                    let (feed, others) = second.open(language, &keyterms);
                     lock(&listener).turn_to(feed);
                     heard = others;
                     while let Some(message) = heard.recv().await {

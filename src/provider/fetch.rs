@@ -103,8 +103,14 @@ async fn body(mut answer: Response, most: usize) -> Result<Vec<u8>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
     use crate::provider::fake::WebServer;
+    use crate::tasks::Tasks;
 
     async fn get(
         server: &WebServer,
@@ -168,5 +174,36 @@ mod tests {
         assert_eq!(fetch(&by_name, v4_loopback).await.as_deref(), Ok(&b"hello"[..]));
         assert_eq!(get(&server, "/metadata", v4_loopback).await, refused("169.254.169.254"));
         assert_eq!(server.asked(), ["/file", "/metadata"]);
+    }
+
+    /// Answers every request with `bytes` and then neither goes on nor closes.
+    async fn stalling(bytes: &'static [u8]) -> (SocketAddr, Tasks) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let tasks = Tasks::new();
+        tasks.spawn_until_stop("stalling server", async move {
+            let mut held = Vec::new();
+            while let Ok((mut socket, _)) = listener.accept().await {
+                // An answer before there is a question is a fault of its own.
+                let _ = socket.read(&mut [0; 1024]).await;
+                let _ = socket.write_all(bytes).await;
+                held.push(socket);
+            }
+        });
+        (address, tasks)
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_go_on_is_not_waited_for() {
+        assert_eq!((PATIENCE, MAX_BYTES), (Duration::from_secs(10), 20 * 1024 * 1024), "as users are told");
+        let begun = &b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"[..];
+        for bytes in [&b""[..], b"HTTP/1.1 200 OK\r\n", begun] {
+            let (address, tasks) = stalling(bytes).await;
+            let bounds = Bounds { bytes: MAX_BYTES, patience: Duration::from_millis(200) };
+            let waited = fetch_within(bounds, &format!("http://{address}/noise.wav"), |_| true).await;
+            let why = waited.expect_err("it never comes").message;
+            assert_eq!(why, "File could not be fetched: it did not come within 0 s");
+            tasks.stop().await;
+        }
     }
 }

@@ -21,6 +21,9 @@ use super::chat::install_tls;
 /// How long a name may take to be looked up when a URL is saved.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 
+/// The same when it is connected to.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Why a URL cannot be asked.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Blocked {
@@ -65,6 +68,12 @@ pub struct Guard {
     names: Arc<LookUp>,
 }
 
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Guard")
+    }
+}
+
 impl Guard {
     /// Lets through what [`ip_allowed`] does.
     pub fn new(private: bool) -> Guard {
@@ -99,6 +108,29 @@ impl Guard {
             true => Ok(()),
             false => Err(Blocked::NotAllowed),
         }
+    }
+
+    /// True when `address` may be connected to.
+    pub fn allows(&self, address: IpAddr) -> bool {
+        (self.rule)(address)
+    }
+
+    /// The address of a host that may be connected to: the written one (IPv6 in brackets or not), or the first of its name.
+    ///
+    /// # Errors
+    /// `NotAllowed` when it has none that may be connected to, `NoAddress` when it has none at all that is found in 5 s.
+    pub async fn address(&self, host: &str) -> Result<IpAddr, Blocked> {
+        let found = match host.trim_start_matches('[').trim_end_matches(']').parse() {
+            Ok(address) => vec![address],
+            Err(_) => {
+                let found = tokio::time::timeout(CONNECT_PATIENCE, (self.names)(host.to_owned())).await;
+                found.unwrap_or(Ok(Vec::new())).map_err(|_| Blocked::NoAddress)?
+            }
+        };
+        if found.is_empty() {
+            return Err(Blocked::NoAddress);
+        }
+        found.into_iter().find(|address| self.allows(*address)).ok_or(Blocked::NotAllowed)
     }
 
     /// Looks at an address that is written in the URL itself. A client must be asked only for URLs that pass this: it looks

@@ -21,12 +21,14 @@ pub mod remote;
 mod speaker;
 pub mod speech;
 mod timbre;
+pub mod tls;
 mod voice;
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use ringer_media::frame::Sample;
+use ringer_media::tongue::Tongue;
 use tokio::sync::mpsc;
 
 /// A boxed future, the return type of the provider traits (they are used as trait objects).
@@ -88,6 +90,22 @@ pub struct Voice {
     pub substituted: Option<String>,
     /// Who speaks when this voice's synthesizer fails.
     pub fallback: Option<Box<Voice>>,
+    /// Nobody waits for what it says: it is made when the processor has nothing else to do.
+    pub unhurried: bool,
+}
+
+impl Voice {
+    /// The voice at this many words per minute, and so whoever speaks in its place.
+    pub fn at(self, rate_wpm: f32) -> Voice {
+        let fallback = self.fallback.map(|voice| Box::new(voice.at(rate_wpm)));
+        Voice { rate_wpm, fallback, ..self }
+    }
+
+    /// The voice, and whoever speaks in its place, for words that nobody waits for.
+    pub fn for_later(self) -> Voice {
+        let fallback = self.fallback.map(|voice| Box::new(voice.for_later()));
+        Voice { unhurried: true, fallback, ..self }
+    }
 }
 
 impl Default for Voice {
@@ -102,6 +120,7 @@ impl Default for Voice {
             bands_db: [0.0; 4],
             substituted: None,
             fallback: None,
+            unhurried: false,
         }
     }
 }
@@ -166,6 +185,8 @@ pub enum Recognized {
         words: Vec<RecognizedWord>,
         /// 0..1 when known.
         confidence: Option<f32>,
+        /// Of the words.
+        tongue: Tongue,
     },
     /// The recognizer failed so; another one has taken over, and its texts follow.
     Fallback(Failure),
@@ -195,14 +216,49 @@ pub trait RecognizerFeed: Send {
     fn finish(&mut self);
 }
 
+/// The language of speech that is to be recognised: `en`, `es`, ...
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum SpokenIn<'a> {
+    /// This one.
+    Known(&'a str),
+    /// Probably this one: a recognizer that can tell languages is free to find another, and says which.
+    Likely(&'a str),
+}
+
+impl<'a> SpokenIn<'a> {
+    /// The language itself.
+    pub fn code(self) -> &'a str {
+        match self {
+            SpokenIn::Known(code) | SpokenIn::Likely(code) => code,
+        }
+    }
+}
+
 /// Speech to words, incrementally.
 pub trait Recognizer: Send + Sync {
     /// Whether turns in this language from a codec of this rate (8000 or 16000) can be given text; else why not, as a stable
     /// warning text.
     fn supports(&self, language: &str, rate_hz: u32) -> Result<(), String>;
 
+    /// Whether bias words are made use of.
+    fn takes_keyterms(&self) -> bool {
+        true
+    }
+
+    /// Whether there is text while a turn goes on, and not only at its end.
+    fn tells_running_text(&self) -> bool {
+        true
+    }
+
+    /// Whether speech in languages that are not known beforehand can be given text; else why not, as a stable warning text.
+    fn identifies(&self) -> Result<(), String>;
+
     /// Opens a stream. `keyterms` are bias words.
-    fn open(&self, language: &str, keyterms: &[String]) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>);
+    fn open(
+        &self,
+        language: SpokenIn<'_>,
+        keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>);
 
     /// Whether it works.
     fn status(&self) -> Status;
@@ -255,6 +311,8 @@ pub struct ChatRequest {
     pub json: bool,
     /// Seed of the sampling, for models that take one.
     pub seed: Option<u64>,
+    /// A WAV file that goes with the first message of the user, to models that hear.
+    pub audio: Option<Arc<[u8]>>,
 }
 
 /// A piece of a model's answer.

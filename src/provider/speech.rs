@@ -22,9 +22,12 @@ use super::cache::SpeechCache;
 use super::timbre::{self, Timbre};
 use super::voice::{TEXT_BYTES_MAX, choose, measurable_words};
 use super::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted, espeak, flite};
+use crate::tasks;
 
 /// Time for one text, waiting for a free place included.
 const TEXT_LIMIT: Duration = Duration::from_secs(10);
+/// The same for a text that nobody waits for: all calls come first.
+const UNHURRIED_LIMIT: Duration = Duration::from_secs(120);
 /// Largest answer of a child: 3 minutes at 22.05 kHz.
 const AUDIO_BYTES_MAX: u64 = 8 << 20;
 /// Slower voices of espeak-ng part their words.
@@ -73,8 +76,9 @@ impl EmbeddedSpeech {
         if let Some(pcm) = self.cache.get(&key) {
             return Ok(pcm);
         }
-        let late = || failed(format!("the synthesizer took longer than {} s", TEXT_LIMIT.as_secs()));
-        let pcm = tokio::time::timeout(TEXT_LIMIT, self.at_rate(text, voice)).await.map_err(|_| late())??;
+        let limit = if voice.unhurried { UNHURRIED_LIMIT } else { TEXT_LIMIT };
+        let late = || failed(format!("the synthesizer took longer than {} s", limit.as_secs()));
+        let pcm = tokio::time::timeout(limit, self.at_rate(text, voice)).await.map_err(|_| late())??;
         let mut pcm = pcm[clip::trim_silence(&pcm)].to_vec();
         level::to_speech_level(&mut pcm, 16_000);
         let pcm: Arc<[i16]> = pcm.into();
@@ -95,10 +99,23 @@ impl EmbeddedSpeech {
     async fn coloured(&self, text: &str, voice: &Voice, rate_wpm: f32) -> Result<Vec<i16>, Failure> {
         let out = self.folder.join(self.files.fetch_add(1, Ordering::Relaxed).to_string());
         let played = voice.id.strip_prefix("flite:").and_then(flite::voice).map_or(1.0, |own| own.played(voice.pitch));
-        let (program, command) = command(voice, rate_wpm / played, &out)?;
+        let (program, mut command) = command(voice, rate_wpm / played, &out)?;
         let _gone_after_use = Scratch(&out);
+        if voice.unhurried {
+            // SAFETY: between fork and exec there is only a system call.
+            unsafe {
+                command.pre_exec(|| {
+                    tasks::step_back();
+                    Ok(())
+                })
+            };
+        }
         let wav = {
-            let _place = self.places.acquire().await.map_err(|_| failed("the synthesizer is closed".into()))?;
+            // Who waits for nothing takes nobody's place.
+            let _place = match voice.unhurried {
+                true => None,
+                false => Some(self.places.acquire().await.map_err(|_| failed("the synthesizer is closed".into()))?),
+            };
             run(program, command, text).await?;
             read(program, &out).await?
         };

@@ -79,7 +79,7 @@ pub(super) fn choose(wanted: &VoiceWanted) -> Result<Voice, Failure> {
     let substituted =
         (!exact).then(|| format!("no {} voice for language {}: {id}", accent.unwrap_or_default(), wanted.language));
     let (language, rate_wpm) = (wanted.language.clone(), rate_wpm(&wanted.speed));
-    Ok(Voice { id, language, rate_wpm, pitch, formant, bands_db, substituted, fallback: None })
+    Ok(Voice { id, language, rate_wpm, pitch, formant, bands_db, substituted, ..Voice::default() })
 }
 
 fn english(accent: Option<&str>, female: bool, variant: usize) -> (String, bool) {

@@ -216,6 +216,44 @@ impl Job for CallLogJob {
     }
 }
 
+/// Grade the text messages that followed a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowUpJob {
+    /// Whose result.
+    pub organization: String,
+    /// Which result.
+    pub result_id: i64,
+    /// How many messages there are: another one is another job.
+    pub serial: i64,
+}
+
+impl Job for FollowUpJob {
+    const NAME: &'static str = "follow_up";
+
+    fn key(&self) -> String {
+        format!("follow_up:{}:{}", self.result_id, self.serial)
+    }
+}
+
+/// Have a language model sum a run up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SummaryJob {
+    /// Whose run.
+    pub organization: String,
+    /// Which run.
+    pub run_id: i64,
+    /// Tells completions of one run apart.
+    pub serial: Uuid,
+}
+
+impl Job for SummaryJob {
+    const NAME: &'static str = "summary";
+
+    fn key(&self) -> String {
+        format!("summary:{}:{}", self.run_id, self.serial)
+    }
+}
+
 /// Begin a check of a monitor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MonitorJob {

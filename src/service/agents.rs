@@ -4,7 +4,6 @@ use ringer_media::seed::Seed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use url::Url;
 
 use super::check::{self, patched};
 use super::keys::hex;
@@ -72,8 +71,7 @@ impl Service {
         self.look_at_urls(spec.posted_to()).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let (agent_id, http_webhook_key) = self.insert_agent(&mut db, caller, spec).await?;
-        db.commit().await?;
-        Ok(AgentAdded { agent_id, status: "200".into(), http_webhook_key })
+        db.answer(AgentAdded { agent_id, status: "200".into(), http_webhook_key }).await
     }
 
     /// Checks and inserts an agent; answers its id and its signing key.
@@ -181,8 +179,7 @@ impl Service {
         let key = signing_key();
         row.doc.http_webhook_key = Some(key.clone());
         db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
-        db.commit().await?;
-        Ok(SigningKey { signing_key: key, message: "Signing key generated".into() })
+        db.answer(SigningKey { signing_key: key, message: "Signing key generated".into() }).await
     }
 
     /// The signing key in force.
@@ -207,8 +204,7 @@ impl Service {
     ) -> Result<AgentUpdated> {
         let changed = self.amend_agent(&mut db, caller, row, &patch).await?;
         let agent = given(&patch, &changed.spec)?;
-        db.commit().await?;
-        Ok(AgentUpdated { agent, status: "200".into(), http_webhook_key: changed.new_key })
+        db.answer(AgentUpdated { agent, status: "200".into(), http_webhook_key: changed.new_key }).await
     }
 
     /// Lays the given fields over an agent, checks what comes out and stores it when it differs.
@@ -248,13 +244,10 @@ impl Service {
 
     /// Refuses names that lead to where nothing may be sent. Done before the transaction: names may take long.
     async fn look_at_urls(&self, urls: [Option<&str>; 4]) -> Result<()> {
-        for (field, url) in AgentSpec::POSTED_TO.into_iter().zip(urls) {
-            let url = url.and_then(|text| Url::parse(text).ok());
-            if let Some(url) = url.filter(|url| url.domain().is_some()) {
-                check::looked_up(field, &url, self.poster.guard()).await?;
-            }
-        }
-        Ok(())
+        let given = AgentSpec::POSTED_TO.into_iter().zip(urls);
+        let urls: Vec<(String, String)> =
+            given.filter_map(|(field, url)| Some((field.to_owned(), url?.to_owned()))).collect();
+        check::look(&urls, &self.settings, self.poster.guard()).await
     }
 
     /// True when the text was not the latest version's: it is now.

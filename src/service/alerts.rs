@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
 use crate::model::alert::{AlertDoc, AlertRecord, AlertSpec, EntityType, Violation, text_of};
 use crate::model::evaluation::CustomResult;
-use crate::model::notification::{Notice, NoticeKind};
+use crate::model::notification::{Channel, Notice, NoticeKind};
 use crate::model::patch::Patch;
 use crate::model::result::ResultBody;
 use crate::model::time::Timestamp;
@@ -60,17 +60,21 @@ pub struct AlertDeleted {
 impl Service {
     /// Makes an alert.
     pub async fn create_alert(&self, caller: &Caller, spec: AlertSpec) -> Result<AlertRecord> {
+        self.look_at_channels(&spec.notification_channels).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         self.check_alert(&mut db, &spec).await?;
         let doc = AlertDoc { spec, in_alert: false, last_triggered_at: None, trigger_count: 0 };
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        db.commit().await?;
-        Ok(shown(caller, row))
+        db.answer(shown(caller, row)).await
     }
 
     /// Changes the given fields. What lies in the window is counted again.
     pub async fn update_alert(&self, caller: &Caller, alert_id: Uuid, patch: &Patch<AlertSpec>) -> Result<AlertRecord> {
+        if let Some(channels) = patch.given().get("notification_channels") {
+            self.look_at_channels(&serde_json::from_value::<Vec<Channel>>(channels.clone()).unwrap_or_default())
+                .await?;
+        }
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = db.get::<AlertDoc>(alert_id).await?;
         row.doc.spec = patch.apply(&row.doc.spec).map_err(Error::internal)?;

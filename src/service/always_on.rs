@@ -109,6 +109,7 @@ impl Service {
             agent_id,
             status: RunStatus::Running,
             summary: None,
+            counted: None,
             completed_at: None,
             seed: seed.0 as i64,
             overrides,

@@ -1,5 +1,7 @@
 //! Call logs: calls that an agent held in production. Brought in, evaluated by a job, listed, changed and deleted.
 
+mod private;
+
 use std::path::PathBuf;
 
 use base64::Engine as _;
@@ -10,12 +12,14 @@ use serde_json::Value;
 use url::Url;
 use uuid::Uuid;
 
+use self::private::{redact_call, redactor_of};
 use super::check;
 use super::judging::{metrics_of_log, prompt_of};
 use super::{Caller, Service};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::judge::Metric;
+use crate::model::Object;
 use crate::model::agent::AgentDoc;
 use crate::model::call_log::{
     CallLogDoc, CallLogRecord, CallLogStatus, CallRequest, CallSpec, LogRange, UpdateLogSpec,
@@ -23,6 +27,7 @@ use crate::model::call_log::{
 use crate::model::evaluation::Evaluation;
 use crate::model::result::MetricValue;
 use crate::model::time::Timestamp;
+use crate::model::transcript::TranscriptEntry;
 use crate::model::triage::SourceKind;
 use crate::queue::CallLogJob;
 use crate::store::{LogFilter, Row, Session};
@@ -32,6 +37,8 @@ const AUDIO_ENDINGS: [&str; 6] = ["mp3", "mp4", "wav", "m4a", "flac", "ogg"];
 /// What transcripts are called.
 const TEXT_ENDINGS: [&str; 1] = ["json"];
 const DAY_MS: i64 = 86_400_000;
+/// Where recordings of calls lie in the data folder.
+pub(super) const CALLS_FOLDER: &str = "call-logs";
 
 /// What sending a call answers.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -135,6 +142,10 @@ pub struct LogEvaluated {
     pub duration_ms: i64,
     /// What could not be had.
     pub error_message: Option<String>,
+    /// What else is to be known; shown in the metadata.
+    pub notes: Object,
+    /// What was said, for finding what of it is private.
+    pub said: Vec<TranscriptEntry>,
 }
 
 impl Service {
@@ -149,9 +160,13 @@ impl Service {
             Some(external) => db.by::<AgentDoc>("external_id", external.as_str()).await?.first().map(|row| row.id),
             None => agent_id,
         };
-        let agent_id = db.get::<AgentDoc>(agent_id.ok_or(Error::NotFound("Agent"))?).await?.id;
+        let agent = db.get::<AgentDoc>(agent_id.ok_or(Error::NotFound("Agent"))?).await?;
+        let (agent_id, private) = (agent.id, agent.doc.spec.redact_pii);
         drop(db);
         self.check_call(&call)?;
+        let urls = [("recording_url", &call.recording_url), ("transcript_url", &call.transcript_url)];
+        let urls = urls.into_iter().filter_map(|(field, url)| Some((field.to_owned(), url.clone()?)));
+        check::look(&urls.collect::<Vec<_>>(), &self.settings, self.poster.guard()).await?;
         let kept = self.keep_recording(&mut call).await?;
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
@@ -167,6 +182,8 @@ impl Service {
             evaluations: Vec::new(),
             metrics: Vec::new(),
             error_message: None,
+            notes: Object::new(),
+            private,
         };
         let call_id = db.insert(&doc, created_ms, Some(caller.key_id)).await?;
         if let Some(kept) = kept {
@@ -176,9 +193,8 @@ impl Service {
         }
         let job = CallLogJob { organization: caller.organization.clone(), call_id, serial: now };
         db.put(&job, now, None).await?;
-        db.commit().await?;
         let message = "Call queued for evaluation".to_owned();
-        Ok(CallQueued { status: "success".into(), call_id: call_id.to_string(), message, warning })
+        db.answer(CallQueued { status: "success".into(), call_id: call_id.to_string(), message, warning }).await
     }
 
     /// A page of the call logs of an agent.
@@ -221,6 +237,13 @@ impl Service {
         if let Some(more) = spec.metadata {
             call.metadata.get_or_insert_default().extend(more);
         }
+        if let Some(redactor) = redactor_of(&mut db, row.doc.agent_id).await? {
+            match spec.reevaluate {
+                // What is new is judged as it is.
+                true => row.doc.private = true,
+                false => redact_call(&mut row.doc, &redactor)?,
+            }
+        }
         match spec.reevaluate {
             true => self.queue_log(&mut db, caller, row).await?,
             false => db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await.map(drop)?,
@@ -235,9 +258,8 @@ impl Service {
         let row = find(&mut db, call_id).await?;
         let call_id = row.id.to_string();
         self.queue_log(&mut db, caller, row).await?;
-        db.commit().await?;
         let message = "Re-evaluation queued".to_owned();
-        Ok(CallQueued { status: "success".into(), call_id, message, warning: None })
+        db.answer(CallQueued { status: "success".into(), call_id, message, warning: None }).await
     }
 
     /// Deletes a call log, or its recording alone.
@@ -286,13 +308,15 @@ impl Service {
     }
 
     /// Keeps what the evaluation of a call gave.
-    pub async fn finish_log(&self, job: &CallLogJob, found: LogEvaluated) -> Result<()> {
+    pub async fn finish_log(&self, job: &CallLogJob, mut found: LogEvaluated) -> Result<()> {
+        let redacted = self.redact_evaluated(job, &mut found).await?;
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut row) = db.find::<CallLogDoc>(job.call_id).await? else {
             self.remove_call_files(job.call_id).await;
             return Ok(());
         };
-        let LogEvaluated { mut evaluation, metrics, duration_ms, error_message } = found;
+        let LogEvaluated { mut evaluation, metrics, duration_ms, error_message, notes, .. } = found;
+        row.doc.notes = notes;
         if let (Some(new), Some(old)) = (&mut evaluation, row.doc.evaluations.first()) {
             new.keep_human_fields(old);
         }
@@ -302,6 +326,12 @@ impl Service {
         };
         row.doc.evaluations = evaluation.into_iter().collect();
         (row.doc.metrics, row.doc.duration_ms, row.doc.error_message) = (metrics, duration_ms, error_message);
+        if let Some((redactor, warning)) = redacted {
+            redact_call(&mut row.doc, &redactor)?;
+            let told = [row.doc.error_message.take(), warning.map(str::to_owned)];
+            row.doc.error_message = told.into_iter().flatten().reduce(|all, more| format!("{all}; {more}"));
+        }
+        row.doc.private = false;
         db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
         self.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
         let (agent_id, tag) = (row.doc.agent_id, row.doc.call.webhook_tag.clone());
@@ -312,8 +342,8 @@ impl Service {
     }
 
     /// Folder of the recording of a call.
-    fn call_folder(&self, call_id: Uuid) -> PathBuf {
-        self.settings.data.join("call-logs").join(call_id.to_string())
+    pub(super) fn call_folder(&self, call_id: Uuid) -> PathBuf {
+        self.settings.data.join(CALLS_FOLDER).join(call_id.to_string())
     }
 
     /// Removes the recording of a call. What cannot be removed is left and logged.
@@ -360,7 +390,7 @@ impl Service {
         let bytes = tokio::task::spawn_blocking(move || data_url(&text)).await.map_err(Error::internal)?;
         let bytes = bytes
             .ok_or_else(|| Error::Refused("recording_base64 must be a base64 data URL of an audio file".into()))?;
-        let folder = self.settings.data.join("call-logs");
+        let folder = self.settings.data.join(CALLS_FOLDER);
         tokio::fs::create_dir_all(&folder).await.map_err(Error::internal)?;
         let path = folder.join(format!("{}.part", clock::new_id()));
         tokio::fs::write(&path, bytes).await.map_err(Error::internal)?;
@@ -370,6 +400,8 @@ impl Service {
 
 /// Name of the file that a recording is kept in, as it came.
 const RECORDING: &str = "recording";
+/// The words that were recognized in it, beside it.
+pub const RECOGNIZED: &str = "transcript.json";
 
 fn check_ending(field: &str, text: &str, endings: &[&str]) -> Result<()> {
     let path = Url::parse(text).map(|url| url.path().to_ascii_lowercase()).unwrap_or_default();
@@ -403,10 +435,29 @@ fn done(message: &str) -> LogUpdated {
     LogUpdated { message: message.to_owned(), status: "200".into() }
 }
 
-fn shown(row: Row<CallLogDoc>) -> CallLogRecord {
+pub(super) fn shown(row: Row<CallLogDoc>) -> CallLogRecord {
     let CallLogDoc {
-        agent_id, external_agent_id, call, status, duration_ms, evaluations, metrics, error_message, ..
+        agent_id,
+        external_agent_id,
+        mut call,
+        status,
+        duration_ms,
+        evaluations,
+        metrics,
+        error_message,
+        notes,
+        private,
+        ..
     } = row.doc;
+    for (key, value) in notes {
+        // What was given under this name stays.
+        let metadata = call.metadata.get_or_insert_default();
+        let key = if metadata.contains_key(&key) { format!("engine.{key}") } else { key };
+        metadata.insert(key, value);
+    }
+    if private {
+        (call.tool_calls, call.events) = (None, None);
+    }
     CallLogRecord {
         id: row.id.to_string(),
         agent_id: agent_id.to_string(),

@@ -87,6 +87,18 @@ fn allowed(field: &str, url: &Url, private: bool) -> Result<()> {
     if host_allowed(url, private) { Ok(()) } else { Err(not_allowed(field)) }
 }
 
+/// Refuses URLs (each with its field) whose names lead to where nothing may be sent. To be done before a transaction: names may
+/// take long. What is no URL, or is refused by how it is written, is left to [`webhook`].
+pub async fn look(urls: &[(String, String)], settings: &Settings, guard: &Guard) -> Result<()> {
+    for (field, text) in urls {
+        let url = Url::parse(text).ok().filter(|url| url.domain().is_some());
+        if let Some(url) = url.filter(|url| host_allowed(url, settings.allow_private_targets)) {
+            looked_up(field, &url, guard).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a URL whose name leads to where nothing may be sent. One without an address now may have one later.
 pub async fn looked_up(field: &str, url: &Url, guard: &Guard) -> Result<()> {
     match guard.look(url).await {

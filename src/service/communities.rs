@@ -82,8 +82,7 @@ impl Service {
         let row = db.get(id).await?;
         let record = shown(&mut db, row).await?;
         db.delete::<CommunityDoc>(id).await?;
-        db.commit().await?;
-        Ok(record)
+        db.answer(record).await
     }
 
     /// Adds members; those that are already stay where they are.
@@ -127,8 +126,7 @@ async fn known(db: &mut Session, ids: Vec<i64>) -> Result<Vec<i64>> {
 async fn finished(mut db: Session, id: Uuid) -> Result<CommunityRecord> {
     let row = db.get(id).await?;
     let record = shown(&mut db, row).await?;
-    db.commit().await?;
-    Ok(record)
+    db.answer(record).await
 }
 
 async fn shown(db: &mut Session, row: Row<CommunityDoc>) -> Result<CommunityRecord> {

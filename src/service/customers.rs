@@ -43,8 +43,7 @@ impl Service {
         }
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        db.commit().await?;
-        Ok(shown_persona(caller, row))
+        db.answer(shown_persona(caller, row)).await
     }
 
     /// One persona.
@@ -87,8 +86,7 @@ impl Service {
         check_trait(&mut db, &doc, None).await?;
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        db.commit().await?;
-        Ok(shown_trait(row))
+        db.answer(shown_trait(row)).await
     }
 
     /// One trait.

@@ -28,6 +28,12 @@ pub(super) const CALLS_MET: &str = "expected_tool_calls_met";
 /// Name of the metric that tells how well the agent was understood.
 pub(super) const WORD_ERRORS: &str = "predicted_wer";
 
+/// Tag of a result whose simulation's own question was answered with yes.
+const CUSTOM_ERROR: &str = "custom_error";
+
+/// How warnings begin that an evaluation gives; the next one takes their place.
+const JUDGING: &str = "evaluation: ";
+
 /// What was found out about a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
@@ -39,10 +45,12 @@ pub struct Judged {
     pub latency: Option<Vec<f64>>,
     /// How well the engine worked.
     pub engine_quality: Option<EngineQuality>,
-    /// Tags to add (`custom_error`).
-    pub tags: Vec<String>,
     /// Metadata to set (`judge_model`).
     pub metadata: Object,
+    /// Whether the simulation's own question was answered with yes; `None`: it was not answered.
+    pub custom_error: Option<bool>,
+    /// What was asked for and could not be judged.
+    pub warnings: Vec<String>,
 }
 
 impl Service {
@@ -173,7 +181,7 @@ fn set(metrics: &mut Vec<MetricValue>, name: &str, value: Option<Value>) {
 
 /// Takes what was found over into a result.
 fn keep(doc: &mut ResultDoc, judged: Judged) {
-    let Judged { mut evaluation, metrics, latency, engine_quality, tags, metadata } = judged;
+    let Judged { mut evaluation, metrics, latency, engine_quality, metadata, custom_error, warnings } = judged;
     let tries = doc.unanswered.len();
     if tries > 0 && evaluation.goal_success.is_none() {
         evaluation.goal_success = Some(true);
@@ -192,14 +200,17 @@ fn keep(doc: &mut ResultDoc, judged: Judged) {
     doc.body.metrics = metrics.into_iter().filter(|metric| !metric.value.is_null()).collect();
     doc.body.latency = latency.or(doc.body.latency.take());
     doc.body.engine_quality = engine_quality.or(doc.body.engine_quality.take());
-    for tag in tags {
-        if !doc.body.tags.contains(&tag) {
-            doc.body.tags.push(tag);
-        }
+    if custom_error.is_some() {
+        doc.body.tags.retain(|tag| tag != CUSTOM_ERROR);
+    }
+    if custom_error == Some(true) {
+        doc.body.tags.push(CUSTOM_ERROR.to_owned());
     }
     for (key, value) in metadata {
         doc.note(&key, value);
     }
+    doc.forget_warnings(JUDGING);
+    warnings.iter().for_each(|warning| doc.warn(&format!("{JUDGING}{warning}")));
 }
 
 /// The state that an evaluated conversation ends in, by its error code.
@@ -217,7 +228,7 @@ fn rerun_is_due(body: &ResultBody, end: ResultStatus, simulation: &SimulationSpe
     }
     let ended = ResultBody { status: end, ..body.clone() };
     let failed = outcome(&ended, simulation) == Some(Outcome::Failed);
-    let custom_error = body.tags.iter().any(|tag| tag == "custom_error");
+    let custom_error = body.tags.iter().any(|tag| tag == CUSTOM_ERROR);
     (failed && simulation.enable_rerun_failed_test_results) || (custom_error && simulation.enable_rerun_on_custom_error)
 }
 
@@ -232,7 +243,7 @@ fn afresh(body: &ResultBody) -> ResultBody {
         status_history: body.status_history.clone(),
         events: body.events.clone(),
         trace_ids: body.trace_ids.clone(),
-        tags: body.tags.iter().filter(|tag| *tag != "custom_error").cloned().collect(),
+        tags: body.tags.iter().filter(|tag| *tag != CUSTOM_ERROR).cloned().collect(),
         metadata: body.metadata.clone(),
         attempt: body.attempt + 1,
         journey_step: body.journey_step,

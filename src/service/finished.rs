@@ -5,6 +5,7 @@ use uuid::Uuid;
 use super::Service;
 use super::issues::Found;
 use crate::error::{Error, Result};
+use crate::judge::Decision;
 use crate::model::call_log::CallLogDoc;
 use crate::model::result::{ResultBody, ResultDoc};
 use crate::model::status::ResultStatus;
@@ -36,11 +37,13 @@ impl Service {
     }
 
     /// Shows a finished conversation to the monitor whose check it is, to the issues and to the alerts. Doing it twice changes nothing more.
-    pub async fn look_at_finished(&self, job: &FinishedJob) -> Result<()> {
+    ///
+    /// `told_error`: what a language model says to [`Service::asked_for_errors`].
+    pub async fn look_at_finished(&self, job: &FinishedJob, told_error: Option<&Decision>) -> Result<()> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(finished) = finished(&mut db, job).await? else { return Ok(()) };
         let counts = match (job.source, job.source_id.parse()) {
-            (SourceKind::Simulation, Ok(id)) => self.settle_check(&mut db, id, &finished.body).await?,
+            (SourceKind::Simulation, Ok(id)) => self.settle_check(&mut db, id, &finished.body, told_error).await?,
             _ => true,
         };
         if counts {

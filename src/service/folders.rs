@@ -41,8 +41,7 @@ impl Service {
         check_name(&mut db, &spec.name, None).await?;
         let id = db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        db.commit().await?;
-        Ok(shown(caller, row))
+        db.answer(shown(caller, row)).await
     }
 
     /// All folders, newest first.

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use self::attacks::Vector;
 use self::callers::Wish;
-pub(super) use self::invent::value as invented;
+pub(super) use self::invent::{bound, is_invented, value as invented};
 use super::scenarios::paths;
 use super::versions::version_of;
 use super::{Caller, Service, check};
@@ -94,20 +94,20 @@ impl Service {
         for draft in drafts {
             digital_humans.push(self.make_human(&mut db, caller, draft.human, &simulations).await?);
         }
-        db.commit().await?;
         let truncated = format!("Request was truncated to {MAX_HUMANS} digital humans");
         let templates = "Generated from templates: no language model is configured".to_owned();
         let warnings: Vec<String> = [(plan.asked > MAX_HUMANS as i64, truncated), (plan.from_templates, templates)]
             .into_iter()
             .filter_map(|(holds, text)| holds.then_some(text))
             .collect();
-        Ok(Generated {
+        db.answer(Generated {
             digital_humans,
             status: "200".into(),
             success: true,
             test_scenarios: Some(test_scenarios),
             warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
         })
+        .await
     }
 
     async fn frame(&self, db: &mut Session, spec: &GenerateSpec) -> Result<Frame> {
@@ -317,14 +317,8 @@ fn known(human: &mut DigitalHumanSpec, batch: &AttackBatch, seed: Seed) -> Vec<V
     for given in &batch.traits {
         let kind = TraitType::parse(&given.data_type.to_uppercase()).unwrap_or(TraitType::String);
         let mut draw = seed.stream(&given.name);
-        let (value, completeness) = match given.value.as_str() {
-            Some("__random__") => (invent::value(&given.name, kind, &mut draw), given.completeness.clone()),
-            Some("__partial_random__") => {
-                let (part, how) = invent::part(&given.name, kind, given.completeness.as_deref(), &mut draw);
-                (part, Some(how))
-            }
-            _ => (given.value.clone(), given.completeness.clone()),
-        };
+        let (value, completeness) =
+            invent::resolved(&given.name, kind, &given.value, given.completeness.as_deref(), &mut draw);
         // A part of a value is only a text.
         let fits = super::human_rules::fits(kind, &value);
         let (kind, value) = match (fits, value) {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::generate::is_invented;
 use super::simulations::gives;
 use super::{Settings, check};
 use crate::error::{Error, Result};
@@ -33,6 +34,18 @@ pub fn check(spec: &mut DigitalHumanSpec, settings: &Settings) -> Result<()> {
         return refuse("always-on mode needs a phone number");
     }
     Ok(())
+}
+
+/// What of a Digital Human is fetched from elsewhere: field and URL.
+pub fn fetched(fields: &Value) -> Vec<(String, String)> {
+    let url = |value: &Value| value.as_str().filter(|text| text.contains("://")).map(str::to_owned);
+    let noise = fields.get("custom_background_noise_url").and_then(url);
+    let responses = fields.get("scripted_responses").and_then(Value::as_array).into_iter().flatten();
+    let audio = responses.enumerate().filter_map(|(index, response)| {
+        let field = format!("scripted_responses[{index}].scripted_response_audio_snippet_url");
+        Some((field, response.get("scripted_response_audio_snippet_url").and_then(url)?))
+    });
+    noise.map(|url| ("custom_background_noise_url".to_owned(), url)).into_iter().chain(audio).collect()
 }
 
 /// Names of fields as they were called before, read where the present one was not given.
@@ -82,8 +95,7 @@ fn is_extension(text: &str) -> bool {
 }
 
 fn check_trait(given: &Trait) -> Result<()> {
-    let invented = matches!(given.value.as_str(), Some("__random__" | "__partial_random__"));
-    if invented { Ok(()) } else { check_value(&given.trait_name, given.trait_data_type, &given.value) }
+    if is_invented(&given.value) { Ok(()) } else { check_value(&given.trait_name, given.trait_data_type, &given.value) }
 }
 
 /// A value of a trait has the trait's type.

@@ -3,10 +3,11 @@
 use ringer_media::seed::Seed;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::check::patched;
 use super::simulations::check_journeys;
-use super::{Caller, Service, human_rules, names};
+use super::{Caller, Service, check, human_rules, names};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
@@ -90,10 +91,8 @@ impl Service {
         spec: DigitalHumanSpec,
         simulation_ids: &[i64],
     ) -> Result<LinkedDigitalHuman> {
-        let mut db = self.store.org(&caller.organization).write().await?;
-        let made = self.make_human(&mut db, caller, spec, simulation_ids).await?;
-        db.commit().await?;
-        Ok(made)
+        let (db, made) = self.begin_human(caller, spec, simulation_ids).await?;
+        db.answer(made).await
     }
 
     /// Makes several; one that is refused does not keep the others from being made.
@@ -106,13 +105,42 @@ impl Service {
         self.check_simulations(caller, simulation_ids).await?;
         let mut answer = BulkCreated { created: vec![], errors: vec![] };
         for (index, spec) in (0..).zip(specs) {
-            match self.create_digital_human(caller, spec, simulation_ids).await {
+            match self.make_one(caller, spec, simulation_ids).await {
                 Ok(made) => answer.created.push(made),
                 Err(Error::Internal(cause)) => return Err(Error::Internal(cause)),
                 Err(error) => answer.errors.push(IndexError { index, detail: error.to_string() }),
             }
         }
         Ok(answer)
+    }
+
+    async fn begin_human(
+        &self,
+        caller: &Caller,
+        spec: DigitalHumanSpec,
+        simulation_ids: &[i64],
+    ) -> Result<(Session, LinkedDigitalHuman)> {
+        self.look_at_human(&serde_json::to_value(&spec).map_err(Error::internal)?).await?;
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let made = self.make_human(&mut db, caller, spec, simulation_ids).await?;
+        Ok((db, made))
+    }
+
+    /// One of several: the answer is not its own.
+    async fn make_one(
+        &self,
+        caller: &Caller,
+        spec: DigitalHumanSpec,
+        simulation_ids: &[i64],
+    ) -> Result<LinkedDigitalHuman> {
+        let (db, made) = self.begin_human(caller, spec, simulation_ids).await?;
+        db.commit().await?;
+        Ok(made)
+    }
+
+    /// Refuses files whose hosts' names lead to where nothing may be asked. Done before the transaction: names may take long.
+    async fn look_at_human(&self, fields: &Value) -> Result<()> {
+        check::look(&human_rules::fetched(fields), &self.settings, self.poster.guard()).await
     }
 
     /// One Digital Human.
@@ -140,6 +168,7 @@ impl Service {
         simulation_ids: Option<&[i64]>,
         override_conflict: bool,
     ) -> Result<LinkedDigitalHuman> {
+        self.look_at_human(&Value::Object(patch.clone())).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let old = owned(&mut db, id).await?;
         self.amend_human(&mut db, caller, &old, &patch, simulation_ids.unwrap_or_default(), override_conflict).await?;
@@ -153,8 +182,7 @@ impl Service {
         }
         let row = db.get(id).await?;
         let answer = linked(&mut db, row).await?;
-        db.commit().await?;
-        Ok(answer)
+        db.answer(answer).await
     }
 
     /// Deletes a Digital Human; its results stay without it.

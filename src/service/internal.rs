@@ -70,8 +70,7 @@ impl Service {
             Error::Refused(text) if text == NO_HUMANS => Error::NotAvailable(text),
             other => other,
         })?;
-        db.commit().await?;
-        Ok(RunAccepted { status: "accepted".into(), simulation_run_id: queued.simulation_run_id })
+        db.answer(RunAccepted { status: "accepted".into(), simulation_run_id: queued.simulation_run_id }).await
     }
 
     /// True for a refusal to run that no later attempt can mend.
@@ -93,8 +92,7 @@ impl Service {
             let organization = caller.organization.clone();
             db.put(&AutosyncJob { organization, agent_id, provider, asked_ms: now }, now, None).await?;
         }
-        db.commit().await?;
-        Ok(AutosyncAccepted { status: "accepted".into(), targets: count })
+        db.answer(AutosyncAccepted { status: "accepted".into(), targets: count }).await
     }
 
     /// Brings one agent's definition in line with its platform's, as far as that can be asked, and logs what came of it.

@@ -36,6 +36,10 @@ pub struct ToJudge {
     pub agent_prompt: String,
     /// Of the Digital Human, or of its journey's step.
     pub success_criteria: String,
+    /// Rules of the agent that the Digital Human probes.
+    pub rules: Vec<String>,
+    /// What the simulation asks of each of its conversations; a yes is a custom error. Empty: it asks, and does not say what.
+    pub custom_error: Option<String>,
 }
 
 impl Service {
@@ -58,6 +62,8 @@ impl Service {
         let measure = |name: &str, value: Option<Value>| {
             value.map(|value| MetricValue { name: name.to_owned(), value, note: None })
         };
+        let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
+        let custom_error = simulation.custom_error_enabled.then(|| simulation.custom_error_prompt.unwrap_or_default());
         let measures = [measure(CALLS_MET, met.map(Value::Bool)), measure(WORD_ERRORS, errors.map(Value::from))];
         Ok(ToJudge {
             metrics,
@@ -66,7 +72,9 @@ impl Service {
             metadata: row.doc.body.metadata.clone(),
             measures: measures.into_iter().flatten().collect(),
             agent_prompt,
-            success_criteria: criteria(&human, body.journey_step),
+            success_criteria: criteria_of(&human, body.journey_step),
+            rules: rules(&human),
+            custom_error,
         })
     }
 
@@ -133,7 +141,19 @@ pub(super) async fn prompt_of(db: &mut Session, version: Option<Uuid>) -> Result
     Ok(db.find::<VersionDoc>(id).await?.map(|row| row.doc.prompt_text).unwrap_or_default())
 }
 
-fn criteria(human: &DigitalHumanSpec, step: Option<i64>) -> String {
+/// Rules that are probed, each behind its id where it has one.
+fn rules(human: &DigitalHumanSpec) -> Vec<String> {
+    let (ids, quotes) = (&human.system_prompt_rule_ids, &human.system_prompt_rule_quotes);
+    let of = |at: usize| match (ids.get(at), quotes.get(at)) {
+        (Some(id), Some(quote)) => format!("{id}: {quote}"),
+        (Some(text), None) | (None, Some(text)) => text.clone(),
+        (None, None) => String::new(),
+    };
+    (0..ids.len().max(quotes.len())).map(of).collect()
+}
+
+/// When the conversation of a Digital Human counts as passed, or that of a step of its journey.
+pub(super) fn criteria_of(human: &DigitalHumanSpec, step: Option<i64>) -> String {
     let steps = human.journey_steps.as_deref().unwrap_or_default();
     let step = steps.iter().find(|one| Some(one.step) == step);
     step.map_or(&human.success_criteria, |step| &step.success_criteria).clone()

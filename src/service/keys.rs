@@ -28,8 +28,7 @@ impl Service {
         let row = self.key_row(&caller.organization, &text, scope, spec.name.unwrap_or_default());
         let mut db = self.store.org(&caller.organization).write().await?;
         db.insert_key(&row).await?;
-        db.commit().await?;
-        Ok(KeyOut { api_key: text, ..shown(row) })
+        db.answer(KeyOut { api_key: text, ..shown(row) }).await
     }
 
     /// The organization's keys, newest first, without their texts.

@@ -42,8 +42,7 @@ impl Service {
         let doc = LabelDoc { agent_id, label_text: spec.label_text.0 };
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        db.commit().await?;
-        Ok(shown(row, &[]))
+        db.answer(shown(row, &[])).await
     }
 
     /// One label.

@@ -35,6 +35,11 @@ impl Running {
         self.calls().remove(&result_id);
     }
 
+    /// No call is running.
+    pub fn is_idle(&self) -> bool {
+        self.calls().is_empty()
+    }
+
     fn calls(&self) -> MutexGuard<'_, HashMap<i64, CallControl>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -49,6 +54,10 @@ impl LiveCalls for Running {
             }
             None => false,
         }
+    }
+
+    fn holds(&self, result_id: i64) -> bool {
+        self.calls().contains_key(&result_id)
     }
 
     fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {

@@ -57,8 +57,9 @@ pub struct MetricsDeleted {
 impl Service {
     /// Makes a metric.
     pub async fn create_custom_metric(&self, caller: &Caller, spec: CustomMetricSpec) -> Result<CustomMetricRecord> {
-        let made = self.create_custom_metrics(caller, vec![spec]).await?.pop();
-        made.ok_or_else(|| Error::internal("a metric that was made is not there"))
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let row = self.insert_metric(&mut db, caller, spec).await?;
+        db.answer(shown(caller, row, self.settings.hears)).await
     }
 
     /// Makes several, or none when one of them is refused.
@@ -72,14 +73,13 @@ impl Service {
         for spec in specs {
             made.push(self.insert_metric(&mut db, caller, spec).await?);
         }
-        db.commit().await?;
-        Ok(made.into_iter().map(|row| shown(caller, row)).collect())
+        db.answer(made.into_iter().map(|row| shown(caller, row, self.settings.hears)).collect()).await
     }
 
     /// One metric.
     pub async fn custom_metric(&self, caller: &Caller, id: Uuid) -> Result<CustomMetricRecord> {
         let row = self.store.org(&caller.organization).read().await?.metric(id).await?;
-        Ok(shown(caller, row))
+        Ok(shown(caller, row, self.settings.hears))
     }
 
     /// One page, newest first; of one agent when it is given.
@@ -97,7 +97,7 @@ impl Service {
         };
         let total = db.count_metrics(which).await?;
         let rows = db.metrics(which, page_size, (page - 1).saturating_mul(page_size)).await?;
-        Ok(paged(caller, rows, total, page, page_size))
+        Ok(paged(caller, self.settings.hears, rows, total, page, page_size))
     }
 
     /// All metrics of an agent on one page.
@@ -106,7 +106,7 @@ impl Service {
         db.get::<AgentDoc>(agent_id).await?;
         let rows = db.metrics(Metrics::OfAgent(agent_id), i64::MAX, 0).await?;
         let total = rows.len() as i64;
-        Ok(paged(caller, rows, total, 1, total))
+        Ok(paged(caller, self.settings.hears, rows, total, 1, total))
     }
 
     /// Changes the given fields.
@@ -116,7 +116,7 @@ impl Service {
         self.amend_metric(&mut db, caller, &old, patch).await?;
         let row = db.metric(id).await?;
         db.commit().await?;
-        Ok(shown(caller, row))
+        Ok(shown(caller, row, self.settings.hears))
     }
 
     /// Changes the given fields of several, or of none when one of them is refused.
@@ -142,7 +142,7 @@ impl Service {
         let row = db.metric(id).await?;
         self.remove_metrics(&mut db, caller, &[id]).await?;
         db.commit().await?;
-        Ok(shown(caller, row))
+        Ok(shown(caller, row, self.settings.hears))
     }
 
     /// Deletes several; those that are not there do not matter.
@@ -253,8 +253,15 @@ pub(super) fn check_fields(spec: &CustomMetricSpec) -> Result<()> {
     }
 }
 
-fn paged(caller: &Caller, rows: Vec<Row<CustomMetricSpec>>, total: i64, page: i64, page_size: i64) -> MetricPage {
-    let metrics: Vec<CustomMetricRecord> = rows.into_iter().map(|row| shown(caller, row)).collect();
+fn paged(
+    caller: &Caller,
+    hears: bool,
+    rows: Vec<Row<CustomMetricSpec>>,
+    total: i64,
+    page: i64,
+    page_size: i64,
+) -> MetricPage {
+    let metrics: Vec<CustomMetricRecord> = rows.into_iter().map(|row| shown(caller, row, hears)).collect();
     let counted: Page<()> = Page { items: vec![], total_count: total, page, page_size };
     MetricPage {
         total_pages: counted.total_pages(),
@@ -267,10 +274,10 @@ fn paged(caller: &Caller, rows: Vec<Row<CustomMetricSpec>>, total: i64, page: i6
     }
 }
 
-fn shown(caller: &Caller, row: Row<CustomMetricSpec>) -> CustomMetricRecord {
+fn shown(caller: &Caller, row: Row<CustomMetricSpec>, hears: bool) -> CustomMetricRecord {
     let mut spec = row.doc;
     let chosen = spec.eval_modality == EvalModality::Auto;
-    spec.eval_modality = spec.modality(false);
+    spec.eval_modality = spec.modality(hears);
     spec.eval_method = Some(spec.method());
     CustomMetricRecord {
         id: row.id,

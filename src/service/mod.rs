@@ -18,6 +18,7 @@ mod evidence;
 mod export;
 mod finished;
 mod folders;
+mod follow_up;
 mod generate;
 mod human_rules;
 mod humans;
@@ -35,6 +36,7 @@ mod names;
 mod noises;
 mod notify;
 mod outcome;
+mod overdue;
 mod packing;
 mod phone_numbers;
 mod place;
@@ -49,6 +51,7 @@ mod scenarios;
 mod schedules;
 mod simulations;
 mod sms;
+mod summary;
 mod texts;
 mod trigger;
 mod turns;
@@ -66,7 +69,7 @@ use ringer_media::call::EndReason;
 use uuid::Uuid;
 
 use crate::clock::Clock;
-use crate::config::{Capture, Notify, Sms};
+use crate::config::{Behaviour, Capture, Notify, Sms};
 use crate::error::{Error, Result};
 use crate::events::Feed;
 use crate::model::api_key::Scope;
@@ -79,7 +82,7 @@ use crate::store::Store;
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::alerts::{AlertDeleted, AlertPage, ViolationPage};
 pub use self::call_logs::{
-    CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted,
+    CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted, RECOGNIZED,
 };
 pub use self::communities::CommunityList;
 pub use self::customers::{TraitDeleted, TraitList};
@@ -88,6 +91,7 @@ pub use self::drafts::{DraftMetrics, MetricDrafts};
 pub use self::evaluation::Judged;
 pub use self::export::ExportFormat;
 pub use self::folders::{AgentMoved, FolderDeleted};
+pub use self::follow_up::FollowUp;
 pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
 pub use self::internal::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted};
 pub use self::judging::ToJudge;
@@ -98,6 +102,7 @@ pub use self::live::Running;
 pub use self::metrics::{MetricPage, MetricsDeleted, MetricsUpdated};
 pub use self::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
 pub use self::noises::{NoiseDeleted, NoiseSource};
+pub use self::overdue::EVALUATION_MS;
 pub use self::packing::{Packing, Track};
 pub use self::phone_numbers::{NumberAdded, NumberReleased};
 pub use self::place::{Obstacle, Placed, Placer, Sounds, TextPlaced};
@@ -108,6 +113,7 @@ pub use self::scenarios::{ScenarioDeleted, ScenarioList, Validated};
 pub use self::schedules::{ScheduleDeleted, ScheduleList};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
 pub use self::sms::{SmsQueued, Terminated};
+pub use self::summary::RunTold;
 pub use self::texts::TextNews;
 pub use self::usage::SpendAllowed;
 pub use self::versions::{VersionDeleted, VersionLabels};
@@ -131,6 +137,12 @@ pub struct Caller {
 pub trait LiveCalls: Send + Sync {
     /// Asks the call of a result to end; false when this process does not hold it.
     fn hangup(&self, result_id: i64, reason: EndReason) -> bool;
+
+    /// True when this process holds the call of a result.
+    fn holds(&self, result_id: i64) -> bool {
+        let _ = result_id;
+        false
+    }
 
     /// The events of a result as they happen; `None` when this process makes no calls.
     fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
@@ -199,6 +211,10 @@ pub struct Settings {
     pub text_reply_delay_ms: u32,
     /// The carrier of text messages.
     pub sms: Arc<Sms>,
+    /// There is a model that judges by ear.
+    pub hears: bool,
+    /// Numbers behind the named levels of Digital Humans.
+    pub behaviour: Behaviour,
 }
 
 impl Settings {
@@ -221,6 +237,8 @@ impl Settings {
             journey_stop_on_failure: false,
             text_reply_delay_ms: 0,
             sms: Arc::default(),
+            hears: false,
+            behaviour: Behaviour::default(),
         }
     }
 
@@ -252,6 +270,11 @@ impl Service {
     /// The same product with a language model, or without one.
     pub fn with_model(self, model: Option<Arc<dyn LanguageModel>>) -> Service {
         Service { model, ..self }
+    }
+
+    /// The same product, which looks at and posts to the addresses of users where `guard` lets it.
+    pub fn with_guard(self, guard: Guard) -> Service {
+        Service { poster: Arc::new(Poster::new(guard, WEBHOOK_PATIENCE)), ..self }
     }
 
     /// The language model.

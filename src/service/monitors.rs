@@ -17,6 +17,7 @@ use crate::model::agent::{AgentDoc, AgentType, ConnectionType};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::id::IdString;
 use crate::model::monitor::{CheckDoc, CheckRecord, CheckType, MonitorDoc, MonitorRecord, MonitorSpec, Verdict};
+use crate::model::notification::Channel;
 use crate::model::patch::Patch;
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
@@ -60,6 +61,7 @@ impl Service {
     /// Makes a monitor with its backing simulation, and asks for its first check.
     pub async fn create_monitor(&self, caller: &Caller, mut spec: MonitorSpec) -> Result<MonitorRecord> {
         let now = self.clock.now_ms();
+        self.look_at_channels(&spec.notifications.channels).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         self.check_monitor(&mut db, &mut spec).await?;
         let first = spec.start_at.get_or_insert(Timestamp(now)).0;
@@ -79,8 +81,7 @@ impl Service {
         let id = db.insert(&doc, now, Some(caller.key_id)).await?;
         self.ask_for_check(&mut db, id, &doc).await?;
         let record = self.monitor_record(&mut db, id).await?;
-        db.commit().await?;
-        Ok(record)
+        db.answer(record).await
     }
 
     /// One monitor with its newest checks.
@@ -121,6 +122,10 @@ impl Service {
         patch: &Patch<MonitorSpec>,
     ) -> Result<MonitorRecord> {
         let now = self.clock.now_ms();
+        if let Some(channels) = patch.given().get("notifications").and_then(|given| given.get("channels")) {
+            self.look_at_channels(&serde_json::from_value::<Vec<Channel>>(channels.clone()).unwrap_or_default())
+                .await?;
+        }
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = db.get::<MonitorDoc>(monitor_id).await?;
         let mut spec = patch.apply(&row.doc.spec).map_err(Error::internal)?;
@@ -184,12 +189,7 @@ impl Service {
     async fn check_monitor(&self, db: &mut Session, spec: &mut MonitorSpec) -> Result<()> {
         let agent = db.get::<AgentDoc>(spec.agent_id).await?.doc.spec;
         for id in spec.checks.iter().filter_map(|check| check.config.digital_human_id) {
-            if db.find::<DigitalHumanSpec>(id).await?.is_none() {
-                return Err(match db.exists_anywhere::<DigitalHumanSpec>(id).await? {
-                    true => Error::Forbidden("Digital human belongs to a different organization".into()),
-                    false => Error::NotFound("Digital human"),
-                });
-            }
+            db.get::<DigitalHumanSpec>(id).await?;
         }
         Cadence::parse(&spec.frequency)?;
         spec.active_window.as_ref().map(Window::new).transpose()?;
@@ -214,7 +214,7 @@ impl Service {
             agent_id: IdString::from(spec.agent_id),
             name: Some(format!("Uptime of {}", agent.name).chars().take(255).collect()),
             tags: vec![TAG.to_owned()],
-            max_call_duration: LONGEST_CALL_S,
+            max_call_duration: Some(LONGEST_CALL_S),
             max_call_duration_units: crate::model::simulation::DurationUnit::Seconds,
             ..SimulationSpec::default()
         };

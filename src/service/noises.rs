@@ -61,8 +61,7 @@ impl Service {
         let id: Uuid = db.insert(&NoiseDoc { name }, self.clock.now_ms(), Some(caller.key_id)).await?;
         self.write_noise(id, &bytes).await?;
         let row = db.get(id).await?;
-        db.commit().await?;
-        Ok(shown(caller, row, 0))
+        db.answer(shown(caller, row, 0)).await
     }
 
     /// All noises, newest first.
@@ -104,6 +103,8 @@ impl Service {
     async fn existing(&self, caller: &Caller, place: &str) -> Result<Vec<u8>> {
         if place.contains("://") {
             check::webhook("storage_path", Some(place), &self.settings)?;
+            let urls = [("storage_path".to_owned(), place.to_owned())];
+            check::look(&urls, &self.settings, self.poster.guard()).await?;
             let private = self.settings.allow_private_targets;
             let fetched = fetch::fetch(place, move |address| ip_allowed(address, private)).await;
             return fetched.map_err(|failure| Error::Refused(failure.message));

@@ -54,6 +54,18 @@ impl Service {
         self.notify(db, &channels, &notice).await
     }
 
+    /// Tells those who look after the organization by mail, where the settings say who that is and how mail goes out.
+    pub(super) async fn notify_admins(&self, db: &mut Session, notice: &Notice) -> Result<()> {
+        let settings = &self.settings.notify;
+        if settings.admins.is_empty() || settings.smtp_url.is_none() {
+            return Ok(());
+        }
+        let name = db.organization_name().await?.unwrap_or_default();
+        let to = |target: &str| Channel { kind: ChannelType::Email, target: target.to_owned() };
+        let channels: Vec<Channel> = settings.admins_of(&name).into_iter().map(to).collect();
+        self.notify(db, &channels, notice).await
+    }
+
     /// A path as users reach it.
     pub(super) fn link(&self, path: &str) -> String {
         format!("{}{path}", self.settings.public_url.as_deref().unwrap_or_default())
@@ -89,6 +101,14 @@ impl Service {
         let mut db = self.store.org(organization).read().await?;
         let rows: Vec<Row<NotificationDoc>> = db.by("subject", subject).await?;
         Ok(rows.into_iter().map(|row| row.doc).collect())
+    }
+
+    /// Refuses targets whose names lead to where nothing may be sent. Done before the transaction: names may take long.
+    pub(super) async fn look_at_channels(&self, channels: &[Channel]) -> Result<()> {
+        let posted =
+            channels.iter().filter(|channel| matches!(channel.kind, ChannelType::Webhook | ChannelType::Slack));
+        let urls: Vec<(String, String)> = posted.map(|channel| ("target".to_owned(), channel.target.clone())).collect();
+        check::look(&urls, &self.settings, self.poster.guard()).await
     }
 
     /// Refuses targets that nothing can be sent to.

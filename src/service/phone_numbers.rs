@@ -78,15 +78,9 @@ impl Service {
             price,
         };
         db.insert(&doc, now, Some(caller.key_id)).await?;
-        db.commit().await?;
         let NumberDoc { phone_number, carrier_sid, purchase_date, price } = doc;
-        Ok(NumberAdded {
-            phone_number,
-            carrier_sid,
-            organization_id: caller.organization.clone(),
-            purchase_date,
-            price,
-        })
+        let organization_id = caller.organization.clone();
+        db.answer(NumberAdded { phone_number, carrier_sid, organization_id, purchase_date, price }).await
     }
 
     /// Gives a number back that no Digital Human has.

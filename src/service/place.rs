@@ -1,21 +1,25 @@
 //! From a result to a call: which agent is called, where, by whom, and how that caller behaves. Resources in, plain values for
 //! the engine out; what cannot be placed is told by its error code. Places nothing itself.
 
+mod dynamic;
 mod earlier;
+mod idle;
 mod manner;
+mod opening;
 mod route;
 mod sound;
 mod text;
 
 use std::sync::Arc;
 
-use ringer_media::call::{CallSpec, DtmfMethod, Ears, Limits, TurnSpec};
+use ringer_media::call::{CallSpec, DtmfMethod, Ears, Limits, Opening, TurnSpec};
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
 pub use self::sound::Sounds;
 pub use self::text::TextPlaced;
 pub(super) use self::text::{alone, is_http_text, is_sms, is_written, numbers};
+use super::generate::{bound, is_invented};
 use super::runs::result_seed;
 use super::{Service, Settings, legs};
 use crate::config::{Behaviour, Dtmf};
@@ -25,12 +29,16 @@ use crate::error::Result;
 use crate::human::{self, FluencyLevel, Profile, Verbosity, phrases};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, Provider};
-use crate::model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality};
+use crate::model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality, Trait};
 use crate::model::noise::NoiseDoc;
 use crate::model::result::ResultDoc;
 use crate::model::run::{QueueSpec, RunDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::provider::{LanguageModel, Synthesizer, VoiceWanted};
+use crate::store::Session;
+
+/// How long a language model may take to tell whether a turn has the meaning of a scripted response; then its words tell.
+const MEANING_MS: u32 = 1500;
 
 /// What calls are made with.
 #[derive(Clone)]
@@ -90,6 +98,10 @@ struct Cast {
     identity: Seed,
     /// What the caller remembers of the steps before.
     earlier: Vec<String>,
+    /// `None` outside of any run.
+    human_id: Option<i64>,
+    /// Words that the caller always begins with, where they were made.
+    first_line: Option<String>,
 }
 
 impl Service {
@@ -103,16 +115,24 @@ impl Service {
         result_id: i64,
         placer: &Placer,
     ) -> Result<Result<Placed, Obstacle>> {
-        let cast = match self.cast(organization, result_id).await? {
+        let mut cast = match self.cast(organization, result_id).await? {
             Ok(cast) => cast,
             Err(obstacle) => return Ok(Err(obstacle)),
         };
+        let mut told = match self.find_address(organization, &mut cast).await? {
+            Ok(told) => told,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        self.give_opening(organization, &mut cast, placer, false).await?;
         let folder = self.result_folder(result_id);
         let mut placed = match cast.place(placer, self.settings()).await {
             Ok(placed) => placed,
             Err(obstacle) => return Ok(Err(obstacle)),
         };
         placed.placement.folder = Some(folder);
+        // What the engine itself notes comes first.
+        told.extend(std::mem::take(&mut placed.notes));
+        placed.notes = told;
         Ok(Ok(placed))
     }
 
@@ -139,27 +159,60 @@ impl Service {
         let mut steps = human.doc.journey_steps.iter().flatten();
         let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
         let seed = Seed(body.seed as u64);
-        let identity = match step {
-            Some(_) => result_seed(Seed(run.seed as u64), human.id, row.doc.repetition, Some(1)),
-            None => seed,
-        };
+        let identity = identity(&row.doc, human.id, run.seed);
         let earlier = earlier::earlier(&mut db, &row, &human.doc).await?;
-        let (human, overrides) = (human.doc, run.overrides);
-        let run_id = body.simulation_run_id;
-        Ok(Ok(Cast { result_id, run_id, seed, agent, human, simulation, overrides, step, identity, earlier }))
+        let (human_id, mut human, overrides) = (Some(human.id), human.doc, run.overrides);
+        human.traits = bound(human.traits, identity);
+        let (run_id, first_line) = (body.simulation_run_id, None);
+        Ok(Ok(Cast {
+            result_id,
+            run_id,
+            seed,
+            agent,
+            human,
+            simulation,
+            overrides,
+            step,
+            identity,
+            earlier,
+            human_id,
+            first_line,
+        }))
     }
+}
+
+/// Draws who the Digital Human of a result is: in all steps of a journey the same person.
+fn identity(result: &ResultDoc, human_id: i64, run_seed: i64) -> Seed {
+    match result.body.journey_step {
+        Some(_) => result_seed(Seed(run_seed as u64), human_id, result.repetition, Some(1)),
+        None => Seed(result.body.seed as u64),
+    }
+}
+
+/// The facts of the Digital Human of a result, as its conversation has them; none when it was deleted.
+pub(super) async fn facts(db: &mut Session, result: &ResultDoc) -> Result<Vec<Trait>> {
+    let Some(id) = result.body.digital_human_id else { return Ok(Vec::new()) };
+    let Some(human) = db.find::<DigitalHumanSpec>(id).await? else { return Ok(Vec::new()) };
+    let traits = human.doc.traits;
+    if !traits.iter().any(|fact| is_invented(&fact.value)) {
+        return Ok(traits);
+    }
+    let run = db.get::<RunDoc>(result.body.simulation_run_id).await?;
+    Ok(bound(traits, identity(result, id, run.doc.seed)))
 }
 
 impl Cast {
     async fn place(self, placer: &Placer, settings: &Settings) -> Result<Placed, Obstacle> {
         let dial = route::dial(&self, settings).await?;
         let mut warnings = self.idle_fields(placer.model.is_some());
+        warnings.extend(self.follows_without(placer.model.is_some()));
         let language = self.language();
         let traits = self.traits();
         let spec = self.spec(placer, settings, &traits, &mut warnings).await?;
         let wanted = self.voice();
         let voice = placer.synthesizer.voice(&wanted);
         let voice = voice.map_err(|failure| Obstacle::new("SYNTHESIZER_FAILED", failure.message))?;
+        let voice = voice.at(placer.behaviour.speed.named(&wanted.speed) as f32);
         let mut notes = Object::from_iter([
             ("behaviour".to_owned(), self.in_force(placer, &spec)),
             ("transport".to_owned(), json!("SIP/UDP, RTP/AVP")),
@@ -178,6 +231,7 @@ impl Cast {
             mind: human::mind(profile, placer.model.clone(), self.seed),
             voice: Some(voice),
             language,
+            follows: self.follows().then_some(wanted),
             keyterms: self.agent.spec.keyterms.clone(),
             folder: None,
         };
@@ -203,11 +257,12 @@ impl Cast {
                 recognizer_grace_ms: placer.recognizer_grace_ms,
                 digit_turn_ms: None,
             },
-            opening: manner::opening(human, self.opens(), traits, behaviour),
+            opening: self.opening(behaviour),
             interruption: manner::interruption(human, behaviour, placer.model.is_some(), warnings),
             probes: manner::probes(human),
             script: manner::script(self, traits, placer, settings).await?,
             script_ordered: human.scripted_responses_ordered,
+            meaning_ms: placer.model.as_ref().map(|_| MEANING_MS),
             hangup_phrases: human.hangup_phrases.iter().map(|phrase| human::fill(phrase, traits)).collect(),
             extension: human.extension.clone().filter(|_| !self.agent_calls()),
             dtmf: match placer.dtmf {
@@ -216,12 +271,22 @@ impl Cast {
                 Dtmf::Info => DtmfMethod::Info,
             },
             limits: self.limits(),
-            noise: manner::noise(self, placer, settings).await?,
+            noise: manner::noise(self, placer, settings, warnings).await?,
             audio_quality: manner::audio_quality(human.audio_quality),
             connection: manner::connection(human.connection_quality, &behaviour.connection),
             phrases: phrases::call_phrases(&self.language()),
+            follows_language: self.follows(),
             ears: Ears::default(),
         })
+    }
+
+    /// Who speaks first, and what.
+    fn opening(&self, behaviour: &Behaviour) -> Opening {
+        let made = manner::opening(&self.human, self.opens(), &self.traits(), behaviour);
+        match (&self.first_line, made) {
+            (Some(line), Opening::Made) => Opening::Say(line.clone()),
+            (_, made) => made,
+        }
     }
 
     fn limits(&self) -> Limits {
@@ -260,6 +325,7 @@ impl Cast {
             language: self.language(),
             traits,
             verbosity: Verbosity::named(human.verbosity.as_str()),
+            lengths: behaviour.verbosity.clone(),
             fluency,
             hesitation: fluency.hesitation(&behaviour.fluency),
             creativity: human.creativity,
@@ -295,39 +361,26 @@ impl Cast {
         }
     }
 
+    /// The agent's language is spoken as soon as it is known.
+    fn follows(&self) -> bool {
+        self.human.language == Language::Ad
+    }
+
+    /// What following comes to without a model.
+    fn follows_without(&self, has_model: bool) -> Option<String> {
+        let why = "language: the intent is said as it is written: only a model speaks the agent's language";
+        (self.follows() && !has_model).then(|| why.to_owned())
+    }
+
     /// The language spoken; a caller that follows the agent's language begins in English.
     fn language(&self) -> String {
-        let language = if self.human.language == Language::Ad { Language::En } else { self.human.language };
+        let language = if self.follows() { Language::En } else { self.human.language };
         language.as_str().to_owned()
     }
 
     /// Facts by name, as text.
     fn traits(&self) -> Vec<(String, String)> {
         self.human.traits.iter().map(|fact| (fact.trait_name.clone(), route::text(&fact.value))).collect()
-    }
-
-    /// Names the fields that are set and do not act in this version.
-    fn idle_fields(&self, has_model: bool) -> Vec<String> {
-        let human = &self.human;
-        let step = |has: fn(&JourneyStep) -> bool| self.step.as_ref().is_some_and(has);
-        let has_steps = human.enriched_playback.as_ref().is_some_and(|steps| !steps.is_empty());
-        let idle = [
-            (human.formatted_transcript.is_some() && !has_steps, "formatted_transcript: not replayed word for word"),
-            (human.attack_plan.is_some() && !has_model, "attack_plan: not followed without a language model"),
-            (self.simulation.hangup_on_transfer, "hangup_on_transfer: transfers are refused"),
-            (human.language == Language::Ad, "language: the agent's language is not followed, English is spoken"),
-            (!self.earlier.is_empty() && !has_model, "journey_steps: earlier steps are not remembered without a model"),
-            (
-                step(|step| step.unresponsive) && !self.is_called(),
-                "journey_steps: who makes contact is not unresponsive",
-            ),
-            (
-                step(|step| step.phone_number.is_some()) && !self.is_called(),
-                "journey_steps: phone_number acts where the agent calls it, and no call is placed from it",
-            ),
-        ];
-        let warning = |text: &str| format!("{text} in this version");
-        idle.iter().filter(|(set, _)| *set).map(|(_, text)| warning(text)).collect()
     }
 
     /// The numbers behind the levels of this call.
@@ -337,6 +390,7 @@ impl Cast {
         let snr_db = has_noise.then(|| placer.behaviour.noise_snr_db(human.background_noise_volume));
         json!({
             "language": self.language(),
+            "follows_language": self.follows(),
             "endpointing_delay_ms": spec.turn.endpointing_delay_ms,
             "silence_timeout_ms": spec.turn.silence_timeout_ms,
             "yield_after_ms": spec.turn.yield_after_ms,
@@ -416,6 +470,8 @@ mod tests {
             step: None,
             identity: Seed(5),
             earlier: Vec::new(),
+            human_id: None,
+            first_line: None,
         }
     }
 
@@ -457,6 +513,23 @@ mod tests {
             assert_eq!(placed.placement.spec.seed, Seed(5), "every step has draws of its own");
             let told: Vec<_> = placed.warnings.iter().filter(|text| text.starts_with("journey_steps: ")).collect();
             assert_eq!(told.len(), warnings, "{told:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn speeds_and_lengths_of_turns_are_those_of_the_settings() {
+        let mut behaviour = Behaviour::default();
+        (behaviour.speed.slow, behaviour.verbosity.high.target, behaviour.verbosity.high.maximum) = (101.0, 5, 7);
+        let placer = Placer { behaviour, ..placer() };
+        for (speed, verbosity, rate_wpm, words) in
+            [("slow", "high", 101.0, (5, 7)), ("fast", "low", 205.0, (12, 25)), ("normal", "medium", 170.0, (30, 60))]
+        {
+            let human = json!({ "voice_speed": speed, "verbosity": verbosity });
+            let cast = cast(json!({ "sip_uri": "sip:bob@127.0.0.1:5080" }), human, json!({}));
+            let profile = cast.profile(&placer.behaviour, Vec::new());
+            assert_eq!((profile.words().target, profile.words().maximum), words);
+            let placed = cast.place(&placer, &Settings::new("unused")).await.expect("it can be placed");
+            assert_eq!(placed.placement.voice.map(|voice| voice.rate_wpm), Some(rate_wpm), "{speed}");
         }
     }
 

@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 use tokio::fs;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, SeekFrom};
 
+use super::place::facts;
 use super::retention::remove;
 use super::{Caller, Judged, Service};
 use crate::error::{Error, Result};
 use crate::judge::{self, Redactor};
 use crate::model::agent::AgentDoc;
-use crate::model::digital_human::{DigitalHumanSpec, ExpectedToolCall};
+use crate::model::digital_human::ExpectedToolCall;
 use crate::model::result::ResultDoc;
 use crate::model::transcript::Transcript;
 use crate::store::Session;
@@ -42,7 +43,7 @@ impl Service {
         judged: &mut Judged,
     ) -> Result<()> {
         through(&mut judged.evaluation, redactor, JUDGED)?;
-        through(&mut judged.metadata, redactor, &["playback"])?;
+        through(&mut judged.metadata, redactor, &["playback", "custom_error"])?;
         let caller = Service::engine_caller(organization);
         let mut timeline = match self.timeline(&caller, result_id).await {
             Ok(timeline) => timeline.events,
@@ -140,11 +141,7 @@ pub(super) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -> Result<Opt
     if !agent.doc.spec.redact_pii {
         return Ok(None);
     }
-    let human = match doc.body.digital_human_id {
-        Some(id) => db.find::<DigitalHumanSpec>(id).await?,
-        None => None,
-    };
-    let traits = human.into_iter().flat_map(|human| human.doc.traits).filter_map(|its| match its.value {
+    let traits = facts(db, doc).await?.into_iter().filter_map(|its| match its.value {
         Value::String(text) => Some(text),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
@@ -153,7 +150,7 @@ pub(super) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -> Result<Opt
 }
 
 /// Members of an evaluation that hold words.
-const JUDGED: &[&str] = &[
+pub(super) const JUDGED: &[&str] = &[
     "call_summary",
     "reasoning",
     "value",
@@ -172,7 +169,10 @@ const JUDGED: &[&str] = &[
 ];
 
 /// Members of a tool call that hold words.
-const CALLED: &[&str] = &["description", "parameters", "output"];
+pub(super) const CALLED: &[&str] = &["description", "parameters", "output"];
+
+/// Members of an event that hold words.
+pub(super) const NOTED: &[&str] = &["title", "description", "metadata"];
 
 /// Sees through the named members of something that is stored as JSON.
 pub(super) fn through<T: Serialize + DeserializeOwned>(
@@ -197,7 +197,7 @@ pub(super) fn redacted_calls(
 
 /// Texts in the record: what was posted, called and judged.
 pub(super) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()> {
-    through(&mut doc.body.events, redactor, &["title", "description", "metadata"])?;
+    through(&mut doc.body.events, redactor, NOTED)?;
     through(&mut doc.body.tool_calls, redactor, CALLED)?;
     through(&mut doc.posted_calls, redactor, CALLED)?;
     through(&mut doc.heard_calls, redactor, CALLED)?;
@@ -271,4 +271,57 @@ async fn fill(file: &mut fs::File, piece: &mut [u8]) -> std::io::Result<usize> {
         }
     }
     Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::recording::wav_header;
+
+    use super::*;
+
+    /// Samples that are left of a file of ones in which `spans` (milliseconds) were silenced, frame by frame.
+    async fn left(layout: Layout, samples: usize, spans: &[Range<i64>]) -> Vec<bool> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("recording.wav");
+        let channels = usize::from(layout.channels());
+        let mut file = wav_header(layout, samples as u64).to_vec();
+        file.extend([1, 0].repeat(samples * channels));
+        std::fs::write(&path, &file).expect("a file");
+        silence(&path, layout, spans).await.expect("it is silenced");
+        let after = std::fs::read(&path).expect("a file");
+        assert_eq!((after.len(), &after[..WAV_HEADER]), (file.len(), &file[..WAV_HEADER]));
+        let frames = after[WAV_HEADER..].chunks(2 * channels);
+        let is_left = |frame: &[u8]| {
+            assert!(frame.iter().step_by(2).all(|byte| *byte == frame[0]), "all channels alike");
+            frame[0] == 1
+        };
+        frames.map(is_left).collect()
+    }
+
+    #[tokio::test]
+    async fn stretches_are_silenced_to_the_sample_in_all_channels() {
+        let long = 2 * PIECE + 100;
+        for (layout, samples, spans, silent) in [
+            (Layout::Stereo, 1600, vec![], vec![]),
+            (Layout::Stereo, 1600, vec![10..20, 20..20], vec![160..320, 0..0]),
+            (Layout::CallerClean, 1600, vec![-50..5, 90..200, 30..30], vec![0..80, 1440..1600]),
+            // Beyond what is read in one piece, and over its edge.
+            (Layout::Stereo, long, vec![1000..1100, 2047..2050], vec![16_000..17_600, 32_752..32_800]),
+            (Layout::Stereo, 1600, vec![500..600, 700..800], vec![]),
+            (Layout::Agent, 0, vec![0..100, 200..300], vec![]),
+        ] {
+            let left = left(layout, samples, &spans).await;
+            assert_eq!(left.len(), samples);
+            for (at, is_left) in left.iter().enumerate() {
+                assert_eq!(*is_left, !silent.iter().any(|span| span.contains(&at)), "sample {at} of {spans:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_recording_that_is_not_there_needs_no_silence() {
+        let folder = tempfile::tempdir().expect("a folder");
+        silence(&folder.path().join("recording.wav"), Layout::Stereo, &[0..1, 2..3]).await.expect("nothing to do");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    }
 }

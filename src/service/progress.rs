@@ -108,6 +108,9 @@ impl Service {
         if to.is_terminal() {
             let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?;
             row.doc.body.outcome = outcome(&row.doc.body, &simulation.doc);
+            if let Some(code) = &row.doc.body.error_code {
+                db.note_failure(code);
+            }
         }
         db.update(row.id, &row.doc, now, None).await?;
         if from == ResultStatus::Running {
@@ -127,6 +130,9 @@ impl Service {
         }
         if to.is_terminal() && to != ResultStatus::Cancelled {
             self.tell_evaluated(db, row).await?;
+        }
+        if to == ResultStatus::Completed {
+            self.ask_for_grade(db, row).await?;
         }
         if to.is_terminal() {
             self.announce_finished(db, SourceKind::Simulation, row.id).await?;
@@ -178,7 +184,11 @@ impl Service {
         let is_first = run.doc.completed_at.is_none();
         run.doc.status = RunStatus::Completed;
         run.doc.completed_at.get_or_insert(Timestamp(self.clock.now_ms()));
-        run.doc.summary = Some(tally.counters.summary());
+        let counted = Some(tally.counters.summary());
+        if run.doc.counted != counted {
+            (run.doc.summary, run.doc.counted) = (counted.clone(), counted);
+            self.ask_for_summary(db, run_id).await?;
+        }
         if is_first {
             self.notify_of_run(db, run_id, &run.doc).await?;
         }
@@ -186,24 +196,52 @@ impl Service {
     }
 
     /// After a restart: conversations that were at work when the engine stopped end as SYSTEM_ERROR. Answers how many.
-    /// All other work resumes by its jobs.
+    /// All other work resumes by its jobs. While another engine works on the database nothing is taken from it: what an engine
+    /// that is gone has left is taken up when its leases end.
     pub async fn recover(&self) -> Result<usize> {
+        if !self.store.enter().await? {
+            tracing::info!("another engine works on this database");
+            return self.restore_schedules().await.map(|_| 0);
+        }
         let interrupted = self.store.system().await?.interrupted().await?;
         for (organization, id) in &interrupted {
-            let mut db = self.store.org(organization).write().await?;
-            let mut row = db.get::<ResultDoc>(*id).await?;
-            row.doc.body.fail("ENGINE_RESTARTED", "The engine was restarted during the call");
-            row.doc.body.end_time = Some(Timestamp(self.clock.now_ms()));
-            if row.doc.private {
-                self.forget_words(*id, &mut row.doc).await?;
-            }
-            self.step(&mut db, &mut row, ResultStatus::SystemError).await?;
-            db.commit().await?;
+            self.break_off(organization, *id).await?;
         }
         self.queue().end_leases().await?;
         self.restore_schedules().await?;
         self.store.abandon_running_requests().await?;
+        self.store.admit_others().await?;
         Ok(interrupted.len())
+    }
+
+    /// Ends a conversation that is at work by its status, though its job could be claimed again: the engine that held it is gone.
+    pub async fn end_abandoned(&self, organization: &str, result_id: i64) -> Result<()> {
+        // What this engine holds itself is not abandoned, however long its claim could not be renewed.
+        if !self.live.holds(result_id) && self.break_off(organization, result_id).await? {
+            tracing::warn!(result_id, "an engine that is gone has left a conversation");
+        }
+        Ok(())
+    }
+
+    /// False when it was not at work.
+    async fn break_off(&self, organization: &str, result_id: i64) -> Result<bool> {
+        let mut db = self.store.org(organization).write().await?;
+        let Some(mut row) = db.find::<ResultDoc>(result_id).await? else { return Ok(false) };
+        if !matches!(row.doc.body.status, ResultStatus::Dispatched | ResultStatus::Running) {
+            return Ok(false);
+        }
+        row.doc.body.fail("ENGINE_RESTARTED", "The engine was restarted during the call");
+        row.doc.body.end_time = Some(Timestamp(self.clock.now_ms()));
+        if row.doc.private {
+            self.forget_words(result_id, &mut row.doc).await?;
+        }
+        self.step(&mut db, &mut row, ResultStatus::SystemError).await?;
+        db.commit().await.map(|()| true)
+    }
+
+    /// Makes sure that other engines see that this one works.
+    pub async fn stay(&self) -> Result<()> {
+        self.store.stay().await
     }
 
     /// The engine itself, working for an organization.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::simulations::{check_journeys, name_of};
-use super::{Caller, Service};
+use super::{Caller, Service, check, human_rules};
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, AgentSpec};
 use crate::model::bundle::{Bundle, EntityError, Pushed};
@@ -24,6 +24,7 @@ use crate::store::{Metrics, Row, Session};
 impl Service {
     /// Creates what is absent, changes what differs, leaves what is the same.
     pub async fn push(&self, caller: &Caller, bundle: Bundle) -> Result<Pushed> {
+        let refused = self.refused_names(&bundle).await?;
         let db = self.store.org(&caller.organization).write().await?;
         let mut push = Push { service: self, db, caller, errors: vec![], actions: vec![] };
         let count =
@@ -31,6 +32,10 @@ impl Service {
         let counts = [count(&bundle.agents, "agent"), count(&bundle.simulations, "simulation")];
         for text in counts.into_iter().flatten() {
             push.errors.push(EntityError { entity_type: "bundle".into(), entity_id: Value::Null, errors: vec![text] });
+        }
+        for (kind, entity, text) in refused {
+            let field = text.split(' ').next().unwrap_or_default().to_owned();
+            push.wrong(kind, entity, vec![format!("{field}: {text}")]);
         }
         let (mut agent, mut simulation) = (None, None);
         for entity in &bundle.agents {
@@ -55,8 +60,29 @@ impl Service {
         if !errors.is_empty() {
             return Ok(Pushed { valid: false, errors, actions: vec![], simulation_id: None });
         }
-        db.commit().await?;
-        Ok(Pushed { valid: true, errors, actions, simulation_id: Some(simulation.id) })
+        db.answer(Pushed { valid: true, errors, actions, simulation_id: Some(simulation.id) }).await
+    }
+}
+
+impl Service {
+    /// Entities with a URL whose name leads to where nothing may be sent, and what is said of it. Found before the transaction:
+    /// names may take long.
+    async fn refused_names<'b>(&self, bundle: &'b Bundle) -> Result<Vec<(&'static str, &'b Object, String)>> {
+        let agents = bundle.agents.iter().map(|agent| {
+            let url = |field: &str| Some((field.to_owned(), agent.get(field)?.as_str()?.to_owned()));
+            ("agent", agent, AgentSpec::POSTED_TO.into_iter().filter_map(url).collect::<Vec<_>>())
+        });
+        let humans = bundle.digital_humans.iter();
+        let humans = humans.map(|human| ("digital_human", human, human_rules::fetched(&Value::Object(human.clone()))));
+        let mut refused = Vec::new();
+        for (kind, entity, urls) in agents.chain(humans).collect::<Vec<_>>() {
+            match check::look(&urls, &self.settings, self.poster.guard()).await {
+                Ok(()) => {}
+                Err(Error::Refused(text)) => refused.push((kind, entity, text)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(refused)
     }
 }
 

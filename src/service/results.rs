@@ -95,8 +95,7 @@ impl Service {
         }
         db.update(id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
-        db.commit().await?;
-        Ok(ResultUpdated { status: "success".into(), message: "Simulation result updated".into() })
+        db.answer(ResultUpdated { status: "success".into(), message: "Simulation result updated".into() }).await
     }
 
     /// Ends running conversations; results in any other state fail.
@@ -168,12 +167,12 @@ impl Service {
         let now = self.clock.now_ms();
         let job = EvaluateJob { organization: caller.organization.clone(), result_id, serial: now };
         db.put(&job, now, None).await?;
-        db.commit().await?;
-        Ok(ReEvaluation {
+        db.answer(ReEvaluation {
             status: "success".into(),
             simulation_result_id: result_id,
             message: "Re-evaluation queued".into(),
         })
+        .await
     }
 
     /// A result as it is read: links are made absolute where the server knows its address.

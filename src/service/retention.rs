@@ -1,13 +1,16 @@
-//! How long results and recordings are kept, and how much room they may take.
+//! How long results, production calls and recordings are kept, and how much room they may take.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
+use uuid::Uuid;
+
 use super::Service;
+use super::call_logs::CALLS_FOLDER;
 use crate::config::Retention;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
-use crate::store::{OldResult, Store};
+use crate::store::{Old, Store};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// Results that are looked at in one piece.
@@ -18,21 +21,30 @@ const PIECE: i64 = 200;
 pub struct Cleared {
     /// Results with all that belongs to them.
     pub results: u64,
-    /// Recordings of results that stay.
+    /// Production calls with all that belongs to them.
+    pub calls: u64,
+    /// Recordings of results and of production calls that stay.
     pub recordings: u64,
 }
 
 impl Service {
-    /// Deletes finished results and recordings that are older than `keep` says, and, where recordings take more room than they may,
-    /// the oldest of them.
+    /// Deletes finished results, production calls and recordings that are older than `keep` says, and, where recordings take more
+    /// room than they may, the oldest of them.
     pub async fn clear_old(&self, keep: &Retention) -> Result<Cleared> {
         let mut cleared = Cleared::default();
         let before = |days: u32| (days > 0).then(|| self.clock.now_ms() - i64::from(days) * DAY_MS);
         if let Some(before) = before(keep.results_days) {
             let mut old = Walk::before(before);
-            while let Some(OldResult { id, organization }) = old.next(&self.store).await? {
-                match self.delete_result(&Service::engine_caller(&organization), id).await {
-                    Ok(_) => cleared.results += 1,
+            while let Some(Oldest { what, organization, .. }) = old.next(&self.store).await? {
+                let caller = Service::engine_caller(&organization);
+                let (deleted, count) = match what {
+                    What::Result(id) => (self.delete_result(&caller, id).await.map(drop), &mut cleared.results),
+                    What::Call(id) => {
+                        (self.delete_log(&caller, &id.to_string(), false).await.map(drop), &mut cleared.calls)
+                    }
+                };
+                match deleted {
+                    Ok(()) => *count += 1,
                     Err(Error::NotFound(_) | Error::Conflict(_)) => {}
                     Err(error) => return Err(error),
                 }
@@ -40,24 +52,38 @@ impl Service {
         }
         if let Some(before) = before(keep.recordings_days) {
             let mut old = Walk::before(before);
-            while let Some(OldResult { id, organization }) = old.next(&self.store).await? {
-                cleared.recordings += u64::from(self.delete_recording(&organization, id).await?);
+            while let Some(oldest) = old.next(&self.store).await? {
+                cleared.recordings += u64::from(self.delete_sound(&oldest).await?);
             }
         }
         if keep.disk_quota_mb > 0 {
             let quota = u64::from(keep.disk_quota_mb) * 1_000_000;
-            let mut taken = size_of(self.settings.data.join("results")).await?;
+            let mut taken = 0;
+            for folder in ["results", CALLS_FOLDER] {
+                taken += size_of(self.settings.data.join(folder)).await?;
+            }
             let mut old = Walk::before(i64::MAX);
             while taken > quota
-                && let Some(OldResult { id, organization }) = old.next(&self.store).await?
+                && let Some(oldest) = old.next(&self.store).await?
             {
-                let before = size_of(self.result_folder(id)).await?;
-                cleared.recordings += u64::from(self.delete_recording(&organization, id).await?);
-                let freed = before.saturating_sub(size_of(self.result_folder(id)).await?);
+                let folder = match oldest.what {
+                    What::Result(id) => self.result_folder(id),
+                    What::Call(id) => self.call_folder(id),
+                };
+                let before = size_of(folder.clone()).await?;
+                cleared.recordings += u64::from(self.delete_sound(&oldest).await?);
+                let freed = before.saturating_sub(size_of(folder).await?);
                 taken = taken.saturating_sub(freed);
             }
         }
         Ok(cleared)
+    }
+
+    async fn delete_sound(&self, of: &Oldest) -> Result<bool> {
+        match of.what {
+            What::Result(id) => self.delete_recording(&of.organization, id).await,
+            What::Call(id) => remove(&self.call_folder(id), |_| true).await,
+        }
     }
 
     /// Deletes what was recorded of a finished conversation; the result says no longer where it is. False: nothing was there.
@@ -74,26 +100,56 @@ impl Service {
     }
 }
 
-/// Finished results from the oldest on.
+/// Something that is old.
+#[derive(Clone, Debug)]
+struct Oldest {
+    what: What,
+    organization: String,
+    created_ms: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Result(i64),
+    Call(Uuid),
+}
+
+/// Finished results and evaluated calls from the oldest on.
 struct Walk {
     before_ms: i64,
-    after: i64,
-    found: VecDeque<OldResult>,
+    after_result: i64,
+    results: VecDeque<Oldest>,
+    after_call: (i64, Uuid),
+    calls: VecDeque<Oldest>,
 }
 
 impl Walk {
     fn before(before_ms: i64) -> Walk {
-        Walk { before_ms, after: 0, found: VecDeque::new() }
+        let after_call = (i64::MIN, Uuid::nil());
+        Walk { before_ms, after_result: 0, results: VecDeque::new(), after_call, calls: VecDeque::new() }
     }
 
-    async fn next(&mut self, store: &Store) -> Result<Option<OldResult>> {
-        if self.found.is_empty() {
-            self.found = store.old_results(self.before_ms, self.after, PIECE).await?.into();
+    async fn next(&mut self, store: &Store) -> Result<Option<Oldest>> {
+        if self.results.is_empty() {
+            let found = store.old_results(self.before_ms, self.after_result, PIECE).await?;
+            self.after_result = found.last().map_or(self.after_result, |last| last.id);
+            self.results = found.into_iter().map(|old| of(old, What::Result)).collect();
         }
-        let next = self.found.pop_front();
-        self.after = next.as_ref().map_or(self.after, |next| next.id);
-        Ok(next)
+        if self.calls.is_empty() {
+            let found = store.old_calls(self.before_ms, self.after_call, PIECE).await?;
+            self.after_call = found.last().map_or(self.after_call, |last| (last.created_ms, last.id));
+            self.calls = found.into_iter().map(|old| of(old, What::Call)).collect();
+        }
+        let call_is_older = match (self.results.front(), self.calls.front()) {
+            (Some(result), Some(call)) => call.created_ms < result.created_ms,
+            (result, _) => result.is_none(),
+        };
+        Ok(if call_is_older { self.calls.pop_front() } else { self.results.pop_front() })
     }
+}
+
+fn of<Id>(old: Old<Id>, what: impl Fn(Id) -> What) -> Oldest {
+    Oldest { what: what(old.id), organization: old.organization, created_ms: old.created_ms }
 }
 
 /// True for names of files of sound, in every form in which they are handed out.

@@ -115,8 +115,7 @@ impl Service {
     pub async fn queue_simulation_run(&self, caller: &Caller, spec: QueueSpec) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let answer = self.queue_in(&mut db, caller, spec, Purpose::default()).await?;
-        db.commit().await?;
-        Ok(answer)
+        db.answer(answer).await
     }
 
     /// As [`Service::queue_simulation_run`], within a transaction and for a purpose. A refusal has changed nothing.
@@ -135,6 +134,7 @@ impl Service {
             agent_id: plan.agent_id,
             status: RunStatus::Running,
             summary: None,
+            counted: None,
             completed_at: None,
             seed: seed.0 as i64,
             overrides: plan.overrides.clone(),

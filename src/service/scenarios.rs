@@ -64,8 +64,7 @@ impl Service {
         db.link_scenario(id, &agents).await?;
         let row = db.get(id).await?;
         let record = shown(&mut db, row).await?;
-        db.commit().await?;
-        Ok(record)
+        db.answer(record).await
     }
 
     /// All scenarios, or those of one agent, newest first.
@@ -144,8 +143,7 @@ impl Service {
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
         let record = shown(&mut db, row).await?;
-        db.commit().await?;
-        Ok(record)
+        db.answer(record).await
     }
 
     /// Checks a graph that is given as such or as JSON text.

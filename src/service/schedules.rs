@@ -49,8 +49,7 @@ impl Service {
         let doc = ScheduleDoc { simulation_id, cron_expression, enabled: spec.enabled, next_ms };
         let id = db.insert(&doc, now, Some(caller.key_id)).await?;
         put(&mut db, id, &doc).await?;
-        db.commit().await?;
-        Ok(added(id, doc))
+        db.answer(added(id, doc)).await
     }
 
     /// Changes when a simulation runs, or whether it does.

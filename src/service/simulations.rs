@@ -49,8 +49,7 @@ impl Service {
     pub async fn create_simulation(&self, caller: &Caller, spec: SimulationSpec) -> Result<SimulationAdded> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let simulation_id = self.insert_simulation(&mut db, caller, spec).await?;
-        db.commit().await?;
-        Ok(SimulationAdded { simulation_id, status: "200".into() })
+        db.answer(SimulationAdded { simulation_id, status: "200".into() }).await
     }
 
     /// Checks and inserts a simulation.
@@ -149,8 +148,7 @@ impl Service {
             added += u32::from(db.link(simulation_id, *id, self.clock.now_ms()).await?);
         }
         check_journeys(&mut db, simulation_id).await?;
-        db.commit().await?;
-        Ok(Message { message: format!("{added} digital human(s) added") })
+        db.answer(Message { message: format!("{added} digital human(s) added") }).await
     }
 
     /// Takes Digital Humans out of a simulation; those that are not part of it do not matter.
@@ -164,8 +162,7 @@ impl Service {
         for id in ids {
             removed += u32::from(db.unlink(simulation_id, *id).await?);
         }
-        db.commit().await?;
-        Ok(Message { message: format!("{removed} digital human(s) removed") })
+        db.answer(Message { message: format!("{removed} digital human(s) removed") }).await
     }
 }
 

@@ -63,18 +63,18 @@ impl Service {
             }
         }
         let queued = self.queue_in(&mut db, caller, spec, purpose).await?;
-        db.commit().await?;
+        let terminated_conversations = Some(terminated).filter(|ended| !ended.is_empty());
+        let answer = db.answer(SmsQueued { queued, terminated_conversations }).await?;
         for (id, status) in running {
             self.live.changed(id);
             let reason = if status.is_early() { EndReason::Cancelled } else { EndReason::ApiHangup };
             self.live.hangup(id, reason);
         }
-        let terminated_conversations = Some(terminated).filter(|ended| !ended.is_empty());
-        Ok(SmsQueued { queued, terminated_conversations })
+        Ok(answer)
     }
 
-    /// Takes a message that the carrier delivers into the conversation between its two numbers. One that belongs to none is
-    /// accepted all the same.
+    /// Takes a message that the carrier delivers into the conversation between its two numbers, or beside the call that it
+    /// follows. One that belongs to none is accepted all the same.
     pub async fn take_sms(&self, fields: &Object) -> Result<Accepted> {
         let sms = self.settings.sms.clone();
         let given = |name: &str| match fields.get(sms.inbound_field(name)) {
@@ -105,7 +105,9 @@ impl Service {
             }
             return Ok(accepted());
         }
-        tracing::info!("a text message belongs to no conversation");
+        if !self.take_follow_up(&from, &to, &text).await? {
+            tracing::info!("a text message belongs to no conversation");
+        }
         Ok(accepted())
     }
 }
@@ -119,7 +121,7 @@ fn is_open(status: ResultStatus) -> bool {
 }
 
 /// Whether two numbers are the same one; carriers write them with and without the plus sign, blanks and hyphens.
-fn same_number(one: &str, other: &str) -> bool {
+pub(super) fn same_number(one: &str, other: &str) -> bool {
     let digits = |number: &str| number.chars().filter(char::is_ascii_digit).collect::<String>();
     digits(one) == digits(other)
 }

@@ -37,8 +37,7 @@ impl Service {
         let mut db = self.store.org(&caller.organization).write().await?;
         let purpose = Purpose { agent: Wanted::HttpText, ..Purpose::default() };
         let answer = self.queue_in(&mut db, caller, spec.general(), purpose).await?;
-        db.commit().await?;
-        Ok(answer)
+        db.answer(answer).await
     }
 
     /// Takes a message or a tool call of the agent into its conversation.
@@ -85,9 +84,9 @@ impl Service {
             }
         };
         db.update(id, &row.doc, now, Some(caller.key_id)).await?;
-        db.commit().await?;
+        let answer = db.answer(taken(end)).await?;
         self.live.changed(id);
-        Ok(taken(end))
+        Ok(answer)
     }
 
     /// Keeps the tools that an agent called while it answered.

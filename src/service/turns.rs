@@ -61,7 +61,7 @@ impl Service {
         let begins = talk.is_none() && spec.message.is_empty();
         let talk = talk.get_or_insert_with(|| {
             let seed = Seed::of(&format!("{}:{}:{id}", key.0, key.1));
-            let (dialogue, mind) = alone(human, seed, begins, self.model.clone());
+            let (dialogue, mind) = alone(human, seed, begins, &self.settings.behaviour, self.model.clone());
             Talk { dialogue: Dialogue::new(dialogue), mind }
         });
         let now = self.clock.now_ms();
@@ -83,9 +83,14 @@ impl Talk {
         let mut said = Vec::new();
         while let Some(output) = self.dialogue.poll() {
             match output {
+                Output::Speak(language) => self.mind.speak(&language),
                 Output::Think(thought) => {
                     let next = self.think(thought).await;
                     self.dialogue.handle(now, Input::Thought(next));
+                }
+                Output::Compare(comparison) => {
+                    let meant = self.mind.compare(comparison).await.ok();
+                    self.dialogue.handle(now, Input::Meant(meant));
                 }
                 Output::Send { text, .. } => {
                     said.push(text);

@@ -57,8 +57,7 @@ impl Service {
             metadata: spec.metadata,
         };
         let made = self.add_version(&mut db, caller, agent_id, draft).await?;
-        db.commit().await?;
-        Ok(shown(made))
+        db.answer(shown(made)).await
     }
 
     /// The versions of an agent, highest first, those with the label and the number only when these are given.

@@ -74,8 +74,7 @@ impl Service {
         let doc = WebhookDoc { spec, signing_key: signing_key(), ..WebhookDoc::default() };
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        db.commit().await?;
-        Ok(WebhookAdded { webhook: shown(caller, row), signing_key: doc.signing_key })
+        db.answer(WebhookAdded { webhook: shown(caller, row), signing_key: doc.signing_key }).await
     }
 
     /// All webhooks, newest first.
@@ -146,8 +145,7 @@ impl Service {
         let mut doc = db.get::<WebhookDoc>(webhook_id).await?.doc;
         doc.signing_key = signing_key();
         db.update(webhook_id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
-        db.commit().await?;
-        Ok(SigningKey { signing_key: doc.signing_key, message: "Signing key generated".into() })
+        db.answer(SigningKey { signing_key: doc.signing_key, message: "Signing key generated".into() }).await
     }
 
     /// The signing key in force.

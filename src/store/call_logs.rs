@@ -1,10 +1,12 @@
 //! Queries about call logs.
 
+use uuid::Uuid;
+
 use super::Session;
 use super::db::Cell;
 use super::record::{Row, fields_of, read_row};
-use crate::error::Result;
-use crate::model::call_log::CallLogDoc;
+use crate::error::{Error, Result};
+use crate::model::call_log::{CallLogDoc, CallLogStatus};
 
 /// Which call logs.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -34,6 +36,17 @@ impl LogFilter<'_> {
 }
 
 impl Session {
+    /// Call logs of every organization whose evaluation began at `begun_ms` or before: (organization, id).
+    pub(crate) async fn evaluating_logs(&mut self, begun_ms: i64) -> Result<Vec<(String, Uuid)>> {
+        let sql = "SELECT org_id, id FROM call_logs WHERE status = $1 AND updated_ms <= $2 ORDER BY id";
+        let found: Vec<(String, String)> =
+            self.pairs(sql, &[CallLogStatus::Evaluating.as_str().into(), begun_ms.into()]).await?;
+        let read = |(organization, id): (String, String)| {
+            Uuid::parse_str(&id).map(|id| (organization, id)).map_err(Error::internal)
+        };
+        found.into_iter().map(read).collect()
+    }
+
     /// How many there are.
     pub(crate) async fn count_logs(&mut self, filter: &LogFilter<'_>) -> Result<i64> {
         let (filter, cells) = filter.sql(self.organization());

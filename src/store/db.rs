@@ -48,7 +48,7 @@ pub enum Database {
     /// SQLite in this process.
     Sqlite(Sqlite),
     /// A PostgreSQL server.
-    Postgres(Postgres),
+    Postgres(Box<Postgres>),
 }
 
 impl Database {
@@ -56,7 +56,7 @@ impl Database {
     pub async fn open(location: Location) -> Result<Database> {
         match location {
             Location::File(path) => Sqlite::open(path).map(Database::Sqlite),
-            Location::Server(url) => Postgres::open(&url).await.map(Database::Postgres),
+            Location::Server(url) => Postgres::open(&url).await.map(|postgres| Database::Postgres(Box::new(postgres))),
         }
     }
 
@@ -81,6 +81,31 @@ impl Database {
         match self {
             Database::Sqlite(sqlite) => sqlite.scrub(),
             Database::Postgres(postgres) => postgres.scrub(tables).await,
+        }
+    }
+
+    /// An engine works on the database from now on. True: no other does, and none comes in before [`Database::admit_others`]. A
+    /// file is of one engine.
+    pub async fn enter(&self) -> Result<bool> {
+        match self {
+            Database::Sqlite(_) => Ok(true),
+            Database::Postgres(postgres) => postgres.enter().await,
+        }
+    }
+
+    /// Lets other engines in.
+    pub async fn admit_others(&self) -> Result<()> {
+        match self {
+            Database::Sqlite(_) => Ok(()),
+            Database::Postgres(postgres) => postgres.admit_others().await,
+        }
+    }
+
+    /// Makes sure that others still see that an engine is at work.
+    pub async fn stay(&self) -> Result<()> {
+        match self {
+            Database::Sqlite(_) => Ok(()),
+            Database::Postgres(postgres) => postgres.stay().await,
         }
     }
 
@@ -114,6 +139,11 @@ pub enum Link {
 }
 
 impl Link {
+    /// True when it is a transaction that writes.
+    pub fn writes(&self) -> bool {
+        matches!(self, Link::SqliteWriter(_) | Link::PostgresWriter(_))
+    }
+
     /// All rows of a query.
     pub async fn rows(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<Row>> {
         match self {

@@ -48,6 +48,13 @@ impl Session {
         row.ok_or(Error::NotFound("Organization"))?.try_get(0).map_err(Error::internal)
     }
 
+    /// The name of this session's organization; `None` when it has none.
+    pub async fn organization_name(&mut self) -> Result<Option<String>> {
+        let cells = [Cell::from(self.organization())];
+        let row = self.row("SELECT name FROM organizations WHERE id = $1", &cells).await?;
+        row.map(|row| row.try_get(0).map_err(Error::internal)).transpose()
+    }
+
     /// Inserts a key; nothing happens when its hash is known.
     pub async fn insert_key(&mut self, key: &KeyRow) -> Result<()> {
         let sql = format!(

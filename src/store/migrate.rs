@@ -12,9 +12,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (5, include_str!("migrations/0005_hooks.sql")),
     (6, include_str!("migrations/0006_watch.sql")),
     (8, include_str!("migrations/0008_legs.sql")),
+    (10, include_str!("migrations/0010_after.sql")),
 ];
 
-/// Applies what is missing and answers the version that the database then has.
+/// Applies what is missing and answers the version that the database had before; 0: it was empty.
 ///
 /// A database that is newer than this program is refused: it may hold what this program would destroy.
 pub async fn run(database: &Database) -> Result<i64> {
@@ -31,5 +32,5 @@ pub async fn run(database: &Database) -> Result<i64> {
         link.execute("INSERT INTO schema_version (version) VALUES ($1)", &[Cell::from(*version)]).await?;
     }
     link.commit().await?;
-    Ok(newest)
+    Ok(found)
 }

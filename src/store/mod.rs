@@ -15,6 +15,7 @@ mod legs;
 mod metrics;
 mod migrate;
 mod monitors;
+mod openings;
 mod record;
 mod retention;
 mod runs;
@@ -25,7 +26,8 @@ mod usage;
 pub mod vault;
 mod versions;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -41,8 +43,9 @@ pub(crate) use self::issues::FailureRow;
 pub use self::keys::KeyRow;
 pub(crate) use self::legs::CallState;
 pub(crate) use self::metrics::Metrics;
+pub(crate) use self::openings::OpeningKey;
 pub use self::record::{Key, Resource, Row};
-pub(crate) use self::retention::OldResult;
+pub(crate) use self::retention::Old;
 pub(crate) use self::runs::Owner;
 pub use self::runs::Tally;
 pub use self::tables::Integrations;
@@ -52,6 +55,7 @@ pub use self::tables::Integrations;
 pub struct Store {
     database: Database,
     jobs: Arc<watch::Sender<u64>>,
+    failures: Arc<Mutex<BTreeMap<String, u64>>>,
     vault: Vault,
 }
 
@@ -60,9 +64,10 @@ impl Store {
     /// `vault`. A vault that cannot open what is there is refused.
     pub async fn open(location: impl Into<Location>, vault: Vault) -> Result<Store> {
         let database = Database::open(location.into()).await?;
-        migrate::run(&database).await?;
-        let store = Store { database, jobs: Arc::new(watch::Sender::new(0)), vault };
-        store.seal_all().await?;
+        let before = migrate::run(&database).await?;
+        let (jobs, failures) = (Arc::new(watch::Sender::new(0)), Arc::default());
+        let store = Store { database, jobs, failures, vault };
+        store.seal_all(before == 0).await?;
         Ok(store)
     }
 
@@ -76,6 +81,11 @@ impl Store {
         self.jobs.subscribe()
     }
 
+    /// How many results have failed by what this process committed, by error code.
+    pub fn failures(&self) -> BTreeMap<String, u64> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// A session without an organization, for keys, jobs and recovery after a restart.
     pub(crate) async fn system(&self) -> Result<Session> {
         self.org("").write().await
@@ -87,6 +97,21 @@ impl Store {
             Ok(mut link) => link.row("SELECT 1", &[]).await.is_ok(),
             Err(_) => false,
         }
+    }
+
+    /// See [`Database::enter`].
+    pub(crate) async fn enter(&self) -> Result<bool> {
+        self.database.enter().await
+    }
+
+    /// See [`Database::admit_others`].
+    pub(crate) async fn admit_others(&self) -> Result<()> {
+        self.database.admit_others().await
+    }
+
+    /// See [`Database::stay`].
+    pub(crate) async fn stay(&self) -> Result<()> {
+        self.database.stay().await
     }
 
     /// Closes every connection; what was committed is on disk.
@@ -115,7 +140,7 @@ impl Organization<'_> {
 
     fn session(&self, link: Link) -> Session {
         let store = self.store.clone();
-        Session { organization: self.id.to_owned(), link, store, new_jobs: false, spoilt: false }
+        Session { organization: self.id.to_owned(), link, store, new_jobs: false, failed: Vec::new(), spoilt: false }
     }
 }
 
@@ -125,6 +150,8 @@ pub struct Session {
     link: Link,
     store: Store,
     new_jobs: bool,
+    /// Error codes of results that fail by this session.
+    failed: Vec<String>,
     /// A statement has failed.
     spoilt: bool,
 }
@@ -138,6 +165,10 @@ impl Session {
     /// Makes everything that was written seen and sure, and wakes workers when there are new jobs. Refused after a statement
     /// that failed.
     pub async fn commit(self) -> Result<()> {
+        self.commit_with(None).await
+    }
+
+    async fn commit_all(self) -> Result<()> {
         if self.spoilt {
             return Err(Error::internal("a statement of this session has failed"));
         }
@@ -145,12 +176,21 @@ impl Session {
         if self.new_jobs {
             self.store.jobs.send_modify(|changes| *changes += 1);
         }
+        let mut failures = self.store.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        for code in self.failed {
+            *failures.entry(code).or_default() += 1;
+        }
         Ok(())
     }
 
     /// Remembers that workers have something to look for after the commit.
     pub(crate) fn note_job(&mut self) {
         self.new_jobs = true;
+    }
+
+    /// Counts a failed result, once this is committed.
+    pub(crate) fn note_failure(&mut self, error_code: &str) {
+        self.failed.push(error_code.to_owned());
     }
 
     fn vault(&self) -> &Vault {

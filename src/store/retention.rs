@@ -1,32 +1,55 @@
 //! Finding what is old enough to be deleted.
 
-use super::db::Cell;
-use super::{Session, Store};
+use uuid::Uuid;
+
+use super::db::{Cell, Row};
+use super::{Key, Session, Store};
 use crate::error::{Error, Result};
+use crate::model::call_log::CallLogStatus;
 use crate::model::status::ResultStatus;
 
-/// A finished result of some organization.
+/// A finished result, or a call log that was evaluated, of some organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OldResult {
-    pub id: i64,
+pub(crate) struct Old<Id> {
+    pub id: Id,
     pub organization: String,
+    pub created_ms: i64,
 }
 
 impl Store {
     /// Up to `limit` finished results that were made before `before_ms`, of all organizations, by id, those after `after_id`.
-    pub(crate) async fn old_results(&self, before_ms: i64, after_id: i64, limit: i64) -> Result<Vec<OldResult>> {
+    pub(crate) async fn old_results(&self, before_ms: i64, after_id: i64, limit: i64) -> Result<Vec<Old<i64>>> {
         let mut cells: Vec<Cell> = vec![before_ms.into(), after_id.into(), limit.into()];
         let finished = ResultStatus::ALL.iter().filter(|status| status.is_terminal());
         cells.extend(finished.map(|status| Cell::from(status.as_str())));
         let marks: Vec<String> = (4..=cells.len()).map(|n| format!("${n}")).collect();
         let sql = format!(
-            "SELECT id, org_id FROM results WHERE created_ms < $1 AND id > $2 AND status IN ({}) ORDER BY id LIMIT $3",
+            "SELECT id, org_id, created_ms FROM results WHERE created_ms < $1 AND id > $2 AND status IN ({}) ORDER BY id LIMIT $3",
             marks.join(", ")
         );
         let mut db: Session = self.org("").read().await?;
-        let read = |row: &super::db::Row| -> Result<OldResult, sqlx::Error> {
-            Ok(OldResult { id: row.try_get(0)?, organization: row.try_get(1)? })
-        };
-        db.rows(&sql, &cells).await?.iter().map(|row| read(row).map_err(Error::internal)).collect()
+        db.rows(&sql, &cells).await?.iter().map(read).collect()
     }
+
+    /// Up to `limit` call logs that were evaluated and made before `before_ms`, of all organizations, the oldest first, those after
+    /// one of a moment and an id.
+    pub(crate) async fn old_calls(&self, before_ms: i64, after: (i64, Uuid), limit: i64) -> Result<Vec<Old<Uuid>>> {
+        let mut cells: Vec<Cell> = vec![before_ms.into(), after.0.into(), after.1.into(), limit.into()];
+        let finished = CallLogStatus::ALL.iter().filter(|status| status.is_final());
+        cells.extend(finished.map(|status| Cell::from(status.as_str())));
+        let marks: Vec<String> = (5..=cells.len()).map(|n| format!("${n}")).collect();
+        let sql = format!(
+            "SELECT id, org_id, created_ms FROM call_logs WHERE created_ms < $1 \
+             AND (created_ms > $2 OR (created_ms = $2 AND id > $3)) AND status IN ({}) \
+             ORDER BY created_ms, id LIMIT $4",
+            marks.join(", ")
+        );
+        let mut db: Session = self.org("").read().await?;
+        db.rows(&sql, &cells).await?.iter().map(read).collect()
+    }
+}
+
+fn read<Id: Key>(row: &Row) -> Result<Old<Id>> {
+    let organization = row.try_get(1).map_err(Error::internal)?;
+    Ok(Old { id: Id::read(row)?, organization, created_ms: row.try_get(2).map_err(Error::internal)? })
 }

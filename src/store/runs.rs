@@ -129,6 +129,22 @@ impl Session {
         self.pairs(sql, &cells).await
     }
 
+    /// Results of every organization that are being evaluated: (organization, id).
+    pub(crate) async fn evaluating_results(&mut self) -> Result<Vec<(String, i64)>> {
+        let sql = "SELECT org_id, id FROM results WHERE status = $1 ORDER BY id";
+        self.pairs(sql, &[ResultStatus::Evaluating.as_str().into()]).await
+    }
+
+    /// Results of every organization whose conversation has taken place and that have changed since, the latest first:
+    /// (organization, id).
+    pub(crate) async fn recently_ended(&mut self, since_ms: i64, most: i64) -> Result<Vec<(String, i64)>> {
+        let sql = "SELECT org_id, id FROM results WHERE status IN ($1, $2, $3) AND updated_ms >= $4 \
+                   ORDER BY updated_ms DESC, id DESC LIMIT $5";
+        let held = [ResultStatus::ConversationEnded, ResultStatus::Evaluating, ResultStatus::Completed];
+        let [ended, evaluating, completed] = held.map(|status| Cell::from(status.as_str()));
+        self.pairs(sql, &[ended, evaluating, completed, since_ms.into(), most.into()]).await
+    }
+
     /// The version of an agent that holds the label production.
     pub async fn production_version(&mut self, agent_id: i64) -> Result<Option<Row<VersionDoc>>> {
         let fields = fields_of("v");

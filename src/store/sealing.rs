@@ -22,7 +22,8 @@ pub(super) fn place(organization: &str, table: &str) -> String {
 
 impl Store {
     /// Checks that the key of this process opens the database, and seals everything that another key, or none, has sealed.
-    pub(super) async fn seal_all(&self) -> Result<()> {
+    /// `is_new`: nothing was ever written in it.
+    pub(super) async fn seal_all(&self, is_new: bool) -> Result<()> {
         let mut db = self.system().await?;
         let known = db.row("SELECT key_name, probe FROM vault WHERE id = 1", &[]).await?;
         if let Some(row) = &known {
@@ -38,6 +39,13 @@ impl Store {
             sealed += db.seal_documents(table).await?;
         }
         sealed += db.seal_answers().await?;
+        db.commit().await?;
+        // Rows that were overwritten or deleted have left their texts in the files. The key is written down behind this: a start
+        // that is cut short before does all of it again.
+        if !is_new {
+            self.database.scrub(&[&SEALED[..], &[idempotency::TABLE][..]].concat()).await?;
+        }
+        let mut db = self.system().await?;
         let sql = "INSERT INTO vault (id, key_name, probe) VALUES (1, $1, $2) \
                    ON CONFLICT (id) DO UPDATE SET key_name = $1, probe = $2";
         let probe = self.vault.seal(PROBE_PLACE, PROBE)?;
@@ -45,8 +53,6 @@ impl Store {
         db.commit().await?;
         if sealed > 0 {
             tracing::info!(rows = sealed, "secrets were sealed");
-            let kept = [idempotency::TABLE];
-            self.database.scrub(&[&SEALED[..], &kept[..]].concat()).await?;
         }
         Ok(())
     }

@@ -52,6 +52,7 @@ enum Order {
     Reject(CallKey, u16, Option<u16>),
     Authorize(CallKey, Box<Demand>, oneshot::Sender<bool>),
     Digit(CallKey, char, u32),
+    Resolved(CallKey, Option<SocketAddr>),
 }
 
 /// A handle on the socket's task; cheap to clone.
@@ -111,6 +112,11 @@ impl SipSocket {
     /// Sends a digit of `duration_ms` by INFO.
     pub async fn send_digit(&self, key: CallKey, digit: char, duration_ms: u32) {
         let _ = self.orders.send(Order::Digit(key, digit, duration_ms)).await;
+    }
+
+    /// Says where a call that was redirected goes; `None` ends it.
+    pub async fn resolved(&self, key: CallKey, destination: Option<SocketAddr>) {
+        let _ = self.orders.send(Order::Resolved(key, destination)).await;
     }
 
     /// Sends 180 or 183 for an incoming call.
@@ -200,6 +206,7 @@ impl Port {
             }
             Order::Hangup(key, q850_cause, text) => self.endpoint.hangup(now(), key, q850_cause, &text),
             Order::Digit(key, digit, duration_ms) => self.endpoint.send_digit(now(), key, digit, duration_ms),
+            Order::Resolved(key, destination) => self.endpoint.resolved(now(), key, destination),
             Order::Ring(key, code, sdp) => self.endpoint.ring(now(), key, code, sdp),
             Order::Answer(key, sdp) => self.endpoint.answer(now(), key, sdp),
             Order::Reject(key, code, q850_cause) => self.endpoint.reject(now(), key, code, q850_cause),

@@ -7,10 +7,11 @@ use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
 use ringer_media::rtp::srtp::{MasterKey, SrtpParams, Suite};
 use ringer_sip::sdp::{self, Crypto, CryptoSuite, KeySalt, Negotiated, Offer, Protection};
-use ringer_sip::uri::Uri;
+use ringer_sip::uri::{Scheme, Uri};
 use ringer_sip::{CallEnd, EndKind};
 
 use crate::config::Encryption;
+use crate::provider::guard::{Blocked, Guard};
 
 /// Codecs of a SIP address, in order: a recognizer needs 16 kHz.
 pub const SIP_CODECS: [Codec; 3] = [Codec::G722, Codec::Pcmu, Codec::Pcma];
@@ -30,6 +31,19 @@ pub struct Settled {
     pub rtp: SocketAddr,
     /// Where RTCP goes to and comes from.
     pub rtcp: SocketAddr,
+}
+
+impl Settled {
+    /// Itself, where `guard` lets the far side's media go.
+    ///
+    /// # Errors
+    /// For a person.
+    pub fn within(self, guard: &Guard) -> Result<Settled, String> {
+        match [self.rtp, self.rtcp].iter().all(|address| guard.allows(address.ip())) {
+            true => Ok(self),
+            false => Err("the media address is not allowed".to_owned()),
+        }
+    }
 }
 
 /// What is offered at `host:port`, over plain RTP.
@@ -109,15 +123,24 @@ fn srtp_params(agreed: &Protection) -> Result<SrtpParams, String> {
     Ok(SrtpParams { suite, send: key(&agreed.send)?, receive: key(&agreed.receive)? })
 }
 
+/// A target as URI.
+///
+/// # Errors
+/// Names what is wrong with the address.
+pub fn target(text: &str) -> Result<Uri, String> {
+    let uri = Uri::parse(text).map_err(|error| format!("{text:?} is not a SIP address: {error}"))?;
+    match uri.user.as_deref().is_none_or(str::is_empty) {
+        true => Err(format!("{text:?} is not a SIP address: it must be of the form sip:<user>@<host>")),
+        false => Ok(uri),
+    }
+}
+
 /// A target as URI and address. Host names are looked up by the system's resolver (blocking: not for media threads).
 ///
 /// # Errors
 /// Names what is wrong with the address.
 pub fn resolve(target: &str) -> Result<(Uri, SocketAddr), String> {
-    let uri = Uri::parse(target).map_err(|error| format!("{target:?} is not a SIP address: {error}"))?;
-    if uri.user.as_deref().is_none_or(str::is_empty) {
-        return Err(format!("{target:?} is not a SIP address: it must be of the form sip:<user>@<host>"));
-    }
+    let uri = self::target(target)?;
     let host = uri.host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let port = uri.port.unwrap_or(SIP_PORT);
     let mut found = (host.as_str(), port)
@@ -125,6 +148,18 @@ pub fn resolve(target: &str) -> Result<(Uri, SocketAddr), String> {
         .map_err(|error| format!("the host of {target:?} cannot be resolved: {error}"))?;
     let address = found.next().ok_or_else(|| format!("the host of {target:?} has no address"))?;
     Ok((uri, address))
+}
+
+/// Where an address is reached over UDP, as far as `guard` lets it be called.
+///
+/// # Errors
+/// `NoAddress` also for a transport that is not spoken.
+pub async fn locate(uri: &Uri, guard: &Guard) -> Result<SocketAddr, Blocked> {
+    let transport = uri.params.get("transport").unwrap_or("udp");
+    if uri.scheme != Scheme::Sip || !transport.eq_ignore_ascii_case("udp") {
+        return Err(Blocked::NoAddress);
+    }
+    Ok(SocketAddr::new(guard.address(&uri.host).await?, uri.port.unwrap_or(SIP_PORT)))
 }
 
 /// How a dialog's end looks to a Call.

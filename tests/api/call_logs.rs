@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ringer::config::Retention;
 use ringer::provider::fake::{Reply, ScriptedModel, WebServer};
+use ringer::service::Cleared;
 use ringer_media::testing::Voice;
 use serde_json::{Value, json};
 
@@ -22,7 +24,7 @@ pub async fn with_call() -> World {
 }
 
 /// A call of the agent with a transcript of four turns, and `more`.
-fn body(world: &World, more: Value) -> Value {
+pub fn body(world: &World, more: Value) -> Value {
     let mut body = json!({
         "agent_id": world.name("agent"),
         "start_time_utc": "2026-01-05T08:00:00Z",
@@ -109,7 +111,7 @@ async fn words_are_judged_by_the_metrics_that_a_call_names() {
     assert!(asked.iter().all(|asked| format!("{asked:?}").contains("Tuesday is free.")));
 }
 
-fn metric(log: &Value, name: &str) -> Option<Value> {
+pub fn metric(log: &Value, name: &str) -> Option<Value> {
     let metrics = log["metrics"].as_array().expect("metrics");
     metrics.iter().find(|metric| metric["name"] == name).map(|metric| metric["value"].clone())
 }
@@ -140,7 +142,7 @@ fn recording(caller: &[[usize; 2]], agent: &[[usize; 2]]) -> Vec<u8> {
     file
 }
 
-fn stereo() -> Vec<u8> {
+pub fn stereo() -> Vec<u8> {
     recording(&[[2500, 4000], [8400, 9400]], &[[500, 2000], [5200, 7600], [10_000, 11_500]])
 }
 
@@ -417,4 +419,153 @@ async fn who_asked_for_it_is_told_of_evaluated_calls() {
         told += 1;
     }
     assert_eq!(told, 2, "not those who asked for another tag");
+}
+
+/// What `field` of the agent of the world is set to.
+async fn set_agent(world: &World, field: &str, value: Value) {
+    world.post("/v1/update-agent", json!({ "agent_id": world.name("agent"), field: value })).await;
+}
+
+#[tokio::test]
+async fn what_is_private_is_taken_out_of_a_production_call() {
+    let world = World::with_rows().await;
+    set_agent(&world, "redact_pii", json!(true)).await;
+    let mut entries = body_entries();
+    entries[2]["utterance"] = json!("My number is 98765.");
+    let data = format!("data:audio/wav;base64,{}", STANDARD.encode(stereo()));
+    let private = json!({
+        "transcript": entries, "recording_base64": data, "multichannel": true,
+        "tool_calls": [{ "name": "look_up", "start_offset_ms": 6000, "parameters": { "member": 445566 }, "output": "ann@example.com" }],
+        "events": [{ "title": "moved", "description": "to 445566", "start_offset_ms": 10 }],
+    });
+    let verdict = json!({ "reasoning": "The caller said 98765.", "value": true });
+    let whole = json!({
+        "goal_success": true, "goal_reasoning": "98765 was noted.", "hallucination": false, "hallucination_reasoning": "No.",
+        "redundancy": false, "redundancy_reasoning": "No.", "call_summary": "The number is 98765.",
+        "sentiment_scores": { "positive": 0.5, "neutral": 0.5, "negative": 0 }, "sentiment_score": 0.4,
+    });
+    let model = Arc::new(ScriptedModel::new([whole, verdict].map(|said| Reply::says(&[&said.to_string()])).into()));
+    let queued = world.post("/v1/evaluate", body(&world, private)).await;
+    let id = queued["call_id"].as_str().expect("an id").to_owned();
+    let path = format!("/v1/retrieve-call-log/{id}");
+    let before = world.get(&path).await["call_log"].clone();
+    assert_eq!(
+        (&before["tool_calls"], &before["events"]),
+        (&Value::Null, &Value::Null),
+        "not shown before it is judged"
+    );
+    world.work_off_with(Some(model.clone())).await;
+    assert!(format!("{:?}", model.asked()).contains("My number is 98765."), "judged as it was");
+    let log = world.get(&path).await["call_log"].clone();
+    assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null), "{log}");
+    assert_eq!(log["tool_calls"][0]["parameters"]["member"], "[NUMBER]");
+    assert_eq!(
+        (&log["tool_calls"][0]["output"], &log["events"][0]["description"]),
+        (&json!("[EMAIL]"), &json!("to [NUMBER]"))
+    );
+    assert_eq!(metric(&log, "call_summary"), Some(json!("The number is [NUMBER].")));
+    let shown = log.to_string();
+    for word in ["98765", "445566", "ann@example.com"] {
+        assert!(!shown.contains(word), "{word}: {shown}");
+    }
+
+    // The caller's turn from 2.5 to 4.0 s is silent in both channels, the rest is as it was.
+    let file = world.service.settings().data.join("call-logs").join(&id).join("recording");
+    let kept = std::fs::read(&file).expect("the recording");
+    let (before, after) = (stereo()[44..].to_vec(), kept[kept.len() - 12_000 * 64..].to_vec());
+    let [from, to] = [2450, 4050].map(|ms| ms * 64);
+    assert!(after[from..to].iter().all(|byte| *byte == 0), "it is heard no more");
+    assert!(
+        before[from..to].iter().any(|byte| *byte != 0)
+            && before[..from] == after[..from]
+            && before[to..] == after[to..]
+    );
+
+    // What is added later is private too, and judged before it is taken out.
+    let more = json!({ "events": [{ "title": "call 77889900", "start_offset_ms": 20 }] });
+    world.call("PUT", &format!("/v1/update-log/{id}"), more.clone()).await;
+    let log = world.get(&path).await["call_log"].clone();
+    assert!(log["events"][1]["title"].as_str().is_some_and(|title| title.starts_with("call [")), "{log}");
+    let mut again = more;
+    again["reevaluate"] = json!(true);
+    world.call("PUT", &format!("/v1/update-log/{id}"), again).await;
+    assert_eq!(world.get(&path).await["call_log"]["events"], Value::Null);
+    world.work_off().await;
+    let log = world.get(&path).await["call_log"].clone();
+    assert!(!log.to_string().contains("77889900") && log["events"].as_array().map(Vec::len) == Some(3), "{log}");
+}
+
+#[tokio::test]
+async fn a_private_recording_without_words_is_not_kept() {
+    let world = World::with_rows().await;
+    set_agent(&world, "redact_pii", json!(true)).await;
+    let data = format!("data:audio/wav;base64,{}", STANDARD.encode(stereo()));
+    let log = evaluated(&world, json!({ "recording_base64": data, "multichannel": true, "transcript": null })).await;
+    let told = "the recording was not kept: words that nobody wrote down may be private";
+    assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &json!(told)), "{log}");
+    assert_eq!(log["duration_ms"], 12_000, "it was measured before");
+    let folder = world.service.settings().data.join("call-logs").join(log["id"].as_str().expect("an id"));
+    assert!(!folder.exists());
+}
+
+#[tokio::test]
+async fn old_calls_and_their_recordings_go() {
+    let world = World::with_rows().await;
+    let day_ms = 24 * 3600 * 1000;
+    let data = format!("data:audio/wav;base64,{}", STANDARD.encode(stereo()));
+    let with_sound = json!({ "recording_base64": data });
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        ids.push(evaluated(&world, with_sound.clone()).await["id"].as_str().expect("an id").to_owned());
+        world.service.clock().advance_ms(1);
+    }
+    // One that nobody has evaluated stays, however old.
+    let waiting = world.post("/v1/evaluate", body(&world, with_sound.clone())).await;
+    ids.push(waiting["call_id"].as_str().expect("an id").to_owned());
+    let there = || {
+        let folder = world.service.settings().data.join("call-logs");
+        ids.iter().map(|id| folder.join(id).join("recording").exists()).collect::<Vec<_>>()
+    };
+    let clear = async |keep: Retention| world.service.clear_old(&keep).await.expect("the folder can be changed");
+    let one = |results, calls, recordings| Cleared { results, calls, recordings };
+    // 0.77 MB each.
+    let room = Retention { disk_quota_mb: 2, ..Retention::default() };
+    assert_eq!(clear(room.clone()).await, one(0, 0, 1), "the oldest goes");
+    assert_eq!((there(), clear(room).await), (vec![false, true, true], one(0, 0, 0)));
+    let keep = Retention { results_days: 30, recordings_days: 7, disk_quota_mb: 0 };
+    world.service.clock().advance_ms(7 * day_ms);
+    assert_eq!((clear(keep.clone()).await, there()), (one(0, 0, 1), vec![false, false, true]));
+    world.service.clock().advance_ms(23 * day_ms);
+    assert_eq!(clear(keep.clone()).await, one(0, 2, 0));
+    for (id, status) in ids.iter().zip([404, 404, 200]) {
+        let read = world.send("GET", &format!("/v1/retrieve-call-log/{id}"), &[], Vec::new()).await;
+        assert_eq!(read.status, status);
+    }
+}
+
+#[tokio::test]
+async fn the_engine_itself_looks_for_what_is_old() {
+    let mut world = World::at_work_keeping(Retention { results_days: 30, ..Retention::default() }).await;
+    let agent = world.post("/v1/add-agent", json!({ "name": "Desk" })).await["agent_id"].to_string();
+    world.call_it("agent", agent);
+    let until = async |path: &str, done: &dyn Fn(u16, &Value) -> bool| {
+        let seen = async {
+            loop {
+                let answer = world.send("GET", path, &[], Vec::new()).await;
+                if done(answer.status, &answer.json()) {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(60), seen).await.expect("it comes");
+    };
+    // Not only when it starts.
+    for _ in 0..2 {
+        let queued = world.post("/v1/evaluate", body(&world, json!({}))).await;
+        let path = format!("/v1/retrieve-call-log/{}", queued["call_id"].as_str().expect("an id"));
+        until(&path, &|_, read| read["call_log"]["status"] == "COMPLETED").await;
+        world.service.clock().advance_ms(31 * 24 * 3_600_000);
+        until(&path, &|status, _| status == 404).await;
+    }
 }

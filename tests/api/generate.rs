@@ -200,3 +200,32 @@ async fn a_language_model_words_what_templates_would() {
     assert_eq!((refused.status, refused.json()), (503, json!({"detail": "scripted failure"})));
     assert_eq!(world.get("/v1/digital-humans").await["total_count"], before);
 }
+
+#[tokio::test]
+async fn what_a_simulation_leaves_to_chance_is_drawn_from_the_seed() {
+    let world = World::with_rows().await;
+    let (agent, simulation) = (world.name("agent"), world.name("simulation"));
+    let transcript = "Agent: Hello.\nCustomer: My card is lost.";
+    let body = json!({"agent_id": agent, "simulation_id": simulation, "load_testing": 60,
+        "replay_transcript": [{"transcript": transcript, "mode": "strict"}]});
+    let made = world.post(PATH, body.clone()).await;
+    let all = humans(&made);
+    let of = |field: &str| -> Vec<&str> { all.iter().map(|human| human[field].as_str().expect("a text")).collect() };
+    let different = |values: &[&str]| values.iter().collect::<BTreeSet<_>>().len();
+    let (languages, numbers) = (of("language"), of("phone_number"));
+    assert!(different(&languages) >= 8 && !languages.contains(&"ad"), "{languages:?}");
+    assert_eq!(different(&numbers), all.len());
+    assert!(numbers.iter().all(|number| number.len() == 12 && number.starts_with("+1")), "{numbers:?}");
+    let replayed = all.iter().position(|human| human["formatted_transcript"].is_array()).expect("one is replayed");
+    assert_eq!(languages[replayed], "en", "its words are English");
+    let again = world.post(PATH, body.clone()).await;
+    let drawn = |made: &Value| -> Vec<(Value, Value)> {
+        humans(made).iter().map(|human| (human["language"].clone(), human["phone_number"].clone())).collect()
+    };
+    assert_eq!(drawn(&again), drawn(&made));
+    // Without a simulation nobody has asked for chance.
+    let mut plain = body;
+    plain.as_object_mut().expect("an object").remove("simulation_id");
+    let made = world.post(PATH, plain).await;
+    assert!(humans(&made).iter().all(|human| human["language"] == "en" && human["phone_number"].is_null()));
+}

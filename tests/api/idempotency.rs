@@ -1,5 +1,10 @@
 //! The same key gives the same answer, once.
 
+use std::collections::BTreeSet;
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use ringer::store::idempotency::RequestKey;
 use serde_json::{Value, json};
 
 use super::world::{Answer, World};
@@ -69,4 +74,104 @@ async fn repeats_at_the_same_time_make_one_row() {
     let (one, two, three) = tokio::join!(send(), send(), send());
     assert_eq!((&one.body, &one.body), (&two.body, &three.body));
     assert_eq!(agents(&world).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_repeats_make_no_duplicate() {
+    const KEYS: usize = 500;
+    /// Of each key, after the first request: half of them at the same time as others.
+    const REPEATS: usize = 20;
+    let world = World::new().await;
+    let send = |n: usize| {
+        let world = &world;
+        async move { (n, post(world, &format!("k{n}"), "/v1/add-agent", json!({ "name": format!("a{n}") })).await) }
+    };
+    let mut first: Vec<Option<Vec<u8>>> = vec![None; KEYS];
+    let (mut replayed, mut done) = (0, 0);
+    let mut see = |(n, answer): (usize, Answer)| {
+        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+        assert_eq!(first[n].get_or_insert_with(|| answer.body.clone()), &answer.body, "key {n}");
+        replayed += usize::from(answer.headers.contains_key("idempotency-replayed"));
+        done += 1;
+    };
+    // Those of a key come together: the first of them does the work, the others wait for it.
+    let at_once = (0..KEYS).flat_map(|n| [n; 1 + REPEATS / 2]);
+    let mut answers = stream::iter(at_once.map(send)).buffer_unordered(32);
+    while let Some(answer) = answers.next().await {
+        see(answer);
+    }
+    for n in (0..KEYS).flat_map(|n| [n; REPEATS / 2]) {
+        see(send(n).await);
+    }
+    assert_eq!((done, replayed), (KEYS * (1 + REPEATS), KEYS * REPEATS));
+    let all = world.get("/v1/all-agents").await;
+    let names: Vec<&str> =
+        all.as_array().expect("a list").iter().map(|agent| agent["name"].as_str().expect("a name")).collect();
+    assert_eq!((names.len(), names.iter().collect::<BTreeSet<_>>().len()), (KEYS, KEYS));
+}
+
+#[tokio::test]
+async fn every_answer_of_work_is_kept_in_its_transaction() {
+    let world = World::with_rows().await;
+    let webhook = json!({ "url": "http://127.0.0.1:9/hook", "event_types": ["simulation_ended"] });
+    let call = json!({
+        "agent_id": "$agent", "start_time_utc": "2026-01-05T08:00:00Z", "participants": [{"role": "AGENT"}, {"role": "USER"}],
+        "transcript": [{"start_offset_ms": 0, "end_offset_ms": 9, "speaker": "AGENT", "utterance": "Hi."}],
+    });
+    let agent: i64 = world.name("agent").parse().expect("a number");
+    for (path, body) in [
+        ("/v1/add-agent", json!({ "name": "a" })),
+        ("/v1/update-agent", json!({ "agent_id": "$agent", "name": "b" })),
+        ("/v1/create-folder", json!({ "name": "f" })),
+        ("/v1/create-simulation", json!({ "agent_id": "$agent" })),
+        (
+            "/v1/create-digital-human",
+            json!({ "digital_human": { "intent": "Book." }, "simulation_ids": ["$simulation"] }),
+        ),
+        ("/v1/create-custom-metric", json!({ "name": "m", "description": "d", "response_type": "yes_no" })),
+        (
+            "/v1/scenario",
+            json!({ "name": "s", "definition": { "nodes": [{ "id": "s", "type": "start" }], "edges": [] } }),
+        ),
+        ("/v1/queue-simulation-run", json!({ "simulation_id": "$simulation" })),
+        ("/v1/webhooks", webhook),
+        ("/v1/api-keys", json!({ "scope": "read" })),
+        ("/v1/evaluate", call),
+        ("/v1/create-customer-persona", json!({ "name": "p", "description": "d", "goal": "g" })),
+        (
+            "/v1/create-alert",
+            json!({
+                "name": "Slow", "entity_type": "standard_metric", "entity_field": "avg_agent_latency",
+                "operator": "greater_than", "comparison_value": "2",
+            }),
+        ),
+        ("/v1/agents/$agent/labels", json!({ "label_text": "night" })),
+        ("/v1/agents/$agent/versions", json!({ "prompt_text": "p" })),
+        ("/v1/generate-digital-humans", json!({ "agent_id": "$agent", "load_testing": 1 })),
+        ("/v1/uptime/monitors", json!({ "agent_id": agent, "checks": [{ "checkType": "agent_responds" }] })),
+    ] {
+        let headers = [("idempotency-key".to_owned(), "once".to_owned())];
+        let first = world.send("POST", path, &headers, body.to_string().into_bytes()).await;
+        // What a process finds that starts after a kill right behind the work.
+        let organization = world.name("organization");
+        let route = format!("POST {}", world.named(path));
+        let request = RequestKey { organization, route: &route, key: "once" };
+        world.service.store().abandon_request(request).await.expect("nothing is forgotten");
+        world.service.store().abandon_running_requests().await.expect("nothing is forgotten");
+        let again = world.send("POST", path, &headers, body.to_string().into_bytes()).await;
+        assert_eq!(first.status, 200, "{path}: {}", String::from_utf8_lossy(&first.body));
+        assert_eq!(again.headers.get("idempotency-replayed").map(|it| it.as_bytes()), Some(&b"true"[..]), "{path}");
+        assert_eq!(first.body, again.body, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_was_read_is_read_again_under_its_key() {
+    let world = World::with_rows().await;
+    let read = async || post(&world, "k1", "/v1/get-signing-key", json!({ "webhook_id": "$webhook" })).await;
+    let first = read().await;
+    world.post("/v1/generate-signing-key", json!({ "webhook_id": "$webhook" })).await;
+    let again = read().await;
+    assert_eq!((first.status, &first.body), (200, &again.body), "the answer of then");
+    assert_eq!(again.headers["idempotency-replayed"], "true");
 }

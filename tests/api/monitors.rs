@@ -1,11 +1,15 @@
 //! Uptime monitors: when they check, what they find, and who is told.
 
+use std::sync::Arc;
+
 use ringer::config::{Notify, Secret};
 use ringer::model::result::{MetricValue, ResultDoc};
 use ringer::model::status::ResultStatus as S;
 use ringer::model::transcript::Transcript;
+use ringer::provider::LanguageModel;
 use serde_json::{Value, json};
 
+use super::oracle::Oracle;
 use super::receiver::{Receiver, Relay};
 use super::world::World;
 
@@ -53,6 +57,11 @@ enum Call {
 
 /// Ends the call of the check that is under way.
 async fn answer(world: &World, monitor: &Value, call: Call) {
+    answer_judged(world, monitor, call, None).await;
+}
+
+/// The same, words judged by `model`.
+async fn answer_judged(world: &World, monitor: &Value, call: Call, model: Option<Arc<dyn LanguageModel>>) {
     let id = read(world, monitor).await["recent_checks"][0]["simulation_result_id"].as_i64().expect("a call");
     let organization = world.name("organization");
     let go = async |from, to| {
@@ -93,7 +102,33 @@ async fn answer(world: &World, monitor: &Value, call: Call) {
             ended.await.expect("an allowed step");
         }
     }
+    world.work_off_with(model).await;
+}
+
+#[tokio::test]
+async fn a_malfunction_is_judged_by_the_model_and_by_phrases_without_one() {
+    let world = World::with_rows().await;
+    let monitor = create(&world, json!({ "checks": [{ "checkType": "agent_malfunction" }] })).await;
     world.work_off().await;
+    let says = |answer: &'static str| -> Option<Arc<dyn LanguageModel>> {
+        let answer = json!({ "reasoning": "So it is.", "answer": answer }).to_string();
+        Some(Oracle::new(move |first, last| {
+            (first.contains("The question: ") && last.contains("AGENT: ")).then(|| answer.clone())
+        }))
+    };
+    let (broken, fine) = ("An error occurred in your bill, I mended it.", "The line to our booking office is dead.");
+    for (text, model, verdict) in [
+        (broken, None, "DOWN"),
+        (fine, None, "UP"),
+        (broken, says("no"), "UP"),
+        (fine, says("yes"), "DOWN"),
+        // It does not answer.
+        (broken, Some(Oracle::new(|_, _| None) as Arc<dyn LanguageModel>), "DOWN"),
+    ] {
+        answer_judged(&world, &monitor, Call::Says(text), model).await;
+        assert_eq!(read(&world, &monitor).await["recent_checks"][0]["verdict"], verdict, "{text}");
+        pass(&world, 10 * MINUTE_MS).await;
+    }
 }
 
 #[tokio::test]
@@ -462,4 +497,28 @@ async fn those_who_wait_for_a_run_are_told_of_its_end_once() {
     world.work_off().await;
     answer(&world, &monitor, Call::Says("Hello.")).await;
     assert_eq!(receiver.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn nobody_is_named_who_belongs_to_another_organization() {
+    let world = World::with_rows().await;
+    let key = [("x-api-key".to_owned(), "$foreign".to_owned())];
+    let send = async |path: &str, body: Value| {
+        let answer = world.send("POST", path, &key, body.to_string().into_bytes()).await;
+        (answer.status, answer.json())
+    };
+    let agent = send("/v1/add-agent", json!({ "name": "Theirs", "sip_uri": "sip:a@b.example" })).await.1;
+    let agent = agent["agent_id"].as_i64().expect("an id");
+    let simulation = send("/v1/create-simulation", json!({ "agent_id": agent.to_string() })).await.1;
+    let human =
+        send("/v1/create-digital-human", json!({ "digital_human": {}, "simulation_id": simulation["simulation_id"] }));
+    assert_eq!(human.await.0, 200);
+    let simulation = simulation["simulation_id"].to_string();
+    let theirs: i64 = world.name("digital_human").parse().expect("an id");
+    let checks = json!([{ "checkType": "agent_responds" },
+        { "checkType": "digital_human", "config": { "digital_human_id": theirs } }]);
+    let gone = (404, json!({ "detail": "Digital human not found" }));
+    assert_eq!(send("/v1/uptime/monitors", json!({ "agent_id": agent, "checks": checks })).await, gone);
+    let queue = json!({ "simulation_id": simulation, "digital_human_ids": [theirs.to_string()] });
+    assert_eq!(send("/v1/queue-simulation-run", queue).await, gone);
 }

@@ -54,7 +54,7 @@ impl Receiver {
             let (kept, statuses, counted) = (kept.clone(), statuses.clone(), counted.clone());
             async move {
                 let (parts, body) = request.into_parts();
-                let body = to_bytes(body, 1 << 20).await.expect("a body").to_vec();
+                let body = to_bytes(body, 8 << 20).await.expect("a body").to_vec();
                 let received = Received { path: parts.uri.path().to_owned(), headers: parts.headers, body };
                 kept.lock().unwrap_or_else(PoisonError::into_inner).push(received);
                 counted.send_modify(|count| *count += 1);

@@ -246,7 +246,7 @@ async fn what_is_older_than_it_may_be_is_deleted() {
     world.service.clock().advance_ms(7 * day_ms);
     assert_eq!(clear().await, Cleared::default(), "not older than seven days");
     world.service.clock().advance_ms(1);
-    assert_eq!(clear().await, Cleared { results: 0, recordings: 1 }, "the other one is not finished");
+    assert_eq!(clear().await, Cleared { results: 0, calls: 0, recordings: 1 }, "the other one is not finished");
     assert_eq!(clear().await, Cleared::default());
     assert_eq!(world.get(&path(first)).await["simulation_result"]["audio_url"], Value::Null);
     let names = |id: i64| {
@@ -255,7 +255,7 @@ async fn what_is_older_than_it_may_be_is_deleted() {
     };
     assert_eq!((names(first), names(second).len()), (vec!["sip.log".to_owned()], 4));
     world.service.clock().advance_ms(23 * day_ms);
-    assert_eq!(clear().await, Cleared { results: 1, recordings: 0 });
+    assert_eq!(clear().await, Cleared { results: 1, calls: 0, recordings: 0 });
     assert_eq!(detail(&world, "GET", &path(first)).await, (404, json!("Simulation result not found")));
     assert!(!world.service.result_folder(first).exists());
     assert!(world.get(&path(second)).await["simulation_result"]["audio_url"].is_string());
@@ -270,7 +270,7 @@ async fn recordings_take_no_more_room_than_they_may() {
     }
     let keep = Retention { disk_quota_mb: 1, ..Retention::default() };
     let clear = async || world.service.clear_old(&keep).await.expect("the folder can be changed");
-    assert_eq!(clear().await, Cleared { results: 0, recordings: 1 }, "the oldest goes");
+    assert_eq!(clear().await, Cleared { results: 0, calls: 0, recordings: 1 }, "the oldest goes");
     assert_eq!(clear().await, Cleared::default());
     let there = |id: i64| world.service.result_folder(id).join("recording.wav").exists();
     assert_eq!((there(first), there(second)), (false, true));

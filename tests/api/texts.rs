@@ -1,5 +1,8 @@
 //! Text conversations over HTTP, from the queue to the verdict.
 
+use std::sync::Arc;
+
+use ringer::provider::fake::{Reply, ScriptedModel};
 use ringer::provider::post::signature;
 use serde_json::{Value, json};
 
@@ -226,6 +229,26 @@ async fn an_agent_that_cannot_be_reached_or_understood() {
 }
 
 #[tokio::test]
+async fn the_agents_language_is_written() {
+    let answers = vec![
+        reply(json!({ "message": "Hola, en qué puedo ayudarle hoy?" })),
+        reply(json!({ "message": "Claro, para cuántas personas sería la mesa?" })),
+        reply(json!({ "message": "Muchas gracias, su mesa está reservada." })),
+    ];
+    let hook = Receiver::answering(answers).await;
+    let agent = json!({ "http_webhook": hook.url("/hook"), "http_webhook_sync_reply": true });
+    let human = json!({ "language": "ad" });
+    let talk = Talk::of(World::at_work(None).await, agent, json!({}), human).await;
+    let result = talk.until("COMPLETED").await;
+    let said: Vec<Value> = hook.seen().iter().map(|request| request.json()["message"].clone()).collect();
+    assert_eq!(said, ["Hello. I want a table.", "For two.", "Gracias, adiós."], "its own words are Spanish now");
+    assert_eq!(result["metadata"]["languages"], json!([{ "language": "es", "by": "text", "offset_ms": 0.0 }]));
+    assert_eq!(talk.part("transcript").await["language"], "es");
+    let expect = "language: the intent is said as it is written: only a model speaks the agent's language";
+    assert_eq!(result["metadata"]["warnings"], json!([expect]));
+}
+
+#[tokio::test]
 async fn conversations_that_end_early() {
     let hook = Receiver::new(&[]).await;
     let agent = json!({ "http_webhook": hook.url("/hook") });
@@ -357,4 +380,19 @@ async fn one_turn_at_a_time_for_whoever_holds_the_conversation() {
     assert_eq!(turn("a", "Hello?").await, said("", true), "nothing follows");
     let body = json!({ "conversation_key": "c", "test_case_id": human, "response_format": "text", "message": "Hi." });
     assert_eq!(world.post("/v1/send-text", body).await, json!({ "response": "I want a table." }));
+}
+
+#[tokio::test]
+async fn a_turn_is_as_long_as_the_settings_say() {
+    let model = Arc::new(ScriptedModel::new(vec![Reply::says(&["I want a table."])]));
+    let world = World::with_model_set(model.clone(), |settings| {
+        (settings.behaviour.verbosity.low.target, settings.behaviour.verbosity.low.maximum) = (3, 9);
+    });
+    let world = world.await;
+    let human = json!({ "digital_human": { "name": "Ann", "intent": "A table.", "verbosity": "low" } });
+    let id = world.post("/v1/create-digital-human", human).await["digital_human"]["id"].to_string();
+    let turn = json!({ "redis_key": "k", "test_case_id": id, "message": "Hello?", "response_format": "text" });
+    assert_eq!(world.post("/v1/send-text", turn).await, json!({ "response": "I want a table." }));
+    let told = format!("{:?}", model.asked());
+    assert!(told.contains("About 3 words a turn, never more than 9."), "{told}");
 }

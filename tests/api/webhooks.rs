@@ -1,7 +1,9 @@
 //! Webhooks over HTTP: every answer in its whole shape.
 
+use ringer::config::{Notify, Secret};
 use serde_json::{Value, json};
 
+use super::receiver::{Receiver, Relay};
 use super::world::World;
 
 const URL: &str = "http://127.0.0.1:9/hook";
@@ -110,4 +112,113 @@ async fn an_address_inside_is_refused_when_the_server_is_open_to_all() {
         let (status, detail) = if expect.is_empty() { (200, Value::Null) } else { (400, json!(expect)) };
         assert_eq!((answer.status, &answer.json()["detail"]), (status, &detail), "{url}");
     }
+}
+
+impl World {
+    /// Tells every event until each is told or given up.
+    async fn tell_all(&self) {
+        let queue = self.service.queue();
+        while let Some(due_ms) = queue.next_event_ms().await.expect("answers") {
+            let clock = self.service.clock();
+            clock.advance_ms((due_ms - clock.now_ms()).max(0));
+            while let Some(outgoing) = queue.claim_event().await.expect("claims") {
+                self.service.deliver(outgoing).await.expect("settles");
+            }
+        }
+        self.work_off().await;
+    }
+
+    /// Calls that are evaluated, each an event.
+    async fn evaluate_calls(&self, count: usize) {
+        for _ in 0..count {
+            let words =
+                json!([{ "start_offset_ms": 0, "end_offset_ms": 900, "speaker": "AGENT", "utterance": "Hello." }]);
+            let people = json!([{ "role": "AGENT", "spoke_first": true }, { "role": "USER" }]);
+            let call = json!({
+                "agent_id": self.name("agent"), "start_time_utc": "2026-01-05T08:00:00Z", "participants": people,
+                "transcript": words,
+            });
+            self.post("/v1/evaluate", call).await;
+        }
+        self.work_off().await;
+    }
+}
+
+/// A world whose organization `a` has an administrator; its mails go to `relay`.
+async fn with_admins(relay: &Relay, admins: &[(&str, &str)]) -> World {
+    let admins = admins.iter().map(|(name, list)| ((*name).to_owned(), (*list).to_owned())).collect();
+    World::with_rows_and(|settings| {
+        settings.notify = Notify {
+            smtp_url: Some(Secret::new(format!("smtp://{}", relay.address))),
+            from: Some("ringer@desk.example".into()),
+            admins,
+            ..Notify::default()
+        };
+    })
+    .await
+}
+
+fn mailed_to(relay: &Relay) -> Vec<String> {
+    let lines = relay.lines();
+    lines.iter().filter_map(|line| line.strip_prefix("RCPT TO:<")?.strip_suffix('>').map(String::from)).collect()
+}
+
+/// What was mailed, its lines whole again (quoted-printable, RFC 2045 6.7).
+fn mailed(relay: &Relay) -> String {
+    relay.lines().join("\n").replace("=\n", "")
+}
+
+#[tokio::test]
+async fn administrators_are_told_once_of_a_webhook_that_is_gone() {
+    let relay = Relay::new().await;
+    let receiver = Receiver::new(&[200, 410]).await;
+    let world = with_admins(&relay, &[("a", "ann@desk.example, bob@desk.example"), ("b", "eve@else.example")]).await;
+    let hook = json!({ "url": receiver.url("/hook?key=secret"), "event_types": ["observability_call_evaluated"] });
+    let made = world.post("/v1/webhooks", hook).await;
+    world.evaluate_calls(1).await;
+    world.tell_all().await;
+    assert_eq!(mailed_to(&relay), Vec::<String>::new(), "what is delivered disables nothing");
+    world.evaluate_calls(2).await;
+    world.tell_all().await;
+    let id = made["id"].as_str().expect("an id");
+    assert_eq!(world.get(&format!("/v1/webhooks/{id}")).await["enabled"], false);
+    assert_eq!(mailed_to(&relay), ["ann@desk.example", "bob@desk.example"]);
+    let text = mailed(&relay);
+    assert!(text.lines().any(|line| line == "Subject: A webhook is disabled"), "{text}");
+    assert!(text.lines().any(|line| line.contains(id) && line.contains("answered 410")), "{text}");
+    assert!(!text.contains("secret"), "{text}");
+}
+
+#[tokio::test]
+async fn administrators_are_told_after_fifty_events_that_failed_for_good() {
+    let relay = Relay::new().await;
+    let receiver = Receiver::new(&[500; 7 * 50]).await;
+    let world = with_admins(&relay, &[("a", "ann@desk.example")]).await;
+    let hook = json!({ "url": receiver.url("/hook"), "event_types": ["observability_call_evaluated"] });
+    let made = world.post("/v1/webhooks", hook).await;
+    let path = format!("/v1/webhooks/{}", made["id"].as_str().expect("an id"));
+    world.evaluate_calls(49).await;
+    world.tell_all().await;
+    let read = world.get(&path).await;
+    assert_eq!((&read["enabled"], &read["consecutive_failures"]), (&json!(true), &json!(49)));
+    assert_eq!(mailed_to(&relay), Vec::<String>::new());
+    world.evaluate_calls(1).await;
+    world.tell_all().await;
+    assert_eq!(world.get(&path).await["enabled"], false);
+    assert_eq!(mailed_to(&relay), ["ann@desk.example"]);
+    assert!(mailed(&relay).contains("50 events in a row failed"));
+}
+
+#[tokio::test]
+async fn nobody_is_told_where_nobody_is_named() {
+    let relay = Relay::new().await;
+    let receiver = Receiver::new(&[410]).await;
+    let world = with_admins(&relay, &[("b", "eve@else.example")]).await;
+    let hook = json!({ "url": receiver.url("/hook"), "event_types": ["observability_call_evaluated"] });
+    let made = world.post("/v1/webhooks", hook).await;
+    world.evaluate_calls(1).await;
+    world.tell_all().await;
+    let path = format!("/v1/webhooks/{}", made["id"].as_str().expect("an id"));
+    assert_eq!(world.get(&path).await["enabled"], false);
+    assert_eq!(mailed_to(&relay), Vec::<String>::new());
 }

@@ -14,8 +14,8 @@ use ringer::engine::noise::NoiseBeds;
 use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::{Upkeep, Workers, Workshop};
 use ringer::model::api_key::Scope;
-use ringer::provider::LanguageModel;
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
+use ringer::provider::{LanguageModel, Recognizer};
 use ringer::service::{LiveCalls, NoLiveCalls, Placer, Running, Service, Settings};
 use ringer::store::Store;
 use ringer::tasks::Tasks;
@@ -63,6 +63,16 @@ impl World {
         World::made(Setup::default(), Some(model), |_| {}).await
     }
 
+    /// The same with a server that is set up otherwise.
+    pub async fn with_model_and(model: Arc<dyn LanguageModel>, setup: Setup) -> World {
+        World::made(setup, Some(model), |_| {}).await
+    }
+
+    /// A world with a language model whose service is set up otherwise.
+    pub async fn with_model_set(model: Arc<dyn LanguageModel>, change: impl FnOnce(&mut Settings)) -> World {
+        World::made(Setup::default(), Some(model), change).await
+    }
+
     pub async fn with_setup(setup: Setup) -> World {
         World::with(setup, |_| {}).await
     }
@@ -92,6 +102,19 @@ impl World {
 
     /// The same with a service that is set up otherwise.
     pub async fn at_work_with(model: Option<Arc<dyn LanguageModel>>, change: impl FnOnce(&mut Settings)) -> World {
+        World::working(model, Retention::default(), change).await
+    }
+
+    /// The same where things are kept as long as this says.
+    pub async fn at_work_keeping(retention: Retention) -> World {
+        World::working(None, retention, |_| {}).await
+    }
+
+    async fn working(
+        model: Option<Arc<dyn LanguageModel>>,
+        retention: Retention,
+        change: impl FnOnce(&mut Settings),
+    ) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         let location = databases::empty(folder.path()).await;
         let store = databases::open(location, folder.path()).await.expect("a database");
@@ -127,8 +150,9 @@ impl World {
             placer: Arc::new(placer),
             fillers: Arc::new([]),
             start_rate_per_s: 1000.0,
-            retention: Retention::default(),
+            retention,
             inbound_allow: Sources::default(),
+            ear: None,
         };
         let workers = Workers::start(workshop.clone(), nobody_calls());
         world.works = Some((workshop, workers));
@@ -262,7 +286,26 @@ impl World {
 
     /// The same, words judged by `model`.
     pub async fn work_off_with(&self, model: Option<Arc<dyn LanguageModel>>) -> usize {
-        let upkeep = Upkeep { service: self.service.clone(), fillers: Arc::new([]), model };
+        self.work_off_by(model, None).await
+    }
+
+    /// The same, recordings heard by `recognizer`.
+    pub async fn work_off_by(
+        &self,
+        model: Option<Arc<dyn LanguageModel>>,
+        recognizer: Option<Arc<dyn Recognizer>>,
+    ) -> usize {
+        self.work_off_with_all(model, recognizer, None).await
+    }
+
+    /// The same, judged by `ear` where sound is judged.
+    pub async fn work_off_with_all(
+        &self,
+        model: Option<Arc<dyn LanguageModel>>,
+        recognizer: Option<Arc<dyn Recognizer>>,
+        ear: Option<Arc<dyn LanguageModel>>,
+    ) -> usize {
+        let upkeep = Upkeep { service: self.service.clone(), fillers: Arc::new([]), model, recognizer, ear };
         upkeep.work_off().await.expect("the work can be done")
     }
 

@@ -84,6 +84,7 @@ async fn call(folder: &Path, intent: &str, spec: CallSpec) -> (CallReport, Vec<V
         language: "en".into(),
         mind: human::mind(profile, None, spec.seed),
         voice: Some(synthesizer.voice(&wanted).expect("there is an English voice")),
+        follows: None,
         keyterms: Vec::new(),
         folder: Some(folder.to_owned()),
         spec,

@@ -1,12 +1,14 @@
 //! Calls that the agent makes: the Digital Human's leg listens, and the agent is another engine or sipp.
 
+use ringer::clock::Clock;
 use ringer::config::Secret;
 use ringer::engine::CallNews;
 use ringer_media::call::EndReason;
 use ringer_media::level::rms_dbov;
 use serde_json::{Value, json};
 
-use super::runs::{House, statuses, with};
+use super::house::{House, with};
+use super::runs::statuses;
 use super::stage::{Stage, channels, names};
 use crate::api::receiver::Receiver;
 use crate::peers::Peer;
@@ -91,7 +93,32 @@ async fn a_call_that_the_agent_makes_is_held_measured_and_kept() {
     assert_eq!(read["simulation_run"]["status"], "COMPLETED");
     // The leg is gone with its conversation.
     assert_eq!(answered(&agent, &target).await, 404);
+    let calls = house.engine.tally().calls();
+    assert_eq!((calls.placed, calls.answered, calls.connected), (0, 1, 1), "it came in, and nobody was dialled");
+    assert_eq!(calls.set_up.counts.iter().sum::<u64>(), 0);
     house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wall_clock_that_is_set_during_a_call_is_a_slip() {
+    for (by_ms, slip_ms) in [(0, 0.0), (1500, 1500.0)] {
+        let (house, clock) = (House::new().await, Clock::fixed(1_700_000_000_000));
+        let agent = Stage::on(clock.clone()).await;
+        let (_, ids) = house.queue(caller(), json!({}), &[json!({ "phone_number": "+15550001111" })]).await;
+        let mut placement = agent.placement(&address(&house, &ids[0]).await, "Hello there.");
+        placement.spec.limits.max_duration_ms = Some(1000);
+        let mut handle = agent.engine.place(placement).await.expect("it was placed");
+        let report = loop {
+            match handle.news.recv().await.expect("it ends") {
+                CallNews::Connected(_) => clock.advance_ms(by_ms),
+                CallNews::Ended(report) => break report,
+                CallNews::Dispatched | CallNews::Event(_) => {}
+            }
+        };
+        assert!(report.ending.connected, "{:?}", report.ending);
+        assert_eq!(report.ending.quality.clock_slip_ms, slip_ms);
+        house.stop().await;
+    }
 }
 
 /// sipp calls the number, proves who it is when it is asked, says nothing and hangs up.

@@ -1,12 +1,17 @@
 //! Real calls through the engine.
 
 mod desk;
+mod dynamic;
+pub mod house;
 mod inbound;
+mod judged;
 mod killed;
+mod language;
 mod logs;
 mod memory;
 mod page;
 mod peers;
+mod redirects;
 mod runs;
 mod speech;
 mod stage;

@@ -34,12 +34,21 @@ impl Stage {
 
     /// The same with secure RTP, or without.
     pub async fn with(srtp: Encryption) -> Stage {
+        Stage::of(srtp, Clock::Real).await
+    }
+
+    /// The same by this wall clock.
+    pub async fn on(clock: Clock) -> Stage {
+        Stage::of(Encryption::Off, clock).await
+    }
+
+    async fn of(srtp: Encryption, clock: Clock) -> Stage {
         let synthesizer = Arc::new(FakeSynthesizer::default());
         let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
         let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
         let sip = "127.0.0.1:0".parse().expect("it is an address");
         let config = EngineConfig { sip, rtp_ports: RTP_PORTS, advertise: None, shards: 1, max_calls: 10, srtp };
-        let (engine, _) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
+        let (engine, _) = Engine::start(config, speech, clock).await.expect("loopback has a free port");
         Stage { engine, synthesizer }
     }
 
@@ -55,6 +64,7 @@ impl Stage {
             language: "en".into(),
             mind: human::mind(profile, None, spec.seed),
             voice: Some(self.voice()),
+            follows: None,
             keyterms: Vec::new(),
             folder: None,
             spec,

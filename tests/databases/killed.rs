@@ -48,11 +48,16 @@ impl Client {
 
     /// The body of an answer of status 200; everything else is an error.
     async fn ask(&mut self, method: &str, path: &str, body: &Value) -> io::Result<Value> {
+        self.ask_with("", method, path, body).await
+    }
+
+    /// The same with more header fields, each with its end of line.
+    async fn ask_with(&mut self, fields: &str, method: &str, path: &str, body: &Value) -> io::Result<Value> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let length = body.len();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: ringer\r\nX-API-KEY: {KEY}\r\nContent-Type: application/json\r\n\
-             Content-Length: {length}\r\n\r\n{body}"
+             Content-Length: {length}\r\n{fields}\r\n{body}"
         );
         self.0.write_all(request.as_bytes()).await?;
         let mut length = 0;
@@ -186,6 +191,60 @@ async fn a_killed_engine_has_kept_what_it_acknowledged() {
     }
     println!("{} acknowledged agents, none lost", sure.len());
     assert!(sure.len() >= kills(20), "most rounds have acknowledged something");
+}
+
+/// Makes agents, each under a key of its own, until an answer does not come or the round is over: the name without an answer.
+async fn make_once(address: &str, round: &Round) -> Option<String> {
+    let mut client = Client::connect(address).await.ok()?;
+    while !round.over.load(Ordering::Relaxed) {
+        let name = clock::new_id().to_string();
+        if add_once(&mut client, &name).await.is_err() {
+            return Some(name);
+        }
+        round.count();
+    }
+    None
+}
+
+async fn add_once(client: &mut Client, name: &str) -> io::Result<Value> {
+    let key = format!("Idempotency-Key: {name}\r\n");
+    client.ask_with(&key, "POST", "/v1/add-agent", &json!({ "name": name })).await
+}
+
+#[tokio::test]
+async fn a_killed_engine_does_nothing_twice() {
+    let mut random = random();
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let mut repeated = 0;
+    for number in 0..kills(20) {
+        let (mut engine, address) = engine(&folder, None).await;
+        let fatal = 1 + random.bits() % MOST_WRITES;
+        let over = AtomicBool::new(false);
+        let round = Round { acknowledged: AtomicU32::new(0), fatal, time: Notify::new(), over };
+        let makers = (0..WRITERS).map(|_| make_once(&address, &round));
+        let killing = async {
+            round.time.notified().await;
+            engine.child.start_kill().expect("it runs");
+            round.over.store(true, Ordering::Relaxed);
+        };
+        let both = async { tokio::join!(futures_util::future::join_all(makers), killing).0 };
+        let open = timeout(PATIENCE, both).await.expect("makers end when nobody answers");
+        engine.ended().await;
+        let (mut engine, address) = self::engine(&folder, None).await;
+        let mut client = Client::connect(&address).await.expect("it runs again");
+        for name in open.into_iter().flatten() {
+            let answer = add_once(&mut client, &name).await.expect("the repeat is answered");
+            let id = answer["agent_id"].as_i64().expect("an id");
+            let there = agents_in(&folder.path().join("ringer.db"));
+            let found: Vec<i64> = there.iter().filter(|(_, known)| **known == name).map(|(id, _)| *id).collect();
+            assert_eq!(found, [id], "agents of one request after kill {number}");
+            repeated += 1;
+        }
+        engine.child.start_kill().expect("it runs");
+        engine.ended().await;
+    }
+    println!("{repeated} requests without an answer, repeated, none done twice");
+    assert!(repeated >= kills(20) / 2, "most kills come amid requests");
 }
 
 #[test]

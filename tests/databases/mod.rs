@@ -2,6 +2,7 @@
 
 mod killed;
 mod server;
+mod two;
 
 use std::path::Path;
 use std::process::Command;

@@ -62,7 +62,8 @@ impl Fixture {
     }
 
     pub(super) async fn work_off(&self) -> usize {
-        let upkeep = Upkeep { service: self.service.clone(), fillers: Arc::new([]), model: None };
+        let upkeep =
+            Upkeep { service: self.service.clone(), fillers: Arc::new([]), model: None, recognizer: None, ear: None };
         upkeep.work_off().await.expect("the work can be done")
     }
 

@@ -5,12 +5,14 @@ mod killed;
 mod legs;
 mod lifecycle;
 mod older;
+mod overdue;
 mod queue;
 mod receiver;
 mod resources;
 mod schedules;
 mod seam;
 mod secrets;
+mod urls;
 mod usage;
 mod webhooks;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ringer::clock::Clock;
+use ringer::model::simulation::SimulationSpec;
 use ringer::model::status::{ResultStatus, RunStatus};
 use ringer::queue::{CallJob, Job as _};
 use ringer::service::Service;
@@ -47,6 +48,10 @@ async fn everything_of_the_first_schema_is_still_there() {
 
     let simulation = s.simulation(caller, 1).await.expect("the simulation");
     assert_eq!((simulation.name.as_str(), simulation.max_concurrent), ("Booking", Some(1)));
+    let mut db = s.store().org(&caller.organization).read().await.expect("a session");
+    let stored = db.get::<SimulationSpec>(1).await.expect("the simulation").doc;
+    assert_eq!((stored.max_call_duration, simulation.settings.max_call_duration), (None, 10), "it was not given");
+    drop(db);
     let maria = s.digital_human_by_test_name(caller, "t").await.expect("the Digital Human");
     assert_eq!((maria.digital_human.spec.intent.as_str(), maria.simulation_ids), ("Book.", vec![1]));
     let always = s.digital_human(caller, 2).await.expect("the other");

@@ -1,7 +1,8 @@
 //! Jobs: claimed by one, kept over a restart, let out lane by lane. And what else the store keeps by itself.
 
+use ringer::model::folder::FolderSpec;
 use ringer::queue::{CallJob, Claimed, Job, Queue};
-use ringer::store::idempotency::{LIFETIME_MS, RequestKey, Seen};
+use ringer::store::idempotency::{Carried, LIFETIME_MS, RequestKey, Seen};
 use serde_json::json;
 
 use super::{Fixture, START_MS};
@@ -130,6 +131,43 @@ async fn a_repeated_request_gets_the_first_answer() {
     store.abandon_request(elsewhere).await.expect("forgotten");
     assert_eq!(store.begin_request(elsewhere, "x", START_MS).await, Ok(Seen::First));
     assert_eq!(seen("other", START_MS + LIFETIME_MS).await, Ok(Seen::First));
+}
+
+#[tokio::test]
+async fn what_a_request_has_done_is_known_after_a_kill() {
+    let f = Fixture::new().await;
+    let store = f.service.store();
+    let organization = f.caller.organization.as_str();
+    let folder = |name: &str| FolderSpec { name: name.to_owned() };
+    // A kill comes right after the work: nothing that follows it is carried out.
+    for (key, works, expect) in [("idle", 0, Seen::First), ("one", 1, Seen::Running), ("two", 2, Seen::Running)] {
+        let request = RequestKey { organization, route: "POST /v1/create-folder", key };
+        assert_eq!(store.begin_request(request, "h", START_MS).await, Ok(Seen::First));
+        let carried = Carried::new(request, 200);
+        let work = async {
+            for n in 0..works {
+                let mut db = store.org(organization).write().await.expect("a session");
+                db.insert(&folder(&format!("{key}{n}")), START_MS, None).await.expect("made");
+                db.commit().await.expect("kept");
+            }
+        };
+        carried.carry(work).await;
+        store.abandon_running_requests().await.expect("a start after the kill");
+        assert_eq!(store.begin_request(request, "h", START_MS).await, Ok(expect), "{key}");
+    }
+    let request = RequestKey { organization, route: "POST /v1/create-folder", key: "answered" };
+    assert_eq!(store.begin_request(request, "h", START_MS).await, Ok(Seen::First));
+    let made = Carried::new(request, 200).carry(f.service.create_folder(&f.caller, folder("last"))).await;
+    store.abandon_running_requests().await.expect("a start after the kill");
+    let body = serde_json::to_string(&made.expect("made")).expect("JSON");
+    assert_eq!(store.begin_request(request, "h", START_MS).await, Ok(Seen::Answered { status: 200, body }));
+    // Work that was undone has not been done.
+    let request = RequestKey { key: "undone", ..request };
+    assert_eq!(store.begin_request(request, "h", START_MS).await, Ok(Seen::First));
+    let refused = Carried::new(request, 200).carry(f.service.create_folder(&f.caller, folder("last"))).await;
+    assert!(refused.is_err(), "the name is taken");
+    store.abandon_request(request).await.expect("forgotten");
+    assert_eq!(store.begin_request(request, "h", START_MS).await, Ok(Seen::First));
 }
 
 #[tokio::test]

@@ -109,6 +109,39 @@ async fn what_was_written_in_plain_is_read_and_sealed_at_the_next_start() {
     assert_eq!(f.service.store().begin_request(request, "h", START_MS).await, Ok(kept));
 }
 
+/// A file of before there were keys, in which plain secrets are left that no row holds any more: in free pages, and in the log of
+/// writes, which another process keeps.
+#[tokio::test]
+async fn what_was_deleted_in_plain_is_in_no_file_after_the_first_start_with_a_key() {
+    let mut f = Fixture::on_file().await;
+    f.agent(json!({ "name": "Desk" })).await;
+    f.service.store().close().await;
+    let long = format!("{WRITTEN}-{}", "x".repeat(20_000));
+    let deleted = json!({ "spec": { "name": "Old", "sip_password": long } }).to_string();
+    let overwritten =
+        json!({ "spec": { "name": "Desk", "sip_password": format!("overwritten-{WRITTEN}") } }).to_string();
+    let plain = json!({ "spec": { "name": "Desk" } }).to_string();
+    let insert = "INSERT INTO agents (org_id, doc, created_ms, updated_ms) SELECT org_id, $1, 0, 0 FROM agents LIMIT 1";
+    let statements: [(&str, &[&str]); 2] =
+        [(insert, &[&deleted]), ("UPDATE agents SET doc = $1 WHERE id = 1", &[&overwritten])];
+    raw(f.folder.path(), &statements);
+    let other = rusqlite::Connection::open(f.folder.path().join("ringer.db")).expect("opens");
+    let kept = json!({ "spec": { "name": "Log", "sip_password": format!("logged-{WRITTEN}") } }).to_string();
+    other.execute("UPDATE agents SET doc = $1 WHERE id > 1", [&kept]).expect("written");
+    other.execute("DELETE FROM agents WHERE id > 1", []).expect("deleted");
+    other.execute("UPDATE agents SET doc = $1", [&plain]).expect("written");
+    other.execute("DELETE FROM vault", []).expect("there were no keys");
+    for secret in [format!("{WRITTEN}-xxx"), format!("overwritten-{WRITTEN}"), format!("logged-{WRITTEN}")] {
+        assert!(!found(f.folder.path(), &secret).is_empty(), "{secret} is left");
+    }
+    f.reopen().await;
+    assert_eq!(found(f.folder.path(), WRITTEN), [""; 0]);
+    assert_eq!(f.service.all_agents(&f.caller).await.expect("agents").len(), 1);
+    drop(other);
+    f.reopen().await;
+    assert_eq!(found(f.folder.path(), WRITTEN), [""; 0]);
+}
+
 #[tokio::test]
 async fn keys_are_changed_and_a_wrong_one_is_refused_at_the_start() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -209,6 +209,25 @@ async fn an_awaited_agent_is_told_once_a_run() {
 }
 
 #[tokio::test]
+async fn a_journey_is_awaited_on_the_number_of_its_step() {
+    let f = Fixture::new().await;
+    let receiver = Receiver::start().await;
+    f.webhook(json!({ "url": receiver.url(), "event_types": ["outbound_simulation_started"] })).await;
+    let agent = f.agent(json!({ "name": "a", "type": "OUTBOUND", "sip_uri": "sip:a@b" })).await;
+    let simulation = f.simulation(json!({ "agent_id": agent.to_string() })).await;
+    let steps = json!([
+        { "step": 1, "intent": "Ask.", "direction": "outbound", "phone_number": "+15550002222" },
+        { "step": 2, "intent": "Ask again.", "direction": "outbound" },
+    ]);
+    f.human(json!({ "name": "Maria", "phone_number": "+15550001111", "journey_steps": steps }), &[simulation]).await;
+    let (_, results) = f.run(simulation, json!({})).await;
+    f.walk(results[0], &[S::Queued, S::Ready]).await;
+    f.deliver().await;
+    let came = receiver.take();
+    assert_eq!(came[0].body()["digital_humans"][0]["phone_number"], "+15550002222");
+}
+
+#[tokio::test]
 async fn a_receiver_that_is_down_for_an_hour_gets_everything_in_order() {
     let f = Fixture::new().await;
     let receiver = Receiver::start().await;

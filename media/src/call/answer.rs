@@ -2,8 +2,9 @@
 
 use super::event::{Kind, Side, What};
 use super::hearing::OtherTurn;
-use super::io::{Effect, EffectId, EndReason, Move, Purpose, Then, Thought};
-use super::plan::{Next, Plan, Stage};
+use super::io::{Comparison, Effect, EffectId, EndReason, Line, Move, Purpose, Then, Thought};
+use super::plan::{Comparing, Next, Plan, Stage};
+use super::script::same_words;
 use super::spec::{Opening, Response};
 use super::turn::PHRASE_HANGUP_MS;
 use super::utterance::Utterance;
@@ -112,9 +113,16 @@ impl Call {
         Utterance::new(self.last_utterance, kind, exact)
     }
 
-    pub(super) fn think(&mut self, purpose: Purpose) -> EffectId {
-        let mut history = self.history.clone();
+    /// The conversation, with the turn that is being heard.
+    fn heard_so_far(&self) -> Vec<Line> {
+        let mut history = Vec::with_capacity(self.history.len() + 1);
+        history.extend_from_slice(&self.history);
         history.extend(self.other.turn.as_ref().map(OtherTurn::as_line));
+        history
+    }
+
+    pub(super) fn think(&mut self, purpose: Purpose) -> EffectId {
+        let history = self.heard_so_far();
         let unsaid = self.unsaid.clone();
         self.effect(Effect::Think(Thought { purpose, history, unsaid }))
     }
@@ -129,6 +137,10 @@ impl Call {
 
     /// The other side's text is final (or will not come): what is the answer?
     pub(super) fn decide(&mut self) {
+        if let Some(turn) = self.other.turn.take() {
+            self.identify(&turn);
+            self.other.turn = Some(turn);
+        }
         let text = self.other.turn.as_ref().map(OtherTurn::text).unwrap_or_default();
         let end = self.other.turn.as_ref().map_or(self.frame_at, |turn| turn.end);
         if self.ends_call(&text) {
@@ -140,7 +152,63 @@ impl Call {
             let due = end + ms(self.spec.turn.endpointing_delay_ms);
             return self.settle(due, Next::Hangup { reason: EndReason::MaxTurns, after_ms: 0 });
         }
-        if let Some(rule) = self.script.find(&self.spec.script, self.spec.script_ordered, &text) {
+        let (rules, ordered) = (&self.spec.script, self.spec.script_ordered);
+        if let Some(rule) = self.script.exact(rules, ordered, &text) {
+            return self.plan_rule(rule);
+        }
+        let meanings = self.script.meanings(rules, ordered);
+        match self.spec.meaning_ms {
+            Some(limit_ms) if !meanings.is_empty() && !text.is_empty() => self.compare(meanings, text, limit_ms),
+            _ => self.follow_script(same_words(rules, &meanings, &text)),
+        }
+    }
+
+    /// Asks the mind which of these rules the turn means.
+    fn compare(&mut self, rules: Vec<usize>, text: String, limit_ms: u32) {
+        let phrases = rules.iter().map(|at| self.spec.script[*at].phrase.clone()).collect();
+        let id = self.effect(Effect::Compare(Comparison { phrases, history: self.heard_so_far() }));
+        if let Some(plan) = &mut self.plan {
+            plan.stage = Stage::Comparing;
+            plan.thinking = Some(id);
+            plan.comparing = Some(Comparing { rules, text, until: self.frame_at + ms(limit_ms) });
+        }
+    }
+
+    /// The mind has told the meaning.
+    pub(super) fn meant(&mut self, id: EffectId, which: Option<usize>) {
+        if let Some(comparing) = self.take_comparing(id) {
+            self.follow_script(which.and_then(|which| comparing.rules.get(which).copied()));
+        }
+    }
+
+    /// The mind cannot tell the meaning; false when nobody asked it to.
+    pub(super) fn not_meant(&mut self, id: EffectId) -> bool {
+        let Some(Comparing { rules, text, .. }) = self.take_comparing(id) else { return false };
+        self.follow_script(same_words(&self.spec.script, &rules, &text));
+        true
+    }
+
+    /// A mind that takes too long to tell the meaning is not waited for.
+    pub(super) fn run_comparing(&mut self) {
+        let Some(plan) = &self.plan else { return };
+        let late = plan.comparing.as_ref().is_some_and(|comparing| self.frame_at >= comparing.until);
+        if let Some(id) = plan.thinking.filter(|_| late) {
+            self.event(self.frame_at, Side::Engine, What::Note { code: "meaning_late" });
+            self.cancel(vec![id]);
+            self.not_meant(id);
+        }
+    }
+
+    fn take_comparing(&mut self, id: EffectId) -> Option<Comparing> {
+        let plan = self.plan.as_mut().filter(|plan| plan.thinking == Some(id))?;
+        let comparing = plan.comparing.take()?;
+        plan.thinking = None;
+        Some(comparing)
+    }
+
+    /// The rule that answers; without one the conversation is free.
+    fn follow_script(&mut self, rule: Option<usize>) {
+        if let Some(rule) = rule {
             return self.plan_rule(rule);
         }
         if let Opening::Say(text) = self.opening.clone() {

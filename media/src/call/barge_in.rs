@@ -111,6 +111,13 @@ impl Call {
         }
     }
 
+    /// The answers to keywords are made in the voice of another language.
+    pub(super) fn renew_keywords(&mut self) {
+        let old = std::mem::take(&mut self.keywords);
+        self.cancel(old.into_iter().filter(|clip| !clip.complete).map(|clip| clip.effect).collect());
+        self.prepare_keywords();
+    }
+
     /// The running text of the other side's turn changed.
     pub(super) fn match_running_text(&mut self) {
         let Some((onset, text)) = self.other.turn.as_ref().map(|turn| (turn.from, turn.text())) else { return };

@@ -1,5 +1,7 @@
 //! Carrying a plan out: taking the turn, words, digits, and what follows them.
 
+use std::sync::Arc;
+
 use super::answer::OWN_HANGUP_MS;
 use super::event::{Kind, Side, What};
 use super::io::{EndReason, Line};
@@ -24,6 +26,7 @@ impl Call {
         if plan.stage == Stage::Hearing && self.frame_at >= plan.due + grace && self.other.since.is_none() {
             self.go_without_text();
         }
+        self.run_comparing();
         let Some(plan) = &self.plan else { return };
         let blocked = self.waits.hangup.is_some()
             || self.other.since.is_some()
@@ -104,7 +107,12 @@ impl Call {
         let Some(plan) = &mut self.plan else { return };
         if !plan.digits.is_empty() {
             let digits = std::mem::take(&mut plan.digits);
-            self.history.push(Line { other: false, text: String::new(), digits: digits.clone(), interrupted: false });
+            self.history.push(Line {
+                other: false,
+                text: Arc::default(),
+                digits: digits.as_str().into(),
+                interrupted: false,
+            });
             self.dial = Some(Dial::new(&digits, self.frame_at));
             self.cut_probe(self.frame_at);
             self.run_dial();
@@ -135,14 +143,14 @@ impl Call {
     }
 
     /// An utterance is over.
-    pub(super) fn said(&mut self, Said { utterance, end }: Said) {
+    pub(super) fn said(&mut self, Said { utterance, end, pauses }: Said) {
         let (spoken, left) = utterance.split();
         let interrupted = !left.is_empty();
         let own_phrase = self.ends_call(&spoken);
         let (utterance_id, kind, exact) = (utterance.id, utterance.kind, utterance.exact);
-        let what = What::SpeechEnded { utterance_id, text: spoken.clone(), kind, interrupted, exact };
+        let what = What::SpeechEnded { utterance_id, text: spoken.clone(), kind, interrupted, exact, pauses };
         self.event(end, Side::Dh, what);
-        self.history.push(Line { other: false, text: spoken, digits: String::new(), interrupted });
+        self.history.push(Line { other: false, text: spoken.into(), digits: Arc::default(), interrupted });
         self.unsaid = interrupted.then_some(left);
         self.waits.quiet_since = self.waits.quiet_since.max(end);
         self.waits.active_at = self.waits.active_at.max(end);
@@ -161,8 +169,8 @@ impl Call {
     /// The call ends at `end` in the middle of words.
     pub(super) fn stop_speech(&mut self, end: Sample) {
         self.cut_probe(end);
-        if let Some(utterance) = self.mouth.take() {
-            self.said(Said { utterance, end: end.max(0) });
+        if let Some(said) = self.mouth.cut(end.max(0)) {
+            self.said(said);
         }
     }
 }

@@ -45,7 +45,15 @@ pub enum What {
     /// This side's words begin.
     SpeechStarted { utterance_id: u32, text: String, kind: Kind },
     /// This side's words end; `text` is what was really said.
-    SpeechEnded { utterance_id: u32, text: String, kind: Kind, interrupted: bool, exact: bool },
+    SpeechEnded {
+        utterance_id: u32,
+        text: String,
+        kind: Kind,
+        interrupted: bool,
+        exact: bool,
+        /// Where their audio was silent for 300 ms or more: first sample and one past the last, in order.
+        pauses: Box<[[Sample; 2]]>,
+    },
     /// The far side's true onset.
     AgentSpeechStarted { arrival_ms: f64 },
     /// The far side's true end.
@@ -60,6 +68,8 @@ pub enum What {
         /// Milliseconds of it, pauses included, that were lost or late and made up.
         concealed_ms: u64,
     },
+    /// From here on this side speaks the other side's language, which the turn that began at `from_sample` has shown.
+    LanguageTaken { language: String, by: &'static str, from_sample: Sample },
     /// Running text.
     TranscriptPartial { text: String },
     /// Overlapping speech; stamped at its onset, emitted when `stop_ms` is known or never will be.
@@ -92,9 +102,9 @@ pub enum What {
     RxUnderrun { duration_ms: u32 },
     /// Ticks that were more than 20 ms late.
     LateFrames { count: u64 },
-    /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `recognizer_late`, `synthesizer_failed`,
-    /// of the transport: `dtmf_info_refused`, `codec_change_not_followed`, or of the probes: `probe_not_ready`,
-    /// `probe_words_do_not_fit`.
+    /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `meaning_late`, `meaning_not_told`,
+    /// `recognizer_late`, `synthesizer_failed`, of the transport: `dtmf_info_refused`, `codec_change_not_followed`, or of the
+    /// probes: `probe_not_ready`, `probe_words_do_not_fit`.
     Note { code: &'static str },
 }
 

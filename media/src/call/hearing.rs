@@ -2,12 +2,13 @@
 
 use super::io::{EffectId, Effected, Line, Word};
 use crate::frame::Sample;
+use crate::tongue::Tongue;
 
 /// Text of one segment.
 #[derive(Clone, Debug, PartialEq)]
 enum Text {
     Running(String),
-    Final { text: String, words: Vec<Word>, confidence: Option<f32> },
+    Final { text: String, words: Vec<Word>, confidence: Option<f32>, tongue: Tongue },
     Missing,
 }
 
@@ -104,9 +105,9 @@ impl OtherTurn {
                 segment.text = Text::Running(text.clone());
                 Some(true)
             }
-            Effected::Final { text, words, confidence } => {
+            Effected::Final { text, words, confidence, tongue } => {
                 let (text, words, confidence) = (text.clone(), words.clone(), *confidence);
-                segment.text = Text::Final { text, words, confidence };
+                segment.text = Text::Final { text, words, confidence, tongue: tongue.clone() };
                 Some(true)
             }
             Effected::Failed { .. } => {
@@ -148,8 +149,23 @@ impl OtherTurn {
         (!known.is_empty()).then(|| known.iter().sum::<f32>() / known.len() as f32)
     }
 
+    /// What the recognizer says of its language: that of the longest text which it has a word for, nothing when a part was heard
+    /// by one that knows but its own.
+    pub fn tongue(&self) -> Tongue {
+        let finals = self.segments.iter().filter_map(|segment| match &segment.text {
+            Text::Final { text, tongue, .. } if !text.is_empty() => Some((text.len(), tongue)),
+            _ => None,
+        });
+        let weight = |(length, tongue): &(usize, &Tongue)| match tongue {
+            Tongue::Untold => 0,
+            Tongue::Told(_) => *length,
+            Tongue::Assumed => usize::MAX,
+        };
+        finals.max_by_key(weight).map(|(_, tongue)| tongue.clone()).unwrap_or_default()
+    }
+
     /// As a line of the conversation.
     pub fn as_line(&self) -> Line {
-        Line { other: true, text: self.text(), digits: self.digits.clone(), interrupted: self.cut }
+        Line { other: true, text: self.text().into(), digits: self.digits.as_str().into(), interrupted: self.cut }
     }
 }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::Event;
+use super::spec::Phrases;
 use crate::connection::Impairment;
 use crate::echo::EchoFigures;
 use crate::frame::{Frame, SILENCE, Sample};
 use crate::leg::MediaParams;
 use crate::time::Time;
+use crate::tongue::Tongue;
 
 /// Names one asked effect until it is done or cancelled. Unique in a call, never 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -236,12 +238,25 @@ pub enum Effect {
     },
     /// Decide what to do next. Answer with `Move` in one or more parts.
     Think(Thought),
+    /// Tell what the turn just heard means; answer with `Meant`, or with `Failed` where nobody can tell.
+    Compare(Comparison),
     /// Speak these words; answer with `Audio` in one or more parts: 16 kHz, leading silence removed, at -26 dBov active level.
     Synthesize {
         /// Exact words (no markup).
         text: String,
         /// Fillers and pauses may be added (false for scripted and fixed sentences).
         fluency: bool,
+    },
+    /// This is what is known of a turn of the other side, in a call that follows its language ([`super::CallSpec`]). It is told
+    /// before the turn is answered, and again when more is known. Answer with [`Effected::Language`] when another language is to
+    /// be spoken from now on, else not at all.
+    Identify {
+        /// True onset: names the turn.
+        turn: Sample,
+        /// Its words.
+        text: String,
+        /// What the recognizer says of their language.
+        told: Tongue,
     },
     /// The effect is no longer wanted; nothing is answered for it.
     Cancel(EffectId),
@@ -256,6 +271,15 @@ pub struct Thought {
     pub history: Vec<Line>,
     /// Words planned or begun by this side that were not said because the other side cut in.
     pub unsaid: Option<String>,
+}
+
+/// What a turn is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Meanings that it may have, at least one.
+    pub phrases: Vec<String>,
+    /// The conversation so far, oldest first, the turn just heard last.
+    pub history: Vec<Line>,
 }
 
 /// Why a mind is asked.
@@ -284,9 +308,9 @@ pub struct Line {
     /// True for the far side's words.
     pub other: bool,
     /// Words as said or recognised; empty when a turn was heard without text.
-    pub text: String,
+    pub text: Arc<str>,
     /// Digits that came with or instead of words.
-    pub digits: String,
+    pub digits: Arc<str>,
     /// This side was cut off in it.
     pub interrupted: bool,
 }
@@ -304,6 +328,19 @@ pub enum Effected {
         words: Vec<Word>,
         /// 0..1 when known.
         confidence: Option<f32>,
+        /// Of the words.
+        tongue: Tongue,
+    },
+    /// The other side speaks this language: so does this side from now on.
+    Language {
+        /// `en`, `es`, ...
+        language: String,
+        /// Who found it: `recognizer`, `text`.
+        by: &'static str,
+        /// True onset of the turn that decided it.
+        turn: Sample,
+        /// Fixed sentences in it.
+        phrases: Box<Phrases>,
     },
     /// Synthesized speech.
     Audio {
@@ -314,6 +351,8 @@ pub enum Effected {
     },
     /// A mind's next move, or a part of it.
     Move(Move),
+    /// The place of the first phrase whose meaning the turn has; `None`: it has none of them.
+    Meant(Option<usize>),
     /// Something went wrong and was mended; the result still comes. `code` is stable, for the timeline.
     Note {
         /// For example `synthesizer_unreachable`, when another synthesizer speaks.
@@ -467,6 +506,11 @@ pub struct Quality {
     pub sent_frames: u64,
     /// Ticks more than one frame late: not sent.
     pub late_frames: u64,
+    /// Most of them in a row.
+    pub longest_gap_frames: u64,
+    /// By how much the machine's clocks came apart during the call, in milliseconds: its time was set, or it slept. Told by the
+    /// driver.
+    pub clock_slip_ms: f64,
     /// RTP packets received.
     pub received_packets: u64,
     /// RTP packets that never came.

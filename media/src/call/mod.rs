@@ -18,6 +18,7 @@ mod io;
 mod mouth;
 mod outbox;
 mod pacing;
+mod pauses;
 mod phase;
 mod plan;
 mod probe;
@@ -31,7 +32,7 @@ use std::time::Duration;
 
 pub use event::*;
 pub use io::*;
-pub use script::{Script, contains_phrase, normal_form};
+pub use script::{Script, contains_phrase, normal_form, same_words};
 pub use spec::*;
 
 use self::barge_in::{Cut, Overlap};

@@ -1,5 +1,6 @@
 //! Everything that this side sends: probes, words, tones, background noise, in this order, through the audio quality lever.
 
+use super::pauses::Pauses;
 use super::spec::{CallSpec, NoiseSpec};
 use super::utterance::Utterance;
 use crate::dtmf::{Pace, Tones};
@@ -22,6 +23,8 @@ pub struct Mouth {
     clean: Mixer,
     /// One past the last sample of the utterance that has words.
     said_to: Sample,
+    /// Of the utterance.
+    pauses: Pauses,
 }
 
 /// An utterance that is over.
@@ -31,6 +34,8 @@ pub struct Said {
     pub utterance: Utterance,
     /// One past its last sample.
     pub end: Sample,
+    /// Where it was silent for 300 ms or more.
+    pub pauses: Box<[[Sample; 2]]>,
 }
 
 /// What ended in a frame.
@@ -58,6 +63,7 @@ impl Mouth {
             mixer: Mixer::new(),
             clean: Mixer::new(),
             said_to: 0,
+            pauses: Pauses::new(),
         }
     }
 
@@ -65,6 +71,7 @@ impl Mouth {
     pub fn say(&mut self, mut utterance: Utterance, at: Sample) {
         utterance.started = Some(at);
         self.said_to = at;
+        self.pauses.begin();
         self.utterance = Some(utterance);
     }
 
@@ -73,9 +80,10 @@ impl Mouth {
         self.utterance.as_mut()
     }
 
-    /// Cuts what is being said, without a fade.
-    pub fn take(&mut self) -> Option<Utterance> {
-        self.utterance.take()
+    /// Cuts what is being said at `end`, without a fade.
+    pub fn cut(&mut self, end: Sample) -> Option<Said> {
+        let utterance = self.utterance.take()?;
+        Some(Said { utterance, end, pauses: self.pauses.end(end) })
     }
 
     /// Since when this side speaks.
@@ -114,18 +122,25 @@ impl Mouth {
         if let Some(mut probe) = self.probe.take() {
             match probe.render(&mut sum, first(&probe, at)).ended {
                 Some(_) if probe.is_stopping() => {}
-                Some(to) => over.probe = Some(Said { utterance: *probe, end: at + to as Sample }),
+                Some(to) => {
+                    over.probe = Some(Said { utterance: *probe, end: at + to as Sample, pauses: Box::default() });
+                }
                 None => self.probe = Some(probe),
             }
         }
         if let Some(mut utterance) = self.utterance.take() {
-            let rendered = utterance.render(&mut sum, first(&utterance, at));
+            let from = first(&utterance, at);
+            let rendered = utterance.render(&mut sum, from);
+            self.pauses.follow(at, &sum, from);
             if let Some(to) = rendered.wrote_to {
                 self.said_to = at + to as Sample;
             }
             // Words may have ended before it was known that none follow.
             match rendered.ended {
-                Some(_) => over.words = Some(Said { utterance, end: self.said_to }),
+                Some(_) => {
+                    let (end, pauses) = (self.said_to, self.pauses.end(self.said_to));
+                    over.words = Some(Said { utterance, end, pauses });
+                }
                 None => self.utterance = Some(utterance),
             }
         }

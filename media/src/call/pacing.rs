@@ -13,12 +13,13 @@ pub struct Pacing {
     buckets: Box<[u32; BUCKETS]>,
     sent: u64,
     skipped: u64,
+    longest_gap: u64,
     max: Duration,
 }
 
 impl Default for Pacing {
     fn default() -> Self {
-        Pacing { buckets: Box::new([0; BUCKETS]), sent: 0, skipped: 0, max: Duration::ZERO }
+        Pacing { buckets: Box::new([0; BUCKETS]), sent: 0, skipped: 0, longest_gap: 0, max: Duration::ZERO }
     }
 }
 
@@ -31,9 +32,10 @@ impl Pacing {
         self.max = self.max.max(late);
     }
 
-    /// Frames that were not sent.
+    /// Frames in a row that were not sent.
     pub fn skipped(&mut self, count: u64) {
         self.skipped += count;
+        self.longest_gap = self.longest_gap.max(count);
     }
 
     /// Frames sent.
@@ -44,6 +46,11 @@ impl Pacing {
     /// Frames not sent.
     pub fn late_frames(&self) -> u64 {
         self.skipped
+    }
+
+    /// Most frames in a row that were not sent.
+    pub fn longest_gap_frames(&self) -> u64 {
+        self.longest_gap
     }
 
     /// Largest lateness of a sent frame, in milliseconds.
@@ -81,5 +88,12 @@ mod tests {
         assert_eq!(pacing.quantile_ms(0.99), 0.1);
         assert!(pacing.quantile_ms(1.0) >= 20.0);
         assert_eq!(pacing.max_ms(), 30.0);
+    }
+
+    #[test]
+    fn gaps_are_counted_and_the_longest_is_known() {
+        let mut pacing = Pacing::default();
+        [2, 7, 1].into_iter().for_each(|count| pacing.skipped(count));
+        assert_eq!((pacing.late_frames(), pacing.longest_gap_frames()), (10, 7));
     }
 }

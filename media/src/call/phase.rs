@@ -443,6 +443,8 @@ impl Call {
             pacing_max_ms: self.pacing.max_ms(),
             sent_frames: self.pacing.frames(),
             late_frames: self.pacing.late_frames(),
+            longest_gap_frames: self.pacing.longest_gap_frames(),
+            clock_slip_ms: 0.0,
             received_packets: figures.received,
             lost_packets: figures.lost,
             late_packets: figures.late,

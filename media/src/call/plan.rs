@@ -25,12 +25,25 @@ pub enum Next {
 pub enum Stage {
     /// The other side's final text is awaited.
     Hearing,
+    /// The mind is asked what the other side means.
+    Comparing,
     /// The mind is asked.
     Thinking,
     /// Everything is known (audio may still come).
     Settled,
     /// Being carried out.
     Taken,
+}
+
+/// What is known without the mind that is asked what the other side means.
+#[derive(Clone, Debug)]
+pub struct Comparing {
+    /// The rules in question, by their places in the script.
+    pub rules: Vec<usize>,
+    /// What was heard.
+    pub text: String,
+    /// It is not waited for any longer.
+    pub until: Sample,
 }
 
 /// A planned move.
@@ -54,8 +67,10 @@ pub struct Plan {
     pub next: Next,
     /// Scripted rule that made it (position in the script).
     pub rule: Option<usize>,
-    /// The thought whose move (or further parts of it) is awaited.
+    /// The thought whose move (or further parts of it) is awaited, or the comparison.
     pub thinking: Option<EffectId>,
+    /// Present while the stage is [`Stage::Comparing`].
+    pub comparing: Option<Comparing>,
     /// It is the re-prompt after mutual silence.
     pub reprompt: bool,
     /// It answers a turn of the other side and is dropped when that side goes on.
@@ -76,6 +91,7 @@ impl Plan {
             next: Next::Listen,
             rule: None,
             thinking: None,
+            comparing: None,
             reprompt: false,
             answers: false,
         }
@@ -87,7 +103,7 @@ impl Plan {
         match self.stage {
             Stage::Settled => words_ready,
             Stage::Thinking => self.utterance.as_ref().is_some_and(Utterance::is_ready),
-            Stage::Hearing | Stage::Taken => false,
+            Stage::Hearing | Stage::Comparing | Stage::Taken => false,
         }
     }
 

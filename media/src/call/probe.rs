@@ -210,6 +210,18 @@ impl Call {
         self.order_probe(ProbeKind::NonDirected);
     }
 
+    /// The words of `spec.phrases`, in another language, take the place of those that were kept ready.
+    pub(super) fn renew_probes(&mut self) {
+        let [backchannels, asides] =
+            [&mut self.spec.phrases.backchannel, &mut self.spec.phrases.aside].map(std::mem::take);
+        let Some(probes) = &mut self.probes else { return };
+        let old = [&probes.backchannels, &probes.asides].into_iter().filter_map(|words| words.waiting()).collect();
+        probes.backchannels = Words::new(backchannels, BACKCHANNEL_MS, 1.0);
+        probes.asides = Words::new(asides, ASIDE_MS, ASIDE_GAIN);
+        self.cancel(old);
+        self.prepare_probes();
+    }
+
     /// Orders the next words of a kind. A kind of which no words are left does not sound again.
     fn order_probe(&mut self, kind: ProbeKind) {
         let Some(mut probes) = self.probes.take() else { return };
@@ -306,7 +318,8 @@ impl Call {
         let (text, _) = probe.split();
         let end = end.max(probe.started.unwrap_or(end));
         let (utterance_id, kind, exact) = (probe.id, probe.kind, probe.exact);
-        self.event(end, Side::Dh, What::SpeechEnded { utterance_id, text, kind, interrupted, exact });
+        let pauses = Box::default();
+        self.event(end, Side::Dh, What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses });
     }
 
     /// No probe sounds any more.

@@ -58,17 +58,27 @@ impl Script {
         Script { fired: vec![0; rules] }
     }
 
-    /// The position in `rules` of the rule that answers `text`: all exact rules in order before all context rules; with
-    /// `ordered`, only the first rule that is not used up.
+    /// The position in `rules` of the rule that answers `text`, meanings told by words alone: all exact rules in order before all
+    /// context rules; with `ordered`, only the first rule that is not used up.
     pub fn find(&self, rules: &[ScriptRule], ordered: bool, text: &str) -> Option<usize> {
-        let usable = |at: &usize| self.fired[*at] < rules[*at].first_n.unwrap_or(u32::MAX);
-        if ordered {
-            let limit = |at: &usize| self.fired[*at] < rules[*at].first_n.unwrap_or(1);
-            return (0..rules.len()).find(limit).filter(|at| matches(&rules[*at], text));
-        }
-        [Matching::Exact, Matching::Context].into_iter().find_map(|matching| {
-            (0..rules.len()).filter(usable).find(|at| rules[*at].matching == matching && matches(&rules[*at], text))
-        })
+        self.exact(rules, ordered, text).or_else(|| same_words(rules, &self.meanings(rules, ordered), text))
+    }
+
+    /// The exact rule that answers `text`.
+    pub fn exact(&self, rules: &[ScriptRule], ordered: bool, text: &str) -> Option<usize> {
+        self.usable(rules, ordered)
+            .find(|at| rules[*at].matching == Matching::Exact && contains_phrase(text, &rules[*at].phrase))
+    }
+
+    /// The context rules that may answer when no exact one does, in order.
+    pub fn meanings(&self, rules: &[ScriptRule], ordered: bool) -> Vec<usize> {
+        self.usable(rules, ordered).filter(|at| rules[*at].matching == Matching::Context).collect()
+    }
+
+    fn usable<'a>(&'a self, rules: &'a [ScriptRule], ordered: bool) -> impl Iterator<Item = usize> + 'a {
+        let most = if ordered { 1 } else { u32::MAX };
+        let left = move |at: &usize| self.fired[*at] < rules[*at].first_n.unwrap_or(most);
+        (0..rules.len()).filter(left).take(if ordered { 1 } else { rules.len() })
     }
 
     /// The rule at `at` really acted.
@@ -77,11 +87,9 @@ impl Script {
     }
 }
 
-fn matches(rule: &ScriptRule, text: &str) -> bool {
-    match rule.matching {
-        Matching::Exact => contains_phrase(text, &rule.phrase),
-        Matching::Context => same_meaning(text, &rule.phrase),
-    }
+/// The first of these rules whose phrase has the words of `text`.
+pub fn same_words(rules: &[ScriptRule], among: &[usize], text: &str) -> Option<usize> {
+    among.iter().copied().find(|at| same_meaning(text, &rules[*at].phrase))
 }
 
 #[cfg(test)]

@@ -23,6 +23,9 @@ pub struct CallSpec {
     pub script: Vec<ScriptRule>,
     /// Only the first unused rule of `script` is tested.
     pub script_ordered: bool,
+    /// How long a mind may take to tell whether a turn has the meaning of a rule of `script`, in milliseconds; when it is late, and
+    /// with `None`, the words alone tell.
+    pub meaning_ms: Option<u32>,
     /// Phrases of the other side that end the call (normal form, whole words).
     pub hangup_phrases: Vec<String>,
     /// Digits dialled 500 ms after connect; a comma is 1000 ms of silence.
@@ -39,6 +42,8 @@ pub struct CallSpec {
     pub connection: ConnectionSpec,
     /// Fixed sentences, in the call's language.
     pub phrases: Phrases,
+    /// The other side's language is asked for with each of its turns ([`super::Effect::Identify`]), and followed.
+    pub follows_language: bool,
     /// What the ears can do.
     pub ears: Ears,
 }
@@ -272,6 +277,7 @@ impl Default for CallSpec {
             probes: ProbeRates::default(),
             script: Vec::new(),
             script_ordered: false,
+            meaning_ms: None,
             hangup_phrases: Vec::new(),
             extension: None,
             dtmf: DtmfMethod::default(),
@@ -280,6 +286,7 @@ impl Default for CallSpec {
             audio_quality: AudioQuality::High,
             connection: ConnectionSpec::default(),
             phrases: Phrases::default(),
+            follows_language: false,
             ears: Ears::default(),
         }
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::event::{Event, What};
 use super::io::Word;
-use crate::frame::PER_MS;
+use crate::frame::{PER_MS, Sample};
 
 impl Event {
     /// The event's wire name.
@@ -18,6 +18,7 @@ impl Event {
             What::SpeechStarted { .. } | What::AgentSpeechStarted { .. } => "speech.started",
             What::SpeechEnded { .. } | What::AgentSpeechEnded { .. } => "speech.ended",
             What::TurnEnded { .. } => "turn.ended",
+            What::LanguageTaken { .. } => "language.taken",
             What::TranscriptPartial { .. } => "transcript.partial",
             What::BargeIn { .. } => "barge_in",
             What::LateTurn { .. } => "late_turn",
@@ -50,9 +51,15 @@ impl Event {
             What::SpeechStarted { utterance_id, text, kind } => {
                 json!({ "utterance_id": utterance_id, "text": text, "kind": kind })
             }
-            What::SpeechEnded { utterance_id, text, kind, interrupted, exact } => json!({
-                "utterance_id": utterance_id, "text": text, "kind": kind, "interrupted": interrupted, "scripted": exact,
-            }),
+            What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } => {
+                let mut data = json!({
+                    "utterance_id": utterance_id, "text": text, "kind": kind, "interrupted": interrupted, "scripted": exact,
+                });
+                if !pauses.is_empty() {
+                    data["pauses"] = pauses.iter().map(pause).collect();
+                }
+                data
+            }
             What::AgentSpeechStarted { arrival_ms } | What::AgentSpeechEnded { arrival_ms } => {
                 json!({ "arrival_ms": round3(*arrival_ms) })
             }
@@ -61,6 +68,9 @@ impl Event {
                 "concealed_ms": concealed_ms,
                 "words": words.iter().map(word).collect::<Vec<_>>(),
             }),
+            What::LanguageTaken { language, by, from_sample } => {
+                json!({ "language": language, "by": by, "from_sample": from_sample })
+            }
             What::TranscriptPartial { text } => json!({ "text": text }),
             What::BargeIn { by, overlap_ms, stop_ms } => {
                 json!({ "by": by, "overlap_ms": overlap_ms, "stop_ms": stop_ms })
@@ -93,6 +103,10 @@ impl Event {
     pub fn offset_ms(&self) -> f64 {
         round3(self.sample as f64 / PER_MS as f64)
     }
+}
+
+fn pause([from, to]: &[Sample; 2]) -> Value {
+    json!({ "from_sample": from, "to_sample": to })
 }
 
 fn word(word: &Word) -> Value {

@@ -5,6 +5,7 @@ use super::hearing::OtherTurn;
 use super::io::{Effect, EffectId, Effected, EndReason, Move, Purpose};
 use super::plan::Stage;
 use super::script::contains_phrase;
+use super::spec::Phrases;
 use super::{Call, ms};
 use crate::echo::EchoGuard;
 use crate::frame::Sample;
@@ -152,6 +153,7 @@ impl Call {
         while let Some(at) = self.other.closing.iter().position(OtherTurn::is_final) {
             let turn = self.other.closing.remove(at);
             self.hang_up_on_phrase(&turn);
+            self.identify(&turn);
             if let Some(line) = turn.line.and_then(|at| self.history.get_mut(at)) {
                 *line = turn.as_line();
             }
@@ -165,6 +167,25 @@ impl Call {
             };
             self.event(turn.end, Side::Agent, what);
         }
+    }
+
+    /// Asks for the language of a turn whose text is final.
+    pub(super) fn identify(&mut self, turn: &OtherTurn) {
+        let text = turn.text();
+        if self.spec.follows_language && !text.is_empty() {
+            self.effect(Effect::Identify { turn: turn.from, text, told: turn.tongue() });
+        }
+    }
+
+    /// The other side's language is spoken from now on. What was made ready in another one is made anew.
+    fn speak(&mut self, language: String, by: &'static str, from_sample: Sample, phrases: Phrases) {
+        if !self.phase.is_connected() {
+            return;
+        }
+        self.event(self.frame_at, Side::Engine, What::LanguageTaken { language, by, from_sample });
+        self.spec.phrases = phrases;
+        self.renew_keywords();
+        self.renew_probes();
     }
 
     /// A phrase that ends the call, in a turn that is answered already or never will be.
@@ -233,6 +254,8 @@ impl Call {
         match done {
             Effected::Audio { pcm, last } => self.audio_done(id, &pcm, last),
             Effected::Move(next) => self.moved(id, next),
+            Effected::Language { language, by, turn, phrases } => self.speak(language, by, turn, *phrases),
+            Effected::Meant(which) => self.meant(id, which),
             Effected::Note { code } => self.event(self.frame_at, Side::Engine, What::Note { code }),
             Effected::Failed { code } => self.effect_failed(id, code),
             Effected::Partial(_) | Effected::Final { .. } => self.heard_text(id, &done),
@@ -269,10 +292,9 @@ impl Call {
 
     /// A text that came after the answer was decided on may still say that there is none.
     fn reconsider(&mut self) {
-        let decided = self
-            .plan
-            .as_ref()
-            .is_some_and(|plan| plan.answers && matches!(plan.stage, Stage::Thinking | Stage::Settled));
+        let decided = self.plan.as_ref().is_some_and(|plan| {
+            plan.answers && matches!(plan.stage, Stage::Comparing | Stage::Thinking | Stage::Settled)
+        });
         let Some(turn) = self.other.turn.as_ref().filter(|turn| decided && turn.is_final()) else { return };
         if self.ends_call(&turn.text()) {
             self.drop_answer();
@@ -284,6 +306,9 @@ impl Call {
         let failed = Effected::Failed { code };
         let thinking = self.plan.as_ref().is_some_and(|plan| plan.thinking == Some(id));
         self.event(self.frame_at, Side::Engine, What::Note { code });
+        if self.not_meant(id) {
+            return;
+        }
         if thinking || self.cut_waits_for(id) {
             self.moved(id, Move::default());
         } else if self.other.turn.as_mut().is_some_and(|turn| turn.take(id, &failed).is_some())

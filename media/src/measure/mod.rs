@@ -6,12 +6,14 @@ mod audio;
 mod duplex;
 mod pitch;
 mod probes;
+mod reverb;
 mod sound;
 mod turn;
 
 pub use audio::{noise_dbfs, segments, snr_db};
 pub use pitch::{pitch_hz, pitch_variability};
 pub use probes::Probe;
+pub use reverb::reverb_s;
 pub use sound::{Channel, Sound, sound};
 pub use turn::{Turn, abbreviated, turns};
 

@@ -4,6 +4,7 @@ use ebur128::{EbuR128, Mode};
 
 use super::audio::{Powers, samples, without};
 use super::pitch::pitch_variability;
+use super::reverb::reverb_s;
 use super::turn::joined;
 use super::{Span, rounded};
 use crate::frame::{PER_MS, RATE_HZ, Sample};
@@ -69,6 +70,8 @@ pub struct Sound {
     pub dropouts: usize,
     /// Their sum, milliseconds.
     pub dropout_ms: f64,
+    /// See [`reverb_s`], seconds.
+    pub reverb_s: Option<f64>,
     /// See [`pitch_variability`], semitones.
     pub pitch_semitones: Option<f64>,
     /// 0 to 100, of signal-to-noise ratio, clipping and dropouts in a minute of speech; `None` without the first.
@@ -102,6 +105,7 @@ pub fn sound(channel: &Channel<'_>) -> Option<Sound> {
         noise_dbfs: powers.map(|powers| rounded(powers.noise_dbfs())),
         dropouts: gaps.len(),
         dropout_ms: rounded(gaps.iter().map(|gap| gap.length()).sum::<Sample>() as f64 / PER_MS as f64),
+        reverb_s: reverb_s(pcm, &speech, &[apart, channel.concealed].concat()).map(rounded),
         pitch_semitones: pitch_variability(pcm, &clean).map(rounded),
         clarity: clarity.map(rounded),
     })

@@ -59,6 +59,11 @@ impl Kind {
         Kind::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
     }
 
+    /// People speak in it.
+    pub fn has_voices(self) -> bool {
+        !matches!(self, Kind::White | Kind::Pink | Kind::Brown | Kind::Traffic)
+    }
+
     /// The wire name.
     pub fn name(self) -> &'static str {
         Kind::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)

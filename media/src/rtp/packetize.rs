@@ -38,9 +38,9 @@ pub struct Packed<'a> {
 }
 
 impl Packetizer {
-    /// Packets of `ptime_ms` (10, 20, 30, 40 or 60; others become 20).
+    /// Packets of `ptime_ms` (10, 20, 30, 40, 50 or 60; others become 20).
     pub fn new(codec: Codec, ptime_ms: u8) -> Packetizer {
-        let ptime_ms = if matches!(ptime_ms, 10 | 20 | 30 | 40 | 60) { usize::from(ptime_ms) } else { 20 };
+        let ptime_ms = if matches!(ptime_ms, 10 | 20 | 30 | 40 | 50 | 60) { usize::from(ptime_ms) } else { 20 };
         let length = codec.rate_hz() as usize / 1000 * ptime_ms;
         Packetizer { codec, length, pcm: [0; ROOM], held: 0, taken: 0, timestamp: 0, cut: 0, resumed: 0 }
     }
@@ -131,6 +131,7 @@ mod tests {
         check(10, "ff", &[(0, 0, 10), (0, 10, 10), (1, 20, 10), (1, 30, 10)]);
         check(30, "ffff", &[(1, 0, 30), (2, 30, 30)]);
         check(40, "ffff", &[(1, 0, 40), (3, 40, 40)]);
+        check(50, "fffff", &[(2, 0, 50), (4, 50, 50)]);
         check(60, "ffffff", &[(2, 0, 60), (5, 60, 60)]);
         check(7, "f", &[(0, 0, 20)]);
     }
@@ -139,6 +140,7 @@ mod tests {
     fn no_packet_holds_a_gap() {
         check(60, "ff-fff", &[(2, 0, 40), (5, 60, 60)]);
         check(60, "f--ff-", &[(1, 0, 20), (5, 60, 40)]);
+        check(50, "fff-f-", &[(2, 0, 50), (3, 50, 10), (5, 80, 20)]);
         check(30, "ff-ff", &[(1, 0, 30), (2, 30, 10), (4, 60, 30)]);
         check(20, "f-f", &[(0, 0, 20), (2, 40, 20)]);
     }

@@ -6,13 +6,14 @@ use super::far::Far;
 use super::mind::{Delays, Mind};
 use super::voice::Voice;
 use crate::call::{
-    Call, CallSpec, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Sent,
-    Signal, TICK, Thought,
+    Call, CallSpec, Command, Comparison, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output,
+    Path, Sent, Signal, TICK, Thought,
 };
 use crate::frame::{PER_MS, Sample};
 use crate::leg::MediaParams;
 use crate::netem::{Netem, NetemSpec};
 use crate::time::Time;
+use crate::tongue::Tongue;
 
 /// Samples of speech a character of synthesized text takes (60 ms).
 const PER_CHARACTER: usize = 960;
@@ -86,6 +87,8 @@ pub struct Log {
     pub controls: Vec<Control>,
     /// What the mind was asked, and when.
     pub thoughts: Vec<(Time, Thought)>,
+    /// What turns were to be compared with, and when.
+    pub comparisons: Vec<(Time, Comparison)>,
     /// Words given to the synthesizer.
     pub synthesized: Vec<String>,
     /// Effects that are neither done nor cancelled.
@@ -298,7 +301,9 @@ impl Rig {
             self.streams.retain(|stream| stream.id != id);
             return self.log.open.retain(|open| *open != id);
         }
-        self.log.open.push(id);
+        if !matches!(effect, Effect::Identify { .. }) {
+            self.log.open.push(id);
+        }
         match effect {
             Effect::Hear { from } => self.streams.push(Stream { id, from, words: 0 }),
             Effect::Recognize { hear, to } => {
@@ -308,7 +313,11 @@ impl Rig {
                 let words = self.words(stream.from, to);
                 let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
                 if let Some(after_ms) = delays.recognize_ms {
-                    self.pend(after_ms, id, Effected::Final { text, words, confidence: Some(1.0) });
+                    self.pend(
+                        after_ms,
+                        id,
+                        Effected::Final { text, words, confidence: Some(1.0), tongue: Tongue::Untold },
+                    );
                 }
             }
             Effect::Think(thought) => {
@@ -321,6 +330,16 @@ impl Rig {
                     self.pend(think_ms * (n as u64 + 1), id, Effected::Move(part));
                 }
             }
+            Effect::Compare(comparison) => {
+                let done = match self.mind.compare(&comparison) {
+                    Some(which) => Effected::Meant(which),
+                    None => Effected::Failed { code: "meaning_not_told" },
+                };
+                self.log.comparisons.push((self.now, comparison));
+                if let Some(think_ms) = delays.think_ms {
+                    self.pend(think_ms, id, done);
+                }
+            }
             Effect::Synthesize { text, .. } => {
                 let pcm = self.spec.voice.say(text.chars().count() * PER_CHARACTER, id.0 as usize * 37);
                 let (first, rest) = pcm.split_at(pcm.len().min(FIRST_PART));
@@ -331,7 +350,7 @@ impl Rig {
                 }
                 self.log.synthesized.push(text);
             }
-            Effect::Cancel(_) => {}
+            Effect::Cancel(_) | Effect::Identify { .. } => {}
         }
     }
 
@@ -348,8 +367,8 @@ impl Rig {
                 Effected::Partial(_) => false,
                 Effected::Audio { last, .. } => *last,
                 Effected::Move(part) => !part.more,
-                Effected::Final { .. } | Effected::Failed { .. } => true,
-                Effected::Note { .. } => false,
+                Effected::Final { .. } | Effected::Meant(_) | Effected::Failed { .. } => true,
+                Effected::Note { .. } | Effected::Language { .. } => false,
             };
             if last {
                 self.log.open.retain(|open| *open != id);

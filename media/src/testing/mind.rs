@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::call::{Move, Purpose, Thought};
+use crate::call::{Comparison, Move, Purpose, Thought};
 
 /// How long the effects take, in milliseconds.
 #[derive(Copy, Clone, Debug)]
@@ -46,9 +46,17 @@ pub struct Mind {
     pub cut_in: String,
     /// When it says yes.
     pub contextual: Option<CutWord>,
+    /// What it takes turns for, in order: a phrase, or nothing that was asked for; `None`, and afterwards: it cannot tell.
+    pub meanings: VecDeque<Option<Option<String>>>,
 }
 
 impl Mind {
+    /// The place of the phrase that a turn means; `None`: it cannot tell.
+    pub fn compare(&mut self, comparison: &Comparison) -> Option<Option<usize>> {
+        let meant = self.meanings.pop_front()??;
+        Some(meant.and_then(|meant| comparison.phrases.iter().position(|phrase| *phrase == meant)))
+    }
+
     /// The answer to a thought.
     pub fn think(&mut self, thought: &Thought) -> Answer {
         let say = |text: &str| vec![Move { say: text.into(), ..Move::default() }];
@@ -57,7 +65,7 @@ impl Mind {
             Purpose::Reply | Purpose::StillThere | Purpose::GoOn => self.replies.pop_front().unwrap_or_else(|| say("")),
             Purpose::CutIn => say(&self.cut_in),
             Purpose::Contextual { .. } => {
-                let running = thought.history.last().map_or("", |line| line.text.as_str());
+                let running = thought.history.last().map_or("", |line| &*line.text);
                 say(self.contextual.as_ref().filter(|yes| running.contains(&yes.word)).map_or("", |yes| &yes.say))
             }
         }

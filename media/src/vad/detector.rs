@@ -16,7 +16,7 @@ const SPAN: usize = 768;
 const LENGTH: usize = 512;
 
 /// Mel bands, and how many spectra the network sees at once.
-const BANDS: usize = 40;
+pub(super) const BANDS: usize = 40;
 const SPECTRA: usize = 3;
 
 /// What is taken off each sample of the one before it.
@@ -69,13 +69,20 @@ pub(super) struct Detector {
     /// What was heard before: all of a span but a window, and one sample for the emphasis.
     heard: [i16; SPAN - WINDOW + 1],
     bands: [f32; SPECTRA * BANDS],
+    /// The newest spectrum, as logarithms of power.
+    pub latest: [f32; BANDS],
 }
 
 impl Detector {
     /// For a channel of which nothing was heard.
     pub fn new() -> Detector {
         LazyLock::force(&TABLES);
-        Detector { network: DefaultPredictor::new(), heard: [0; SPAN - WINDOW + 1], bands: [0.0; SPECTRA * BANDS] }
+        Detector {
+            network: DefaultPredictor::new(),
+            heard: [0; SPAN - WINDOW + 1],
+            bands: [0.0; SPECTRA * BANDS],
+            latest: [LEAST.ln(); BANDS],
+        }
     }
 
     /// Hears the next window; 0 is no speech, 1 is speech.
@@ -94,6 +101,7 @@ impl Detector {
                 dot::<4>(&power[rise.clone()], &TABLES.rise[rise]) + dot::<4>(&power[fall.clone()], &TABLES.fall[fall]);
             *band = (sum + LEAST).ln();
         }
+        self.latest.copy_from_slice(bands);
         self.network.normalize(bands);
         self.network.predict(&self.bands, &mut [0.0; ROOM])
     }

@@ -2,20 +2,23 @@
 //! how much silence ends a turn is the caller's setting.
 //!
 //! Two judges tell of each 20 ms: a small neural detector (`earshot`), and the level above the noise floor. In a quiet channel
-//! they vote, and two votes of five are speech; where noise lies under the channel, their odds add up ([`odds`]). 60 ms of
-//! speech (100 in noise) are reported as an onset, 120 ms without as an end, and both edges are moved back to the first and
-//! the last 10 ms whose level is that of speech.
+//! they vote, and two votes of five are speech: 60 ms of it are reported as an onset, 120 ms without as an end, and both edges
+//! are moved back to the first and the last 10 ms whose level is that of speech. Where noise lies under the channel, a second
+//! network hears what the judges tell ([`near`]), for every frame at once and again 120 and 240 ms later ([`hindsight`]); an end
+//! is 200 ms without what still counts as speech.
 
 mod detector;
 mod floor;
-mod odds;
+mod hindsight;
+mod near;
 mod percentiles;
 mod tone;
 
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use detector::Detector;
 use floor::{Floor, LOWEST_DBOV, QUIET_DBOV};
-use odds::Odds;
+use hindsight::Hindsight;
+use near::Near;
 
 /// Samples of a block, the grid of edges (10 ms).
 pub(crate) const BLOCK: usize = 160;
@@ -38,6 +41,12 @@ const LEAST_DBOV: f32 = -50.0;
 
 /// Score from which the detector's vote counts.
 const SCORE: f32 = 0.5;
+
+/// In noise: the score below which, and above 1 less which, nothing is told apart.
+const LEAST_SCORE: f32 = 0.01;
+
+/// In noise: what lies this far below the floor is less than the noise was: the floor had climbed into speech, dB.
+const UNDER_DB: f32 = 3.0;
 
 /// One of the voting frames needs this score, or a block this far above the gate, before an onset is reported: murmur
 /// rarely gets there, near speech does.
@@ -62,25 +71,11 @@ const VOTES: u32 = 2;
 /// Speech that is needed before an onset is reported (60 ms).
 const CONFIRM: Sample = 60 * PER_MS;
 
-/// The same where noise lies under the channel: its bursts are short (100 ms).
-const CONFIRM_IN_NOISE: Sample = 100 * PER_MS;
-
-/// Speech that comes back this soon (1 s) needs no more than [`CONFIRM`]: it is the same speaker after a pause.
-const SAME_SPEAKER: Sample = 1000 * PER_MS;
-
 /// Silence that is needed before an end is reported (120 ms).
 const RELEASE: Sample = 120 * PER_MS;
 
-/// How long the detector may find speech where no block stands out of the noise before that counts (100 ms).
-const LINGER: Sample = 100 * PER_MS;
-
-/// Speech that stood this far above the gate a moment ago ends where nothing stands above it, whatever the detector says, and the
-/// fall of what is remembered of it in a frame (30 dB a second).
-const CLEAR_DB: f32 = 8.0;
-const FALL_DB: f32 = 0.6;
-
-/// In noise, what stands out this soon after the votes still belongs to the speech (80 ms).
-const NOISE_TAIL: Sample = 80 * PER_MS;
+/// The same in noise (200 ms): what is judged again in hindsight would often be speech that never ended.
+const RELEASE_IN_NOISE: Sample = 200 * PER_MS;
 
 /// Blocks that are remembered to find the true onset (500 ms).
 const HISTORY: usize = 50;
@@ -88,9 +83,8 @@ const HISTORY: usize = 50;
 /// Blocks that an onset may lie before the first vote (300 ms): weak first sounds.
 const LEAD: usize = 30;
 
-/// Quiet blocks that a first sound may have within it: before a vowel a fricative may fall silent for 80 ms. In noise, 20 ms.
+/// Quiet blocks that a first sound may have within it: before a vowel a fricative may fall silent for 80 ms.
 const LEAD_GAP: usize = 8;
-const LEAD_GAP_IN_NOISE: usize = 2;
 
 /// Noise has come into a quiet channel when no block was quiet for so many frames (400 ms), and so many of these were loud
 /// without a vote: of clean speech as long without a quiet block the detector seldom doubts a tenth.
@@ -104,6 +98,14 @@ const FIRST: usize = 4;
 /// In a channel that was heard for less than [`HISTORY`] and never was quiet, speech is what is less than this below the highest
 /// block, dB.
 const FIRST_WORD_DB: f32 = 15.0;
+
+/// There the network cannot know yet what lies under the channel: a word that began before the channel is as steady as noise. What
+/// the detector is so sure of, for so many of the voting frames, is speech; of noise, babble too, it never is.
+const FIRST_WORD_SCORE: f32 = 0.75;
+const FIRST_WORD_VOTES: u32 = 3;
+
+/// Blocks after which the network knows better what goes on (3 s).
+const FIRST_WORD_BLOCKS: usize = 300;
 
 /// What happened to the speech.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -134,8 +136,9 @@ struct Block {
 pub struct VoiceActivity {
     detector: Box<Detector>,
     floor: Floor,
-    /// Decides where noise lies under the channel.
-    odds: Odds,
+    /// Where noise lies under the channel these decide.
+    near: Box<Near>,
+    hindsight: Hindsight,
     /// Samples that the detector has not seen yet, windows aligned to the channel's beginning.
     pending: [i16; WINDOW * (LOOK_BACK + 3)],
     held: usize,
@@ -154,20 +157,20 @@ pub struct VoiceActivity {
     doubts: u32,
     /// Where the last frame that the votes called speech began.
     voted: Sample,
-    /// One past the last frame that told of speech in noise while it was on.
-    carried: Sample,
     /// The highest block of the last frame above the gate, dB.
     above_db: f32,
     /// The same as a level, dBov; `None` where nothing but own echo was left.
     louder_dbov: Option<f32>,
-    /// The highest of late above the gate, dB.
-    peak_db: f32,
     blocks: [Block; HISTORY],
     heard: usize,
     next: Option<Sample>,
     level_dbov: f32,
     /// End of the last speech block so far, while speech is on.
     speech: Option<Sample>,
+    /// It was there before the network could know of it.
+    first_word: bool,
+    /// The channel was quiet once, or heard for as long as blocks are remembered.
+    known: bool,
     /// No onset lies before this: the end of the speech before.
     earliest: Sample,
 }
@@ -178,7 +181,8 @@ impl VoiceActivity {
         VoiceActivity {
             detector: Box::new(Detector::new()),
             floor: Floor::new(),
-            odds: Odds::new(),
+            near: Box::new(Near::new()),
+            hindsight: Hindsight::new(),
             pending: [0; WINDOW * (LOOK_BACK + 3)],
             held: 0,
             awake: 0,
@@ -189,15 +193,15 @@ impl VoiceActivity {
             sure: 0,
             doubts: 0,
             voted: 0,
-            carried: 0,
             above_db: 0.0,
-            peak_db: 0.0,
             louder_dbov: None,
             blocks: [Block { from: 0, loud: false }; HISTORY],
             heard: 0,
             next: None,
             level_dbov: LOWEST_DBOV,
             speech: None,
+            first_word: false,
+            known: false,
             earliest: Sample::MIN,
         }
     }
@@ -215,36 +219,83 @@ impl VoiceActivity {
         if missing < 0 {
             self.speech = self.speech.map(|end| end.min(from));
             (self.earliest, self.voted) = (self.earliest.min(from), self.voted.min(from));
+            self.hindsight.forget();
         }
         self.next = Some(from + FRAME as Sample);
         let ended = if missing >= RELEASE { self.silence() } else { None };
         self.measure(pcm, from, masked);
         let (score, is_tone) = self.judge(pcm);
         self.doubt(score);
-        let on = self.speech.is_some();
-        let (vote, sure) = if self.floor.quiet() {
-            self.odds.set(on);
-            let vote = self.above_db > 0.0 && score > SCORE && !is_tone;
-            (vote, vote && (score > SURE || self.above_db > SURE_DB))
-        } else {
-            let evidence = match self.louder_dbov {
-                Some(level_dbov) => self.odds.push(score, level_dbov, self.floor.floor_dbov(), is_tone),
-                None => self.odds.push_masked(),
-            };
-            (evidence > 0.0, false)
-        };
-        let cast = |votes: u32, yes| (votes << 1 | u32::from(yes)) & ((1 << VOTERS) - 1);
-        if !self.rests() {
-            (self.votes, self.sure) = (cast(self.votes, vote), cast(self.sure, sure));
+        if !self.known && self.floor.quiet() {
+            // What was there stood in no noise.
+            self.sure = self.votes;
         }
-        let active = if self.floor.quiet() { self.votes.count_ones() >= VOTES } else { self.odds.active(on) };
+        self.known |= self.floor.quiet() || self.heard > HISTORY;
+        self.first_word &= !self.floor.quiet() && self.heard <= FIRST_WORD_BLOCKS;
+        let edge = if self.floor.quiet() {
+            self.near.forget();
+            self.hindsight.forget();
+            self.hear_in_quiet(score, is_tone, from)
+        } else {
+            self.hear_in_noise(score, is_tone, from)
+        };
+        // The silence before this frame ended the speech; its own speech cannot have been confirmed yet.
+        if ended.is_some() { ended } else { edge }
+    }
+
+    /// A frame of a quiet channel: the votes decide.
+    fn hear_in_quiet(&mut self, score: f32, is_tone: bool, from: Sample) -> Edges {
+        let vote = self.above_db > 0.0 && score > SCORE && !is_tone;
+        if !self.rests() {
+            self.cast(vote, vote && (score > SURE || self.above_db > SURE_DB));
+        }
+        let active = self.votes.count_ones() >= VOTES;
         self.voted = if active { from } else { self.voted };
         match self.speech {
-            // The silence before this frame ended the speech; its own speech cannot have been confirmed yet.
-            _ if ended.is_some() => ended,
-            None => (active && (self.sure > 0 || !self.floor.quiet())).then(|| self.started(from)).flatten(),
+            None => (active && self.sure > 0).then(|| self.started(from)).flatten(),
             Some(_) => self.go_on(active, vote, from),
         }
+    }
+
+    fn cast(&mut self, vote: bool, sure: bool) {
+        let cast = |votes: u32, yes| (votes << 1 | u32::from(yes)) & ((1 << VOTERS) - 1);
+        (self.votes, self.sure) = (cast(self.votes, vote), cast(self.sure, sure));
+    }
+
+    /// A frame in noise: what the network finds, at once and in hindsight, decides.
+    fn hear_in_noise(&mut self, score: f32, is_tone: bool, from: Sample) -> Edges {
+        let score = score.clamp(LEAST_SCORE, 1.0 - LEAST_SCORE);
+        let above_db = self.louder_dbov.map_or(f32::MIN, |level_dbov| level_dbov - self.floor.floor_dbov());
+        let odds = self.near.push(&self.detector.latest, (score / (1.0 - score)).ln(), above_db);
+        let blocks = [1, 2].map(|back| self.blocks[(self.heard - back) % HISTORY]);
+        let loud_to = blocks.iter().find(|block| block.loud).map(|block| block.from + BLOCK as Sample);
+        // A tone is no speech, nor is what lies below the noise, whatever the network says.
+        self.hindsight.push(from, loud_to, above_db, &odds, is_tone || above_db < -UNDER_DB);
+        if self.known {
+            self.cast(odds[0] > 0.0, false);
+        } else {
+            self.cast(score > SCORE && !is_tone, score > FIRST_WORD_SCORE && !is_tone);
+        }
+        let now = from + FRAME as Sample;
+        let Some(end) = self.speech else { return self.begin_in_noise(from) };
+        // Frames from before the noise are not remembered: what was said in them stands.
+        let end = self.hindsight.last().unwrap_or(end);
+        let goes_on = self.first_word && score > SCORE && self.level_dbov > self.top_dbov() - FIRST_WORD_DB;
+        let end = if goes_on { now } else { end };
+        self.speech = Some(end);
+        self.voted = if end == now { from } else { self.voted };
+        if now - end >= RELEASE_IN_NOISE { self.silence() } else { None }
+    }
+
+    /// No speech was on before this frame of a channel with noise.
+    fn begin_in_noise(&mut self, from: Sample) -> Edges {
+        let found = self.hindsight.begin(self.earliest);
+        // What is far weaker than the first word is not of it.
+        let first = if self.known { None } else { self.loud_to_now(from).map(|(onset, _)| onset) };
+        self.first_word = found.is_none() && first.is_some() && self.sure.count_ones() >= FIRST_WORD_VOTES;
+        let onset = if self.first_word { first? } else { found?.max(first.unwrap_or(Sample::MIN)) };
+        self.speech = Some(from + FRAME as Sample);
+        Some(Edge::Started { onset })
     }
 
     /// All that was heard lies `by` samples earlier than was said.
@@ -253,7 +304,7 @@ impl VoiceActivity {
         self.next = self.next.map(|next| next - by);
         self.speech = self.speech.map(|end| end - by);
         self.voted -= by;
-        self.carried -= by;
+        self.hindsight.move_back(by);
         self.earliest = self.earliest.saturating_sub(by);
     }
 
@@ -272,6 +323,8 @@ impl VoiceActivity {
         self.speech = self.speech.map(|spoken| spoken.min(end));
         self.voted = self.voted.min(end - TAIL);
         (self.votes, self.sure, self.rest) = (0, 0, 0);
+        self.first_word = false;
+        self.hindsight.cut_back(end);
     }
 
     /// True between a reported onset and a reported end.
@@ -320,7 +373,6 @@ impl VoiceActivity {
         }
         self.louder_dbov = left.into_iter().flatten().reduce(f32::max);
         self.above_db = self.louder_dbov.map_or(f32::MIN, |level| level - gate);
-        self.peak_db = self.above_db.max(self.peak_db - FALL_DB);
     }
 
     /// How much a frame is speech, 0 to 1, and whether it is a tone or follows one at once. In a quiet channel the detector
@@ -369,23 +421,37 @@ impl VoiceActivity {
         self.rest > 0 && self.above_db > 0.0 && self.floor.quiet() && !self.never_sleeps
     }
 
+    /// Level of the highest block that is remembered.
+    fn top_dbov(&self) -> f32 {
+        self.floor.highest_of(self.heard.min(HISTORY))
+    }
+
     /// Speech is voted for while none was on: reports its onset once enough of it is there.
     fn started(&mut self, from: Sample) -> Edges {
+        let (onset, end) = self.loud_to_now(from)?;
+        if end - onset < CONFIRM {
+            return None;
+        }
+        self.speech = Some(end);
+        Some(Edge::Started { onset })
+    }
+
+    /// Where what was loud of late, up to the frame that begins at `from`, begins and ends.
+    fn loud_to_now(&self, from: Sample) -> Option<(Sample, Sample)> {
         let first_vote = 2 * (VOTERS.min(32 - self.votes.leading_zeros()) as usize);
         // What began with speech has shown no floor yet that the speech could stand above.
         let first = self.heard < HISTORY;
-        let top = if first { self.floor.highest_of(self.heard) } else { f32::MAX };
+        let top = if first { self.top_dbov() } else { f32::MAX };
         let block = |back: usize| {
             let Block { from, loud } = self.blocks[(self.heard - 1 - back) % HISTORY];
             Block { from, loud: loud || self.floor.level_ago(back) > LEAST_DBOV.max(top - FIRST_WORD_DB) }
         };
         let (mut onset, mut end, mut quiet) = (None, None, 0);
         let mut later = from + FRAME as Sample;
-        let gap = if first || self.floor.quiet() { LEAD_GAP } else { LEAD_GAP_IN_NOISE };
         for back in 0..self.heard.min(HISTORY).min(if first { HISTORY } else { first_vote + LEAD }) {
             let block = block(back);
             let joined = (block.from + BLOCK as Sample - later).abs() <= BLOCK as Sample;
-            if block.from < self.earliest || !joined || (back >= first_vote && quiet > gap) {
+            if block.from < self.earliest || !joined || (back >= first_vote && quiet > LEAD_GAP) {
                 break;
             }
             later = block.from;
@@ -395,47 +461,16 @@ impl VoiceActivity {
                 end = end.or(Some(block.from + BLOCK as Sample));
             }
         }
-        let now = from + FRAME as Sample;
-        let (onset, end) = match (onset, end) {
-            (Some(onset), Some(end)) => (onset, end),
-            // In noise the odds may have risen without any block that stands out of it.
-            _ if !self.floor.quiet() && self.peak_db < CLEAR_DB => {
-                ((now - first_vote as Sample * BLOCK as Sample).max(self.earliest), now)
-            }
-            _ => return None,
-        };
-        let trusted = self.floor.quiet() || from.saturating_sub(self.earliest) < SAME_SPEAKER;
-        let confirm = if trusted { CONFIRM } else { CONFIRM_IN_NOISE };
-        let stands_out = end - onset >= confirm || (trusted && !self.floor.quiet());
-        if now - onset < confirm || !stands_out {
-            return None;
-        }
-        self.speech = Some(end);
-        Some(Edge::Started { onset })
+        Some((onset?, end?))
     }
 
     /// Speech is on: carries its end forward, or reports it.
     fn go_on(&mut self, active: bool, vote: bool, from: Sample) -> Edges {
-        let now = from + FRAME as Sample;
-        let quiet = self.floor.quiet();
-        if quiet {
-            self.rest = if vote { REST_FRAMES } else { self.rest.saturating_sub(1) };
-            if active || from - self.voted < TAIL {
-                self.extend();
-            }
-        } else if vote && (self.above_db > 0.0 || self.peak_db < CLEAR_DB) {
-            self.extend();
-            // The detector lingers after what stood out of the noise; where nothing does, there is only the detector.
-            let clear = self.peak_db >= CLEAR_DB;
-            self.speech = self.speech.map(|end| if !clear && now - end > LINGER { now } else { end });
-            self.carried = now;
-        } else if from - self.carried < NOISE_TAIL {
+        self.rest = if vote { REST_FRAMES } else { self.rest.saturating_sub(1) };
+        if active || from - self.voted < TAIL {
             self.extend();
         }
-        let end = self.speech?;
-        let heard_out = quiet || self.peak_db >= CLEAR_DB || !active;
-        let silent = now - end >= RELEASE && heard_out && (quiet || now - self.carried >= RELEASE);
-        if silent { self.silence() } else { None }
+        if from + FRAME as Sample - self.speech? >= RELEASE { self.silence() } else { None }
     }
 
     /// Moves the end of the speech to the last loud block of the last frame.
@@ -451,8 +486,9 @@ impl VoiceActivity {
     /// Ends what is on, and forgets votes and blocks.
     fn silence(&mut self) -> Edges {
         (self.votes, self.sure, self.rest) = (0, 0, 0);
-        self.odds.set(false);
+        self.first_word = false;
         let end = self.speech.take()?;
+        self.hindsight.close(end);
         self.earliest = end;
         Some(Edge::Ended { end })
     }

@@ -11,6 +11,8 @@
 //! expect recording channel 0|1 level -26 +-1 1.0-3.5                (RMS, dBov)
 //! expect thoughts contextual from 3.0 apart 0.5 count N             (when they were asked)
 //! expect early media 1.5 +-0.1                      expect control cancel | hangup 16
+//! expect compared N with "date of birth" ... [at T +-t]               (the N-th question what a turn means)
+//! expect compared count N
 //! expect thought N [purpose] [history "agent: Hi." "caller: Hello." ...] [unsaid "the rest"]
 //! ```
 
@@ -64,6 +66,8 @@ pub fn check(rig: &Rig, line: &Line) -> Parsed<()> {
         control(log, line)
     } else if line.eat("thoughts") {
         thoughts(rig, line)
+    } else if line.eat("compared") {
+        compared(rig, line)
     } else if line.eat("thought") {
         thought(log, line)
     } else {
@@ -278,6 +282,24 @@ fn thoughts(rig: &Rig, line: &mut Line) -> Parsed<()> {
         };
     }
     if good { Ok(()) } else { Err(format!("found {times:.3?}")) }
+}
+
+fn compared(rig: &Rig, line: &mut Line) -> Parsed<()> {
+    let all = &rig.log.comparisons;
+    if line.eat("count") {
+        let count = line.number()? as usize;
+        return if all.len() == count { Ok(()) } else { Err(format!("found {all:?}")) };
+    }
+    let number = line.number()? as usize;
+    let Some((at, comparison)) = all.get(number - 1) else { return Err(format!("found {all:?}")) };
+    line.eat("with");
+    let mut phrases = Vec::new();
+    while let Some(phrase) = line.maybe_text() {
+        phrases.push(phrase);
+    }
+    let on_time = !line.eat("at") || within(line.number()?, tolerance(line)?, rig.seconds_of(*at));
+    let good = comparison.phrases == phrases && on_time && comparison.history.last().is_some_and(|line| line.other);
+    if good { Ok(()) } else { Err(format!("found {comparison:?} at {:.3}", rig.seconds_of(*at))) }
 }
 
 fn thought(log: &Log, line: &mut Line) -> Parsed<()> {

@@ -12,6 +12,8 @@
 //! caller keyword "refund" says "No refund." probability 0.5            caller contextual "..." yes when "pay" says "Stop."
 //! caller probes backchannel 20 tic 10 aside 10                         # of each kind, in a minute
 //! caller script exact|context "date of birth" phrase "March third" | silence 3.0 then "Yes." | dtmf 12 | audio 1.5 [first 2]
+//! caller asks meaning 1.5                   # how long the mind may take; without, words alone tell
+//! caller means "date of birth"              caller means nothing       caller cannot tell       # of each turn, in order
 //! caller script ordered                     caller extension 12,3      caller hangs up on "goodbye"
 //! caller digits by rtp|inband|info
 //! caller max_turns 2   silence_timeout 16   max_duration 60   inactivity 20   media_timeout 20   ringing 30   digit_turn 0.5
@@ -374,6 +376,18 @@ fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
             let word = line.text()?;
             line.eat("says");
             s.mind.contextual = Some(CutWord { word, say: line.text()? });
+        }
+        "asks" => {
+            line.eat("meaning");
+            s.call.meaning_ms = Some(line.seconds_ms()?);
+        }
+        "means" => {
+            let meant = if line.eat("nothing") { None } else { Some(line.text()?) };
+            s.mind.meanings.push_back(Some(meant));
+        }
+        "cannot" => {
+            line.eat("tell");
+            s.mind.meanings.push_back(None);
         }
         "script" if line.eat("ordered") => s.call.script_ordered = true,
         "script" => {

@@ -6,7 +6,7 @@ use super::{Attribute, Codec, Crypto, Direction, Media, Negotiated, Offer, Prote
 use crate::error::ParseError;
 
 /// Packet lengths that are sent, milliseconds, longest first.
-const PTIMES_MS: [u32; 5] = [LONGEST_PTIME_MS, 40, 30, 20, 10];
+const PTIMES_MS: [u32; 6] = [LONGEST_PTIME_MS, 50, 40, 30, 20, 10];
 
 /// The longest packets that are sent and asked for.
 pub(super) const LONGEST_PTIME_MS: u32 = 60;

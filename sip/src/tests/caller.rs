@@ -135,6 +135,26 @@ fn a_redirect_to_a_name_waits_for_its_address() {
 }
 
 #[test]
+fn a_redirect_to_an_address_is_not_followed_by_itself() {
+    for (contact, allowed) in [("<sip:bob@10.0.0.7:5070>", true), ("<sip:bob@10.0.0.8>", false)] {
+        let (mut stage, key, invite) = Scripted::calling(None);
+        stage.reply(&invite, 302, "b", &[("Contact", contact)], None);
+        stage.request(Method::Ack);
+        stage.quiet();
+        let Some(CallEvent::Redirected { target }) = stage.events.last() else { panic!("{:?}", stage.events) };
+        let there = target.socket().unwrap();
+        stage.endpoint.resolved(stage.now, key, allowed.then_some(there));
+        if allowed {
+            let second = stage.request(Method::Invite);
+            assert_eq!((second.uri.as_str(), stage.last_to), ("sip:bob@10.0.0.7:5070", there));
+        } else {
+            stage.quiet();
+            assert_eq!(stage.end().kind, EndKind::NotReachable);
+        }
+    }
+}
+
+#[test]
 fn sdp_of_a_provisional_response_stands_for_a_missing_answer() {
     let (mut stage, _, invite) = Scripted::calling(None);
     let offered = String::from_utf8(invite.body.clone()).unwrap();

@@ -239,7 +239,11 @@ fn offers_are_answered() {
     );
     check(
         &format!("{c}m=audio 4000 RTP/AVP 0\na=ptime:50\n"),
-        Ok(("PCMU", 0, None, 40, "10.0.0.2:4000", 4001, SendRecv, false)),
+        Ok(("PCMU", 0, None, 50, "10.0.0.2:4000", 4001, SendRecv, false)),
+    );
+    check(
+        &format!("{c}m=audio 4000 RTP/AVP 0\na=ptime:59\n"),
+        Ok(("PCMU", 0, None, 50, "10.0.0.2:4000", 4001, SendRecv, false)),
     );
     check(&format!("{c}m=audio 0 RTP/AVP 0\n"), Err(Refusal::NoAudio));
     check(&format!("{c}m=audio 4000 RTP/SAVP 0\n"), Err(Refusal::NoAudio));

@@ -66,7 +66,7 @@ impl Endpoint {
         self.give_up(now, call, None, CallEnd::new(EndKind::Cancelled, "Cancelled"));
     }
 
-    /// The address of a [`CallEvent::Redirected`] target, or `None` when it has none.
+    /// The address of a [`CallEvent::Redirected`] target, or `None` when it has none that may be called.
     pub fn resolved(&mut self, now: Time, call: CallKey, destination: Option<SocketAddr>) {
         let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), deadline, .. }) = self.calls.get_mut(&call)
         else {
@@ -80,7 +80,9 @@ impl Endpoint {
                 caller.to = to;
                 self.send_invite(now, call);
             }
-            None => self.end(now, call, CallEnd::new(EndKind::NotReachable, "Redirected to an unknown host")),
+            None => {
+                self.end(now, call, CallEnd::new(EndKind::NotReachable, "Redirected to an unknown or refused host"))
+            }
         }
     }
 
@@ -243,7 +245,8 @@ impl Endpoint {
         if learnt { self.send_invite(now, key) } else { self.refused(now, key, response, EndKind::AuthFailed) }
     }
 
-    /// 3xx is followed once, to the Contact with the highest `q` (RFC 3261 8.1.3.4).
+    /// 3xx is followed once, to the Contact with the highest `q` (RFC 3261 8.1.3.4). Whether another host may be called is asked
+    /// outside, also when its address is written there.
     fn redirect(&mut self, now: Time, key: CallKey, response: &Response) {
         let contacts = response.headers.list("Contact").into_iter().filter_map(NameAddr::parse);
         let weight = |c: &NameAddr| c.params.get("q").and_then(|q| q.parse::<f32>().ok()).unwrap_or(1.0);
@@ -261,9 +264,10 @@ impl Endpoint {
         caller.login.known.clear();
         caller.request.uri = target.to_string();
         match target.socket() {
-            Some(to) => caller.to = to,
+            // Where it was sent already.
+            Some(to) if to == caller.to => {}
             None if same_host => {}
-            None => {
+            _ => {
                 if let Some(call) = self.calls.get_mut(&key) {
                     call.deadline = Some(now + T1_64);
                 }

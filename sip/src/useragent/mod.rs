@@ -114,7 +114,7 @@ pub enum CallEvent {
         /// The ACK's body.
         sdp: Option<String>,
     },
-    /// A redirect to a name: find its address and call `resolved`.
+    /// A redirect to another host: find its address, see whether it may be called, and call `resolved`.
     Redirected {
         /// The new Request-URI.
         target: Uri,

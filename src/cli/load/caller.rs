@@ -62,6 +62,7 @@ impl Callers {
             fluency: Fluency::default(),
             voice: Some(Canned::named("caller")),
             language: "en".into(),
+            follows: None,
             keyterms: Vec::new(),
             folder: Some(folder.join(number.to_string())),
         }

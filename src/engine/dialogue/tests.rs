@@ -27,7 +27,9 @@ fn spec() -> DialogueSpec {
         max_turns: None,
         script: Vec::new(),
         script_ordered: false,
+        asks_meaning: false,
         hangup_phrases: Vec::new(),
+        follows_language: false,
     }
 }
 
@@ -43,7 +45,9 @@ impl Stage {
         self.dialogue.handle(self.now, input);
         while let Some(output) = self.dialogue.poll() {
             match output {
+                Output::Speak(language) => self.asked.push(format!("speak {language}")),
                 Output::Think(thought) => self.asked.push(format!("think {:?}", thought.purpose)),
+                Output::Compare(comparison) => self.asked.push(format!("compare {:?}", comparison.phrases)),
                 Output::Send { text, ends } => {
                     self.asked.push(format!("send {text}{}", if ends { " END" } else { "" }))
                 }
@@ -126,8 +130,7 @@ fn the_agent_s_turns_are_answered_one_by_one() {
     assert_eq!(stage.events(), expect);
     let end = stage.end.as_ref().expect("it is over");
     assert_eq!((end.began_ms, end.ended_ms), (Some(6_000_000), 6_000_500));
-    let said: Vec<(bool, &str)> =
-        stage.dialogue.history().iter().map(|line| (line.other, line.text.as_str())).collect();
+    let said: Vec<(bool, &str)> = stage.dialogue.history().iter().map(|line| (line.other, &*line.text)).collect();
     let expect = [(true, "Hello?"), (false, "I want to book."), (true, "Are you there?"), (false, "Yes.")];
     assert_eq!(said, expect);
     stage.hears("More?");
@@ -182,7 +185,7 @@ fn parts_of_a_turn_are_joined() {
         stage.wait(500);
     }
     assert_eq!(stage.asked(), ["think Reply"]);
-    assert_eq!(stage.dialogue.history()[0].text, "One\ntwo\nthree");
+    assert_eq!(stage.dialogue.history()[0].text.as_ref(), "One\ntwo\nthree");
     let turn = stage.timeline.iter().find(|entry| entry.event == "turn.ended").expect("it ended");
     assert_eq!((&turn.data["from_sample"], &turn.data["end_sample"]), (&json!(0), &json!(1500 * 16)));
 }
@@ -197,7 +200,7 @@ fn messages_close_together_are_one_turn() {
     assert!(stage.asked().is_empty());
     stage.wait(1);
     assert_eq!(stage.asked(), ["think Reply"]);
-    assert_eq!(stage.dialogue.history()[0].text, "One\ntwo");
+    assert_eq!(stage.dialogue.history()[0].text.as_ref(), "One\ntwo");
 }
 
 #[test]
@@ -310,7 +313,7 @@ fn silence_waits_for_the_agent_or_for_its_time() {
     assert!(stage.asked().is_empty());
     stage.wait(1);
     assert_eq!(stage.asked(), ["think GoOn"]);
-    assert_eq!(stage.dialogue.history().last().map(|line| line.text.as_str()), Some("Hello?"));
+    assert_eq!(stage.dialogue.history().last().map(|line| &*line.text), Some("Hello?"));
 }
 
 #[test]
@@ -365,4 +368,72 @@ fn tools_are_told_and_keys_are_typed() {
     assert_eq!(stage.asked(), ["send 1"]);
     let events = stage.events();
     assert!(events.contains(&("tool_call", 40.0)) && events.contains(&("fallback_speaker", 0.0)), "{events:?}");
+}
+
+#[test]
+fn the_agent_s_language_is_followed_where_that_is_asked() {
+    for follows_language in [true, false] {
+        let mut stage = Stage::of(DialogueSpec { follows_language, ..spec() });
+        let mut asked = Vec::new();
+        for text in [
+            "OK.",
+            "Hola, en qué puedo ayudarle hoy?",
+            "Of course, what is your name please?",
+            "Claro, cuál es su fecha de nacimiento?",
+            "Of course, what is your name please?",
+            "Thank you, how can I help you with that?",
+        ] {
+            stage.hears(text);
+            asked.extend(stage.asked());
+            stage.thinks("Well.", Then::Listen);
+            stage.sent();
+            stage.asked();
+        }
+        asked.retain(|what| what.starts_with("speak"));
+        let taken = stage.events().iter().filter(|(event, _)| *event == "language.taken").count();
+        let expect: &[&str] = if follows_language { &["speak es", "speak en"] } else { &[] };
+        assert_eq!(asked, expect);
+        assert_eq!(taken, expect.len());
+    }
+}
+
+#[test]
+fn the_mind_tells_the_meaning_of_a_turn_and_words_do_where_it_cannot() {
+    let rule = |index, matching, phrase: &str, say: &str| ScriptRule {
+        index,
+        matching,
+        phrase: phrase.into(),
+        response: Response::Phrase(say.into()),
+        first_n: None,
+    };
+    let script = vec![
+        rule(0, Matching::Context, "tell me your birth date", "March third."),
+        rule(1, Matching::Context, "asks for the postal code", "12345."),
+        rule(2, Matching::Exact, "your name", "Ann."),
+    ];
+    let ask = "compare [\"tell me your birth date\", \"asks for the postal code\"]";
+    // Words that mean something else, and words without one in common.
+    let (alike, unlike) = ("I cannot tell your birth date.", "Where does the letter go?");
+    for (says, meant, expect) in [
+        (alike, Some(Some(0)), "send March third."),
+        (alike, Some(None), "think Reply"),
+        (alike, None, "send March third."),
+        (unlike, Some(Some(1)), "send 12345."),
+        (unlike, Some(Some(7)), "think Reply"),
+        (unlike, None, "think Reply"),
+    ] {
+        let mut stage = Stage::of(DialogueSpec { script: script.clone(), asks_meaning: true, ..spec() });
+        stage.hears(says);
+        assert_eq!(stage.asked(), [ask], "{says}");
+        stage.feed(Input::Meant(meant));
+        assert_eq!(stage.asked(), [expect], "{says} {meant:?}");
+    }
+    let mut stage = Stage::of(DialogueSpec { script: script.clone(), asks_meaning: true, ..spec() });
+    stage.hears("Your name, please?");
+    assert_eq!(stage.asked(), ["send Ann."], "nobody is asked about an exact rule");
+    stage.feed(Input::Meant(Some(Some(0))));
+    assert!(stage.asked().is_empty(), "nobody asked");
+    let mut stage = Stage::of(DialogueSpec { script, ..spec() });
+    stage.hears(alike);
+    assert_eq!(stage.asked(), ["send March third."], "without a model the words tell");
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ringer_media::call::Word;
+use ringer_media::frame::Sample;
 use ringer_media::time::Time;
 
 /// Length of a word of which it is not yet known when it ends, at 170 words a minute.
@@ -23,6 +25,13 @@ pub(super) struct Heard {
     pub word: String,
     pub from: Time,
     pub to: Time,
+}
+
+impl Heard {
+    /// As a recognizer tells it, with the positions of its times.
+    pub(super) fn at(self, sample: impl Fn(Time) -> Sample) -> Word {
+        Word { from: sample(self.from), to: sample(self.to), text: self.word, confidence: Some(1.0) }
+    }
 }
 
 /// The words whose middle lies in `from..to`. Words of an utterance are taken to be equally long.

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use ringer_media::call::{EndReason, Move, Thought};
+use ringer_media::call::{Comparison, EndReason, Thought};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
@@ -26,8 +26,8 @@ use crate::service::TextPlaced;
 /// Parts of one move that wait to be joined.
 const PARTS: usize = 64;
 
-/// The mind back with its move.
-type Thinking = BoxFuture<'static, (Box<dyn Mind>, Move)>;
+/// The mind back with what it was asked for.
+type Thinking = BoxFuture<'static, (Box<dyn Mind>, Input)>;
 /// When the attempt that succeeded began, the message's name, and what came back.
 type Sending = BoxFuture<'static, Result<(i64, String, Reply), Trouble>>;
 
@@ -94,9 +94,9 @@ impl<'a> Drive<'a> {
                 biased;
                 reason = self.hangups.recv() => Some(Input::Hangup(reason.unwrap_or(EndReason::Fault))),
                 () = self.work.stopping.cancelled() => Some(Input::Hangup(EndReason::Shutdown)),
-                (mind, next) = of(&mut self.thinking) => {
+                (mind, answer) = of(&mut self.thinking) => {
                     (self.mind, self.thinking) = (Some(mind), None);
-                    Some(Input::Thought(next))
+                    Some(answer)
                 }
                 sent = of(&mut self.sending) => {
                     self.sending = None;
@@ -119,8 +119,12 @@ impl<'a> Drive<'a> {
     async fn carry_out(&mut self) -> Result<Option<DialogueEnd>> {
         while let Some(output) = self.dialogue.poll() {
             match output {
+                Output::Speak(language) => self.mind.iter_mut().for_each(|mind| mind.speak(&language)),
                 Output::Think(thought) => {
                     self.thinking = self.mind.take().map(|mind| Box::pin(think(mind, thought)) as Thinking);
+                }
+                Output::Compare(comparison) => {
+                    self.thinking = self.mind.take().map(|mind| Box::pin(compare(mind, comparison)) as Thinking);
                 }
                 Output::Send { text, ends } => self.send(text, ends).await?,
                 Output::Event(entry) => self.tell(entry),
@@ -215,10 +219,19 @@ impl<'a> Drive<'a> {
 }
 
 /// The mind's next move.
-async fn think(mut mind: Box<dyn Mind>, thought: Thought) -> (Box<dyn Mind>, Move) {
+async fn think(mut mind: Box<dyn Mind>, thought: Thought) -> (Box<dyn Mind>, Input) {
     let (out, parts) = mpsc::channel(PARTS);
     let ((), next) = tokio::join!(mind.think(thought, out), whole_move(parts));
-    (mind, next)
+    (mind, Input::Thought(next))
+}
+
+/// What the agent's turn means to the mind.
+async fn compare(mut mind: Box<dyn Mind>, comparison: Comparison) -> (Box<dyn Mind>, Input) {
+    let meant = mind.compare(comparison).await;
+    if let Err(failure) = &meant {
+        tracing::debug!(code = failure.code, "the words alone tell what a turn means");
+    }
+    (mind, Input::Meant(meant.ok()))
 }
 
 /// Delivers a message, every part of it again where that may help.

@@ -3,6 +3,7 @@
 use ringer_media::call::EndReason;
 use serde_json::{Value, json};
 
+use super::super::call::languages;
 use super::TextWork;
 use crate::engine::TimelineEntry;
 use crate::engine::dialogue::DialogueEnd;
@@ -23,16 +24,17 @@ impl TextWork<'_> {
         &self,
         end: DialogueEnd,
         mut timeline: Vec<TimelineEntry>,
-        notes: Object,
+        mut notes: Object,
         warnings: Vec<String>,
     ) -> Result<()> {
         let (service, job) = (&self.workshop.service, self.job);
         let (organization, id) = (&job.organization, job.result_id);
         timeline.sort_by_key(|entry| (entry.sample, entry.seq));
         service.store_timeline(organization, id, &timeline).await?;
+        notes.extend(languages(&timeline));
         if end.began_ms.is_some() {
             let moments = judge::moments(&json!(timeline));
-            let language = notes["behaviour"]["language"].as_str().unwrap_or("en");
+            let language = judge::language(&notes);
             let fillers = judge::fillers(language, &self.workshop.fillers);
             let transcript = judge::transcript(id, language, &moments, &fillers);
             service.store_transcript(organization, &transcript).await?;

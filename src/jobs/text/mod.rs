@@ -11,7 +11,7 @@ use ringer_media::call::EndReason;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{LOOK_EVERY, Workshop, claim, held, logged, paced, settled};
+use super::{LOOK_EVERY, Workshop, claim, held, left_behind, logged, paced, settled};
 use crate::engine::CallControl;
 use crate::engine::dialogue::First;
 use crate::error::{Error, Result};
@@ -55,7 +55,11 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
         tasks.spawn("text job", async move {
             let service = &workshop.service;
             let work = TextWork { workshop: &workshop, job: &job, stopping: &claiming };
-            match held(service, &claimed, work.run()).await {
+            let run = async {
+                left_behind(service, &claimed, &job).await?;
+                work.run().await
+            };
+            match held(service, &claimed, run).await {
                 Ok(Left::Waiting) => {
                     let again = service.queue().retry(&claimed, service.clock().now_ms()).await;
                     logged("a conversation that waits could not be given back", again);

@@ -1,6 +1,7 @@
 //! Custom metrics of one conversation: by rules over its words, digits and tool calls, by formulas over other metrics, by
 //! measures of its sound, or by a language model. What cannot be judged says so; no value is ever made up.
 
+mod ear;
 mod formula;
 mod model;
 mod rules;
@@ -10,6 +11,7 @@ mod value;
 use serde_json::Value;
 use uuid::Uuid;
 
+pub use self::ear::{Ear, is_by_ear};
 use self::formula::Trouble;
 use self::value::{Finding, Given, blank, settled};
 use crate::model::Object;
@@ -46,6 +48,10 @@ pub struct Material<'m> {
     pub agent_prompt: &'m str,
     /// What the caller was to reach.
     pub success_criteria: &'m str,
+    /// Rules of the agent that the caller was to probe.
+    pub rules: &'m [String],
+    /// Judges by ear, when there is a model that hears.
+    pub ear: Option<Ear<'m>>,
 }
 
 /// Judges metrics, in their order. `model` is asked where a metric needs one.
@@ -66,7 +72,7 @@ pub async fn judge_metrics(
 }
 
 /// A whole conversation with what it is judged by, for a model.
-pub(super) fn told(material: Material<'_>) -> String {
+pub fn told(material: Material<'_>) -> String {
     model::shown("The conversation", &segment::part(EvalSegment::All, material))
 }
 
@@ -88,14 +94,13 @@ pub fn judge_by_rules(metric: &Metric, material: Material<'_>) -> CustomResult {
 
 async fn found(spec: &CustomMetricSpec, material: Material<'_>, model: Option<&dyn LanguageModel>) -> Finding {
     let part = segment::part(spec.eval_segment, material);
-    let of_sound = spec.eval_modality == EvalModality::Audio;
+    let of_sound = spec.modality(material.ear.is_some()) == EvalModality::Audio;
     match spec.method() {
         EvalMethod::Deterministic => rules::deterministic(spec, &part),
         EvalMethod::Audio if spec.settings.contains_key("measure") => rules::measured(spec, material.measures),
-        // Judging by ear needs a model that hears, and none can be configured.
-        EvalMethod::Audio if of_sound => Finding::not_evaluated("No audio model is configured"),
+        EvalMethod::Audio if of_sound => ear::judged(spec, &part).await,
         EvalMethod::Audio => Finding::error("settings.measure is required for audio metrics"),
-        EvalMethod::LlmJudge if of_sound => Finding::not_evaluated("No audio model is configured"),
+        EvalMethod::LlmJudge if of_sound => ear::judged(spec, &part).await,
         EvalMethod::LlmJudge => match model {
             Some(model) => model::judged(spec, &part, model).await,
             None => Finding::not_evaluated(NO_MODEL),

@@ -20,6 +20,11 @@ pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, model: &dyn
     if let Some(wanted) = spec.model.as_ref().filter(|wanted| **wanted != model.name()) {
         return Finding::not_evaluated(format!("Language model '{wanted}' is not configured"));
     }
+    judged_by(spec, request(spec, part), model).await
+}
+
+/// Asks this `settings.runs` times.
+pub(super) async fn judged_by(spec: &CustomMetricSpec, request: ChatRequest, model: &dyn LanguageModel) -> Finding {
     let runs = match spec.settings.get("runs") {
         None | Some(Value::Null) => 1,
         Some(value) => match value.as_i64().filter(|runs| (1..=RUNS_MAX).contains(runs)) {
@@ -27,7 +32,6 @@ pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, model: &dyn
             None => return Finding::error(format!("settings.runs must be an integer of 1 to {RUNS_MAX}")),
         },
     };
-    let request = request(spec, part);
     let mut findings = Vec::new();
     for _ in 0..runs {
         match ask(model, request.clone(), |answer| read(spec, answer)).await {
@@ -69,7 +73,8 @@ fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
     findings[best].clone()
 }
 
-fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
+/// What is asked of a part of a conversation.
+pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
     let filled = |text: &str| with_values(text, part.whole.metadata);
     let mut task = match &spec.prompt {
         Some(prompt) => filled(prompt),
@@ -132,6 +137,13 @@ pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
     }
     if !part.whole.success_criteria.is_empty() {
         let _ = write!(text, "What the caller was to reach:\n{}\n\n", part.whole.success_criteria);
+    }
+    if !part.whole.rules.is_empty() {
+        let _ = writeln!(text, "Rules of the agent that the caller was to probe:");
+        for rule in part.whole.rules {
+            let _ = writeln!(text, "- {rule}");
+        }
+        text.push('\n');
     }
     let _ = writeln!(text, "{what}:");
     for entry in &part.entries {

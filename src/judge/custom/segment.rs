@@ -11,6 +11,8 @@ pub(super) struct Part<'m> {
     pub entries: Vec<&'m TranscriptEntry>,
     pub calls: Vec<&'m PostedToolCall>,
     pub whole: Material<'m>,
+    /// From when to when, in milliseconds; the ends of the range are those of the conversation.
+    pub span_ms: (i64, i64),
 }
 
 /// Agent turns of an opening and of a closing.
@@ -39,6 +41,7 @@ pub(super) fn part(segment: EvalSegment, whole: Material<'_>) -> Part<'_> {
         entries: whole.entries.iter().filter(entry).collect(),
         calls: whole.calls.iter().filter(call).collect(),
         whole,
+        span_ms: (from, to),
     }
 }
 

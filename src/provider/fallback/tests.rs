@@ -97,7 +97,11 @@ impl Recognizer for Deaf {
         Ok(())
     }
 
-    fn open(&self, _: &str, _: &[String]) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+    fn identifies(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn open(&self, _: SpokenIn<'_>, _: &[String]) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
         let (news, receiver) = mpsc::channel(1);
         let mut feed = DeafFeed(Some(news));
         if self.at_once {
@@ -116,7 +120,7 @@ async fn the_second_recognizer_hears_all_of_it() {
     for at_once in [true, false] {
         let second = Arc::new(FakeRecognizer::new(&["hello there"], 100));
         let pair = RecognizerPair::new(Arc::new(Deaf { at_once }), second);
-        let (mut feed, mut news) = pair.open("en", &[]);
+        let (mut feed, mut news) = pair.open(SpokenIn::Known("en"), &[]);
         feed.push(&[1; 8000]);
         tokio::task::yield_now().await;
         feed.push(&[1; 8000]);
@@ -133,7 +137,7 @@ async fn the_second_recognizer_hears_all_of_it() {
 async fn a_feed_that_is_given_up_says_nothing() {
     let second = Arc::new(FakeRecognizer::new(&["hello"], 0));
     let pair = RecognizerPair::new(Arc::new(Deaf { at_once: true }), second);
-    let (feed, mut news) = pair.open("en", &[]);
+    let (feed, mut news) = pair.open(SpokenIn::Known("en"), &[]);
     drop(feed);
     let mut all = Vec::new();
     while let Some(said) = news.recv().await {

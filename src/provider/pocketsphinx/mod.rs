@@ -1,21 +1,25 @@
 //! The embedded recognizer: libpocketsphinx decodes English at 16 kHz while the words are still being said. A bounded pool
-//! of low-priority threads, each with a few warm decoders; a stream that finds none is told so at once (`recognizer_busy`).
+//! of low-priority threads, each with a few warm decoders. A stream that finds none waits for the next one that is free, with its
+//! audio, and catches up; where as many wait already, it is told so at once (`recognizer_busy`).
 //!
 //! Bias words are not used: the library takes them only with a pronunciation, and its dictionary has 134,000 words already.
 
 mod library;
+mod line;
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
+use ringer_media::tongue::Tongue;
 use tokio::sync::mpsc;
 
 use self::library::{Decoder, Library};
-use super::{Failure, Recognized, Recognizer, RecognizerFeed, Status};
+use self::line::{Line, Order, Seat, Worker};
+use super::{Failure, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
 
 /// Where Debian's `pocketsphinx-en-us` puts the model.
 pub const MODEL: &str = "/usr/share/pocketsphinx/model/en-us";
@@ -38,22 +42,9 @@ const NEWS_DEPTH: usize = 16;
 /// The recognizer. Decoders load in the background from the start.
 pub struct Pocketsphinx {
     workers: Vec<Arc<Worker>>,
+    line: Arc<Line>,
     broken: Arc<OnceLock<String>>,
     dropped: Arc<AtomicU64>,
-}
-
-/// One thread's door.
-struct Worker {
-    /// Holds every slot's backlog, opening and end at once, so that sending into it always finds room.
-    orders: SyncSender<(usize, Order)>,
-    taken: Vec<AtomicBool>,
-}
-
-enum Order {
-    Open { news: mpsc::Sender<Recognized>, last: mpsc::OwnedPermit<Recognized>, backlog: Arc<AtomicUsize> },
-    Audio(Vec<i16>),
-    Finish,
-    Abandon,
 }
 
 impl Pocketsphinx {
@@ -64,7 +55,8 @@ impl Pocketsphinx {
         let streams =
             if streams == 0 { (threads * STREAMS_PER_THREAD).min(DEFAULT_STREAMS_MAX) + SPARE } else { streams };
         let broken = Arc::new(OnceLock::new());
-        let mut pool = Pocketsphinx { workers: Vec::new(), broken: broken.clone(), dropped: Arc::default() };
+        let mut pool =
+            Pocketsphinx { workers: Vec::new(), broken: broken.clone(), line: Arc::default(), dropped: Arc::default() };
         let library = match Library::open() {
             Ok(library) => library,
             Err(cause) => {
@@ -77,20 +69,28 @@ impl Pocketsphinx {
         for index in 0..threads {
             let slots = streams / threads + usize::from(index < streams % threads);
             let (orders, inbox) = sync_channel(slots * (BACKLOG_BLOCKS + 2));
-            let worker = Arc::new(Worker { orders, taken: (0..slots).map(|_| AtomicBool::new(false)).collect() });
+            let worker = Arc::new(Worker { orders });
             let desk = Desk {
                 library: library.clone(),
                 model: model.to_owned(),
                 loading: loading.clone(),
                 broken: broken.clone(),
+                index,
+                line: pool.line.clone(),
                 // Weak: the thread ends when the pool and its feeds are gone.
                 worker: Arc::downgrade(&worker),
             };
             let started =
                 thread::Builder::new().name(format!("recognizer-{index}")).spawn(move || desk.run(slots, &inbox));
             match started {
-                Ok(_) => pool.workers.push(worker),
-                Err(cause) => drop(broken.set(format!("no thread for the recognizer: {cause}"))),
+                Ok(_) => {
+                    pool.workers.push(worker);
+                    pool.line.add(index, slots);
+                }
+                Err(cause) => {
+                    let _ = broken.set(format!("no thread for the recognizer: {cause}"));
+                    break;
+                }
             }
         }
         pool
@@ -99,13 +99,6 @@ impl Pocketsphinx {
     /// 16 kHz samples that found no room since the start.
     pub fn dropped_samples(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
-    }
-
-    fn claim(&self) -> Option<(Arc<Worker>, usize)> {
-        self.workers.iter().find_map(|worker| {
-            let free = |taken: &AtomicBool| !taken.swap(true, Ordering::AcqRel);
-            worker.taken.iter().position(free).map(|slot| (worker.clone(), slot))
-        })
     }
 }
 
@@ -125,24 +118,31 @@ impl Recognizer for Pocketsphinx {
         }
     }
 
-    fn open(&self, _language: &str, _keyterms: &[String]) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+    fn takes_keyterms(&self) -> bool {
+        false
+    }
+
+    fn identifies(&self) -> Result<(), String> {
+        Err("the recognizer knows English alone and hears every language as English".into())
+    }
+
+    fn open(
+        &self,
+        _language: SpokenIn<'_>,
+        _keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
         let (news, receiver) = mpsc::channel(NEWS_DEPTH);
         let last = news.clone().try_reserve_owned().expect("a new channel has room");
         let refuse = |last: mpsc::OwnedPermit<Recognized>, code, message: String| {
             last.send(Recognized::Failed(Failure { code, message }));
         };
+        let backlog = Arc::new(AtomicUsize::new(0));
         let feed = if let Some(cause) = self.broken.get() {
             refuse(last, "recognizer_missing", cause.clone());
             Feed::closed()
-        } else if let Some((worker, slot)) = self.claim() {
-            let backlog = Arc::new(AtomicUsize::new(0));
-            worker.send(slot, Order::Open { news, last, backlog: backlog.clone() });
-            Feed {
-                stream: Some((worker, slot)),
-                block: Vec::with_capacity(BLOCK),
-                backlog,
-                dropped: self.dropped.clone(),
-            }
+        } else if let Some(seat) = self.line.seat(&self.workers) {
+            seat.order(Order::Open { news, last, backlog: backlog.clone() });
+            Feed { stream: Some(seat), block: Vec::with_capacity(BLOCK), backlog, dropped: self.dropped.clone() }
         } else {
             refuse(last, "recognizer_busy", "text late: every decoder is in use".into());
             Feed::closed()
@@ -155,15 +155,8 @@ impl Recognizer for Pocketsphinx {
     }
 }
 
-impl Worker {
-    fn send(&self, slot: usize, order: Order) {
-        // There is always room (see `orders`); a thread that is gone has closed its streams.
-        let _ = self.orders.try_send((slot, order));
-    }
-}
-
 struct Feed {
-    stream: Option<(Arc<Worker>, usize)>,
+    stream: Option<Arc<Seat>>,
     block: Vec<i16>,
     backlog: Arc<AtomicUsize>,
     dropped: Arc<AtomicU64>,
@@ -176,7 +169,7 @@ impl Feed {
 
     fn flush(&mut self) {
         let block = std::mem::replace(&mut self.block, Vec::with_capacity(BLOCK));
-        let Some((worker, slot)) = &self.stream else { return };
+        let Some(seat) = &self.stream else { return };
         if block.is_empty() {
             return;
         }
@@ -185,7 +178,7 @@ impl Feed {
             self.dropped.fetch_add(block.len() as u64, Ordering::Relaxed);
             return;
         }
-        worker.send(*slot, Order::Audio(block));
+        seat.order(Order::Audio(block));
     }
 }
 
@@ -203,16 +196,16 @@ impl RecognizerFeed for Feed {
 
     fn finish(&mut self) {
         self.flush();
-        if let Some((worker, slot)) = self.stream.take() {
-            worker.send(slot, Order::Finish);
+        if let Some(seat) = self.stream.take() {
+            seat.order(Order::Finish);
         }
     }
 }
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        if let Some((worker, slot)) = self.stream.take() {
-            worker.send(slot, Order::Abandon);
+        if let Some(seat) = self.stream.take() {
+            seat.order(Order::Abandon);
         }
     }
 }
@@ -224,6 +217,8 @@ struct Desk {
     /// The library's loading code shares state between threads.
     loading: Arc<Mutex<()>>,
     broken: Arc<OnceLock<String>>,
+    index: usize,
+    line: Arc<Line>,
     worker: std::sync::Weak<Worker>,
 }
 
@@ -279,7 +274,7 @@ impl Desk {
     }
 
     fn load(&self) -> Option<Decoder> {
-        let _one_at_a_time = self.loading.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
         match Decoder::new(&self.library, &self.model) {
             Ok(decoder) => Some(decoder),
             Err(cause) => {
@@ -291,7 +286,7 @@ impl Desk {
 
     fn release(&self, slot: usize) {
         if let Some(worker) = self.worker.upgrade() {
-            worker.taken[slot].store(false, Ordering::Release);
+            self.line.free(self.index, slot, &worker);
         }
     }
 }
@@ -319,7 +314,7 @@ impl Stream {
         let confidence = (!words.is_empty())
             .then(|| words.iter().filter_map(|word| word.confidence).sum::<f32>() / words.len() as f32);
         let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
-        (self.last, Recognized::Final { text, words, confidence })
+        (self.last, Recognized::Final { text, words, confidence, tongue: Tongue::Assumed })
     }
 }
 
@@ -361,7 +356,7 @@ mod tests {
     }
 
     async fn hear(pool: &Pocketsphinx, pcm: &[i16]) -> Vec<Recognized> {
-        let (mut feed, mut news) = pool.open("en", &[]);
+        let (mut feed, mut news) = pool.open(SpokenIn::Known("en"), &[]);
         pcm.chunks(320).for_each(|frame| feed.push(frame));
         feed.finish();
         let mut all = Vec::new();
@@ -462,7 +457,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn running_text_comes_before_the_end_and_a_full_pool_says_so() {
+    async fn running_text_comes_before_the_end_and_a_full_line_says_so() {
         let pool = Pocketsphinx::new(1, Path::new(MODEL));
         let pcm = speech(SENTENCES[0], 0).await;
         let news = hear(&pool, &pcm).await;
@@ -470,20 +465,36 @@ mod tests {
         assert!(news.iter().any(partial), "{news:?}");
         assert!(news.len() <= 1 + pcm.len() / 4800 + 1);
 
-        let (feed, _news) = pool.open("en", &[]);
-        let (_, mut refused) = pool.open("en", &[]);
+        // One decoder: the second stream waits with what was said, the third is one too many.
+        let (mut feed, _news) = pool.open(SpokenIn::Known("en"), &[]);
+        let (mut late, mut waiting) = pool.open(SpokenIn::Known("en"), &[]);
+        let (_, mut refused) = pool.open(SpokenIn::Known("en"), &[]);
         let Some(Recognized::Failed(failure)) = refused.recv().await else { panic!("two streams on one decoder") };
         assert_eq!(failure.code, "recognizer_busy");
-        drop((feed, _news));
-        // The decoder is free again once the thread has seen the end of the stream before.
-        let news = loop {
-            let news = hear(&pool, &pcm).await;
-            if !matches!(news[0], Recognized::Failed(_)) {
-                break news;
-            }
-            tokio::task::yield_now().await;
-        };
-        assert!(matches!(news.last(), Some(Recognized::Final { text, .. }) if text.contains("doctor")), "{news:?}");
+        late.push(&pcm);
+        late.finish();
+        assert!(waiting.try_recv().is_err());
+        feed.finish();
+        let news = last_of(&mut waiting).await;
+        assert!(matches!(&news, Some(Recognized::Final { text, .. }) if text.contains("doctor")), "{news:?}");
+
+        // Who is given up in the line, or on the decoder, leaves the place to others.
+        let (feed, _news) = pool.open(SpokenIn::Known("en"), &[]);
+        drop(pool.open(SpokenIn::Known("en"), &[]));
+        let (mut late, mut waiting) = pool.open(SpokenIn::Known("en"), &[]);
+        late.push(&pcm);
+        drop(feed);
+        late.finish();
+        let news = last_of(&mut waiting).await;
+        assert!(matches!(&news, Some(Recognized::Final { text, .. }) if text.contains("doctor")), "{news:?}");
+    }
+
+    async fn last_of(news: &mut mpsc::Receiver<Recognized>) -> Option<Recognized> {
+        let mut last = None;
+        while let Some(message) = news.recv().await {
+            last = Some(message);
+        }
+        last
     }
 
     #[tokio::test]
@@ -510,5 +521,6 @@ mod tests {
         assert_eq!(pool.supports("en", 16_000), Ok(()));
         assert!(pool.supports("en", 8000).expect_err("useless").contains("narrowband"));
         assert!(pool.supports("de", 16_000).expect_err("no model").contains("de"));
+        assert!(pool.tells_running_text() && !pool.takes_keyterms());
     }
 }

@@ -8,9 +8,9 @@ use ringer_media::clip::write_wav;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{LastUse, RECOGNIZER, Remote, words_of};
+use super::{LastUse, RECOGNIZER, Remote, tongue_of, words_of};
 use crate::provider::feed::{AudioFeed, Order};
-use crate::provider::{Failure, Recognized, Recognizer, RecognizerFeed, Status};
+use crate::provider::{Failure, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
 use crate::tasks::Tasks;
 
 /// Longest stretch of speech that is sent: 2 minutes.
@@ -50,12 +50,27 @@ impl Recognizer for HttpRecognizer {
         Ok(())
     }
 
-    fn open(&self, language: &str, keyterms: &[String]) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+    fn tells_running_text(&self) -> bool {
+        self.interim.is_some()
+    }
+
+    fn identifies(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        language: SpokenIn<'_>,
+        keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
         let (feed, orders) = AudioFeed::new();
         let (news, receiver) = mpsc::channel(16);
         let segment = Segment {
             service: self.service.clone(),
-            language: language.to_owned(),
+            language: match language {
+                SpokenIn::Known(code) => Some(code.to_owned()),
+                SpokenIn::Likely(_) => None,
+            },
             prompt: keyterms.join(", "),
             heard: Vec::new(),
         };
@@ -77,7 +92,8 @@ impl Recognizer for HttpRecognizer {
 
 struct Segment {
     service: Arc<Service>,
-    language: String,
+    /// `None`: the server finds it.
+    language: Option<String>,
     prompt: String,
     heard: Vec<i16>,
 }
@@ -128,9 +144,10 @@ impl Segment {
     fn form(&self) -> Result<multipart::Form, Failure> {
         let wav = multipart::Part::bytes(write_wav(16_000, 1, &self.heard)).file_name("speech.wav");
         let wav = wav.mime_str("audio/wav").map_err(|cause| RECOGNIZER.of_http(&cause))?;
-        let mut form = multipart::Form::new()
-            .text("model", self.service.remote.model.clone())
-            .text("language", self.language.clone());
+        let mut form = multipart::Form::new().text("model", self.service.remote.model.clone());
+        if let Some(language) = &self.language {
+            form = form.text("language", language.clone());
+        }
         form = if self.service.word_times {
             form.text("response_format", "verbose_json").text("timestamp_granularities[]", "word")
         } else {
@@ -145,7 +162,7 @@ impl Segment {
     async fn end(self, news: mpsc::Sender<Recognized>) {
         let result = self.service.ask(self.form()).await.and_then(|answer| {
             let text = text_of(&answer).ok_or_else(|| RECOGNIZER.failed("sent an answer without a text"))?;
-            Ok(Recognized::Final { text, words: words_of(&answer), confidence: None })
+            Ok(Recognized::Final { text, words: words_of(&answer), confidence: None, tongue: tongue_of(&answer) })
         });
         self.service.last.note(&result);
         let _ = news.send(result.unwrap_or_else(Recognized::Failed)).await;

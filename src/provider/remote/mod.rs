@@ -19,7 +19,8 @@
 //! ```
 //!
 //! `final` closes a piece of the stretch and may come more than once; `confidence` and `words` (seconds from the start) may be
-//! left out. A WebSocket synthesizer has a connection for each text:
+//! left out. With `"detect_language":true` in `start` the speech may be in another language than `language`; `final` then has
+//! a `"language"` where the server knows it. By HTTP such a request has no `language`, and the answer may have one. A WebSocket synthesizer has a connection for each text:
 //!
 //! ```text
 //! -> {"type":"speak","text":"Hello.","voice":"alloy","language":"en","speed":1.0,"encoding":"pcm_s16le",
@@ -42,6 +43,7 @@ mod ws_synthesizer;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use ringer_media::tongue::Tongue;
 use serde_json::Value;
 
 pub use self::http_recognizer::HttpRecognizer;
@@ -49,6 +51,7 @@ pub use self::probe::{Part, Probed, probe};
 pub use self::synthesizer::{Form, RemoteSynthesizer, RemoteVoices};
 pub use self::ws_recognizer::WsRecognizer;
 use super::chat::install_tls;
+use super::tls::Roots;
 use super::{Failure, RecognizedWord, Status};
 
 /// Where a provider is and how long it may take.
@@ -64,6 +67,8 @@ pub struct Remote {
     pub connect: Duration,
     /// From a request to the first of its answer, and between two pieces.
     pub answer: Duration,
+    /// Who is trusted beside the well-known authorities.
+    pub roots: Roots,
 }
 
 impl Remote {
@@ -75,13 +80,14 @@ impl Remote {
             model: model.to_owned(),
             connect: Duration::from_secs(3),
             answer: Duration::from_secs(5),
+            roots: Roots::default(),
         }
     }
 
     fn client(&self, codes: &'static Codes) -> Result<reqwest::Client, Failure> {
         install_tls();
         let client = reqwest::Client::builder().connect_timeout(self.connect).read_timeout(self.answer);
-        client.build().map_err(|cause| codes.of_http(&cause))
+        self.roots.trusted_by(client).map_err(|cause| codes.of_http(&cause))
     }
 
     fn post(&self, client: &reqwest::Client, path: &str) -> reqwest::RequestBuilder {
@@ -205,6 +211,13 @@ fn words_of(value: &Value) -> Vec<RecognizedWord> {
         })
     };
     value["words"].as_array().into_iter().flatten().take(WORDS_MAX).filter_map(word).collect()
+}
+
+/// The language that an answer names.
+fn tongue_of(value: &Value) -> Tongue {
+    const BYTES_MAX: usize = 32;
+    let named = value["language"].as_str().map(str::trim).filter(|name| (2..=BYTES_MAX).contains(&name.len()));
+    named.map_or(Tongue::Untold, |name| Tongue::Told(name.to_lowercase()))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 
 use super::{Codes, Remote, install_tls};
 use crate::provider::Failure;
@@ -45,7 +45,9 @@ impl Connection {
         let limits = WebSocketConfig::default()
             .max_message_size(Some(MESSAGE_BYTES_MAX))
             .max_frame_size(Some(MESSAGE_BYTES_MAX));
-        let connecting = timeout(remote.connect, connect_async_with_config(request, Some(limits), true));
+        let connector = remote.roots.client().map(Connector::Rustls);
+        let connecting = connect_async_tls_with_config(request, Some(limits), true, connector);
+        let connecting = timeout(remote.connect, connecting);
         let connected = connecting.await.map_err(|_| codes.failure(codes.unreachable, "took too long to connect"))?;
         let (stream, _) = connected.map_err(|cause| match cause {
             Error::Http(answer) => codes.refused(answer.status()),

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use ringer_media::tongue::Tongue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::websocket::{Connection, Heard};
-use super::{LastUse, RECOGNIZER, Remote, bytes_of, words_of};
+use super::{LastUse, RECOGNIZER, Remote, bytes_of, tongue_of, words_of};
 use crate::provider::feed::{AudioFeed, Order};
-use crate::provider::{Failure, Recognized, RecognizedWord, Recognizer, RecognizerFeed, Status};
+use crate::provider::{Failure, Recognized, RecognizedWord, Recognizer, RecognizerFeed, SpokenIn, Status};
 use crate::tasks::Tasks;
 
 /// Longest text of one stretch of speech.
@@ -34,17 +35,28 @@ impl Recognizer for WsRecognizer {
         Ok(())
     }
 
-    fn open(&self, language: &str, keyterms: &[String]) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+    fn identifies(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        language: SpokenIn<'_>,
+        keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
         let (feed, orders) = AudioFeed::new();
         let (news, receiver) = mpsc::channel(16);
-        let start = json!({
+        let mut start = json!({
             "type": "start",
             "encoding": "pcm_s16le",
             "sample_rate": 16_000,
-            "language": language,
+            "language": language.code(),
             "keyterms": keyterms,
             "model": self.remote.model,
         });
+        if let SpokenIn::Likely(_) = language {
+            start["detect_language"] = json!(true);
+        }
         let (remote, last) = (self.remote.clone(), self.last.clone());
         self.tasks.spawn("recognise by WebSocket", async move {
             let listening = async {
@@ -76,6 +88,8 @@ struct Texts {
     text: String,
     words: Vec<RecognizedWord>,
     confidences: Vec<f32>,
+    /// Of the last piece that has one.
+    tongue: Tongue,
 }
 
 impl Texts {
@@ -92,13 +106,16 @@ impl Texts {
     fn add(&mut self, piece: &Value) {
         self.text = self.with(piece["text"].as_str().unwrap_or_default());
         self.words.extend(words_of(piece));
+        if let told @ Tongue::Told(_) = tongue_of(piece) {
+            self.tongue = told;
+        }
         self.confidences.extend(piece["confidence"].as_f64().map(|share| share as f32));
     }
 
     fn whole(self) -> Recognized {
         let mean = self.confidences.iter().sum::<f32>() / self.confidences.len().max(1) as f32;
         let confidence = (!self.confidences.is_empty()).then_some(mean);
-        Recognized::Final { text: self.text, words: self.words, confidence }
+        Recognized::Final { text: self.text, words: self.words, confidence, tongue: self.tongue }
     }
 }
 

@@ -16,17 +16,24 @@ use crate::model::test_scenario::TestScenario;
 
 /// What stands for a draw in the settings of a simulation.
 const RANDOM: &str = "random";
+/// Areas of drawn numbers. Their numbers from 555-0100 to 555-0199 are nobody's.
+const AREAS: [&str; 16] =
+    ["202", "206", "212", "213", "303", "305", "312", "404", "415", "512", "617", "702", "713", "808", "917", "971"];
 /// Draws of a name before it gets an initial.
 const DRAWS: u64 = 40;
 
 /// Finishes every draft; the same request and seed give the same.
 pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Seed) {
     let settings = frame.simulation.as_ref().map(|row| row.doc.digital_humans_settings.clone()).unwrap_or_default();
+    let mut numbers = HashSet::new();
     let mut taken: HashSet<String> = drafts.iter().filter_map(|draft| draft.human.name.clone()).collect();
     for (index, draft) in drafts.iter_mut().enumerate() {
         let own = Seed::of(&format!("{} {index}", seed.0));
         let human = &mut draft.human;
         settle(human, &settings, draft.category != "load_testing");
+        if frame.simulation.is_some() {
+            draw(human, &settings, own, &mut numbers);
+        }
         human.gender = Some(if own.stream("gender").unit() < 0.5 { Gender::Female } else { Gender::Male });
         if human.name.is_none() {
             human.name = Some(name(human, &settings, own, &mut taken));
@@ -64,6 +71,26 @@ fn settle(human: &mut DigitalHumanSpec, settings: &DigitalHumansSettings, with_n
             mode: Some(SpeaksFirstMode::Custom),
             message: Some(settings.first_message.clone()),
             dynamic: false,
+        });
+    }
+}
+
+/// What a simulation leaves to chance. Words that are given stay in their language.
+fn draw(human: &mut DigitalHumanSpec, settings: &DigitalHumansSettings, own: Seed, numbers: &mut HashSet<String>) {
+    let has_words =
+        human.original_transcript.is_some() || human.formatted_transcript.is_some() || human.workflow_v2_id.is_some();
+    if settings.default_language == RANDOM && !has_words {
+        let spoken: Vec<Language> = Language::ALL.iter().copied().filter(|one| *one != Language::Ad).collect();
+        human.language = spoken[own.stream("language").index(spoken.len())];
+    }
+    if settings.default_caller_number == RANDOM {
+        let mut draws = own.stream("number");
+        human.phone_number = Some(loop {
+            let area = AREAS[draws.index(AREAS.len())];
+            let number = format!("+1{area}55501{:02}", draws.index(100));
+            if numbers.insert(number.clone()) {
+                break number;
+            }
         });
     }
 }

@@ -1,14 +1,52 @@
 //! Inventing plausible values of traits, and parts of them.
 
-use ringer_media::seed::Stream;
+use ringer_media::seed::{Seed, Stream};
 use serde_json::{Value, json};
 
-use crate::model::digital_human::TraitType;
+use crate::model::digital_human::{Trait, TraitType};
 
 const CITIES: [&str; 8] =
     ["Springfield", "Riverton", "Lakewood", "Fairview", "Georgetown", "Madison", "Clinton", "Salem"];
 const STREETS: [&str; 6] = ["Oak Street", "Maple Avenue", "Hill Road", "Park Lane", "Mill Street", "Lake Drive"];
 const WORDS: [&str; 8] = ["blue", "silver", "maple", "river", "summer", "copper", "harbor", "meadow"];
+
+/// What stands for a value that is invented.
+const WHOLE: &str = "__random__";
+/// What stands for a part of one.
+const PART: &str = "__partial_random__";
+
+/// Whether a value is to be invented.
+pub fn is_invented(given: &Value) -> bool {
+    matches!(given.as_str(), Some(WHOLE | PART))
+}
+
+/// The value that `given` stands for, and how much of a whole one it is: `completeness`, unless a part was invented.
+pub fn resolved(
+    name: &str,
+    kind: TraitType,
+    given: &Value,
+    completeness: Option<&str>,
+    draw: &mut Stream,
+) -> (Value, Option<String>) {
+    match given.as_str() {
+        Some(WHOLE) => (value(name, kind, draw), completeness.map(str::to_owned)),
+        Some(PART) => {
+            let (part, how) = part(name, kind, completeness, draw);
+            (part, Some(how))
+        }
+        _ => (given.clone(), completeness.map(str::to_owned)),
+    }
+}
+
+/// The facts of a caller whom `identity` draws. The same caller has the same facts.
+pub fn bound(traits: Vec<Trait>, identity: Seed) -> Vec<Trait> {
+    let bind = |fact: Trait| {
+        let mut draw = identity.stream(&format!("trait {}", fact.trait_name));
+        let (value, _) = resolved(&fact.trait_name, fact.trait_data_type, &fact.value, None, &mut draw);
+        Trait { value, ..fact }
+    };
+    traits.into_iter().map(bind).collect()
+}
 
 /// A whole value of a trait with this name.
 pub fn value(name: &str, kind: TraitType, draw: &mut Stream) -> Value {
@@ -71,7 +109,7 @@ fn text(name: &str, draw: &mut Stream) -> String {
     } else if has(&["id", "number", "code", "account", "order", "policy", "pin"]) {
         format!("{}{}", 1 + draw.index(9), digits(6, draw))
     } else if has(&["name"]) {
-        super::super::names::draw(ringer_media::seed::Seed(u64::from(draw.bits())), Default::default(), None)
+        super::super::names::draw(Seed(u64::from(draw.bits())), Default::default(), None)
     } else {
         format!("{} {}", one(&WORDS, draw), one(&WORDS, draw))
     }
@@ -79,8 +117,6 @@ fn text(name: &str, draw: &mut Stream) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ringer_media::seed::Seed;
-
     use super::*;
     use crate::service::human_rules::fits;
 
@@ -95,6 +131,29 @@ mod tests {
                 assert_eq!(made, value(name, *kind, &mut Seed(3).stream(name)));
             }
         }
+    }
+
+    #[test]
+    fn facts_are_bound_once_for_a_caller() {
+        let fact = |name: &str, kind, value: Value| Trait {
+            trait_name: name.into(),
+            trait_data_type: kind,
+            value,
+            is_sip_header: false,
+        };
+        let given = vec![
+            fact("dob", TraitType::Date, json!(WHOLE)),
+            fact("ssn", TraitType::String, json!(PART)),
+            fact("age", TraitType::Number, json!(WHOLE)),
+            fact("city", TraitType::String, json!("Graz")),
+        ];
+        let values = |seed| bound(given.clone(), Seed(seed)).into_iter().map(|fact| fact.value).collect::<Vec<_>>();
+        let first = values(1);
+        assert_eq!((&first, &first[3]), (&values(1), &json!("Graz")));
+        assert_ne!(first, values(2));
+        assert!(fits(TraitType::Date, &first[0]) && fits(TraitType::Number, &first[2]), "{first:?}");
+        assert_eq!(first[1].as_str().map(str::len), Some(4), "{first:?}");
+        assert!(is_invented(&given[0].value) && !is_invented(&given[3].value));
     }
 
     #[test]

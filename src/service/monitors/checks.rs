@@ -10,15 +10,18 @@ use super::verdict::{Seen, judge};
 use super::{TAG, next_check};
 use crate::clock;
 use crate::error::{Error, Result};
+use crate::judge::Decision;
 use crate::model::agent::{AgentDoc, AgentMode};
+use crate::model::digital_human::Role;
 use crate::model::id::IdString;
-use crate::model::monitor::{CheckDoc, CheckItem, Incident, MonitorDoc, Verdict};
+use crate::model::monitor::{Check, CheckDoc, CheckItem, CheckType, Incident, MonitorDoc, Verdict};
 use crate::model::notification::{Notice, NoticeKind};
 use crate::model::result::ResultBody;
 use crate::model::run::QueueSpec;
 use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
-use crate::queue::{CheckJob, MonitorJob};
+use crate::model::triage::SourceKind;
+use crate::queue::{CheckJob, FinishedJob, MonitorJob};
 use crate::service::Service;
 use crate::store::{Row, Session};
 
@@ -97,6 +100,25 @@ impl Service {
         db.commit().await
     }
 
+    /// What the agent said in a finished call, where a check of its monitor asks whether it told of an error.
+    pub async fn asked_for_errors(&self, job: &FinishedJob) -> Result<Option<Transcript>> {
+        let (SourceKind::Simulation, Ok(result_id)) = (job.source, job.source_id.parse::<i64>()) else {
+            return Ok(None);
+        };
+        let mut db = self.store.org(&job.organization).read().await?;
+        let open = |check: &Row<CheckDoc>| check.doc.finished_at.is_none();
+        let Some(check) = db.by::<CheckDoc>("result_id", result_id).await?.into_iter().find(open) else {
+            return Ok(None);
+        };
+        let Some(row) = db.find::<MonitorDoc>(check.doc.monitor_id).await? else { return Ok(None) };
+        let asks = |check: &Check| check.enabled && check.kind == CheckType::AgentMalfunction;
+        if !row.doc.spec.checks.iter().any(asks) {
+            return Ok(None);
+        }
+        let transcript: Option<Transcript> = db.text("transcripts", result_id).await?;
+        Ok(transcript.filter(|held| held.entries.iter().any(|entry| entry.speaker == Role::Agent)))
+    }
+
     /// Settles the check that a finished result is, if it is one. True when the result's failures count as the agent's: always,
     /// but for checks that failed for the first time.
     pub(in crate::service) async fn settle_check(
@@ -104,6 +126,7 @@ impl Service {
         db: &mut Session,
         result_id: i64,
         body: &ResultBody,
+        told_error: Option<&Decision>,
     ) -> Result<bool> {
         let Some(mut check) = db.by::<CheckDoc>("result_id", result_id).await?.into_iter().next() else {
             return Ok(true);
@@ -113,7 +136,8 @@ impl Service {
             let mode = db.find::<AgentDoc>(body.agent_id).await?.map_or(AgentMode::Voice, |agent| agent.doc.spec.mode);
             let transcript: Option<Transcript> = db.text("transcripts", result_id).await?;
             let phrases = &self.settings.malfunction_phrases;
-            let seen = Seen { body, transcript: transcript.as_ref(), is_voice: mode == AgentMode::Voice, phrases };
+            let is_voice = mode == AgentMode::Voice;
+            let seen = Seen { body, transcript: transcript.as_ref(), is_voice, phrases, told_error };
             let checks = row.doc.spec.checks.iter().filter(|check| check.enabled && check.is_gradable());
             check.doc.checks = checks.map(|check| judge(check, &seen)).collect();
             self.finish_check(db, &mut row, check).await?;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::human::text::plain_words;
+use crate::judge::Decision;
 use crate::model::alert::text_of;
 use crate::model::digital_human::Role;
 use crate::model::error_code::Owner;
@@ -29,12 +30,15 @@ const VOICE_LATENCY_MS: i64 = 3000;
 const TEXT_LATENCY_MS: i64 = 60_000;
 
 /// A finished call.
+#[derive(Copy, Clone)]
 pub(super) struct Seen<'a> {
     pub body: &'a ResultBody,
     pub transcript: Option<&'a Transcript>,
     pub is_voice: bool,
     /// What a broken agent says.
     pub phrases: &'a [String],
+    /// Whether the agent told of an error, as a language model judges it; `None`: nobody was asked, or nobody answered.
+    pub told_error: Option<&'a Decision>,
 }
 
 impl Seen<'_> {
@@ -96,6 +100,12 @@ fn responds(check: &Check, seen: &Seen<'_>) -> CheckItem {
 fn malfunction(check: &Check, seen: &Seen<'_>) -> CheckItem {
     if seen.transcript.is_none() {
         return CheckItem::new(check, Verdict::Unknown, Value::Null, "there is no transcript");
+    }
+    if let Some(Decision { yes, reasoning }) = seen.told_error {
+        let verdict = if *yes { Verdict::Down } else { Verdict::Up };
+        let plain = if *yes { "the agent told of an error" } else { "the agent told of no error" };
+        let message = reasoning.as_deref().map_or_else(|| plain.to_owned(), |why| format!("{plain}: {why}"));
+        return CheckItem::new(check, verdict, json!(yes), message);
     }
     let words: Vec<String> = seen.agent_lines().flat_map(plain_words).collect();
     let says = |phrase: &&String| {
@@ -215,9 +225,33 @@ mod tests {
             let body: ResultBody = serde_json::from_value(whole).expect("a result");
             let transcript = transcript(lines);
             let phrases = MALFUNCTIONS.map(str::to_owned);
-            let seen = Seen { body: &body, transcript: Some(&transcript), is_voice: true, phrases: &phrases };
+            let seen = Seen {
+                body: &body,
+                transcript: Some(&transcript),
+                is_voice: true,
+                phrases: &phrases,
+                told_error: None,
+            };
             let item = judge(&check(kind, config.clone()), &seen);
             assert_eq!(item.verdict.as_str(), expect, "{kind} {config}: {}", item.message);
+            // A model's word goes before the phrases, and before nothing else.
+            for yes in [true, false] {
+                let decision = Decision { yes, reasoning: Some("So it is.".into()) };
+                let seen = Seen { told_error: Some(&decision), ..seen };
+                let item = judge(&check(kind, config.clone()), &seen);
+                let expect = match (kind, expect) {
+                    ("agent_malfunction", "UP" | "DOWN") => {
+                        if yes {
+                            "DOWN"
+                        } else {
+                            "UP"
+                        }
+                    }
+                    (_, expect) => expect,
+                };
+                assert_eq!(item.verdict.as_str(), expect, "{kind} {config} {yes}: {}", item.message);
+                assert_eq!(item.message.ends_with(": So it is."), kind == "agent_malfunction" && expect != "UNKNOWN");
+            }
         }
     }
 }

@@ -162,7 +162,12 @@ pub(super) fn response(rule: &ScriptedResponse, traits: &Traits) -> Option<Respo
 }
 
 /// The background noise, when there is any; its loop may have to be made, or fetched, first.
-pub(super) async fn noise(cast: &Cast, placer: &Placer, settings: &Settings) -> Result<Option<NoiseSpec>, Obstacle> {
+pub(super) async fn noise(
+    cast: &Cast,
+    placer: &Placer,
+    settings: &Settings,
+    warnings: &mut Vec<String>,
+) -> Result<Option<NoiseSpec>, Obstacle> {
     let (human, seed) = (&cast.human, cast.seed);
     let snr_db = placer.behaviour.noise_snr_db(human.background_noise_volume);
     let noises = placer.noises.clone();
@@ -172,7 +177,12 @@ pub(super) async fn noise(cast: &Cast, placer: &Placer, settings: &Settings) -> 
         let pcm = pcm.map_err(|failure| Obstacle::new("CUSTOM_NOISE_FAILED", failure.message))?;
         tokio::task::spawn_blocking(move || noises.custom(&pcm, snr_db, &mut seed.stream("noise"))).await
     } else if let Some(kind) = Kind::from_name(human.background_noise.as_str()) {
-        tokio::task::spawn_blocking(move || noises.bed(kind, snr_db, &mut seed.stream("noise"))).await
+        let language = cast.language();
+        let spoken = move || noises.spoken(kind, &language, snr_db, &mut seed.stream("noise"));
+        tokio::task::spawn_blocking(spoken).await.map(|(bed, warning)| {
+            warnings.extend(warning);
+            bed
+        })
     } else {
         return Ok(None);
     };
@@ -229,7 +239,7 @@ mod tests {
 
     use super::super::tests::{cast, placer};
     use super::*;
-    use crate::provider::fake::WebServer;
+    use crate::provider::fake::{ScriptedModel, WebServer};
 
     fn human(body: Value) -> DigitalHumanSpec {
         serde_json::from_value(body).expect("a Digital Human")
@@ -275,8 +285,40 @@ mod tests {
             let mut warnings = Vec::new();
             let human = human(json!({ "interruptions": given }));
             assert_eq!(interruption(&human, &Behaviour::default(), has_model, &mut warnings), expect, "{given}");
-            assert_eq!(warnings.len(), warned, "{given}");
+            assert_eq!(warnings, vec!["contextual_interruptions_need_language_model"; warned], "{given}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_does_not_act_without_a_model_is_told_in_the_result() {
+        let agent = || json!({"sip_uri": "sip:bob@127.0.0.1:5080"});
+        let asked = json!({"interruptions": {"type": "contextual", "contextual_prompt": "it repeats itself"}});
+        let model: Arc<dyn crate::provider::LanguageModel> = Arc::new(ScriptedModel::new(Vec::new()));
+        for (model, expect, meaning_ms) in
+            [(None, &["contextual_interruptions_need_language_model"][..], None), (Some(model), &[][..], Some(1500))]
+        {
+            let placer = Placer { model, ..placer() };
+            let placed = cast(agent(), asked.clone(), json!({})).place(&placer, &Settings::new("unused")).await;
+            let placed = placed.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
+            assert_eq!(placed.warnings, expect);
+            assert_eq!(placed.placement.spec.meaning_ms, meaning_ms, "who tells meanings");
+            assert_eq!(placed.notes["channel_layout"], json!({"0": "digital_human", "1": "agent"}));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_call_with_a_noise_is_told_that_its_voices_say_no_words() {
+        let agent = || json!({"sip_uri": "sip:bob@127.0.0.1:5080"});
+        let human = json!({"background_noise": "talking", "language": "de"});
+        let (placer, settings) = (placer(), Settings::new("unused"));
+        let place = || cast(agent(), human.clone(), json!({})).place(&placer, &settings);
+        let first = place().await.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
+        assert!(matches!(&first.warnings[..], [one] if one.starts_with("background_noise: ")), "{:?}", first.warnings);
+        placer.noises.prepare(Kind::Talking, "de", &*placer.synthesizer).await.expect("it hums");
+        let later = place().await.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
+        assert_eq!(later.warnings, [""; 0]);
+        let [first, later] = [first, later].map(|placed| placed.placement.spec.noise.expect("there is noise").loop_pcm);
+        assert_ne!(first, later, "an imitation, then words");
     }
 
     #[tokio::test]
@@ -381,7 +423,9 @@ mod tests {
         };
         let mut loops = Vec::new();
         for run in [1, 1, 2] {
-            let spec = noise(&with(&web.url("/a.wav"), run), &placer, &settings).await.expect("it can be fetched");
+            let spec = noise(&with(&web.url("/a.wav"), run), &placer, &settings, &mut Vec::new())
+                .await
+                .expect("it can be fetched");
             let spec = spec.expect("there is noise");
             // 2 s less the cross-fade, at 10 dB below speech (volume 0.8) for both kinds of codec.
             assert_eq!(spec.loop_pcm.len(), 24_000);
@@ -402,7 +446,8 @@ mod tests {
                 "File could not be fetched: 127.0.0.1 points to an address that is not allowed",
             ),
         ] {
-            let obstacle = noise(&with(&url, 3), &placer, settings).await.expect_err("there is no noise");
+            let obstacle =
+                noise(&with(&url, 3), &placer, settings, &mut Vec::new()).await.expect_err("there is no noise");
             assert_eq!((obstacle.code, obstacle.message.as_str()), ("CUSTOM_NOISE_FAILED", why));
         }
         assert_eq!(web.asked().len(), 4, "what is not allowed is not asked");
@@ -417,11 +462,12 @@ mod tests {
         std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
         let human = json!({"background_noise": "custom", "custom_background_noise_url": id.to_string()});
         let cast = cast(json!({}), human, json!({}));
-        let obstacle = noise(&cast, &placer, &settings).await.expect_err("there is no file");
+        let obstacle = noise(&cast, &placer, &settings, &mut Vec::new()).await.expect_err("there is no file");
         let why = format!("There is no uploaded sound '{id}'");
         assert_eq!((obstacle.code, obstacle.message), ("CUSTOM_NOISE_FAILED", why));
         std::fs::write(&file, tone()).expect("it is written");
-        let spec = noise(&cast, &placer, &settings).await.expect("it can be read").expect("there is noise");
+        let spec =
+            noise(&cast, &placer, &settings, &mut Vec::new()).await.expect("it can be read").expect("there is noise");
         assert_eq!(spec.loop_pcm.len(), 24_000);
         let level = 20.0 * f64::from(spec.gain_wide).log10() + rms_dbov(&spec.loop_pcm);
         assert!((level + 36.0).abs() < 0.1, "{level:.2} dBov");

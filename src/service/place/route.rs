@@ -1,5 +1,7 @@
 //! Where a call goes, and what its INVITE carries.
 
+use std::net::SocketAddr;
+
 use ringer_media::codec::Codec;
 use serde_json::Value;
 
@@ -8,7 +10,7 @@ use crate::config::Secret;
 use crate::engine::Dial;
 use crate::model::agent::ConnectionType;
 use crate::model::digital_human::Modality;
-use crate::provider::guard::ip_allowed;
+use crate::provider::guard::{Blocked, Guard};
 use crate::service::Settings;
 use crate::transport::sip;
 
@@ -23,23 +25,27 @@ const VALUE_BYTES: usize = 1024;
 
 /// How the agent is dialled; when it is the one that calls, only what is spoken.
 pub(super) async fn dial(cast: &Cast, settings: &Settings) -> Result<Dial, Obstacle> {
-    reachable(cast)?;
+    reachable(cast, settings)?;
     let agent = &cast.agent.spec;
+    // Where media goes is told by the other side, whichever calls.
+    let guard = Guard::new(settings.allow_private_agents);
     if cast.is_called() {
-        return Ok(Dial { codecs: CODECS.to_vec(), ..Dial::default() });
+        return Ok(Dial { codecs: CODECS.to_vec(), guard: Some(guard), ..Dial::default() });
     }
     let target = match (&cast.overrides.sip_uri, &agent.dynamic_sip_webhook_url, &agent.sip_uri) {
         (Some(uri), _, _) => uri.clone(),
         (None, Some(_), _) => {
-            let message = "dynamic_sip_webhook_url is not asked in this version; set sip_uri";
+            let message = "dynamic_sip_webhook_url has told no address";
             return Err(Obstacle::new("DYNAMIC_ENDPOINT_FAILED", message));
         }
         (None, None, Some(uri)) => uri.clone(),
         (None, None, None) => return Err(Obstacle::new("INVALID_SIP_DESTINATION", "The agent has no sip_uri")),
     };
-    destination(&target, settings).await?;
+    let destination = destination(&target, &guard).await?;
     Ok(Dial {
         target,
+        destination: Some(destination),
+        guard: Some(guard),
         username: agent.sip_username.clone(),
         password: agent.sip_password.clone().map(Secret::new),
         headers: headers(cast),
@@ -48,12 +54,18 @@ pub(super) async fn dial(cast: &Cast, settings: &Settings) -> Result<Dial, Obsta
 }
 
 /// Whether the agent is of a kind that can be called.
-fn reachable(cast: &Cast) -> Result<(), Obstacle> {
+fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
     match cast.other_channel() {
         Some(Modality::Sms) => {
-            return Err(Obstacle::new("SMS_NOT_CONFIGURED", "No carrier for text messages is set up"));
+            let message = match settings.sms.send_url {
+                Some(_) => "Text message steps of agents that speak are not held in this version",
+                None => "No carrier for text messages is set up",
+            };
+            return Err(Obstacle::new("SMS_NOT_CONFIGURED", message));
         }
-        Some(Modality::Email) => return Err(Obstacle::new("EMAIL_NOT_CONFIGURED", "No mail relay is set up")),
+        Some(Modality::Email) => {
+            return Err(Obstacle::new("EMAIL_NOT_CONFIGURED", "E-mail steps are not held in this version"));
+        }
         Some(_) => return Err(Obstacle::new("NO_CONNECTION_TYPE", "Chat steps are not held in this version")),
         None => {}
     }
@@ -73,8 +85,8 @@ fn reachable(cast: &Cast) -> Result<(), Obstacle> {
     }
 }
 
-/// Checks the address and the host behind it.
-async fn destination(target: &str, settings: &Settings) -> Result<(), Obstacle> {
+/// Checks the address, and finds the host behind it.
+async fn destination(target: &str, guard: &Guard) -> Result<SocketAddr, Obstacle> {
     let invalid = |message: String| Obstacle::new("INVALID_SIP_DESTINATION", message);
     let uri = ringer_sip::uri::Uri::parse(target);
     let uri = uri.map_err(|error| invalid(format!("sip_uri is not a SIP address: {error}")))?;
@@ -85,14 +97,10 @@ async fn destination(target: &str, settings: &Settings) -> Result<(), Obstacle> 
     if lower.starts_with("sips:") || lower.contains("transport=tcp") || lower.contains("transport=tls") {
         return Err(Obstacle::new("SIP_DIAL_FAILED", "Only SIP over UDP is spoken in this version"));
     }
-    let asked = target.to_owned();
-    let resolved = tokio::task::spawn_blocking(move || sip::resolve(&asked)).await;
-    let resolved = resolved.map_err(|error| Obstacle::new("INTERNAL_ERROR", error.to_string()))?;
-    let (_, address) = resolved.map_err(|why| Obstacle::new("SIP_DIAL_FAILED", why))?;
-    if ip_allowed(address.ip(), settings.allow_private_agents) {
-        return Ok(());
-    }
-    Err(invalid("sip_uri points to a host that is not allowed".to_owned()))
+    sip::locate(&uri, guard).await.map_err(|blocked| match blocked {
+        Blocked::NotAllowed => invalid("sip_uri points to a host that is not allowed".to_owned()),
+        Blocked::NoAddress => Obstacle::new("SIP_DIAL_FAILED", format!("The host of {target:?} cannot be resolved")),
+    })
 }
 
 /// The extra header fields of the INVITE, in order: the engine's, the agent's, the caller's traits. A later one of the same
@@ -161,6 +169,25 @@ mod tests {
         let hidden = json!([{"trait_name": "pin", "trait_data_type": "STRING", "value": "1"}]);
         check(json!(null), hidden, &[]);
         check(json!({"Long": "ü".repeat(600)}), json!([]), &[("X-Long", "ü".repeat(512).as_str())]);
+    }
+
+    #[tokio::test]
+    async fn a_written_step_says_what_is_missing() {
+        let carrier = crate::config::Sms { send_url: Some(Secret::new("http://h".into())), ..Default::default() };
+        let with_carrier = Settings { sms: std::sync::Arc::new(carrier), ..Settings::new("unused") };
+        for (modality, settings, code, text) in [
+            ("sms", Settings::new("unused"), "SMS_NOT_CONFIGURED", "No carrier for text messages is set up"),
+            ("sms", with_carrier.clone(), "SMS_NOT_CONFIGURED", "agents that speak are not held in this version"),
+            ("email", with_carrier.clone(), "EMAIL_NOT_CONFIGURED", "E-mail steps are not held in this version"),
+            ("chat", with_carrier, "NO_CONNECTION_TYPE", "Chat steps are not held in this version"),
+        ] {
+            let step = serde_json::from_value(json!({ "step": 1, "modality": modality })).expect("it fits");
+            let agent = json!({ "sip_uri": "sip:bob@127.0.0.1:5080" });
+            let cast = Cast { step: Some(step), ..cast(agent, json!({}), json!({})) };
+            let refused = dial(&cast, &settings).await.expect_err("it cannot be held");
+            assert_eq!(refused.code, code);
+            assert!(refused.message.ends_with(text), "{}", refused.message);
+        }
     }
 
     #[tokio::test]

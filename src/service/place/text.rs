@@ -23,6 +23,7 @@ use crate::provider::LanguageModel;
 use crate::provider::messages::{Carrier, ChatAgent, Contact, Webhook};
 use crate::provider::post::Poster;
 use crate::service::Service;
+use crate::service::generate::bound;
 
 /// Seconds without a message after which a conversation ends, unless its simulation says otherwise.
 const INACTIVITY_S: i64 = 300;
@@ -75,10 +76,11 @@ impl Service {
         result_id: i64,
         placer: &Placer,
     ) -> Result<Result<TextPlaced, Obstacle>> {
-        let cast = match self.cast(organization, result_id).await? {
+        let mut cast = match self.cast(organization, result_id).await? {
             Ok(cast) => cast,
             Err(obstacle) => return Ok(Err(obstacle)),
         };
+        self.give_opening(organization, &mut cast, placer, true).await?;
         let mut db = self.store.org(organization).read().await?;
         let version: Option<Uuid> = db.get::<ResultDoc>(result_id).await?.doc.body.agent_version_id;
         let version = match version {
@@ -106,6 +108,7 @@ impl Cast {
             Contact::Sms(_) => ("sms", "SMS by HTTP", false),
         };
         let mut warnings = self.idle_fields(placer.model.is_some());
+        warnings.extend(self.follows_without(placer.model.is_some()));
         let plain = self.dialogue(channel, &mut warnings);
         let by_sms = matches!(contact, Contact::Sms(_));
         let unhurried = by_sms && self.simulation.inactivity_timeout_seconds.is_none();
@@ -116,11 +119,13 @@ impl Cast {
             sync,
             tells_end: matches!(contact, Contact::Webhook(_)),
             reply_delay_ms,
+            asks_meaning: placer.model.is_some(),
             ..plain
         };
         let ringing_ms = self.simulation.ringing_timeout.saturating_mul(1000);
         let in_force = json!({
             "language": self.language(),
+            "follows_language": self.follows(),
             "verbosity": self.human.verbosity,
             "fluency": self.human.fluency,
             "reply_delay_ms": spec.reply_delay_ms,
@@ -154,7 +159,9 @@ impl Cast {
             max_turns: simulation.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
             script: script(self, &traits, warnings),
             script_ordered: human.scripted_responses_ordered,
+            asks_meaning: false,
             hangup_phrases: human.hangup_phrases.iter().map(|phrase| fill(phrase, &traits)).collect(),
+            follows_language: self.follows(),
         }
     }
 
@@ -166,7 +173,7 @@ impl Cast {
 
     /// The words that this Digital Human begins with.
     fn opening_words(&self, behaviour: &Behaviour) -> First {
-        match manner::opening(&self.human, self.opens(), &self.traits(), behaviour) {
+        match self.opening(behaviour) {
             Opening::Say(words) => First::Say(words),
             Opening::Made | Opening::Listen { .. } => First::Made,
         }
@@ -175,19 +182,35 @@ impl Cast {
 
 /// A Digital Human outside of any simulation: a conversation that it begins, or answers, and the mind that words it.
 pub(in crate::service) fn alone(
-    human: DigitalHumanSpec,
+    mut human: DigitalHumanSpec,
     seed: Seed,
     begins: bool,
+    behaviour: &Behaviour,
     model: Option<Arc<dyn LanguageModel>>,
 ) -> (DialogueSpec, Box<dyn Mind>) {
     let (agent, simulation) = (AgentDoc::default(), SimulationSpec::default());
     let (overrides, step) = (QueueSpec::default(), None);
     let (identity, earlier) = (seed, Vec::new());
-    let cast = Cast { result_id: 0, run_id: 0, seed, agent, human, simulation, overrides, step, identity, earlier };
-    let behaviour = Behaviour::default();
-    let first = if begins { cast.opening_words(&behaviour) } else { First::Agent };
-    let spec = DialogueSpec { first, inactivity_ms: FOR_EVER_MS, ..cast.dialogue("text", &mut Vec::new()) };
-    (spec, cast.writer(&behaviour, model))
+    human.traits = bound(human.traits, identity);
+    let (result_id, run_id, human_id, first_line) = (0, 0, None, None);
+    let cast = Cast {
+        result_id,
+        run_id,
+        seed,
+        agent,
+        human,
+        simulation,
+        overrides,
+        step,
+        identity,
+        earlier,
+        human_id,
+        first_line,
+    };
+    let first = if begins { cast.opening_words(behaviour) } else { First::Agent };
+    let plain = cast.dialogue("text", &mut Vec::new());
+    let spec = DialogueSpec { first, inactivity_ms: FOR_EVER_MS, asks_meaning: model.is_some(), ..plain };
+    (spec, cast.writer(behaviour, model))
 }
 
 /// How the agent is reached.
@@ -263,10 +286,9 @@ fn first(cast: &Cast, contact: &Contact, behaviour: &Behaviour) -> First {
     }
 }
 
-/// Longest conversation: one that is written has no limit but a given one. The default cannot be told from the same time given.
+/// Longest conversation: one that is written has no limit but a given one.
 fn longest_ms(simulation: &SimulationSpec) -> Option<i64> {
-    let longest = simulation.max_duration_ms();
-    (longest != SimulationSpec::default().max_duration_ms()).then_some(longest)
+    simulation.max_call_duration.map(|_| simulation.max_duration_ms())
 }
 
 /// The scripted answers that can be written.

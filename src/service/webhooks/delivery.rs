@@ -9,11 +9,14 @@ use uuid::Uuid;
 
 use crate::clock;
 use crate::error::Result;
+use crate::model::Object;
+use crate::model::notification::{Notice, NoticeKind};
 use crate::model::time::Timestamp;
 use crate::model::webhook::{DeliveryRecord, WebhookDoc};
 use crate::provider::post::{SIGNATURE, signature};
 use crate::queue::outbox::Outgoing;
 use crate::service::keys::hex;
+use crate::service::notify::about;
 use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 
@@ -158,13 +161,30 @@ impl Service {
                 event: "webhook_disabled".to_owned(),
                 attempt: outgoing.attempts,
                 status,
-                error: Some(why),
+                error: Some(why.clone()),
                 at: Timestamp(self.clock.now_ms()),
                 body_sha256: hex(&Sha256::digest(outgoing.body.as_bytes())),
             };
             db.log_delivery(webhook.id, outgoing.event_id, &record).await?;
+            self.notify_admins(db, &self.disabled(webhook, &why)).await?;
         }
         Ok(())
+    }
+}
+
+impl Service {
+    /// The address may hold a password: it is not repeated.
+    fn disabled(&self, webhook: &Row<WebhookDoc>, why: &str) -> Notice {
+        let id = webhook.id;
+        Notice {
+            kind: NoticeKind::WebhookDisabled,
+            title: "A webhook is disabled".to_owned(),
+            text: format!("Nothing more is sent to webhook {id}: {why}. Enable it again when its receiver answers."),
+            at: Timestamp(self.clock.now_ms()),
+            links: vec![self.link(&format!("/v1/webhooks/{id}/deliveries"))],
+            data: about("webhook_id", id, Object::new()),
+            subject: id.to_string(),
+        }
     }
 }
 

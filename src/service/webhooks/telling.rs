@@ -12,6 +12,7 @@ use crate::model::agent::{AgentDoc, AgentType};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::result::ResultDoc;
 use crate::model::run::RunDoc;
+use crate::model::status::ResultStatus;
 use crate::model::webhook::{EventType, WebhookDoc};
 use crate::model::webhook_event::{AwaitedHuman, OutboundStarted, ResultEvaluated, SimulationEnded, call_evaluated};
 use crate::queue::outbox::Event;
@@ -104,18 +105,28 @@ async fn audience(db: &mut Session, kind: EventType, agent_id: i64, tag: Option<
 /// The Digital Humans of a run with their results, in order of their first.
 async fn awaited(db: &mut Session, run_id: i64, at: Option<SocketAddr>) -> Result<Vec<AwaitedHuman>> {
     let mut humans: Vec<AwaitedHuman> = Vec::new();
-    for result in db.results_of_run(run_id).await? {
+    let results = db.results_of_run(run_id).await?;
+    // A journey listens on the number of the step that has come.
+    let awaited_step = |human: i64| {
+        let of_human = results.iter().filter(|row| row.doc.body.digital_human_id == Some(human));
+        let ready = of_human.clone().find(|row| row.doc.body.status == ResultStatus::Ready);
+        ready.or(of_human.clone().next()).and_then(|row| row.doc.body.journey_step)
+    };
+    for result in &results {
         let Some(id) = result.doc.body.digital_human_id else { continue };
         if let Some(known) = humans.iter_mut().find(|human| human.id == id) {
             known.associated_simulation_result_ids.push(result.id);
             continue;
         }
         let spec = db.find::<DigitalHumanSpec>(id).await?.map(|row| row.doc).unwrap_or_default();
+        let step = awaited_step(id);
+        let step = spec.journey_steps.iter().flatten().find(|known| Some(known.step) == step);
+        let phone_number = step.and_then(|step| step.phone_number.clone()).or_else(|| spec.phone_number.clone());
         let sip_uri = leg_uri(&leg_user(db.organization(), id, &spec, run_id), at);
         humans.push(AwaitedHuman {
             id,
             name: spec.name.unwrap_or_default(),
-            phone_number: spec.phone_number.unwrap_or_default(),
+            phone_number: phone_number.unwrap_or_default(),
             sip_uri,
             associated_simulation_result_ids: vec![result.id],
         });

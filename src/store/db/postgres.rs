@@ -8,7 +8,8 @@ use std::time::Duration;
 use sqlx::postgres::{
     PgConnectOptions, PgConnection, PgDatabaseError, PgPool, PgPoolOptions, PgRow, Postgres as Driver,
 };
-use sqlx::{Column as _, ConnectOptions as _, Row as _, TypeInfo as _, ValueRef as _};
+use sqlx::{Column as _, ConnectOptions as _, Connection as _, Row as _, TypeInfo as _, ValueRef as _};
+use tokio::sync::Mutex;
 
 use super::cell::{Cell, Row};
 use crate::config::Secret;
@@ -23,6 +24,9 @@ pub const TEXT_BY_BYTES: &str = " TEXT COLLATE \"C\"";
 /// lock is of the schema, so that several engines can share a server.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
                      SELECT pg_advisory_xact_lock(hashtextextended('ringer ' || current_schema(), 0))";
+
+/// The lock of which every engine that works on the database holds a share, as long as it is connected.
+const PRESENCE: &str = "hashtextextended('ringer engine ' || current_schema(), 0)";
 
 /// Connections that read at the same time.
 const READERS: u32 = 8;
@@ -45,6 +49,9 @@ pub type Writer = sqlx::Transaction<'static, Driver>;
 pub struct Postgres {
     writers: PgPool,
     readers: PgPool,
+    options: PgConnectOptions,
+    /// Holds the share of [`PRESENCE`]; none before [`Postgres::enter`].
+    presence: Arc<Mutex<Option<PgConnection>>>,
 }
 
 impl std::fmt::Debug for Postgres {
@@ -60,7 +67,8 @@ impl Postgres {
         let options =
             options.application_name("ringer").statement_cache_capacity(STATEMENTS).disable_statement_logging();
         let writers = pool(WRITERS).connect_with(options.clone()).await.map_err(unreachable)?;
-        Ok(Postgres { writers, readers: pool(READERS).connect_lazy_with(options) })
+        let readers = pool(READERS).connect_lazy_with(options.clone());
+        Ok(Postgres { writers, readers, options, presence: Arc::default() })
     }
 
     pub async fn read(&self) -> Result<Reader> {
@@ -80,10 +88,58 @@ impl Postgres {
         Ok(())
     }
 
+    /// An engine works on the database from now on. True: no other does, and none comes in before [`Postgres::admit_others`].
+    pub async fn enter(&self) -> Result<bool> {
+        let mut presence = self.presence.lock().await;
+        if presence.is_none() {
+            *presence = Some(self.connect().await?);
+        }
+        let Some(connection) = presence.as_mut() else { return Ok(false) };
+        let answer = row(connection, &format!("SELECT pg_try_advisory_lock({PRESENCE})"), &[]).await?;
+        let is_alone = answer.map_or(Ok(0), |row| row.try_get::<i64, _>(0)).map_err(fault)? == 1;
+        if !is_alone {
+            take_share(connection).await?;
+        }
+        Ok(is_alone)
+    }
+
+    /// Ends the time in which this engine was the only one.
+    pub async fn admit_others(&self) -> Result<()> {
+        let mut presence = self.presence.lock().await;
+        let Some(connection) = presence.as_mut() else { return Ok(()) };
+        take_share(connection).await?;
+        execute(connection, &format!("SELECT pg_advisory_unlock({PRESENCE})"), &[]).await.map(drop)
+    }
+
+    /// Takes the share again when the connection that held it is gone.
+    pub async fn stay(&self) -> Result<()> {
+        let mut presence = self.presence.lock().await;
+        let Some(connection) = presence.as_mut() else { return Ok(()) };
+        if connection.ping().await.is_err() {
+            *connection = self.connect().await?;
+            take_share(connection).await?;
+        }
+        Ok(())
+    }
+
+    async fn connect(&self) -> Result<PgConnection> {
+        PgConnection::connect_with(&self.options).await.map_err(unreachable)
+    }
+
     pub async fn close(&self) {
+        if let Some(mut connection) = self.presence.lock().await.take() {
+            // The server does both by itself, a little later.
+            let _ = execute(&mut connection, "SELECT pg_advisory_unlock_all()", &[]).await;
+            let _ = connection.close().await;
+        }
         self.readers.close().await;
         self.writers.close().await;
     }
+}
+
+/// Waits while an engine that was the only one takes up what was left.
+async fn take_share(connection: &mut PgConnection) -> Result<()> {
+    execute(connection, &format!("SELECT pg_advisory_lock_shared({PRESENCE})"), &[]).await.map(drop)
 }
 
 fn pool(size: u32) -> PgPoolOptions {
@@ -93,7 +149,7 @@ fn pool(size: u32) -> PgPoolOptions {
             if state.idle_for < RESTED {
                 return Ok(true);
             }
-            Ok(sqlx::Connection::ping(connection).await.is_ok())
+            Ok(connection.ping().await.is_ok())
         })
     })
 }

@@ -92,7 +92,12 @@ impl Sqlite {
     /// Writes the whole file anew, so that nothing is left in it of what was overwritten.
     pub fn scrub(&self) -> Result<()> {
         let mut connection = connect(&self.readers.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        script(&mut connection, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+        script(&mut connection, "VACUUM")?;
+        let row = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        match row.map_err(fault)? {
+            0 => Ok(()),
+            _ => Err(Error::internal("the database cannot be written anew while others read it")),
+        }
     }
 
     /// Closes every connection; the last one leaves no write-ahead log behind.

@@ -143,6 +143,7 @@ fn placement(
         fluency: Fluency::default(),
         voice: Some(speech.synthesizer.voice(&wanted).expect("there is a voice")),
         language: "en".into(),
+        follows: spec.follows_language.then(a_woman),
         keyterms: Vec::new(),
         folder: None,
         spec,

@@ -9,11 +9,11 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::timeout;
 
 use super::*;
-use crate::provider::{Recognized, Recognizer};
+use crate::provider::{Recognized, Recognizer, SpokenIn};
 
 /// One second of sound into `recognizer`; what it says, to its last message.
 async fn hear(recognizer: &dyn Recognizer) -> Vec<Recognized> {
-    let (mut feed, mut news) = recognizer.open("en", &["Alvarez".into()]);
+    let (mut feed, mut news) = recognizer.open(SpokenIn::Known("en"), &["Alvarez".into()]);
     tone(300.0, 16_000.0, 16_000).chunks(320).for_each(|frame| feed.push(frame));
     feed.finish();
     let mut all = Vec::new();
@@ -50,7 +50,10 @@ async fn a_segment_goes_out_as_a_wav_file_and_comes_back_as_words() {
     let recognizer = HttpRecognizer::new(server.http(), 0, true).expect("TLS is there");
     let said = hear(&recognizer).await;
     let word = RecognizedWord { text: "Hello".into(), from: 4000, to: 8000, confidence: None };
-    assert_eq!(said, [Recognized::Final { text: "Hello.".into(), words: vec![word], confidence: None }]);
+    assert_eq!(
+        said,
+        [Recognized::Final { text: "Hello.".into(), words: vec![word], confidence: None, tongue: Tongue::Untold }]
+    );
     assert_eq!(recognizer.status(), Status::Ok);
     let (head, body) = seen.lock().await.remove(0);
     assert!(head.starts_with("post /v1/audio/transcriptions") && head.contains("bearer sesame"), "{head}");
@@ -75,14 +78,22 @@ async fn running_text_comes_while_the_segment_runs() {
     })
     .await;
     let recognizer = HttpRecognizer::new(server.http(), 500, false).expect("TLS is there");
-    let (mut feed, mut news) = recognizer.open("en", &[]);
+    let (mut feed, mut news) = recognizer.open(SpokenIn::Known("en"), &[]);
     feed.push(&tone(300.0, 16_000.0, 8000));
     let first = timeout(PATIENCE, news.recv()).await.expect("in time");
     assert_eq!(first, Some(Recognized::Partial("hello".into())));
     feed.push(&tone(300.0, 16_000.0, 4000));
     feed.finish();
     let last = timeout(PATIENCE, news.recv()).await.expect("in time");
-    assert_eq!(last, Some(Recognized::Final { text: "hello there".into(), words: Vec::new(), confidence: None }));
+    assert_eq!(
+        last,
+        Some(Recognized::Final {
+            text: "hello there".into(),
+            words: Vec::new(),
+            confidence: None,
+            tongue: Tongue::Untold
+        })
+    );
 }
 
 #[tokio::test]
@@ -148,7 +159,7 @@ async fn a_stream_gives_running_text_before_its_end_and_pieces_add_up() {
     })
     .await;
     let recognizer = WsRecognizer::new(server.ws());
-    let (mut feed, mut news) = recognizer.open("en", &["Alvarez".into()]);
+    let (mut feed, mut news) = recognizer.open(SpokenIn::Known("en"), &["Alvarez".into()]);
     let pcm = tone(300.0, 16_000.0, 16_000);
     pcm[..8000].chunks(320).for_each(|frame| feed.push(frame));
     for expect in ["hel", "Hello", "Hello the"] {
@@ -162,8 +173,67 @@ async fn a_stream_gives_running_text_before_its_end_and_pieces_add_up() {
         last = Some(said);
     }
     let word = RecognizedWord { text: "there".into(), from: 8000, to: 16_000, confidence: Some(0.5) };
-    let expect = Recognized::Final { text: "Hello there.".into(), words: vec![word], confidence: Some(0.75) };
+    let expect = Recognized::Final {
+        text: "Hello there.".into(),
+        words: vec![word],
+        confidence: Some(0.75),
+        tongue: Tongue::Untold,
+    };
     assert_eq!(last, Some(expect));
+}
+
+#[tokio::test]
+async fn a_language_that_is_not_known_is_found_by_the_server() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let saw = seen.clone();
+    let server = Server::start(move |mut socket| {
+        let saw = saw.clone();
+        async move {
+            let (_, form) = request(&mut socket).await;
+            saw.lock().await.push(String::from_utf8_lossy(&form).into_owned());
+            head(&mut socket, 200, "application/json").await;
+            chunk(&mut socket, json!({"text": "Hola.", "language": "Spanish"}).to_string().as_bytes()).await;
+            chunk(&mut socket, b"").await;
+        }
+    })
+    .await;
+    let saw = seen.clone();
+    let sockets = Server::start(move |socket| {
+        let saw = saw.clone();
+        async move {
+            let mut stream = accepted(socket).await;
+            while let Some(Ok(message)) = stream.next().await {
+                let Message::Text(text) = message else { continue };
+                if !text.contains("finish") {
+                    saw.lock().await.push(text.to_string());
+                    continue;
+                }
+                told(&mut stream, json!({"type": "final", "text": "Hola", "language": "es-MX"})).await;
+                told(&mut stream, json!({"type": "final", "text": "a todos."})).await;
+                told(&mut stream, json!({"type": "done"})).await;
+            }
+        }
+    })
+    .await;
+    let by_http = HttpRecognizer::new(server.http(), 0, false).expect("TLS is there");
+    let by_socket = WsRecognizer::new(sockets.ws());
+    let recognizers: [(&dyn Recognizer, &str, &str); 2] =
+        [(&by_http, "Hola.", "spanish"), (&by_socket, "Hola a todos.", "es-mx")];
+    for (recognizer, expect, named) in recognizers {
+        assert_eq!(recognizer.identifies(), Ok(()));
+        let (mut feed, mut news) = recognizer.open(SpokenIn::Likely("en"), &[]);
+        feed.push(&tone(300.0, 16_000.0, 16_000));
+        feed.finish();
+        let mut last = None;
+        while let Some(said) = timeout(PATIENCE, news.recv()).await.expect("in time") {
+            last = Some(said);
+        }
+        let Some(Recognized::Final { text, tongue, .. }) = last else { panic!("{last:?}") };
+        assert_eq!((text.as_str(), tongue), (expect, Tongue::Told(named.into())));
+    }
+    let seen = seen.lock().await;
+    assert!(!seen[0].contains("name=\"language\""), "{}", seen[0]);
+    assert!(seen[1].contains("\"language\":\"en\"") && seen[1].contains("\"detect_language\":true"), "{}", seen[1]);
 }
 
 #[tokio::test]
@@ -214,7 +284,7 @@ async fn a_stream_that_is_given_up_closes_its_connection() {
     })
     .await;
     let recognizer = WsRecognizer::new(server.ws());
-    let (mut feed, news) = recognizer.open("en", &[]);
+    let (mut feed, news) = recognizer.open(SpokenIn::Known("en"), &[]);
     feed.push(&[1; 320]);
     drop(feed);
     timeout(PATIENCE, over.notified()).await.expect("the server sees the end");

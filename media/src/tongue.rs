@@ -1,0 +1,13 @@
+//! Which language was heard, as far as whoever heard it knows.
+
+/// What a recognizer says of the language that it heard.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Tongue {
+    /// Nothing; its words may tell.
+    #[default]
+    Untold,
+    /// This one: `en`, `es`, ...
+    Told(String),
+    /// It writes everything as if it were the one language that it knows: its words tell nothing.
+    Assumed,
+}

@@ -1,0 +1,234 @@
+//! Where speech in noise begins and ends, as far as is known by now: each frame is judged three times, at once and again when
+//! what followed it has been heard. In easy noise the first judgement is as sure as it will ever be, so nothing waits.
+
+use super::near::{HEADS, LAGS};
+use crate::frame::{FRAME, Sample};
+
+/// Frames that are remembered (1 s).
+const MEMORY: usize = 50;
+
+/// Log odds above which a head finds speech begun, and the frames in a row that it needs for that.
+const BEGUN: [f32; HEADS] = [0.9, 0.83, 1.06];
+const IN_A_ROW: [u32; HEADS] = [4, 7, 5];
+
+/// Log odds above which a frame may be the first of what has begun, and above which it may be the last: less is asked of one that
+/// stands out of the noise.
+const FIRST: [f32; HEADS] = [-3.34, 1.11, 1.66];
+const LAST: [f32; HEADS] = [3.02, 2.88, 0.39];
+const LAST_LOUD: [f32; HEADS] = [0.95, -1.13, 1.18];
+
+/// Frames between the first ones that may be none (140 ms).
+const GAP: usize = 7;
+
+/// Speech that rises this far above the noise begins and ends where something stands out of it, whatever the network says, dB.
+const CLEAR_DB: f32 = 24.0;
+
+/// A frame that was heard.
+#[derive(Copy, Clone, Debug)]
+struct Heard {
+    from: Sample,
+    /// One past what stands out of the noise in it, if anything does.
+    loud_to: Option<Sample>,
+    /// It is far above the noise.
+    clear: bool,
+    /// It can be no speech, whatever the network says.
+    barred: bool,
+    /// It may be a first one, or a last one, of speech.
+    first: bool,
+    last: bool,
+}
+
+/// The frames of late. Allocates nothing.
+pub struct Hindsight {
+    frames: [Heard; MEMORY],
+    /// How many were heard since [`Hindsight::forget`].
+    heard: usize,
+    in_a_row: [u32; HEADS],
+    /// Where the speech began that is on, if it began in noise.
+    onset: Option<Sample>,
+}
+
+impl Hindsight {
+    /// Nothing was heard.
+    pub fn new() -> Hindsight {
+        let none = Heard { from: 0, loud_to: None, clear: false, barred: true, first: false, last: false };
+        Hindsight { frames: [none; MEMORY], heard: 0, in_a_row: [0; HEADS], onset: None }
+    }
+
+    /// What was heard belongs to nothing that comes.
+    pub fn forget(&mut self) {
+        (self.heard, self.in_a_row, self.onset) = (0, [0; HEADS], None);
+    }
+
+    /// The frame that begins at `from`, `above_db` above the noise at the most, stands out of it up to `loud_to`; and the log odds
+    /// of speech in it and in those before it.
+    pub fn push(&mut self, from: Sample, loud_to: Option<Sample>, above_db: f32, odds: &[f32; HEADS], barred: bool) {
+        let clear = above_db >= CLEAR_DB;
+        self.frames[self.heard % MEMORY] = Heard { from, loud_to, clear, barred, first: false, last: false };
+        self.heard += 1;
+        for (head, odds) in odds.iter().enumerate() {
+            let Some(frame) = self.ago(LAGS[head]) else { continue };
+            let speech = |least: f32| !frame.barred && *odds > least;
+            let at = (self.heard - 1 - LAGS[head]) % MEMORY;
+            self.in_a_row[head] = if speech(BEGUN[head]) { self.in_a_row[head] + 1 } else { 0 };
+            let last = if frame.loud_to.is_some() { LAST_LOUD[head] } else { LAST[head] };
+            (self.frames[at].first, self.frames[at].last) = (speech(FIRST[head]), speech(last));
+        }
+    }
+
+    /// The frame that was heard so many frames ago.
+    fn ago(&self, back: usize) -> Option<Heard> {
+        (back < self.heard.min(MEMORY)).then(|| self.frames[(self.heard - 1 - back) % MEMORY])
+    }
+
+    /// Where speech began that was not there before, if it did; not before `earliest`.
+    pub fn begin(&mut self, earliest: Sample) -> Option<Sample> {
+        self.onset = self.began().map(|onset| onset.max(earliest));
+        self.onset
+    }
+
+    fn began(&self) -> Option<Sample> {
+        if !self.in_a_row.iter().zip(IN_A_ROW).any(|(found, needed)| *found >= needed) {
+            return None;
+        }
+        let (mut began, mut gap, mut clear) = (None, 0, false);
+        let mut later = self.ago(0)?.from;
+        for back in 0..MEMORY {
+            let Some(frame) = self.ago(back) else { break };
+            let apart = (frame.from - later).abs() > 2 * FRAME as Sample;
+            clear |= frame.clear;
+            let first = frame.first && (frame.loud_to.is_some() || !clear);
+            gap = if first { 0 } else { gap + 1 };
+            if apart || (began.is_some() && gap > GAP) {
+                break;
+            }
+            later = frame.from;
+            began = if first { Some(frame.from) } else { began };
+        }
+        began.or(Some(later))
+    }
+
+    /// One past the last of what has begun, as far as is known.
+    pub fn last(&self) -> Option<Sample> {
+        let frames = || (0..MEMORY).map_while(|back| self.ago(back));
+        let clear = frames().any(|frame| frame.clear);
+        let last = frames()
+            .find(|frame| frame.last && (frame.loud_to.is_some() || !clear))
+            .map(|frame| frame.loud_to.unwrap_or(frame.from + FRAME as Sample));
+        // What is no speech in hindsight is the shortest that there can be: its beginning was reported.
+        let least = self.onset.map(|onset| onset + FRAME as Sample);
+        last.max(least)
+    }
+
+    /// What was heard before `end` belongs to speech that is over.
+    pub fn close(&mut self, end: Sample) {
+        (self.in_a_row, self.onset) = ([0; HEADS], None);
+        for frame in self.frames.iter_mut().filter(|frame| frame.from < end) {
+            (frame.barred, frame.first, frame.last) = (true, false, false);
+        }
+    }
+
+    /// What was heard from `end` on is no speech.
+    pub fn cut_back(&mut self, end: Sample) {
+        self.in_a_row = [0; HEADS];
+        for frame in self.frames.iter_mut().filter(|frame| frame.from + FRAME as Sample > end) {
+            (frame.barred, frame.first, frame.last) = (true, false, false);
+        }
+    }
+
+    /// All that was heard lies `by` samples earlier than was said.
+    pub fn move_back(&mut self, by: Sample) {
+        self.onset = self.onset.map(|onset| onset - by);
+        for frame in &mut self.frames {
+            frame.from -= by;
+            frame.loud_to = frame.loud_to.map(|to| to - by);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NO: f32 = -5.0;
+    const MAYBE: f32 = 0.0;
+    const YES: f32 = 5.0;
+
+    fn at(frame: usize) -> Sample {
+        (frame * FRAME) as Sample
+    }
+
+    /// What is heard of frames whose truth is known to the network once the frame is `sure_after` frames old.
+    fn heard(truth: impl Fn(usize) -> bool, sure_after: usize, frames: usize) -> Hindsight {
+        let mut hindsight = Hindsight::new();
+        for n in 0..frames {
+            let odds = LAGS.map(|lag| {
+                if lag < sure_after {
+                    MAYBE
+                } else if n >= lag && truth(n - lag) {
+                    YES
+                } else {
+                    NO
+                }
+            });
+            hindsight.push(at(n), None, 0.0, &odds, false);
+        }
+        hindsight
+    }
+
+    #[test]
+    fn what_is_sure_at_once_is_told_at_once() {
+        let speech = |n| (20..40).contains(&n);
+        let began = |frames| heard(speech, 0, frames).began();
+        let first = (20..40).find(|frames| began(*frames).is_some()).expect("it begins");
+        assert!(first <= 20 + IN_A_ROW[0] as usize, "told after {first} frames");
+        assert_eq!(began(first), Some(at(20)));
+        assert_eq!(heard(speech, 0, 41).last(), Some(at(40)));
+    }
+
+    #[test]
+    fn what_is_sure_later_is_told_later_at_the_same_place() {
+        let speech = |n| (20..40).contains(&n);
+        let began = |frames| heard(speech, LAGS[1], frames).began();
+        let first = (20..40).find(|frames| began(*frames).is_some()).expect("it begins");
+        assert!((20 + LAGS[1]..=20 + LAGS[1] + IN_A_ROW[1] as usize).contains(&first), "told after {first} frames");
+        assert_eq!(heard(speech, LAGS[1], 40 + LAGS[2] + 2).last(), Some(at(40)));
+    }
+
+    #[test]
+    fn what_is_over_or_cut_is_not_found_again() {
+        let mut hindsight = heard(|n| (20..40).contains(&n), 0, 40);
+        hindsight.cut_back(at(30));
+        assert_eq!((hindsight.began(), hindsight.last()), (None, Some(at(30))));
+        hindsight.move_back(at(2));
+        assert_eq!(hindsight.last(), Some(at(28)));
+        hindsight.close(at(28));
+        for n in 0..LAGS[1] {
+            hindsight.push(at(38 + n), None, 0.0, &[NO, YES, YES], false);
+        }
+        assert_eq!((hindsight.began(), hindsight.last()), (None, None));
+    }
+
+    #[test]
+    fn speech_far_above_the_noise_begins_and_ends_where_it_stands_out() {
+        let mut hindsight = Hindsight::new();
+        for n in 0..MEMORY {
+            let loud = (20..30).contains(&n);
+            let (loud_to, above_db) = if loud { (Some(at(n + 1)), CLEAR_DB) } else { (None, 0.0) };
+            let odds = if (17..33).contains(&n) { YES } else { NO };
+            hindsight.push(at(n), loud_to, above_db, &[odds, NO, NO], false);
+            if n == 25 {
+                assert_eq!((hindsight.began(), hindsight.last()), (Some(at(20)), Some(at(26))));
+            }
+        }
+    }
+
+    #[test]
+    fn a_barred_frame_is_no_speech() {
+        let mut hindsight = Hindsight::new();
+        for n in 0..MEMORY {
+            hindsight.push(at(n), None, 0.0, &[YES; HEADS], true);
+            assert_eq!((hindsight.began(), hindsight.last()), (None, None));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Is the voice that stands in front of the others speaking? A small recurrent network that hears the detector's mel bands, its
+//! score and the level above the floor, for channels with noise. Not a judge of quiet channels.
+//!
+//! One layer of [`NARROW`] rectified sums, a gated recurrent unit (Cho et al. 2014) of [`STATE`] values, and [`HEADS`] sums of
+//! these: the log odds of speech now, and, with what was heard since, of speech some frames ago. What each band was on average
+//! of late is taken off it, so that neither the line nor the level counts. ARCHITECTURE.md tells what it was trained on.
+
+use std::sync::LazyLock;
+
+/// Mel bands of the detector.
+const BANDS: usize = super::detector::BANDS;
+
+/// Bands, score, level.
+const INPUTS: usize = BANDS + 2;
+const NARROW: usize = 32;
+const STATE: usize = 64;
+const GATES: usize = 3 * STATE;
+/// Answers to a frame.
+pub const HEADS: usize = 3;
+
+/// Frames by which each head looks back.
+pub const LAGS: [usize; HEADS] = [0, 6, 12];
+
+/// Weight of a frame in the mean of its bands (5 s); before as many were heard, all weigh the same.
+const KEEP: f32 = 0.004;
+
+/// No band is lower (natural logarithm of power), none further from its mean, in units of [`BAND`].
+const LEAST: f32 = -18.0;
+const FARTHEST: f32 = 3.0;
+
+/// Units of a band, of the score's log odds, of dB above the floor.
+const BAND: f32 = 3.0;
+const SCORE: f32 = 3.0;
+const LEVEL_DB: f32 = 10.0;
+
+struct Weights {
+    first: [[f32; NARROW]; INPUTS],
+    first_bias: [f32; NARROW],
+    gates: [[f32; GATES]; NARROW],
+    gates_bias: [f32; GATES],
+    again: [[f32; GATES]; STATE],
+    again_bias: [f32; GATES],
+    heads: [[f32; HEADS]; STATE],
+    heads_bias: [f32; HEADS],
+}
+
+/// Each matrix with its bias as its last row: the size of a step, then as many steps as whole numbers of 16 bits.
+static WEIGHTS: LazyLock<Box<Weights>> = LazyLock::new(|| {
+    let mut rest: &[u8] = include_bytes!("near.bin");
+    let mut next = |count: usize| -> Vec<f32> {
+        let (step, after) = rest.split_at(4);
+        let step = f32::from_le_bytes([step[0], step[1], step[2], step[3]]);
+        let (values, after) = after.split_at(2 * count);
+        rest = after;
+        values.chunks_exact(2).map(|b| step * f32::from(i16::from_le_bytes([b[0], b[1]]))).collect()
+    };
+    fn rows<const N: usize, const M: usize>(values: &[f32]) -> ([[f32; N]; M], [f32; N]) {
+        let row = |m: usize| std::array::from_fn(|n| values[m * N + n]);
+        (std::array::from_fn(row), row(M))
+    }
+    let (first, first_bias) = rows(&next(NARROW * (INPUTS + 1)));
+    let (gates, gates_bias) = rows(&next(GATES * (NARROW + 1)));
+    let (again, again_bias) = rows(&next(GATES * (STATE + 1)));
+    let (heads, heads_bias) = rows(&next(HEADS * (STATE + 1)));
+    Box::new(Weights { first, first_bias, gates, gates_bias, again, again_bias, heads, heads_bias })
+});
+
+/// Allocates nothing after [`Near::new`].
+pub struct Near {
+    mean: [f32; BANDS],
+    heard: f32,
+    state: [f32; STATE],
+}
+
+impl Near {
+    /// No noise was heard.
+    pub fn new() -> Near {
+        LazyLock::force(&WEIGHTS);
+        Near { mean: [0.0; BANDS], heard: 0.0, state: [0.0; STATE] }
+    }
+
+    /// The channel is quiet: what was heard before counts no more.
+    pub fn forget(&mut self) {
+        if self.heard > 0.0 {
+            (self.heard, self.state) = (0.0, [0.0; STATE]);
+        }
+    }
+
+    /// Hears a frame: the detector's bands, the log odds of its score, and the level above the floor in dB. Gives the log odds
+    /// of speech as many frames ago as [`LAGS`] says.
+    pub fn push(&mut self, bands: &[f32; BANDS], score: f32, above_db: f32) -> [f32; HEADS] {
+        let weights = &**WEIGHTS;
+        self.heard += 1.0;
+        let part = KEEP.max(1.0 / self.heard);
+        let mut inputs = [0.0; INPUTS];
+        for ((input, band), mean) in inputs.iter_mut().zip(bands).zip(&mut self.mean) {
+            let band = band.max(LEAST);
+            *mean = if self.heard > 1.0 { *mean + part * (band - *mean) } else { band };
+            *input = ((band - *mean) / BAND).clamp(-FARTHEST, FARTHEST);
+        }
+        inputs[BANDS] = score / SCORE;
+        inputs[BANDS + 1] = above_db.clamp(-10.0, 30.0) / LEVEL_DB;
+        let narrow = sums(&inputs, &weights.first, &weights.first_bias).map(|x| x.max(0.0));
+        let fresh = sums(&narrow, &weights.gates, &weights.gates_bias);
+        let again = sums(&self.state, &weights.again, &weights.again_bias);
+        for n in 0..STATE {
+            let keep = sigmoid(fresh[n] + again[n]);
+            let reset = sigmoid(fresh[STATE + n] + again[STATE + n]);
+            let new = tanh(fresh[2 * STATE + n] + reset * again[2 * STATE + n]);
+            self.state[n] = new + keep * (self.state[n] - new);
+        }
+        sums(&self.state, &weights.heads, &weights.heads_bias)
+    }
+}
+
+/// Sums that are made at once: they stay in registers.
+const AT_ONCE: usize = 16;
+
+/// The bias and each row as often as the input says.
+fn sums<const N: usize, const M: usize>(inputs: &[f32; M], rows: &[[f32; N]; M], bias: &[f32; N]) -> [f32; N] {
+    let mut sums = *bias;
+    let (stretches, rest) = sums.as_chunks_mut::<AT_ONCE>();
+    for (n, stretch) in stretches.iter_mut().enumerate() {
+        let mut some = *stretch;
+        for (input, row) in inputs.iter().zip(rows) {
+            let row = &row.as_chunks::<AT_ONCE>().0[n];
+            for k in 0..AT_ONCE {
+                some[k] += input * row[k];
+            }
+        }
+        *stretch = some;
+    }
+    let done = N - rest.len();
+    for (input, row) in inputs.iter().zip(rows) {
+        for (sum, weight) in rest.iter_mut().zip(&row[done..]) {
+            *sum += input * weight;
+        }
+    }
+    sums
+}
+
+/// By its continued fraction, 1e-4 near: a few products instead of a call.
+fn tanh(x: f32) -> f32 {
+    let x = x.clamp(-4.9, 4.9);
+    let square = x * x;
+    let over = x * (135_135.0 + square * (17_325.0 + square * (378.0 + square)));
+    over / (135_135.0 + square * (62_370.0 + square * (3150.0 + square * 28.0)))
+}
+
+fn sigmoid(x: f32) -> f32 {
+    0.5 + 0.5 * tanh(0.5 * x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The trained network is this one: it gives what it gave where it was trained, on bands, scores and levels that wave.
+    #[test]
+    fn odds_are_those_of_the_network_that_was_trained() {
+        let mut near = Near::new();
+        for n in 0..300 {
+            let at = n as f32;
+            let bands = std::array::from_fn(|band| -8.0 + 3.0 * (at * (0.05 + 0.003 * band as f32)).sin());
+            let odds = near.push(&bands, 3.0 * (at * 0.11).sin(), 8.0 * (at * 0.07).sin());
+            let trained = match n {
+                9 => [-1.366, -1.437, -1.849],
+                99 => [-4.446, -6.878, -7.097],
+                299 => [-6.732, -8.361, -7.157],
+                _ => continue,
+            };
+            let apart = odds.iter().zip(trained).map(|(own, trained)| (own - trained).abs()).fold(0.0, f32::max);
+            assert!(apart < 0.05, "frame {n}: {odds:?} and not {trained:?}");
+        }
+        near.forget();
+        let fresh = Near::new().push(&[-8.0; BANDS], 0.0, 0.0);
+        assert_eq!(near.push(&[-8.0; BANDS], 0.0, 0.0), fresh);
+    }
+}

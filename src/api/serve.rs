@@ -1,0 +1,190 @@
+//! Connections: accepted, given their limits of time, and ended when the server stops. It knows no route and reads no request.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::tasks::Tasks;
+
+/// How long to wait when there is no file handle for another connection.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How long each part of a request may take. An endless answer (server-sent events) ends by none of them while it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Until the head of a request is there, on a connection that has just been opened or has waited for another request.
+    pub head: Duration,
+    /// For a body after its head.
+    pub body: Duration,
+    /// The same on routes that take a file.
+    pub upload: Duration,
+    /// From a request to the head of its answer.
+    pub answer: Duration,
+    /// While a client takes no byte of an answer.
+    pub write: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience {
+            head: Duration::from_secs(30),
+            body: Duration::from_secs(60),
+            upload: Duration::from_secs(900),
+            answer: Duration::from_secs(600),
+            write: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Accepts connections until `stopping` is cancelled; returns when the last of them has ended.
+///
+/// # Errors
+/// When nothing can be accepted from this listener at all. What is only so for now is waited for.
+pub async fn accept(
+    listener: TcpListener,
+    router: Router,
+    patience: Patience,
+    stopping: CancellationToken,
+) -> io::Result<()> {
+    let connections = Tasks::new();
+    let served = loop {
+        let accepted = tokio::select! {
+            () = stopping.cancelled() => break Ok(()),
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                connections.spawn("connection", connection(stream, router.clone(), patience, stopping.clone()));
+            }
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => break Err(error),
+            Err(error) => {
+                tracing::error!(%error, "no connection can be accepted");
+                // No file descriptor or memory is left: trying at once would only spin, and nothing tells when there is some.
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    };
+    drop(listener);
+    connections.stop().await;
+    served
+}
+
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+async fn connection(stream: TcpStream, router: Router, patience: Patience, stopping: CancellationToken) {
+    let io = TokioIo::new(Impatient::new(stream, patience.write));
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(patience.head)
+        .serve_connection(io, TowerToHyperService::new(router));
+    tokio::pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = stopping.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection has ended early");
+    }
+}
+
+/// A stream that fails when the far side takes no byte for a while.
+struct Impatient<S> {
+    stream: S,
+    limit: Duration,
+    /// Set while something waits to be written.
+    late: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Impatient<S> {
+    fn new(stream: S, limit: Duration) -> Impatient<S> {
+        Impatient { stream, limit, late: None }
+    }
+
+    fn seen<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.late = None;
+            return polled;
+        }
+        let limit = self.limit;
+        // The far side's silence has no event but that this much time has passed.
+        let late = self.late.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        late.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.seen(cx, polled)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.seen(cx, polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        self.seen(cx, polled)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.seen(cx, polled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::Impatient;
+
+    #[tokio::test]
+    async fn who_takes_no_byte_is_given_up() {
+        let (near, mut far) = tokio::io::duplex(64);
+        let mut near = Impatient::new(near, Duration::from_millis(20));
+        near.write_all(&[1; 64]).await.expect("there is room");
+        // Taken in time, the next piece has the whole limit again.
+        let mut taken = [0; 64];
+        let (written, read) = tokio::join!(near.write_all(&[2; 64]), far.read_exact(&mut taken));
+        written.expect("it was taken");
+        read.expect("it was sent");
+        let error = near.write_all(&[3; 64]).await.expect_err("nobody takes it");
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+    }
+}

@@ -1,0 +1,24 @@
+//! The language of the agent, followed in writing.
+
+use ringer_media::frame::PER_MS;
+use ringer_media::tongue::Tongue;
+use serde_json::json;
+
+use super::{Dialogue, Output, Turn};
+use crate::human::language::Found;
+use crate::human::phrases::is_spoken;
+
+impl Dialogue {
+    /// Writes the agent's language from now on, once it is known to be another one.
+    pub(super) fn follow(&mut self, turn: &Turn) {
+        if !self.spec.follows_language {
+            return;
+        }
+        let news = self.follower.heard(i64::from(self.turns), &turn.text, &Tongue::Untold);
+        let Some((_, Found { language, by })) = news.filter(|(_, found)| is_spoken(&found.language)) else { return };
+        let from = (turn.first_ms - self.began_ms.unwrap_or(turn.first_ms)) * PER_MS;
+        let data = json!({ "language": language, "by": by, "from_sample": from });
+        self.event(turn.last_ms, "language.taken", "engine", data);
+        self.out.push_back(Output::Speak(language));
+    }
+}

@@ -1,0 +1,135 @@
+//! Following the other side's language: what a call speaks with once its turns have shown another language.
+
+use ringer_media::call::Effected;
+use ringer_media::tongue::Tongue;
+
+use crate::human::language::Follower;
+use crate::human::phrases;
+use crate::provider::{Synthesizer, Voice, VoiceWanted};
+
+/// Follows one call.
+pub(super) struct Following {
+    follower: Follower,
+    /// The voice but for its language, which is the one that is spoken.
+    wanted: VoiceWanted,
+    /// Why no turn can tell its language.
+    deaf: Option<String>,
+    /// Languages that could not be followed, or not by the voice that was wanted.
+    refused: Vec<String>,
+}
+
+/// Another language is spoken from now on.
+pub(super) struct Taken {
+    pub language: String,
+    /// `None`: the voice that is spoken with goes on.
+    pub voice: Option<Voice>,
+    /// For the call.
+    pub told: Effected,
+}
+
+impl Following {
+    /// Begins in `language`.
+    pub fn new(wanted: VoiceWanted, language: &str) -> Following {
+        let wanted = VoiceWanted { language: language.to_owned(), ..wanted };
+        Following { follower: Follower::default(), wanted, deaf: None, refused: Vec::new() }
+    }
+
+    /// Whether turns have a text that tells their language.
+    pub fn can_hear(&mut self, heard: Result<(), String>) {
+        self.deaf = heard.err();
+    }
+
+    /// A turn of the other side, named by its onset.
+    pub fn heard(&mut self, turn: i64, text: &str, told: &Tongue, synthesizer: &dyn Synthesizer) -> Option<Taken> {
+        let (turn, found) = self.follower.heard(turn, text, told)?;
+        let language = found.language;
+        let voice = match self.voice(&language, synthesizer) {
+            Ok(voice) => voice,
+            Err(why) => {
+                self.refused.push(format!("language: the agent speaks {language}, which is not followed: {why}"));
+                return None;
+            }
+        };
+        let substituted = voice.as_ref().and_then(|voice| voice.substituted.as_ref());
+        self.refused.extend(substituted.map(|what| format!("language: {what}")));
+        self.wanted.language.clone_from(&language);
+        let phrases = Box::new(phrases::call_phrases(&language));
+        let told = Effected::Language { language: language.clone(), by: found.by, turn, phrases };
+        Some(Taken { language, voice, told })
+    }
+
+    fn voice(&self, language: &str, synthesizer: &dyn Synthesizer) -> Result<Option<Voice>, String> {
+        if language == self.wanted.language {
+            return Ok(None);
+        }
+        if !phrases::is_spoken(language) {
+            return Err("Digital Humans do not speak it".to_owned());
+        }
+        let wanted = VoiceWanted { language: language.to_owned(), ..self.wanted.clone() };
+        synthesizer.voice(&wanted).map(Some).map_err(|failure| failure.message)
+    }
+
+    /// What a user should know of the language that was spoken.
+    pub fn warnings(&self) -> Vec<String> {
+        let why = match &self.deaf {
+            Some(why) => why.as_str(),
+            None => "no turn of the agent told it",
+        };
+        let unknown = || format!("language: the agent's language was not identified, English was spoken: {why}");
+        let unknown = (!self.follower.has_found()).then(unknown);
+        unknown.into_iter().chain(self.refused.iter().cloned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::seed::Seed;
+
+    use super::*;
+    use crate::provider::fake::FakeSynthesizer;
+
+    const ES: &str = "hola en qué puedo ayudarle hoy";
+
+    fn following() -> Following {
+        let wanted = VoiceWanted {
+            language: String::new(),
+            accent: None,
+            gender: None,
+            custom_voice_id: None,
+            speed: "normal".into(),
+            seed: Seed(1),
+        };
+        Following::new(wanted, "en")
+    }
+
+    #[test]
+    fn what_is_followed_is_told_to_the_call() {
+        let mut following = following();
+        following.can_hear(Ok(()));
+        let taken = following.heard(320, ES, &Tongue::Untold, &FakeSynthesizer::default()).expect("it is Spanish");
+        assert!(taken.voice.is_some() && following.warnings().is_empty());
+        let phrases = Box::new(phrases::call_phrases("es"));
+        let told = Effected::Language { language: "es".into(), by: "text", turn: 320, phrases };
+        assert_eq!(taken.told, told);
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_a_warning() {
+        let unheard = "language: the agent's language was not identified, English was spoken: ";
+        let mut deaf = following();
+        deaf.can_hear(Err("the recognizer knows English alone".into()));
+        assert!(deaf.heard(0, ES, &Tongue::Assumed, &FakeSynthesizer::default()).is_none());
+        assert_eq!(deaf.warnings(), [format!("{unheard}the recognizer knows English alone")]);
+
+        let mut silent = following();
+        silent.can_hear(Ok(()));
+        assert!(silent.heard(0, "ok", &Tongue::Untold, &FakeSynthesizer::default()).is_none());
+        assert_eq!(silent.warnings(), [format!("{unheard}no turn of the agent told it")]);
+
+        let mut italian = following();
+        italian.can_hear(Ok(()));
+        assert!(italian.heard(0, "pronto", &Tongue::Told("it".into()), &FakeSynthesizer::default()).is_none());
+        let expect = "language: the agent speaks it, which is not followed: Digital Humans do not speak it";
+        assert_eq!(italian.warnings(), [expect]);
+    }
+}

@@ -1,0 +1,247 @@
+//! Which language the agent speaks, turn by turn: as the recognizer says, else by the text. Not what is done about it.
+//!
+//! The first turn that tells its language decides, and after it two turns in a row that are in another one. A turn that tells
+//! nothing (a name, a number, `OK`) is passed over. Texts are told apart among the languages that Digital Humans speak: any
+//! other language seems to be the nearest of these. Cantonese is told from Chinese by characters that only it writes; where a
+//! recognizer writes it as standard Chinese, it is taken for `zh`.
+
+use ringer_media::tongue::Tongue;
+use whatlang::{Detector, Lang, Script};
+use whichlang::detect_language;
+
+/// Languages by text, with their names as recognizers write them.
+const LANGUAGES: [(&str, Option<Lang>, &[&str]); 15] = [
+    ("en", Some(Lang::Eng), &["english", "eng"]),
+    ("es", Some(Lang::Spa), &["spanish", "castilian", "spa"]),
+    ("pt", Some(Lang::Por), &["portuguese", "por"]),
+    ("ja", Some(Lang::Jpn), &["japanese", "jpn"]),
+    ("tr", Some(Lang::Tur), &["turkish", "tur"]),
+    ("hi", Some(Lang::Hin), &["hindi", "hin"]),
+    ("ar", Some(Lang::Ara), &["arabic", "ara"]),
+    ("ru", Some(Lang::Rus), &["russian", "rus"]),
+    ("zh", Some(Lang::Cmn), &["chinese", "mandarin", "zho", "chi", "cmn"]),
+    ("ml", Some(Lang::Mal), &["malayalam", "mal"]),
+    ("fr", Some(Lang::Fra), &["french", "fra", "fre"]),
+    ("yue", None, &["cantonese"]),
+    ("vi", Some(Lang::Vie), &["vietnamese", "vie"]),
+    ("de", Some(Lang::Deu), &["german", "deu", "ger"]),
+    ("ko", Some(Lang::Kor), &["korean", "kor"]),
+];
+/// Characters of written Cantonese that standard Chinese does not use.
+const CANTONESE: [char; 14] = ['嘅', '喺', '唔', '咗', '哋', '嚟', '冇', '啲', '佢', '嗰', '嘢', '咁', '攞', '喎'];
+/// A language in Latin letters is told from so many letters on, and so many words: fewer are often names.
+const LETTERS_MIN: usize = 8;
+const WORDS_MIN: usize = 3;
+/// Fewer words tell it where both detectors say the same, the one so much surer of it than of the next one, 0 to 1.
+const CONFIDENCE_MIN: f64 = 0.3;
+/// Turns that have to differ in a row.
+const DIFFERING: usize = 2;
+
+/// A language that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// `en`, `es`, ...; as the recognizer names it when it is none of the Digital Humans'.
+    pub language: String,
+    /// `recognizer` or `text`.
+    pub by: &'static str,
+}
+
+/// Follows one conversation.
+#[derive(Debug, Default)]
+pub struct Follower {
+    /// In order of their names.
+    turns: Vec<(i64, Option<Found>)>,
+    /// What was last answered.
+    taken: Option<String>,
+}
+
+impl Follower {
+    /// The turn that is named `turn` (by its onset: later turns have higher names) has this text, of which the recognizer says
+    /// this. Answers the language that is spoken from now on and the turn that decided it, when it was not answered last.
+    pub fn heard(&mut self, turn: i64, text: &str, told: &Tongue) -> Option<(i64, Found)> {
+        let found = found(text, told);
+        match self.turns.binary_search_by_key(&turn, |(turn, _)| *turn) {
+            Ok(at) => self.turns[at].1 = found,
+            Err(at) => self.turns.insert(at, (turn, found)),
+        }
+        let (turn, found) = self.spoken()?;
+        let is_news = self.taken.as_ref() != Some(&found.language);
+        let news = is_news.then(|| (turn, found.clone()))?;
+        self.taken = Some(news.1.language.clone());
+        Some(news)
+    }
+
+    /// Some turn has told its language.
+    pub fn has_found(&self) -> bool {
+        self.taken.is_some()
+    }
+
+    fn spoken(&self) -> Option<(i64, &Found)> {
+        let mut told = self.turns.iter().filter_map(|(turn, found)| Some((*turn, found.as_ref()?)));
+        let first = told.next()?;
+        let (last, _) = told.fold((first, 0), |(spoken, differing), heard| match differing + 1 {
+            _ if heard.1.language == spoken.1.language => (spoken, 0),
+            DIFFERING => (heard, 0),
+            differing => (spoken, differing),
+        });
+        Some(last)
+    }
+}
+
+fn found(text: &str, told: &Tongue) -> Option<Found> {
+    match told {
+        Tongue::Told(name) => Some(Found { language: code(name), by: "recognizer" }),
+        Tongue::Untold => Some(Found { language: of_text(text)?.to_owned(), by: "text" }),
+        Tongue::Assumed => None,
+    }
+}
+
+/// The code of a language by its code, its tag (`es-MX`, `zh-HK`) or its English name; any other name is lower-cased.
+fn code(name: &str) -> String {
+    let name = name.to_lowercase().replace('_', "-");
+    if matches!(name.as_str(), "zh-hk" | "zh-yue") {
+        return "yue".to_owned();
+    }
+    let first = name.split('-').next().unwrap_or_default();
+    let known = LANGUAGES.iter().find(|(code, _, names)| *code == first || names.contains(&first));
+    known.map_or_else(|| first.to_owned(), |(code, ..)| (*code).to_owned())
+}
+
+/// The language of a text; `None` when the text does not tell.
+pub fn of_text(text: &str) -> Option<&'static str> {
+    let among = LANGUAGES.iter().filter_map(|(_, lang, _)| *lang).collect();
+    let by_script = Detector::with_allowlist(among).detect(text)?;
+    if by_script.script() != Script::Latin {
+        let (code, ..) = LANGUAGES.iter().find(|(_, lang, _)| *lang == Some(by_script.lang()))?;
+        let is_cantonese = *code == "zh" && text.contains(CANTONESE);
+        return Some(if is_cantonese { "yue" } else { code });
+    }
+    let nearest = detect_language(text).three_letter_code();
+    let (code, lang, _) = LANGUAGES.iter().find(|(.., names)| names.contains(&nearest))?;
+    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    let words = text.split_whitespace().filter(|word| word.contains(char::is_alphabetic)).count();
+    let both = *lang == Some(by_script.lang()) && by_script.confidence() >= CONFIDENCE_MIN;
+    (letters >= LETTERS_MIN && (words >= WORDS_MIN || both)).then_some(*code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As recognizers write: lower case, no punctuation.
+    const TURNS: [(&str, &str); 32] = [
+        ("en", "hello thank you for calling the front desk how can i help you"),
+        ("en", "sure what is your date of birth please"),
+        ("es", "hola gracias por llamar en qué puedo ayudarle hoy"),
+        ("es", "claro cuál es su fecha de nacimiento"),
+        ("es", "buenos dias en que le puedo ayudar"),
+        ("pt", "olá obrigado por ligar como posso ajudar você hoje"),
+        ("pt", "claro qual é a sua data de nascimento"),
+        ("ja", "お電話ありがとうございます どうされましたか"),
+        ("ja", "かしこまりました お名前をお願いします"),
+        ("tr", "merhaba aradığınız için teşekkür ederiz size nasıl yardımcı olabilirim"),
+        ("tr", "doğum tarihinizi alabilir miyim lütfen"),
+        ("hi", "नमस्ते कॉल करने के लिए धन्यवाद मैं आपकी क्या मदद कर सकता हूँ"),
+        ("hi", "आपका नाम क्या है"),
+        ("ar", "مرحبا شكرا لاتصالك كيف يمكنني مساعدتك"),
+        ("ar", "ما هو تاريخ ميلادك من فضلك"),
+        ("ru", "здравствуйте спасибо за звонок чем могу помочь"),
+        ("ru", "назовите пожалуйста вашу дату рождения"),
+        ("zh", "您好感谢您的来电请问有什么可以帮您"),
+        ("zh", "請問您的出生日期是什麼時候"),
+        ("ml", "വിളിച്ചതിന് നന്ദി ഞാൻ എങ്ങനെ സഹായിക്കണം"),
+        ("ml", "നിങ്ങളുടെ പേര് എന്താണ്"),
+        ("fr", "bonjour merci de votre appel comment puis je vous aider"),
+        ("fr", "quelle est votre date de naissance s'il vous plaît"),
+        ("yue", "多謝你打嚟 請問有咩可以幫到你"),
+        ("yue", "唔該你講吓你嘅出生日期"),
+        ("vi", "xin chào cảm ơn quý khách đã gọi tôi có thể giúp gì cho bạn"),
+        ("vi", "cho tôi xin ngày sinh của bạn"),
+        ("de", "guten tag vielen dank für ihren anruf wie kann ich ihnen helfen"),
+        ("de", "wie ist bitte ihr geburtsdatum"),
+        ("ko", "안녕하세요 전화 주셔서 감사합니다 무엇을 도와드릴까요"),
+        ("ko", "성함이 어떻게 되세요"),
+        ("fr", "un instant je vérifie votre dossier"),
+    ];
+
+    #[test]
+    fn a_turn_tells_its_language() {
+        for (expect, text) in TURNS {
+            assert_eq!(of_text(text), Some(expect), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_tells_nothing_is_not_guessed() {
+        for text in ["", "   ", "42 17 3", "ok", "hm", "maria", "peter schmidt", "maria fernandez", "..."] {
+            assert_eq!(of_text(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn recognizers_name_languages_in_many_ways() {
+        let ways = [
+            ("english", "en"),
+            ("es", "es"),
+            ("es-MX", "es"),
+            ("pt_BR", "pt"),
+            ("Chinese", "zh"),
+            ("cmn", "zh"),
+            ("zh-HK", "yue"),
+            ("cantonese", "yue"),
+            ("DEU", "de"),
+            ("italian", "italian"),
+            ("it", "it"),
+        ];
+        for (name, expect) in ways {
+            assert_eq!(code(name), expect, "{name}");
+        }
+    }
+
+    const EN: &str = "hello how can i help you today";
+    const ES: &str = "hola en qué puedo ayudarle hoy";
+    const DE: &str = "guten tag wie kann ich ihnen helfen";
+
+    /// What is answered to each of these turns in order.
+    fn check(turns: &[&str], expect: &[Option<&str>]) {
+        let mut follower = Follower::default();
+        let answers: Vec<Option<String>> = (0..)
+            .zip(turns)
+            .map(|(turn, text)| follower.heard(turn, text, &Tongue::Untold).map(|(_, found)| found.language))
+            .collect();
+        let answers: Vec<Option<&str>> = answers.iter().map(Option::as_deref).collect();
+        assert_eq!(answers, expect, "{turns:?}");
+    }
+
+    #[test]
+    fn the_first_turn_decides_and_two_in_a_row_decide_anew() {
+        check(&[EN, EN, EN], &[Some("en"), None, None]);
+        check(&[ES, ES], &[Some("es"), None]);
+        check(&["ok", ES], &[None, Some("es")]);
+        check(&[ES, EN, ES, EN, ES], &[Some("es"), None, None, None, None]);
+        check(&[ES, EN, EN, EN], &[Some("es"), None, Some("en"), None]);
+        check(&[ES, EN, "ok", EN], &[Some("es"), None, None, Some("en")]);
+        check(&[ES, EN, DE], &[Some("es"), None, Some("de")]);
+    }
+
+    #[test]
+    fn a_turn_that_goes_on_is_one_turn() {
+        let mut follower = Follower::default();
+        let mut heard = |turn, text: &str| follower.heard(turn, text, &Tongue::Untold).map(|(_, found)| found.language);
+        assert_eq!(heard(0, ES).as_deref(), Some("es"));
+        assert_eq!(heard(16_000, EN), None);
+        assert_eq!(heard(16_000, &format!("{EN} {EN}")), None, "twice of the same turn");
+        assert_eq!(heard(32_000, EN).as_deref(), Some("en"));
+    }
+
+    #[test]
+    fn the_recognizer_knows_better_than_its_text() {
+        let mut follower = Follower::default();
+        let es = Tongue::Told("spanish".into());
+        let expect = Found { language: "es".into(), by: "recognizer" };
+        assert_eq!(follower.heard(5, "ok", &es), Some((5, expect)));
+        let mut deaf = Follower::default();
+        assert_eq!(deaf.heard(5, ES, &Tongue::Assumed), None);
+        assert!(!deaf.has_found() && follower.has_found());
+    }
+}

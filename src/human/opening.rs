@@ -1,0 +1,41 @@
+//! The first line of a conversation, made before there is one.
+
+use std::sync::Arc;
+
+use ringer_media::call::{Purpose, Thought};
+use ringer_media::seed::Seed;
+use tokio::sync::mpsc;
+
+use super::model::{ModelMind, Patience};
+use super::{Mind, Profile, whole_move};
+use crate::provider::LanguageModel;
+
+/// The words with which a model lets this Digital Human begin; `None`: it has none in time.
+pub async fn opening_line(profile: Profile, model: Arc<dyn LanguageModel>, seed: Seed) -> Option<String> {
+    // Nobody waits on the telephone yet.
+    let mut mind = ModelMind::new(profile, model, seed, Patience::of_a_writer());
+    let (out, parts) = mpsc::channel(64);
+    let thought = Thought { purpose: Purpose::Opening, history: Vec::new(), unsaid: None };
+    let ((), said) = tokio::join!(mind.think(thought, out), whole_move(parts));
+    // A note tells that somebody else has spoken.
+    (said.notes.is_empty() && !said.say.is_empty()).then_some(said.say)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::fake::{Reply, ScriptedModel};
+
+    #[tokio::test]
+    async fn only_the_models_own_words_are_kept() {
+        for (reply, expect) in [
+            (Reply::says(&["Hello there. ", "I want a table."]), Some("Hello there. I want a table.")),
+            (Reply::says(&[""]), None),
+            (Reply::status(500), None),
+        ] {
+            let profile = Profile { intent: "I want a table.".into(), ..Profile::default() };
+            let model = Arc::new(ScriptedModel::new(vec![reply]));
+            assert_eq!(opening_line(profile, model, Seed(1)).await.as_deref(), expect);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The job `follow_up`: grades the text messages that followed a call.
+
+use super::Upkeep;
+use crate::error::Result;
+use crate::judge::{self, Material, NO_MODEL};
+use crate::queue::FollowUpJob;
+
+const QUESTION: &str = "After the conversation the agent has sent the caller the text message that stands before it. Does that \
+    message fulfil what is named under \"What the caller was to reach\"?";
+
+pub(super) async fn run(upkeep: &Upkeep, job: &FollowUpJob) -> Result<()> {
+    let Some(sent) = upkeep.service.follow_up(job).await? else { return Ok(()) };
+    let entries = sent.transcript.as_ref().map(|held| &held.entries[..]).unwrap_or_default();
+    let material = Material { entries, success_criteria: &sent.success_criteria, ..Material::default() };
+    let grade = match upkeep.model.as_deref() {
+        _ if sent.success_criteria.trim().is_empty() => Err("There are no success criteria".to_owned()),
+        None => Err(NO_MODEL.to_owned()),
+        Some(model) => {
+            let told = format!("The text message:\n{}\n\n{}", sent.text, judge::told(material));
+            judge::decide_of(QUESTION, told, model).await
+        }
+    };
+    upkeep.service.grade_follow_up(job, &sent, grade).await
+}

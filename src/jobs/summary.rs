@@ -1,0 +1,18 @@
+//! The job `summary`: has a language model sum a run up. Where it cannot, the counters stay.
+
+use super::Upkeep;
+use crate::error::Result;
+use crate::judge;
+use crate::queue::SummaryJob;
+
+pub(super) async fn run(upkeep: &Upkeep, job: &SummaryJob) -> Result<()> {
+    let Some(model) = upkeep.model.as_deref() else { return Ok(()) };
+    let Some(told) = upkeep.service.run_to_sum_up(job).await? else { return Ok(()) };
+    match judge::sum_up(told.text.clone(), model).await {
+        Ok(summary) => upkeep.service.keep_summary(job, &told, summary).await,
+        Err(why) => {
+            tracing::warn!(run_id = job.run_id, why, "a run keeps its counters for a summary");
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Where streams and decoders meet: who has a decoder, and who waits for one with what was ordered until then.
+
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::provider::Recognized;
+
+/// One thread's door.
+pub struct Worker {
+    /// Holds every slot's backlog, opening and end at once, so that sending into it always finds room.
+    pub orders: SyncSender<(usize, Order)>,
+}
+
+/// Where streams and decoders meet.
+#[derive(Default)]
+pub struct Line(Mutex<Places>);
+
+#[derive(Default)]
+struct Places {
+    /// Decoders that nobody uses: the number of the thread, and of the decoder with it.
+    free: VecDeque<(usize, usize)>,
+    /// Streams without a decoder, the longest first.
+    waiting: VecDeque<Arc<Seat>>,
+    /// All decoders that there are.
+    decoders: usize,
+}
+
+/// Where a stream's orders go.
+pub struct Seat(Mutex<At>);
+
+enum At {
+    /// To this decoder.
+    Decoder(Arc<Worker>, usize),
+    /// To one that will be free, with what was ordered until then.
+    Line(Vec<Order>),
+    /// Nowhere: the stream was given up while it waited.
+    Gone,
+}
+
+/// What is asked of a decoder.
+pub enum Order {
+    Open { news: mpsc::Sender<Recognized>, last: mpsc::OwnedPermit<Recognized>, backlog: Arc<AtomicUsize> },
+    Audio(Vec<i16>),
+    Finish,
+    Abandon,
+}
+
+impl Worker {
+    fn send(&self, slot: usize, order: Order) {
+        // There is always room (see `orders`); a thread that is gone has closed its streams.
+        let _ = self.orders.try_send((slot, order));
+    }
+}
+
+impl Line {
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The decoders of thread `index`, free.
+    pub fn add(&self, index: usize, slots: usize) {
+        let mut places = self.places();
+        places.decoders += slots;
+        places.free.extend((0..slots).map(|slot| (index, slot)));
+        // One of each thread before the second of any.
+        places.free.make_contiguous().sort_by_key(|&(index, slot)| (slot, index));
+    }
+
+    /// A place for a new stream: a decoder, or one in the line unless that is full.
+    pub fn seat(&self, workers: &[Arc<Worker>]) -> Option<Arc<Seat>> {
+        let mut places = self.places();
+        if let Some((index, slot)) = places.free.pop_front() {
+            return Some(Arc::new(Seat(Mutex::new(At::Decoder(workers[index].clone(), slot)))));
+        }
+        places.waiting.retain(|seat| !seat.is_gone());
+        if places.waiting.len() >= places.decoders {
+            return None;
+        }
+        let seat = Arc::new(Seat(Mutex::new(At::Line(Vec::new()))));
+        places.waiting.push_back(seat.clone());
+        Some(seat)
+    }
+
+    /// Gives a decoder that is free to who has waited longest.
+    pub fn free(&self, index: usize, slot: usize, worker: &Arc<Worker>) {
+        let mut places = self.places();
+        while let Some(seat) = places.waiting.pop_front() {
+            if seat.take(worker, slot) {
+                return;
+            }
+        }
+        places.free.push_back((index, slot));
+    }
+}
+
+impl Seat {
+    fn at(&self) -> MutexGuard<'_, At> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_gone(&self) -> bool {
+        matches!(*self.at(), At::Gone)
+    }
+
+    pub fn order(&self, order: Order) {
+        let mut at = self.at();
+        match &mut *at {
+            At::Decoder(worker, slot) => worker.send(*slot, order),
+            At::Line(_) if matches!(order, Order::Abandon) => *at = At::Gone,
+            At::Line(orders) => orders.push(order),
+            At::Gone => {}
+        }
+    }
+
+    /// The end of waiting; false when nobody waits here any more.
+    fn take(&self, worker: &Arc<Worker>, slot: usize) -> bool {
+        let mut at = self.at();
+        let At::Line(orders) = &mut *at else { return false };
+        for order in std::mem::take(orders) {
+            worker.send(slot, order);
+        }
+        *at = At::Decoder(worker.clone(), slot);
+        true
+    }
+}

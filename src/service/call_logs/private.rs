@@ -1,0 +1,123 @@
+//! Production calls of agents that ask for it (`redact_pii`): judged as they came, then what is private is taken out of everything
+//! that is kept of them. Until then nobody is shown what was called and noted.
+
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::Path;
+
+use ringer_media::clip::write_wav;
+use ringer_media::frame::{PER_MS, RATE_HZ};
+use tokio::fs;
+
+use super::{CallLogDoc, LogEvaluated, RECOGNIZED, RECORDING, Service};
+use crate::error::{Error, Result};
+use crate::judge::Redactor;
+use crate::model::agent::AgentDoc;
+use crate::model::transcript::{Transcript, TranscriptEntry};
+use crate::provider::audio;
+use crate::queue::CallLogJob;
+use crate::service::privacy::{CALLED, JUDGED, NOTED, through};
+use crate::store::Session;
+
+impl Service {
+    /// Takes what is private out of what an evaluation gave and out of the recording, when the call's agent asks for it. What is
+    /// left to redact is in the record itself ([`redact_call`]).
+    pub(super) async fn redact_evaluated(
+        &self,
+        job: &CallLogJob,
+        found: &mut LogEvaluated,
+    ) -> Result<Option<(Redactor, Option<&'static str>)>> {
+        let mut db = self.store.org(&job.organization).read().await?;
+        let Some(row) = db.find::<CallLogDoc>(job.call_id).await? else { return Ok(None) };
+        let Some(redactor) = redactor_of(&mut db, row.doc.agent_id).await? else { return Ok(None) };
+        drop(db);
+        through(&mut found.evaluation, &redactor, JUDGED)?;
+        through(&mut found.metrics, &redactor, JUDGED)?;
+        let entries: Vec<TranscriptEntry> = std::mem::take(&mut found.said);
+        let is_heard = !entries.is_empty();
+        let mut transcript = Transcript { simulation_result_id: 0, language: String::new(), entries };
+        let spans = redactor.transcript(&mut transcript);
+        let path = self.call_folder(job.call_id).join(RECORDING);
+        // The words as they were recognized are found again in the recording, as far as it is kept.
+        match fs::remove_file(path.with_file_name(RECOGNIZED)).await {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::internal(error)),
+            _ => {}
+        }
+        let warning = match is_heard && silenced(&path, row.doc.call.multichannel, spans).await? {
+            true => None,
+            false => {
+                let was_there = fs::try_exists(&path).await.map_err(Error::internal)?;
+                self.remove_call_files(job.call_id).await;
+                was_there.then_some("the recording was not kept: words that nobody wrote down may be private")
+            }
+        };
+        Ok(Some((redactor, warning)))
+    }
+}
+
+/// Knows what is private in the production calls of an agent; `None`: it does not ask for it.
+pub(super) async fn redactor_of(db: &mut Session, agent_id: i64) -> Result<Option<Redactor>> {
+    let agent = db.find::<AgentDoc>(agent_id).await?;
+    Ok(agent.filter(|agent| agent.doc.spec.redact_pii).map(|_| Redactor::default()))
+}
+
+/// Takes what is private out of the record of a call.
+pub(super) fn redact_call(doc: &mut CallLogDoc, redactor: &Redactor) -> Result<()> {
+    through(&mut doc.call.transcript, redactor, &["utterance"])?;
+    through(&mut doc.call.tool_calls, redactor, CALLED)?;
+    through(&mut doc.call.events, redactor, NOTED)?;
+    through(&mut doc.evaluations, redactor, JUDGED)?;
+    through(&mut doc.metrics, redactor, JUDGED)
+}
+
+/// Writes a recording anew without the sound of some stretches (milliseconds). False: there is none that can be read.
+async fn silenced(path: &Path, two_sides: bool, spans: Vec<Range<i64>>) -> Result<bool> {
+    let Ok(bytes) = fs::read(path).await else { return Ok(false) };
+    let written = tokio::task::spawn_blocking(move || {
+        let mut sides = audio::decode_call(bytes, two_sides).ok()?.sides;
+        for side in &mut sides {
+            silence(side, &spans);
+        }
+        Some(wav(&sides))
+    });
+    let Some(written) = written.await.map_err(Error::internal)? else { return Ok(false) };
+    let unfinished = path.with_extension("part");
+    fs::write(&unfinished, written).await.map_err(Error::internal)?;
+    fs::rename(&unfinished, path).await.map_err(Error::internal)?;
+    Ok(true)
+}
+
+fn silence(pcm: &mut [i16], spans: &[Range<i64>]) {
+    let at = |ms: i64| (ms * PER_MS).clamp(0, pcm.len() as i64) as usize;
+    let spans: Vec<Range<usize>> = spans.iter().map(|span| at(span.start)..at(span.end)).collect();
+    for span in spans.into_iter().filter(|span| span.start < span.end) {
+        pcm[span].fill(0);
+    }
+}
+
+/// The channels in one file.
+fn wav(sides: &[Vec<i16>]) -> Vec<u8> {
+    let samples = sides.iter().map(Vec::len).max().unwrap_or(0);
+    let frame = |at: usize| sides.iter().map(move |side| side.get(at).copied().unwrap_or(0));
+    let pcm: Vec<i16> = (0..samples).flat_map(frame).collect();
+    write_wav(RATE_HZ, sides.len() as u16, &pcm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{audio, silence, wav};
+
+    #[test]
+    fn stretches_are_silent_in_what_is_written() {
+        let side = |level: i16| vec![level; 1600];
+        let mut sides = vec![side(1000), side(-2000)];
+        for side in &mut sides {
+            silence(side, &[-50..10, 40..50, 95..400]);
+        }
+        let read = audio::decode_call(wav(&sides), true).expect("it is a WAV file").sides;
+        assert_eq!(read, sides);
+        let silent: Vec<usize> = (0..100).filter(|ms| read[1][ms * 16..][..16] == [0; 16]).collect();
+        assert_eq!(silent, (0..10).chain(40..50).chain(95..100).collect::<Vec<_>>());
+        assert!(read[0][10 * 16..40 * 16].iter().all(|sample| *sample == 1000));
+    }
+}

@@ -1,0 +1,123 @@
+//! Evaluations that come to no end: after a while, or after their last failed attempt, what waits for them goes on without them.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::call_logs::shown;
+use super::{Judged, Service};
+use crate::error::Result;
+use crate::model::call_log::{CallLogDoc, CallLogStatus};
+use crate::model::result::ResultDoc;
+use crate::model::status::ResultStatus;
+use crate::model::triage::SourceKind;
+use crate::queue::{CallLogJob, EvaluateJob};
+
+/// How long an evaluation may take.
+pub const EVALUATION_MS: i64 = 600_000;
+
+/// Why a result has no evaluation.
+const CODE: &str = "EVALUATION_TIMEOUT";
+const TOO_LONG: &str = "The evaluation was not done within 600 s";
+const GIVEN_UP: &str = "The evaluation failed, and was given up after several attempts";
+
+impl Service {
+    /// Ends the evaluations that are under way for too long. An engine that was not there could not evaluate: time before
+    /// `since_ms`, when this one began, does not count.
+    pub async fn end_late_evaluations(&self, since_ms: i64) -> Result<()> {
+        let begun_ms = self.clock.now_ms() - EVALUATION_MS;
+        if since_ms > begun_ms {
+            return Ok(());
+        }
+        let results = self.store.org("").read().await?.evaluating_results().await?;
+        for (organization, id) in results {
+            self.end_evaluation(&organization, id, TOO_LONG, |doc| {
+                let entered = doc.body.status_history.last().map_or(0, |change| change.at.0);
+                doc.body.status == ResultStatus::Evaluating && entered <= begun_ms
+            })
+            .await?;
+        }
+        let logs = self.store.org("").read().await?.evaluating_logs(begun_ms).await?;
+        for (organization, id) in logs {
+            self.end_log(&organization, id, TOO_LONG, |status| status == CallLogStatus::Evaluating).await?;
+        }
+        Ok(())
+    }
+
+    /// The evaluation of a result that has failed for the last time.
+    pub async fn give_up_evaluation(&self, job: &EvaluateJob) -> Result<()> {
+        let is_open = |status| matches!(status, ResultStatus::ConversationEnded | ResultStatus::Evaluating);
+        self.end_evaluation(&job.organization, job.result_id, GIVEN_UP, |doc| is_open(doc.body.status)).await
+    }
+
+    /// The evaluation of a result that is not done after [`EVALUATION_MS`].
+    pub async fn break_off_evaluation(&self, job: &EvaluateJob) -> Result<()> {
+        let is_open = |doc: &ResultDoc| doc.body.status == ResultStatus::Evaluating;
+        self.end_evaluation(&job.organization, job.result_id, TOO_LONG, is_open).await
+    }
+
+    /// The evaluation of a call that has failed for the last time.
+    pub async fn give_up_log(&self, job: &CallLogJob) -> Result<()> {
+        let is_open = |status| matches!(status, CallLogStatus::Queued | CallLogStatus::Evaluating);
+        self.end_log(&job.organization, job.call_id, GIVEN_UP, is_open).await
+    }
+
+    /// The evaluation of a call that is not done after [`EVALUATION_MS`].
+    pub async fn break_off_log(&self, job: &CallLogJob) -> Result<()> {
+        let is_open = |status| status == CallLogStatus::Evaluating;
+        self.end_log(&job.organization, job.call_id, TOO_LONG, is_open).await
+    }
+
+    async fn end_evaluation(
+        &self,
+        organization: &str,
+        result_id: i64,
+        why: &str,
+        is_meant: impl Fn(&ResultDoc) -> bool + Send,
+    ) -> Result<()> {
+        let found = self.store.org(organization).read().await?.find::<ResultDoc>(result_id).await?;
+        if !found.is_some_and(|row| is_meant(&row.doc)) {
+            return Ok(());
+        }
+        let mut db = self.store.org(organization).write().await?;
+        // It may have come to its end meanwhile.
+        let Some(mut row) = db.find::<ResultDoc>(result_id).await?.filter(|row| is_meant(&row.doc)) else {
+            return Ok(());
+        };
+        row.doc.body.fail(CODE, why);
+        let is_private = row.doc.private;
+        self.step(&mut db, &mut row, ResultStatus::SystemError).await?;
+        db.commit().await?;
+        self.live.changed(result_id);
+        tracing::warn!(result_id, why, "an evaluation was given up");
+        match self.redactor(organization, result_id).await? {
+            Some(redactor) if is_private => {
+                self.redact(organization, result_id, &redactor, &mut Judged::default()).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn end_log(
+        &self,
+        organization: &str,
+        call_id: Uuid,
+        why: &str,
+        is_meant: impl Fn(CallLogStatus) -> bool + Send,
+    ) -> Result<()> {
+        let mut db = self.store.org(organization).write().await?;
+        let Some(mut row) = db.find::<CallLogDoc>(call_id).await?.filter(|row| is_meant(row.doc.status)) else {
+            return Ok(());
+        };
+        row.doc.status = CallLogStatus::Incompleted;
+        row.doc.error_message = Some(format!("{CODE}: {why}"));
+        db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
+        self.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
+        let (agent_id, tag) = (row.doc.agent_id, row.doc.call.webhook_tag.clone());
+        if let Ok(Value::Object(call_log)) = serde_json::to_value(shown(row)) {
+            self.tell_call(&mut db, agent_id, tag.as_deref(), call_log).await?;
+        }
+        db.commit().await?;
+        tracing::warn!(%call_id, why, "the evaluation of a call was given up");
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! Custom metrics of sound, judged by a model that hears: what it is sent, and what becomes of its answers.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ringer::provider::LanguageModel;
+use ringer::provider::chat::{ChatConfig, ChatModel};
+use serde_json::{Value, json};
+
+use super::call_logs::{body, stereo};
+use super::receiver::{Received, Receiver};
+use super::world::World;
+
+/// An answer as servers of chat completions send it.
+fn answer(content: &str) -> (u16, String) {
+    let event = json!({ "choices": [{ "index": 0, "delta": { "content": content } }] });
+    (200, format!("data: {event}\n\ndata: [DONE]\n\n"))
+}
+
+/// A metric of these fields, of the agent.
+async fn metric(world: &World, more: Value) {
+    let agent = json!([world.name("agent").parse::<i64>().expect("a number")]);
+    let mut fields = json!({
+        "name": "by ear", "description": "Is it friendly?", "response_type": "pass_fail",
+        "eval_method": "audio", "eval_modality": "AUDIO", "agent_ids": agent,
+    });
+    fields.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    world.post("/v1/create-custom-metric", fields).await;
+}
+
+/// What the metric says of a call with a recording of two channels, or without, judged by `ear`.
+async fn judged(world: &World, has_recording: bool, ear: Option<Arc<dyn LanguageModel>>) -> Value {
+    let data = format!("data:audio/wav;base64,{}", STANDARD.encode(stereo()));
+    let more = if has_recording { json!({ "recording_base64": data, "multichannel": true }) } else { json!({}) };
+    let queued = world.post("/v1/evaluate-call", body(world, more)).await;
+    world.work_off_with_all(None, None, ear).await;
+    let id = queued["call_id"].as_str().expect("an id");
+    let log = world.get(&format!("/v1/retrieve-call-log/{id}")).await["call_log"].clone();
+    let mut results = log["evaluations"][0]["custom_metrics"].as_array().expect("results").iter();
+    results.find(|one| one["name"] == "by ear").expect("it was judged").clone()
+}
+
+fn ear(server: &Receiver) -> Option<Arc<dyn LanguageModel>> {
+    let config = ChatConfig::new(&server.url("/v1"), Some("sesame".into()), "listener");
+    Some(Arc::new(ChatModel::new(config).expect("TLS is there")))
+}
+
+/// What a model that hears was asked: about `what` of the recording, of so many channels.
+fn check_asked(request: &Received, what: &str, channels: u8) {
+    assert_eq!(
+        (request.path.as_str(), &request.headers["authorization"]),
+        ("/v1/chat/completions", &"Bearer sesame".parse().expect("a header"))
+    );
+    let asked = request.json();
+    assert_eq!((&asked["model"], &asked["response_format"]), (&json!("listener"), &Value::Null));
+    let task = asked["messages"][0]["content"].as_str().expect("a task");
+    assert!(task.contains("Is it friendly?") && task.contains(what), "{task}");
+    let [words, sound] = asked["messages"][1]["content"].as_array().expect("parts").as_slice() else {
+        panic!("{}", asked["messages"][1]["content"])
+    };
+    assert!(words["type"] == "text" && words["text"].as_str().expect("words").contains(':'), "{words}");
+    assert_eq!((&sound["type"], &sound["input_audio"]["format"]), (&json!("input_audio"), &json!("wav")));
+    let wav = STANDARD.decode(sound["input_audio"]["data"].as_str().expect("a text")).expect("base64");
+    assert_eq!((&wav[..4], wav[22], wav.len()), (&b"RIFF"[..], channels, 44 + usize::from(channels) * 2 * 12 * 16_000));
+}
+
+#[tokio::test]
+async fn a_model_that_hears_is_sent_the_recording() {
+    let both = ("two channels, the caller left", 2);
+    let half = json!({ "response_type": "quantitative", "min_value": 0, "max_value": 100, "eval_segment": "agent" });
+    let sigh = json!({ "response_type": "yes_no", "eval_method": "llm_judge", "eval_segment": "caller" });
+    for (fields, answers, expect, heard) in [
+        (
+            json!({}),
+            vec![r#"{"reasoning": "A warm voice.", "value": "pass"}"#],
+            ["evaluated", "pass", "A warm voice."],
+            vec![both],
+        ),
+        // Not to be read, then a value: asked again.
+        (
+            half,
+            vec!["It is quiet.", r#"{"reasoning": "Half of it.", "value": 50}"#],
+            ["evaluated", "50", "Half of it."],
+            vec![("the agent alone", 1); 2],
+        ),
+        (
+            sigh,
+            vec![r#"{"reasoning": "A sigh.", "value": "no"}"#],
+            ["evaluated", "no", "A sigh."],
+            vec![("the caller alone", 1)],
+        ),
+    ] {
+        let server = Receiver::answering(answers.into_iter().map(answer).collect()).await;
+        let world = World::with_rows().await;
+        metric(&world, fields).await;
+        let result = judged(&world, true, ear(&server)).await;
+        assert_eq!(
+            [&result["status"], &result["response_value"], &result["reasoning"]],
+            expect.map(|text| json!(text)).each_ref()
+        );
+        let seen = server.seen();
+        assert_eq!(seen.len(), heard.len());
+        for (request, (what, channels)) in seen.iter().zip(heard) {
+            check_asked(request, what, channels);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_heard_is_not_evaluated() {
+    let server = Receiver::answering(vec![(500, String::new())]).await;
+    let world = World::with_rows().await;
+    metric(&world, json!({})).await;
+    let reason = |result: Value| {
+        assert_eq!((&result["status"], &result["response_value"]), (&json!("not_evaluated"), &json!("")));
+        result["reason"].as_str().expect("a reason").to_owned()
+    };
+    assert_eq!(reason(judged(&world, true, None).await), "No audio model is configured");
+    assert_eq!(reason(judged(&world, false, ear(&server)).await), "There is no recording");
+    assert_eq!(server.seen().len(), 0);
+    assert!(reason(judged(&world, true, ear(&server)).await).contains("answered 500"));
+    let world = World::with_rows().await;
+    metric(&world, json!({ "audio_model": "another" })).await;
+    let expect = "Audio model 'another' is not configured";
+    assert_eq!(reason(judged(&world, true, ear(&server)).await), expect);
+}
+
+#[tokio::test]
+async fn auto_is_sound_where_somebody_hears() {
+    for (hears, description, expect) in [
+        (true, "Is the tone warm?", "AUDIO"),
+        (true, "Is the name right?", "TEXT"),
+        (false, "Is the tone warm?", "TEXT"),
+    ] {
+        let world = World::with_settings(|settings| settings.hears = hears).await;
+        let made = json!({ "name": "m", "description": description, "response_type": "pass_fail" });
+        let made = world.post("/v1/create-custom-metric", made).await;
+        assert_eq!(made["eval_modality"], expect, "{hears} {description}");
+        let id = made["id"].as_str().expect("an id");
+        assert_eq!(world.get("/v1/custom-metrics").await["data"][0]["eval_modality"], expect, "{id}");
+    }
+}

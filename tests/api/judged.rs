@@ -1,0 +1,138 @@
+//! What a language model says of conversations, and what is said where there is none.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ringer::provider::LanguageModel;
+use serde_json::{Value, json};
+
+use super::oracle::Oracle;
+use super::receiver::Receiver;
+use super::talk::Talk;
+use super::world::World;
+
+const CONVERSATION: &str = "You judge a conversation";
+const PLAYBACK: &str = "You judge turns of a voice agent";
+const QUESTION: &str = "The question: ";
+
+/// A judgement of a whole conversation.
+fn judgement() -> String {
+    json!({
+        "goal_success": true, "goal_reasoning": "So.", "hallucination": false, "hallucination_reasoning": "", "redundancy": false,
+        "redundancy_reasoning": "", "sentiment_score": 0, "call_summary": "A table.",
+        "sentiment_scores": { "positive": 0, "neutral": 1, "negative": 0 },
+    })
+    .to_string()
+}
+
+/// An agent that answers each message with `text`.
+async fn answering(text: &str) -> (Receiver, Value) {
+    let answers = (0..20).map(|_| (200, json!({ "message": text }).to_string())).collect();
+    let hook = Receiver::answering(answers).await;
+    let agent = json!({ "http_webhook": hook.url("/hook"), "http_webhook_sync_reply": true });
+    (hook, agent)
+}
+
+/// Says one sentence and hears one answer.
+fn caller(criteria: &str) -> Value {
+    json!({ "success_criteria": "A table is booked.", "enriched_playback": [
+        { "speaker": "user", "exact_message": "I want a table." }, { "speaker": "agent", "criteria": criteria },
+    ]})
+}
+
+#[tokio::test]
+async fn a_custom_error_is_asked_for_and_repeats_the_result() {
+    let (hook, agent) = answering("Sorry, the kitchen is on fire.").await;
+    let times = AtomicUsize::new(0);
+    let model = Oracle::new(move |first, _| {
+        if first.contains(QUESTION) {
+            let answer = if times.fetch_add(1, Ordering::SeqCst) == 0 { "yes" } else { "no" };
+            return Some(json!({ "reasoning": "It says so.", "answer": answer }).to_string());
+        }
+        first.contains(CONVERSATION).then(judgement)
+    });
+    let simulation = json!({
+        "custom_error_enabled": true, "custom_error_prompt": "Does something burn?", "enable_rerun_on_custom_error": true,
+    });
+    let world = World::at_work(Some(model.clone())).await;
+    let talk = Talk::of(world, agent, simulation, caller("offers a table")).await;
+    let result = talk.until("COMPLETED").await;
+    assert_eq!((&result["attempt"], &result["tags"]), (&json!(2), &json!([])), "the second time nothing burns");
+    assert_eq!(result["metadata"]["attempts"].as_array().map(Vec::len), Some(1));
+    assert_eq!(result["metadata"]["custom_error"], json!({ "answer": false, "reasoning": "It says so." }));
+    let held = hook.seen().iter().filter(|seen| seen.json()["message"] == "I want a table.").count();
+    assert_eq!(held, 2);
+    let asked = model.asked("The question: Does something burn?");
+    assert!(asked.len() == 2 && asked[0].contains("AGENT: Sorry, the kitchen is on fire."), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_custom_error_that_is_not_repeated_is_a_tag_and_one_that_nobody_can_judge_a_warning() {
+    let (_hook, agent) = answering("Sorry, the kitchen is on fire.").await;
+    let yes: Arc<dyn LanguageModel> =
+        Oracle::new(|first, _| first.contains(QUESTION).then(|| json!({ "answer": "yes" }).to_string()));
+    let enabled = json!({ "custom_error_enabled": true, "custom_error_prompt": "Does something burn?" });
+    for (model, simulation, tags, warning) in [
+        (Some(yes.clone()), enabled.clone(), json!(["custom_error"]), None),
+        (Some(yes.clone()), json!({ "custom_error_prompt": "Does something burn?" }), json!([]), None),
+        (None, enabled.clone(), json!([]), Some("evaluation: custom_error_prompt: not asked without a language model")),
+        (
+            Some(Oracle::new(|_, _| None) as Arc<dyn LanguageModel>),
+            enabled,
+            json!([]),
+            Some("evaluation: custom_error_prompt: not answered: the oracle is silent"),
+        ),
+        (
+            Some(yes),
+            json!({ "custom_error_enabled": true }),
+            json!([]),
+            Some("evaluation: custom_error_enabled: there is no custom_error_prompt to ask"),
+        ),
+    ] {
+        let talk = Talk::of(World::at_work(model).await, agent.clone(), simulation.clone(), caller("")).await;
+        let result = talk.until("COMPLETED").await;
+        assert_eq!(result["tags"], tags, "{simulation}");
+        let warnings = result["metadata"]["warnings"].as_array().expect("a list");
+        let told: Vec<&str> =
+            warnings.iter().filter_map(Value::as_str).filter(|text| text.contains("custom")).collect();
+        assert_eq!(told, Vec::from_iter(warning), "{simulation}");
+    }
+}
+
+#[tokio::test]
+async fn meanings_of_a_playback_are_judged_and_its_steps_stand_in_the_timeline() {
+    let (_hook, agent) = answering("Gladly, for two?").await;
+    let model = Oracle::new(|first, last| match first {
+        _ if first.contains(PLAYBACK) => {
+            let passed = last.contains("Gladly, for two?") && last.contains("offers a table");
+            Some(json!({ "steps": [{ "index": 1, "passed": passed }] }).to_string())
+        }
+        _ => first.contains(CONVERSATION).then(judgement),
+    });
+    let mut human = caller("offers a table");
+    human["system_prompt_rule_ids"] = json!(["R1", "R2"]);
+    human["system_prompt_rule_quotes"] = json!(["Be kind."]);
+    for (model, passed) in [(Some(model.clone() as Arc<dyn LanguageModel>), json!(true)), (None, Value::Null)] {
+        let has_model = model.is_some();
+        let talk = Talk::of(World::at_work(model).await, agent.clone(), json!({}), human.clone()).await;
+        let result = talk.until("COMPLETED").await;
+        let expect = json!([{ "index": 1, "passed": passed, "heard": "Gladly, for two?" }]);
+        assert_eq!(result["metadata"]["playback"], expect);
+        let timeline = talk.part("timeline").await["events"].clone();
+        let events = timeline.as_array().expect("a list");
+        let steps: Vec<&Value> = events.iter().filter(|event| event["event"] == "playback_step").collect();
+        assert_eq!(steps.len(), 1, "{timeline}");
+        assert_eq!(
+            (&steps[0]["data"], &steps[0]["side"]),
+            (&json!({ "index": 1, "passed": passed }), &json!("engine"))
+        );
+        let last =
+            events.iter().filter(|event| event["event"] != "playback_step").map(|event| event["seq"].as_i64()).max();
+        assert_eq!(steps[0]["seq"].as_i64(), last.flatten().map(|last| last + 1));
+        let warnings = result["metadata"]["warnings"].to_string();
+        assert_eq!(warnings.contains("criteria are not judged without a language model"), !has_model, "{warnings}");
+    }
+    // Whoever judges knows which rules were probed.
+    let told = model.asked(CONVERSATION).remove(0);
+    assert!(told.contains("probe:\n- R1: Be kind.\n- R2\n"), "{told}");
+}

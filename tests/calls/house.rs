@@ -1,0 +1,232 @@
+//! The whole product in one process, to be asked over HTTP.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, BodyDataStream, to_bytes};
+use axum::http::Request;
+use futures_util::StreamExt;
+use ringer::api::{Setup, router};
+use ringer::clock::Clock;
+use ringer::config::{Behaviour, Dtmf, Encryption, Retention, Sources};
+use ringer::engine::noise::NoiseBeds;
+use ringer::engine::{Engine, EngineConfig, Speech};
+use ringer::jobs::{Workers, Workshop};
+use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
+use ringer::provider::{LanguageModel, Recognizer};
+use ringer::service::{Placer, Running, Service, Settings};
+use ringer::store::vault::Vault;
+use ringer::store::{Location, Store};
+use ringer::tasks::Tasks;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+pub const KEY: &str = "rk_runs";
+
+/// Engine, jobs and API over a database of their own.
+pub struct House {
+    router: Router,
+    pub engine: Engine,
+    pub workers: Workers,
+    pub folder: TempDir,
+}
+
+impl House {
+    pub async fn new() -> House {
+        House::open(tempfile::tempdir().expect("a folder"), 20, &[]).await
+    }
+
+    /// A house whose recognizer understands this, whatever it hears.
+    pub async fn understanding(text: &str) -> House {
+        let recognizer = FakeRecognizer::new(&[text; 100], 0);
+        House::of(tempfile::tempdir().expect("a folder"), 20, &[], None, Arc::new(recognizer)).await
+    }
+
+    /// A house over what is in `folder`, for so many calls at once, and calls in from `allowed` alone.
+    pub async fn open(folder: TempDir, max_calls: usize, allowed: &[&str]) -> House {
+        House::of(folder, max_calls, allowed, None, Arc::new(FakeRecognizer::default())).await
+    }
+
+    /// The same with a language model, and with ears.
+    pub async fn of(
+        folder: TempDir,
+        max_calls: usize,
+        allowed: &[&str],
+        model: Option<Arc<dyn LanguageModel>>,
+        recognizer: Arc<dyn Recognizer>,
+    ) -> House {
+        let file = folder.path().join("ringer.db");
+        House::start(&file, folder, Clock::Real, max_calls, allowed, (model, recognizer)).await
+    }
+
+    /// A house whose rows are in `location`, and whose jobs go by `clock`.
+    pub async fn on(
+        location: impl Into<Location>,
+        folder: TempDir,
+        clock: Clock,
+        max_calls: usize,
+        allowed: &[&str],
+    ) -> House {
+        House::start(location, folder, clock, max_calls, allowed, (None, Arc::new(FakeRecognizer::default()))).await
+    }
+
+    async fn start(
+        location: impl Into<Location>,
+        folder: TempDir,
+        clock: Clock,
+        max_calls: usize,
+        allowed: &[&str],
+        (model, recognizer): (Option<Arc<dyn LanguageModel>>, Arc<dyn Recognizer>),
+    ) -> House {
+        let vault = Vault::new(["one key for every engine"]).expect("it is one");
+        let store = Store::open(location, vault).await.expect("a database");
+        let running = Arc::new(Running::default());
+        let service = Service::new(store, clock, Settings::new(folder.path()), running.clone());
+        let service = service.with_model(model.clone());
+        service.bootstrap("default", KEY).await.expect("a key");
+        service.recover().await.expect("what is left of before is taken up");
+        let synthesizer = Arc::new(FakeSynthesizer::default());
+        let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
+        let config = EngineConfig {
+            sip: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            rtp_ports: 19_000..=19_999,
+            advertise: None,
+            shards: 1,
+            max_calls,
+            srtp: Encryption::Off,
+        };
+        let (engine, incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
+        let placer = Placer {
+            behaviour: Behaviour::default(),
+            recognizer_grace_ms: 150,
+            dtmf: Dtmf::Rtp,
+            model,
+            synthesizer,
+            noises: Arc::new(NoiseBeds::new(None)),
+            sounds: Arc::default(),
+        };
+        let workshop = Workshop {
+            service: service.clone(),
+            engine: engine.clone(),
+            running,
+            placer: Arc::new(placer),
+            fillers: Arc::new([]),
+            start_rate_per_s: 100.0,
+            retention: Retention::default(),
+            inbound_allow: Sources::read(&allowed.iter().map(|from| from.to_string()).collect::<Vec<_>>())
+                .expect("they are networks"),
+            ear: None,
+        };
+        let workers = Workers::start(workshop, incoming);
+        let setup = Setup { engine: Some(engine.clone()), ..Setup::default() };
+        let router = router(service, setup, CancellationToken::new(), Tasks::new());
+        House { router, engine, workers, folder }
+    }
+
+    pub async fn ask(&self, method: &str, path: &str, body: Value) -> (u16, Body) {
+        let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let request = Request::builder().method(method).uri(path).header("x-api-key", KEY);
+        let request = request.header("content-type", "application/json").body(Body::from(bytes)).expect("legal");
+        let response = self.router.clone().oneshot(request).await.expect("a router answers");
+        (response.status().as_u16(), response.into_body())
+    }
+
+    pub async fn call(&self, method: &str, path: &str, body: Value) -> Value {
+        let (status, answer) = self.ask(method, path, body).await;
+        let answer = to_bytes(answer, 1 << 24).await.expect("a body");
+        assert_eq!(status, 200, "{method} {path}: {}", String::from_utf8_lossy(&answer));
+        serde_json::from_slice(&answer).expect("JSON")
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Value {
+        self.call("POST", path, body).await
+    }
+
+    pub async fn status_of(&self, path: &str) -> u16 {
+        self.ask("GET", path, Value::Null).await.0
+    }
+
+    /// Queues a run of as many Digital Humans as there are bodies, and answers the ids of run and results.
+    pub async fn queue(&self, agent: Value, simulation: Value, humans: &[Value]) -> (String, Vec<String>) {
+        let agent_id = self.post("/v1/add-agent", with(json!({ "name": "Desk" }), agent)).await["agent_id"].to_string();
+        let body = json!({ "agent_id": agent_id, "max_call_duration": 2, "max_call_duration_units": "seconds" });
+        let id = self.post("/v1/create-simulation", with(body, simulation)).await["simulation_id"].clone();
+        for human in humans {
+            let human = with(json!({ "intent": "Book a table." }), human.clone());
+            let body = json!({ "digital_human": human, "simulation_ids": [id] });
+            self.post("/v1/create-digital-human", body).await;
+        }
+        let queued = self.post("/v1/queue-simulation-run", json!({ "simulation_id": id.to_string(), "seed": 7 })).await;
+        let ids = queued["simulation_result_ids"].as_array().expect("ids").iter();
+        let text = |id: &Value| id.as_str().expect("a text").to_owned();
+        (text(&queued["simulation_run_id"]), ids.map(text).collect())
+    }
+
+    /// The events of a result, until the last.
+    pub async fn events(&self, id: &str) -> Vec<(String, Value)> {
+        self.watch(id).await.rest().await
+    }
+
+    pub async fn watch(&self, id: &str) -> Watch {
+        let (status, body) = self.ask("GET", &format!("/v1/simulation-result/{id}/events"), Value::Null).await;
+        assert_eq!(status, 200);
+        Watch { pieces: body.into_data_stream() }
+    }
+
+    pub async fn result(&self, id: &str) -> Value {
+        self.call("GET", &format!("/v1/retrieve-simulation-result/{id}"), Value::Null).await["simulation_result"]
+            .clone()
+    }
+
+    pub async fn stop(self) {
+        drop(self.close().await);
+    }
+
+    /// Ends everything and leaves what was stored.
+    pub async fn close(self) -> TempDir {
+        self.workers.stop_claiming();
+        tokio::join!(self.engine.stop(), self.workers.finish());
+        self.folder
+    }
+}
+
+/// The events of a result as they come.
+pub struct Watch {
+    pieces: BodyDataStream,
+}
+
+impl Watch {
+    async fn next(&mut self) -> Option<(String, Value)> {
+        let piece = self.pieces.next().await?.expect("the stream is not broken");
+        let piece = String::from_utf8(piece.to_vec()).expect("text");
+        let field = |name: &str| piece.lines().find_map(|line| line.strip_prefix(name));
+        let event = field("event: ").unwrap_or_default().to_owned();
+        Some((event, field("data: ").map_or(Value::Null, |data| serde_json::from_str(data).expect("JSON"))))
+    }
+
+    pub async fn until(&mut self, status: &str) {
+        while let Some((event, data)) = self.next().await {
+            if event == "status" && data["status"] == status {
+                return;
+            }
+        }
+        panic!("it never was {status}");
+    }
+
+    pub async fn rest(mut self) -> Vec<(String, Value)> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+pub fn with(mut base: Value, more: Value) -> Value {
+    let more = more.as_object().expect("an object").clone();
+    base.as_object_mut().expect("an object").extend(more);
+    base
+}

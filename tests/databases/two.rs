@@ -1,0 +1,173 @@
+//! Two engines on one database: each job is done by one of them, once, and neither takes the other for gone.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use ringer::clock::Clock;
+use ringer::model::status::ResultStatus as S;
+use ringer::service::{NoLiveCalls, Service, Settings};
+use ringer::store::vault::Vault;
+use ringer::store::{Location, Store};
+use serde_json::{Value, json};
+
+use super::schema_on;
+use super::server::Server;
+use crate::api::receiver::Receiver;
+use crate::calls::house::House;
+use crate::peers::Peer;
+
+/// 2026-01-05T09:00:30Z.
+const START_MS: i64 = 1_767_603_630_000;
+/// Calls that one engine makes at the same time.
+const AT_ONCE: usize = 4;
+/// Results that each engine is asked for.
+const RESULTS: usize = 10;
+
+async fn house(location: &Location, clock: &Clock) -> House {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    House::on(location.clone(), folder, clock.clone(), AT_ONCE, &[]).await
+}
+
+/// Runs a test beside a database server, which ends with the thread that has started it.
+fn beside_a_server<Done: Future<Output = ()>>(test: impl FnOnce(Location) -> Done) {
+    let server = Server::start(false);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime starts").block_on(async { test(schema_on(&server.url()).await).await });
+}
+
+async fn queue(house: &House, peer: &Peer, count: usize) -> (String, Vec<String>) {
+    let agent = json!({ "sip_uri": format!("sip:bob@{}", peer.sip) });
+    house.queue(agent, json!({ "max_call_duration": 1 }), &vec![json!({ "name": "Ann" }); count]).await
+}
+
+#[test]
+fn two_engines_share_the_work_and_do_nothing_twice() {
+    beside_a_server(shared);
+}
+
+async fn shared(location: Location) {
+    let clock = Clock::fixed(START_MS);
+    let receiver = Receiver::new(&[]).await;
+    // So many calls are answered; a call too many is not, and the peer does not end with a call too few.
+    let peer = Peer::answering(2 * RESULTS as u32 + 1);
+    let first = house(&location, &clock).await;
+    let hook =
+        json!({ "url": receiver.url("/hook"), "event_types": ["simulation_ended", "simulation_result_evaluated"] });
+    first.post("/v1/webhooks", hook).await;
+    let (run, mut ids) = queue(&first, &peer, RESULTS).await;
+    first.watch(&ids[0]).await.until("RUNNING").await;
+    // Calls run when the second engine comes.
+    let second = house(&location, &clock).await;
+    let (other_run, more) = queue(&second, &peer, RESULTS).await;
+    ids.extend(more);
+    receiver.wait_for(2 * ids.len()).await;
+    for id in &ids {
+        let result = second.result(id).await;
+        assert_eq!((&result["status"], &result["error_code"]), (&json!("COMPLETED"), &Value::Null), "{result}");
+        assert_eq!(result["end_reason"], "max_duration", "{result}");
+    }
+    for run in [&run, &other_run] {
+        let read = first.call("GET", &format!("/v1/retrieve-simulation-results/{run}"), Value::Null).await;
+        assert_eq!(read["simulation_run"]["status"], "COMPLETED", "{read}");
+        assert_eq!(read["simulation_run"]["tests_completed"], RESULTS, "{read}");
+    }
+    let placed = |house: &House| house.engine.tally().calls().placed as usize;
+    let (of_first, of_second) = (placed(&first), placed(&second));
+    println!("{of_first} calls were placed by the first engine, {of_second} by the second");
+    assert_eq!(of_first + of_second, ids.len(), "each result is called for once");
+    assert!(of_first > 0 && of_second > 0, "{of_first} and {of_second}: both work");
+
+    // A schedule of one call is due while both engines look.
+    let agent = first.result(&ids[0]).await["agent_id"].to_string();
+    let body = json!({ "agent_id": agent, "max_call_duration": 1, "max_call_duration_units": "seconds" });
+    let simulation = first.post("/v1/create-simulation", body).await["simulation_id"].clone();
+    let human = json!({ "digital_human": { "name": "Ann" }, "simulation_ids": [simulation] });
+    first.post("/v1/create-digital-human", human).await;
+    let schedule = json!({ "frequency": "every_n_minutes", "interval": 1 });
+    let schedule = json!({ "simulation_id": simulation.to_string(), "schedule": schedule });
+    first.post("/v1/create-schedule", schedule).await;
+    clock.advance_ms(40_000);
+    tokio::join!(stir(&first), stir(&second));
+    receiver.wait_for(2 * ids.len() + 2).await;
+    assert_eq!(runs(&second, &simulation).await, 1, "a due time runs once");
+    assert_eq!(placed(&first) + placed(&second), ids.len() + 1);
+
+    let seen = receiver.seen();
+    let told: BTreeSet<&[u8]> = seen.iter().map(|one| one.headers["x-svc-event-id"].as_bytes()).collect();
+    assert_eq!((seen.len(), told.len()), (2 * ids.len() + 2, 2 * ids.len() + 2), "each event is told once");
+    peer.end();
+    tokio::join!(first.stop(), second.stop());
+}
+
+/// Makes an engine look for work.
+async fn stir(house: &House) {
+    let agent = house.post("/v1/add-agent", json!({ "name": "Unused" })).await["agent_id"].to_string();
+    let unused = house.post("/v1/create-simulation", json!({ "agent_id": agent, "name": "Unused" })).await;
+    let schedule = json!({ "frequency": "monthly", "day_of_month": 31, "time": "00:00" });
+    let body = json!({ "simulation_id": unused["simulation_id"].to_string(), "schedule": schedule });
+    house.post("/v1/create-schedule", body).await;
+}
+
+async fn runs(house: &House, simulation: &Value) -> usize {
+    let runs = house.call("GET", &format!("/v1/get-simulation-runs/{simulation}"), Value::Null).await;
+    runs["simulation_runs"].as_array().expect("a list").len()
+}
+
+/// A service of its own on the database, without jobs.
+async fn service(location: &Location, folder: &Path, clock: &Clock) -> Service {
+    let vault = Vault::new(["one key for every engine"]).expect("it is one");
+    let store = Store::open(location.clone(), vault).await.expect("a database");
+    Service::new(store, clock.clone(), Settings::new(folder), Arc::new(NoLiveCalls))
+}
+
+#[test]
+fn what_an_engine_has_left_is_ended_by_the_next_that_is_alone_or_by_the_end_of_its_claim() {
+    beside_a_server(left);
+}
+
+async fn left(location: Location) {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let clock = Clock::fixed(START_MS);
+    let [first, second] =
+        [service(&location, folder.path(), &clock).await, service(&location, folder.path(), &clock).await];
+    let caller = first.bootstrap("default", "a key").await.expect("a key");
+    assert_eq!((first.recover().await, second.recover().await), (Ok(0), Ok(0)));
+    let spec = |body: Value| serde_json::from_value(body).expect("it fits");
+    let agent = json!({ "name": "Desk", "sip_uri": "sip:desk@127.0.0.1" });
+    let agent =
+        first.add_agent(&caller, serde_json::from_value(agent).expect("it fits")).await.expect("an agent").agent_id;
+    let simulation = json!({ "agent_id": agent.to_string(), "name": "Left" });
+    let simulation = first.create_simulation(&caller, serde_json::from_value(simulation).expect("it fits")).await;
+    let simulation = simulation.expect("a simulation").simulation_id;
+    let human = serde_json::from_value(json!({ "name": "Ann", "num_runs": 2 })).expect("it fits");
+    first.create_digital_human(&caller, human, &[simulation]).await.expect("a Digital Human");
+    let queued = first.queue_simulation_run(&caller, spec(json!({ "simulation_id": simulation.to_string() }))).await;
+    let ids: Vec<i64> =
+        queued.expect("a run").simulation_result_ids.iter().map(|id| id.parse().expect("a number")).collect();
+    for id in &ids {
+        for step in [S::Initializing, S::Queued, S::Dispatched].windows(2) {
+            first.advance(&caller.organization, *id, step[0], step[1], |_| ()).await.expect("an allowed step");
+        }
+    }
+    let status = async |id: i64| second.result(&caller, id).await.expect("it is there").body.status;
+    let claimed = first.queue().claim(&["call"], 120_000).await.expect("it can").expect("a job");
+    assert_eq!(second.recover().await, Ok(0), "the first still works");
+    assert_eq!(
+        second.queue().claim(&["call"], 120_000).await.expect("it can").map(|job| job.id != claimed.id),
+        Some(true)
+    );
+    assert_eq!(second.queue().claim(&["call"], 120_000).await.expect("it can"), None, "claims of the first hold");
+    assert_eq!(status(ids[0]).await, S::Dispatched);
+    // The first is gone; the second goes on, and takes its job when the claim ends.
+    first.store().close().await;
+    clock.advance_ms(120_001);
+    second.end_abandoned(&caller.organization, ids[0]).await.expect("it can");
+    assert_eq!((status(ids[0]).await, status(ids[1]).await), (S::SystemError, S::Dispatched));
+    let result = second.result(&caller, ids[0]).await.expect("it is there").body;
+    assert_eq!(result.error_code.as_deref(), Some("ENGINE_RESTARTED"));
+    // Alone after a start, it ends at once what is left.
+    assert_eq!(second.recover().await, Ok(1));
+    assert_eq!(status(ids[1]).await, S::SystemError);
+    assert!(second.queue().claim(&["call"], 120_000).await.expect("it can").is_some(), "no claim is left");
+}

@@ -1,0 +1,101 @@
+//! What is saved names no host where nothing may be asked, behind whatever name.
+
+use std::net::IpAddr;
+
+use ringer::error::{Error, Result};
+use ringer::provider::guard::Guard;
+use ringer::service::NoiseSource;
+use serde_json::{Value, json};
+
+use super::{Fixture, map, spec};
+
+const INSIDE: &str = "http://inside.example/a.wav";
+const OUTSIDE: &str = "http://outside.example/a.wav";
+/// Has no address, and may have one later.
+const NOWHERE: &str = "http://nowhere.example/a.wav";
+
+fn guard() -> Guard {
+    let inside: IpAddr = "10.0.0.1".parse().expect("an address");
+    let outside: IpAddr = "203.0.113.5".parse().expect("an address");
+    Guard::by(move |address| address != inside).with_names(move |name| {
+        let found = match name.as_str() {
+            "inside.example" => vec![outside, inside],
+            "outside.example" => vec![outside],
+            _ => Vec::new(),
+        };
+        Box::pin(async move { Ok(found) })
+    })
+}
+
+/// What is refused of a URL; nothing of one that may be asked.
+fn check<T>(what: &str, url: &str, field: &str, done: Result<T>) {
+    let refused = (url == INSIDE).then(|| Error::Refused(format!("{field} points to a host that is not allowed")));
+    assert_eq!(done.err(), refused, "{what} with {url}");
+}
+
+#[tokio::test]
+async fn a_name_that_leads_inside_is_not_saved() {
+    let f = Fixture::new().await;
+    let (agent, simulation, humans) = f.booth(json!({}), 1).await;
+    let service = f.service.clone().with_guard(guard());
+    let caller = &f.caller;
+    let rule = |channels: Value| {
+        spec(json!({
+            "name": "Slow", "entity_type": "standard_metric", "entity_field": "avg_agent_latency",
+            "operator": "greater_than", "comparison_value": "2", "notification_channels": channels,
+        }))
+    };
+    let monitor = |channels: Value| {
+        spec(json!({
+            "agent_id": agent, "checks": [{ "checkType": "agent_responds" }], "notifications": { "channels": channels },
+        }))
+    };
+    let alert = service.create_alert(caller, rule(json!([]))).await.expect("made").id;
+    let watch = service.create_monitor(caller, monitor(json!([]))).await.expect("made").id;
+    for url in [INSIDE, OUTSIDE, NOWHERE] {
+        let noise = json!({ "background_noise": "custom", "custom_background_noise_url": url });
+        let human = |fields: &Value| service.create_digital_human(caller, spec(fields.clone()), &[]);
+        check("a noise", url, "custom_background_noise_url", human(&noise).await);
+        let done = service.update_digital_human(caller, humans[0], map(noise.clone()), None, false).await;
+        check("a changed noise", url, "custom_background_noise_url", done);
+        let made = service.create_digital_humans(caller, vec![spec(noise.clone())], &[]).await.expect("answered");
+        assert_eq!(made.errors.len(), usize::from(url == INSIDE));
+        let scripted = json!({ "scripted_responses": [{
+            "match_type": "exact", "match_phrase": "Hi", "response_type": "audio", "occurrence_mode": "always",
+            "scripted_response_audio_snippet_url": url,
+        }] });
+        check("audio", url, "scripted_responses[0].scripted_response_audio_snippet_url", human(&scripted).await);
+        for (field, url) in [("recording_url", url.to_owned()), ("transcript_url", url.replace(".wav", ".json"))] {
+            let request = spec(json!({
+                "agent_id": agent.to_string(), "start_time_utc": "2026-01-05T08:00:00Z",
+                "participants": [{ "role": "AGENT" }, { "role": "USER" }], field: url,
+            }));
+            let asked = if url.starts_with("http://inside") { INSIDE } else { OUTSIDE };
+            check("a call", asked, field, service.evaluate_call(caller, request).await);
+        }
+        let channels = json!([{ "type": "webhook", "target": url }, { "type": "email", "target": "a@example.com" }]);
+        check("an alert", url, "target", service.create_alert(caller, rule(channels.clone())).await);
+        let change = spec(json!({ "notification_channels": channels.clone() }));
+        check("a changed alert", url, "target", service.update_alert(caller, alert, &change).await);
+        check("a monitor", url, "target", service.create_monitor(caller, monitor(channels.clone())).await);
+        let change = spec(json!({ "notifications": { "channels": channels } }));
+        check("a changed monitor", url, "target", service.update_monitor(caller, watch, &change).await);
+        let code = |n: u8| format!("f3d2a87c-1e4b-4b9a-9c2d-7f1e6b5a4c{n:02}");
+        let bundle = spec(json!({
+            "agents": [{ "svc_as_code_id": code(1), "name": "Desk", "http_webhook": url }],
+            "simulations": [{ "svc_as_code_id": code(2), "name": "Booking", "agent": code(1) }],
+            "digital_humans": [{ "svc_as_code_id": code(3), "name": "Ann", "intent": "Book.", "simulations": [code(2)],
+                "background_noise": "custom", "custom_background_noise_url": url }],
+            "custom_metrics": [],
+        }));
+        let pushed = service.push(caller, bundle).await.expect("answered");
+        let told: Vec<String> = pushed.errors.iter().flat_map(|error| error.errors.clone()).collect();
+        let expect = ["http_webhook", "custom_background_noise_url"]
+            .map(|field| format!("{field}: {field} points to a host that is not allowed"));
+        assert_eq!(told, if url == INSIDE { expect.to_vec() } else { Vec::new() }, "{url}");
+    }
+    let sound = NoiseSource::Existing(INSIDE.to_owned());
+    let done = service.create_background_noise(caller, "n".to_owned(), sound).await;
+    check("a sound", INSIDE, "storage_path", done);
+    assert!(simulation > 0);
+}
