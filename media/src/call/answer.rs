@@ -1,5 +1,7 @@
 //! Planning: what this side will do next, from the end of the other side's speech to the moment it is ready.
 
+use std::sync::Arc;
+
 use super::event::{Kind, Side, What};
 use super::hearing::OtherTurn;
 use super::io::{Comparison, Effect, EffectId, EndReason, Line, Move, Purpose, Then, Thought};
@@ -141,7 +143,7 @@ impl Call {
             self.identify(&turn);
             self.other.turn = Some(turn);
         }
-        let text = self.other.turn.as_ref().map(OtherTurn::text).unwrap_or_default();
+        let text = self.other.turn.as_ref().map(|turn| turn.text().clone()).unwrap_or_default();
         let end = self.other.turn.as_ref().map_or(self.frame_at, |turn| turn.end);
         if self.ends_call(&text) {
             let next = Next::Hangup { reason: EndReason::HangupPhrase, after_ms: 0 };
@@ -164,7 +166,7 @@ impl Call {
     }
 
     /// Asks the mind which of these rules the turn means.
-    fn compare(&mut self, rules: Vec<usize>, text: String, limit_ms: u32) {
+    fn compare(&mut self, rules: Vec<usize>, text: Arc<str>, limit_ms: u32) {
         let phrases = rules.iter().map(|at| self.spec.script[*at].phrase.clone()).collect();
         let id = self.effect(Effect::Compare(Comparison { phrases, history: self.heard_so_far() }));
         if let Some(plan) = &mut self.plan {

@@ -120,7 +120,7 @@ impl Call {
 
     /// The running text of the other side's turn changed.
     pub(super) fn match_running_text(&mut self) {
-        let Some((onset, text)) = self.other.turn.as_ref().map(|turn| (turn.from, turn.text())) else { return };
+        let Some((onset, text)) = self.other.turn.as_ref().map(|turn| (turn.from, turn.text().clone())) else { return };
         if !self.may_cut_in() {
             return;
         }

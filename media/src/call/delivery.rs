@@ -148,9 +148,9 @@ impl Call {
         let interrupted = !left.is_empty();
         let own_phrase = self.ends_call(&spoken);
         let (utterance_id, kind, exact) = (utterance.id, utterance.kind, utterance.exact);
-        let what = What::SpeechEnded { utterance_id, text: spoken.clone(), kind, interrupted, exact, pauses };
+        self.history.push(Line { other: false, text: spoken.as_str().into(), digits: Arc::default(), interrupted });
+        let what = What::SpeechEnded { utterance_id, text: spoken, kind, interrupted, exact, pauses };
         self.event(end, Side::Dh, what);
-        self.history.push(Line { other: false, text: spoken.into(), digits: Arc::default(), interrupted });
         self.unsaid = interrupted.then_some(left);
         self.waits.quiet_since = self.waits.quiet_since.max(end);
         self.waits.active_at = self.waits.active_at.max(end);

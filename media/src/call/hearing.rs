@@ -1,5 +1,7 @@
 //! The other side's turns: segments of speech, their text as it comes, and turns that are over but still wait for text.
 
+use std::sync::Arc;
+
 use super::io::{EffectId, Effected, Line, Word};
 use crate::frame::Sample;
 use crate::tongue::Tongue;
@@ -20,6 +22,12 @@ struct Segment {
     text: Text,
 }
 
+impl Segment {
+    fn awaits(&self, id: EffectId) -> bool {
+        id.0 != 0 && (self.hear == id || self.recognize == Some(id))
+    }
+}
+
 /// A turn of the other side: one or more segments, and digits.
 #[derive(Clone, Debug)]
 pub struct OtherTurn {
@@ -38,6 +46,8 @@ pub struct OtherTurn {
     /// Its line in the history, once it is over.
     pub line: Option<usize>,
     segments: Vec<Segment>,
+    /// Of all segments.
+    text: Arc<str>,
 }
 
 impl OtherTurn {
@@ -52,6 +62,7 @@ impl OtherTurn {
             counts: false,
             line: None,
             segments: Vec::new(),
+            text: Arc::default(),
         }
     }
 
@@ -91,62 +102,69 @@ impl OtherTurn {
                 left.extend([Some(segment.hear), segment.recognize].into_iter().flatten());
             }
         }
+        self.renew_text();
         left
     }
 
-    /// Takes a part of a recognition; `None` when it is not this turn's, else whether the running text changed.
-    pub fn take(&mut self, id: EffectId, done: &Effected) -> Option<bool> {
-        let segment = self
-            .segments
-            .iter_mut()
-            .find(|segment| id.0 != 0 && (segment.hear == id || segment.recognize == Some(id)))?;
-        match done {
-            Effected::Partial(text) if matches!(segment.text, Text::Running(_)) => {
-                segment.text = Text::Running(text.clone());
-                Some(true)
-            }
-            Effected::Final { text, words, confidence, tongue } => {
-                let (text, words, confidence) = (text.clone(), words.clone(), *confidence);
-                segment.text = Text::Final { text, words, confidence, tongue: tongue.clone() };
-                Some(true)
-            }
-            Effected::Failed { .. } => {
-                segment.text = Text::Missing;
-                Some(false)
-            }
-            _ => Some(false),
-        }
+    /// It waits for what this effect brings.
+    pub fn awaits(&self, id: EffectId) -> bool {
+        self.segments.iter().any(|segment| segment.awaits(id))
     }
 
-    /// All that is known of the words, running text included.
-    pub fn text(&self) -> String {
-        let texts = self.segments.iter().filter_map(|segment| match &segment.text {
+    /// Takes a part of a recognition that it waits for.
+    pub fn take(&mut self, id: EffectId, done: Effected) {
+        let Some(segment) = self.segments.iter_mut().find(|segment| segment.awaits(id)) else { return };
+        match done {
+            Effected::Partial(text) if matches!(segment.text, Text::Running(_)) => segment.text = Text::Running(text),
+            Effected::Final { text, words, confidence, tongue } => {
+                segment.text = Text::Final { text, words, confidence, tongue };
+            }
+            Effected::Failed { .. } => segment.text = Text::Missing,
+            _ => return,
+        }
+        self.renew_text();
+    }
+
+    fn renew_text(&mut self) {
+        let mut texts = self.segments.iter().filter_map(|segment| match &segment.text {
             Text::Running(text) | Text::Final { text, .. } if !text.is_empty() => Some(text.as_str()),
             _ => None,
         });
-        texts.collect::<Vec<_>>().join(" ")
+        self.text = match (texts.next(), texts.next()) {
+            (None, _) => Arc::default(),
+            (Some(all), None) => all.into(),
+            (Some(first), Some(second)) => {
+                [first, second].into_iter().chain(texts).collect::<Vec<_>>().join(" ").into()
+            }
+        };
     }
 
-    /// Words with times.
-    pub fn words(&self) -> Vec<Word> {
-        let finals = self.segments.iter().filter_map(|segment| match &segment.text {
-            Text::Final { words, .. } => Some(words.iter().cloned()),
+    /// All that is known of the words, running text included.
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// Words with times, which are then no longer kept.
+    pub fn take_words(&mut self) -> Vec<Word> {
+        let mut finals = self.segments.iter_mut().filter_map(|segment| match &mut segment.text {
+            Text::Final { words, .. } => Some(std::mem::take(words)),
             _ => None,
         });
-        finals.flatten().collect()
+        let first = finals.next().unwrap_or_default();
+        finals.fold(first, |mut all, words| {
+            all.extend(words);
+            all
+        })
     }
 
     /// Mean confidence of the segments that have one.
     pub fn confidence(&self) -> Option<f32> {
-        let known: Vec<f32> = self
-            .segments
-            .iter()
-            .filter_map(|segment| match segment.text {
-                Text::Final { confidence, .. } => confidence,
-                _ => None,
-            })
-            .collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f32>() / known.len() as f32)
+        let known = self.segments.iter().filter_map(|segment| match segment.text {
+            Text::Final { confidence, .. } => confidence,
+            _ => None,
+        });
+        let (sum, count) = known.fold((0.0, 0), |(sum, count), one| (sum + one, count + 1));
+        (count > 0).then(|| sum / count as f32)
     }
 
     /// What the recognizer says of its language: that of the longest text which it has a word for, nothing when a part was heard
@@ -166,6 +184,7 @@ impl OtherTurn {
 
     /// As a line of the conversation.
     pub fn as_line(&self) -> Line {
-        Line { other: true, text: self.text().into(), digits: self.digits.as_str().into(), interrupted: self.cut }
+        let digits = if self.digits.is_empty() { Arc::default() } else { self.digits.as_str().into() };
+        Line { other: true, text: self.text.clone(), digits, interrupted: self.cut }
     }
 }

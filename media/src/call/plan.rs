@@ -1,5 +1,7 @@
 //! The next move of this side, from the moment the other side fell silent until it is taken or dropped.
 
+use std::sync::Arc;
+
 use super::event::Kind;
 use super::io::{EffectId, EndReason};
 use super::utterance::Utterance;
@@ -41,7 +43,7 @@ pub struct Comparing {
     /// The rules in question, by their places in the script.
     pub rules: Vec<usize>,
     /// What was heard.
-    pub text: String,
+    pub text: Arc<str>,
     /// It is not waited for any longer.
     pub until: Sample,
 }

@@ -151,18 +151,18 @@ impl Call {
     /// Reports turns whose text is final.
     fn tell_closed_turns(&mut self) {
         while let Some(at) = self.other.closing.iter().position(OtherTurn::is_final) {
-            let turn = self.other.closing.remove(at);
+            let mut turn = self.other.closing.remove(at);
             self.hang_up_on_phrase(&turn);
             self.identify(&turn);
             if let Some(line) = turn.line.and_then(|at| self.history.get_mut(at)) {
                 *line = turn.as_line();
             }
             let what = What::TurnEnded {
-                text: turn.text(),
+                text: turn.text().as_ref().into(),
                 from_sample: turn.from,
                 end_sample: turn.end,
                 confidence: turn.confidence(),
-                words: turn.words().into(),
+                words: turn.take_words().into(),
                 concealed_ms: turn.concealed[1].saturating_sub(turn.concealed[0]),
             };
             self.event(turn.end, Side::Agent, what);
@@ -171,8 +171,8 @@ impl Call {
 
     /// Asks for the language of a turn whose text is final.
     pub(super) fn identify(&mut self, turn: &OtherTurn) {
-        let text = turn.text();
-        if self.spec.follows_language && !text.is_empty() {
+        if self.spec.follows_language && !turn.text().is_empty() {
+            let text = turn.text().as_ref().into();
             self.effect(Effect::Identify { turn: turn.from, text, told: turn.tongue() });
         }
     }
@@ -190,7 +190,7 @@ impl Call {
 
     /// A phrase that ends the call, in a turn that is answered already or never will be.
     fn hang_up_on_phrase(&mut self, turn: &OtherTurn) {
-        if self.waits.hangup.is_none() && self.ends_call(&turn.text()) {
+        if self.waits.hangup.is_none() && self.ends_call(turn.text()) {
             let due = turn.end + ms(PHRASE_HANGUP_MS);
             self.waits.hangup = Some((due.max(self.frame_at), EndReason::HangupPhrase));
         }
@@ -258,7 +258,7 @@ impl Call {
             Effected::Meant(which) => self.meant(id, which),
             Effected::Note { code } => self.event(self.frame_at, Side::Engine, What::Note { code }),
             Effected::Failed { code } => self.effect_failed(id, code),
-            Effected::Partial(_) | Effected::Final { .. } => self.heard_text(id, &done),
+            Effected::Partial(_) | Effected::Final { .. } => self.heard_text(id, done),
         }
     }
 
@@ -275,19 +275,25 @@ impl Call {
         }
     }
 
-    fn heard_text(&mut self, id: EffectId, done: &Effected) {
-        let running = self.other.turn.as_mut().and_then(|turn| turn.take(id, done));
-        if running.is_some() {
-            if matches!(done, Effected::Partial(_)) {
-                let text = self.other.turn.as_ref().map(OtherTurn::text).unwrap_or_default();
+    fn heard_text(&mut self, id: EffectId, done: Effected) {
+        if let Some(turn) = self.other.turn.as_mut().filter(|turn| turn.awaits(id)) {
+            let is_running = matches!(done, Effected::Partial(_));
+            turn.take(id, done);
+            if is_running {
+                let text = turn.text().as_ref().into();
                 self.event(self.frame_at, Side::Agent, What::TranscriptPartial { text });
             }
             self.match_running_text();
             self.reconsider();
             self.decide_when_final();
-        } else if self.other.closing.iter_mut().any(|turn| turn.take(id, done).is_some()) {
+        } else if let Some(turn) = self.turn_that_awaits(id) {
+            turn.take(id, done);
             self.tell_closed_turns();
         }
+    }
+
+    fn turn_that_awaits(&mut self, id: EffectId) -> Option<&mut OtherTurn> {
+        self.other.turn.iter_mut().chain(&mut self.other.closing).find(|turn| turn.awaits(id))
     }
 
     /// A text that came after the answer was decided on may still say that there is none.
@@ -296,14 +302,13 @@ impl Call {
             plan.answers && matches!(plan.stage, Stage::Comparing | Stage::Thinking | Stage::Settled)
         });
         let Some(turn) = self.other.turn.as_ref().filter(|turn| decided && turn.is_final()) else { return };
-        if self.ends_call(&turn.text()) {
+        if self.ends_call(turn.text()) {
             self.drop_answer();
             self.close_other_turn();
         }
     }
 
     fn effect_failed(&mut self, id: EffectId, code: &'static str) {
-        let failed = Effected::Failed { code };
         let thinking = self.plan.as_ref().is_some_and(|plan| plan.thinking == Some(id));
         self.event(self.frame_at, Side::Engine, What::Note { code });
         if self.not_meant(id) {
@@ -311,9 +316,8 @@ impl Call {
         }
         if thinking || self.cut_waits_for(id) {
             self.moved(id, Move::default());
-        } else if self.other.turn.as_mut().is_some_and(|turn| turn.take(id, &failed).is_some())
-            || self.other.closing.iter_mut().any(|turn| turn.take(id, &failed).is_some())
-        {
+        } else if let Some(turn) = self.turn_that_awaits(id) {
+            turn.take(id, Effected::Failed { code });
             self.decide_when_final();
             self.tell_closed_turns();
         } else if !self.probe_failed(id) && self.is_waiting_for_audio(id) {

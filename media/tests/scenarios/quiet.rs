@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Effect, Effected, Input, NoiseSpec, Opening, Output, Path, ProbeRates, Sent, Signal, TICK,
+    Call, CallSpec, Effect, Effected, Input, Move, NoiseSpec, Opening, Output, Path, ProbeRates, Sent, Signal, TICK,
+    Word,
 };
 use ringer_media::codec::Codec;
 use ringer_media::connection::ConnectionSpec;
 use ringer_media::dtmf::Detector;
 use ringer_media::echo::EchoGuard;
-use ringer_media::frame::FRAME;
+use ringer_media::frame::{FRAME, Sample};
 use ringer_media::impair::AudioQuality;
 use ringer_media::leg::{Leg, MediaParams};
 use ringer_media::recording::Window;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
+use ringer_media::tongue::Tongue;
 use ringer_media::vad::VoiceActivity;
 
 thread_local! {
@@ -141,6 +143,80 @@ fn a_quiet_tick_allocates_nothing() {
                 assert_eq!(allocations, 0, "{codec:?} {name}: {allocations} allocations in {quiet} ticks");
             }
         }
+    }
+}
+
+/// Allocations that an event, an effect or a command to the far side may cost, on average.
+const MOST_PER_EVENT: u64 = 2;
+
+/// What a driver answers to an effect.
+fn answer(effect: Effect, words: &Arc<[i16]>) -> Option<Effected> {
+    let heard = ["is", "tuesday", "free"];
+    match effect {
+        Effect::Hear { .. } => Some(Effected::Partial(heard[0].into())),
+        Effect::Recognize { .. } => {
+            let word = |(at, text): (usize, &&str)| Word {
+                text: (*text).into(),
+                from: at as Sample * 8000,
+                to: at as Sample * 8000 + 4000,
+                confidence: Some(0.9),
+            };
+            let words = heard.iter().enumerate().map(word).collect();
+            Some(Effected::Final { text: heard.join(" "), words, confidence: Some(0.9), tongue: Tongue::Assumed })
+        }
+        Effect::Think(_) => Some(Effected::Move(Move { say: "It is not.".into(), ..Move::default() })),
+        Effect::Synthesize { .. } => Some(Effected::Audio { pcm: words.clone(), last: true }),
+        _ => None,
+    }
+}
+
+#[test]
+fn an_event_allocates_little() {
+    let speech = super::voice().say(16_000 * 2, 0);
+    let words = super::voice().say(16_000, 1);
+    for codec in [Codec::Pcmu, Codec::G722] {
+        let media = MediaParams::new(codec);
+        let mut now = Time::from_millis(1000);
+        let mut far = Leg::new(media, Seed(4), now);
+        let spec = CallSpec { opening: Opening::Listen { open_after_ms: None }, ..CallSpec::default() };
+        let mut call = answered(spec, media, now, words.clone());
+        now = now + TICK;
+        let mut asked = Vec::with_capacity(64);
+        let (mut events, mut allocations) = (0, 0);
+        // Twelve turns of two seconds each, and four seconds to answer them; the first warms up.
+        for n in 0..12 * 300usize {
+            now = now + TICK;
+            let at = n % 300;
+            let frame = speech.get(at * FRAME..(at + 1) * FRAME);
+            let frame = frame.map_or([0; FRAME], |frame| frame.try_into().expect("a frame"));
+            far.send(now, &frame);
+            let packet = far.packet().expect("one a tick");
+            let done: Vec<_> = asked.drain(..).filter_map(|(id, effect)| Some((id, answer(effect, &words)?))).collect();
+            let mut sent = Sent::default();
+            let answers = done.into_iter().map(|(id, done)| Input::Done(id, done));
+            let inputs = [
+                Input::Tick { late: Duration::ZERO, sent: &mut sent },
+                Input::Packet { path: Path::Rtp, arrived: now, bytes: packet },
+                Input::Listen,
+            ];
+            for input in answers.into_iter().chain(inputs) {
+                let before = ALLOCATIONS.with(Cell::get);
+                call.handle(now, input);
+                let mut told = 0;
+                while let Some(output) = call.poll() {
+                    told += u64::from(matches!(output, Output::Event(_) | Output::Effect(..) | Output::Control(_)));
+                    if let Output::Effect(id, effect) = output {
+                        asked.push((id, effect));
+                    }
+                }
+                if n >= 300 {
+                    (events, allocations) = (events + told, allocations + ALLOCATIONS.with(Cell::get) - before);
+                }
+            }
+        }
+        println!("{codec:?}: {allocations} allocations in {events} events");
+        assert!(events > 100, "{codec:?}: {events} events");
+        assert!(allocations <= events * MOST_PER_EVENT, "{codec:?}: {allocations} allocations in {events} events");
     }
 }
 
