@@ -1,16 +1,17 @@
 //! The embedded recognizer: libpocketsphinx decodes English at 16 kHz while the words are still being said. A bounded pool
-//! of low-priority threads, each with a few warm decoders. A stream that finds none waits for the next one that is free, with its
-//! audio, and catches up; where as many wait already, it is told so at once (`recognizer_busy`).
+//! of low-priority threads, one a core, each with a few warm decoders. A stream that finds none waits for the next one that is free,
+//! with its audio, and catches up; where as many wait already, it is told so at once (`recognizer_busy`).
 //!
 //! Bias words are not used: the library takes them only with a pronunciation, and its dictionary has 134,000 words already.
 
 mod library;
 mod line;
 
+use std::cell::OnceCell;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
@@ -26,8 +27,8 @@ pub const MODEL: &str = "/usr/share/pocketsphinx/model/en-us";
 
 /// Streams whose speech is over but whose text is still being made: the next words of the same call must not wait for it.
 const SPARE: usize = 2;
-/// Live streams that one core carries beside the rest of the work (5 alone).
-const STREAMS_PER_THREAD: usize = 3;
+/// Live streams that one core carries beside the rest of the work (3 alone on a slow one, 5 on a fast one).
+const STREAMS_PER_CORE: usize = 3;
 /// Decoders take 100 MB each.
 const DEFAULT_STREAMS_MAX: usize = 12;
 /// Audio goes to the decoder in blocks of 100 ms.
@@ -51,9 +52,9 @@ impl Pocketsphinx {
     /// Starts the pool for `streams` streams at once (0: three for each core but one, at most 12, and 2 to spare) with the model in the
     /// folder `model` (see [`MODEL`]). Never fails: [`Recognizer::status`] says what is missing.
     pub fn new(streams: usize, model: &Path) -> Pocketsphinx {
-        let threads = thread::available_parallelism().map_or(1, NonZero::get).saturating_sub(1).max(1);
-        let streams =
-            if streams == 0 { (threads * STREAMS_PER_THREAD).min(DEFAULT_STREAMS_MAX) + SPARE } else { streams };
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let carried = (threads.saturating_sub(1).max(1) * STREAMS_PER_CORE).min(DEFAULT_STREAMS_MAX);
+        let streams = if streams == 0 { carried + SPARE } else { streams };
         let broken = Arc::new(OnceLock::new());
         let mut pool =
             Pocketsphinx { workers: Vec::new(), broken: broken.clone(), line: Arc::default(), dropped: Arc::default() };
@@ -235,13 +236,14 @@ impl Desk {
     fn run(&self, slots: usize, inbox: &Receiver<(usize, Order)>) {
         // SAFETY: a plain system call; who = 0 is this thread. A refusal leaves the priority as it was.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
-        let mut decoders: Vec<Option<Decoder>> = (0..slots).map(|_| self.load()).collect();
+        let mut decoders: Vec<OnceCell<Option<Decoder>>> = (0..slots).map(|_| OnceCell::new()).collect();
         let mut streams: Vec<Option<Stream>> = (0..slots).map(|_| None).collect();
-        while let Ok((slot, order)) = inbox.recv() {
+        while let Some((slot, order)) = self.next(inbox, &decoders) {
+            decoders[slot].get_or_init(|| self.load());
             let stream = &mut streams[slot];
-            match (&mut decoders[slot], order) {
+            match (decoders[slot].get_mut().and_then(Option::as_mut), order) {
                 (decoder, Order::Open { news, last, backlog }) => {
-                    if decoder.as_mut().is_some_and(Decoder::start) {
+                    if decoder.is_some_and(Decoder::start) {
                         *stream = Some(Stream { news, last, backlog, blocks: 0, shown: String::new() });
                         continue;
                     }
@@ -271,6 +273,18 @@ impl Desk {
                 (None, Order::Audio(_)) => {}
             }
         }
+    }
+
+    /// What is asked next; decoders that nobody has asked for yet load while nothing is.
+    fn next(&self, inbox: &Receiver<(usize, Order)>, decoders: &[OnceCell<Option<Decoder>>]) -> Option<(usize, Order)> {
+        for decoder in decoders.iter().filter(|decoder| decoder.get().is_none()) {
+            match inbox.try_recv() {
+                Ok(asked) => return Some(asked),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => decoder.get_or_init(|| self.load()),
+            };
+        }
+        inbox.recv().ok()
     }
 
     fn load(&self) -> Option<Decoder> {
