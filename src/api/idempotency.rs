@@ -98,7 +98,7 @@ pub async fn once(server: &Server, call: Call, bytes: &Bytes) -> Response {
     let Some(key) = key.and_then(|key| key.to_str().ok()).map(str::to_owned) else { return call.run().await };
     let request_id = call.request_id.clone();
     let route = format!("{} {}", call.endpoint.method, call.path);
-    let hash: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hex::encode(Sha256::digest(bytes));
     let lock = server.running.lock_of(&format!("{} {route} {key}", call.ctx.caller.organization));
     let (answered, answer) = oneshot::channel();
     server.tasks.spawn("idempotent request", async move {

@@ -2,7 +2,6 @@
 
 pub mod drawn;
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -195,10 +194,7 @@ fn digest(outcome: &Outcome) -> String {
         hash.update(timeline(side));
         hash.update(&side.sip_log);
     }
-    hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex::encode(hash.finalize())
 }
 
 fn timeline(side: &Side) -> String {

@@ -19,7 +19,7 @@ pub const SIGNATURE: &str = "X-Svc-Signature";
 pub fn signature(key: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
     mac.update(body);
-    mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(mac.finalize().into_bytes())
 }
 
 /// One request.

@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::check::{self, patched};
-use super::keys::hex;
 use super::versions::{Draft, first_version, versions_of};
 use super::{Caller, Service};
 use crate::clock;
@@ -101,8 +100,8 @@ impl Service {
     /// One agent.
     pub async fn agent(&self, caller: &Caller, agent_id: i64) -> Result<AgentRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        let row = db.get::<AgentDoc>(agent_id).await?;
-        read_agent(&mut db, caller, row).await
+        let (row, text) = db.agent_with_text(agent_id).await?.ok_or(Error::NotFound("Agent"))?;
+        Ok(record(caller, row, text))
     }
 
     /// The agent with the customer's own identifier.
@@ -314,6 +313,10 @@ pub(super) async fn read_agents(
 
 async fn read_agent(db: &mut Session, caller: &Caller, row: Row<AgentDoc>) -> Result<AgentRecord> {
     let text = db.production_version(row.id).await?.map(|version| version.doc.prompt_text).unwrap_or_default();
+    Ok(record(caller, row, text))
+}
+
+fn record(caller: &Caller, row: Row<AgentDoc>, text: String) -> AgentRecord {
     let AgentDoc { mut spec, folder_id, http_webhook_key, inbound_token } = row.doc;
     spec.connection_type = spec.connection();
     spec.provider = Some(spec.provider());
@@ -337,7 +340,7 @@ async fn read_agent(db: &mut Session, caller: &Caller, row: Row<AgentDoc>) -> Re
     if !caller.scope.covers(Scope::Write) {
         record.hide_secrets();
     }
-    Ok(record)
+    record
 }
 
 async fn by_external_id(db: &mut Session, external_id: &str) -> Result<Row<AgentDoc>> {
@@ -373,7 +376,7 @@ fn object(spec: &AgentSpec) -> Result<Object> {
 pub(super) fn signing_key() -> String {
     let mut bytes = [0; 32];
     clock::random_bytes(&mut bytes);
-    hex(&bytes)
+    hex::encode(bytes)
 }
 
 /// Draws a base seed of a run from the clock's randomness when none is given.

@@ -116,8 +116,7 @@ fn pack(folder: &Path, members: Vec<(String, Member)>, now_ms: i64) -> io::Resul
                 hash_of(&mut file)?
             }
         };
-        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        hashes.push_str(&format!("{hex}  {name}\n"));
+        hashes.push_str(&format!("{}  {name}\n", hex::encode(hash)));
     }
     append(&mut archive, "hashes.sha256", hashes.len() as u64, now_ms, hashes.as_bytes())?;
     let mut file = archive.into_inner()?;

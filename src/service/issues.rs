@@ -6,7 +6,6 @@ use uuid::Uuid;
 
 use super::check::patched;
 use super::finished::Finished;
-use super::keys::hex;
 use super::{Caller, Service};
 use crate::clock;
 use crate::error::Result;
@@ -145,7 +144,7 @@ impl Service {
         let known = db.judgements(of.agent_id, COMPARED).await?;
         let cluster = nearest_cluster(&known, text, self.settings.issue_likeness);
         let cluster = cluster.unwrap_or_else(|| clock::new_id().to_string());
-        let fingerprint = hex(&Sha256::digest(text));
+        let fingerprint = hex::encode(Sha256::digest(text));
         if !db.add_failure(&failure(of, &cluster, &fingerprint, text, true, at)).await? {
             return Ok(());
         }
@@ -228,7 +227,7 @@ fn cut(text: &str) -> String {
 
 /// Hex SHA-256 that equal errors of an agent share; numbers, ids and blanks in the message do not tell errors apart.
 fn signature(agent_id: i64, source: &str, code: &str, message: &str) -> String {
-    hex(&Sha256::digest(format!("{agent_id}|{source}|{code}|{}", plain(message))))
+    hex::encode(Sha256::digest(format!("{agent_id}|{source}|{code}|{}", plain(message))))
 }
 
 /// Lower case; uuids and hex of 8 digits or more as `*`, runs of digits as `#`, blanks joined.
@@ -320,7 +319,7 @@ mod tests {
         }
         let [one, other] = ["Order 1 failed", "order  22 failed"].map(|text| signature(7, "tool_call", "500", text));
         assert_eq!(one, other);
-        assert_eq!(one, hex(&Sha256::digest("7|tool_call|500|order # failed")));
+        assert_eq!(one, hex::encode(Sha256::digest("7|tool_call|500|order # failed")));
         assert_ne!(one, signature(8, "tool_call", "500", "order 1 failed"));
     }
 }

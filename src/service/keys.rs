@@ -111,17 +111,12 @@ fn shown(row: KeyRow) -> KeyOut {
 
 /// Hex SHA-256 of a key's text.
 fn hash(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
-}
-
-/// Lower-case hex.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(text.as_bytes()))
 }
 
 /// `rk_` and 160 random bits.
 fn random_key() -> String {
     let mut bytes = [0; 20];
     clock::random_bytes(&mut bytes);
-    format!("rk_{}", hex(&bytes))
+    format!("rk_{}", hex::encode(bytes))
 }

@@ -46,7 +46,7 @@ impl Key {
             mac.update(purpose.as_bytes());
             mac.finalize().into_bytes()
         };
-        let name = draw("ringer: name of a key").iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let name = hex::encode(&draw("ringer: name of a key")[..4]);
         Key { name, cipher: Aes256Gcm::new(&draw("ringer: secrets at rest")) }
     }
 }
@@ -187,7 +187,7 @@ impl Vault {
 fn make_key_file(path: &Path) -> std::io::Result<String> {
     let mut bytes = [0; 32];
     clock::random_bytes(&mut bytes);
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = hex::encode(bytes);
     let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     match made {
         Ok(mut file) => {

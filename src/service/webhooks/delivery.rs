@@ -15,7 +15,6 @@ use crate::model::time::Timestamp;
 use crate::model::webhook::{DeliveryRecord, WebhookDoc};
 use crate::provider::post::{SIGNATURE, signature};
 use crate::queue::outbox::Outgoing;
-use crate::service::keys::hex;
 use crate::service::notify::about;
 use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
@@ -103,7 +102,7 @@ impl Service {
             status: None,
             error: None,
             at: Timestamp(self.clock.now_ms()),
-            body_sha256: hex(&Sha256::digest(body.as_bytes())),
+            body_sha256: hex::encode(Sha256::digest(body.as_bytes())),
         };
         let headers = [
             ("X-Svc-Event", event.to_owned()),
@@ -163,7 +162,7 @@ impl Service {
                 status,
                 error: Some(why.clone()),
                 at: Timestamp(self.clock.now_ms()),
-                body_sha256: hex(&Sha256::digest(outgoing.body.as_bytes())),
+                body_sha256: hex::encode(Sha256::digest(outgoing.body.as_bytes())),
             };
             db.log_delivery(webhook.id, outgoing.event_id, &record).await?;
             self.notify_admins(db, &self.disabled(webhook, &why)).await?;
