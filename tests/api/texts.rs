@@ -285,6 +285,21 @@ async fn conversations_that_end_early() {
             "45",
             "max_duration",
         ),
+        (
+            json!({ "max_call_duration": 10, "inactivity_timeout_seconds": 3600 }),
+            json!({}),
+            json!({ "message": "Hi." }),
+            "600",
+            "max_duration",
+        ),
+        // What is written lasts as long as it likes, unless a limit is given.
+        (
+            json!({ "inactivity_timeout_seconds": 3600 }),
+            json!({}),
+            json!({ "message": "Hi." }),
+            "3600",
+            "inactivity_timeout",
+        ),
         (json!({ "max_turns": 1 }), json!({}), json!({ "message": "Hi." }), "", "max_turns"),
         (json!({}), json!({ "hangup_phrases": ["go away"] }), json!({ "message": "Go away!" }), "", "hangup_phrase"),
     ] {
