@@ -100,8 +100,8 @@ impl Service {
     /// One agent.
     pub async fn agent(&self, caller: &Caller, agent_id: i64) -> Result<AgentRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        let (row, text) = db.agent_with_text(agent_id).await?.ok_or(Error::NotFound("Agent"))?;
-        Ok(record(caller, row, text))
+        let row = db.get::<AgentDoc>(agent_id).await?;
+        read_agent(&mut db, caller, row).await
     }
 
     /// The agent with the customer's own identifier.
@@ -313,10 +313,6 @@ pub(super) async fn read_agents(
 
 async fn read_agent(db: &mut Session, caller: &Caller, row: Row<AgentDoc>) -> Result<AgentRecord> {
     let text = db.production_version(row.id).await?.map(|version| version.doc.prompt_text).unwrap_or_default();
-    Ok(record(caller, row, text))
-}
-
-fn record(caller: &Caller, row: Row<AgentDoc>, text: String) -> AgentRecord {
     let AgentDoc { mut spec, folder_id, http_webhook_key, inbound_token } = row.doc;
     spec.connection_type = spec.connection();
     spec.provider = Some(spec.provider());
@@ -340,7 +336,7 @@ fn record(caller: &Caller, row: Row<AgentDoc>, text: String) -> AgentRecord {
     if !caller.scope.covers(Scope::Write) {
         record.hide_secrets();
     }
-    record
+    Ok(record)
 }
 
 async fn by_external_id(db: &mut Session, external_id: &str) -> Result<Row<AgentDoc>> {

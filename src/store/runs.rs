@@ -6,7 +6,6 @@ use super::db::Cell;
 use super::record::{Row, fields_of, read_row};
 use super::{Session, from_text, to_text};
 use crate::error::{Error, Result};
-use crate::model::agent::AgentDoc;
 use crate::model::agent_version::VersionDoc;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::result::ResultDoc;
@@ -144,20 +143,6 @@ impl Session {
         let held = [ResultStatus::ConversationEnded, ResultStatus::Evaluating, ResultStatus::Completed];
         let [ended, evaluating, completed] = held.map(|status| Cell::from(status.as_str()));
         self.pairs(sql, &[ended, evaluating, completed, since_ms.into(), most.into()]).await
-    }
-
-    /// An agent, and the text of its version that holds the label production.
-    pub async fn agent_with_text(&mut self, agent_id: i64) -> Result<Option<(Row<AgentDoc>, String)>> {
-        let fields = fields_of("a");
-        let sql = format!(
-            "SELECT {fields}, v.doc AS version FROM agents a LEFT JOIN agent_versions v \
-             ON v.org_id = a.org_id AND v.agent_id = a.id AND v.production = 1 WHERE a.id = $1 AND a.org_id = $2"
-        );
-        let cells = [agent_id.into(), self.organization().into()];
-        let Some(found) = self.row(&sql, &cells).await? else { return Ok(None) };
-        let version: Option<String> = found.try_get("version").map_err(Error::internal)?;
-        let text = version.map(|text| from_text::<VersionDoc>(&text)).transpose()?;
-        Ok(Some((self.row_of(&found)?, text.map(|version| version.prompt_text).unwrap_or_default())))
     }
 
     /// The version of an agent that holds the label production.
