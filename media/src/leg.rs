@@ -52,7 +52,7 @@ pub struct MediaParams {
     pub receive_payload_type: u8,
     /// Payload type of telephone events with the codec's RTP clock, when negotiated.
     pub event_payload_type: Option<u8>,
-    /// Milliseconds of audio in a sent packet: 10, 20, 30, 40 or 60. Received ones may have any length up to 80.
+    /// Milliseconds of audio in a sent packet: 10, 20, 30, 40, 50 or 60. Received ones may have any length up to 80.
     pub ptime_ms: u8,
     /// The other side makes use of forward error correction within the codec (Opus).
     pub fec: bool,
@@ -500,15 +500,13 @@ struct Ears {
     lag: Sample,
     up: Up2,
     down: Down2,
-    /// The filters hold nothing but silence.
-    still: bool,
 }
 
 impl Ears {
     fn new(codec: Codec) -> Ears {
         let is_wide = codec.rate_hz() > 8000;
         let lag = codec.lag() + if is_wide { 0 } else { DELAY };
-        Ears { is_wide, lag, up: Up2::new(), down: Down2::new(), still: true }
+        Ears { is_wide, lag, up: Up2::new(), down: Down2::new() }
     }
 
     /// Samples of a decoded frame.
@@ -522,9 +520,9 @@ impl Ears {
         let mut played = fill(pcm);
         if played.kind == HeardKind::Stretched {
             // What only fills time leaves no trace in the filters: it must not be heard in the frame after it.
-            let before = (self.up.clone(), self.down.clone(), self.still);
+            let before = (self.up.clone(), self.down.clone());
             self.convert(room);
-            (self.up, self.down, self.still) = before;
+            (self.up, self.down) = before;
         } else {
             self.convert(room);
         }
@@ -534,17 +532,11 @@ impl Ears {
 
     fn convert(&mut self, room: &mut Room) {
         let Room { wide, narrow, .. } = room;
-        let pcm: &[i16] = if self.is_wide { wide } else { narrow };
-        let silent = pcm.iter().all(|&sample| sample == 0);
-        if self.still && silent {
-            wide.fill(0);
-            narrow.fill(0);
-        } else if self.is_wide {
+        if self.is_wide {
             self.down.process(wide, narrow);
         } else {
             self.up.process(narrow, wide);
         }
-        self.still = silent;
     }
 }
 

@@ -21,6 +21,9 @@ pub struct ActiveLevel {
     pub activity: f64,
 }
 
+/// Mean square below which 16-bit audio holds nobody's words: -50 dBov.
+pub(crate) const QUIET: i64 = 10_737;
+
 /// RMS level in dBov; negative infinity for digital silence and for nothing.
 pub fn rms_dbov(pcm: &[i16]) -> f64 {
     10.0 * (energy(pcm) / pcm.len().max(1) as f64).log10()

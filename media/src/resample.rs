@@ -55,6 +55,7 @@ type Line = [f32; PAST + BLOCK];
 #[derive(Clone, Debug)]
 pub struct Up2 {
     past: [f32; PAST],
+    still: bool,
 }
 
 impl Default for Up2 {
@@ -66,12 +67,16 @@ impl Default for Up2 {
 impl Up2 {
     /// A filter with silence behind it.
     pub fn new() -> Up2 {
-        Up2 { past: [0.0; PAST] }
+        Up2 { past: [0.0; PAST], still: true }
     }
 
     /// Writes two samples for each of `pcm`, as far as `out` reaches; returns the samples written.
     pub fn process(&mut self, pcm: &[i16], out: &mut [i16]) -> usize {
         let count = pcm.len().min(out.len() / 2);
+        if stays_silent(&mut self.still, &pcm[..count], PAST) {
+            out[..2 * count].fill(0);
+            return 2 * count;
+        }
         for (pcm, out) in pcm[..count].chunks(BLOCK).zip(out[..2 * count].chunks_mut(2 * BLOCK)) {
             let line = line(&mut self.past, pcm.len(), pcm.iter().copied());
             let odd = filter(&line);
@@ -90,6 +95,7 @@ impl Up2 {
 pub struct Down2 {
     even: [f32; PAST],
     odd: [f32; PAST],
+    still: bool,
 }
 
 impl Default for Down2 {
@@ -101,13 +107,17 @@ impl Default for Down2 {
 impl Down2 {
     /// A filter with silence behind it.
     pub fn new() -> Down2 {
-        Down2 { even: [0.0; PAST], odd: [0.0; PAST] }
+        Down2 { even: [0.0; PAST], odd: [0.0; PAST], still: true }
     }
 
     /// Writes a sample for each two of `pcm`, as far as `out` reaches; returns the samples written. `pcm` holds an even
     /// count: an odd last sample is left out.
     pub fn process(&mut self, pcm: &[i16], out: &mut [i16]) -> usize {
         let count = (pcm.len() / 2).min(out.len());
+        if stays_silent(&mut self.still, &pcm[..2 * count], 2 * PAST) {
+            out[..count].fill(0);
+            return count;
+        }
         for (pcm, out) in pcm[..2 * count].chunks(2 * BLOCK).zip(out[..count].chunks_mut(BLOCK)) {
             let even = line(&mut self.even, out.len(), pcm.iter().step_by(2).copied());
             let odd = line(&mut self.odd, out.len(), pcm.iter().skip(1).step_by(2).copied());
@@ -118,6 +128,14 @@ impl Down2 {
         }
         count
     }
+}
+
+/// True when silence follows silence: nothing need be filtered. `still`: the filter holds nothing else, as after `all` samples.
+fn stays_silent(still: &mut bool, pcm: &[i16], all: usize) -> bool {
+    let silent = pcm.iter().all(|&sample| sample == 0);
+    let stays = *still && silent;
+    *still = stays || (silent && pcm.len() >= all);
+    stays
 }
 
 /// `past` and the `count` samples of `pcm` behind it; `past` is then the end of both.

@@ -6,7 +6,7 @@ use super::event::{Kind, Side, What};
 use super::hearing::OtherTurn;
 use super::io::{Comparison, Effect, EffectId, EndReason, Line, Move, Purpose, Then, Thought};
 use super::plan::{Comparing, Next, Plan, Stage};
-use super::script::same_words;
+use super::script::{ByScript, same_words};
 use super::spec::{Opening, Response};
 use super::turn::PHRASE_HANGUP_MS;
 use super::utterance::Utterance;
@@ -155,24 +155,21 @@ impl Call {
             return self.settle(due, Next::Hangup { reason: EndReason::MaxTurns, after_ms: 0 });
         }
         let (rules, ordered) = (&self.spec.script, self.spec.script_ordered);
-        if let Some(rule) = self.script.exact(rules, ordered, &text) {
-            return self.plan_rule(rule);
-        }
-        let meanings = self.script.meanings(rules, ordered);
-        match self.spec.meaning_ms {
-            Some(limit_ms) if !meanings.is_empty() && !text.is_empty() => self.compare(meanings, text, limit_ms),
-            _ => self.follow_script(same_words(rules, &meanings, &text)),
+        match self.script.answer(rules, ordered, &text, self.spec.meaning_ms.is_some()) {
+            ByScript::Known(rule) => self.follow_script(rule),
+            ByScript::Ask(among) => self.compare(among, text),
         }
     }
 
     /// Asks the mind which of these rules the turn means.
-    fn compare(&mut self, rules: Vec<usize>, text: Arc<str>, limit_ms: u32) {
+    fn compare(&mut self, rules: Vec<usize>, text: Arc<str>) {
         let phrases = rules.iter().map(|at| self.spec.script[*at].phrase.clone()).collect();
         let id = self.effect(Effect::Compare(Comparison { phrases, history: self.heard_so_far() }));
         if let Some(plan) = &mut self.plan {
             plan.stage = Stage::Comparing;
             plan.thinking = Some(id);
-            plan.comparing = Some(Comparing { rules, text, until: self.frame_at + ms(limit_ms) });
+            let until = self.frame_at + ms(self.spec.meaning_ms.unwrap_or(0));
+            plan.comparing = Some(Comparing { rules, text, until });
         }
     }
 

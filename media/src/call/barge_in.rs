@@ -55,18 +55,6 @@ pub(super) struct KeywordClip {
     used_in: Option<Sample>,
 }
 
-impl KeywordClip {
-    /// The effect that brings its audio.
-    pub fn effect(&self) -> EffectId {
-        self.effect
-    }
-
-    /// All of its audio is here.
-    pub fn is_complete(&self) -> bool {
-        self.complete
-    }
-}
-
 impl Call {
     // --- cutting in ---
 
@@ -113,9 +101,14 @@ impl Call {
 
     /// The answers to keywords are made in the voice of another language.
     pub(super) fn renew_keywords(&mut self) {
-        let old = std::mem::take(&mut self.keywords);
-        self.cancel(old.into_iter().filter(|clip| !clip.complete).map(|clip| clip.effect).collect());
+        let left = self.take_keywords();
+        self.cancel(left);
         self.prepare_keywords();
+    }
+
+    /// Gives up the answers to keywords: what still makes them.
+    pub(super) fn take_keywords(&mut self) -> Vec<EffectId> {
+        self.keywords.drain(..).filter(|clip| !clip.complete).map(|clip| clip.effect).collect()
     }
 
     /// The running text of the other side's turn changed.

@@ -247,9 +247,9 @@ pub enum Effect {
         /// Fillers and pauses may be added (false for scripted and fixed sentences).
         fluency: bool,
     },
-    /// This is what is known of a turn of the other side, in a call that follows its language ([`super::CallSpec`]). It is told
-    /// before the turn is answered, and again when more is known. Answer with [`Effected::Language`] when another language is to
-    /// be spoken from now on, else not at all.
+    /// This is the final text of a turn of the other side, in a call that follows its language ([`super::CallSpec`]). It is told
+    /// before the turn is answered, unless it comes too late for that, and again when the turn went on. Answer with
+    /// [`Effected::Language`] when another language is to be spoken from now on, else not at all.
     Identify {
         /// True onset: names the turn.
         turn: Sample,
@@ -339,8 +339,8 @@ pub enum Effected {
         by: &'static str,
         /// True onset of the turn that decided it.
         turn: Sample,
-        /// Fixed sentences in it.
-        phrases: Box<Phrases>,
+        /// Fixed sentences in it; `None`: it was spoken before, and what is ready stays.
+        phrases: Option<Box<Phrases>>,
     },
     /// Synthesized speech.
     Audio {

@@ -32,7 +32,7 @@ use std::time::Duration;
 
 pub use event::*;
 pub use io::*;
-pub use script::{Script, contains_phrase, normal_form, same_words};
+pub use script::{ByScript, Script, contains_phrase, normal_form, same_words};
 pub use spec::*;
 
 use self::barge_in::{Cut, Overlap};
@@ -46,7 +46,7 @@ use self::phase::{Hold, Phase, Waits};
 use self::plan::Plan;
 use self::probe::Probes;
 use crate::connection::{Arrivals, Connection};
-use crate::frame::{FRAME, PER_MS, SILENCE, Sample};
+use crate::frame::{FRAME, PER_MS, Sample};
 use crate::leg::Leg;
 use crate::recording::Window;
 use crate::seed::Stream;
@@ -237,7 +237,6 @@ impl Call {
             return;
         }
         let at = self.frame_at;
-        (sent.pcm, sent.clean) = (SILENCE, SILENCE);
         let over = self.mouth.render(at, &mut sent.pcm, &mut sent.clean);
         sent.position = Some(at);
         self.ears.sent(at, &sent.pcm);

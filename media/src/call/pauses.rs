@@ -1,13 +1,12 @@
 //! Pauses inside what is said: stretches in which the words' own audio is silent, on the 10 ms grid of the sample clock.
 
 use crate::frame::{PER_MS, Sample};
+use crate::level::QUIET;
 
 /// Shorter ones belong to the words.
 const SHORTEST: Sample = 300 * PER_MS;
 /// Grid of their edges (10 ms).
 const BLOCK: usize = 10 * PER_MS as usize;
-/// Mean square of a block below which nobody speaks: -50 dBov.
-const SILENT: f32 = 10_737.418;
 /// Pauses of one utterance that are kept: twice what the slowest speaker adds to the longest turn.
 const MOST: usize = 64;
 
@@ -35,9 +34,9 @@ impl Pauses {
         for (number, block) in frame.chunks(BLOCK).enumerate() {
             let start = (number * BLOCK).max(from);
             let Some(said) = block.get(start - number * BLOCK..).filter(|said| !said.is_empty()) else { continue };
-            let power = said.iter().map(|&x| (x as f32) * (x as f32)).sum::<f32>() / said.len() as f32;
+            let energy = said.iter().map(|&x| i64::from(x).pow(2)).sum::<i64>();
             let start = at + start as Sample;
-            if power < SILENT {
+            if energy < QUIET * said.len() as i64 {
                 self.quiet_since.get_or_insert(start);
             } else {
                 self.pause_ends(start);

@@ -411,7 +411,7 @@ impl Call {
     fn drop_plans(&mut self) {
         let mut left: Vec<EffectId> = self.plan.take().map(|plan| plan.effects()).unwrap_or_default();
         left.extend(self.hold.take().map(|hold| hold.effects()).unwrap_or_default());
-        left.extend(self.keywords.drain(..).filter(|clip| !clip.is_complete()).map(|clip| clip.effect()));
+        left.extend(self.take_keywords());
         self.cancel(left);
         self.drop_cut();
         self.drop_probes();

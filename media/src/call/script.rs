@@ -52,27 +52,33 @@ pub struct Script {
     fired: Vec<u32>,
 }
 
+/// What a script says of a turn; rules are named by their positions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ByScript {
+    /// This rule answers; without one the conversation is free.
+    Known(Option<usize>),
+    /// The first of these whose meaning the turn has.
+    Ask(Vec<usize>),
+}
+
 impl Script {
     /// Nothing fired yet.
     pub fn new(rules: usize) -> Script {
         Script { fired: vec![0; rules] }
     }
 
-    /// The position in `rules` of the rule that answers `text`, meanings told by words alone: all exact rules in order before all
-    /// context rules; with `ordered`, only the first rule that is not used up.
-    pub fn find(&self, rules: &[ScriptRule], ordered: bool, text: &str) -> Option<usize> {
-        self.exact(rules, ordered, text).or_else(|| same_words(rules, &self.meanings(rules, ordered), text))
-    }
-
-    /// The exact rule that answers `text`.
-    pub fn exact(&self, rules: &[ScriptRule], ordered: bool, text: &str) -> Option<usize> {
-        self.usable(rules, ordered)
-            .find(|at| rules[*at].matching == Matching::Exact && contains_phrase(text, &rules[*at].phrase))
-    }
-
-    /// The context rules that may answer when no exact one does, in order.
-    pub fn meanings(&self, rules: &[ScriptRule], ordered: bool) -> Vec<usize> {
-        self.usable(rules, ordered).filter(|at| rules[*at].matching == Matching::Context).collect()
+    /// How `text` is answered: all exact rules in order come before all context rules; with `ordered`, only the first rule that
+    /// is not used up is looked at. `asks`: there is somebody who can tell meanings.
+    pub fn answer(&self, rules: &[ScriptRule], ordered: bool, text: &str, asks: bool) -> ByScript {
+        let of = |matching| self.usable(rules, ordered).filter(move |at| rules[*at].matching == matching);
+        if let Some(rule) = of(Matching::Exact).find(|at| contains_phrase(text, &rules[*at].phrase)) {
+            return ByScript::Known(Some(rule));
+        }
+        let among: Vec<usize> = of(Matching::Context).collect();
+        match asks && !among.is_empty() && !text.is_empty() {
+            true => ByScript::Ask(among),
+            false => ByScript::Known(same_words(rules, &among, text)),
+        }
     }
 
     fn usable<'a>(&'a self, rules: &'a [ScriptRule], ordered: bool) -> impl Iterator<Item = usize> + 'a {
@@ -140,20 +146,20 @@ mod tests {
             rule(1, Matching::Exact, "date of birth", Some(1)),
         ];
         let mut script = Script::new(2);
-        assert_eq!(script.find(&rules, false, "your date of birth"), Some(1));
+        assert_eq!(script.answer(&rules, false, "your date of birth", false), ByScript::Known(Some(1)));
         script.fire(1);
-        assert_eq!(script.find(&rules, false, "your date of birth"), Some(0));
-        assert_eq!(script.find(&rules, false, "hello"), None);
+        assert_eq!(script.answer(&rules, false, "your date of birth", false), ByScript::Known(Some(0)));
+        assert_eq!(script.answer(&rules, false, "hello", false), ByScript::Known(None));
     }
 
     #[test]
     fn ordered_rules_do_not_skip() {
         let rules = [rule(0, Matching::Exact, "first", None), rule(1, Matching::Exact, "second", None)];
         let mut script = Script::new(2);
-        assert_eq!(script.find(&rules, true, "second"), None);
-        assert_eq!(script.find(&rules, true, "first"), Some(0));
+        assert_eq!(script.answer(&rules, true, "second", false), ByScript::Known(None));
+        assert_eq!(script.answer(&rules, true, "first", false), ByScript::Known(Some(0)));
         script.fire(0);
-        assert_eq!(script.find(&rules, true, "first"), None);
-        assert_eq!(script.find(&rules, true, "second"), Some(1));
+        assert_eq!(script.answer(&rules, true, "first", false), ByScript::Known(None));
+        assert_eq!(script.answer(&rules, true, "second", false), ByScript::Known(Some(1)));
     }
 }

@@ -169,21 +169,23 @@ impl Call {
         }
     }
 
-    /// Asks for the language of a turn whose text is final.
+    /// Asks for the language of a turn, once its text is final: running text does not say whose words it is made of.
     pub(super) fn identify(&mut self, turn: &OtherTurn) {
-        if self.spec.follows_language && !turn.text().is_empty() {
+        if self.spec.follows_language && turn.is_final() && !turn.text().is_empty() {
             let text = turn.text().as_ref().into();
             self.effect(Effect::Identify { turn: turn.from, text, told: turn.tongue() });
         }
     }
 
-    /// The other side's language is spoken from now on. What was made ready in another one is made anew.
-    fn speak(&mut self, language: String, by: &'static str, from_sample: Sample, phrases: Phrases) {
+    /// The other side's language is spoken from now on. What was made ready in another one (`phrases` are of this one) is made
+    /// anew.
+    fn speak(&mut self, language: String, by: &'static str, from_sample: Sample, phrases: Option<Box<Phrases>>) {
         if !self.phase.is_connected() {
             return;
         }
         self.event(self.frame_at, Side::Engine, What::LanguageTaken { language, by, from_sample });
-        self.spec.phrases = phrases;
+        let Some(phrases) = phrases else { return };
+        self.spec.phrases = *phrases;
         self.renew_keywords();
         self.renew_probes();
     }
@@ -254,7 +256,7 @@ impl Call {
         match done {
             Effected::Audio { pcm, last } => self.audio_done(id, &pcm, last),
             Effected::Move(next) => self.moved(id, next),
-            Effected::Language { language, by, turn, phrases } => self.speak(language, by, turn, *phrases),
+            Effected::Language { language, by, turn, phrases } => self.speak(language, by, turn, phrases),
             Effected::Meant(which) => self.meant(id, which),
             Effected::Note { code } => self.event(self.frame_at, Side::Engine, What::Note { code }),
             Effected::Failed { code } => self.effect_failed(id, code),

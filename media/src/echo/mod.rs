@@ -202,7 +202,9 @@ impl EchoGuard {
                 (None, edge) => edge,
             };
         }
-        let raw_dbov = rms_dbov(pcm);
+        // Only a search for an echo of which nothing is known asks for it.
+        let searches = self.lag.is_none() && self.looks < LOOKS;
+        let raw_dbov = if searches { rms_dbov(pcm) } else { f64::NEG_INFINITY };
         self.heard.write(from, pcm);
         let masked = self.take_out(pcm, from, is_real);
         let edge = self.vad.push_beside(pcm, from, masked);

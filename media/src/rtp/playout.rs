@@ -11,6 +11,7 @@ use super::jitter::{JitterBuffer, MAX_TICKS, Next};
 use super::slew::{AHEAD, Slew};
 use crate::codec::{Codec, Decoder};
 use crate::frame::{FRAME, PER_MS, Sample};
+use crate::level::QUIET;
 use crate::time::Time;
 
 /// Frames (10 s) before sound is pulled: until then the mapping still follows the least delayed packet so far, and no drift has
@@ -19,9 +20,6 @@ const KNOWN: u32 = 500;
 
 /// Samples per frame at 16 kHz; positions count these.
 const FRAME_SAMPLES: Sample = FRAME as Sample;
-
-/// Mean square below which a frame is quiet: -50 dBov.
-const QUIET: i64 = 10_737;
 
 /// Differences between mapping and position, in samples: left alone, corrected at once in quiet, corrected at once anywhere.
 const CLOSE: Sample = 8;

@@ -89,6 +89,8 @@ pub struct Log {
     pub thoughts: Vec<(Time, Thought)>,
     /// What turns were to be compared with, and when.
     pub comparisons: Vec<(Time, Comparison)>,
+    /// Texts whose language was asked for, and when.
+    pub identified: Vec<(Time, String)>,
     /// Words given to the synthesizer.
     pub synthesized: Vec<String>,
     /// Effects that are neither done nor cancelled.
@@ -350,7 +352,8 @@ impl Rig {
                 }
                 self.log.synthesized.push(text);
             }
-            Effect::Cancel(_) | Effect::Identify { .. } => {}
+            Effect::Identify { text, .. } => self.log.identified.push((self.now, text)),
+            Effect::Cancel(_) => {}
         }
     }
 

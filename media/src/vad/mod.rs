@@ -139,6 +139,8 @@ pub struct VoiceActivity {
     /// Where noise lies under the channel these decide.
     near: Box<Near>,
     hindsight: Hindsight,
+    /// They have heard something.
+    noisy: bool,
     /// Samples that the detector has not seen yet, windows aligned to the channel's beginning.
     pending: [i16; WINDOW * (LOOK_BACK + 3)],
     held: usize,
@@ -183,6 +185,7 @@ impl VoiceActivity {
             floor: Floor::new(),
             near: Box::new(Near::new()),
             hindsight: Hindsight::new(),
+            noisy: false,
             pending: [0; WINDOW * (LOOK_BACK + 3)],
             held: 0,
             awake: 0,
@@ -233,10 +236,13 @@ impl VoiceActivity {
         self.known |= self.floor.quiet() || self.heard > HISTORY;
         self.first_word &= !self.floor.quiet() && self.heard <= FIRST_WORD_BLOCKS;
         let edge = if self.floor.quiet() {
-            self.near.forget();
-            self.hindsight.forget();
+            if std::mem::take(&mut self.noisy) {
+                self.near.forget();
+                self.hindsight.forget();
+            }
             self.hear_in_quiet(score, is_tone, from)
         } else {
+            self.noisy = true;
             self.hear_in_noise(score, is_tone, from)
         };
         // The silence before this frame ended the speech; its own speech cannot have been confirmed yet.

@@ -13,6 +13,7 @@
 //! expect early media 1.5 +-0.1                      expect control cancel | hangup 16
 //! expect compared N with "date of birth" ... [at T +-t]               (the N-th question what a turn means)
 //! expect compared count N
+//! expect identified "text" at T [+-t] ...             (all texts whose language was asked for)
 //! expect thought N [purpose] [history "agent: Hi." "caller: Hello." ...] [unsaid "the rest"]
 //! ```
 
@@ -68,6 +69,8 @@ pub fn check(rig: &Rig, line: &Line) -> Parsed<()> {
         thoughts(rig, line)
     } else if line.eat("compared") {
         compared(rig, line)
+    } else if line.eat("identified") {
+        identified(rig, line)
     } else if line.eat("thought") {
         thought(log, line)
     } else {
@@ -282,6 +285,19 @@ fn thoughts(rig: &Rig, line: &mut Line) -> Parsed<()> {
         };
     }
     if good { Ok(()) } else { Err(format!("found {times:.3?}")) }
+}
+
+/// The texts whose language was asked for, each with its time.
+fn identified(rig: &Rig, line: &mut Line) -> Parsed<()> {
+    let mut good = true;
+    let mut all = rig.log.identified.iter();
+    while let Some(wanted) = line.maybe_text() {
+        line.eat("at");
+        let (at, tolerance) = (line.number()?, tolerance(line)?);
+        good &= all.next().is_some_and(|(time, text)| *text == wanted && within(at, tolerance, rig.seconds_of(*time)));
+    }
+    let found = || rig.log.identified.iter().map(|(time, text)| (rig.seconds_of(*time), text)).collect::<Vec<_>>();
+    if good && all.next().is_none() { Ok(()) } else { Err(format!("found {:?}", found())) }
 }
 
 fn compared(rig: &Rig, line: &mut Line) -> Parsed<()> {

@@ -14,6 +14,7 @@
 //! caller script exact|context "date of birth" phrase "March third" | silence 3.0 then "Yes." | dtmf 12 | audio 1.5 [first 2]
 //! caller asks meaning 1.5                   # how long the mind may take; without, words alone tell
 //! caller means "date of birth"              caller means nothing       caller cannot tell       # of each turn, in order
+//! caller follows language
 //! caller script ordered                     caller extension 12,3      caller hangs up on "goodbye"
 //! caller digits by rtp|inband|info
 //! caller max_turns 2   silence_timeout 16   max_duration 60   inactivity 20   media_timeout 20   ringing 30   digit_turn 0.5
@@ -376,6 +377,9 @@ fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
             let word = line.text()?;
             line.eat("says");
             s.mind.contextual = Some(CutWord { word, say: line.text()? });
+        }
+        "follows" => {
+            s.call.follows_language = line.eat("language");
         }
         "asks" => {
             line.eat("meaning");
