@@ -1,6 +1,8 @@
 //! One dialog (RFC 3261 12): whom to address, by which way, with which numbers. It sends nothing itself.
 
-use std::net::SocketAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use crate::header::NameAddr;
 use crate::message::{Headers, Method, Request, Response};
@@ -8,6 +10,30 @@ use crate::uri::Uri;
 
 /// Most Route values that are kept from a peer.
 const MAX_ROUTES: usize = 32;
+
+/// Says to which addresses a peer may have the requests of a dialog sent, by its Contact and Record-Route.
+#[derive(Clone)]
+pub struct Reach(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
+
+impl Reach {
+    /// To those for which `allows` is true.
+    pub fn by(allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Reach {
+        Reach(Arc::new(allows))
+    }
+}
+
+impl Default for Reach {
+    /// To all of them.
+    fn default() -> Self {
+        Reach::by(|_| true)
+    }
+}
+
+impl fmt::Debug for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reach")
+    }
+}
 
 /// The state that both sides of a dialog keep.
 #[derive(Clone, Debug)]
@@ -27,13 +53,14 @@ pub(crate) struct Dialog {
     routes: Vec<String>,
     /// The peer's Contact.
     target: String,
-    /// Where to send when the next hop is a name: where the dialog was made.
+    /// Where to send when the next hop is a name, or may not be reached: where the dialog was made.
     peer: SocketAddr,
+    reach: Reach,
 }
 
 impl Dialog {
     /// The caller's side, from a response to its INVITE (RFC 3261 12.1.2).
-    pub(crate) fn of_caller(invite: &Request, response: &Response, peer: SocketAddr) -> Option<Dialog> {
+    pub(crate) fn of_caller(invite: &Request, response: &Response, peer: SocketAddr, reach: Reach) -> Option<Dialog> {
         let mut routes = owned(response.headers.list("Record-Route"));
         routes.reverse();
         let from = invite.headers.from().ok()?;
@@ -49,6 +76,7 @@ impl Dialog {
             routes,
             target: contact(&response.headers).unwrap_or_else(|| invite.uri.clone()),
             peer,
+            reach,
         })
     }
 
@@ -66,6 +94,7 @@ impl Dialog {
             routes: owned(invite.headers.list("Record-Route")),
             target: contact(&invite.headers).unwrap_or(from.uri),
             peer,
+            reach: Reach::default(),
         })
     }
 
@@ -91,7 +120,8 @@ impl Dialog {
         let first = self.routes.first().and_then(|route| NameAddr::parse(route));
         let strict = first.as_ref().filter(|f| !Uri::parse(&f.uri).is_ok_and(|u| u.params.has("lr")));
         let next_hop = first.as_ref().map_or(self.target.as_str(), |f| f.uri.as_str());
-        let to = Uri::parse(next_hop).ok().and_then(|uri| uri.socket()).unwrap_or(self.peer);
+        let hop = Uri::parse(next_hop).ok().and_then(|uri| uri.socket());
+        let to = hop.filter(|hop| (self.reach.0)(hop.ip())).unwrap_or(self.peer);
         let cseq = format!("{seq} {method}");
         let mut request = Request::new(method, strict.map_or(&self.target, |s| &s.uri).clone());
         if let Some(_strict) = strict {
@@ -139,7 +169,8 @@ mod tests {
             response.headers.push("Call-ID", "c");
             response.headers.push("Contact", "<sip:b@10.0.0.2:5070>");
             response.headers.push("Record-Route", record_route);
-            let dialog = Dialog::of_caller(&invite, &response, "10.0.0.9:5060".parse().unwrap()).unwrap();
+            let reach = Reach::by(|address| address != IpAddr::from([10, 0, 0, 66]));
+            let dialog = Dialog::of_caller(&invite, &response, "10.0.0.9:5060".parse().unwrap(), reach).unwrap();
             let (request, socket) = dialog.request(Method::Bye, 6);
             let got = (request.uri.as_str(), request.headers.list("Route"), socket.to_string());
             assert_eq!(got, (uri, routes.to_vec(), to.to_owned()), "{record_route}");
@@ -158,5 +189,6 @@ mod tests {
             "10.0.0.3:5060",
         );
         check("<sip:p.example;lr>", "sip:b@10.0.0.2:5070", &["<sip:p.example;lr>"], "10.0.0.9:5060");
+        check("<sip:10.0.0.66;lr>", "sip:b@10.0.0.2:5070", &["<sip:10.0.0.66;lr>"], "10.0.0.9:5060");
     }
 }

@@ -30,6 +30,7 @@ mod transaction;
 pub mod uri;
 pub mod useragent;
 
+pub use dialog::Reach;
 pub use endpoint::{Endpoint, EndpointConfig, Output};
 pub use error::ParseError;
 pub use message::{Message, Method, Request, Response};

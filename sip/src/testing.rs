@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::dialog::Reach;
 use crate::endpoint::{Endpoint, EndpointConfig, Output};
 use crate::sdp::{Codec, Offer};
 use crate::time::Time;
@@ -166,6 +167,7 @@ pub fn address(party: Party) -> SocketAddr {
 /// A call from `alice` with PCMU, PCMA and G722 at 10.0.0.1:4000.
 pub fn invite_to(target: &str, destination: SocketAddr) -> Invite {
     Invite {
+        reach: Reach::default(),
         target: Uri::parse(target).expect("a test names a good address"),
         destination,
         from_user: "alice".into(),

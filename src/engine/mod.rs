@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 use ringer_media::call::{CallSpec, EndReason, Ending};
 use ringer_media::codec::Codec;
-use ringer_sip::Invite;
 use ringer_sip::uri::Uri;
+use ringer_sip::{Invite, Reach};
 use tokio::sync::mpsc;
 
 pub use self::real::Engine;
@@ -111,6 +111,7 @@ impl Dial {
             sdp,
             username: self.username.clone(),
             password: self.password.as_ref().map(|password| password.expose().into()),
+            reach: self.guard.clone().map(|guard| Reach::by(move |address| guard.allows(address))).unwrap_or_default(),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! A caller and a far side that does what phones, proxies and carriers do.
 
 use super::Scripted;
+use crate::Reach;
 use crate::message::Method;
-use crate::useragent::{CallEvent, EndKind};
+use crate::testing::invite_to;
+use crate::useragent::{CallEvent, EndKind, Invite};
 
 #[test]
 fn the_invite_is_well_formed() {
@@ -179,4 +181,22 @@ fn an_early_answer_after_a_cancel_never_needs_a_final_response() {
     stage.wait(80_000);
     stage.quiet();
     assert!(stage.endpoint.is_idle());
+}
+
+#[test]
+fn a_contact_leads_nowhere_that_may_not_be_reached() {
+    for (host, led_to) in [("10.0.0.7", "10.0.0.7:5060"), ("169.254.169.254", "10.0.0.2:5060")] {
+        let mut stage = Scripted::new();
+        let reach = Reach::by(|address| address != std::net::IpAddr::from([169, 254, 169, 254]));
+        let key = stage.endpoint.invite(stage.now, Invite { reach, ..invite_to("sip:bob@b.example", stage.far) });
+        let invite = stage.request(Method::Invite);
+        let offered = String::from_utf8(invite.body.clone()).unwrap();
+        let answer = crate::sdp::negotiate(&offered, &crate::testing::offer(2)).unwrap().0.to_string();
+        stage.reply(&invite, 200, "b", &[("Contact", &format!("<sip:bob@{host}>"))], Some(&answer));
+        let ack = stage.request(Method::Ack);
+        assert_eq!((ack.uri, stage.last_to.to_string()), (format!("sip:bob@{host}"), led_to.to_owned()));
+        stage.endpoint.hangup(stage.now, key, 16, "done");
+        stage.request(Method::Bye);
+        assert_eq!(stage.last_to.to_string(), led_to);
+    }
 }

@@ -48,6 +48,7 @@ impl Endpoint {
         let caller = Caller {
             request,
             to: invite.destination,
+            reach: invite.reach,
             transaction: "".into(),
             seq: 0,
             provisional: false,
@@ -342,7 +343,8 @@ impl Call {
         if (tag.is_empty() && response.code < 200) || self.dialogs.len() == MAX_FORKS {
             return None;
         }
-        self.dialogs.push(Fork::new(Dialog::of_caller(request, response, peer)?));
+        let Side::Caller(caller) = &self.side else { return None };
+        self.dialogs.push(Fork::new(Dialog::of_caller(request, response, peer, caller.reach.clone())?));
         Some(self.dialogs.len() - 1)
     }
 }

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::auth::{Challenge, Credentials};
-use crate::dialog::Dialog;
+use crate::dialog::{Dialog, Reach};
 use crate::endpoint::TransactionKey;
 use crate::header::NameAddr;
 use crate::message::Request;
@@ -49,6 +49,8 @@ pub struct Invite {
     pub username: Option<String>,
     /// For digest authentication; shown nowhere.
     pub password: Option<Secret>,
+    /// Where the answering side may have the requests of the dialog sent; all others go where the INVITE went.
+    pub reach: Reach,
 }
 
 /// Text that `Debug` does not show.
@@ -260,6 +262,7 @@ pub(crate) struct Caller {
     pub(crate) request: Request,
     /// Where it goes.
     pub(crate) to: SocketAddr,
+    pub(crate) reach: Reach,
     pub(crate) transaction: TransactionKey,
     pub(crate) seq: u32,
     pub(crate) provisional: bool,
