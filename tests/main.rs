@@ -3,6 +3,7 @@
 mod api;
 mod calls;
 mod databases;
+mod json;
 mod peers;
 mod program;
 mod settings;

@@ -4,12 +4,15 @@
 #
 #   make speed        needs: a release build, wrk, python3 with venv
 #
-# SECONDS_EACH, CONNECTIONS and CALLS change what is measured. wrk has no fixed rate: for the times of answers 50 connections send
+# The two take turns, ROUNDS times, so that both meet the machine as it is: its speed may change within a minute.
+#
+# SECONDS_EACH, ROUNDS, CONNECTIONS and CALLS change what is measured. wrk has no fixed rate: for the times of answers 50 connections send
 # a request each 50 ms after their last answer, which is nearly 1,000 a second while answers take a few milliseconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 each=${SECONDS_EACH:-10}
+rounds=${ROUNDS:-5}
 calls=${CALLS:-200}
 connections=${CONNECTIONS:-32}
 ringer=${RINGER:-${CARGO_TARGET_DIR:-target}/release/ringer}
@@ -43,16 +46,16 @@ wrk.body = '{"name": "Desk", "system_prompt": "You book tables.", "goals": ["boo
 wrk.headers["content-type"] = "application/json"
 LUA
 
-# Requests a CPU-second of process $1: $2 is its address, the rest goes to wrk.
+# Requests that process $1 answers, and the milliseconds of CPU that they take it: $2 is its address, the rest goes to wrk.
 drive() {
     local pid=$1 url=$2; shift 2
-    wrk -t1 -c"$connections" -d2s -H "x-api-key: $key" "$@" "$url" >/dev/null
+    wrk -t1 -c"$connections" -d1s -H "x-api-key: $key" "$@" "$url" >/dev/null
     local before after
     before=$(cpu_ms "$pid")
-    wrk -t1 -c"$connections" -d"${each}s" -H "x-api-key: $key" --latency "$@" "$url" >"$work/wrk.txt"
+    wrk -t1 -c"$connections" -d"$(((each + rounds - 1) / rounds))s" -H "x-api-key: $key" "$@" "$url" >"$work/wrk.txt"
     after=$(cpu_ms "$pid")
     if grep -q 'Non-2xx' "$work/wrk.txt"; then cat "$work/wrk.txt" >&2; exit 1; fi
-    awk -v ms=$((after - before)) '/requests in/ { print int($1 * 1000 / ms) }' "$work/wrk.txt"
+    awk -v ms=$((after - before)) '/requests in/ { print $1, ms }' "$work/wrk.txt"
 }
 
 [ -x "$venv/bin/uvicorn" ] || { python3 -m venv "$venv" && "$venv/bin/pip" -q install -r tests/reference/requirements.txt; }
@@ -76,10 +79,11 @@ done
 printf '%-16s %12s %12s %8s   requests a CPU-second of the server\n' '' reference ringer times
 row() { # name path wrk-options
     local name=$1 path=$2; shift 2
-    local theirs ours
-    theirs=$(drive "$reference" "http://127.0.0.1:18765$path" "$@")
-    ours=$(drive "$server" "http://127.0.0.1:18766$path" "$@")
-    awk -v n="$name" -v t="$theirs" -v o="$ours" 'BEGIN { printf "%-16s %12d %12d %8.1f\n", n, t, o, o / t }'
+    for _ in $(seq "$rounds"); do
+        drive "$reference" "http://127.0.0.1:18765$path" "$@"
+        drive "$server" "http://127.0.0.1:18766$path" "$@"
+    done | paste - - | awk -v n="$name" '{ t += $1; tms += $2; o += $3; oms += $4 }
+        END { t *= 1000 / tms; o *= 1000 / oms; printf "%-16s %12d %12d %8.1f\n", n, t, o, o / t }'
 }
 row 'GET by id' /v1/agents/1
 row 'POST create' /v1/add-agent "${create[@]}"

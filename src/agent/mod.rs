@@ -54,13 +54,11 @@ impl Desk {
     /// How the desk wants to sound.
     pub fn voice_wanted() -> VoiceWanted {
         VoiceWanted {
-            language: "en".into(),
             accent: Some("american".into()),
             gender: Some("female".into()),
-            custom_voice_id: None,
-            speed: "normal".into(),
             // Of the timbres that the seed draws, one that recognizers understand well.
             seed: Seed(3),
+            ..VoiceWanted::of("en")
         }
     }
 

@@ -13,6 +13,7 @@ use axum::http::header::{
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 use tokio::time::timeout;
@@ -345,25 +346,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn segments<'p>(declared: &'p str, path: &'p str) -> Json<'p> {
     let name = |segment: &'p str| segment.strip_prefix('{')?.strip_suffix('}');
     let pairs = declared.split('/').zip(path.split('/'));
-    let named =
-        pairs.filter_map(|(declared, segment)| Some((Cow::Borrowed(name(declared)?), Json::Text(plain(segment)))));
+    // What is no UTF-8 without its percent-encoding (RFC 3986 2.1) is U+FFFD, as in a query.
+    let plain = |segment: &'p str| Json::Text(percent_decode_str(segment).decode_utf8_lossy());
+    let named = pairs.filter_map(|(declared, segment)| Some((Cow::Borrowed(name(declared)?), plain(segment))));
     Json::Object(named.collect())
-}
-
-/// A segment of a path without its percent-encoding (RFC 3986 2.1). What is no UTF-8 then is U+FFFD, as in a query.
-fn plain(segment: &str) -> Cow<'_, str> {
-    if !segment.contains('%') {
-        return Cow::Borrowed(segment);
-    }
-    let (mut bytes, mut rest) = (Vec::with_capacity(segment.len()), segment.as_bytes());
-    while let Some((first, behind)) = rest.split_first() {
-        let digits =
-            behind.first_chunk::<2>().filter(|digits| *first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
-        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &behind[2..] } else { behind };
-    }
-    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Parameters of a query, the last of a repeated name.

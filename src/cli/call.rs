@@ -182,14 +182,7 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
 }
 
 fn speech_voice(seed: Seed) -> Result<Voice, String> {
-    let wanted = VoiceWanted {
-        language: LANGUAGE.into(),
-        accent: None,
-        gender: None,
-        custom_voice_id: None,
-        speed: "normal".into(),
-        seed,
-    };
+    let wanted = VoiceWanted { seed, ..VoiceWanted::of(LANGUAGE) };
     local::synthesizer()?.voice(&wanted).map_err(|failure| failure.message)
 }
 

@@ -66,20 +66,12 @@ mod tests {
     }
 
     impl Recognizer for Hears {
-        fn supports(&self, _: &str, _: u32) -> Result<(), String> {
-            Ok(())
-        }
-
         fn takes_keyterms(&self) -> bool {
             self.keyterms
         }
 
         fn tells_running_text(&self) -> bool {
             self.running
-        }
-
-        fn identifies(&self) -> Result<(), String> {
-            Ok(())
         }
 
         fn open(

@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ringer_media::call::{
-    Comparison, EndReason, Line, Matching, Move, Purpose, Response, Script, ScriptRule, Then, Thought, contains_phrase,
-    same_words,
+    ByScript, Comparison, EndReason, Line, Matching, Move, Purpose, Response, Script, ScriptRule, Then, Thought,
+    contains_phrase, same_words,
 };
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
@@ -372,15 +372,14 @@ impl Dialogue {
             return self.speak(now, answer);
         }
         let (script, ordered) = (&self.spec.script, self.spec.script_ordered);
-        let (exact, rules) = (self.script.exact(script, ordered, &text), self.script.meanings(script, ordered));
-        if exact.is_none() && self.spec.asks_meaning && !rules.is_empty() && !text.is_empty() {
-            let phrases = rules.iter().map(|at| script[*at].phrase.clone()).collect();
-            self.out.push_back(Output::Compare(Comparison { phrases, history: self.history.clone() }));
-            self.doing = Doing::Comparing { rules, text };
-            return;
+        match self.script.answer(script, ordered, &text, self.spec.asks_meaning) {
+            ByScript::Known(rule) => self.follow_script(now, rule),
+            ByScript::Ask(rules) => {
+                let phrases = rules.iter().map(|at| script[*at].phrase.clone()).collect();
+                self.out.push_back(Output::Compare(Comparison { phrases, history: self.history.clone() }));
+                self.doing = Doing::Comparing { rules, text };
+            }
         }
-        let rule = exact.or_else(|| same_words(script, &rules, &text));
-        self.follow_script(now, rule);
     }
 
     fn meant(&mut self, now: i64, meant: Option<Option<usize>>) {

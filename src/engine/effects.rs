@@ -89,8 +89,10 @@ impl Effects {
             speaker: placement.mind.speaker(),
             mind: Arc::new(Mutex::new(placement.mind)),
             fluency: placement.fluency,
+            following: placement
+                .follows
+                .map(|wanted| Following::new(wanted, &placement.language, placement.voice.as_ref())),
             voice: placement.voice,
-            following: placement.follows.map(|wanted| Following::new(wanted, &placement.language)),
             language: placement.language,
             keyterms: placement.keyterms,
             running: HashMap::new(),

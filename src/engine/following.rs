@@ -12,6 +12,8 @@ pub(super) struct Following {
     follower: Follower,
     /// The voice but for its language, which is the one that is spoken.
     wanted: VoiceWanted,
+    /// How fast it speaks, in words per minute.
+    rate_wpm: Option<f32>,
     /// Why no turn can tell its language.
     deaf: Option<String>,
     /// Languages that could not be followed, or not by the voice that was wanted.
@@ -28,10 +30,11 @@ pub(super) struct Taken {
 }
 
 impl Following {
-    /// Begins in `language`.
-    pub fn new(wanted: VoiceWanted, language: &str) -> Following {
+    /// Begins in `language`, with this voice: every other one is as fast.
+    pub fn new(wanted: VoiceWanted, language: &str, voice: Option<&Voice>) -> Following {
         let wanted = VoiceWanted { language: language.to_owned(), ..wanted };
-        Following { follower: Follower::default(), wanted, deaf: None, refused: Vec::new() }
+        let rate_wpm = voice.map(|voice| voice.rate_wpm);
+        Following { follower: Follower::default(), wanted, rate_wpm, deaf: None, refused: Vec::new() }
     }
 
     /// Whether turns have a text that tells their language.
@@ -53,7 +56,7 @@ impl Following {
         let substituted = voice.as_ref().and_then(|voice| voice.substituted.as_ref());
         self.refused.extend(substituted.map(|what| format!("language: {what}")));
         self.wanted.language.clone_from(&language);
-        let phrases = Box::new(phrases::call_phrases(&language));
+        let phrases = voice.is_some().then(|| Box::new(phrases::call_phrases(&language)));
         let told = Effected::Language { language: language.clone(), by: found.by, turn, phrases };
         Some(Taken { language, voice, told })
     }
@@ -66,7 +69,11 @@ impl Following {
             return Err("Digital Humans do not speak it".to_owned());
         }
         let wanted = VoiceWanted { language: language.to_owned(), ..self.wanted.clone() };
-        synthesizer.voice(&wanted).map(Some).map_err(|failure| failure.message)
+        let voice = synthesizer.voice(&wanted).map_err(|failure| failure.message)?;
+        Ok(Some(match self.rate_wpm {
+            Some(rate_wpm) => voice.at(rate_wpm),
+            None => voice,
+        }))
     }
 
     /// What a user should know of the language that was spoken.
@@ -91,15 +98,8 @@ mod tests {
     const ES: &str = "hola en qué puedo ayudarle hoy";
 
     fn following() -> Following {
-        let wanted = VoiceWanted {
-            language: String::new(),
-            accent: None,
-            gender: None,
-            custom_voice_id: None,
-            speed: "normal".into(),
-            seed: Seed(1),
-        };
-        Following::new(wanted, "en")
+        let wanted = VoiceWanted { seed: Seed(1), ..VoiceWanted::of("") };
+        Following::new(wanted, "en", Some(&Voice { rate_wpm: 222.0, ..Voice::default() }))
     }
 
     #[test]
@@ -107,10 +107,20 @@ mod tests {
         let mut following = following();
         following.can_hear(Ok(()));
         let taken = following.heard(320, ES, &Tongue::Untold, &FakeSynthesizer::default()).expect("it is Spanish");
-        assert!(taken.voice.is_some() && following.warnings().is_empty());
-        let phrases = Box::new(phrases::call_phrases("es"));
+        assert_eq!(taken.voice.map(|voice| voice.rate_wpm), Some(222.0));
+        assert_eq!(following.warnings(), [""; 0]);
+        let phrases = Some(Box::new(phrases::call_phrases("es")));
         let told = Effected::Language { language: "es".into(), by: "text", turn: 320, phrases };
         assert_eq!(taken.told, told);
+    }
+
+    #[test]
+    fn what_is_spoken_already_is_not_made_anew() {
+        let mut following = following();
+        let en = "hello how can i help you today";
+        let taken = following.heard(320, en, &Tongue::Untold, &FakeSynthesizer::default()).expect("it is English");
+        let told = Effected::Language { language: "en".into(), by: "text", turn: 320, phrases: None };
+        assert_eq!((taken.voice, taken.told), (None, told));
     }
 
     #[test]

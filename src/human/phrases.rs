@@ -334,14 +334,7 @@ mod tests {
         let mut missing = Vec::new();
         for (language, words) in &TABLE {
             for speed in ["slowest", "normal", "fastest"] {
-                let wanted = VoiceWanted {
-                    language: (*language).into(),
-                    accent: None,
-                    gender: None,
-                    custom_voice_id: None,
-                    speed: speed.into(),
-                    seed: Seed(5),
-                };
+                let wanted = VoiceWanted { speed: speed.into(), seed: Seed(5), ..VoiceWanted::of(language) };
                 let voice = speech.voice(&wanted).expect("the language has a voice");
                 for (texts, least_s, most_s) in [(words.backchannels, 0.2, 0.8), (words.asides, 1.0, 3.2)] {
                     let mut lengths = Vec::new();

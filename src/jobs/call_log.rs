@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::transcribe::{Unheard, transcribe};
-use super::Upkeep;
+use super::{Upkeep, in_time};
 use crate::error::{Error, Result};
 use crate::judge::{self, Ear, Imported, Material};
 use crate::model::Object;
 use crate::model::call_log::{CallInterface, CallSpec};
 use crate::model::time::Timestamp;
-use crate::model::transcript::{EntrySource, PostedEntry, TranscriptEntry};
+use crate::model::transcript::{PostedEntry, TranscriptEntry};
 use crate::provider::audio::{self, CallAudio};
 use crate::provider::fetch::{Bounds, fetch_within};
 use crate::provider::guard::ip_allowed;
@@ -30,25 +30,50 @@ const RECORDING: Bounds = Bounds { bytes: 512 << 20, patience: Duration::from_se
 /// A transcript that is fetched.
 const TRANSCRIPT: Bounds = Bounds { bytes: 32 << 20, patience: Duration::from_secs(30) };
 
-/// Evaluates a call. What cannot be had is told; what there is, is measured.
+/// Evaluates a call. What cannot be had is told; what there is, is measured. The time that an evaluation may take begins when all
+/// words are there: those of a long recording take longer.
 pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
-    let Some(work) = upkeep.service.begin_log(job).await? else { return Ok(()) };
+    let gathered = upkeep.stopping.run_until_cancelled(gathered(upkeep, job)).await;
+    let stopping = || Error::Unavailable("Service is shutting down".into());
+    let Some(gathered) = gathered.ok_or_else(stopping)?? else { return Ok(()) };
+    match in_time(&upkeep.service, evaluate(upkeep, job, gathered)).await {
+        Some(done) => done,
+        None => upkeep.service.break_off_log(job).await,
+    }
+}
+
+/// What there is of a call.
+struct Gathered {
+    entries: Vec<PostedEntry>,
+    /// At 16 kHz: nothing, one channel with both sides, or caller and agent.
+    sides: Arc<Vec<Vec<i16>>>,
+    /// Who said which words is known.
+    is_apart: bool,
+    /// What is to be known of the words.
+    notes: Object,
+    /// What could not be had.
+    missing: Vec<String>,
+}
+
+/// The sound and the words of a call; `None` when it was deleted.
+async fn gathered(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>> {
+    let Some((call, path)) = upkeep.service.log_to_evaluate(job).await? else { return Ok(None) };
     let private = upkeep.service.settings().allow_private_targets;
     let allowed = move |address: IpAddr| ip_allowed(address, private);
     let mut missing = Vec::new();
-    let audio = recording(&work.call, &work.recording, allowed).await?.unwrap_or_else(|why| {
+    let audio = recording(&call, &path, allowed).await?.unwrap_or_else(|why| {
         missing.push(why);
         CallAudio::default()
     });
-    let mut entries = transcript(&work.call, allowed).await.unwrap_or_else(|why| {
+    let mut entries = transcript(&call, allowed).await.unwrap_or_else(|why| {
         missing.push(why);
         Vec::new()
     });
     let mut notes = Object::new();
     let (sides, rate_hz) = (Arc::new(audio.sides), audio.rate_hz);
     let mut is_apart = true;
-    if !sides.is_empty() && !has_transcript(&work.call) {
-        match heard(upkeep, &work.recording, &sides, rate_hz).await? {
+    if !sides.is_empty() && !has_transcript(&call) {
+        match heard(upkeep, &path, &sides, rate_hz).await? {
             Ok(words) => {
                 notes.insert("transcript_source".to_owned(), "recognized".into());
                 notes.extend((!words.warnings.is_empty()).then(|| ("warnings".to_owned(), words.warnings.into())));
@@ -60,20 +85,22 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
             Err(Unheard::Failed(why)) => missing.push(why),
         }
     }
+    Ok(Some(Gathered { entries, sides, is_apart, notes, missing }))
+}
+
+async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Result<()> {
+    let Some(work) = upkeep.service.begin_log(job).await? else { return Ok(()) };
+    let Gathered { entries, sides, is_apart, notes, missing } = gathered;
     let interface = match work.call.interface {
         CallInterface::Phone => "PHONE",
         CallInterface::Web => "WEB",
     };
     let fillers = judge::fillers("en", &upkeep.fillers);
     let is_empty = sides.is_empty() && entries.is_empty();
-    let said: Vec<TranscriptEntry> = entries.iter().map(said).collect();
+    let said: Vec<TranscriptEntry> = entries.iter().map(TranscriptEntry::from).collect();
     // Where nobody is told apart, nothing is measured by side.
     let entries = if is_apart { entries } else { Vec::new() };
-    let listener = upkeep.ear.as_deref();
-    let listened = listener.is_some() && work.metrics.iter().any(|metric| judge::is_by_ear(&metric.spec));
-    let heard = if listened { sides.to_vec() } else { Vec::new() };
-    let sides = Arc::try_unwrap(sides).unwrap_or_else(|shared| shared.to_vec());
-    let call = Imported { entries, sides, interface, fillers };
+    let call = Imported { entries, sides: sides.clone(), interface, fillers };
     let duration_ms = call.duration_ms();
     let measured = tokio::task::spawn_blocking(move || call.measure()).await.map_err(Error::internal)?;
     let (mut evaluation, mut metrics) = (measured.evaluation, measured.metrics);
@@ -84,7 +111,7 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
         calls: work.call.tool_calls.as_deref().unwrap_or_default(),
         metadata: work.call.metadata.as_ref(),
         agent_prompt: &work.agent_prompt,
-        ear: listener.map(|model| Ear { model, sides: &heard }),
+        ear: upkeep.ear.as_deref().map(|model| Ear { model, sides: &sides }),
         ..Material::default()
     };
     judge::judge_words(material, &work.metrics, upkeep.model.as_deref(), &mut metrics, &mut evaluation).await;
@@ -100,14 +127,6 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
         said,
     };
     upkeep.service.finish_log(job, found).await
-}
-
-fn said(entry: &PostedEntry) -> TranscriptEntry {
-    let (from, to, words) = (entry.start_offset_ms, entry.end_offset_ms, entry.utterance.clone());
-    TranscriptEntry {
-        filler_utterance: entry.filler_utterance == Some(true),
-        ..TranscriptEntry::of(entry.speaker, from, to, words, EntrySource::Recognized)
-    }
 }
 
 /// Somebody wrote down who said what, or says where that is.
@@ -140,6 +159,7 @@ async fn heard(
             "transcript: the recording was not transcribed: there is no recognizer".into(),
         )));
     };
+    let _place = upkeep.transcribing.acquire().await.expect("the semaphore is never closed");
     let heard = transcribe(&**recognizer, sides, rate_hz, upkeep.service.clock()).await;
     if let Ok(heard) = &heard {
         let bytes = serde_json::to_vec(heard).map_err(Error::internal)?;

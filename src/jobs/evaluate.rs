@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::judge::{self, Ear, Facts, Material};
 use crate::model::Object;
-use crate::model::result::ResultBody;
+use crate::model::result::{ResultBody, noted};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::provider::{LanguageModel, audio};
@@ -64,7 +64,7 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
 
 /// Judges how the agent followed the steps that were played, and says so in the timeline.
 async fn play(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline: &mut Value, judged: &mut Judged) {
-    let speaker = body.metadata.get("engine.speaker").or_else(|| body.metadata.get("speaker"));
+    let speaker = noted(&body.metadata, "speaker");
     let joined = speaker.and_then(Value::as_str) == Some("template");
     let mut played = judge::playback(steps, &judge::moments(timeline), joined);
     if let Some(model) = workshop.placer.model.as_deref()
@@ -104,7 +104,7 @@ async fn judged(
     timeline: &Value,
     recording: Option<PathBuf>,
 ) -> Result<Judged> {
-    let behaviour = body.metadata.get("engine.behaviour").or_else(|| body.metadata.get("behaviour"));
+    let behaviour = noted(&body.metadata, "behaviour");
     let behaviour = |key: &str| behaviour.and_then(|behaviour| behaviour[key].as_str());
     let is_digit = |digit: &char| *digit != ',';
     let facts = Facts {
@@ -121,8 +121,7 @@ async fn judged(
     let (mut metrics, latency) = (measured.metrics, Some(measured.latency));
     let heard = recording.clone();
     if let Some(recording) = recording {
-        let codec = body.metadata.get("engine.codec").or_else(|| body.metadata.get("codec"));
-        let codec = codec.and_then(|codec| codec.as_str()).map(str::to_owned);
+        let codec = noted(&body.metadata, "codec").and_then(Value::as_str).map(str::to_owned);
         let measuring = move || judge::audio_metrics(&moments, &facts, codec.as_deref(), &recording);
         let measured = tokio::task::spawn_blocking(measuring).await.map_err(Error::internal)?;
         metrics.extend(measured.map_err(Error::internal)?);

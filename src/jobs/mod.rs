@@ -98,13 +98,14 @@ impl Workers {
         let deliveries = deliver::run(workshop.service.clone(), tasks.clone(), claiming.clone());
         tasks.spawn("webhook deliveries", deliveries);
         let upkeep = Upkeep {
-            service: workshop.service.clone(),
             fillers: workshop.fillers.clone(),
             model: workshop.placer.model.clone(),
             recognizer: Some(workshop.engine.recognizer()),
             ear: workshop.ear.clone(),
+            stopping: claiming.clone(),
+            ..Upkeep::new(workshop.service.clone())
         };
-        tasks.spawn("upkeep jobs", upkeep.work(tasks.clone(), claiming.clone()));
+        tasks.spawn("upkeep jobs", upkeep.work(tasks.clone()));
         tasks.spawn("schedule jobs", one_by_one(workshop.clone(), claiming.clone(), schedule::run));
         tasks.spawn("autosync jobs", one_by_one(workshop.clone(), claiming.clone(), autosync::run));
         tasks.spawn("sweep", until(claiming.clone(), sweep(workshop.clone())));

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    LEASE_MS, alert, call_log, claim_of, finished, follow_up, held, in_time, monitor, notify, settled, summary,
-};
+use super::{LEASE_MS, alert, call_log, claim_of, finished, follow_up, held, monitor, notify, settled, summary};
 use crate::error::{Error, Result};
 use crate::provider::{LanguageModel, Recognizer};
 use crate::queue::{
@@ -17,11 +15,10 @@ use crate::queue::{
 use crate::service::Service;
 use crate::tasks::Tasks;
 
-/// Kinds of jobs that are done here.
-const KINDS: [&str; 10] = [
+/// Kinds of jobs that are done here and take a moment.
+const SHORT: [&str; 9] = [
     FinishedJob::NAME,
     FollowUpJob::NAME,
-    CallLogJob::NAME,
     MonitorJob::NAME,
     CheckJob::NAME,
     AlertJob::NAME,
@@ -30,8 +27,12 @@ const KINDS: [&str; 10] = [
     TriggerJob::NAME,
     UnansweredJob::NAME,
 ];
-/// Jobs that are done at once.
+/// Kinds that may take hours: they have places of their own, so that nothing else waits for them.
+const LONG: [&str; 1] = [CallLogJob::NAME];
+/// Jobs of either sort that are done at once.
 const AT_ONCE: usize = 8;
+/// Recordings that are transcribed at once: the recognizer is that of the calls.
+const TRANSCRIBED_AT_ONCE: usize = 1;
 
 /// What these jobs are done with.
 #[derive(Clone)]
@@ -46,20 +47,41 @@ pub struct Upkeep {
     pub recognizer: Option<Arc<dyn Recognizer>>,
     /// Judges by ear, when there is a model that hears.
     pub ear: Option<Arc<dyn LanguageModel>>,
+    /// Places of the recordings that are transcribed.
+    pub transcribing: Arc<Semaphore>,
+    /// No job is begun any more, and a recording that is transcribed is left for later.
+    pub stopping: CancellationToken,
 }
 
 impl Upkeep {
-    /// Does jobs as they become due, several at once.
-    pub(super) async fn work(self, tasks: Tasks, claiming: CancellationToken) {
+    /// With nothing beside the product: nobody judges, and nobody hears.
+    pub fn new(service: Service) -> Upkeep {
+        Upkeep {
+            service,
+            fillers: Arc::new([]),
+            model: None,
+            recognizer: None,
+            ear: None,
+            transcribing: Arc::new(Semaphore::new(TRANSCRIBED_AT_ONCE)),
+            stopping: CancellationToken::new(),
+        }
+    }
+
+    /// Does jobs as they become due, several at once, until it is to stop.
+    pub(super) async fn work(self, tasks: Tasks) {
+        tokio::join!(self.work_at(&SHORT, &tasks), self.work_at(&LONG, &tasks));
+    }
+
+    async fn work_at(&self, kinds: &[&str], tasks: &Tasks) {
         let room = Arc::new(Semaphore::new(AT_ONCE));
         loop {
             let next = async {
                 let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
-                (place, claim_of(&self.service, &KINDS).await)
+                (place, claim_of(&self.service, kinds).await)
             };
             let (place, claimed) = tokio::select! {
                 biased;
-                () = claiming.cancelled() => return,
+                () = self.stopping.cancelled() => return,
                 next = next => next,
             };
             let upkeep = self.clone();
@@ -77,8 +99,9 @@ impl Upkeep {
     /// The first job's that cannot be done; it is left for later.
     pub async fn work_off(&self) -> Result<usize> {
         let queue = self.service.queue();
+        let kinds = [&SHORT[..], &LONG[..]].concat();
         let mut count = 0;
-        while let Some(claimed) = queue.claim(&KINDS, LEASE_MS).await? {
+        while let Some(claimed) = queue.claim(&kinds, LEASE_MS).await? {
             self.perform(&claimed).await?;
             queue.done(&claimed).await?;
             count += 1;
@@ -89,13 +112,7 @@ impl Upkeep {
     async fn perform(&self, claimed: &Claimed) -> Result<()> {
         match claimed.kind.as_str() {
             FinishedJob::NAME => finished::run(self, &claimed.job()?).await,
-            CallLogJob::NAME => {
-                let job = claimed.job()?;
-                match in_time(&self.service, call_log::run(self, &job)).await {
-                    Some(done) => done,
-                    None => self.service.break_off_log(&job).await,
-                }
-            }
+            CallLogJob::NAME => call_log::run(self, &claimed.job()?).await,
             FollowUpJob::NAME => follow_up::run(self, &claimed.job()?).await,
             MonitorJob::NAME => monitor::begin(self, &claimed.job()?).await,
             CheckJob::NAME => monitor::give_up(self, &claimed.job()?).await,

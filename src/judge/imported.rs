@@ -1,5 +1,7 @@
 //! The measures of a call that this engine did not hold: from its recording, its transcript, or both.
 
+use std::sync::Arc;
+
 use ringer_media::frame::PER_MS;
 use ringer_media::measure::{self as media, Channel, Conversation, Sound, Span, Word, segments, sound};
 use serde_json::json;
@@ -20,7 +22,7 @@ pub struct Imported {
     /// Who said what, and when; empty when nobody wrote it down.
     pub entries: Vec<PostedEntry>,
     /// At 16 kHz: nothing, one channel with both sides, or caller and agent.
-    pub sides: Vec<Vec<i16>>,
+    pub sides: Arc<Vec<Vec<i16>>>,
     /// `PHONE` or `WEB`.
     pub interface: &'static str,
     /// Phrases that only fill time, in lower case.
@@ -167,7 +169,7 @@ mod tests {
     fn one_channel_is_shared_by_the_times_of_the_transcript() {
         let entries = dialogue();
         let both = channel(&[(Role::Agent, 2000.0), (Role::User, 8000.0)], &entries);
-        let measured = Imported { entries, sides: vec![both], interface: "PHONE", fillers: vec![] }.measure();
+        let measured = Imported { entries, sides: Arc::new(vec![both]), interface: "PHONE", fillers: vec![] }.measure();
         assert_eq!(measured.latency, [1.2, 0.8]);
         assert_eq!(value(&measured, "duration"), Some(json!(15_000)));
         let snr = value(&measured, "agent_snr").and_then(|value| value.as_f64()).expect("a ratio");
@@ -178,7 +180,8 @@ mod tests {
 
     #[test]
     fn a_recording_that_nobody_is_told_apart_in_has_a_length() {
-        let call = Imported { sides: vec![vec![0; 48_000]], interface: "PHONE", ..Imported::default() };
+        let sides = Arc::new(vec![vec![0; 48_000]]);
+        let call = Imported { sides, interface: "PHONE", ..Imported::default() };
         let measured = call.measure();
         let names: Vec<&str> = measured.metrics.iter().map(|metric| metric.name.as_str()).collect();
         assert_eq!(names, ["duration", "interface"]);

@@ -23,6 +23,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::model::Object;
+use crate::model::result::noted;
 
 pub use self::ask::{Unanswered, Wrong, ask, ask_text, question};
 pub use self::conversation::judge_words;
@@ -77,7 +78,7 @@ impl Moment {
 /// The language that a Digital Human spoke, by the metadata of its result: the one that it took last from the agent, else the
 /// one it began with.
 pub fn language(metadata: &Object) -> &str {
-    let of = |key: &str| metadata.get(&format!("engine.{key}")).or_else(|| metadata.get(key));
+    let of = |key: &str| noted(metadata, key);
     let taken = of("languages").and_then(|taken| taken.as_array()?.last()?["language"].as_str());
     taken.or_else(|| of("behaviour")?["language"].as_str()).unwrap_or("en")
 }

@@ -292,9 +292,8 @@ pub struct ResultDoc {
 impl ResultDoc {
     /// Adds a line to the warnings of the engine.
     pub fn warn(&mut self, text: &str) {
-        let key =
-            if self.posted_keys.iter().any(|posted| posted == "warnings") { "engine.warnings" } else { "warnings" };
-        match self.body.metadata.get_mut(key) {
+        let key = self.own_key("warnings");
+        match self.body.metadata.get_mut(&key) {
             Some(Value::Array(warnings)) => warnings.push(text.into()),
             _ => self.note("warnings", Value::Array(vec![text.into()])),
         }
@@ -302,30 +301,46 @@ impl ResultDoc {
 
     /// Takes the warnings of the engine back that begin so.
     pub fn forget_warnings(&mut self, start: &str) {
-        let key =
-            if self.posted_keys.iter().any(|posted| posted == "warnings") { "engine.warnings" } else { "warnings" };
-        if let Some(Value::Array(warnings)) = self.body.metadata.get_mut(key) {
+        let key = self.own_key("warnings");
+        if let Some(Value::Array(warnings)) = self.body.metadata.get_mut(&key) {
             warnings.retain(|warning| !warning.as_str().is_some_and(|text| text.starts_with(start)));
         }
     }
 
     /// Sets a metadata member as the engine: beside a posted one of the same name it is called `engine.NAME`.
     pub fn note(&mut self, key: &str, value: Value) {
-        let posted = self.posted_keys.iter().any(|posted| posted == key);
-        let key = if posted { format!("engine.{key}") } else { key.to_owned() };
-        self.body.metadata.insert(key, value);
+        self.body.metadata.insert(self.own_key(key), value);
     }
 
     /// Sets a metadata member as posted; what the engine had there moves to `engine.NAME`.
     pub fn post_metadata(&mut self, key: &str, value: Value) {
-        if !self.posted_keys.iter().any(|posted| posted == key) {
+        if !self.is_posted(key) {
             if let Some(engines) = self.body.metadata.get(key).cloned() {
-                self.body.metadata.insert(format!("engine.{key}"), engines);
+                self.body.metadata.insert(beside(key), engines);
             }
             self.posted_keys.push(key.to_owned());
         }
         self.body.metadata.insert(key.to_owned(), value);
     }
+
+    /// What the engine's own metadata member is called.
+    fn own_key(&self, key: &str) -> String {
+        if self.is_posted(key) { beside(key) } else { key.to_owned() }
+    }
+
+    fn is_posted(&self, key: &str) -> bool {
+        self.posted_keys.iter().any(|posted| posted == key)
+    }
+}
+
+/// A metadata member of the engine, by what it is called when nobody posted one of that name.
+pub fn noted<'m>(metadata: &'m Object, key: &str) -> Option<&'m Value> {
+    metadata.get(&beside(key)).or_else(|| metadata.get(key))
+}
+
+/// The name of a metadata member of the engine where somebody posted one of the same name.
+pub fn beside(key: &str) -> String {
+    format!("engine.{key}")
 }
 
 /// A result as read.

@@ -84,6 +84,16 @@ pub struct PostedEntry {
     pub filler_utterance: Option<bool>,
 }
 
+impl From<&PostedEntry> for TranscriptEntry {
+    fn from(entry: &PostedEntry) -> TranscriptEntry {
+        let (from, to, words) = (entry.start_offset_ms, entry.end_offset_ms, entry.utterance.clone());
+        TranscriptEntry {
+            filler_utterance: entry.filler_utterance == Some(true),
+            ..TranscriptEntry::of(entry.speaker, from, to, words, EntrySource::Recognized)
+        }
+    }
+}
+
 /// A whole conversation in words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Transcript {

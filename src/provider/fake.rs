@@ -92,14 +92,6 @@ struct FakeFeed {
 }
 
 impl Recognizer for FakeRecognizer {
-    fn supports(&self, _language: &str, _rate_hz: u32) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn identifies(&self) -> Result<(), String> {
-        Ok(())
-    }
-
     fn open(
         &self,
         _language: SpokenIn<'_>,

@@ -71,6 +71,20 @@ pub struct VoiceWanted {
     pub seed: ringer_media::seed::Seed,
 }
 
+impl VoiceWanted {
+    /// Any voice of this language, at normal speed.
+    pub fn of(language: &str) -> VoiceWanted {
+        VoiceWanted {
+            language: language.to_owned(),
+            accent: None,
+            gender: None,
+            custom_voice_id: None,
+            speed: "normal".to_owned(),
+            seed: ringer_media::seed::Seed::default(),
+        }
+    }
+}
+
 /// A chosen voice: all that a synthesizer needs, and a cache key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Voice {
@@ -237,8 +251,10 @@ impl<'a> SpokenIn<'a> {
 /// Speech to words, incrementally.
 pub trait Recognizer: Send + Sync {
     /// Whether turns in this language from a codec of this rate (8000 or 16000) can be given text; else why not, as a stable
-    /// warning text.
-    fn supports(&self, language: &str, rate_hz: u32) -> Result<(), String>;
+    /// warning text. One that says nothing of it takes all.
+    fn supports(&self, _language: &str, _rate_hz: u32) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Whether bias words are made use of.
     fn takes_keyterms(&self) -> bool {
@@ -251,7 +267,9 @@ pub trait Recognizer: Send + Sync {
     }
 
     /// Whether speech in languages that are not known beforehand can be given text; else why not, as a stable warning text.
-    fn identifies(&self) -> Result<(), String>;
+    fn identifies(&self) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Opens a stream. `keyterms` are bias words.
     fn open(

@@ -144,14 +144,7 @@ fn mel_db(frames: &[&[i16]]) -> [f64; MEL_BANDS] {
 type Caller = [Features; TEXTS.len()];
 
 async fn caller(speech: &EmbeddedSpeech, gender: &str, seed: u64) -> Caller {
-    let wanted = VoiceWanted {
-        language: "en".into(),
-        accent: None,
-        gender: Some(gender.into()),
-        custom_voice_id: None,
-        speed: "normal".into(),
-        seed: Seed(seed),
-    };
+    let wanted = VoiceWanted { gender: Some(gender.into()), seed: Seed(seed), ..VoiceWanted::of("en") };
     let voice = speech.voice(&wanted).expect("English has voices");
     let mut found = [[0.0; FEATURES]; TEXTS.len()];
     for (found, text) in found.iter_mut().zip(TEXTS) {
@@ -193,14 +186,7 @@ async fn ten_callers_of_one_wish_are_told_apart() {
     let (mut women, mut men, mut drawn) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 1..=CALLERS {
         let (woman, man) = tokio::join!(caller(&speech, "female", seed), caller(&speech, "male", seed));
-        let wanted = VoiceWanted {
-            language: "en".into(),
-            accent: None,
-            gender: None,
-            custom_voice_id: None,
-            speed: "normal".into(),
-            seed: Seed(seed),
-        };
+        let wanted = VoiceWanted { seed: Seed(seed), ..VoiceWanted::of("en") };
         // The seed draws the rest of a voice alike, whether the gender was drawn or wished for.
         drawn.push(if super::voice::is_female(&wanted) { woman } else { man });
         women.push(woman);

@@ -238,12 +238,10 @@ mod tests {
 
     fn voice(id: &str, speed: &str, seed: u64) -> Voice {
         choose(&VoiceWanted {
-            language: "en".into(),
-            accent: None,
-            gender: None,
             custom_voice_id: Some(id.into()),
             speed: speed.into(),
             seed: Seed(seed),
+            ..VoiceWanted::of("en")
         })
         .expect("the voice is known")
     }
@@ -424,14 +422,7 @@ mod tests {
             ("ar", "\u{645}\u{631}\u{62d}\u{628}\u{627}"),
         ];
         for (language, text) in texts {
-            let wanted = VoiceWanted {
-                language: language.into(),
-                accent: None,
-                gender: Some("female".into()),
-                custom_voice_id: None,
-                speed: "normal".into(),
-                seed: Seed(5),
-            };
+            let wanted = VoiceWanted { gender: Some("female".into()), seed: Seed(5), ..VoiceWanted::of(language) };
             let voice = speech.voice(&wanted).expect("the language has a voice");
             let pcm = speech.speak(text, &voice).await.expect("espeak-ng is installed");
             assert!(pcm.len() > 3200, "{language}: {} samples", pcm.len());

@@ -137,12 +137,10 @@ mod tests {
 
     fn wanted(language: &str, accent: Option<&str>, gender: &str) -> VoiceWanted {
         VoiceWanted {
-            language: language.into(),
             accent: accent.map(Into::into),
             gender: Some(gender.into()),
-            custom_voice_id: None,
-            speed: "normal".into(),
             seed: Seed(7),
+            ..VoiceWanted::of(language)
         }
     }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
 use crate::model::alert::{AlertDoc, AlertRecord, AlertSpec, EntityType, Violation, text_of};
 use crate::model::evaluation::CustomResult;
-use crate::model::notification::{Channel, Notice, NoticeKind};
+use crate::model::notification::{Notice, NoticeKind};
 use crate::model::patch::Patch;
 use crate::model::result::ResultBody;
 use crate::model::time::Timestamp;
@@ -71,10 +71,7 @@ impl Service {
 
     /// Changes the given fields. What lies in the window is counted again.
     pub async fn update_alert(&self, caller: &Caller, alert_id: Uuid, patch: &Patch<AlertSpec>) -> Result<AlertRecord> {
-        if let Some(channels) = patch.given().get("notification_channels") {
-            self.look_at_channels(&serde_json::from_value::<Vec<Channel>>(channels.clone()).unwrap_or_default())
-                .await?;
-        }
+        self.look_at_given_channels(patch.given().get("notification_channels")).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = db.get::<AlertDoc>(alert_id).await?;
         row.doc.spec = patch.apply(&row.doc.spec).map_err(Error::internal)?;

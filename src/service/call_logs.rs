@@ -12,7 +12,7 @@ use serde_json::Value;
 use url::Url;
 use uuid::Uuid;
 
-use self::private::{redact_call, redactor_of};
+pub(super) use self::private::{redact_call, redactor_of};
 use super::check;
 use super::judging::{metrics_of_log, prompt_of};
 use super::{Caller, Service};
@@ -25,7 +25,7 @@ use crate::model::call_log::{
     CallLogDoc, CallLogRecord, CallLogStatus, CallRequest, CallSpec, LogRange, UpdateLogSpec,
 };
 use crate::model::evaluation::Evaluation;
-use crate::model::result::MetricValue;
+use crate::model::result::{MetricValue, beside};
 use crate::model::time::Timestamp;
 use crate::model::transcript::TranscriptEntry;
 use crate::model::triage::SourceKind;
@@ -118,13 +118,11 @@ pub struct LogsDeleted {
     pub status: String,
 }
 
-/// A call that is to be evaluated.
+/// A call that is evaluated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallLogWork {
     /// The call.
     pub call: CallSpec,
-    /// Where its recording is, or is to be put.
-    pub recording: PathBuf,
     /// Custom metrics that it is judged by.
     pub metrics: Vec<Metric>,
     /// Of the version that held the call.
@@ -238,8 +236,8 @@ impl Service {
             call.metadata.get_or_insert_default().extend(more);
         }
         if let Some(redactor) = redactor_of(&mut db, row.doc.agent_id).await? {
-            match spec.reevaluate {
-                // What is new is judged as it is.
+            match spec.reevaluate || !row.doc.status.is_final() {
+                // What is still to be judged is judged as it is.
                 true => row.doc.private = true,
                 false => redact_call(&mut row.doc, &redactor)?,
             }
@@ -294,17 +292,25 @@ impl Service {
         Ok(LogsDeleted { message, deleted_count: deleted.len() as i64, status: "200".into() })
     }
 
+    /// A call that is to be evaluated, and where its recording is, or is to be put; `None` when it was deleted.
+    pub async fn log_to_evaluate(&self, job: &CallLogJob) -> Result<Option<(CallSpec, PathBuf)>> {
+        let row = self.store.org(&job.organization).read().await?.find::<CallLogDoc>(job.call_id).await?;
+        Ok(row.map(|row| (row.doc.call, self.call_folder(row.id).join(RECORDING))))
+    }
+
     /// Begins the evaluation of a call; `None` when it was deleted.
     pub async fn begin_log(&self, job: &CallLogJob) -> Result<Option<CallLogWork>> {
         let mut db = self.store.org(&job.organization).write().await?;
-        let Some(mut row) = db.find::<CallLogDoc>(job.call_id).await? else { return Ok(None) };
+        let Some(mut row) = db.find::<CallLogDoc>(job.call_id).await? else {
+            self.remove_call_files(job.call_id).await;
+            return Ok(None);
+        };
         row.doc.status = CallLogStatus::Evaluating;
         db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
         let metrics = metrics_of_log(&mut db, row.doc.agent_id, &row.doc.call).await?;
         let agent_prompt = prompt_of(&mut db, row.doc.agent_version_id).await?;
         db.commit().await?;
-        let recording = self.call_folder(row.id).join(RECORDING);
-        Ok(Some(CallLogWork { call: row.doc.call, recording, metrics, agent_prompt }))
+        Ok(Some(CallLogWork { call: row.doc.call, metrics, agent_prompt }))
     }
 
     /// Keeps what the evaluation of a call gave.
@@ -332,6 +338,11 @@ impl Service {
             row.doc.error_message = told.into_iter().flatten().reduce(|all, more| format!("{all}; {more}"));
         }
         row.doc.private = false;
+        self.close_log(db, row).await
+    }
+
+    /// Keeps a call whose evaluation is over, and tells of it.
+    pub(super) async fn close_log(&self, mut db: Session, row: Row<CallLogDoc>) -> Result<()> {
         db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
         self.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
         let (agent_id, tag) = (row.doc.agent_id, row.doc.call.webhook_tag.clone());
@@ -435,7 +446,7 @@ fn done(message: &str) -> LogUpdated {
     LogUpdated { message: message.to_owned(), status: "200".into() }
 }
 
-pub(super) fn shown(row: Row<CallLogDoc>) -> CallLogRecord {
+fn shown(row: Row<CallLogDoc>) -> CallLogRecord {
     let CallLogDoc {
         agent_id,
         external_agent_id,
@@ -452,7 +463,7 @@ pub(super) fn shown(row: Row<CallLogDoc>) -> CallLogRecord {
     for (key, value) in notes {
         // What was given under this name stays.
         let metadata = call.metadata.get_or_insert_default();
-        let key = if metadata.contains_key(&key) { format!("engine.{key}") } else { key };
+        let key = if metadata.contains_key(&key) { beside(&key) } else { key };
         metadata.insert(key, value);
     }
     if private {

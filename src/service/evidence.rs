@@ -17,7 +17,7 @@ use crate::config::Capture;
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
 use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::result::ResultDoc;
+use crate::model::result::{ResultDoc, noted};
 use crate::model::secret::masked;
 use crate::model::simulation::SimulationSpec;
 
@@ -53,7 +53,7 @@ impl Service {
             "agent": db.find::<AgentDoc>(row.doc.body.agent_id).await?.map(|row| masked(&row.doc.spec)),
             "digital_human": human.map(|row| masked(&row.doc)),
             "simulation": db.find::<SimulationSpec>(row.doc.body.simulation_id).await?.map(|row| masked(&row.doc)),
-            "behaviour": row.doc.body.metadata.get("engine.behaviour").or_else(|| row.doc.body.metadata.get("behaviour")),
+            "behaviour": noted(&row.doc.body.metadata, "behaviour"),
         });
         drop(db);
         let folder = self.result_folder(result_id);

@@ -17,7 +17,6 @@ use crate::model::agent::{AgentDoc, AgentType, ConnectionType};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::id::IdString;
 use crate::model::monitor::{CheckDoc, CheckRecord, CheckType, MonitorDoc, MonitorRecord, MonitorSpec, Verdict};
-use crate::model::notification::Channel;
 use crate::model::patch::Patch;
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
@@ -122,10 +121,8 @@ impl Service {
         patch: &Patch<MonitorSpec>,
     ) -> Result<MonitorRecord> {
         let now = self.clock.now_ms();
-        if let Some(channels) = patch.given().get("notifications").and_then(|given| given.get("channels")) {
-            self.look_at_channels(&serde_json::from_value::<Vec<Channel>>(channels.clone()).unwrap_or_default())
-                .await?;
-        }
+        let channels = patch.given().get("notifications").and_then(|given| given.get("channels"));
+        self.look_at_given_channels(channels).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = db.get::<MonitorDoc>(monitor_id).await?;
         let mut spec = patch.apply(&row.doc.spec).map_err(Error::internal)?;

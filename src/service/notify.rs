@@ -1,5 +1,7 @@
 //! Notifications: written in the transaction of what they tell of, one a channel, and delivered by a job.
 
+use serde::Deserialize;
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Service, check};
@@ -109,6 +111,12 @@ impl Service {
             channels.iter().filter(|channel| matches!(channel.kind, ChannelType::Webhook | ChannelType::Slack));
         let urls: Vec<(String, String)> = posted.map(|channel| ("target".to_owned(), channel.target.clone())).collect();
         check::look(&urls, &self.settings, self.poster.guard()).await
+    }
+
+    /// The same for what a partial update gives as channels, where it gives any.
+    pub(super) async fn look_at_given_channels(&self, given: Option<&Value>) -> Result<()> {
+        let channels = given.and_then(|given| Vec::<Channel>::deserialize(given).ok());
+        self.look_at_channels(&channels.unwrap_or_default()).await
     }
 
     /// Refuses targets that nothing can be sent to.

@@ -1,15 +1,14 @@
 //! Evaluations that come to no end: after a while, or after their last failed attempt, what waits for them goes on without them.
 
-use serde_json::Value;
 use uuid::Uuid;
 
-use super::call_logs::shown;
+use super::call_logs::{redact_call, redactor_of};
 use super::{Judged, Service};
 use crate::error::Result;
 use crate::model::call_log::{CallLogDoc, CallLogStatus};
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
-use crate::model::triage::SourceKind;
+use crate::model::transcript::TranscriptEntry;
 use crate::queue::{CallLogJob, EvaluateJob};
 
 /// How long an evaluation may take.
@@ -104,19 +103,34 @@ impl Service {
         why: &str,
         is_meant: impl Fn(CallLogStatus) -> bool + Send,
     ) -> Result<()> {
+        let mut db = self.store.org(organization).read().await?;
+        let Some(row) = db.find::<CallLogDoc>(call_id).await?.filter(|row| is_meant(row.doc.status)) else {
+            return Ok(());
+        };
+        let redactor = redactor_of(&mut db, row.doc.agent_id).await?;
+        drop(db);
+        // The sound first: once the call says that nothing in it is private, everybody may hear it.
+        let call = &row.doc.call;
+        let said: Vec<TranscriptEntry> = call.transcript.iter().flatten().map(TranscriptEntry::from).collect();
+        let lost = match &redactor {
+            Some(redactor) => self.redact_recording(call_id, call.multichannel, said, redactor).await?,
+            None => None,
+        };
         let mut db = self.store.org(organization).write().await?;
+        // It may have come to its end meanwhile.
         let Some(mut row) = db.find::<CallLogDoc>(call_id).await?.filter(|row| is_meant(row.doc.status)) else {
             return Ok(());
         };
         row.doc.status = CallLogStatus::Incompleted;
-        row.doc.error_message = Some(format!("{CODE}: {why}"));
-        db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
-        self.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
-        let (agent_id, tag) = (row.doc.agent_id, row.doc.call.webhook_tag.clone());
-        if let Ok(Value::Object(call_log)) = serde_json::to_value(shown(row)) {
-            self.tell_call(&mut db, agent_id, tag.as_deref(), call_log).await?;
+        row.doc.error_message = Some(match lost {
+            Some(lost) => format!("{CODE}: {why}; {lost}"),
+            None => format!("{CODE}: {why}"),
+        });
+        if let Some(redactor) = &redactor {
+            redact_call(&mut row.doc, redactor)?;
         }
-        db.commit().await?;
+        row.doc.private = false;
+        self.close_log(db, row).await?;
         tracing::warn!(%call_id, why, "the evaluation of a call was given up");
         Ok(())
     }

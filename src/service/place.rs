@@ -15,6 +15,7 @@ use std::sync::Arc;
 use ringer_media::call::{CallSpec, DtmfMethod, Ears, Limits, Opening, TurnSpec};
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 pub use self::sound::Sounds;
 pub use self::text::TextPlaced;
@@ -85,11 +86,15 @@ pub struct Placed {
 }
 
 /// The rows that a call is made of.
+#[derive(Default)]
 struct Cast {
     result_id: i64,
     run_id: i64,
     seed: Seed,
+    agent_id: i64,
     agent: AgentDoc,
+    /// The version of the agent that is met.
+    agent_version_id: Option<Uuid>,
     human: DigitalHumanSpec,
     simulation: SimulationSpec,
     overrides: QueueSpec,
@@ -163,12 +168,13 @@ impl Service {
         let earlier = earlier::earlier(&mut db, &row, &human.doc).await?;
         let (human_id, mut human, overrides) = (Some(human.id), human.doc, run.overrides);
         human.traits = bound(human.traits, identity);
-        let (run_id, first_line) = (body.simulation_run_id, None);
         Ok(Ok(Cast {
             result_id,
-            run_id,
+            run_id: body.simulation_run_id,
             seed,
+            agent_id: body.agent_id,
             agent,
+            agent_version_id: body.agent_version_id,
             human,
             simulation,
             overrides,
@@ -176,7 +182,7 @@ impl Service {
             identity,
             earlier,
             human_id,
-            first_line,
+            first_line: None,
         }))
     }
 }
@@ -465,13 +471,9 @@ mod tests {
                 ..AgentDoc::default()
             },
             human: serde_json::from_value(human).expect(read),
-            simulation: SimulationSpec::default(),
             overrides: serde_json::from_value(merged(json!({ "simulation_id": "1" }), run)).expect(read),
-            step: None,
             identity: Seed(5),
-            earlier: Vec::new(),
-            human_id: None,
-            first_line: None,
+            ..Cast::default()
         }
     }
 

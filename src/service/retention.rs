@@ -82,7 +82,19 @@ impl Service {
     async fn delete_sound(&self, of: &Oldest) -> Result<bool> {
         match of.what {
             What::Result(id) => self.delete_recording(&of.organization, id).await,
-            What::Call(id) => remove(&self.call_folder(id), |_| true).await,
+            What::Call(id) => self.delete_call_recording(&of.organization, id).await,
+        }
+    }
+
+    /// Deletes what was recorded of a production call; the call says no longer where it came from. False: nothing was there.
+    async fn delete_call_recording(&self, organization: &str, call_id: Uuid) -> Result<bool> {
+        if files(&self.call_folder(call_id)).await?.is_empty() {
+            return Ok(false);
+        }
+        match self.delete_log(&Service::engine_caller(organization), &call_id.to_string(), true).await {
+            Ok(_) => Ok(true),
+            Err(Error::NotFound(_)) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 

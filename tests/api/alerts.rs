@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::receiver::Receiver;
 use super::world::World;
+use crate::json::with;
 
 /// A world with an alert, `$alert`.
 pub async fn with_alert() -> World {
@@ -18,12 +19,11 @@ pub async fn with_alert() -> World {
 
 /// A rule that is broken by the second slow conversation within a minute.
 fn rule(more: Value) -> Value {
-    let mut rule = json!({
+    let rule = json!({
         "name": "Slow", "entity_type": "standard_metric", "entity_field": "avg_agent_latency",
         "operator": "greater_than", "comparison_value": "2", "min_events": 2, "threshold_time_interval": 60,
     });
-    rule.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    rule
+    with(rule, more)
 }
 
 /// Ends a new result of the simulation, after what `change` does to it, and lets everybody see it.

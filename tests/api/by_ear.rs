@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::call_logs::{body, stereo};
 use super::receiver::{Received, Receiver};
 use super::world::World;
+use crate::json::with;
 
 /// An answer as servers of chat completions send it.
 fn answer(content: &str) -> (u16, String) {
@@ -21,12 +22,11 @@ fn answer(content: &str) -> (u16, String) {
 /// A metric of these fields, of the agent.
 async fn metric(world: &World, more: Value) {
     let agent = json!([world.name("agent").parse::<i64>().expect("a number")]);
-    let mut fields = json!({
+    let fields = json!({
         "name": "by ear", "description": "Is it friendly?", "response_type": "pass_fail",
         "eval_method": "audio", "eval_modality": "AUDIO", "agent_ids": agent,
     });
-    fields.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    world.post("/v1/create-custom-metric", fields).await;
+    world.post("/v1/create-custom-metric", with(fields, more)).await;
 }
 
 /// What the metric says of a call with a recording of two channels, or without, judged by `ear`.

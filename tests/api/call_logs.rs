@@ -11,6 +11,7 @@ use ringer_media::testing::Voice;
 use serde_json::{Value, json};
 
 use super::world::World;
+use crate::json::with;
 
 const PER_MS: usize = 16;
 
@@ -56,12 +57,11 @@ async fn evaluated(world: &World, more: Value) -> Value {
 async fn words_are_judged_by_the_metrics_that_a_call_names() {
     let world = World::with_rows().await;
     let rule = |name: &str, more: Value| {
-        let mut fields = json!({
+        let fields = json!({
             "name": name, "description": "Tuesday is offered.", "response_type": "pass_fail",
             "eval_method": "deterministic", "settings": { "check": "contains", "value": "tuesday" },
         });
-        fields.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        fields
+        with(fields, more)
     };
     let agent = json!([world.name("agent").parse::<i64>().expect("a number")]);
     let mut ids = Vec::new();
@@ -568,4 +568,20 @@ async fn the_engine_itself_looks_for_what_is_old() {
         world.service.clock().advance_ms(31 * 24 * 3_600_000);
         until(&path, &|status, _| status == 404).await;
     }
+}
+
+#[tokio::test]
+async fn a_recording_that_is_too_old_leaves_no_address() {
+    let server = WebServer::start(|_: &str| WebServer::file(&stereo())).await.expect("loopback has a free port");
+    let world = World::with_rows().await;
+    let log = evaluated(&world, json!({ "recording_url": server.url("/call.wav") })).await;
+    assert_eq!(log["recording_url"], json!(server.url("/call.wav")));
+    world.service.clock().advance_ms(8 * 24 * 3600 * 1000);
+    let keep = Retention { recordings_days: 7, ..Retention::default() };
+    for recordings in [1, 0] {
+        let cleared = world.service.clear_old(&keep).await.expect("the folder can be changed");
+        assert_eq!(cleared, Cleared { recordings, ..Cleared::default() });
+    }
+    let path = format!("/v1/retrieve-call-log/{}", log["id"].as_str().expect("an id"));
+    assert_eq!(world.get(&path).await["call_log"]["recording_url"], Value::Null);
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::oracle::Oracle;
 use super::world::World;
+use crate::json::with;
 
 const AGENT: &str = "+15550002222";
 const OWN: &str = "+15550001111";
@@ -20,10 +21,6 @@ const MINUTE_MS: i64 = 60_000;
 async fn called(more: Value, human: Value, calls: &[&str]) -> (World, Vec<i64>) {
     let sms = Sms { inbound_token: Some(Secret::new("open".into())), ..Sms::default() };
     let world = World::with_settings(|settings| settings.sms = Arc::new(sms)).await;
-    let with = |mut base: Value, more: Value| {
-        base.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        base
-    };
     let agent =
         json!({ "name": "Desk", "sip_uri": "sip:desk@127.0.0.1:5099", "follow_up_sms_sender_numbers": [AGENT] });
     let agent = world.post("/v1/add-agent", with(agent, more)).await["agent_id"].to_string();

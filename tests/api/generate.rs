@@ -7,6 +7,7 @@ use ringer::provider::fake::{Reply, ScriptedModel};
 use serde_json::{Value, json};
 
 use super::world::World;
+use crate::json::with;
 
 const PATH: &str = "/v1/generate-digital-humans";
 
@@ -150,10 +151,9 @@ async fn a_hundred_at_most_with_different_names_and_the_simulation_s_wishes() {
 #[tokio::test]
 async fn a_language_model_words_what_templates_would() {
     let caller = |n: i64, more: Value| {
-        let mut caller = json!({"intent": format!("I want {n}."), "success_criteria": format!("It does {n}."),
+        let caller = json!({"intent": format!("I want {n}."), "success_criteria": format!("It does {n}."),
             "role_description": format!("Number {n}.")});
-        caller.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        caller
+        with(caller, more)
     };
     let callers = |callers: Vec<Value>| json!({ "callers": callers }).to_string();
     let none = || json!({});
@@ -173,9 +173,7 @@ async fn a_language_model_words_what_templates_would() {
     let agent = json!({"name": "Desk", "system_prompt": "You are kind. Never give discounts."});
     let agent = world.post("/v1/add-agent", agent).await["agent_id"].to_string();
     let one = async |more: Value| {
-        let mut body = json!({ "agent_id": agent });
-        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        let made = world.post(PATH, body).await;
+        let made = world.post(PATH, with(json!({ "agent_id": agent }), more.clone())).await;
         assert_eq!(made["warning"], Value::Null, "{more}");
         humans(&made).into_iter().cloned().collect::<Vec<Value>>()
     };

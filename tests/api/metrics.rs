@@ -6,6 +6,7 @@ use ringer::provider::fake::{Reply, ScriptedModel};
 use serde_json::{Map, Value, json};
 
 use super::world::World;
+use crate::json::with;
 
 async fn agents(world: &World, count: usize) -> Vec<i64> {
     let mut ids = Vec::new();
@@ -94,9 +95,8 @@ async fn each_response_type_has_its_defaults() {
         ("tool_call", json!({ "tool_names": ["book"] }), "deterministic"),
     ];
     for (kind, more, method) in cases {
-        let mut body = json!({ "name": kind, "description": "Is the tone warm?", "response_type": kind });
-        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        let made = world.post("/v1/create-custom-metric", body).await;
+        let body = json!({ "name": kind, "description": "Is the tone warm?", "response_type": kind });
+        let made = world.post("/v1/create-custom-metric", with(body, more)).await;
         for (name, expect) in [
             ("response_type", json!(kind)),
             ("eval_method", json!(method)),

@@ -26,6 +26,7 @@ mod oracle;
 mod patience;
 mod phone_numbers;
 mod places;
+mod private_calls;
 mod rates;
 pub mod receiver;
 mod results;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::oracle::Oracle;
 use super::receiver::{Receiver, Relay};
 use super::world::World;
+use crate::json::with;
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -26,9 +27,8 @@ pub async fn with_monitor() -> World {
 /// A monitor that asks whether the agent responds, and `more`.
 async fn create(world: &World, more: Value) -> Value {
     let agent: i64 = world.name("agent").parse().expect("an id");
-    let mut body = json!({ "agent_id": agent, "checks": [{ "checkType": "agent_responds" }] });
-    body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    world.post("/v1/uptime/monitors", body).await
+    let body = json!({ "agent_id": agent, "checks": [{ "checkType": "agent_responds" }] });
+    world.post("/v1/uptime/monitors", with(body, more)).await
 }
 
 async fn read(world: &World, monitor: &Value) -> Value {
@@ -433,8 +433,7 @@ async fn what_is_deleted_has_recovered_and_what_cannot_be_queued_is_not_known() 
 async fn an_agent_that_calls_can_be_watched_when_it_can_be_made_to() {
     let world = World::with_rows().await;
     let make = async |more: Value| {
-        let mut agent = json!({ "name": "Caller", "type": "OUTBOUND" });
-        agent.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        let agent = with(json!({ "name": "Caller", "type": "OUTBOUND" }), more);
         let id = world.post("/v1/add-agent", agent).await["agent_id"].clone();
         let body = json!({ "agent_id": id, "checks": [{ "checkType": "agent_responds" }] }).to_string();
         let answer = world.send("POST", "/v1/uptime/monitors", &[], body.into_bytes()).await;

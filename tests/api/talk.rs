@@ -8,17 +8,13 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::world::World;
+use crate::json::with;
 
 /// How long a step may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes an agent, a simulation and a Digital Human, queues a run and answers simulation and result.
 pub async fn queue(world: &World, agent: Value, simulation: Value, human: Value) -> (String, String) {
-    let with = |mut base: Value, over: Value| {
-        let (base_map, over) = (base.as_object_mut().expect("an object"), over.as_object().expect("an object"));
-        base_map.extend(over.clone());
-        base
-    };
     let agent = world.post("/v1/add-agent", with(json!({ "name": "Desk", "mode": "TEXT" }), agent)).await;
     let agent = agent["agent_id"].to_string();
     let body = with(json!({ "agent_id": agent, "name": "Booking" }), simulation);

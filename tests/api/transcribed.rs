@@ -9,17 +9,22 @@ use axum::body::Bytes;
 use axum::routing::post;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ringer::jobs::Upkeep;
 use ringer::provider::fake::FakeRecognizer;
 use ringer::provider::pocketsphinx::{MODEL, Pocketsphinx};
 use ringer::provider::remote::{HttpRecognizer, Remote};
 use ringer::provider::speech::EmbeddedSpeech;
-use ringer::provider::{Recognizer, Synthesizer, VoiceWanted, whole_speech};
+use ringer::provider::{
+    Recognized, Recognizer, RecognizerFeed, SpokenIn, Status, Synthesizer, VoiceWanted, whole_speech,
+};
+use ringer::service::Service;
 use ringer::tasks::Tasks;
 use ringer_media::clip::write_wav;
 use ringer_media::seed::Seed;
+use ringer_media::tongue::Tongue;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc};
 
 use super::call_logs::{body, metric, stereo};
 use super::world::World;
@@ -171,14 +176,7 @@ async fn a_server_hears_each_stretch_and_finds_the_language() {
 async fn synthesized_speech_is_heard_by_the_installed_recognizer() {
     let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
     let said = async |text: &str, gender: &str| {
-        let wanted = VoiceWanted {
-            language: "en".into(),
-            accent: None,
-            gender: Some(gender.into()),
-            custom_voice_id: None,
-            speed: "normal".into(),
-            seed: Seed(3),
-        };
+        let wanted = VoiceWanted { gender: Some(gender.into()), seed: Seed(3), ..VoiceWanted::of("en") };
         let voice = speech.voice(&wanted).expect("there is a voice");
         whole_speech(&speech, text, &voice).await.expect("flite is installed").to_vec()
     };
@@ -210,4 +208,94 @@ async fn synthesized_speech_is_heard_by_the_installed_recognizer() {
     assert!(understood >= 2, "two of three words are understood: {found:?}");
     assert!(found.contains(&("AGENT: doctor".into(), "fail".into())), "the agent never said it: {found:?}");
     assert_eq!(metric(&log, "num_turns"), Some(json!(2)));
+}
+
+/// Takes its time for each stretch, and knows how many it heard at once.
+struct Slow {
+    service: Service,
+    takes_ms: i64,
+    /// False: no text ever comes.
+    answers: bool,
+    hears: Arc<AtomicUsize>,
+    most: AtomicUsize,
+    tasks: Tasks,
+}
+
+impl Slow {
+    fn new(world: &World, takes_ms: i64, answers: bool) -> Arc<Slow> {
+        let (hears, most, tasks) = (Arc::default(), AtomicUsize::new(0), Tasks::new());
+        Arc::new(Slow { service: world.service.clone(), takes_ms, answers, hears, most, tasks })
+    }
+}
+
+struct Heedless;
+
+impl RecognizerFeed for Heedless {
+    fn push(&mut self, _pcm: &[i16]) {}
+
+    fn finish(&mut self) {}
+}
+
+impl Recognizer for Slow {
+    fn open(
+        &self,
+        _language: SpokenIn<'_>,
+        _keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        let (news, receiver) = mpsc::channel(1);
+        self.most.fetch_max(1 + self.hears.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        let (service, hears) = (self.service.clone(), self.hears.clone());
+        let (takes_ms, answers) = (self.takes_ms, self.answers);
+        self.tasks.spawn("slow recognizer", async move {
+            // Whoever else wants to be heard has come by then.
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            service.clock().advance_ms(takes_ms);
+            service.end_late_evaluations(0).await.expect("it can be looked for");
+            hears.fetch_sub(1, Ordering::Relaxed);
+            let (text, tongue) = ("fine".to_owned(), Tongue::Untold);
+            match answers {
+                true => drop(news.send(Recognized::Final { text, words: Vec::new(), confidence: None, tongue }).await),
+                false => news.closed().await,
+            }
+        });
+        (Box::new(Heedless), receiver)
+    }
+
+    fn status(&self) -> Status {
+        Status::Ok
+    }
+}
+
+#[tokio::test]
+async fn hearing_a_recording_is_no_part_of_the_time_to_judge_it() {
+    let world = World::with_rows().await;
+    let log = heard(&world, sent(&stereo(), true), Some(Slow::new(&world, 200_000, true))).await;
+    assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null), "after 5 times 200 s");
+    assert_eq!(metric(&log, "agent_words_per_turn_avg"), Some(json!(1.0)));
+}
+
+#[tokio::test]
+async fn a_recognizer_that_says_nothing_is_given_up() {
+    let world = World::with_rows().await;
+    let log = heard(&world, sent(&stereo(), true), Some(Slow::new(&world, 300_000, false))).await;
+    let expect = "transcript: the recording was not transcribed: the recognizer took too long";
+    assert_eq!((&log["status"], &log["error_message"]), (&json!("INCOMPLETED"), &json!(expect)));
+}
+
+#[tokio::test]
+async fn recordings_are_heard_one_after_the_other() {
+    let world = World::with_rows().await;
+    for _ in 0..2 {
+        world.post("/v1/evaluate-call", body(&world, sent(&stereo(), true))).await;
+    }
+    let slow = Slow::new(&world, 0, true);
+    let upkeep = Upkeep { recognizer: Some(slow.clone()), ..Upkeep::new(world.service.clone()) };
+    let (one, other) = tokio::join!(upkeep.work_off(), upkeep.work_off());
+    assert!(one.is_ok() && other.is_ok(), "{one:?} {other:?}");
+    assert_eq!(slow.most.load(Ordering::Relaxed), 1);
+    let logs = world.get("/v1/retrieve-call-logs/$agent").await["call_logs"].clone();
+    let statuses: Vec<&Value> = logs.as_array().expect("a list").iter().map(|log| &log["status"]).collect();
+    assert_eq!(statuses, ["COMPLETED", "COMPLETED"]);
 }

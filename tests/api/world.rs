@@ -1,7 +1,6 @@
 //! A whole server without a socket: two organizations, their keys, and some rows to ask for.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
@@ -9,14 +8,13 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
-use ringer::config::{Behaviour, Dtmf, Encryption, Retention, Sources};
-use ringer::engine::noise::NoiseBeds;
-use ringer::engine::{Engine, EngineConfig, Speech};
+use ringer::config::Retention;
+use ringer::engine::Speech;
 use ringer::jobs::{Upkeep, Workers, Workshop};
 use ringer::model::api_key::Scope;
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::{LanguageModel, Recognizer};
-use ringer::service::{LiveCalls, NoLiveCalls, Placer, Running, Service, Settings};
+use ringer::service::{LiveCalls, NoLiveCalls, Running, Service, Settings};
 use ringer::store::Store;
 use ringer::tasks::Tasks;
 use ringer::transport::io::IncomingCall;
@@ -26,6 +24,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::calls::local;
 use crate::databases;
 
 /// 2026-01-05T09:00:00Z.
@@ -124,36 +123,10 @@ impl World {
         let world = World::over(store, folder, settings, Setup::default(), model.clone(), running.clone());
         let mut world = world.await;
         let synthesizer = Arc::new(FakeSynthesizer::default());
-        let speech = Speech { synthesizer: synthesizer.clone(), recognizer: Arc::new(FakeRecognizer::default()) };
-        let config = EngineConfig {
-            sip: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            rtp_ports: 18_000..=18_999,
-            advertise: None,
-            shards: 1,
-            max_calls: 4,
-            srtp: Encryption::Off,
-        };
-        let (engine, _) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
-        let placer = Placer {
-            behaviour: Behaviour::default(),
-            recognizer_grace_ms: 150,
-            dtmf: Dtmf::Rtp,
-            model,
-            synthesizer,
-            noises: Arc::new(NoiseBeds::new(None)),
-            sounds: Arc::default(),
-        };
-        let workshop = Workshop {
-            service: world.service.clone(),
-            engine,
-            running,
-            placer: Arc::new(placer),
-            fillers: Arc::new([]),
-            start_rate_per_s: 1000.0,
-            retention,
-            inbound_allow: Sources::default(),
-            ear: None,
-        };
+        let speech = Speech { synthesizer, recognizer: Arc::new(FakeRecognizer::default()) };
+        let (engine, _) = local::engine(18_000..=18_999, 4, speech).await;
+        let workshop = local::workshop(world.service.clone(), engine, running, model);
+        let workshop = Workshop { start_rate_per_s: 1000.0, retention, ..workshop };
         let workers = Workers::start(workshop.clone(), nobody_calls());
         world.works = Some((workshop, workers));
         world
@@ -305,7 +278,7 @@ impl World {
         recognizer: Option<Arc<dyn Recognizer>>,
         ear: Option<Arc<dyn LanguageModel>>,
     ) -> usize {
-        let upkeep = Upkeep { service: self.service.clone(), fillers: Arc::new([]), model, recognizer, ear };
+        let upkeep = Upkeep { model, recognizer, ear, ..Upkeep::new(self.service.clone()) };
         upkeep.work_off().await.expect("the work can be done")
     }
 

@@ -4,9 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ringer::clock::Clock;
-use ringer::config::Encryption;
-use ringer::engine::{CallNews, CallReport, Dial, Engine, EngineConfig, Placement, Speech};
+use ringer::engine::{CallNews, CallReport, Dial, Placement, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::FakeRecognizer;
 use ringer::provider::speech::EmbeddedSpeech;
@@ -20,10 +18,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
+use super::local;
 use crate::program::{PATIENCE, Program, ringer};
 
-/// Ports of media: the caller's and the agent's.
-const RTP_PORTS: [&str; 2] = ["37000-37499", "37500-37999"];
+/// Ports of media.
+const AGENT_PORTS: &str = "37500-37999";
 /// The id that the caller gives its call.
 const RESULT: &str = "4711";
 
@@ -38,7 +37,7 @@ impl Agent {
     /// Answers one call and then ends by itself.
     pub async fn start() -> Agent {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-        let mut command = ringer(&["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", RTP_PORTS[1]]);
+        let mut command = ringer(&["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", AGENT_PORTS]);
         let mut program = Program::start(command.arg("--log").arg(folder.path().join("log")));
         let address = program.address("sip:").await;
         Agent { program, address, folder }
@@ -59,18 +58,8 @@ async fn call(folder: &Path, intent: &str, spec: CallSpec) -> (CallReport, Vec<V
     let synthesizer = Arc::new(EmbeddedSpeech::new().expect("flite is installed"));
     let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
     let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
-    let rtp_ports = ringer::config::parse_ports(RTP_PORTS[0]).expect("they are ports");
-    let sip = "127.0.0.1:0".parse().expect("it is an address");
-    let config = EngineConfig { sip, rtp_ports, advertise: None, shards: 1, max_calls: 1, srtp: Encryption::Off };
-    let (engine, _incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
-    let wanted = VoiceWanted {
-        language: "en".into(),
-        accent: None,
-        gender: Some("male".into()),
-        custom_voice_id: None,
-        speed: "normal".into(),
-        seed: spec.seed,
-    };
+    let (engine, _incoming) = local::engine(37_000..=37_499, 1, speech).await;
+    let wanted = VoiceWanted { gender: Some("male".into()), seed: spec.seed, ..VoiceWanted::of("en") };
     let profile = Profile { intent: intent.into(), ..Profile::default() };
     let placement = Placement {
         id: RESULT.into(),

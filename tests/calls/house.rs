@@ -1,6 +1,5 @@
 //! The whole product in one process, to be asked over HTTP.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
@@ -9,13 +8,12 @@ use axum::http::Request;
 use futures_util::StreamExt;
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
-use ringer::config::{Behaviour, Dtmf, Encryption, Retention, Sources};
-use ringer::engine::noise::NoiseBeds;
-use ringer::engine::{Engine, EngineConfig, Speech};
+use ringer::config::Sources;
+use ringer::engine::{Engine, Speech};
 use ringer::jobs::{Workers, Workshop};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::{LanguageModel, Recognizer};
-use ringer::service::{Placer, Running, Service, Settings};
+use ringer::service::{Running, Service, Settings};
 use ringer::store::vault::Vault;
 use ringer::store::{Location, Store};
 use ringer::tasks::Tasks;
@@ -23,6 +21,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
+
+use super::local;
+use crate::json::with;
 
 pub const KEY: &str = "rk_runs";
 
@@ -88,37 +89,12 @@ impl House {
         let service = service.with_model(model.clone());
         service.bootstrap("default", KEY).await.expect("a key");
         service.recover().await.expect("what is left of before is taken up");
-        let synthesizer = Arc::new(FakeSynthesizer::default());
-        let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
-        let config = EngineConfig {
-            sip: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            rtp_ports: 19_000..=19_999,
-            advertise: None,
-            shards: 1,
-            max_calls,
-            srtp: Encryption::Off,
-        };
-        let (engine, incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
-        let placer = Placer {
-            behaviour: Behaviour::default(),
-            recognizer_grace_ms: 150,
-            dtmf: Dtmf::Rtp,
-            model,
-            synthesizer,
-            noises: Arc::new(NoiseBeds::new(None)),
-            sounds: Arc::default(),
-        };
+        let speech = Speech { synthesizer: Arc::new(FakeSynthesizer::default()), recognizer };
+        let (engine, incoming) = local::engine(19_000..=19_999, max_calls, speech).await;
         let workshop = Workshop {
-            service: service.clone(),
-            engine: engine.clone(),
-            running,
-            placer: Arc::new(placer),
-            fillers: Arc::new([]),
-            start_rate_per_s: 100.0,
-            retention: Retention::default(),
             inbound_allow: Sources::read(&allowed.iter().map(|from| from.to_string()).collect::<Vec<_>>())
                 .expect("they are networks"),
-            ear: None,
+            ..local::workshop(service.clone(), engine.clone(), running, model)
         };
         let workers = Workers::start(workshop, incoming);
         let setup = Setup { engine: Some(engine.clone()), ..Setup::default() };
@@ -223,10 +199,4 @@ impl Watch {
         }
         events
     }
-}
-
-pub fn with(mut base: Value, more: Value) -> Value {
-    let more = more.as_object().expect("an object").clone();
-    base.as_object_mut().expect("an object").extend(more);
-    base
 }

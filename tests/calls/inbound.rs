@@ -7,10 +7,11 @@ use ringer_media::call::EndReason;
 use ringer_media::level::rms_dbov;
 use serde_json::{Value, json};
 
-use super::house::{House, with};
+use super::house::House;
 use super::runs::statuses;
 use super::stage::{Stage, channels, names};
 use crate::api::receiver::Receiver;
+use crate::json::with;
 use crate::peers::Peer;
 
 /// An agent that calls.

@@ -7,8 +7,9 @@ use ringer::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Statu
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::house::{House, with};
+use super::house::House;
 use super::runs::sip;
+use crate::json::with;
 use crate::peers::Peer;
 
 /// Judges by what the caller was to reach: on Monday it is reached, on Tuesday it is not, on Friday nobody can tell.

@@ -7,6 +7,7 @@ mod inbound;
 mod judged;
 mod killed;
 mod language;
+pub mod local;
 mod logs;
 mod memory;
 mod page;

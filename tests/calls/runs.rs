@@ -6,8 +6,9 @@ use axum::body::to_bytes;
 use serde_json::{Value, json};
 
 use super::desk::Agent;
-use super::house::{House, with};
+use super::house::House;
 use crate::api::receiver::Receiver;
+use crate::json::with;
 use crate::peers::Peer;
 
 pub fn sip(peer: &Peer) -> Value {

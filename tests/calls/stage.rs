@@ -15,6 +15,8 @@ use ringer_media::clip::Clip;
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
 
+use super::local;
+
 /// How long a call may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Ports of media, away from those of the peers.
@@ -46,8 +48,7 @@ impl Stage {
         let synthesizer = Arc::new(FakeSynthesizer::default());
         let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
         let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
-        let sip = "127.0.0.1:0".parse().expect("it is an address");
-        let config = EngineConfig { sip, rtp_ports: RTP_PORTS, advertise: None, shards: 1, max_calls: 10, srtp };
+        let config = EngineConfig { srtp, ..local::config(RTP_PORTS, 10) };
         let (engine, _) = Engine::start(config, speech, clock).await.expect("loopback has a free port");
         Stage { engine, synthesizer }
     }
@@ -72,14 +73,7 @@ impl Stage {
     }
 
     fn voice(&self) -> Voice {
-        let wanted = VoiceWanted {
-            language: "en".into(),
-            accent: None,
-            gender: None,
-            custom_voice_id: None,
-            speed: "normal".into(),
-            seed: Seed(7),
-        };
+        let wanted = VoiceWanted { seed: Seed(7), ..VoiceWanted::of("en") };
         self.synthesizer.voice(&wanted).expect("the fake has a voice for everybody")
     }
 

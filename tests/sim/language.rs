@@ -76,14 +76,7 @@ type Taken = Vec<(String, i64)>;
 /// What the caller says in which language while the agent says `lines`, and the languages that it took.
 fn conversation(lines: &'static [&'static str]) -> (Said, Taken, Outcome) {
     let voices = Arc::new(Voices::default());
-    let wanted = VoiceWanted {
-        language: "en".into(),
-        accent: None,
-        gender: None,
-        custom_voice_id: None,
-        speed: "normal".into(),
-        seed: Seed(3),
-    };
+    let wanted = VoiceWanted { seed: Seed(3), ..VoiceWanted::of("en") };
     let intent = "I need a visit. It is urgent. I am at home. My back hurts.";
     let profile = Profile { intent: intent.into(), ..Profile::default() };
     let seed = Seed(11);

@@ -1,7 +1,5 @@
 //! Results that the agent calls: who listens when, how long, and what its owner is told; without a telephone.
 
-use std::sync::Arc;
-
 use ringer::jobs::Upkeep;
 use ringer::model::Object;
 use ringer::model::status::ResultStatus as S;
@@ -62,9 +60,7 @@ impl Fixture {
     }
 
     pub(super) async fn work_off(&self) -> usize {
-        let upkeep =
-            Upkeep { service: self.service.clone(), fillers: Arc::new([]), model: None, recognizer: None, ear: None };
-        upkeep.work_off().await.expect("the work can be done")
+        Upkeep::new(self.service.clone()).work_off().await.expect("the work can be done")
     }
 
     pub(super) async fn error(&self, id: i64) -> (S, Option<String>, Option<String>) {

@@ -1,9 +1,12 @@
 //! Evaluations that come to no end.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use ringer::model::call_log::CallLogStatus;
 use ringer::model::status::{ResultStatus as S, RunStatus};
 use ringer::queue::CallLogJob;
 use ringer::service::EVALUATION_MS;
+use ringer_media::clip::write_wav;
 use serde_json::json;
 
 use super::lifecycle::TO_EVALUATION;
@@ -85,4 +88,48 @@ async fn what_is_private_is_taken_out_of_what_nobody_has_judged() {
     f.service.end_late_evaluations(START_MS).await.expect("swept");
     let shown = f.service.transcript(&f.caller, ids[0]).await.expect("it is shown");
     assert_eq!(shown.entries[0].utterance, "Write to [EMAIL]");
+}
+
+#[tokio::test]
+async fn what_is_private_is_taken_out_of_a_call_that_nobody_has_judged() {
+    let f = Fixture::new().await;
+    let agent = f.agent(json!({"name": "Desk", "redact_pii": true})).await;
+    let sound = format!("data:audio/wav;base64,{}", STANDARD.encode(write_wav(16_000, 1, &[1000; 32_000])));
+    let words = json!([{"start_offset_ms": 0, "end_offset_ms": 900, "speaker": "USER", "utterance": "I am 98765."}]);
+    for (transcript, is_kept) in [(words, true), (json!(null), false)] {
+        let call = json!({
+            "agent_id": agent.to_string(), "start_time_utc": "2026-01-05T08:00:00Z", "participants": [{"role": "AGENT"}, {"role": "USER"}],
+            "transcript": transcript, "recording_base64": sound,
+            "tool_calls": [{"name": "look_up", "start_offset_ms": 600, "parameters": {"member": "445566"}}],
+        });
+        let id = f.service.evaluate_call(&f.caller, spec(call)).await.expect("queued").call_id;
+        let file = f.service.settings().data.join("call-logs").join(&id).join("recording");
+        assert!(file.exists(), "it came with the call");
+        let job = CallLogJob {
+            organization: f.caller.organization.clone(),
+            call_id: id.parse().expect("an id"),
+            serial: START_MS,
+        };
+        f.service.begin_log(&job).await.expect("begun").expect("it is there");
+        let read = async || f.service.call_log(&f.caller, &id).await.expect("the log");
+        assert_eq!(read().await.tool_calls, None, "it is hidden");
+        f.clock.advance_ms(EVALUATION_MS);
+        f.service.end_late_evaluations(START_MS).await.expect("swept");
+        let log = read().await;
+        assert_eq!(log.status, CallLogStatus::Incompleted);
+        let calls = serde_json::to_value(&log.tool_calls).expect("JSON");
+        assert_eq!(calls[0]["parameters"]["member"], "[NUMBER]");
+        assert_eq!(file.exists(), is_kept, "what nobody wrote down may be private");
+        if is_kept {
+            let bytes = std::fs::read(&file).expect("the recording");
+            let pcm: Vec<i16> =
+                bytes[44..].chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
+            let private = 950 * 16;
+            assert!(pcm[..private].iter().all(|sample| *sample == 0), "it is heard no more");
+            assert!(
+                pcm.len() == 32_000 && pcm[private..].iter().all(|sample| *sample == 1000),
+                "the rest is as it was"
+            );
+        }
+    }
 }

@@ -36,7 +36,7 @@ fn check<T>(what: &str, url: &str, field: &str, done: Result<T>) {
 #[tokio::test]
 async fn a_name_that_leads_inside_is_not_saved() {
     let f = Fixture::new().await;
-    let (agent, simulation, humans) = f.booth(json!({}), 1).await;
+    let (agent, _, humans) = f.booth(json!({}), 1).await;
     let service = f.service.clone().with_guard(guard());
     let caller = &f.caller;
     let rule = |channels: Value| {
@@ -97,5 +97,4 @@ async fn a_name_that_leads_inside_is_not_saved() {
     let sound = NoiseSource::Existing(INSIDE.to_owned());
     let done = service.create_background_noise(caller, "n".to_owned(), sound).await;
     check("a sound", INSIDE, "storage_path", done);
-    assert!(simulation > 0);
 }

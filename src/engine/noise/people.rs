@@ -33,12 +33,11 @@ pub(super) async fn people(language: &str, seed: Seed, synthesizer: &dyn Synthes
     for number in 0..PEOPLE {
         let accent = if language == "en" { ENGLISH[number / 2 % ENGLISH.len()] } else { None };
         let voice = synthesizer.voice(&VoiceWanted {
-            language: language.into(),
             accent: accent.map(Into::into),
             gender: Some(if number % 2 == 0 { "female" } else { "male" }.into()),
-            custom_voice_id: None,
             speed: if number % 3 == 2 { "fast" } else { "normal" }.into(),
             seed: Seed(seed.stream(&format!("person {number}")).bits().into()),
+            ..VoiceWanted::of(language)
         })?;
         let voice = voice.for_later();
         let mut said = Vec::new();
@@ -74,14 +73,7 @@ mod tests {
         let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
         let languages = ["en", "es", "pt", "ja", "tr", "zh", "yue", "hi", "ml", "ar", "ru", "fr", "vi", "de", "ko"];
         for language in languages {
-            let wanted = VoiceWanted {
-                language: language.into(),
-                accent: None,
-                gender: Some("female".into()),
-                custom_voice_id: None,
-                speed: "normal".into(),
-                seed: Seed(1),
-            };
+            let wanted = VoiceWanted { gender: Some("female".into()), seed: Seed(1), ..VoiceWanted::of(language) };
             let voice = speech.voice(&wanted).unwrap_or_else(|why| panic!("{language}: {}", why.message));
             let said = whole_speech(&speech, talk(language).expect("it has talk")[0], &voice).await;
             let seconds = said.unwrap_or_else(|why| panic!("{language}: {}", why.message)).len() as f64 / 16_000.0;

@@ -129,8 +129,10 @@ impl Host {
             dial: placement.dial,
             mind: placement.mind,
             fluency: placement.fluency,
+            following: placement
+                .follows
+                .map(|wanted| Following::new(wanted, &placement.language, placement.voice.as_ref())),
             voice: placement.voice,
-            following: placement.follows.map(|wanted| Following::new(wanted, &placement.language)),
             synthesizer: setup.synthesizer,
             runtime: runtime.map_err(|error| error.to_string())?,
             draws,

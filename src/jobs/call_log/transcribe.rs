@@ -23,6 +23,8 @@ const STRETCH_MAX: Sample = 25_000 * PER_MS;
 const PART: Sample = 3000 * PER_MS;
 /// A recognizer hears what is this much before and after the speech, too.
 const MARGIN: Sample = 100 * PER_MS;
+/// Longest wait for the text of one stretch.
+const TEXT_MS: i64 = 300_000;
 /// A recognizer that is busy with calls is asked again after so long, so often.
 const BUSY_MS: i64 = 2000;
 const BUSY_TIMES: usize = 60;
@@ -102,14 +104,23 @@ async fn hear(
         let (mut feed, mut heard) = recognizer.open(language, &[]);
         feed.push(pcm);
         feed.finish();
-        let mut last = Err(Failure { code: "recognizer_failed", message: "the recognizer gave no text".into() });
-        while let Some(said) = heard.recv().await {
-            match said {
-                Recognized::Final { text, .. } => last = Ok(text.trim().to_owned()),
-                Recognized::Failed(failure) => last = Err(failure),
-                Recognized::Partial(_) | Recognized::Fallback(_) => {}
+        let failed = |message: &str| Err(Failure { code: "recognizer_failed", message: message.into() });
+        let text = async {
+            let mut last = failed("the recognizer gave no text");
+            while let Some(said) = heard.recv().await {
+                match said {
+                    Recognized::Final { text, .. } => last = Ok(text.trim().to_owned()),
+                    Recognized::Failed(failure) => last = Err(failure),
+                    Recognized::Partial(_) | Recognized::Fallback(_) => {}
+                }
             }
-        }
+            last
+        };
+        let last = tokio::select! {
+            biased;
+            last = text => last,
+            () = clock.until(clock.now_ms() + TEXT_MS) => failed("the recognizer took too long"),
+        };
         match last {
             Err(failure) if failure.code == "recognizer_busy" && waits < BUSY_TIMES => {
                 waits += 1;

@@ -12,8 +12,6 @@ use super::value::Finding;
 use crate::model::custom_metric::{CustomMetricSpec, EvalMethod, EvalModality, EvalSegment};
 use crate::provider::LanguageModel;
 
-/// What is said where a model that hears is needed and there is none.
-const NO_EAR: &str = "No audio model is configured";
 /// Longest recording that is sent.
 const MINUTES_MAX: usize = 10;
 
@@ -40,8 +38,7 @@ pub fn is_by_ear(spec: &CustomMetricSpec) -> bool {
 }
 
 /// Asks the model that hears.
-pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
-    let Some(ear) = part.whole.ear else { return Finding::not_evaluated(NO_EAR) };
+pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, ear: Ear<'_>) -> Finding {
     if let Some(wanted) = spec.audio_model.as_ref().filter(|wanted| **wanted != ear.model.name()) {
         return Finding::not_evaluated(format!("Audio model '{wanted}' is not configured"));
     }

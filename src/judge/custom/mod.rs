@@ -23,6 +23,8 @@ use crate::provider::LanguageModel;
 
 /// What is said where a language model is needed and there is none.
 pub const NO_MODEL: &str = "No language model is configured";
+/// What is said where a model that hears is needed and there is none.
+const NO_EAR: &str = "No audio model is configured";
 
 /// A metric with its id.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,13 +96,18 @@ pub fn judge_by_rules(metric: &Metric, material: Material<'_>) -> CustomResult {
 
 async fn found(spec: &CustomMetricSpec, material: Material<'_>, model: Option<&dyn LanguageModel>) -> Finding {
     let part = segment::part(spec.eval_segment, material);
-    let of_sound = spec.modality(material.ear.is_some()) == EvalModality::Audio;
+    if let Some(ear) = material.ear
+        && is_by_ear(spec)
+    {
+        return ear::judged(spec, &part, ear).await;
+    }
     match spec.method() {
         EvalMethod::Deterministic => rules::deterministic(spec, &part),
         EvalMethod::Audio if spec.settings.contains_key("measure") => rules::measured(spec, material.measures),
-        EvalMethod::Audio if of_sound => ear::judged(spec, &part).await,
+        EvalMethod::Audio | EvalMethod::LlmJudge if spec.eval_modality == EvalModality::Audio => {
+            Finding::not_evaluated(NO_EAR)
+        }
         EvalMethod::Audio => Finding::error("settings.measure is required for audio metrics"),
-        EvalMethod::LlmJudge if of_sound => ear::judged(spec, &part).await,
         EvalMethod::LlmJudge => match model {
             Some(model) => model::judged(spec, &part, model).await,
             None => Finding::not_evaluated(NO_MODEL),

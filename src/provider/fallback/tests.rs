@@ -10,8 +10,7 @@ fn failure() -> Failure {
 }
 
 fn wanted() -> VoiceWanted {
-    let (language, speed) = ("en".into(), "normal".into());
-    VoiceWanted { language, accent: None, gender: None, custom_voice_id: None, speed, seed: Seed(1) }
+    VoiceWanted { seed: Seed(1), ..VoiceWanted::of("en") }
 }
 
 async fn said(pair: &SynthesizerPair, text: &str) -> (Vec<Spoken>, Result<(), Failure>) {
@@ -93,14 +92,6 @@ impl RecognizerFeed for DeafFeed {
 }
 
 impl Recognizer for Deaf {
-    fn supports(&self, _: &str, _: u32) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn identifies(&self) -> Result<(), String> {
-        Ok(())
-    }
-
     fn open(&self, _: SpokenIn<'_>, _: &[String]) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
         let (news, receiver) = mpsc::channel(1);
         let mut feed = DeafFeed(Some(news));

@@ -357,12 +357,9 @@ mod tests {
     async fn speech(text: &str, seed: u64) -> Vec<i16> {
         let synthesizer = EmbeddedSpeech::new().expect("there is a temporary folder");
         let wanted = VoiceWanted {
-            language: "en".into(),
-            accent: None,
-            gender: None,
             custom_voice_id: Some(if seed.is_multiple_of(2) { "slt" } else { "rms" }.into()),
-            speed: "normal".into(),
             seed: Seed(seed),
+            ..VoiceWanted::of("en")
         };
         let voice = synthesizer.voice(&wanted).expect("the voice is known");
         let pcm = whole_speech(&synthesizer, text, &voice).await.expect("flite is installed");
@@ -449,14 +446,8 @@ mod tests {
             let (words, wrong) = understood(&speech, &pool, &plain, &SENTENCES).await;
             let (mut callers_words, mut callers_wrong) = (0, 0);
             for seed in 0..10 {
-                let wanted = VoiceWanted {
-                    language: "en".into(),
-                    accent: None,
-                    gender: Some(gender.into()),
-                    custom_voice_id: None,
-                    speed: "normal".into(),
-                    seed: Seed(seed as u64 + 1),
-                };
+                let wanted =
+                    VoiceWanted { gender: Some(gender.into()), seed: Seed(seed as u64 + 1), ..VoiceWanted::of("en") };
                 let voice = speech.voice(&wanted).expect("English has voices");
                 assert_eq!(voice.id, id);
                 let texts = [SENTENCES[seed], SENTENCES[(seed + 5) % 10]];

@@ -46,16 +46,8 @@ impl HttpRecognizer {
 }
 
 impl Recognizer for HttpRecognizer {
-    fn supports(&self, _language: &str, _rate_hz: u32) -> Result<(), String> {
-        Ok(())
-    }
-
     fn tells_running_text(&self) -> bool {
         self.interim.is_some()
-    }
-
-    fn identifies(&self) -> Result<(), String> {
-        Ok(())
     }
 
     fn open(

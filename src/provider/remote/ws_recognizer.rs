@@ -31,14 +31,6 @@ impl WsRecognizer {
 }
 
 impl Recognizer for WsRecognizer {
-    fn supports(&self, _language: &str, _rate_hz: u32) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn identifies(&self) -> Result<(), String> {
-        Ok(())
-    }
-
     fn open(
         &self,
         language: SpokenIn<'_>,

@@ -8,6 +8,7 @@ use std::path::Path;
 use ringer_media::clip::write_wav;
 use ringer_media::frame::{PER_MS, RATE_HZ};
 use tokio::fs;
+use uuid::Uuid;
 
 use super::{CallLogDoc, LogEvaluated, RECOGNIZED, RECORDING, Service};
 use crate::error::{Error, Result};
@@ -33,36 +34,46 @@ impl Service {
         drop(db);
         through(&mut found.evaluation, &redactor, JUDGED)?;
         through(&mut found.metrics, &redactor, JUDGED)?;
-        let entries: Vec<TranscriptEntry> = std::mem::take(&mut found.said);
-        let is_heard = !entries.is_empty();
-        let mut transcript = Transcript { simulation_result_id: 0, language: String::new(), entries };
+        let said = std::mem::take(&mut found.said);
+        let warning = self.redact_recording(job.call_id, row.doc.call.multichannel, said, &redactor).await?;
+        Ok(Some((redactor, warning)))
+    }
+
+    /// Takes the sound of what is private out of the recording of a call in which these words were `said`. One that nobody knows
+    /// the words of is not kept; what is to be told of that.
+    pub(in crate::service) async fn redact_recording(
+        &self,
+        call_id: Uuid,
+        two_sides: bool,
+        said: Vec<TranscriptEntry>,
+        redactor: &Redactor,
+    ) -> Result<Option<&'static str>> {
+        let is_heard = !said.is_empty();
+        let mut transcript = Transcript { simulation_result_id: 0, language: String::new(), entries: said };
         let spans = redactor.transcript(&mut transcript);
-        let path = self.call_folder(job.call_id).join(RECORDING);
+        let path = self.call_folder(call_id).join(RECORDING);
         // The words as they were recognized are found again in the recording, as far as it is kept.
         match fs::remove_file(path.with_file_name(RECOGNIZED)).await {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::internal(error)),
             _ => {}
         }
-        let warning = match is_heard && silenced(&path, row.doc.call.multichannel, spans).await? {
-            true => None,
-            false => {
-                let was_there = fs::try_exists(&path).await.map_err(Error::internal)?;
-                self.remove_call_files(job.call_id).await;
-                was_there.then_some("the recording was not kept: words that nobody wrote down may be private")
-            }
-        };
-        Ok(Some((redactor, warning)))
+        if is_heard && silenced(&path, two_sides, spans).await? {
+            return Ok(None);
+        }
+        let was_there = fs::try_exists(&path).await.map_err(Error::internal)?;
+        self.remove_call_files(call_id).await;
+        Ok(was_there.then_some("the recording was not kept: words that nobody wrote down may be private"))
     }
 }
 
 /// Knows what is private in the production calls of an agent; `None`: it does not ask for it.
-pub(super) async fn redactor_of(db: &mut Session, agent_id: i64) -> Result<Option<Redactor>> {
+pub(in crate::service) async fn redactor_of(db: &mut Session, agent_id: i64) -> Result<Option<Redactor>> {
     let agent = db.find::<AgentDoc>(agent_id).await?;
     Ok(agent.filter(|agent| agent.doc.spec.redact_pii).map(|_| Redactor::default()))
 }
 
 /// Takes what is private out of the record of a call.
-pub(super) fn redact_call(doc: &mut CallLogDoc, redactor: &Redactor) -> Result<()> {
+pub(in crate::service) fn redact_call(doc: &mut CallLogDoc, redactor: &Redactor) -> Result<()> {
     through(&mut doc.call.transcript, redactor, &["utterance"])?;
     through(&mut doc.call.tool_calls, redactor, CALLED)?;
     through(&mut doc.call.events, redactor, NOTED)?;

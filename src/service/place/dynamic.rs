@@ -12,7 +12,6 @@ use crate::config::Secret;
 use crate::error::Result;
 use crate::model::Object;
 use crate::model::agent::ConnectionType;
-use crate::model::result::ResultDoc;
 use crate::model::time::Timestamp;
 use crate::provider::post::{Poster, Posting, SIGNATURE, signature};
 use crate::service::{Service, Settings, check};
@@ -54,14 +53,11 @@ impl Service {
         let Some(url) = cast.agent.spec.dynamic_sip_webhook_url.clone().filter(|_| asks) else {
             return Ok(Ok(Object::new()));
         };
-        let mut db = self.store.org(organization).read().await?;
-        let agent_id = db.get::<ResultDoc>(cast.result_id).await?.doc.body.agent_id;
-        drop(db);
         let id = cast.result_id.to_string();
         let body = json!({
             "test_result_id": id,
             "experiment_run_id": cast.run_id,
-            "agent_id": agent_id,
+            "agent_id": cast.agent_id,
             "organization_id": organization,
             "nonce": id,
             "timestamp": Timestamp(self.clock.now_ms()),

@@ -32,18 +32,11 @@ pub(super) async fn dial(cast: &Cast, settings: &Settings) -> Result<Dial, Obsta
     if cast.is_called() {
         return Ok(Dial { codecs: CODECS.to_vec(), guard: Some(guard), ..Dial::default() });
     }
-    let target = match (&cast.overrides.sip_uri, &agent.dynamic_sip_webhook_url, &agent.sip_uri) {
-        (Some(uri), _, _) => uri.clone(),
-        (None, Some(_), _) => {
-            let message = "dynamic_sip_webhook_url has told no address";
-            return Err(Obstacle::new("DYNAMIC_ENDPOINT_FAILED", message));
-        }
-        (None, None, Some(uri)) => uri.clone(),
-        (None, None, None) => return Err(Obstacle::new("INVALID_SIP_DESTINATION", "The agent has no sip_uri")),
-    };
-    let destination = destination(&target, &guard).await?;
+    let target = cast.overrides.sip_uri.as_ref().or(agent.sip_uri.as_ref());
+    let target = target.ok_or_else(|| Obstacle::new("INVALID_SIP_DESTINATION", "The agent has no sip_uri"))?;
+    let destination = destination(target, &guard).await?;
     Ok(Dial {
-        target,
+        target: target.clone(),
         destination: Some(destination),
         guard: Some(guard),
         username: agent.sip_username.clone(),
@@ -209,7 +202,6 @@ mod tests {
             (json!({"connection_type": "SIP", "type": "OUTBOUND"}), json!({}), None),
             (json!({"phone_number": "+15550001111", "type": "OUTBOUND"}), json!({}), None),
             (json!({"websocket_url": "ws://h", "type": "OUTBOUND"}), json!({}), Some("NO_CONNECTION_TYPE")),
-            (json!({"dynamic_sip_webhook_url": "http://h"}), json!({}), Some("DYNAMIC_ENDPOINT_FAILED")),
             (json!({"dynamic_sip_webhook_url": "http://h"}), json!({"sip_uri": sip}), None),
         ] {
             let dialled = dial(&cast(agent.clone(), json!({}), run.clone()), &settings).await;

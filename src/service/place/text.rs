@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ringer_media::call::{Opening, ScriptRule};
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::{Cast, Obstacle, Placer, manner};
 use crate::config::{Behaviour, Secret, Sms};
@@ -13,10 +12,9 @@ use crate::engine::dialogue::{DialogueSpec, First};
 use crate::error::Result;
 use crate::human::{self, Mind, Profile, fill};
 use crate::model::Object;
-use crate::model::agent::{AgentDoc, AgentMode, AgentSpec, AgentType, ConnectionType};
+use crate::model::agent::{AgentMode, AgentSpec, AgentType, ConnectionType};
 use crate::model::agent_version::VersionDoc;
 use crate::model::digital_human::{DigitalHumanSpec, Modality};
-use crate::model::result::ResultDoc;
 use crate::model::run::QueueSpec;
 use crate::model::simulation::SimulationSpec;
 use crate::provider::LanguageModel;
@@ -81,13 +79,10 @@ impl Service {
             Err(obstacle) => return Ok(Err(obstacle)),
         };
         self.give_opening(organization, &mut cast, placer, true).await?;
-        let mut db = self.store.org(organization).read().await?;
-        let version: Option<Uuid> = db.get::<ResultDoc>(result_id).await?.doc.body.agent_version_id;
-        let version = match version {
-            Some(id) => db.find::<VersionDoc>(id).await?,
+        let version = match cast.agent_version_id {
+            Some(id) => self.store.org(organization).read().await?.find::<VersionDoc>(id).await?,
             None => None,
         };
-        drop(db);
         let description = version.map(|row| row.doc.prompt_text).unwrap_or_default();
         let contact = match contact(&cast, description, self.poster(), self.settings().sms.clone()) {
             Ok(contact) => contact,
@@ -188,25 +183,8 @@ pub(in crate::service) fn alone(
     behaviour: &Behaviour,
     model: Option<Arc<dyn LanguageModel>>,
 ) -> (DialogueSpec, Box<dyn Mind>) {
-    let (agent, simulation) = (AgentDoc::default(), SimulationSpec::default());
-    let (overrides, step) = (QueueSpec::default(), None);
-    let (identity, earlier) = (seed, Vec::new());
-    human.traits = bound(human.traits, identity);
-    let (result_id, run_id, human_id, first_line) = (0, 0, None, None);
-    let cast = Cast {
-        result_id,
-        run_id,
-        seed,
-        agent,
-        human,
-        simulation,
-        overrides,
-        step,
-        identity,
-        earlier,
-        human_id,
-        first_line,
-    };
+    human.traits = bound(human.traits, seed);
+    let cast = Cast { seed, human, identity: seed, ..Cast::default() };
     let first = if begins { cast.opening_words(behaviour) } else { First::Agent };
     let plain = cast.dialogue("text", &mut Vec::new());
     let spec = DialogueSpec { first, inactivity_ms: FOR_EVER_MS, asks_meaning: model.is_some(), ..plain };

@@ -4,10 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringer::clock::Clock;
-use ringer::config::{Encryption, parse_ports};
 use ringer::engine::lateness::quantile_ms;
-use ringer::engine::{CallHandle, CallNews, CallReport, Dial, Engine, EngineConfig, Placement, Speech, TimelineEntry};
+use ringer::engine::{CallHandle, CallNews, CallReport, Dial, Placement, Speech, TimelineEntry};
 use ringer::human::{Fluency, Mind};
 use ringer::provider::speech::EmbeddedSpeech;
 use ringer::provider::{Job, Recognizer, VoiceWanted};
@@ -17,10 +15,12 @@ use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::calls::local;
+
 /// How long a step may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Ports of media.
-const RTP_PORTS: &str = "34000-35999";
+const RTP_PORTS: std::ops::RangeInclusive<u16> = 34_000..=35_999;
 
 /// Says its lines one after the other; the other side hangs up after its last.
 struct Lines {
@@ -55,14 +55,7 @@ impl Lines {
 
 /// The voice that callers and servers speak with.
 pub fn a_woman() -> VoiceWanted {
-    VoiceWanted {
-        language: "en".into(),
-        accent: None,
-        gender: Some("female".into()),
-        custom_voice_id: None,
-        speed: "normal".into(),
-        seed: Seed(3),
-    }
+    VoiceWanted { gender: Some("female".into()), seed: Seed(3), ..VoiceWanted::of("en") }
 }
 
 /// The other side.
@@ -103,8 +96,8 @@ pub async fn call(
     far: Far,
 ) -> Outcome {
     let there = Speech { synthesizer: embedded.clone(), recognizer: far.recognizer };
-    let (callee, mut incoming) = start(there.clone()).await;
-    let (caller, _) = start(speech.clone()).await;
+    let (callee, mut incoming) = local::engine(RTP_PORTS, 1, there.clone()).await;
+    let (caller, _) = local::engine(RTP_PORTS, 1, speech.clone()).await;
     let opening = Opening::Say(far.lines.first().copied().unwrap_or_default().into());
     let turn = TurnSpec { endpointing_delay_ms: 700, ..TurnSpec::default() };
     let theirs = CallSpec { seed: Seed(2), turn, opening, interruption: far.interruption, ..CallSpec::default() };
@@ -119,13 +112,6 @@ pub async fn call(
     let (counts, most) = caller.lateness();
     tokio::join!(caller.stop(), callee.stop());
     Outcome { report, live, far, late_ms: (quantile_ms(&counts, 0.95), most) }
-}
-
-async fn start(speech: Speech) -> (Engine, mpsc::Receiver<ringer::transport::io::IncomingCall>) {
-    let rtp_ports = parse_ports(RTP_PORTS).expect("they are ports");
-    let sip = "127.0.0.1:0".parse().expect("it is an address");
-    let config = EngineConfig { sip, rtp_ports, advertise: None, shards: 1, max_calls: 1, srtp: Encryption::Off };
-    Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port")
 }
 
 fn placement(

@@ -25,12 +25,10 @@ fn voices() -> RemoteVoices {
 
 fn wanted(language: &str, accent: Option<&str>, gender: Option<&str>) -> VoiceWanted {
     VoiceWanted {
-        language: language.into(),
         accent: accent.map(Into::into),
         gender: gender.map(Into::into),
-        custom_voice_id: None,
-        speed: "normal".into(),
         seed: Seed(3),
+        ..VoiceWanted::of(language)
     }
 }
 

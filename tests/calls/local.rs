@@ -1,0 +1,60 @@
+//! The engine on loopback and what its calls are made with, as tests start them.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use ringer::clock::Clock;
+use ringer::config::{Behaviour, Dtmf, Encryption, Retention, Sources};
+use ringer::engine::noise::NoiseBeds;
+use ringer::engine::{Engine, EngineConfig, Speech};
+use ringer::jobs::Workshop;
+use ringer::provider::LanguageModel;
+use ringer::provider::fake::FakeSynthesizer;
+use ringer::service::{Placer, Running, Service};
+use ringer::transport::io::IncomingCall;
+use tokio::sync::mpsc;
+
+/// An engine with one media thread and a SIP port of its own.
+pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig {
+    let sip = "127.0.0.1:0".parse().expect("it is an address");
+    EngineConfig { sip, rtp_ports, advertise: None, shards: 1, max_calls, srtp: Encryption::Off }
+}
+
+/// The same, started, and the calls that come in.
+pub async fn engine(
+    rtp_ports: RangeInclusive<u16>,
+    max_calls: usize,
+    speech: Speech,
+) -> (Engine, mpsc::Receiver<IncomingCall>) {
+    let config = config(rtp_ports, max_calls);
+    Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port")
+}
+
+/// What jobs work with: every voice is a hum, nobody may call in.
+pub fn workshop(
+    service: Service,
+    engine: Engine,
+    running: Arc<Running>,
+    model: Option<Arc<dyn LanguageModel>>,
+) -> Workshop {
+    let placer = Placer {
+        behaviour: Behaviour::default(),
+        recognizer_grace_ms: 150,
+        dtmf: Dtmf::Rtp,
+        model,
+        synthesizer: Arc::new(FakeSynthesizer::default()),
+        noises: Arc::new(NoiseBeds::new(None)),
+        sounds: Arc::default(),
+    };
+    Workshop {
+        service,
+        engine,
+        running,
+        placer: Arc::new(placer),
+        fillers: Arc::new([]),
+        start_rate_per_s: 100.0,
+        retention: Retention::default(),
+        inbound_allow: Sources::default(),
+        ear: None,
+    }
+}
