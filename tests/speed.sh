@@ -6,8 +6,9 @@
 #
 # The two take turns, ROUNDS times, so that both meet the machine as it is: its speed may change within a minute.
 #
-# SECONDS_EACH, ROUNDS, CONNECTIONS and CALLS change what is measured. wrk has no fixed rate: for the times of answers 50 connections send
-# a request each 50 ms after their last answer, which is nearly 1,000 a second while answers take a few milliseconds.
+# SECONDS_EACH, ROUNDS, CONNECTIONS and CALLS change what is measured. wrk has no fixed rate: for the times of answers 50
+# connections send a request each 50 ms after their last answer, which is nearly 1,000 a second while answers take a few
+# milliseconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -326,6 +326,16 @@ mod tests {
     }
 
     #[test]
+    fn sound_rings_out_before_silence_is_passed_on() {
+        let sound = tone(1000.0, 8000);
+        let pcm = [&sound[..160], &[0; 400], &sound[..160]].concat();
+        for block in [1, 2, 7, PAST - 1, PAST, 2 * PAST, 400] {
+            assert_eq!(up(&pcm, block), up(&pcm, pcm.len()), "up, {block} samples at a time");
+            assert_eq!(down(&pcm, 2 * block), down(&pcm, pcm.len()), "down, {} samples at a time", 2 * block);
+        }
+    }
+
+    #[test]
     fn the_pass_band_is_flat_and_images_and_aliases_are_gone() {
         for hz in [50.0, 300.0, 1000.0, 2000.0, 3000.0, 3400.0] {
             for (made, rate_hz) in [(up(&tone(hz, 8000), 160), 16_000), (down(&tone(hz, 16_000), 160), 8000)] {

@@ -167,7 +167,6 @@ pub fn address(party: Party) -> SocketAddr {
 /// A call from `alice` with PCMU, PCMA and G722 at 10.0.0.1:4000.
 pub fn invite_to(target: &str, destination: SocketAddr) -> Invite {
     Invite {
-        reach: Reach::default(),
         target: Uri::parse(target).expect("a test names a good address"),
         destination,
         from_user: "alice".into(),
@@ -177,6 +176,7 @@ pub fn invite_to(target: &str, destination: SocketAddr) -> Invite {
         sdp: offer(1).session().to_string(),
         username: None,
         password: None,
+        reach: Reach::default(),
     }
 }
 

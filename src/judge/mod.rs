@@ -78,9 +78,8 @@ impl Moment {
 /// The language that a Digital Human spoke, by the metadata of its result: the one that it took last from the agent, else the
 /// one it began with.
 pub fn language(metadata: &Object) -> &str {
-    let of = |key: &str| noted(metadata, key);
-    let taken = of("languages").and_then(|taken| taken.as_array()?.last()?["language"].as_str());
-    taken.or_else(|| of("behaviour")?["language"].as_str()).unwrap_or("en")
+    let taken = noted(metadata, "languages").and_then(|taken| taken.as_array()?.last()?["language"].as_str());
+    taken.or_else(|| noted(metadata, "behaviour")?["language"].as_str()).unwrap_or("en")
 }
 
 /// The lines of a stored timeline in order; lines that are no events are left out.

@@ -54,7 +54,7 @@ impl Sqlite {
         let mut writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
         // No waiting inside: a turn waits for other processes without holding a thread.
         writer.busy_timeout(Duration::ZERO).map_err(fault)?;
-        // What a savepoint may have to undo is kept in memory: every piece of work has one, and a file would be written for them.
+        // What a savepoint may have to undo is kept in memory, not in a file: every piece of work has one, and changes few pages.
         writer.pragma_update(None, "temp_store", "MEMORY").map_err(fault)?;
         let told = full.clone();
         let hook = move |_: &mut Wal, pages| {
