@@ -1,7 +1,12 @@
-//! The discrete Fourier transform of short blocks: Stockham's autosorting form in radix 4, which reorders nothing and whose
-//! inner loops run over neighbours. No streams, no windows. The order of its sums is fixed: equal on every processor.
+//! The discrete Fourier transform of short blocks: Stockham's autosorting form in radices 8 and 4, which reorders nothing, eight
+//! neighbours at a time. No streams, no windows. The order of its sums is fixed: equal on every processor.
 
-use std::f32::consts::TAU;
+use std::f32::consts::{FRAC_1_SQRT_2, TAU};
+
+use wide::f32x8;
+
+/// Complex values that are computed side by side.
+const LANES: usize = 8;
 
 /// `N` complex values, real and imaginary parts apart.
 #[derive(Clone, Debug)]
@@ -15,50 +20,90 @@ pub struct Block<const N: usize> {
 impl<const N: usize> Block<N> {
     /// All zero.
     pub const ZERO: Block<N> = Block { re: [0.0; N], im: [0.0; N] };
+
+    #[inline(always)]
+    fn get(&self, at: usize) -> Lanes {
+        let lanes = |part: &[f32; N]| f32x8::from(&part[at..at + LANES]);
+        Lanes { re: lanes(&self.re), im: lanes(&self.im) }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, at: usize, lanes: Lanes) {
+        self.re[at..at + LANES].copy_from_slice(lanes.re.as_array_ref());
+        self.im[at..at + LANES].copy_from_slice(lanes.im.as_array_ref());
+    }
 }
 
-/// A transform of blocks of `N` values, a power of two from 4 on. Transforming allocates nothing.
+/// A transform of blocks of `N` values, a power of two from 64 on. Transforming allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Fft<const N: usize> {
+    /// Of the first pass: exp(-2 pi i k p / N) for k = 1 to 7, of eight p in a row.
+    first: Vec<[Lanes; 7]>,
     passes: Vec<Pass>,
 }
 
-/// A quarter of the pass's stretches: exp(-2 pi i k p / length) for k = 1, 2, 3 and each p below `length` / 4.
-type Pass = Vec<[(f32, f32); 3]>;
+/// A pass over values that lie `stride` apart, a multiple of [`LANES`].
+#[derive(Clone, Debug)]
+struct Pass {
+    radix: usize,
+    stride: usize,
+    /// exp(-2 pi i k p stride / N) for k = 1, 2, ..., `radix` - 1 and each p.
+    turns: Vec<[(f32, f32); 7]>,
+}
 
 impl<const N: usize> Fft<N> {
     /// The transform.
     pub fn new() -> Fft<N> {
-        const { assert!(N.is_power_of_two() && N >= 4) };
+        const { assert!(N.is_power_of_two() && N >= 8 * LANES) };
         let turn = |k: usize, length: usize| {
             let (sin, cos) = (-TAU * (k % length) as f32 / length as f32).sin_cos();
             (cos, sin)
         };
-        let pass = |length: usize| (0..length / 4).map(|p| [p, 2 * p, 3 * p].map(|k| turn(k, length))).collect();
-        let lengths = std::iter::successors(Some(N), |length| Some(length / 4));
-        Fft { passes: lengths.take_while(|&length| length >= 4).map(pass).collect() }
+        let turns = |from: usize, k: usize| {
+            let turns: [(f32, f32); LANES] = std::array::from_fn(|lane| turn(k * (from + lane), N));
+            Lanes { re: turns.map(|(cos, _)| cos).into(), im: turns.map(|(_, sin)| sin).into() }
+        };
+        let first = (0..N / 8).step_by(LANES).map(|from| std::array::from_fn(|k| turns(from, k + 1))).collect();
+        let (mut passes, mut stride) = (Vec::new(), 8);
+        while stride < N {
+            let length = N / stride;
+            let radix = if length.ilog2().is_multiple_of(3) { 8 } else { 4 };
+            let turns = (0..length / radix).map(|p| std::array::from_fn(|k| turn((k + 1) * p, length))).collect();
+            passes.push(Pass { radix, stride, turns });
+            stride *= radix;
+        }
+        Fft { first, passes }
     }
 
     /// Transforms `block` in place, without a factor. With real and imaginary parts exchanged before and after, it is the
     /// inverse transform (times `N`).
     pub fn transform(&self, block: &mut Block<N>) {
         let mut other = Block::ZERO;
-        let (mut from, mut to) = (block, &mut other);
-        let mut stride = 1;
+        self.first_pass(block, &mut other);
+        let (mut from, mut to) = (&mut other, block);
         for pass in &self.passes {
-            if stride == 1 {
-                first(pass, from, to)
-            } else {
-                next(pass, stride, from, to)
+            match pass.radix {
+                8 => pass.run(from, to, eight),
+                _ => pass.run(from, to, four),
             }
             std::mem::swap(&mut from, &mut to);
-            stride *= 4;
         }
-        if stride < N {
-            halves(from);
-        }
-        if self.passes.len() % 2 == 1 {
+        if self.passes.len().is_multiple_of(2) {
             to.clone_from(from);
+        }
+    }
+
+    /// The pass of stride 1: what belongs together lies an eighth of the block apart, and comes to lie side by side.
+    fn first_pass(&self, from: &Block<N>, to: &mut Block<N>) {
+        for (at, turns) in self.first.iter().enumerate() {
+            let mut sums = eight(std::array::from_fn(|k| from.get(at * LANES + k * N / 8)));
+            for k in 1..8 {
+                sums[k] = sums[k].times(turns[k - 1]);
+            }
+            let (re, im) = (f32x8::transpose(sums.map(|sum| sum.re)), f32x8::transpose(sums.map(|sum| sum.im)));
+            for lane in 0..LANES {
+                to.put((at * LANES + lane) * 8, Lanes { re: re[lane], im: im[lane] });
+            }
         }
     }
 }
@@ -69,60 +114,86 @@ impl<const N: usize> Default for Fft<N> {
     }
 }
 
-/// The first pass: what belongs together lies a quarter of the block apart, and comes to lie side by side.
-fn first<const N: usize>(pass: &Pass, from: &Block<N>, to: &mut Block<N>) {
-    let (re, im) = (quarters(&from.re, N / 4), quarters(&from.im, N / 4));
-    let out = to.re.as_chunks_mut::<4>().0.iter_mut().zip(to.im.as_chunks_mut::<4>().0);
-    for (p, ((out_re, out_im), turns)) in out.zip(pass).enumerate() {
-        (*out_re, *out_im) = butterfly(re.map(|re| re[p]), im.map(|im| im[p]), turns);
-    }
-}
-
-/// A pass over values that lie `stride` apart.
-fn next<const N: usize>(pass: &Pass, stride: usize, from: &Block<N>, to: &mut Block<N>) {
-    let out = to.re.chunks_exact_mut(4 * stride).zip(to.im.chunks_exact_mut(4 * stride));
-    for (p, ((out_re, out_im), turns)) in out.zip(pass).enumerate() {
-        let at: [usize; 4] = std::array::from_fn(|k| stride * p + k * N / 4);
-        let (re, im) = (at.map(|at| &from.re[at..][..stride]), at.map(|at| &from.im[at..][..stride]));
-        let (out_re, out_im) = (quarters_mut(out_re, stride), quarters_mut(out_im, stride));
-        for q in 0..stride {
-            let (re, im) = butterfly(re.map(|re| re[q]), im.map(|im| im[q]), turns);
-            for k in 0..4 {
-                (out_re[k][q], out_im[k][q]) = (re[k], im[k]);
+impl Pass {
+    #[inline(always)]
+    fn run<const RADIX: usize, const N: usize>(
+        &self,
+        from: &Block<N>,
+        to: &mut Block<N>,
+        sums: impl Fn([Lanes; RADIX]) -> [Lanes; RADIX],
+    ) {
+        for (p, turns) in self.turns.iter().enumerate() {
+            for q in (0..self.stride).step_by(LANES) {
+                let sums = sums(std::array::from_fn(|k| from.get(q + self.stride * p + k * N / RADIX)));
+                let at = q + RADIX * self.stride * p;
+                to.put(at, sums[0]);
+                for k in 1..RADIX {
+                    to.put(at + k * self.stride, sums[k].turned(turns[k - 1]));
+                }
             }
         }
     }
 }
 
-/// The last pass, where two stretches are left.
-fn halves<const N: usize>(block: &mut Block<N>) {
-    for part in [&mut block.re, &mut block.im] {
-        let (low, high) = part.split_at_mut(N / 2);
-        low.iter_mut().zip(high).for_each(|(low, high)| (*low, *high) = (*low + *high, *low - *high));
+#[derive(Copy, Clone, Debug)]
+struct Lanes {
+    re: f32x8,
+    im: f32x8,
+}
+
+impl Lanes {
+    #[inline(always)]
+    fn plus(self, other: Lanes) -> Lanes {
+        Lanes { re: self.re + other.re, im: self.im + other.im }
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Lanes) -> Lanes {
+        Lanes { re: self.re - other.re, im: self.im - other.im }
+    }
+
+    /// Times -i.
+    #[inline(always)]
+    fn down(self) -> Lanes {
+        Lanes { re: self.im, im: -self.re }
+    }
+
+    #[inline(always)]
+    fn scaled(self, factor: f32) -> Lanes {
+        Lanes { re: self.re * factor, im: self.im * factor }
+    }
+
+    #[inline(always)]
+    fn times(self, other: Lanes) -> Lanes {
+        Lanes { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
+    }
+
+    #[inline(always)]
+    fn turned(self, (cos, sin): (f32, f32)) -> Lanes {
+        self.times(Lanes { re: f32x8::splat(cos), im: f32x8::splat(sin) })
     }
 }
 
-/// Four values to the four sums of their transform, turned.
+/// Four values to the four sums of their transform.
 #[inline(always)]
-fn butterfly(re: [f32; 4], im: [f32; 4], turns: &[(f32, f32); 3]) -> ([f32; 4], [f32; 4]) {
-    let (even, odd) = ((re[0] + re[2], im[0] + im[2]), (re[1] + re[3], im[1] + im[3]));
-    let (apart, across) = ((re[0] - re[2], im[0] - im[2]), (im[1] - im[3], re[3] - re[1]));
-    let turned = |re: f32, im: f32, (cos, sin): (f32, f32)| (re * cos - im * sin, re * sin + im * cos);
-    let first = (even.0 + odd.0, even.1 + odd.1);
-    let second = turned(apart.0 + across.0, apart.1 + across.1, turns[0]);
-    let third = turned(even.0 - odd.0, even.1 - odd.1, turns[1]);
-    let fourth = turned(apart.0 - across.0, apart.1 - across.1, turns[2]);
-    ([first.0, second.0, third.0, fourth.0], [first.1, second.1, third.1, fourth.1])
+fn four(x: [Lanes; 4]) -> [Lanes; 4] {
+    let (even, odd) = (x[0].plus(x[2]), x[1].plus(x[3]));
+    let (apart, across) = (x[0].minus(x[2]), x[1].minus(x[3]).down());
+    [even.plus(odd), apart.plus(across), even.minus(odd), apart.minus(across)]
 }
 
-fn quarters(values: &[f32], each: usize) -> [&[f32]; 4] {
-    std::array::from_fn(|k| &values[k * each..][..each])
-}
-
-fn quarters_mut(values: &mut [f32], each: usize) -> [&mut [f32]; 4] {
-    let (low, high) = values.split_at_mut(2 * each);
-    let ((first, second), (third, fourth)) = (low.split_at_mut(each), high.split_at_mut(each));
-    [first, second, third, fourth]
+/// Eight values to the eight sums of their transform: those of the even ones, and those of the odd ones, turned.
+#[inline(always)]
+fn eight(x: [Lanes; 8]) -> [Lanes; 8] {
+    let even = four([x[0], x[2], x[4], x[6]]);
+    let odd = four([x[1], x[3], x[5], x[7]]);
+    let odd = [
+        odd[0],
+        odd[1].plus(odd[1].down()).scaled(FRAC_1_SQRT_2),
+        odd[2].down(),
+        odd[3].down().minus(odd[3]).scaled(FRAC_1_SQRT_2),
+    ];
+    std::array::from_fn(|k| if k < 4 { even[k].plus(odd[k]) } else { even[k - 4].minus(odd[k - 4]) })
 }
 
 #[cfg(test)]
@@ -154,9 +225,9 @@ mod tests {
 
     #[test]
     fn is_the_sum_that_defines_it_and_back() {
-        is_its_sum::<4>();
-        is_its_sum::<8>();
-        is_its_sum::<16>();
+        is_its_sum::<64>();
+        is_its_sum::<128>();
+        is_its_sum::<256>();
         is_its_sum::<512>();
         is_its_sum::<1024>();
     }

@@ -37,9 +37,6 @@ const AHEAD: Sample = TAPS as Sample / 2;
 /// Own sound under this echoes nowhere, dBov.
 const SOUND_DBOV: f64 = -55.0;
 
-/// Correlation from which a lag is tried.
-const LIKELY: f32 = 0.4;
-
 /// What a filter may leave of the stretch that it foretells (-8 dB).
 const LEFT: f32 = 0.16;
 
@@ -346,7 +343,7 @@ impl EchoGuard {
             }
         }
         let mut echo = [0.0; WINDOW - FITTED];
-        for candidate in found.iter().filter(|candidate| candidate.likeness > LIKELY) {
+        for candidate in found.iter().filter(|candidate| candidate.likeness > 0.0) {
             let lag = candidate.lag as Sample;
             self.sent.read(first_sent(end - WINDOW as Sample, lag), &mut sent);
             let mut trial = Path::new();

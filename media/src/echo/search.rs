@@ -15,6 +15,9 @@ pub const WINDOW: usize = 320;
 /// Lags that are tried (650 ms).
 pub const LAGS: usize = 2600;
 
+/// Correlation from which a lag is tried.
+const LIKELY: f32 = 0.4;
+
 /// Lags that are handed out, and how far they lie apart at least (1.5 ms).
 pub const BEST: usize = 3;
 const APART: usize = 6;
@@ -22,7 +25,7 @@ const APART: usize = 6;
 /// Samples at 16 kHz that [`thin`] needs before the first.
 const REACH: usize = 8;
 
-/// A lag, in samples at 16 kHz, with its normalized correlation, 0 to 1.
+/// A lag, in samples at 16 kHz, with its normalized correlation, 0 to 1; 0 where no lag is as likely.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Candidate {
     /// Samples from the sent to the received.
@@ -37,30 +40,46 @@ const PART: usize = LENGTH - WINDOW + 1;
 
 static FFT: LazyLock<Fft<LENGTH>> = LazyLock::new(Fft::new);
 
-/// The most alike lags, best first; both stretches [`thin`] and of the same end.
+/// The most alike of the lags that are likely, best first; both stretches [`thin`] and of the same end.
 pub fn best(sent: &[f32; WINDOW + LAGS], heard: &[f32; WINDOW]) -> [Candidate; BEST] {
-    let power = energy(heard);
-    let mut best = [Candidate::default(); BEST];
-    let mut own = energy(&sent[LAGS..]);
+    let power = energy(heard) as f32;
     // What is sent 90 dB below the rest is lost in the rounding of the transforms.
-    let least = energy(sent) * 1e-9;
-    let (mut before, mut last) = (Candidate::default(), Candidate::default());
-    let products = products(sent, heard);
+    let least = energy(sent) as f32 * 1e-9;
+    let mut squares = products(sent, heard);
+    for (square, own) in squares.iter_mut().zip(energies(sent)) {
+        *square *= *square / (own.max(least) * power).max(1.0);
+    }
+    let mut best = [Candidate::default(); BEST];
     for lag in 0..LAGS {
         let from = LAGS - lag;
-        let likeness = (f64::from(products[from]).abs() / (own.max(least) * power).sqrt().max(1.0)) as f32;
-        let this = Candidate { lag: lag * STEP, likeness };
-        if last.likeness >= before.likeness && last.likeness > likeness {
-            keep(&mut best, last);
+        let (before, this, after) = (squares.get(from + 1).copied().unwrap_or(0.0), squares[from], squares[from - 1]);
+        if this > LIKELY * LIKELY && this >= before && this > after {
+            keep(&mut best, Candidate { lag: lag * STEP, likeness: this.sqrt() });
         }
-        (before, last) = (last, this);
-        own += f64::from(sent[from - 1]).powi(2) - f64::from(sent[from + WINDOW - 1]).powi(2);
     }
     best
 }
 
+/// Sum of squares, of several parts beside each other.
 fn energy(pcm: &[f32]) -> f64 {
-    pcm.iter().map(|&x| f64::from(x).powi(2)).sum()
+    let (parts, rest) = pcm.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for part in parts {
+        sums.iter_mut().zip(part).for_each(|(sum, &x)| *sum += f64::from(x).powi(2));
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>()
+}
+
+/// The energies of the stretches of `sent` that begin at each sample, the last one included.
+fn energies(sent: &[f32; WINDOW + LAGS]) -> [f32; LAGS + 1] {
+    let mut sum = energy(&sent[LAGS..]);
+    let mut energies = [sum as f32; LAGS + 1];
+    let (first, past) = (sent[..LAGS].iter().rev(), sent[WINDOW..].iter().rev());
+    for (energy, (first, past)) in energies[..LAGS].iter_mut().rev().zip(first.zip(past)) {
+        sum += f64::from(*first).powi(2) - f64::from(*past).powi(2);
+        *energy = sum as f32;
+    }
+    energies
 }
 
 /// The sums of products of `heard` with the stretches of `sent` that begin at each sample, the last one included. Two parts of
