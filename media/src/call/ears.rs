@@ -29,7 +29,7 @@ pub(super) struct EarSet {
     pub voice: EchoGuard,
     /// Tells when the other side spoke, where the ears hear it through a bad connection: what is measured of that side is
     /// measured as it was received.
-    pub witness: Option<EchoGuard>,
+    pub witness: Option<Box<EchoGuard>>,
     digits: Detector,
     past: Box<[(Sample, Frame); PAST]>,
     next: usize,
@@ -76,7 +76,7 @@ impl EarSet {
         EarSet {
             which,
             voice: EchoGuard::new(),
-            witness: (apart && which.voice_activity).then(EchoGuard::new),
+            witness: (apart && which.voice_activity).then(|| Box::new(EchoGuard::new())),
             digits: Detector::new(),
             past: Box::new([(Sample::MIN, SILENCE); PAST]),
             next: 0,
@@ -100,7 +100,7 @@ impl EarSet {
 
     /// What hears the other side as it was received.
     pub fn measured(&mut self) -> &mut EchoGuard {
-        self.witness.as_mut().unwrap_or(&mut self.voice)
+        self.witness.as_deref_mut().unwrap_or(&mut self.voice)
     }
 
     /// All that was heard lies `by` samples earlier than was said.

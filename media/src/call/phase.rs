@@ -451,7 +451,7 @@ impl Call {
             concealed_ms: figures.concealed_ms,
             jitter_ms: figures.jitter_ms,
             recording_dropped: 0,
-            echo: self.ears.witness.as_ref().unwrap_or(&self.ears.voice).figures(),
+            echo: self.ears.witness.as_deref().unwrap_or(&self.ears.voice).figures(),
             impairment: self.connection.as_ref().map(|connection| connection.measured()),
         }
     }

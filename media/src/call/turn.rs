@@ -220,7 +220,7 @@ impl Call {
             _ => None,
         };
         let heard = ended(&mut self.ears.voice);
-        let seen = self.ears.witness.as_mut().map_or(heard, ended);
+        let seen = self.ears.witness.as_deref_mut().map_or(heard, ended);
         if let Some(end) = seen {
             self.tell_edge(Edge::Ended { end }, now);
         }
