@@ -351,7 +351,7 @@ impl Inner {
 /// Bytes of a connected call's rings to other threads; until it is connected it has one more, for early media. With the call
 /// itself (140 KiB, which media bounds), its task, channels and SIP dialog a call holds at most 300 KiB: `ringer load` measures it.
 const RING_BYTES: usize = 2 * (TAP_SAMPLES + RING_SAMPLES);
-const _: () = assert!(RING_BYTES <= 117 * 1024);
+const _: () = assert!(RING_BYTES <= 101 * 1024);
 
 fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
     let (commands, orders) = RingBuffer::new(RING);

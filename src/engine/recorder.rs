@@ -1,6 +1,6 @@
 //! The one thread that writes audio files. Media threads push frames into a ring a track; this thread moves them to disk every
-//! 360 ms and refreshes each file's header: what a killed engine leaves can be read, and lacks at most a second (the 500 ms in
-//! which a call may still put what it heard into its place are not yet in the ring).
+//! 180 ms and refreshes each file's header with every second look: what a killed engine leaves can be read, and lacks at most a
+//! second (the 500 ms in which a call may still put what it heard into its place are not yet in the ring).
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -20,10 +20,12 @@ use tokio::sync::oneshot;
 use super::tally::Tally;
 
 /// How often rings are emptied.
-const EVERY: Duration = Duration::from_millis(360);
+const EVERY: Duration = Duration::from_millis(180);
+/// Audio after which a header tells of it: that of two looks, which may come a little early.
+const HEADER_MS: u64 = 340;
 /// What a ring holds: what comes between two looks at it, and 520 ms for which a disk may stall while a call goes on, or for what
 /// was heard last, which a call hands out at its end.
-const RING_MS: usize = 880;
+const RING_MS: usize = 700;
 /// What was sent waits longer: for what was heard at the same time.
 const SENT_MS: usize = RING_MS + 520;
 /// Files that may wait to be opened.
@@ -150,6 +152,8 @@ struct WavFile {
     closed: Option<oneshot::Sender<()>>,
     /// Of each channel.
     samples: u64,
+    /// Those of which the header on the disk tells.
+    told: u64,
 }
 
 impl WavFile {
@@ -162,6 +166,7 @@ impl WavFile {
             state: order.state,
             closed: Some(order.closed),
             samples: 0,
+            told: 0,
         }
     }
 
@@ -193,7 +198,7 @@ impl WavFile {
         }
         self.samples += count as u64;
         if self.state.problem().is_none()
-            && let Err(error) = self.write(bytes)
+            && let Err(error) = self.write(bytes, ended)
         {
             self.state.fail(format!("{}: {error}", self.path.display()));
         }
@@ -203,8 +208,8 @@ impl WavFile {
         !ended
     }
 
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        if bytes.is_empty() {
+    fn write(&mut self, bytes: &[u8], ended: bool) -> std::io::Result<()> {
+        if self.samples == 0 {
             return Ok(());
         }
         let file = match &mut self.file {
@@ -212,7 +217,12 @@ impl WavFile {
             empty => empty.insert(create(&self.path, self.layout)?),
         };
         file.write_all(bytes)?;
-        file.write_all_at(&wav_header(self.layout, self.samples), 0)
+        let untold = self.samples - self.told;
+        if untold >= HEADER_MS * PER_MS as u64 || self.told == 0 || (ended && untold > 0) {
+            file.write_all_at(&wav_header(self.layout, self.samples), 0)?;
+            self.told = self.samples;
+        }
+        Ok(())
     }
 }
 
