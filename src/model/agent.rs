@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::de::{MapAccess, Visitor};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer as _, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::Object;
@@ -355,7 +355,7 @@ fn set_members<S: Serializer>(spec: &AgentSpec, to: S) -> Result<S::Ok, S::Error
 struct SetMembers;
 
 impl<'t> Visitor<'t> for SetMembers {
-    type Value = Vec<(&'t str, Value)>;
+    type Value = Vec<(&'t str, &'t RawValue)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -363,8 +363,10 @@ impl<'t> Visitor<'t> for SetMembers {
 
     fn visit_map<A: MapAccess<'t>>(self, mut members: A) -> Result<Self::Value, A::Error> {
         let mut set = Vec::new();
-        while let Some((name, member)) = members.next_entry::<&str, Option<Value>>()? {
-            set.extend(member.map(|member| (name, member)));
+        while let Some((name, member)) = members.next_entry::<&str, &RawValue>()? {
+            if member.get() != "null" {
+                set.push((name, member));
+            }
         }
         Ok(set)
     }

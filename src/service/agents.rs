@@ -100,22 +100,22 @@ impl Service {
     /// One agent.
     pub async fn agent(&self, caller: &Caller, agent_id: i64) -> Result<AgentRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        let row = db.get::<AgentDoc>(agent_id).await?;
-        read_agent(&mut db, caller, row).await
+        let found = db.agents_with_texts(Some(("id", agent_id.into()))).await?;
+        found.into_iter().next().map(|found| read_agent(caller, found)).ok_or(Error::NotFound("Agent"))
     }
 
     /// The agent with the customer's own identifier.
     pub async fn agent_by_external_id(&self, caller: &Caller, external_id: &str) -> Result<AgentRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        let row = by_external_id(&mut db, external_id).await?;
-        read_agent(&mut db, caller, row).await
+        let found = db.agents_with_texts(Some(("external_id", external_id.into()))).await?;
+        found.into_iter().next().map(|found| read_agent(caller, found)).ok_or(Error::NotFound("Agent"))
     }
 
     /// All agents, newest first.
     pub async fn all_agents(&self, caller: &Caller) -> Result<Vec<AgentRecord>> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        let rows = db.all::<AgentDoc>().await?;
-        read_agents(&mut db, caller, rows).await
+        let found = db.agents_with_texts(None).await?;
+        Ok(found.into_iter().map(|found| read_agent(caller, found)).collect())
     }
 
     /// Changes the given fields. Without an id the agent is found by the given `external_agent_id`.
@@ -298,21 +298,8 @@ impl Service {
     }
 }
 
-/// Reads agents with their texts, hiding credentials from keys that may only read.
-pub(super) async fn read_agents(
-    db: &mut Session,
-    caller: &Caller,
-    rows: Vec<Row<AgentDoc>>,
-) -> Result<Vec<AgentRecord>> {
-    let mut agents = Vec::with_capacity(rows.len());
-    for row in rows {
-        agents.push(read_agent(db, caller, row).await?);
-    }
-    Ok(agents)
-}
-
-async fn read_agent(db: &mut Session, caller: &Caller, row: Row<AgentDoc>) -> Result<AgentRecord> {
-    let text = db.production_version(row.id).await?.map(|version| version.doc.prompt_text).unwrap_or_default();
+/// An agent with its text as it is shown, without credentials to keys that may only read.
+pub(super) fn read_agent(caller: &Caller, (row, text): (Row<AgentDoc>, String)) -> AgentRecord {
     let AgentDoc { mut spec, folder_id, http_webhook_key, inbound_token } = row.doc;
     spec.connection_type = spec.connection();
     spec.provider = Some(spec.provider());
@@ -336,7 +323,7 @@ async fn read_agent(db: &mut Session, caller: &Caller, row: Row<AgentDoc>) -> Re
     if !caller.scope.covers(Scope::Write) {
         record.hide_secrets();
     }
-    Ok(record)
+    record
 }
 
 async fn by_external_id(db: &mut Session, external_id: &str) -> Result<Row<AgentDoc>> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::agents::read_agents;
+use super::agents::read_agent;
 use super::check::patched;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
@@ -97,8 +97,8 @@ impl Service {
     pub async fn agents_by_folder(&self, caller: &Caller, folder_id: Uuid) -> Result<Vec<AgentRecord>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<FolderSpec>(folder_id).await?;
-        let rows = db.by("folder_id", folder_id).await?;
-        read_agents(&mut db, caller, rows).await
+        let found = db.agents_with_texts(Some(("folder_id", folder_id.into()))).await?;
+        Ok(found.into_iter().map(|found| read_agent(caller, found)).collect())
     }
 
     /// The folder of this name, made when absent.

@@ -175,7 +175,7 @@ impl Session {
     }
 
     /// A row of the columns in `FIELDS`.
-    fn row_of<R: Resource>(&self, row: &db::Row) -> Result<Row<R>> {
+    pub(super) fn row_of<R: Resource>(&self, row: &db::Row) -> Result<Row<R>> {
         match R::SEALED {
             true => row_with(row, |text| self.vault().read(&place(self.organization(), R::TABLE), text)),
             false => row_with(row, from_text),

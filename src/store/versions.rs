@@ -1,9 +1,37 @@
-//! What versions of one agent need beyond single rows.
+//! What agents and their versions need beyond single rows.
 
-use super::Session;
+use super::db::Cell;
+use super::record::{Row, fields_of};
+use super::{Session, from_text};
 use crate::error::{Error, Result};
+use crate::model::agent::AgentDoc;
+use crate::model::agent_version::VersionDoc;
 
 impl Session {
+    /// The agents whose `column` has this value, or all, newest first, each with the text of its version that holds the label
+    /// production.
+    pub(crate) async fn agents_with_texts(
+        &mut self,
+        only: Option<(&'static str, Cell)>,
+    ) -> Result<Vec<(Row<AgentDoc>, String)>> {
+        let fields = fields_of("a");
+        let (column, value) = only.unzip();
+        let such = column.map(|column| format!("AND a.{column} = $2")).unwrap_or_default();
+        let sql = format!(
+            "SELECT {fields}, (SELECT v.doc FROM agent_versions v \
+             WHERE v.org_id = a.org_id AND v.agent_id = a.id AND v.production = 1) AS version \
+             FROM agents a WHERE a.org_id = $1 {such} ORDER BY a.created_ms DESC, a.id DESC"
+        );
+        let cells: Vec<Cell> = [self.organization().into()].into_iter().chain(value).collect();
+        let rows = self.rows(&sql, &cells).await?;
+        let read = |row| {
+            let version: Option<String> = super::db::Row::try_get(row, "version").map_err(Error::internal)?;
+            let text = version.map(|text| from_text::<VersionDoc>(&text)).transpose()?;
+            Ok((self.row_of(row)?, text.map(|version| version.prompt_text).unwrap_or_default()))
+        };
+        rows.iter().map(read).collect()
+    }
+
     /// Keeps other transactions from writing the agent and what they take it for, until this one ends. An agent of another
     /// organization is not found.
     pub(crate) async fn hold_agent(&mut self, agent_id: i64) -> Result<()> {
