@@ -2,7 +2,7 @@
 //! that it shares with those behind it, so that many small pieces of work cost one commit.
 //!
 //! Nobody waits for company that is not there: the transaction is committed when nobody is in line and every task that was ready to
-//! run has had its turn to join, or when it has come to [`MOST_STATEMENTS`].
+//! run has had its turns to join, or when it has come to [`MOST_STATEMENTS`].
 //! Each piece of work is acknowledged after that commit. One that fails or is dropped is undone alone.
 
 use std::collections::VecDeque;
@@ -17,6 +17,8 @@ use crate::error::{Error, Result};
 
 /// Statements from which a transaction is committed though others wait in line.
 const MOST_STATEMENTS: usize = 256;
+/// How often all tasks that are ready have their turn before a commit: those of the first round may wake others.
+const ROUNDS: usize = 2;
 /// How often another process that writes is waited for, and how long each time: 5 s in all.
 const TRIES: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -199,9 +201,11 @@ impl Turn {
         let (tell, told) = oneshot::channel();
         group.members.push(tell);
         self.begun = false;
-        if self.line.state().waiting.is_empty() {
-            // Whoever is ready to write may still join: a commit costs more than what is written.
-            tokio::task::yield_now().await;
+        for _ in 0..ROUNDS {
+            if self.line.state().waiting.is_empty() {
+                // Whoever is ready to write may still join: a commit costs more than what is written.
+                tokio::task::yield_now().await;
+            }
         }
         drop(self);
         told.await.map_err(|_| closed())?

@@ -3,13 +3,13 @@
 //! its own.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use rusqlite::hooks::Wal;
 use rusqlite::types::ValueRef;
 use rusqlite::wal::CheckpointMode;
-use rusqlite::{CachedStatement, Connection, OpenFlags};
+use rusqlite::{CachedStatement, Connection, OpenFlags, ffi};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::cell::{Cell, Row};
@@ -141,7 +141,18 @@ impl Drop for Reader {
     }
 }
 
+/// Tells SQLite not to count the memory that it uses: each count takes a lock, for figures that nobody reads
+/// (sqlite.org/compile.html, SQLITE_DEFAULT_MEMSTATUS). Refused, without harm, once SQLite was used.
+fn without_memory_figures() {
+    static ONCE: Once = Once::new();
+    // SAFETY: the option takes one int; the call is made before this process opens its first connection, and once.
+    ONCE.call_once(|| unsafe {
+        ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0);
+    });
+}
+
 fn connect(path: &PathBuf, flags: OpenFlags) -> Result<Connection> {
+    without_memory_figures();
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
     let connection = connection.map_err(|error| Error::internal(format!("{}: {error}", path.display())))?;
     connection.busy_timeout(PATIENCE).map_err(fault)?;
