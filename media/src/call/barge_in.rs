@@ -299,9 +299,10 @@ impl Call {
         let other_stopped = other_end.is_some_and(|end| own_end.is_none_or(|own| end <= own));
         let Some(end) = (if other_stopped { other_end } else { own_end }) else { return };
         let overlap_ms = ((end - at).max(0) / PER_MS) as u32;
-        // Of a sound of the other side that stops nobody, only more than a backchannel counts.
+        // Of a sound of the other side that stops nobody, only more than a backchannel counts. Own words overlap nothing when the
+        // other side had stopped before it could be known.
         let least_ms = match by {
-            Side::Dh => 0,
+            Side::Dh => 1,
             _ if other_stopped => BACKCHANNEL_MS,
             _ => SHORT_MS,
         };
