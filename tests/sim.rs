@@ -1,5 +1,6 @@
 //! Calls in virtual time: the same seed gives the same bytes, and whatever goes wrong, what must hold for every call holds.
 
+mod fluency;
 mod language;
 
 use std::collections::{BTreeMap, BTreeSet};
