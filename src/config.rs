@@ -251,6 +251,8 @@ pub enum Capture {
     /// Its signalling.
     #[default]
     Signalling,
+    /// Its signalling and its media, except where the agent asks for what is private to be taken out.
+    Full,
 }
 
 /// `[issues]`
@@ -389,9 +391,10 @@ impl Config {
         let capture = |text: &str| match text {
             "off" => Some(Capture::Off),
             "signalling" => Some(Capture::Signalling),
+            "full" => Some(Capture::Full),
             _ => None,
         };
-        from.parsed("evidence.capture", "one of off, signalling", capture, &mut config.evidence.capture);
+        from.parsed("evidence.capture", "one of off, signalling, full", capture, &mut config.evidence.capture);
         from.number("issues.similarity_threshold", 0.0..=1.0, &mut config.issues.similarity_threshold);
         from.list("uptime.malfunction_phrases", &mut config.uptime.malfunction_phrases);
         from.list("phone_numbers.pool", &mut config.phone_numbers.pool);

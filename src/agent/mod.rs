@@ -141,6 +141,7 @@ pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Pl
         follows: None,
         keyterms: Vec::new(),
         folder: None,
+        captured: false,
     }
 }
 

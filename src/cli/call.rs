@@ -162,6 +162,7 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
         follows: None,
         keyterms: Vec::new(),
         folder,
+        captured: false,
     })
 }
 

@@ -183,6 +183,7 @@ fn placement(seed: Seed, spec: CallSpec, profile: Profile, codecs: Vec<Codec>) -
         follows: None,
         keyterms: Vec::new(),
         folder: None,
+        captured: false,
     }
 }
 

@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ringer_media::call::{Control, EndReason, Ending, Event, Signal, What};
@@ -23,7 +24,8 @@ use super::recorder::{self, Recorder, Track, Written};
 use super::shard::{CallNo, FromShard, ToShard};
 use super::tape::{Tape, Tapes};
 use super::timeline::Journal;
-use super::{CallNews, CallReport, Placement};
+use super::wire::Wire;
+use super::{CAPTURED, CallNews, CallReport, Placement};
 use crate::provider::guard::Guard;
 use crate::transport::io::SipNews;
 use crate::transport::sip;
@@ -36,6 +38,7 @@ const LISTEN_EVERY: Duration = Duration::from_millis(40);
 /// The files of one call.
 pub(super) struct Files {
     tracks: Option<Tracks>,
+    wire: Option<Wire>,
     rest: OpenFiles,
 }
 
@@ -50,19 +53,26 @@ struct Tracks {
 pub(super) struct OpenFiles {
     journal: Journal,
     sip_log: Option<std::fs::File>,
-    recording: Vec<Written>,
+    recording: Vec<(Written, Layout)>,
+    /// The captured datagrams, and how many are missing.
+    capture: Option<(Written, Arc<AtomicU64>)>,
     warnings: Vec<String>,
 }
 
 impl Files {
     /// Opens the files of a call in `folder`; what cannot be opened is a warning, not an error.
-    pub fn open(recorder: &Recorder, folder: Option<&Path>) -> Files {
-        let mut rest =
-            OpenFiles { journal: Journal::default(), sip_log: None, recording: Vec::new(), warnings: Vec::new() };
-        let Some(folder) = folder else { return Files { tracks: None, rest } };
+    pub fn open(recorder: &Recorder, folder: Option<&Path>, captured: bool) -> Files {
+        let mut rest = OpenFiles {
+            journal: Journal::default(),
+            sip_log: None,
+            recording: Vec::new(),
+            capture: None,
+            warnings: Vec::new(),
+        };
+        let Some(folder) = folder else { return Files { tracks: None, wire: None, rest } };
         if let Err(error) = std::fs::create_dir_all(folder) {
             rest.warnings.push(format!("nothing is recorded: {}: {error}", folder.display()));
-            return Files { tracks: None, rest };
+            return Files { tracks: None, wire: None, rest };
         }
         match Journal::at(&folder.join("timeline.jsonl")) {
             Ok(journal) => rest.journal = journal,
@@ -74,17 +84,23 @@ impl Files {
             clean: recorder.mono(folder.join("caller_clean.wav"), Layout::CallerClean),
             early: recorder.mono(folder.join("early_media.wav"), Layout::Agent),
         };
-        Files { tracks: Some(tracks), rest }
+        let wire = captured.then(|| {
+            let (ring, file) = recorder.bytes(folder.join(CAPTURED));
+            let missing = Arc::<AtomicU64>::default();
+            rest.capture = Some((file, missing.clone()));
+            Wire::new(ring, missing)
+        });
+        Files { tracks: Some(tracks), wire, rest }
     }
 
     /// The parts for the driver, and those for the media thread.
-    pub fn split(self) -> (OpenFiles, Tapes) {
-        let mut rest = self.rest;
-        let Some(Tracks { recording, clean, early }) = self.tracks else { return (rest, Tapes::default()) };
-        rest.recording = vec![recording.file, clean.file];
+    pub fn split(self) -> (OpenFiles, Tapes, Option<Wire>) {
+        let Files { tracks, wire, mut rest } = self;
+        let Some(Tracks { recording, clean, early }) = tracks else { return (rest, Tapes::default(), wire) };
+        rest.recording = vec![(recording.file, recording.layout), (clean.file, clean.layout)];
         let ([sent, heard], [clean], [early]) =
             (recording.rings.map(Tape::new), clean.rings.map(Tape::new), early.rings.map(Tape::new));
-        (rest, Tapes { sent, heard, clean, early })
+        (rest, Tapes { sent, heard, clean, early }, wire)
     }
 }
 
@@ -323,6 +339,7 @@ impl Driver {
         self.inner.tally.ended(&ending);
         tracing::debug!(reason = ?ending.reason, connected = ending.connected, "the call is over");
         let recording = self.close_recording(&ending).await;
+        self.close_capture().await;
         while let Ok(news) = sip_news.try_recv() {
             if let SipNews::Trace(message) = news {
                 self.log_sip(&message);
@@ -350,7 +367,7 @@ impl Driver {
             self.files.warnings.push(format!("{frames} frames of the recording are silence: the disk did not keep up"));
         }
         let mut whole = Vec::new();
-        for Written { path, layout, state, closed } in std::mem::take(&mut self.files.recording) {
+        for (Written { path, state, closed }, layout) in std::mem::take(&mut self.files.recording) {
             let closed = tokio::time::timeout(CLOSING, closed).await.is_ok();
             let fault = state.problem().or_else(|| {
                 // What was sent last lies behind the end, and more of both where the other side's audio had stopped before.
@@ -362,6 +379,18 @@ impl Driver {
             whole.push((closed && ending.connected && fault.is_none()).then_some(path));
         }
         whole.into_iter().next().flatten()
+    }
+
+    async fn close_capture(&mut self) {
+        let Some((Written { state, closed, .. }, missing)) = self.files.capture.take() else { return };
+        let _ = tokio::time::timeout(CLOSING, closed).await;
+        if let Some(why) = state.problem() {
+            self.files.warnings.push(format!("the packet capture could not be written: {why}"));
+        }
+        let missing = missing.load(Ordering::Relaxed);
+        if missing > 0 {
+            self.files.warnings.push(format!("{missing} packets are missing in the capture: the disk did not keep up"));
+        }
     }
 }
 

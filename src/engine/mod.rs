@@ -18,6 +18,7 @@ mod tally;
 mod tape;
 mod timeline;
 mod wake;
+mod wire;
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -138,7 +139,12 @@ pub struct Placement {
     pub keyterms: Vec<String>,
     /// `recording.wav`, `timeline.jsonl`, `sip.log`, `early_media.wav` are written here; `None`: nothing is written.
     pub folder: Option<PathBuf>,
+    /// Every datagram of the media ports goes into [`CAPTURED`] beside them.
+    pub captured: bool,
 }
+
+/// Name of the file of captured datagrams (pcapng).
+pub const CAPTURED: &str = "media.pcapng";
 
 /// One line of a call's timeline as it leaves the engine.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]

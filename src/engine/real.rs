@@ -304,9 +304,9 @@ impl Inner {
         let control = CallControl { hangup };
         lock(&self.calls).insert(no, messages);
         lock(&self.controls).insert(no, control.clone());
-        let files = Files::open(&self.recorder, placement.folder.as_deref());
+        let files = Files::open(&self.recorder, placement.folder.as_deref(), placement.captured);
         let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
-        let (files, tapes) = files.split();
+        let (files, tapes, wire) = files.split();
         let shard =
             (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
         let live = LiveCall {
@@ -316,6 +316,7 @@ impl Inner {
             tap,
             tapped: 0,
             tapes,
+            wire,
             dropped_frames: 0,
             ticks: 0,
         };

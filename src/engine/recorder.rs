@@ -1,6 +1,7 @@
-//! The one thread that writes audio files. Media threads push frames into a ring a track; this thread moves them to disk every
-//! 180 ms and refreshes each file's header with every second look: what a killed engine leaves can be read, and lacks at most a
-//! second (the 500 ms in which a call may still put what it heard into its place are not yet in the ring).
+//! The one thread that writes the large files of calls. Media threads push frames into a ring a track, and captured datagrams into
+//! one of bytes; this thread moves them to disk every 180 ms and refreshes a recording's header with every second look: what a
+//! killed engine leaves can be read, and lacks at most a second (the 500 ms in which a call may still put what it heard into its
+//! place are not yet in the ring).
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -28,6 +29,8 @@ const HEADER_MS: u64 = 340;
 const RING_MS: usize = 700;
 /// What was sent waits longer: for what was heard at the same time.
 const SENT_MS: usize = RING_MS + 520;
+/// What a ring of bytes holds: 700 ms of datagrams of both directions in the widest codec, several times over.
+const RING_BYTES: usize = 128 * 1024;
 /// Files that may wait to be opened.
 const WAITING: usize = 4096;
 
@@ -37,7 +40,7 @@ pub(super) const RING_SAMPLES: usize = PER_MS as usize * (SENT_MS + 2 * RING_MS)
 /// Opens files; cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
-    orders: SyncSender<Order>,
+    orders: SyncSender<Growing>,
 }
 
 /// What became of a file.
@@ -58,24 +61,15 @@ impl FileState {
 /// A file being written, and the writing ends of its channels' rings.
 pub(super) struct Track<const CHANNELS: usize> {
     pub rings: [Producer<i16>; CHANNELS],
+    pub layout: Layout,
     pub file: Written,
 }
 
 /// A file that the recorder writes: its state, and a signal that it is closed.
 pub(super) struct Written {
     pub path: PathBuf,
-    pub layout: Layout,
     pub state: FileState,
     pub closed: oneshot::Receiver<()>,
-}
-
-#[derive(Debug)]
-struct Order {
-    path: PathBuf,
-    layout: Layout,
-    rings: Vec<Consumer<i16>>,
-    state: FileState,
-    closed: oneshot::Sender<()>,
 }
 
 impl Recorder {
@@ -103,26 +97,35 @@ impl Recorder {
             readers.push(reader);
             ring
         });
+        let file = self.begin(path, Source::Sound { layout, rings: readers, samples: 0, told: 0 });
+        Track { rings, layout, file }
+    }
+
+    /// A file of the bytes that are pushed into the ring, made when its first bytes come.
+    pub fn bytes(&self, path: PathBuf) -> (Producer<u8>, Written) {
+        let (ring, reader) = RingBuffer::new(RING_BYTES);
+        (ring, self.begin(path, Source::Bytes(reader)))
+    }
+
+    fn begin(&self, path: PathBuf, source: Source) -> Written {
         let state = FileState::default();
         let (closed, is_closed) = oneshot::channel();
-        let order = Order { path: path.clone(), layout, rings: readers, state: state.clone(), closed };
-        if self.orders.try_send(order).is_err() {
+        let growing = Growing { path: path.clone(), file: None, source, state: state.clone(), closed: Some(closed) };
+        if self.orders.try_send(growing).is_err() {
             state.fail("the recorder has too many files waiting".into());
         }
-        Track { rings, file: Written { path, layout, state, closed: is_closed } }
+        Written { path, state, closed: is_closed }
     }
 }
 
-fn run(orders: &Receiver<Order>, tally: &Tally) {
-    let mut files: Vec<WavFile> = Vec::new();
+fn run(orders: &Receiver<Growing>, tally: &Tally) {
+    let mut files: Vec<Growing> = Vec::new();
     let mut room = Room::default();
     loop {
         match orders.recv_timeout(EVERY) {
-            Ok(order) => {
-                files.push(WavFile::new(order));
-                while let Ok(order) = orders.try_recv() {
-                    files.push(WavFile::new(order));
-                }
+            Ok(file) => {
+                files.push(file);
+                files.extend(orders.try_iter());
                 // A burst of new calls must not turn the loop into a busy one.
                 thread::park_timeout(Duration::from_millis(20));
             }
@@ -130,9 +133,9 @@ fn run(orders: &Receiver<Order>, tally: &Tally) {
             Err(RecvTimeoutError::Disconnected) => thread::park_timeout(EVERY),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let waited = files.iter().map(WavFile::waiting).max().unwrap_or(0);
+        let waited = files.iter().map(|file| file.source.samples_waiting()).max().unwrap_or(0);
         tally.recorder_lag_ms.store(waited as u64 / PER_MS as u64, Ordering::Relaxed);
-        files.retain_mut(|file| file.move_samples(&mut room));
+        files.retain_mut(|file| file.go_on(&mut room));
     }
 }
 
@@ -143,60 +146,108 @@ struct Room {
     bytes: Vec<u8>,
 }
 
-struct WavFile {
+/// A file that grows.
+#[derive(Debug)]
+struct Growing {
     path: PathBuf,
     file: Option<File>,
-    layout: Layout,
-    rings: Vec<Consumer<i16>>,
+    source: Source,
     state: FileState,
     closed: Option<oneshot::Sender<()>>,
-    /// Of each channel.
-    samples: u64,
-    /// Those of which the header on the disk tells.
-    told: u64,
 }
 
-impl WavFile {
-    fn new(order: Order) -> WavFile {
-        WavFile {
-            layout: order.layout,
-            path: order.path,
-            file: None,
-            rings: order.rings,
-            state: order.state,
-            closed: Some(order.closed),
-            samples: 0,
-            told: 0,
+/// What comes into a file.
+#[derive(Debug)]
+enum Source {
+    /// The channels of a WAV file.
+    Sound {
+        layout: Layout,
+        rings: Vec<Consumer<i16>>,
+        /// Of each channel.
+        samples: u64,
+        /// Those of which the header on the disk tells.
+        told: u64,
+    },
+    /// Bytes as they are.
+    Bytes(Consumer<u8>),
+}
+
+impl Source {
+    fn has_ended(&self) -> bool {
+        match self {
+            Source::Sound { rings, .. } => rings.iter().all(Consumer::is_abandoned),
+            Source::Bytes(ring) => ring.is_abandoned(),
         }
     }
 
     /// Samples that can be written: what all channels have.
-    fn waiting(&self) -> usize {
-        self.rings.iter().map(Consumer::slots).min().unwrap_or(0)
+    fn samples_waiting(&self) -> usize {
+        match self {
+            Source::Sound { rings, .. } => rings.iter().map(Consumer::slots).min().unwrap_or(0),
+            Source::Bytes(_) => 0,
+        }
     }
 
-    /// Writes what the rings hold, by way of `room`; false when the file is complete.
-    fn move_samples(&mut self, room: &mut Room) -> bool {
-        let ended = self.rings.iter().all(Consumer::is_abandoned);
-        let count = self.waiting();
-        for (ring, channel) in self.rings.iter_mut().zip(&mut room.channels) {
-            channel.resize(channel.len().max(count), 0);
-            // All of them are there.
-            let _ = ring.pop_entire_slice(&mut channel[..count]);
-        }
-        let [first, second] = room.channels.each_ref().map(|channel| channel.iter().take(count));
-        let length = 2 * count * self.rings.len();
-        room.bytes.resize(room.bytes.len().max(length), 0);
-        let bytes = &mut room.bytes[..length];
-        if self.rings.len() == 1 {
-            bytes.as_chunks_mut().0.iter_mut().zip(first).for_each(|(bytes, sample)| *bytes = sample.to_le_bytes());
-        } else {
-            for (bytes, (first, second)) in bytes.as_chunks_mut().0.iter_mut().zip(first.zip(second)) {
-                let ([a, b], [c, d]) = (first.to_le_bytes(), second.to_le_bytes());
-                *bytes = [a, b, c, d];
+    /// Takes what can be written out of the rings, as it lies in the file.
+    fn take<'r>(&mut self, room: &'r mut Room) -> &'r [u8] {
+        let count = self.samples_waiting();
+        match self {
+            Source::Sound { rings, samples, .. } => {
+                *samples += count as u64;
+                interleaved(rings, count, room)
+            }
+            Source::Bytes(ring) => {
+                let count = ring.slots();
+                let bytes = sized(&mut room.bytes, count);
+                // All of them are there.
+                let _ = ring.pop_entire_slice(bytes);
+                bytes
             }
         }
-        self.samples += count as u64;
+    }
+
+    /// The header that the file needs now: at its beginning, when it tells of too little, and at its end.
+    fn header(&mut self, ended: bool) -> Option<[u8; WAV_HEADER]> {
+        let Source::Sound { layout, samples, told, .. } = self else { return None };
+        let untold = *samples - *told;
+        let is_due = untold >= HEADER_MS * PER_MS as u64 || *told == 0 || (ended && untold > 0);
+        is_due.then(|| {
+            *told = *samples;
+            wav_header(*layout, *samples)
+        })
+    }
+}
+
+/// The first `count` elements, which are there from now on.
+fn sized<T: Clone + Default>(room: &mut Vec<T>, count: usize) -> &mut [T] {
+    room.resize(room.len().max(count), T::default());
+    &mut room[..count]
+}
+
+/// `count` samples of each ring, beside each other.
+fn interleaved<'r>(rings: &mut [Consumer<i16>], count: usize, room: &'r mut Room) -> &'r [u8] {
+    for (ring, channel) in rings.iter_mut().zip(&mut room.channels) {
+        // All of them are there.
+        let _ = ring.pop_entire_slice(sized(channel, count));
+    }
+    let [first, second] = room.channels.each_ref().map(|channel| channel.iter().take(count));
+    let bytes = sized(&mut room.bytes, 2 * count * rings.len());
+    if rings.len() == 1 {
+        bytes.as_chunks_mut().0.iter_mut().zip(first).for_each(|(bytes, sample)| *bytes = sample.to_le_bytes());
+    } else {
+        for (bytes, (first, second)) in bytes.as_chunks_mut().0.iter_mut().zip(first.zip(second)) {
+            let ([a, b], [c, d]) = (first.to_le_bytes(), second.to_le_bytes());
+            *bytes = [a, b, c, d];
+        }
+    }
+    bytes
+}
+
+impl Growing {
+    /// Writes what the rings hold, by way of `room`; false when the file is complete.
+    fn go_on(&mut self, room: &mut Room) -> bool {
+        let ended = self.source.has_ended();
+        let bytes = self.source.take(room);
         if self.state.problem().is_none()
             && let Err(error) = self.write(bytes, ended)
         {
@@ -209,20 +260,24 @@ impl WavFile {
     }
 
     fn write(&mut self, bytes: &[u8], ended: bool) -> std::io::Result<()> {
-        if self.samples == 0 {
+        if bytes.is_empty() && self.file.is_none() {
             return Ok(());
         }
         let file = match &mut self.file {
             Some(file) => file,
-            empty => empty.insert(create(&self.path, self.layout)?),
+            empty => {
+                let mut file = File::create(&self.path)?;
+                if let Source::Sound { layout, .. } = self.source {
+                    file.write_all(&wav_header(layout, 0))?;
+                }
+                empty.insert(file)
+            }
         };
         file.write_all(bytes)?;
-        let untold = self.samples - self.told;
-        if untold >= HEADER_MS * PER_MS as u64 || self.told == 0 || (ended && untold > 0) {
-            file.write_all_at(&wav_header(self.layout, self.samples), 0)?;
-            self.told = self.samples;
+        match self.source.header(ended) {
+            Some(header) => file.write_all_at(&header, 0),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -241,12 +296,6 @@ pub(super) fn cut(path: &Path, layout: Layout, samples: u64) -> std::io::Result<
     Ok(())
 }
 
-fn create(path: &Path, layout: Layout) -> std::io::Result<File> {
-    let mut file = File::create(path)?;
-    file.write_all(&wav_header(layout, 0))?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,6 +306,22 @@ mod tests {
         let (header, samples) = bytes.split_at(WAV_HEADER);
         let samples = samples.as_chunks().0.iter().map(|sample| i16::from_le_bytes(*sample)).collect();
         (header.to_vec(), samples)
+    }
+
+    #[test]
+    fn bytes_are_written_as_they_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let recorder = Recorder::start(Arc::new(Tally::default())).expect("a thread starts");
+        let [some, none] = ["some", "none"].map(|name| recorder.bytes(folder.path().join(name)));
+        let (mut ring, file) = some;
+        ring.push_entire_slice(b"head").expect("there is room");
+        ring.push_entire_slice(b" and body").expect("there is room");
+        drop((ring, none.0));
+        for (file, expect) in [(file, Some(&b"head and body"[..])), (none.1, None)] {
+            file.closed.blocking_recv().expect("it is closed");
+            assert_eq!(std::fs::read(&file.path).ok().as_deref(), expect);
+            assert_eq!(file.state.problem(), None);
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use rtrb::{Consumer, Producer};
 use super::lateness::Lateness;
 use super::pace::{prefer_timing, sleep_until};
 use super::tape::{Tape, Tapes};
+use super::wire::Wire;
 use crate::clock::monotonic;
 use crate::transport::sockets::{Batch, KernelClock, MediaSockets};
 
@@ -54,6 +55,8 @@ pub(super) struct LiveCall {
     pub tapped: u64,
     /// Where it is recorded.
     pub tapes: Tapes,
+    /// Where its datagrams are captured.
+    pub wire: Option<Wire>,
     /// Recorded frames that found no room.
     pub dropped_frames: u64,
     pub ticks: u32,
@@ -183,6 +186,7 @@ impl Shard {
                 ToShard::Connect(no, rtp, rtcp) => {
                     if let Some((_, _, live)) = self.find(no) {
                         let _ = live.sockets.connect(rtp, rtcp);
+                        live.wire.iter_mut().for_each(|wire| wire.connect(&live.sockets, rtp, rtcp));
                     }
                 }
                 ToShard::Signal(no, signal) => self.hand(no, now, Input::Signal(signal)),
@@ -204,7 +208,7 @@ impl Shard {
     fn hand(&mut self, no: CallNo, now: Time, input: Input<'_>) {
         let Some((slot, at, live)) = self.find(no) else { return };
         live.call.handle(now, input);
-        self.deliver(slot, at);
+        self.deliver(slot, at, now);
     }
 
     /// Packets whose own time has come leave, at most a step late.
@@ -218,7 +222,7 @@ impl Shard {
             let call = &mut self.slots[slot][place].call;
             if call.due().is_some_and(|due| due <= now) {
                 call.handle(now, Input::Release);
-                self.deliver(slot, place);
+                self.deliver(slot, place, now);
             }
             at += 1;
         }
@@ -227,12 +231,13 @@ impl Shard {
     fn send_pass(&mut self, slot: usize, deadline: Time) {
         let mut at = 0;
         while at < self.slots[slot].len() {
-            let late = monotonic().since(deadline);
+            let now = monotonic();
+            let late = now.since(deadline);
             let live = &mut self.slots[slot][at];
             live.call.handle(deadline, Input::Tick { late, sent: &mut self.sent });
             self.shared.lateness.record(late);
             // A call that is over has sent nothing.
-            if self.deliver(slot, at) {
+            if self.deliver(slot, at, now) {
                 self.record_sent(slot, at);
                 at += 1;
             }
@@ -257,6 +262,9 @@ impl Shard {
             loop {
                 for (kernel_ns, bytes) in live.sockets.receive_rtp(&mut self.batch) {
                     let arrived = self.kernel.arrival(kernel_ns, now);
+                    if let Some(wire) = &mut live.wire {
+                        wire.received(Path::Rtp, self.kernel.wall_ns(arrived), bytes);
+                    }
                     live.call.handle(now, Input::Packet { path: Path::Rtp, arrived, bytes });
                 }
                 if !self.batch.is_full() {
@@ -266,27 +274,32 @@ impl Shard {
             live.ticks = live.ticks.wrapping_add(1);
             if live.ticks.is_multiple_of(RTCP_EVERY) {
                 while let Some(bytes) = live.sockets.receive_rtcp(&mut self.report[..]) {
+                    if let Some(wire) = &mut live.wire {
+                        wire.received(Path::Rtcp, self.kernel.wall_ns(now), bytes);
+                    }
                     live.call.handle(now, Input::Packet { path: Path::Rtcp, arrived: now, bytes });
                 }
             }
             live.call.handle(now, Input::Listen);
-            at += usize::from(self.deliver(slot, at));
+            at += usize::from(self.deliver(slot, at, now));
         }
     }
 
-    /// Carries out what the call asks; false when the call is over and was taken out.
-    fn deliver(&mut self, slot: usize, at: usize) -> bool {
+    /// Carries out what the call asks at `now`; false when the call is over and was taken out.
+    fn deliver(&mut self, slot: usize, at: usize, now: Time) -> bool {
         let live = &mut *self.slots[slot][at];
         let no = live.no;
         let mut over = false;
         while let Some(output) = live.call.poll() {
             let message = match output {
-                Output::Packet { path: Path::Rtp, bytes } => {
-                    live.sockets.send_rtp(bytes);
-                    continue;
-                }
-                Output::Packet { path: Path::Rtcp, bytes } => {
-                    live.sockets.send_rtcp(bytes);
+                Output::Packet { path, bytes } => {
+                    match path {
+                        Path::Rtp => live.sockets.send_rtp(bytes),
+                        Path::Rtcp => live.sockets.send_rtcp(bytes),
+                    }
+                    if let Some(wire) = &mut live.wire {
+                        wire.sent(path, self.kernel.wall_ns(now), bytes);
+                    }
                     continue;
                 }
                 Output::Ears { pcm, .. } => {

@@ -4,7 +4,7 @@ mod capture;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, BufWriter, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use super::privacy::is_hidden;
 use super::{Caller, Service};
 use crate::config::Capture;
+use crate::engine::CAPTURED;
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
 use crate::model::digital_human::DigitalHumanSpec;
@@ -30,11 +31,16 @@ const PIECE: usize = 64 * 1024;
 enum Member {
     File(PathBuf),
     Bytes(Vec<u8>),
+    /// The packets of a call: those of its SIP log, and the captured ones when there is such a file. Left out when there are none.
+    Capture {
+        log: String,
+        media: PathBuf,
+    },
 }
 
 impl Service {
     /// A tar archive (POSIX ustar) of a finished conversation: what was heard, the timeline, the transcript, the record, the
-    /// signalling as log and as capture, the settings in force without secrets, the seed, and the SHA-256 of each of them. The file
+    /// signalling as log and as capture (with the media where they were captured), the settings in force without secrets, the seed, and the SHA-256 of each of them. The file
     /// is at its beginning and has no name.
     ///
     /// # Errors
@@ -79,10 +85,9 @@ impl Service {
             Err(Error::NotAvailable(_)) => {}
             Err(error) => return Err(error),
         }
-        if self.settings.capture == Capture::Signalling
-            && let Ok(log) = tokio::fs::read_to_string(folder.join("sip.log")).await
-        {
-            members.extend(capture::capture(&log).map(|bytes| ("capture.pcapng".to_owned(), Member::Bytes(bytes))));
+        if self.settings.capture != Capture::Off {
+            let log = tokio::fs::read_to_string(folder.join("sip.log")).await.unwrap_or_default();
+            members.push(("capture.pcapng".to_owned(), Member::Capture { log, media: folder.join(CAPTURED) }));
         }
         members.sort_by(|one, other| one.0.cmp(&other.0));
         let (data, now_ms) = (self.settings.data.clone(), self.clock.now_ms());
@@ -97,12 +102,17 @@ fn pretty(part: &impl Serialize) -> Result<Member> {
     serde_json::to_vec_pretty(&value).map(Member::Bytes).map_err(Error::internal)
 }
 
-/// Writes the archive to a file in `folder` that loses its name at once.
-fn pack(folder: &Path, members: Vec<(String, Member)>, now_ms: i64) -> io::Result<File> {
+/// A file in `folder` that loses its name at once.
+fn nameless(folder: &Path) -> io::Result<File> {
     let path = folder.join(format!("evidence-{}.part", crate::clock::new_id()));
     let file = File::options().read(true).write(true).create_new(true).open(&path)?;
     std::fs::remove_file(&path)?;
-    let mut archive = tar::Builder::new(file);
+    Ok(file)
+}
+
+/// Writes the archive to a nameless file in `folder`.
+fn pack(folder: &Path, members: Vec<(String, Member)>, now_ms: i64) -> io::Result<File> {
+    let mut archive = tar::Builder::new(nameless(folder)?);
     let mut hashes = String::new();
     for (name, member) in members {
         let hash = match member {
@@ -110,10 +120,13 @@ fn pack(folder: &Path, members: Vec<(String, Member)>, now_ms: i64) -> io::Resul
                 append(&mut archive, &name, bytes.len() as u64, now_ms, &bytes[..])?;
                 Sha256::digest(&bytes)
             }
-            Member::File(path) => {
-                let mut file = File::open(path)?;
-                append(&mut archive, &name, file.metadata()?.len(), now_ms, &file)?;
-                hash_of(&mut file)?
+            Member::File(path) => append_file(&mut archive, &name, now_ms, File::open(path)?)?,
+            Member::Capture { log, media } => {
+                let mut packets = BufWriter::new(nameless(folder)?);
+                if !capture::write(&log, File::open(media).ok(), &mut packets)? {
+                    continue;
+                }
+                append_file(&mut archive, &name, now_ms, packets.into_inner()?)?
             }
         };
         hashes.push_str(&format!("{}  {name}\n", hex::encode(hash)));
@@ -130,6 +143,18 @@ fn append(archive: &mut tar::Builder<File>, name: &str, size: u64, now_ms: i64, 
     header.set_mode(0o644);
     header.set_mtime(u64::try_from(now_ms / 1000).unwrap_or(0));
     archive.append_data(&mut header, name, from.take(size))
+}
+
+/// Appends all of a file, and answers its hash.
+fn append_file(
+    archive: &mut tar::Builder<File>,
+    name: &str,
+    now_ms: i64,
+    mut file: File,
+) -> io::Result<sha2::digest::Output<Sha256>> {
+    file.seek(SeekFrom::Start(0))?;
+    append(archive, name, file.metadata()?.len(), now_ms, &file)?;
+    hash_of(&mut file)
 }
 
 fn hash_of(file: &mut File) -> io::Result<sha2::digest::Output<Sha256>> {

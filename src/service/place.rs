@@ -23,7 +23,7 @@ pub(super) use self::text::{alone, is_http_text, is_sms, is_written, numbers};
 use super::generate::{bound, is_invented};
 use super::runs::result_seed;
 use super::{Service, Settings, legs};
-use crate::config::{Behaviour, Dtmf};
+use crate::config::{Behaviour, Capture, Dtmf};
 use crate::engine::Placement;
 use crate::engine::noise::NoiseBeds;
 use crate::error::Result;
@@ -240,6 +240,7 @@ impl Cast {
             follows: self.follows().then_some(wanted),
             keyterms: self.agent.spec.keyterms.clone(),
             folder: None,
+            captured: settings.capture == Capture::Full && !self.agent.spec.redact_pii,
         };
         Ok(Placed { placement, notes, warnings })
     }

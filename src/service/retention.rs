@@ -167,7 +167,7 @@ fn of<Id>(old: Old<Id>, what: impl Fn(Id) -> What) -> Oldest {
 /// True for names of files of sound, in every form in which they are handed out.
 fn is_audio(name: &str) -> bool {
     let kind = name.rsplit_once('.').map(|(_, kind)| kind);
-    matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "part"))
+    matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "pcapng" | "part"))
 }
 
 /// Removes the files of a folder whose names are `wanted`; false when there were none.

@@ -75,6 +75,14 @@ impl MediaSockets {
         Ok(MediaSockets { rtp, rtcp, port })
     }
 
+    /// Where RTP and RTCP are received.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn addresses(&self) -> io::Result<[SocketAddr; 2]> {
+        Ok([self.rtp.local_addr()?, self.rtcp.local_addr()?])
+    }
+
     /// The RTP port; RTCP is one above.
     pub fn port(&self) -> u16 {
         self.port
@@ -282,6 +290,11 @@ impl KernelClock {
         if now.since(self.read_at).as_secs() >= 1 {
             *self = KernelClock { offset_ns: offset_ns(), read_at: now };
         }
+    }
+
+    /// Nanoseconds since 1970 of a monotonic time.
+    pub fn wall_ns(&self, at: Time) -> u64 {
+        (i128::from(at.0) + self.offset_ns).max(0) as u64
     }
 
     /// A kernel time as monotonic time, never later than `now`; `now` when the kernel gave none.

@@ -29,7 +29,7 @@ mod places;
 mod private_calls;
 mod rates;
 pub mod receiver;
-mod results;
+pub mod results;
 mod round_trip;
 mod rows;
 mod scenarios;

@@ -282,7 +282,7 @@ fn kind(answer: &Answer) -> &str {
 }
 
 /// Names and bodies of the members of a tar archive.
-fn members(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
+pub fn members(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let mut archive = tar::Archive::new(archive);
     let entries = archive.entries().expect("an archive");
     entries

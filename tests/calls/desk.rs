@@ -76,6 +76,7 @@ async fn call(folder: &Path, intent: &str, spec: CallSpec) -> (CallReport, Vec<V
         follows: None,
         keyterms: Vec::new(),
         folder: Some(folder.to_owned()),
+        captured: false,
         spec,
     };
     let mut handle = engine.place(placement).await.expect("it was placed");

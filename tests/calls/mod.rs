@@ -1,5 +1,6 @@
 //! Real calls through the engine.
 
+mod captured;
 mod desk;
 mod dynamic;
 pub mod house;

@@ -68,6 +68,7 @@ impl Stage {
             follows: None,
             keyterms: Vec::new(),
             folder: None,
+            captured: false,
             spec,
         }
     }

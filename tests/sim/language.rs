@@ -98,6 +98,7 @@ fn conversation(lines: &'static [&'static str]) -> (Said, Taken, Outcome) {
         follows,
         keyterms: Vec::new(),
         folder: None,
+        captured: false,
     };
     let voice = voices.voice(&wanted).expect("English has a voice");
     let listens = CallSpec { seed: Seed(12), opening: Opening::Listen { open_after_ms: None }, ..CallSpec::default() };

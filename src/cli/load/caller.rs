@@ -65,6 +65,7 @@ impl Callers {
             follows: None,
             keyterms: Vec::new(),
             folder: Some(folder.join(number.to_string())),
+            captured: false,
         }
     }
 }

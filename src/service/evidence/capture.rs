@@ -1,13 +1,19 @@
-//! A call's signalling as a packet capture (pcapng, draft-ietf-opsawg-pcapng), made from its SIP log: each message is one UDP
-//! datagram with the addresses and the time that the log gives it. Line ends and what was masked are as in the log.
+//! A call as a packet capture: its signalling, made from its SIP log (each message is one UDP datagram with the addresses and the
+//! time that the log gives it; line ends and what was masked are as in the log), and the media that the engine captured.
 
-use std::net::{IpAddr, SocketAddr};
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::net::SocketAddr;
 
-/// Link type of packets that begin with their IP header.
-const LINKTYPE_RAW: u16 = 101;
-/// UDP in an IP header.
-const UDP: u8 = 17;
-const HOPS: u8 = 64;
+use crate::transport::capture::{Datagram, head, time_of};
+
+/// Longest message that fits a datagram.
+const MOST_BYTES: usize = 65_000;
+/// By so much the captured media may be out of order: what came is read, and written, behind what was sent since.
+const UNORDERED_US: u64 = 1_000_000;
+/// Bytes of a block before what depends on its kind; no block of ours is longer than the second.
+const BLOCK_HEAD: usize = 8;
+const LONGEST: usize = 70_000;
 
 /// A message of the log.
 #[derive(Debug, PartialEq)]
@@ -18,41 +24,74 @@ struct Message {
     text: String,
 }
 
-/// The capture of a SIP log; `None` when no message is in it.
-pub fn capture(log: &str) -> Option<Vec<u8>> {
-    let messages = messages(log);
-    let mut out = Vec::new();
-    // Section header: byte order, version 1.0, length not told.
-    block(&mut out, 0x0a0d_0d0a, &[&0x1a2b_3c4du32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat());
-    // The one interface: times in microseconds, packets whole.
-    block(&mut out, 1, &[&LINKTYPE_RAW.to_le_bytes()[..], &[0; 6]].concat());
-    for message in &messages {
-        let packet = packet(message);
-        let micros = message.at_ms * 1000;
-        let length = (packet.len() as u32).to_le_bytes();
-        let mut body = [&[0; 4][..], &((micros >> 32) as u32).to_le_bytes(), &(micros as u32).to_le_bytes()].concat();
-        body.extend([length, length].concat());
-        body.extend(packet);
-        block(&mut out, 6, &body);
+/// Writes the capture of a SIP log and of captured media, in the order of time. False: there is no packet in either. Media that
+/// break off within a packet end with the one before it.
+pub fn write(log: &str, media: Option<impl Read>, out: &mut impl Write) -> io::Result<bool> {
+    out.write_all(&head())?;
+    let mut waiting = Waiting::default();
+    for Message { at_ms, from, to, text } in messages(log) {
+        let (at_us, payload) = (at_ms * 1000, &text.as_bytes()[..text.len().min(MOST_BYTES)]);
+        let mut block = Vec::new();
+        Datagram { at_us, from, to, payload }.write(&mut block);
+        waiting.add(at_us, block);
     }
-    (!messages.is_empty()).then_some(out)
+    let mut any = !waiting.blocks.is_empty();
+    let mut media = media.map(BufReader::new);
+    while let Some(media) = &mut media
+        && let Some(block) = next_block(media)?
+    {
+        let Some(at_us) = time_of(&block) else { continue };
+        any = true;
+        waiting.add(at_us, block);
+        waiting.write_before(at_us.saturating_sub(UNORDERED_US), out)?;
+    }
+    waiting.write_before(u64::MAX, out)?;
+    Ok(any)
 }
 
-fn block(out: &mut Vec<u8>, kind: u32, body: &[u8]) {
-    let padding = body.len().next_multiple_of(4) - body.len();
-    let length = (12 + body.len() + padding) as u32;
-    out.extend(kind.to_le_bytes());
-    out.extend(length.to_le_bytes());
-    out.extend(body);
-    out.extend(std::iter::repeat_n(0, padding));
-    out.extend(length.to_le_bytes());
+/// Blocks by their times, then in the order in which they came.
+#[derive(Default)]
+struct Waiting {
+    blocks: BTreeMap<(u64, usize), Vec<u8>>,
+    added: usize,
+}
+
+impl Waiting {
+    fn add(&mut self, at_us: u64, block: Vec<u8>) {
+        self.blocks.insert((at_us, self.added), block);
+        self.added += 1;
+    }
+
+    fn write_before(&mut self, end_us: u64, out: &mut impl Write) -> io::Result<()> {
+        while let Some(first) = self.blocks.first_entry().filter(|first| first.key().0 < end_us) {
+            out.write_all(&first.remove())?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the next block; `None` at the end.
+fn next_block(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut block = vec![0; BLOCK_HEAD];
+    let read = from.read_exact(&mut block).and_then(|()| {
+        let length = u32::from_le_bytes([block[4], block[5], block[6], block[7]]) as usize;
+        if !(BLOCK_HEAD..=LONGEST).contains(&length) {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        block.resize(length, 0);
+        from.read_exact(&mut block[BLOCK_HEAD..])
+    });
+    match read {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        read => read.map(|()| Some(block)),
+    }
 }
 
 /// A message's lines follow the one that says when and between whom it went.
 fn messages(log: &str) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for line in log.lines() {
-        if let Some(message) = head(line) {
+        if let Some(message) = first_line(line) {
             messages.push(message);
         } else if let Some(message) = messages.last_mut() {
             message.text.extend([line, "\r\n"]);
@@ -62,7 +101,7 @@ fn messages(log: &str) -> Vec<Message> {
 }
 
 /// `MILLISECONDS sent to PEER at LOCAL`, or `received from`.
-fn head(line: &str) -> Option<Message> {
+fn first_line(line: &str) -> Option<Message> {
     let (at_ms, rest) = line.split_once(' ')?;
     let (sent, rest) = match rest.strip_prefix("sent to ") {
         Some(rest) => (true, rest),
@@ -74,46 +113,6 @@ fn head(line: &str) -> Option<Message> {
     Some(Message { at_ms, from, to, text: String::new() })
 }
 
-/// The datagram with its headers (RFC 768, 791, 8200).
-fn packet(message: &Message) -> Vec<u8> {
-    let length = (8 + message.text.len()) as u16;
-    let ports = [message.from.port().to_be_bytes(), message.to.port().to_be_bytes()].concat();
-    let addresses = match (message.from.ip(), message.to.ip()) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => [from.octets(), to.octets()].concat(),
-        (from, to) => [from, to].map(|ip| v6(ip).octets()).concat(),
-    };
-    let mut udp = [&ports[..], &length.to_be_bytes(), &[0; 2], message.text.as_bytes()].concat();
-    let pseudo = [&addresses[..], &length.to_be_bytes(), &[0, UDP], &udp].concat();
-    udp[6..8].copy_from_slice(&checksum(&pseudo).to_be_bytes());
-    let mut ip = match addresses.len() {
-        8 => [&[0x45, 0][..], &(20 + length).to_be_bytes(), &[0, 0, 0x40, 0, HOPS, UDP, 0, 0], &addresses].concat(),
-        _ => [&[0x60, 0, 0, 0][..], &length.to_be_bytes(), &[UDP, HOPS], &addresses].concat(),
-    };
-    if ip.len() == 20 {
-        let sum = checksum(&ip);
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
-    }
-    ip.extend(udp);
-    ip
-}
-
-fn v6(ip: IpAddr) -> std::net::Ipv6Addr {
-    match ip {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-        IpAddr::V6(ip) => ip,
-    }
-}
-
-/// The complement of the sum in ones' complement (RFC 1071).
-fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)])));
-    let mut sum: u32 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,37 +121,34 @@ mod tests {
                        1767600000456 received from [::1]:5061 at [::1]:5060\nSIP/2.0 200 OK\n\n";
 
     #[test]
-    fn messages_become_datagrams() {
+    fn messages_are_found_in_the_log() {
         let messages = messages(LOG);
         let text: Vec<&str> = messages.iter().map(|message| message.text.as_str()).collect();
         assert_eq!(text, ["INVITE sip:a@b SIP/2.0\r\nCall-ID: 1\r\n\r\n", "SIP/2.0 200 OK\r\n\r\n"]);
-        for message in &messages {
-            let packet = packet(message);
-            let v4 = packet[0] >> 4 == 4;
-            let (header, udp) = packet.split_at(if v4 { 20 } else { 40 });
-            // Whoever sums over what carries its own checksum finds nothing.
-            assert!(!v4 || checksum(header) == 0);
-            let addresses = &header[if v4 { 12 } else { 8 }..];
-            let length = (udp.len() as u16).to_be_bytes();
-            assert_eq!(checksum(&[addresses, &length, &[0, UDP], udp].concat()), 0);
-            assert_eq!(&udp[8..], message.text.as_bytes());
-            assert_eq!(u16::from_be_bytes([udp[2], udp[3]]), message.to.port());
-        }
         assert_eq!((messages[0].from.port(), messages[1].from.port()), (5060, 5061));
     }
 
     #[test]
-    fn blocks_follow_each_other() {
-        let capture = capture(LOG).expect("there are messages");
-        let (mut at, mut kinds) = (0, Vec::new());
-        while at < capture.len() {
-            let word = |at: usize| u32::from_le_bytes(capture[at..at + 4].try_into().expect("four bytes"));
-            let length = word(at + 4) as usize;
-            assert_eq!((length % 4, word(at + length - 4) as usize), (0, length));
-            kinds.push(word(at));
-            at += length;
+    fn signalling_and_media_follow_each_other_in_time() {
+        let mut media = head();
+        for at_us in [1_767_600_000_300_500, 1_767_600_000_100_000, 1_767_600_000_456_001] {
+            let (from, to) = ("127.0.0.1:4000".parse().expect("one"), "127.0.0.1:4002".parse().expect("one"));
+            Datagram { at_us, from, to, payload: &[7; 33] }.write(&mut media);
         }
-        assert_eq!(kinds, [0x0a0d_0d0a, 1, 6, 6]);
-        assert_eq!(super::capture("nothing\n"), None);
+        let times = |log: &str, media: Option<&[u8]>| {
+            let mut out = Vec::new();
+            let any = write(log, media, &mut out).expect("memory takes it");
+            let (mut from, mut times) = (&out[..], Vec::new());
+            while let Some(block) = next_block(&mut from).expect("memory gives it") {
+                times.extend(time_of(&block).map(|at_us| at_us % 1_000_000));
+            }
+            assert_eq!(any, !times.is_empty());
+            assert!(from.is_empty(), "nothing follows the last block");
+            times
+        };
+        assert_eq!(times(LOG, None), [123_000, 456_000]);
+        assert_eq!(times(LOG, Some(&media)), [100_000, 123_000, 300_500, 456_000, 456_001]);
+        assert_eq!(times("nothing\n", Some(&media[..media.len() - 5])), [100_000, 300_500], "it broke off");
+        assert_eq!(times("nothing\n", None), [0; 0]);
     }
 }

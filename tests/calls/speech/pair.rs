@@ -132,6 +132,7 @@ fn placement(
         follows: spec.follows_language.then(a_woman),
         keyterms: Vec::new(),
         folder: None,
+        captured: false,
         spec,
     }
 }
