@@ -34,7 +34,9 @@ const LONGEST_GAP: usize = MAX_PAYLOAD * 2;
 pub struct Concealer {
     /// 1 at 8 kHz, 2 at 16 kHz.
     scale: usize,
+    /// A ring of `PAST * scale` samples, the oldest at `oldest`: a frame touches no more of it than it fills.
     past: [i16; PAST * 2],
+    oldest: usize,
     cycle: Cycle,
     /// Samples concealed since the last real one.
     lost: usize,
@@ -44,7 +46,7 @@ impl Concealer {
     /// For a stream at 8000 or 16000 Hz.
     pub fn new(rate_hz: u32) -> Concealer {
         let scale = if rate_hz > 8000 { 2 } else { 1 };
-        Concealer { scale, past: [0; PAST * 2], cycle: Cycle::silent(scale), lost: 0 }
+        Concealer { scale, past: [0; PAST * 2], oldest: 0, cycle: Cycle::silent(scale), lost: 0 }
     }
 
     /// Real audio follows: cross-fades its beginning when something was concealed before it that did not lead to it.
@@ -101,15 +103,14 @@ impl Concealer {
 
     /// What probably follows, without taking it for lost.
     pub fn foresee(&self, pcm: &mut [i16]) {
-        let past = &self.past[..PAST * self.scale];
-        let cycle = Cycle::of(past, self.scale);
+        let cycle = self.last_cycle();
         pcm.iter_mut().enumerate().for_each(|(n, sample)| *sample = cycle.at(n) as i16);
     }
 
     /// Repeats the past into `pcm`.
     fn extend(&mut self, pcm: &mut [i16]) {
         if self.lost == 0 {
-            self.cycle = Cycle::of(&self.past[..PAST * self.scale], self.scale);
+            self.cycle = self.last_cycle();
         }
         for (i, sample) in pcm.iter_mut().enumerate() {
             *sample = self.cycle.at(self.lost + i) as i16;
@@ -117,11 +118,24 @@ impl Concealer {
         self.lost += pcm.len();
     }
 
+    /// What is repeated behind the past.
+    fn last_cycle(&self) -> Cycle {
+        let ring = &self.past[..PAST * self.scale];
+        let (newer, older) = ring.split_at(self.oldest);
+        let mut past = [0; PAST * 2];
+        let past = &mut past[..ring.len()];
+        past[..older.len()].copy_from_slice(older);
+        past[older.len()..].copy_from_slice(newer);
+        Cycle::of(past, self.scale)
+    }
+
     fn remember(&mut self, pcm: &[i16]) {
-        let past = &mut self.past[..PAST * self.scale];
-        let kept = past.len().saturating_sub(pcm.len());
-        past.copy_within(past.len() - kept.., 0);
-        past[kept..].copy_from_slice(&pcm[pcm.len() - (PAST * self.scale - kept)..]);
+        let ring = &mut self.past[..PAST * self.scale];
+        let kept = &pcm[pcm.len().saturating_sub(ring.len())..];
+        let (first, rest) = kept.split_at(kept.len().min(ring.len() - self.oldest));
+        ring[self.oldest..][..first.len()].copy_from_slice(first);
+        ring[..rest.len()].copy_from_slice(rest);
+        self.oldest = (self.oldest + kept.len()) % ring.len();
     }
 }
 
