@@ -53,9 +53,9 @@ const UNDER_DB: f32 = 3.0;
 const SURE: f32 = 0.8;
 const SURE_DB: f32 = 6.0;
 
-/// In a quiet channel, sound that follows this soon after the votes still belongs to the speech (250 ms): the release of a
+/// In a quiet channel, sound that follows this soon after the votes still belongs to the speech (450 ms): the release of a
 /// last consonant.
-const TAIL: Sample = 250 * PER_MS;
+const TAIL: Sample = 450 * PER_MS;
 
 /// One or two sinusoids that stand this far above all else are a tone (in G.711 it is 34 to 40 dB; of speech, one frame in
 /// a hundred gets there).
