@@ -21,7 +21,7 @@ pub const STILL_THERE: &str = "Hello? Are you still there?";
 const MENU: &str = "Sorry, I do not have that option. Press 1 for appointments, or press 2 for opening hours.";
 const HOURS: &str = "We are open Monday to Friday, from eight in the morning until six in the evening. Can I help you with anything else?";
 const BIRTH: &str = "Yes, I can help you. Please tell me your date of birth.";
-const TIMES: &str = "Okay. This week I can offer you Tuesday at nine in the morning, Wednesday in the afternoon, or Friday \
+const TIMES: &str = "Okay. This week I can offer you Tuesday at nine in the morning, Wednesday in the afternoon or Friday \
                      at eleven. Would Tuesday at nine be good for you?";
 const OTHER_TIME: &str = "No problem. Would Thursday at eleven be better for you?";
 const BOOKED: &str = "Very good, your appointment is booked. Thank you for calling, and goodbye.";
