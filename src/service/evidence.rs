@@ -40,8 +40,8 @@ enum Member {
 
 impl Service {
     /// A tar archive (POSIX ustar) of a finished conversation: what was heard, the timeline, the transcript, the record, the
-    /// signalling as log and as capture (with the media where they were captured), the settings in force without secrets, the seed, and the SHA-256 of each of them. The file
-    /// is at its beginning and has no name.
+    /// signalling as log and as capture (with the media where they were captured), the settings in force without secrets, the seed,
+    /// and the SHA-256 of each of them. The file is at its beginning and has no name.
     ///
     /// # Errors
     /// [`Error::NotAvailable`] before the conversation is finished, or while what is private is still in it.

@@ -164,7 +164,7 @@ fn of<Id>(old: Old<Id>, what: impl Fn(Id) -> What) -> Oldest {
     Oldest { what: what(old.id), organization: old.organization, created_ms: old.created_ms }
 }
 
-/// True for names of files of sound, in every form in which they are handed out.
+/// True for names of files with sound: recordings in every form in which they are handed out, and captured media.
 fn is_audio(name: &str) -> bool {
     let kind = name.rsplit_once('.').map(|(_, kind)| kind);
     matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "pcapng" | "part"))

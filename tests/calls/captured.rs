@@ -96,8 +96,7 @@ async fn every_datagram_of_a_call_is_captured_and_none_of_a_private_one() {
     let engine = packets[0].from.ip();
     let is_rtp = |packet: &&Packet| packet.payload[0] >> 6 == 2 && !(192..=223).contains(&packet.payload[1]);
     let media: Vec<&Packet> = packets.iter().filter(is_rtp).collect();
-    let (port, there) =
-        media.iter().find(|packet| packet.to.port() != 0).map(|first| (first.from, first.to)).expect("RTP");
+    let (port, there) = media.first().map(|first| (first.from, first.to)).expect("RTP");
     assert_eq!((port.ip(), port.port() % 2), (engine, 0));
     let [sent, received] = [(port, there), (there, port)].map(|(from, to)| {
         let numbers = media.iter().filter(|packet| (packet.from, packet.to) == (from, to));
@@ -107,7 +106,7 @@ async fn every_datagram_of_a_call_is_captured_and_none_of_a_private_one() {
     assert!(sent.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)), "{sent:?}");
     assert!((290..=310).contains(&sent.len()), "{} packets in 6 s", sent.len());
     // What is sent back comes as it went.
-    assert!(received.len() > 50 && received.iter().all(|number| sent.contains(number)), "{received:?}");
+    assert!(received.len() > 200 && received.iter().all(|number| sent.contains(number)), "{received:?}");
     let reports = packets.iter().filter(|packet| packet.payload[0] >> 6 == 2 && packet.payload[1] >= 192);
     assert!(reports.filter(|packet| packet.from.port() == port.port() + 1).count() > 0, "reports are captured too");
     assert!(!private.contains_key("capture.pcapng") && private.contains_key("result.json"), "{:?}", private.keys());

@@ -5,6 +5,9 @@ use super::percentiles::Percentiles;
 /// Blocks that are remembered (3 s of 10 ms).
 const MEMORY: usize = 300;
 
+/// Blocks without a quiet one after which noise has come into a quiet channel (6 s): speech without pauses may last as long.
+const UNQUIET: usize = 600;
+
 /// Lowest level that is told apart, dBov; digital silence is here.
 pub const LOWEST_DBOV: f32 = -96.0;
 
@@ -24,7 +27,7 @@ pub const QUIET_DBOV: f32 = -62.0;
 #[derive(Clone, Debug)]
 pub struct Floor {
     levels: Percentiles<MEMORY, 193>,
-    /// Blocks since the last quiet one.
+    /// Blocks since the last quiet one; [`UNQUIET`] at least where there was none.
     unquiet: usize,
     floor_dbov: f32,
     margin_db: f32,
@@ -36,7 +39,7 @@ impl Floor {
     pub fn new() -> Floor {
         Floor {
             levels: Percentiles::new(LOWEST_DBOV, 0.5),
-            unquiet: 0,
+            unquiet: UNQUIET,
             floor_dbov: LOWEST_DBOV,
             margin_db: LEAST_MARGIN_DB,
             quiet: true,
@@ -74,7 +77,15 @@ impl Floor {
         (0..count).map(|back| self.level_ago(back)).fold(LOWEST_DBOV, f32::max)
     }
 
-    /// Blocks since the last quiet one.
+    /// Standard deviation of the levels of the last `count` frames, dB.
+    pub fn spread_db(&self, count: usize) -> f32 {
+        let levels = (0..count).map(|back| (self.level_ago(2 * back) + self.level_ago(2 * back + 1)) / 2.0);
+        let (sum, squares) = levels.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+        let [mean, square] = [sum, squares].map(|sum: f32| sum / count as f32);
+        (square - mean * mean).max(0.0).sqrt()
+    }
+
+    /// Blocks since the last quiet one, [`UNQUIET`] at least where there was none.
     pub fn unquiet(&self) -> usize {
         self.unquiet
     }
@@ -82,14 +93,17 @@ impl Floor {
     /// Forgets all but the newest `count` blocks.
     pub fn forget_before(&mut self, count: usize) {
         self.levels.forget_before(count);
+        self.quiet = false;
     }
 
     /// Finds floor and margin again from what is remembered.
     pub fn settle(&mut self) {
         let [low, floor] = self.levels.below([0.02, 0.10]);
         // Speech without pauses has gaps between its sounds; where it has none, noise fills them.
-        self.quiet = low <= QUIET_DBOV;
-        self.floor_dbov = if self.quiet { low } else { floor };
+        // It stays quiet for longer than that: in long sounds there are few gaps.
+        let still = self.quiet && self.unquiet < UNQUIET;
+        self.quiet = low <= QUIET_DBOV || still;
+        self.floor_dbov = if self.quiet { low.min(QUIET_DBOV) } else { floor };
         // Noise that comes and goes has a tail below its floor as it has one above: the one tells of the other.
         let spread = if self.quiet { 0.0 } else { SPREAD * (floor - low) };
         self.margin_db = spread.clamp(LEAST_MARGIN_DB, MOST_MARGIN_DB);

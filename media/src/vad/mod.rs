@@ -12,6 +12,7 @@ mod floor;
 mod hindsight;
 mod near;
 mod percentiles;
+mod steady;
 mod tone;
 
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
@@ -19,6 +20,7 @@ use detector::Detector;
 use floor::{Floor, LOWEST_DBOV, QUIET_DBOV};
 use hindsight::Hindsight;
 use near::Near;
+use steady::Steady;
 
 /// Samples of a block, the grid of edges (10 ms).
 pub(crate) const BLOCK: usize = 160;
@@ -53,9 +55,9 @@ const UNDER_DB: f32 = 3.0;
 const SURE: f32 = 0.8;
 const SURE_DB: f32 = 6.0;
 
-/// In a quiet channel, sound that follows this soon after the votes still belongs to the speech (450 ms): the release of a
+/// In a quiet channel, sound that follows this soon after the votes still belongs to the speech (250 ms): the release of a
 /// last consonant.
-const TAIL: Sample = 450 * PER_MS;
+const TAIL: Sample = 250 * PER_MS;
 
 /// One or two sinusoids that stand this far above all else are a tone (in G.711 it is 34 to 40 dB; of speech, one frame in
 /// a hundred gets there).
@@ -157,6 +159,7 @@ pub struct VoiceActivity {
     sure: u32,
     /// Frames of the last [`STEP`] that were loud without a vote of the detector, the newest in bit 0.
     doubts: u32,
+    steady: Steady,
     /// Where the last frame that the votes called speech began.
     voted: Sample,
     /// The highest block of the last frame above the gate, dB.
@@ -169,6 +172,8 @@ pub struct VoiceActivity {
     level_dbov: f32,
     /// End of the last speech block so far, while speech is on.
     speech: Option<Sample>,
+    /// Where it began, or the last one did, in a quiet channel.
+    onset: Sample,
     /// It was there before the network could know of it.
     first_word: bool,
     /// The channel was quiet once, or heard for as long as blocks are remembered.
@@ -195,6 +200,7 @@ impl VoiceActivity {
             votes: 0,
             sure: 0,
             doubts: 0,
+            steady: Steady::new(),
             voted: 0,
             above_db: 0.0,
             louder_dbov: None,
@@ -203,6 +209,7 @@ impl VoiceActivity {
             next: None,
             level_dbov: LOWEST_DBOV,
             speech: None,
+            onset: Sample::MIN,
             first_word: false,
             known: false,
             earliest: Sample::MIN,
@@ -228,7 +235,7 @@ impl VoiceActivity {
         let ended = if missing >= RELEASE { self.silence() } else { None };
         self.measure(pcm, from, masked);
         let (score, is_tone) = self.judge(pcm);
-        self.doubt(score);
+        self.doubt(pcm, score, from);
         if !self.known && self.floor.quiet() {
             // What was there stood in no noise.
             self.sure = self.votes;
@@ -310,6 +317,7 @@ impl VoiceActivity {
         self.next = self.next.map(|next| next - by);
         self.speech = self.speech.map(|end| end - by);
         self.voted -= by;
+        self.onset = self.onset.saturating_sub(by);
         self.hindsight.move_back(by);
         self.earliest = self.earliest.saturating_sub(by);
     }
@@ -411,12 +419,20 @@ impl VoiceActivity {
         (score, self.tone_frames > 0)
     }
 
-    /// In a quiet channel: forgets the quiet where noise has come into it.
-    fn doubt(&mut self, score: f32) {
+    /// In a quiet channel: forgets the quiet where noise has come into it. What the noise was taken for ends where it began.
+    fn doubt(&mut self, pcm: &Frame, score: f32, from: Sample) {
         let doubted = self.above_db > 0.0 && score <= SCORE && !self.rests();
         self.doubts = (self.doubts << 1 | u32::from(doubted)) & ((1 << STEP) - 1);
+        if !self.floor.quiet() {
+            return;
+        }
         let blocks = STEP as usize * FRAME / BLOCK;
-        if self.floor.quiet() && self.doubts.count_ones() >= STEP_DOUBTS && self.floor.unquiet() >= blocks {
+        let doubted = self.doubts.count_ones() >= STEP_DOUBTS && self.floor.unquiet() >= blocks;
+        if self.steady.push(pcm, &self.floor) || doubted {
+            let began = from + FRAME as Sample - (self.floor.unquiet() * BLOCK) as Sample;
+            if self.onset >= began {
+                self.speech = self.speech.map(|end| end.min(self.onset + FRAME as Sample));
+            }
             self.floor.forget_before(blocks);
             self.floor.settle();
         }
@@ -438,7 +454,7 @@ impl VoiceActivity {
         if end - onset < CONFIRM {
             return None;
         }
-        self.speech = Some(end);
+        (self.speech, self.onset) = (Some(end), onset);
         Some(Edge::Started { onset })
     }
 
@@ -472,7 +488,7 @@ impl VoiceActivity {
 
     /// Speech is on: carries its end forward, or reports it.
     fn go_on(&mut self, active: bool, vote: bool, from: Sample) -> Edges {
-        self.rest = if vote { REST_FRAMES } else { self.rest.saturating_sub(1) };
+        self.rest = if vote && active { REST_FRAMES } else { self.rest.saturating_sub(1) };
         if active || from - self.voted < TAIL {
             self.extend();
         }

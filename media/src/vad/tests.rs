@@ -6,6 +6,7 @@ use std::process::Command;
 
 use super::*;
 use crate::codec::{Codec, Decoder, Encoder};
+use crate::formant::move_formants;
 use crate::level;
 use crate::noise::{self, Kind};
 use crate::resample::{Down2, Up2};
@@ -24,13 +25,19 @@ const SENTENCES: [&str; 8] = [
 
 /// A sentence as `flite` says it: 16 kHz, at -26 dBov active level, and where in it there is sound.
 pub fn say(text: &str, voice: &str) -> (Vec<i16>, std::ops::Range<usize>) {
+    measured(said(text, voice, &[]))
+}
+
+/// A sentence as `flite` says it with these settings.
+fn said(text: &str, voice: &str, settings: &[&str]) -> Vec<i16> {
     let path =
         std::env::temp_dir().join(format!("ringer-vad-{}-{:?}.wav", std::process::id(), std::thread::current().id()));
-    let status = Command::new("flite").args(["-voice", voice, "-t", text, "-o"]).arg(&path).status();
+    let status =
+        Command::new("flite").args(["-voice", voice]).args(settings).args(["-t", text, "-o"]).arg(&path).status();
     assert!(status.expect("flite is installed").success());
     let bytes = std::fs::read(&path).expect("flite wrote a file");
     std::fs::remove_file(&path).expect("it is ours");
-    measured(bytes[44..].chunks_exact(2).map(|b| i16::from_le_bytes([b[0], b[1]])).collect())
+    bytes[44..].chunks_exact(2).map(|b| i16::from_le_bytes([b[0], b[1]])).collect()
 }
 
 /// 16 kHz speech at -26 dBov active level, and where in it there is sound.
@@ -327,4 +334,117 @@ fn positions_that_drift_by_a_sample_do_not_move_an_onset() {
     let steady = steady.filter_map(|edge| if let Edge::Started { onset } = edge { Some(onset) } else { None });
     let moved: Vec<Sample> = onsets.iter().zip(steady).map(|(onset, steady)| onset - steady).collect();
     assert!(moved.len() >= SENTENCES.len() && moved.iter().all(|by| by.abs() <= 2), "{moved:?}");
+}
+
+/// What a desk says at length.
+const AT_LENGTH: [&str; 3] = [
+    "Okay. This week I can offer you Tuesday at nine in the morning, Wednesday in the afternoon or Friday at eleven. Would Tuesday \
+     at nine be good for you?",
+    "Thank you for calling the clinic. Press one for appointments, press two for opening hours, or just tell me how I can help you.",
+    "All right, your member number is four, seven, one, one. Is that right?",
+];
+
+/// Callers: a voice of flite, slower by a factor, with a mean pitch (Hz) and formants moved by a factor.
+const CALLERS: [(&str, f32, f32, f32); 6] = [
+    ("slt", 1.4, 140.0, 0.88),
+    ("slt", 1.4, 170.0, 0.92),
+    ("slt", 1.4, 217.0, 0.96),
+    ("awb", 1.4, 111.0, 0.97),
+    ("awb", 1.4, 165.0, 1.1),
+    ("kal16", 1.5, 86.0, 1.0),
+];
+
+/// A sentence as such a caller says it.
+fn coloured(text: &str, (voice, stretch, pitch_hz, formants): (&str, f32, f32, f32)) -> Vec<i16> {
+    let settings =
+        ["--setf", &format!("duration_stretch={stretch}"), "--setf", &format!("int_f0_target_mean={pitch_hz}")];
+    let plain: Vec<f32> = said(text, voice, &settings).into_iter().map(f32::from).collect();
+    measured(move_formants(&plain, formants).into_iter().map(|sample| sample as i16).collect()).0
+}
+
+#[test]
+fn long_clean_speech_is_not_parted_where_it_sounds() {
+    let (mut ends, mut within_sound, mut parted) = (0, 0, Vec::new());
+    for codec in [Codec::Pcmu, Codec::G722] {
+        for caller in CALLERS {
+            let mut pcm = vec![0; 8000];
+            for text in AT_LENGTH.iter().chain(&SENTENCES) {
+                pcm.extend(coloured(text, caller));
+                pcm.resize(pcm.len() + 16_000, 0);
+            }
+            pcm.resize(pcm.len().next_multiple_of(FRAME), 0);
+            let pcm = through(&pcm, codec);
+            let mut last = Sample::MIN;
+            for edge in edges(&mut VoiceActivity::new(), &pcm) {
+                match edge {
+                    Edge::Ended { end } => {
+                        let after = &pcm[end as usize..][..RELEASE as usize / 2];
+                        within_sound += u32::from(after.chunks(BLOCK).any(|block| dbov(power(block)) > LEAST_DBOV));
+                        (last, ends) = (end, ends + 1);
+                    }
+                    Edge::Started { onset } if onset.saturating_sub(last) < RELEASE => {
+                        parted.push(format!("{codec:?} {caller:?}: {} to {} ms", last / PER_MS, onset / PER_MS));
+                    }
+                    Edge::Started { .. } => {}
+                }
+            }
+        }
+    }
+    assert_eq!(parted, [""; 0]);
+    // Where nothing is quiet for 3 s, weak last sounds are taken for noise.
+    assert!(ends > 400 && within_sound <= 6, "{within_sound} of {ends} ends lie within sound");
+}
+
+#[test]
+fn a_voice_of_one_harmonic_is_no_tone() {
+    let tone = |hz: f32, at: usize| (hz * std::f32::consts::TAU * at as f32 / 16_000.0).sin();
+    let frame = |low_hz, high_hz, share: f32| -> Frame {
+        std::array::from_fn(|at| (6000.0 * (tone(low_hz, at) + share * tone(high_hz, at))) as i16)
+    };
+    for pitch_hz in [80.0, 120.0, 207.0, 250.0] {
+        assert!(!tone::is_tone(&frame(pitch_hz, 2.0 * pitch_hz, 0.09), TONE_DB), "{pitch_hz} Hz");
+    }
+    for (low_hz, high_hz) in [(350.0, 440.0), (400.0, 425.0), (697.0, 1633.0), (2100.0, 2100.0)] {
+        assert!(tone::is_tone(&frame(low_hz, high_hz, 0.8), TONE_DB), "{low_hz} and {high_hz} Hz");
+    }
+}
+
+#[test]
+fn noise_that_comes_into_a_quiet_channel_is_not_speech_for_long() {
+    for (kind, most_ms) in [
+        (Kind::White, 1000),
+        (Kind::Pink, 1000),
+        (Kind::Office, 1000),
+        (Kind::Brown, 2000),
+        (Kind::Traffic, 2000),
+        (Kind::Cafe, 2000),
+    ] {
+        for (codec, snr_db) in [(Codec::Pcmu, 17.5), (Codec::Pcmu, 0.0), (Codec::G722, 10.0)] {
+            let mut bed = noise::generate(kind, Seed(41), 4, &[]);
+            noise::level_for(&mut bed, snr_db, codec.rate_hz());
+            let pcm = through(&[vec![0; 32_000], bed].concat(), codec);
+            let mut vad = VoiceActivity::new();
+            let mut ears = pcm.chunks_exact(FRAME).enumerate().map(|(n, frame)| {
+                let at = (n * FRAME) as Sample;
+                (at, vad.push(frame.try_into().expect("chunks_exact"), at))
+            });
+            let Some(onset) =
+                ears.find_map(|(_, edge)| if let Some(Edge::Started { onset }) = edge { Some(onset) } else { None })
+            else {
+                continue;
+            };
+            let (at, edge) = ears.find(|(_, edge)| edge.is_some()).expect("it ends");
+            assert!(
+                at < onset + most_ms * PER_MS,
+                "{kind:?} at {snr_db} dB in {codec:?} was speech for {} ms",
+                (at - onset) / PER_MS
+            );
+            // In hindsight it was none, or little.
+            let end = onset + (most_ms - 800) * PER_MS;
+            assert!(
+                matches!(edge, Some(Edge::Ended { end: found }) if found < end),
+                "{kind:?} at {snr_db} dB: {edge:?}"
+            );
+        }
+    }
 }
