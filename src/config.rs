@@ -17,7 +17,9 @@ mod sources;
 mod speech;
 mod text;
 
-pub use behaviour::{Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words};
+pub use behaviour::{
+    Audio, Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words,
+};
 pub use notify::Notify;
 pub use server::Server;
 pub use source::ConfigError;

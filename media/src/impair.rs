@@ -5,18 +5,50 @@ use crate::biquad::{self, Biquad};
 use crate::frame::{FRAME, Frame, RATE_HZ};
 use crate::seed::Stream;
 
-/// Named audio quality of the sent audio.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
-pub enum AudioQuality {
+/// Audio quality of the sent audio: what is done to it.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct AudioQuality {
+    /// The -3 dB edges of its band, Hz; without one nothing at all is done.
+    pub band_hz: Option<[f64; 2]>,
+    /// How it clips.
+    pub clip: Clip,
+    /// Signal-to-noise ratio of added white noise, dB.
+    pub noise_snr_db: Option<f64>,
+    /// Dropouts of 100 ms in each 10 s, at most [`AudioQuality::MOST_DROPOUTS`].
+    pub dropouts: usize,
+}
+
+/// How a level clips.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Clip {
+    /// Not at all.
+    None,
+    /// `T tanh(x / T)`, T in dBFS.
+    Soft(f64),
+    /// At so many dBFS.
+    Hard(f64),
+}
+
+impl AudioQuality {
     /// Untouched.
-    #[default]
-    High,
+    pub const HIGH: AudioQuality = AudioQuality { band_hz: None, clip: Clip::None, noise_snr_db: None, dropouts: 0 };
     /// 200 to 3400 Hz.
-    Medium,
+    pub const MEDIUM: AudioQuality =
+        AudioQuality { band_hz: Some([200.0, 3400.0]), clip: Clip::None, noise_snr_db: None, dropouts: 0 };
     /// 300 to 2700 Hz, soft clipping, added noise at 30 dB.
-    Low,
+    pub const LOW: AudioQuality =
+        AudioQuality { band_hz: Some([300.0, 2700.0]), clip: Clip::Soft(-6.0), noise_snr_db: Some(30.0), dropouts: 0 };
     /// 400 to 2200 Hz, hard clipping, added noise at 15 dB, dropouts.
-    Horrible,
+    pub const HORRIBLE: AudioQuality =
+        AudioQuality { band_hz: Some([400.0, 2200.0]), clip: Clip::Hard(-12.0), noise_snr_db: Some(15.0), dropouts: 2 };
+    /// More dropouts do not fit into 10 s, half a second apart.
+    pub const MOST_DROPOUTS: usize = 8;
+}
+
+impl Default for AudioQuality {
+    fn default() -> AudioQuality {
+        AudioQuality::HIGH
+    }
 }
 
 /// Active level of the speech that noise is measured against, dBov.
@@ -28,11 +60,10 @@ const GATE: f64 = 32.767;
 /// ... and this many samples after (200 ms).
 const GATE_HOLD: u32 = RATE_HZ / 5;
 
-/// How a level clips.
+/// A [`Clip`] in sample values.
 #[derive(Copy, Clone, Debug)]
-enum Clip {
+enum Bend {
     None,
-    /// `T tanh(x / T)`.
     Soft(f64),
     Hard(f64),
 }
@@ -42,7 +73,7 @@ enum Clip {
 pub struct Impair {
     /// Empty band: the frame is not touched.
     band: Option<[Biquad; 4]>,
-    clip: Clip,
+    bend: Bend,
     /// RMS of the added noise in sample values.
     noise_rms: f64,
     /// Samples for which the added noise still runs.
@@ -56,24 +87,23 @@ impl Impair {
     /// `stream` draws noise and places.
     pub fn new(quality: AudioQuality, codec_rate_hz: u32, stream: Stream) -> Impair {
         let dbfs = |db: f64| 32_767.0 * 10f64.powf(db / 20.0);
-        let (edges_hz, clip, snr_db) = match quality {
-            AudioQuality::High => (None, Clip::None, None),
-            AudioQuality::Medium => (Some([200.0, 3400.0]), Clip::None, None),
-            AudioQuality::Low => (Some([300.0, 2700.0]), Clip::Soft(dbfs(-6.0)), Some(30.0)),
-            AudioQuality::Horrible => (Some([400.0, 2200.0]), Clip::Hard(dbfs(-12.0)), Some(15.0)),
+        let bend = match quality.clip {
+            Clip::None => Bend::None,
+            Clip::Soft(top) => Bend::Soft(dbfs(top)),
+            Clip::Hard(top) => Bend::Hard(dbfs(top)),
         };
         // White noise at 16 kHz loses what lies above the codec's band.
         let surviving = f64::from(codec_rate_hz.min(RATE_HZ)) / f64::from(RATE_HZ);
         let rms = |snr_db: f64| 32_768.0 * 10f64.powf((SPEECH_DBOV - snr_db) / 20.0) / surviving.sqrt();
         Impair {
-            band: edges_hz.map(|[low_hz, high_hz]| {
+            band: quality.band_hz.map(|[low_hz, high_hz]| {
                 let ([a, b], [c, d]) = (biquad::high_pass_4(low_hz), biquad::low_pass_4(high_hz));
                 [a, b, c, d]
             }),
-            clip,
-            noise_rms: snr_db.map_or(0.0, rms),
+            bend,
+            noise_rms: quality.noise_snr_db.map_or(0.0, rms),
             noise_left: 0,
-            dropouts: (quality == AudioQuality::Horrible).then(|| Dropouts::new(stream.clone())),
+            dropouts: (quality.dropouts > 0).then(|| Dropouts::new(quality.dropouts, stream.clone())),
             noise: stream,
         }
     }
@@ -84,10 +114,10 @@ impl Impair {
         for sample in pcm.iter_mut() {
             let dry = f64::from(*sample);
             let mut x = band.iter_mut().fold(dry, |x, section| section.run(x));
-            x = match self.clip {
-                Clip::None => x,
-                Clip::Soft(top) => top * (x / top).tanh(),
-                Clip::Hard(top) => x.clamp(-top, top),
+            x = match self.bend {
+                Bend::None => x,
+                Bend::Soft(top) => top * (x / top).tanh(),
+                Bend::Hard(top) => x.clamp(-top, top),
             };
             if self.noise_rms > 0.0 {
                 self.noise_left = if dry.abs() > GATE { GATE_HOLD + 1 } else { self.noise_left };
@@ -104,7 +134,7 @@ impl Impair {
     }
 }
 
-/// Samples in which two dropouts are placed (10 s).
+/// Samples in which the dropouts are placed (10 s).
 const WINDOW: u32 = 10 * RATE_HZ;
 
 /// Samples of a dropout (100 ms), edges included.
@@ -116,33 +146,40 @@ const EDGE: u32 = RATE_HZ / 200;
 /// Least samples between two dropouts (500 ms).
 const APART: u32 = RATE_HZ / 2;
 
-/// Two dropouts of 100 ms in each 10 s, uniformly placed, at least 500 ms apart.
+/// Dropouts of 100 ms in each 10 s, uniformly placed, at least 500 ms apart.
 #[derive(Clone, Debug)]
 struct Dropouts {
     places: Stream,
     /// Next sample's place in its window.
     at: u32,
-    /// First samples of the window's two dropouts.
-    starts: [u32; 2],
+    count: usize,
+    /// First samples of the window's dropouts.
+    starts: [u32; AudioQuality::MOST_DROPOUTS],
 }
 
 impl Dropouts {
-    fn new(mut places: Stream) -> Dropouts {
-        let starts = Dropouts::draw(&mut places);
-        Dropouts { places, at: 0, starts }
+    fn new(count: usize, places: Stream) -> Dropouts {
+        let count = count.min(AudioQuality::MOST_DROPOUTS);
+        let mut dropouts = Dropouts { places, at: 0, count, starts: [0; AudioQuality::MOST_DROPOUTS] };
+        dropouts.draw();
+        dropouts
     }
 
-    fn draw(places: &mut Stream) -> [u32; 2] {
-        // The free time: what the dropouts and the distances (one at the window's start) leave. Two sorted uniform
-        // points in it are a uniform choice among all allowed places.
-        let free = f64::from(WINDOW - 2 * (APART + DROPOUT));
-        let (a, b) = (places.range(0.0, free), places.range(0.0, free));
-        [APART + a.min(b) as u32, APART + DROPOUT + APART + a.max(b) as u32]
+    fn draw(&mut self) {
+        // The free time: what the dropouts and the distances (one before each) leave. Sorted uniform points in it are a uniform
+        // choice among all allowed places.
+        let free = f64::from(WINDOW - self.count as u32 * (APART + DROPOUT));
+        let mut points = [f64::MAX; AudioQuality::MOST_DROPOUTS];
+        points[..self.count].fill_with(|| self.places.range(0.0, free));
+        points.sort_unstable_by(f64::total_cmp);
+        for (n, (start, point)) in self.starts.iter_mut().zip(points).enumerate() {
+            *start = n as u32 * (APART + DROPOUT) + APART + point.min(free) as u32;
+        }
     }
 
     fn process(&mut self, pcm: &mut Frame) {
         let end = self.at + FRAME as u32;
-        for start in self.starts {
+        for start in self.starts[..self.count].iter().copied() {
             let (from, to) = (start.max(self.at), (start + DROPOUT).min(end));
             for at in from..to {
                 let inside = (at - start).min(start + DROPOUT - 1 - at);
@@ -153,7 +190,8 @@ impl Dropouts {
         }
         self.at = end;
         if self.at == WINDOW {
-            *self = Dropouts::new(self.places.clone());
+            self.at = 0;
+            self.draw();
         }
     }
 }
@@ -187,25 +225,28 @@ mod tests {
     #[test]
     fn high_does_not_touch_a_bit() {
         let input: Vec<i16> = (0..3200).map(|n: i32| (n * 7919) as i16).collect();
-        assert_eq!(through(AudioQuality::High, 8000, &input), input);
+        assert_eq!(through(AudioQuality::HIGH, 8000, &input), input);
     }
 
     #[test]
     fn bands() {
-        use AudioQuality::{Horrible, Low, Medium};
         // Edges are -3 dB points; an octave outside 24 dB are gone. Probed at -20 dBFS, where nothing clips.
         let check = |quality, tone_hz: f64, expect_db: std::ops::Range<f64>| {
             let input = tone(tone_hz, 3277.0, 2);
             let gain_db = 20.0 * (rms(&through(quality, 16_000, &input)[16_000..]) / rms(&input)).log10();
             assert!(expect_db.contains(&gain_db), "{quality:?} {tone_hz} Hz: {gain_db:.2} dB");
         };
-        for (quality, low_hz, high_hz) in [(Medium, 200.0, 3400.0), (Low, 300.0, 2700.0), (Horrible, 400.0, 2200.0)] {
+        for (quality, low_hz, high_hz) in [
+            (AudioQuality::MEDIUM, 200.0, 3400.0),
+            (AudioQuality::LOW, 300.0, 2700.0),
+            (AudioQuality::HORRIBLE, 400.0, 2200.0),
+        ] {
             check(quality, 1000.0, -1.0..0.5);
             check(quality, low_hz, -3.7..-2.5);
             check(quality, high_hz, -3.7..-2.5);
         }
-        check(Medium, 100.0, -30.0..-22.0);
-        check(Medium, 6800.0, -80.0..-22.0);
+        check(AudioQuality::MEDIUM, 100.0, -30.0..-22.0);
+        check(AudioQuality::MEDIUM, 6800.0, -80.0..-22.0);
     }
 
     /// Peak of a tone in the last second but a little.
@@ -218,8 +259,11 @@ mod tests {
 
     #[test]
     fn edges_are_at_3_db_and_slopes_at_24_db_an_octave() {
-        use AudioQuality::{Horrible, Low, Medium};
-        for (quality, low_hz, high_hz) in [(Medium, 200.0, 3400.0), (Low, 300.0, 2700.0), (Horrible, 400.0, 2200.0)] {
+        for (quality, low_hz, high_hz) in [
+            (AudioQuality::MEDIUM, 200.0, 3400.0),
+            (AudioQuality::LOW, 300.0, 2700.0),
+            (AudioQuality::HORRIBLE, 400.0, 2200.0),
+        ] {
             // The tone alone is measured, not the noise beside it; at -20 dBFS nothing clips.
             let gain_db = |tone_hz: f64| {
                 let mut lever = Impair::new(quality, 16_000, Seed(7).stream("impair"));
@@ -253,7 +297,7 @@ mod tests {
         let dbfs = |db: f64| 32_767.0 * 10f64.powf(db / 20.0);
         let soft = |x: f64| dbfs(-6.0) * (x / dbfs(-6.0)).tanh();
         let hard = |x: f64| x.clamp(-dbfs(-12.0), dbfs(-12.0));
-        for (quality, clip) in [(AudioQuality::Low, &soft as &dyn Fn(f64) -> f64), (AudioQuality::Horrible, &hard)] {
+        for (quality, clip) in [(AudioQuality::LOW, &soft as &dyn Fn(f64) -> f64), (AudioQuality::HORRIBLE, &hard)] {
             for loud in [4000.0, 12_000.0, 30_000.0] {
                 let mut lever = Impair::new(quality, 16_000, Seed(7).stream("impair"));
                 (lever.dropouts, lever.noise_rms) = (None, 0.0);
@@ -282,7 +326,7 @@ mod tests {
 
     #[test]
     fn dropouts_fall_and_rise_in_5_ms() {
-        let mut dropouts = Dropouts::new(Seed(3).stream("impair"));
+        let mut dropouts = Dropouts::new(2, Seed(3).stream("impair"));
         let mut output = Vec::new();
         for _ in 0..30 * 50 {
             let mut frame = [10_000; FRAME];
@@ -307,15 +351,15 @@ mod tests {
         let peak = |quality| through(quality, 16_000, &loud)[8000..12_000].iter().map(|x| x.unsigned_abs()).max();
         let top = |quality| f64::from(peak(quality).expect("not empty"));
         let t = 32_767.0 * 10f64.powf(-6.0 / 20.0);
-        assert!((top(AudioQuality::Low) - t * (30_000.0 / t).tanh()).abs() < 600.0, "soft: {}", top(AudioQuality::Low));
-        assert!((29_000.0..31_000.0).contains(&top(AudioQuality::Medium)));
+        assert!((top(AudioQuality::LOW) - t * (30_000.0 / t).tanh()).abs() < 600.0, "soft: {}", top(AudioQuality::LOW));
+        assert!((29_000.0..31_000.0).contains(&top(AudioQuality::MEDIUM)));
         // Hard at -12 dBFS (8231) plus the peaks of the noise at -41 dBov.
-        assert!((8231.0..10_200.0).contains(&top(AudioQuality::Horrible)), "hard: {}", top(AudioQuality::Horrible));
+        assert!((8231.0..10_200.0).contains(&top(AudioQuality::HORRIBLE)), "hard: {}", top(AudioQuality::HORRIBLE));
     }
 
     #[test]
     fn noise_runs_with_the_signal_and_200_ms_after() {
-        for (quality, snr_db) in [(AudioQuality::Low, 30.0), (AudioQuality::Horrible, 15.0)] {
+        for (quality, snr_db) in [(AudioQuality::LOW, 30.0), (AudioQuality::HORRIBLE, 15.0)] {
             for codec_rate_hz in [8000, 16_000] {
                 let mut input = tone(1000.0, 3000.0, 1);
                 input.resize(32_000, 0);
@@ -328,12 +372,12 @@ mod tests {
             }
         }
         let faint = tone(1000.0, 25.0, 1);
-        assert!(rms(&through(AudioQuality::Horrible, 8000, &faint)) < 20.0, "no noise below -60 dBFS");
+        assert!(rms(&through(AudioQuality::HORRIBLE, 8000, &faint)) < 20.0, "no noise below -60 dBFS");
     }
 
     #[test]
     fn dropouts_are_two_in_ten_seconds_and_apart() {
-        let output = through(AudioQuality::Horrible, 16_000, &tone(1000.0, 8000.0, 200));
+        let output = through(AudioQuality::HORRIBLE, 16_000, &tone(1000.0, 8000.0, 200));
         let loud: Vec<bool> = output.chunks_exact(16).map(|ms| rms(ms) > 100.0).collect();
         let mut gaps: Vec<(usize, usize)> = Vec::new();
         for (ms, _) in loud.iter().enumerate().filter(|(ms, loud)| *ms > 50 && !**loud) {

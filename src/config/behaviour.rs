@@ -28,6 +28,8 @@ pub struct Behaviour {
     pub fluency: Fluency,
     /// Cutting into the agent's turn.
     pub interruption: Interruption,
+    /// Band and faults of the microphone.
+    pub audio: Audio,
     /// Loss and jitter.
     pub connection: Connection,
 }
@@ -104,6 +106,32 @@ pub struct Interruption {
     pub to_ms: u32,
 }
 
+/// What is done to the sound at each `audio_quality` below `high`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Audio {
+    /// Level `medium`.
+    pub medium: Sound,
+    /// Level `low`; it clips softly.
+    pub low: Sound,
+    /// Level `horrible`; it clips hard.
+    pub horrible: Sound,
+}
+
+/// Band and faults of one level.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sound {
+    /// Lower -3 dB edge.
+    pub low_hz: u32,
+    /// Upper -3 dB edge.
+    pub high_hz: u32,
+    /// Where it clips, dBFS; 0: not at all.
+    pub clip_dbfs: f64,
+    /// Signal-to-noise ratio of added noise; 100: none.
+    pub noise_snr_db: f64,
+    /// Dropouts of 100 ms in 10 s.
+    pub dropouts: u32,
+}
+
 /// Loss and jitter of each `connection_quality` below `high`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Connection {
@@ -129,6 +157,13 @@ pub struct Impairment {
 impl Default for Behaviour {
     fn default() -> Behaviour {
         let words = |target, maximum| Words { target, maximum };
+        let sound = |low_hz, high_hz, clip_dbfs, noise_snr_db, dropouts| Sound {
+            low_hz,
+            high_hz,
+            clip_dbfs,
+            noise_snr_db,
+            dropouts,
+        };
         let impairment = |loss_pct, mean_burst, jitter_ms| Impairment { loss_pct, mean_burst, jitter_ms };
         let hesitation = |fillers_per_100_words, clause_pauses, pause_from_ms, pause_to_ms| Hesitation {
             fillers_per_100_words,
@@ -150,6 +185,11 @@ impl Default for Behaviour {
                 beginner: hesitation(10.0, 0.5, 500, 1200),
             },
             interruption: Interruption { low: 0.10, medium: 0.25, high: 0.50, from_ms: 800, to_ms: 3000 },
+            audio: Audio {
+                medium: sound(200, 3400, 0.0, 100.0, 0),
+                low: sound(300, 2700, -6.0, 30.0, 0),
+                horrible: sound(400, 2200, -12.0, 15.0, 2),
+            },
             connection: Connection {
                 medium: impairment(1.0, 1.0, 10),
                 low: impairment(5.0, 3.0, 30),
@@ -209,6 +249,17 @@ impl Behaviour {
             from.whole(&format!("behaviour.verbosity.{level}.maximum"), 1..=1000, &mut into.maximum);
         }
         self.read_rates(from);
+        let audio = &mut self.audio;
+        for (level, into) in [("medium", &mut audio.medium), ("low", &mut audio.low), ("horrible", &mut audio.horrible)]
+        {
+            let key = |name| format!("behaviour.audio.{level}.{name}");
+            // A lowest upper edge above the highest lower one: a band is left whatever is chosen.
+            from.whole(&key("low_hz"), 20..=800, &mut into.low_hz);
+            from.whole(&key("high_hz"), 1000..=7600, &mut into.high_hz);
+            from.number(&key("clip_dbfs"), -60.0..=0.0, &mut into.clip_dbfs);
+            from.number(&key("noise_snr_db"), -20.0..=100.0, &mut into.noise_snr_db);
+            from.whole(&key("dropouts"), 0..=8, &mut into.dropouts);
+        }
     }
 
     fn read_rates(&mut self, from: &mut Source) {

@@ -132,6 +132,8 @@ fn tables_lists_and_names_of_the_user_are_read() {
         loss_pct = 7.5
         [behaviour.interruption]
         high = 1
+        [behaviour.audio.medium]
+        high_hz = 3000
     "#;
     let config = read(file, &[("RINGER_METRICS_FILLER_PHRASES", "um, let me check")], &[]).expect("all are allowed");
     assert_eq!(config.data, Path::new("/var/lib/ringer"));
@@ -140,6 +142,7 @@ fn tables_lists_and_names_of_the_user_are_read() {
     assert_eq!(config.rate_limit.routes["POST /v1/queue-simulation-run"], 60);
     assert_eq!(config.behaviour.connection.low.loss_pct, 7.5);
     assert_eq!(config.behaviour.interruption.high, 1.0);
+    assert_eq!((config.behaviour.audio.medium.low_hz, config.behaviour.audio.medium.high_hz), (200, 3000));
     assert_eq!(config.metrics.filler_phrases, ["um", "let me check"]);
 }
 

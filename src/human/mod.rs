@@ -71,6 +71,15 @@ pub enum Verbosity {
 }
 
 impl Verbosity {
+    /// How many words a turn has.
+    pub fn words(self, lengths: &crate::config::Verbosity) -> &crate::config::Words {
+        match self {
+            Verbosity::Low => &lengths.low,
+            Verbosity::Medium => &lengths.medium,
+            Verbosity::High => &lengths.high,
+        }
+    }
+
     /// By its wire name; `medium` for an unknown one.
     pub fn named(name: &str) -> Verbosity {
         match name {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::phrases::phrases;
 use super::text::filled;
-use super::{FluencyLevel, Profile, Verbosity};
+use super::{FluencyLevel, Profile};
 use crate::config::Words;
 use crate::provider::{ChatMessage, ChatRequest, ChatRole, ChatTool};
 
@@ -212,11 +212,7 @@ fn language(code: &str) -> &str {
 impl Profile {
     /// How many words a turn has.
     pub fn words(&self) -> &Words {
-        match self.verbosity {
-            Verbosity::Low => &self.lengths.low,
-            Verbosity::Medium => &self.lengths.medium,
-            Verbosity::High => &self.lengths.high,
-        }
+        self.verbosity.words(&self.lengths)
     }
 }
 
@@ -224,6 +220,7 @@ impl Profile {
 mod tests {
     use std::sync::Arc;
 
+    use super::super::Verbosity;
     use super::*;
 
     fn thought(purpose: Purpose) -> Thought {

@@ -1,11 +1,7 @@
 //! Words and sentences of a spoken text, in any of the languages. Knows no meaning.
 
+pub(crate) use ringer_media::call::unspaced;
 use ringer_media::measure;
-
-/// Letters of scripts that are written without blanks, where two make about a word.
-pub(crate) fn unspaced(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
-}
 
 /// Number of words; in scripts without blanks two letters count as one.
 pub(crate) fn word_count(text: &str) -> usize {

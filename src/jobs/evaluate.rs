@@ -105,6 +105,7 @@ async fn judged(
     recording: Option<PathBuf>,
 ) -> Result<Judged> {
     let behaviour = noted(&body.metadata, "behaviour");
+    let cuts_in = behaviour.is_some_and(|behaviour| behaviour["interruption"]["type"] != "none");
     let behaviour = |key: &str| behaviour.and_then(|behaviour| behaviour[key].as_str());
     let is_digit = |digit: &char| *digit != ',';
     let facts = Facts {
@@ -115,6 +116,7 @@ async fn judged(
     };
     let moments = judge::moments(timeline);
     let measured = judge::measure(&moments, &facts);
+    let cuts = if cuts_in { judge::cuts(&moments) } else { None };
     let mut evaluation = measured.evaluation;
     evaluation.id = crate::clock::new_id();
     evaluation.created_at = Timestamp(workshop.service.clock().now_ms());
@@ -143,6 +145,7 @@ async fn judged(
     let model = workshop.placer.model.as_deref();
     let metadata = judge::judge_words(material, &given.metrics, model, &mut metrics, &mut evaluation).await;
     let mut judged = Judged { evaluation, metrics, latency, metadata, ..Judged::default() };
+    judged.metadata.extend(cuts.map(|cuts| ("interruptions".to_owned(), cuts)));
     if let Some(wanted) = &given.custom_error {
         custom_error(wanted, material, model, &mut judged).await;
     }

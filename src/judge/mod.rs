@@ -4,6 +4,7 @@
 mod ask;
 mod conversation;
 mod custom;
+mod cuts;
 mod decide;
 mod fillers;
 mod imported;
@@ -28,6 +29,7 @@ use crate::model::result::noted;
 pub use self::ask::{Unanswered, Wrong, ask, ask_text, question};
 pub use self::conversation::judge_words;
 pub use self::custom::{Ear, Material, Metric, NO_MODEL, is_by_ear, is_of_tool_calls, judge_by_rules, told};
+pub use self::cuts::cuts;
 pub use self::decide::{Decision, decide, decide_of};
 pub use self::fillers::fillers;
 pub use self::imported::Imported;

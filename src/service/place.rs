@@ -4,6 +4,7 @@
 mod dynamic;
 mod earlier;
 mod idle;
+mod line;
 mod manner;
 mod opening;
 mod route;
@@ -279,8 +280,8 @@ impl Cast {
             },
             limits: self.limits(),
             noise: manner::noise(self, placer, settings, warnings).await?,
-            audio_quality: manner::audio_quality(human.audio_quality),
-            connection: manner::connection(human.connection_quality, &behaviour.connection),
+            audio_quality: line::audio_quality(human.audio_quality, &behaviour.audio),
+            connection: line::connection(human.connection_quality, &behaviour.connection),
             phrases: phrases::call_phrases(&self.language()),
             follows_language: self.follows(),
             ears: Ears::default(),
@@ -407,14 +408,17 @@ impl Cast {
             "interruption": manner::interruption_in_force(&spec.interruption),
             "duplex": human.duplex,
             "voice_speed": human.voice_speed,
+            "words_per_minute": placer.behaviour.speed.named(human.voice_speed.as_str()),
             "verbosity": human.verbosity,
+            "words_per_turn": Verbosity::named(human.verbosity.as_str()).words(&placer.behaviour.verbosity),
             "fluency": human.fluency,
             "hesitation": FluencyLevel::named(human.fluency.as_str()).hesitation(&placer.behaviour.fluency),
             "background_noise": human.background_noise,
             "noise_snr_db": snr_db,
             "audio_quality": human.audio_quality,
+            "audio": line::audio_in_force(&spec.audio_quality),
             "connection_quality": human.connection_quality,
-            "connection": manner::connection_in_force(&spec.connection),
+            "connection": line::connection_in_force(&spec.connection),
             "extension": spec.extension,
             "ringing_ms": spec.limits.ringing_ms,
             "max_duration_ms": spec.limits.max_duration_ms,
@@ -532,6 +536,11 @@ mod tests {
             let profile = cast.profile(&placer.behaviour, Vec::new());
             assert_eq!((profile.words().target, profile.words().maximum), words);
             let placed = cast.place(&placer, &Settings::new("unused")).await.expect("it can be placed");
+            let in_force = &placed.notes["behaviour"];
+            assert_eq!(
+                (&in_force["words_per_minute"], &in_force["words_per_turn"]["maximum"]),
+                (&json!(rate_wpm), &json!(words.1))
+            );
             assert_eq!(placed.placement.voice.map(|voice| voice.rate_wpm), Some(rate_wpm), "{speed}");
         }
     }

@@ -221,9 +221,16 @@ impl Call {
     /// The other side began or ceased to speak.
     pub(super) fn tell_edge(&mut self, edge: Edge, now: Time) {
         let arrival_ms = self.sample(now) as f64 / PER_MS as f64;
+        let before = |at: Sample| self.spec.extension.is_some() && self.waits.start.is_none_or(|start| at < start);
         match edge {
-            Edge::Started { onset } => self.event(onset, Side::Agent, What::AgentSpeechStarted { arrival_ms }),
-            Edge::Ended { end } => self.event(end, Side::Agent, What::AgentSpeechEnded { arrival_ms }),
+            Edge::Started { onset } => {
+                let pre_conversation = before(onset);
+                self.event(onset, Side::Agent, What::AgentSpeechStarted { arrival_ms, pre_conversation });
+            }
+            Edge::Ended { end } => {
+                let pre_conversation = before(end);
+                self.event(end, Side::Agent, What::AgentSpeechEnded { arrival_ms, pre_conversation });
+            }
         }
     }
 

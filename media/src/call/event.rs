@@ -55,9 +55,19 @@ pub enum What {
         pauses: Box<[[Sample; 2]]>,
     },
     /// The far side's true onset.
-    AgentSpeechStarted { arrival_ms: f64 },
+    AgentSpeechStarted {
+        /// When it was heard, milliseconds from sample 0.
+        arrival_ms: f64,
+        /// An extension is still being dialled.
+        pre_conversation: bool,
+    },
     /// The far side's true end.
-    AgentSpeechEnded { arrival_ms: f64 },
+    AgentSpeechEnded {
+        /// When it was heard, milliseconds from sample 0.
+        arrival_ms: f64,
+        /// An extension is still being dialled.
+        pre_conversation: bool,
+    },
     /// The far side's turn is over and its text is final.
     TurnEnded {
         text: String,

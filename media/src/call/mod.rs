@@ -32,7 +32,7 @@ use std::time::Duration;
 
 pub use event::*;
 pub use io::*;
-pub use script::{ByScript, Script, contains_phrase, normal_form, same_words};
+pub use script::{ByScript, Script, contains_phrase, normal_form, same_words, unspaced};
 pub use spec::*;
 
 use self::barge_in::{Cut, Overlap};

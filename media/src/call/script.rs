@@ -4,13 +4,14 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::spec::{Matching, ScriptRule};
 
-/// Unicode NFKC, lower case, punctuation removed, blanks joined.
+/// Unicode NFKC, case folded, punctuation removed, blanks joined. A dash or a slash parts words.
 pub fn normal_form(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
-    for c in text.nfkc().flat_map(char::to_lowercase) {
+    for c in text.nfkc().flat_map(folded) {
+        let parts = c.is_whitespace() || matches!(c, '-' | '/' | '\u{2010}'..='\u{2015}');
         if c.is_alphanumeric() {
             words.push(c);
-        } else if (c.is_whitespace() || c == '-') && !words.is_empty() && !words.ends_with(' ') {
+        } else if parts && !words.is_empty() && !words.ends_with(' ') {
             words.push(' ');
         }
     }
@@ -18,15 +19,40 @@ pub fn normal_form(text: &str) -> String {
     words
 }
 
-/// True when the normal form of `phrase` is a run of whole words in the normal form of `text`. An empty phrase never is.
+/// Case folding by way of the capital letter, which brings ß to ss and the two small sigmas together.
+fn folded(c: char) -> impl Iterator<Item = char> {
+    c.to_uppercase().flat_map(char::to_lowercase)
+}
+
+/// Letters of scripts that are written without blanks: kana and Chinese characters.
+pub fn unspaced(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
+}
+
+/// The words of the normal form, a blank between any two; an unspaced letter is one.
+fn words(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    let mut last = ' ';
+    for c in normal_form(text).chars() {
+        if last != ' ' && c != ' ' && (unspaced(c) || unspaced(last)) {
+            words.push(' ');
+        }
+        words.push(c);
+        last = c;
+    }
+    words
+}
+
+/// True when the normal form of `phrase` is a run of whole words in the normal form of `text`. An empty phrase never is. Where words
+/// are not written apart, every letter counts as one.
 pub fn contains_phrase(text: &str, phrase: &str) -> bool {
-    let (text, phrase) = (normal_form(text), normal_form(phrase));
+    let (text, phrase) = (words(text), words(phrase));
     !phrase.is_empty() && format!(" {text} ").contains(&format!(" {phrase} "))
 }
 
 /// True when F1 of the two word sets without stop words is at least 0.6.
 pub fn same_meaning(text: &str, phrase: &str) -> bool {
-    let (text, phrase) = (normal_form(text), normal_form(phrase));
+    let (text, phrase) = (words(text), words(phrase));
     let set = |of: &str| {
         let mut words: Vec<String> =
             of.split(' ').filter(|word| !word.is_empty() && !STOP_WORDS.contains(word)).map(String::from).collect();
@@ -108,9 +134,11 @@ mod tests {
         for (text, expect) in [
             ("  What's  your  NAME? ", "whats your name"),
             ("ﬁne — twenty-one", "fine twenty one"),
+            ("fine—and/or", "fine and or"),
             ("", ""),
             ("...", ""),
-            ("Straße", "straße"),
+            ("Straße", "strasse"),
+            ("ΟΔΟΣ, οδος", "οδοσ οδοσ"),
         ] {
             assert_eq!(normal_form(text), expect, "{text:?}");
         }
@@ -123,6 +151,12 @@ mod tests {
             ("the birthday date", "birth", false),
             ("goodbye", "good bye", false),
             ("anything", "", false),
+            ("请告诉我您的出生日期。", "出生日期", true),
+            ("请告诉我您的出生日期。", "日出", false),
+            ("生年月日は何ですか", "生年月日", true),
+            ("您的PIN码是多少？", "pin码", true),
+            ("您的PINs码", "pin", false),
+            ("생년월일을 말씀해 주세요", "말씀해 주세요", true),
         ] {
             assert_eq!(contains_phrase(text, phrase), expect, "{text:?} {phrase:?}");
         }
@@ -133,6 +167,8 @@ mod tests {
         assert!(same_meaning("what is your date of birth", "asks your birth date"));
         assert!(!same_meaning("how can i help you today", "date of birth"));
         assert!(!same_meaning("", ""));
+        assert!(same_meaning("您的出生日期是什么", "您的出生日期"));
+        assert!(!same_meaning("我能帮您什么", "出生日期"));
     }
 
     fn rule(index: usize, matching: Matching, phrase: &str, first_n: Option<u32>) -> ScriptRule {

@@ -283,7 +283,7 @@ impl Default for CallSpec {
             dtmf: DtmfMethod::default(),
             limits: Limits::default(),
             noise: None,
-            audio_quality: AudioQuality::High,
+            audio_quality: AudioQuality::HIGH,
             connection: ConnectionSpec::default(),
             phrases: Phrases::default(),
             follows_language: false,

@@ -60,8 +60,13 @@ impl Event {
                 }
                 data
             }
-            What::AgentSpeechStarted { arrival_ms } | What::AgentSpeechEnded { arrival_ms } => {
-                json!({ "arrival_ms": round3(*arrival_ms) })
+            What::AgentSpeechStarted { arrival_ms, pre_conversation }
+            | What::AgentSpeechEnded { arrival_ms, pre_conversation } => {
+                let mut data = json!({ "arrival_ms": round3(*arrival_ms) });
+                if *pre_conversation {
+                    data["pre_conversation"] = true.into();
+                }
+                data
             }
             What::TurnEnded { text, from_sample, end_sample, confidence, words, concealed_ms } => json!({
                 "text": text, "from_sample": from_sample, "end_sample": end_sample, "confidence": confidence,

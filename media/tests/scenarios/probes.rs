@@ -129,7 +129,7 @@ fn probes_take_the_way_of_speech() {
     let log = play(source, |scenario| {
         let loop_pcm = voice.say(16_000 * 5, 4000);
         scenario.call.noise = Some(NoiseSpec { loop_pcm, gain_narrow: 0.05, gain_wide: 0.05, start: 77 });
-        scenario.call.audio_quality = AudioQuality::Horrible;
+        scenario.call.audio_quality = AudioQuality::HORRIBLE;
     });
     let stretches = stretches(&log);
     assert!(stretches.len() >= 5, "{stretches:?}");

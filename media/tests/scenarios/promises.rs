@@ -29,7 +29,7 @@ pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
     let exact = if dead { length >= ending.samples } else { length == ending.samples };
     check(exact, format!("{length} samples recorded of {}", ending.samples));
     check(log.clean.len() as i64 == length, format!("{} samples of the clean track of {length}", log.clean.len()));
-    if scenario.call.noise.is_none() && scenario.call.audio_quality == AudioQuality::High {
+    if scenario.call.noise.is_none() && scenario.call.audio_quality == AudioQuality::HIGH {
         check(channel(log, 0).eq(log.clean.iter().copied()), "the clean track is not what was sent".into());
     }
     if scenario.call.connection == Default::default() {
@@ -215,7 +215,7 @@ fn the_clean_track_has_no_noise() {
         if noisy {
             let loop_pcm = voice.say(16_000 * 5, 4000);
             scenario.call.noise = Some(NoiseSpec { loop_pcm, gain_narrow: 0.2, gain_wide: 0.2, start: 77 });
-            scenario.call.audio_quality = AudioQuality::Horrible;
+            scenario.call.audio_quality = AudioQuality::HORRIBLE;
         }
         super::play(&scenario, &voice).log
     };

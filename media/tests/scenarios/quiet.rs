@@ -101,7 +101,7 @@ fn a_quiet_tick_allocates_nothing() {
     let noisy = CallSpec {
         opening: Opening::Say("A long story.".into()),
         noise: Some(NoiseSpec { loop_pcm: speech.clone(), gain_narrow: 0.1, gain_wide: 0.1, start: 5 }),
-        audio_quality: AudioQuality::Horrible,
+        audio_quality: AudioQuality::HORRIBLE,
         ..CallSpec::default()
     };
     let lossy =
@@ -259,7 +259,7 @@ fn a_call_is_small() {
     let spec = CallSpec {
         opening: Opening::Say("A story.".into()),
         noise: Some(NoiseSpec { loop_pcm: speech.clone(), gain_narrow: 0.1, gain_wide: 0.1, start: 5 }),
-        audio_quality: AudioQuality::Horrible,
+        audio_quality: AudioQuality::HORRIBLE,
         ..CallSpec::default()
     };
     for codec in Codec::ALL {

@@ -60,7 +60,7 @@ pub fn faulty(seed: u64, voices: &Arc<Canned>, beds: &NoiseBeds) -> Sim {
         spec.noise = Some(beds.bed(kind, draw.range(5.0, 30.0), &mut sim.seed.stream("noise")));
     }
     if draw.unit() < 0.3 {
-        spec.audio_quality = [AudioQuality::Medium, AudioQuality::Low, AudioQuality::Horrible][draw.index(3)];
+        spec.audio_quality = [AudioQuality::MEDIUM, AudioQuality::LOW, AudioQuality::HORRIBLE][draw.index(3)];
     }
     if draw.unit() < 0.3 {
         let (loss, mean_burst, jitter_ms) = (draw.range(0.0, 0.2), draw.range(1.0, 6.0), draw.range(0.0, 80.0));

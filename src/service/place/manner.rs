@@ -3,18 +3,16 @@
 use ringer_media::call::{
     Interruption, KeywordResponse, Matching, NoiseSpec, Opening, ProbeRates, Response, ScriptRule,
 };
-use ringer_media::connection::ConnectionSpec;
 use ringer_media::frame::RATE_HZ;
-use ringer_media::impair::AudioQuality;
 use ringer_media::level::to_speech_level;
 use ringer_media::noise::Kind;
 use serde_json::{Value, json};
 
 use super::{Cast, Obstacle, Placer, Settings, ms};
-use crate::config::{Behaviour, Connection};
+use crate::config::Behaviour;
 use crate::human::{Step, fill, phrases};
 use crate::model::Object;
-use crate::model::digital_human::{BackgroundNoise, DigitalHumanSpec, Quality, SpeaksFirstMode};
+use crate::model::digital_human::{BackgroundNoise, DigitalHumanSpec, SpeaksFirstMode};
 use crate::model::playback::{Interruptions, MatchType, OccurrenceMode, ResponseType, ScriptedResponse};
 
 /// Facts by name.
@@ -199,35 +197,6 @@ async fn recording(url: &str, cast: &Cast, placer: &Placer, settings: &Settings)
         Response::Audio(pcm.into())
     });
     levelled.await.map_err(|error| Obstacle::new("INTERNAL_ERROR", error.to_string()))
-}
-
-/// The band and the faults of the microphone.
-pub(super) fn audio_quality(quality: Quality) -> AudioQuality {
-    match quality {
-        Quality::High => AudioQuality::High,
-        Quality::Medium => AudioQuality::Medium,
-        Quality::Low => AudioQuality::Low,
-        Quality::Horrible => AudioQuality::Horrible,
-    }
-}
-
-/// Loss and jitter of the connection.
-pub(super) fn connection(quality: Quality, levels: &Connection) -> ConnectionSpec {
-    let level = match quality {
-        Quality::High => return ConnectionSpec::default(),
-        Quality::Medium => &levels.medium,
-        Quality::Low => &levels.low,
-        Quality::Horrible => &levels.horrible,
-    };
-    let (loss, jitter_ms) = (level.loss_pct / 100.0, f64::from(level.jitter_ms));
-    ConnectionSpec { loss, mean_burst: level.mean_burst, jitter_ms }
-}
-
-/// The numbers of a bad connection, for the result; null for a good one.
-pub(super) fn connection_in_force(spec: &ConnectionSpec) -> Value {
-    let ConnectionSpec { loss, mean_burst, jitter_ms } = spec;
-    let numbers = || json!({ "loss_pct": 100.0 * loss, "mean_burst": mean_burst, "jitter_ms": jitter_ms });
-    if spec.is_clear() { Value::Null } else { numbers() }
 }
 
 #[cfg(test)]
@@ -541,20 +510,5 @@ mod tests {
         let cast = cast(json!({}), json!({"role_description": "A tester.", "attack_plan": plan}), json!({}));
         let role = cast.profile(&Behaviour::default(), Vec::new()).role_description;
         assert!(role.starts_with("A tester. Your techniques, in order: ignore rules, fake id. When one"), "{role}");
-    }
-
-    #[test]
-    fn levels_of_the_connection() {
-        let levels = Behaviour::default().connection;
-        for (quality, loss, mean_burst, jitter_ms) in [
-            (Quality::High, 0.0, 0.0, 0.0),
-            (Quality::Medium, 0.01, 1.0, 10.0),
-            (Quality::Low, 0.05, 3.0, 30.0),
-            (Quality::Horrible, 0.15, 6.0, 80.0),
-        ] {
-            let spec = connection(quality, &levels);
-            assert_eq!(spec, ConnectionSpec { loss, mean_burst, jitter_ms });
-            assert_eq!(connection_in_force(&spec).is_null(), quality == Quality::High);
-        }
     }
 }

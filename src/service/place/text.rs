@@ -10,7 +10,7 @@ use super::{Cast, Obstacle, Placer, manner};
 use crate::config::{Behaviour, Secret, Sms};
 use crate::engine::dialogue::{DialogueSpec, First};
 use crate::error::Result;
-use crate::human::{self, Mind, Profile, fill};
+use crate::human::{self, Mind, Profile, Verbosity, fill};
 use crate::model::Object;
 use crate::model::agent::{AgentMode, AgentSpec, AgentType, ConnectionType};
 use crate::model::agent_version::VersionDoc;
@@ -122,6 +122,7 @@ impl Cast {
             "language": self.language(),
             "follows_language": self.follows(),
             "verbosity": self.human.verbosity,
+            "words_per_turn": Verbosity::named(self.human.verbosity.as_str()).words(&placer.behaviour.verbosity),
             "fluency": self.human.fluency,
             "reply_delay_ms": spec.reply_delay_ms,
             "ringing_ms": ringing_ms,

@@ -1,0 +1,50 @@
+//! How often the Digital Human really cut into the agent's turns: what stands beside the asked probability.
+
+use serde_json::{Value, json};
+
+use super::{Moment, messages};
+
+/// Turns that last longer count also when they were not cut (1.5 s).
+const COUNTS: i64 = 24_000;
+
+/// `{cuts, turns, rate}`: turns of the agent that were cut into, of those that lasted more than 1.5 s or were cut into. `None` when
+/// there was none.
+pub fn cuts(moments: &[Moment]) -> Option<Value> {
+    let cuts: Vec<i64> =
+        moments.iter().filter(|cut| cut.event == "barge_in" && cut.data["by"] == "dh").map(|cut| cut.sample).collect();
+    let spoken = moments.iter().filter(|turn| turn.is("turn.ended", "agent") && !messages::is_written(turn));
+    let (mut turns, mut cut) = (0u32, 0u32);
+    for turn in spoken {
+        let to = turn.number("end_sample").unwrap_or(turn.sample);
+        let from = turn.number("from_sample").unwrap_or(to);
+        let was_cut = cuts.iter().any(|at| (from..=to).contains(at));
+        turns += u32::from(was_cut || to - from > COUNTS);
+        cut += u32::from(was_cut);
+    }
+    let rate = || (1000.0 * f64::from(cut) / f64::from(turns)).round() / 1000.0;
+    (turns > 0).then(|| json!({ "cuts": cut, "turns": turns, "rate": rate() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::moments;
+
+    fn event(sample: i64, event: &str, side: &str, data: Value) -> Value {
+        json!({ "seq": 0, "sample": sample, "event": event, "side": side, "data": data })
+    }
+
+    #[test]
+    fn short_turns_count_where_they_were_cut() {
+        let turn = |from_s: i64, to_s: f64| {
+            let to = (to_s * 16_000.0) as i64;
+            event(to, "turn.ended", "agent", json!({ "text": "", "from_sample": from_s * 16_000, "end_sample": to }))
+        };
+        let cut = |at_s: i64, by: &str| event(at_s * 16_000, "barge_in", "dh", json!({ "by": by }));
+        let told = |events: &[Value]| cuts(&moments(&json!(events)));
+        assert_eq!(told(&[turn(1, 2.0)]), None);
+        assert_eq!(told(&[turn(1, 3.0), turn(5, 6.0)]), Some(json!({ "cuts": 0, "turns": 1, "rate": 0.0 })));
+        let events = [turn(1, 3.0), cut(6, "dh"), turn(5, 6.2), turn(8, 10.0), cut(9, "agent")];
+        assert_eq!(told(&events), Some(json!({ "cuts": 1, "turns": 3, "rate": 0.333 })));
+    }
+}
