@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use ringer_media::measure::ProbeTimes;
 use serde::{Serialize, Serializer};
 
 mod behaviour;
@@ -195,6 +196,8 @@ pub struct Metrics {
     pub public: bool,
     /// Agent words that only fill time, beside the built-in list.
     pub filler_phrases: Vec<String>,
+    /// Times by which an agent is judged that hears sounds which ask for no reaction.
+    pub probe: ProbeTimes,
 }
 
 /// `[security]`
@@ -315,7 +318,7 @@ impl Default for Config {
             synthesizer: Synthesizer::default(),
             recognizer: Recognizer::default(),
             behaviour: Behaviour::default(),
-            metrics: Metrics { public: false, filler_phrases: Vec::new() },
+            metrics: Metrics { public: false, filler_phrases: Vec::new(), probe: ProbeTimes::default() },
             security: Security {
                 allow_private_targets: true,
                 allow_private_agents: true,
@@ -387,6 +390,11 @@ impl Config {
         config.behaviour.read(&mut from);
         from.boolean("metrics.public", &mut config.metrics.public);
         from.list("metrics.filler_phrases", &mut config.metrics.filler_phrases);
+        let probe = &mut config.metrics.probe;
+        from.whole("metrics.probe.spoken_ms", 0..=10_000, &mut probe.spoken_ms);
+        from.whole("metrics.probe.silence_ms", 100..=10_000, &mut probe.silence_ms);
+        from.whole("metrics.probe.from_ms", 0..=1000, &mut probe.from_ms);
+        from.whole("metrics.probe.to_ms", 1000..=10_000, &mut probe.to_ms);
         from.whole("retention.results_days", 0..=36_500, &mut config.retention.results_days);
         from.whole("retention.recordings_days", 0..=36_500, &mut config.retention.recordings_days);
         from.whole("retention.disk_quota_mb", 0..=1_000_000_000, &mut config.retention.disk_quota_mb);

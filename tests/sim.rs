@@ -132,7 +132,8 @@ fn conversations_give_every_metric_that_is_measured() {
     for seed in 1..13 {
         let outcome = run(seed, plain(seed, &voices));
         let moments = judge::moments(&json!(outcome.caller.timeline));
-        let facts = Facts { extension_digits: 0, interface: "PHONE", fillers: judge::fillers("en", &[]) };
+        let facts =
+            Facts { extension_digits: 0, interface: "PHONE", fillers: judge::fillers("en", &[]), ..Facts::default() };
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), &outcome.caller.recording).expect("it is writable");
         let heard = judge::audio_metrics(&moments, &facts, None, file.path()).expect("the recording can be read");

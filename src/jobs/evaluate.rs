@@ -113,6 +113,7 @@ async fn judged(
         // All calls are made over SIP.
         interface: "PHONE",
         fillers: judge::fillers(judge::language(&body.metadata), &workshop.fillers),
+        probe_times: workshop.probe_times,
     };
     let moments = judge::moments(timeline);
     let measured = judge::measure(&moments, &facts);

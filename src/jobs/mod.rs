@@ -22,6 +22,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_media::measure::ProbeTimes;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -65,6 +66,8 @@ pub struct Workshop {
     pub placer: Arc<Placer>,
     /// Agent words that only fill time, beside the built-in ones.
     pub fillers: Arc<[String]>,
+    /// Which probes count, and what shows that an agent let itself be stopped.
+    pub probe_times: ProbeTimes,
     /// Calls begun in one second.
     pub start_rate_per_s: f64,
     /// How long things are kept.

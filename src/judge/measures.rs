@@ -1,7 +1,7 @@
 //! What a conversation measured: its metrics, and the evaluation as far as no words are judged.
 
 use ringer_media::frame::PER_MS;
-use ringer_media::measure::{self as media, Conversation, Echo, Metrics, Span, Word};
+use ringer_media::measure::{self as media, Conversation, Echo, Metrics, ProbeTimes, Span, Word};
 use serde_json::{Value, json};
 
 use super::{Moment, messages, probes};
@@ -30,6 +30,8 @@ pub struct Facts {
     pub interface: &'static str,
     /// Phrases that only fill time, in lower case.
     pub fillers: Vec<String>,
+    /// Which probes count, and what shows that the agent let itself be stopped.
+    pub probe_times: ProbeTimes,
 }
 
 /// What was measured.
@@ -62,20 +64,22 @@ pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
     // What was said before the conversation, by a machine that asks for the extension, is not counted.
     let counts = |turn: &&Moment| turn.number("end_sample").unwrap_or(turn.sample) > start;
     let turns = || moments.iter().filter(|moment| moment.is("turn.ended", "agent")).filter(counts);
-    let said = moments.iter().filter(|moment| moment.is("speech.ended", "dh") && !probes::is_sound(moment));
+    let said = || moments.iter().filter(|moment| moment.is("speech.ended", "dh") && !probes::is_sound(moment));
     Conversation {
         duration,
         start,
         dh: speech(moments, "dh", duration),
+        stopped: said().filter(|moment| moment.data["interrupted"] == true).map(|moment| moment.sample).collect(),
         agent: speech(moments, "agent", duration),
         digits: digits[extension..].to_vec(),
         reprompts: moments.iter().filter(|moment| moment.is_reprompt()).map(|moment| moment.sample).collect(),
         probes: probes::probes(moments, duration),
+        probe_times: facts.probe_times,
         echo: moments.iter().find(|moment| moment.event == "suspected_echo_event").and_then(echo),
         words: turns().flat_map(words).collect(),
         fillers: facts.fillers.clone(),
         agent_words: turns().map(|turn| word_count(turn.text())).sum(),
-        dh_words: said.map(|moment| word_count(moment.text())).sum(),
+        dh_words: said().map(|moment| word_count(moment.text())).sum(),
         interface: facts.interface,
     }
 }
@@ -112,11 +116,10 @@ fn speech(moments: &[Moment], side: &str, duration: i64) -> Vec<Span> {
 
 /// What is left of an utterance without the pauses that its end tells.
 fn between_pauses(said: Span, ended: &Moment) -> Vec<Span> {
-    let pause = |pause: &Value| Some(Span { from: pause["from_sample"].as_i64()?, to: pause["to_sample"].as_i64()? });
     let (mut parts, mut rest) = (Vec::new(), said);
-    for pause in ended.data["pauses"].as_array().into_iter().flatten().filter_map(pause) {
-        parts.push(Span { from: rest.from, to: pause.from });
-        rest.from = pause.to;
+    for pause in ended.pauses() {
+        parts.push(Span { from: rest.from, to: pause.start });
+        rest.from = pause.end;
     }
     parts.push(rest);
     parts
@@ -213,7 +216,7 @@ mod tests {
     }
 
     fn facts(extension_digits: usize) -> Facts {
-        Facts { extension_digits, interface: "PHONE", fillers: vec!["um".into()] }
+        Facts { extension_digits, interface: "PHONE", fillers: vec!["um".into()], ..Facts::default() }
     }
 
     #[test]
@@ -304,6 +307,7 @@ mod tests {
                 extension_digits: case["extension_digits"].as_u64().unwrap_or(0) as usize,
                 interface: "PHONE",
                 fillers: crate::judge::fillers(case["language"].as_str().unwrap_or("en"), &phrases),
+                ..Facts::default()
             };
             let found = measure(&moments(&timeline(case)), &facts).metrics;
             for (name, expect) in case["expect"].as_object().expect("metrics") {

@@ -16,9 +16,12 @@ mod probes;
 mod redact;
 mod schema;
 mod sound;
+mod spoken;
 mod summary;
 mod transcript;
 mod words;
+
+use std::ops::Range;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -74,6 +77,12 @@ impl Moment {
 
     fn number(&self, key: &str) -> Option<i64> {
         self.data[key].as_i64()
+    }
+
+    /// Where an utterance that ended was silent, in samples.
+    fn pauses(&self) -> impl Iterator<Item = Range<i64>> {
+        let pauses = self.data["pauses"].as_array().into_iter().flatten();
+        pauses.filter_map(|pause| Some(pause["from_sample"].as_i64()?..pause["to_sample"].as_i64()?))
     }
 }
 

@@ -9,7 +9,7 @@ use regex_lite::Regex;
 use serde_json::Value;
 
 use super::Moment;
-use crate::model::transcript::{Transcript, TranscriptEntry};
+use crate::model::transcript::{EntrySource, Transcript, TranscriptEntry};
 
 /// Digits from which a number is private.
 const LEAST_DIGITS: usize = 4;
@@ -152,8 +152,10 @@ impl Redactor {
     /// Milliseconds from connect that hold private words: those words where they are known, else the whole entry.
     fn entry(&self, entry: &mut TranscriptEntry) -> Vec<Range<i64>> {
         let text = self.text(&entry.utterance);
+        // Times that are estimated would leave a rest of a private word.
+        let exact = entry.source == EntrySource::Recognized;
         // Redacted before: the sound may be another one.
-        let again = entry.words.is_empty() && MARKS.iter().any(|mark| text.contains(mark));
+        let again = (entry.words.is_empty() || !exact) && MARKS.iter().any(|mark| text.contains(mark));
         if text == entry.utterance && !again {
             return Vec::new();
         }
@@ -163,6 +165,8 @@ impl Redactor {
         for (word, hidden) in entry.words.iter_mut().zip(self.private(&said)) {
             if hidden {
                 word.word = "[PRIVATE]".into();
+            }
+            if hidden && exact {
                 spans.push(word.start_offset_ms - AROUND_MS..word.end_offset_ms + AROUND_MS);
             }
         }
@@ -423,6 +427,10 @@ mod tests {
         let heard: Vec<&str> = transcript.entries[0].words.iter().map(|word| word.word.as_str()).collect();
         assert_eq!(heard.join(" "), "the code is [PRIVATE] [PRIVATE] [PRIVATE] [PRIVATE] okay");
         assert!(transcript.entries.iter().all(|entry| entry.utterance == "the code is [NUMBER] okay"));
+        let source = EntrySource::Synthesized;
+        let said = TranscriptEntry { utterance: said.into(), source, ..transcript.entries[0].clone() };
+        let mut own = Transcript { entries: vec![said], ..transcript.clone() };
+        assert_eq!(redactor().transcript(&mut own), vec![950..1850], "its times are estimated");
         // The places of words that are silent are known; without words the sound may be another one.
         assert_eq!(redactor().transcript(&mut transcript), vec![950..1850]);
     }

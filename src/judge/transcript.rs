@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::spoken::{self, Run};
 use super::{Moment, messages, probes};
 use crate::model::digital_human::Role;
 use crate::model::transcript::{EntrySource, Transcript, TranscriptEntry, Word};
@@ -32,7 +33,7 @@ pub fn transcript(result_id: i64, language: &str, moments: &[Moment], fillers: &
     Transcript { simulation_result_id: result_id, language: language.to_owned(), entries }
 }
 
-/// What the Digital Human said: one entry an utterance, with the words that were really spoken.
+/// What the Digital Human said: the words that were really spoken, in parts, with their times as far as they can be told.
 fn spoken(moments: &[Moment]) -> Vec<TranscriptEntry> {
     let mut entries = Vec::new();
     let said = moments.iter().filter(|moment| moment.is("speech.ended", "dh") && !probes::is_sound(moment));
@@ -41,14 +42,28 @@ fn spoken(moments: &[Moment]) -> Vec<TranscriptEntry> {
         let start =
             moments.iter().find(|moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id);
         let from = start.map_or(end.sample, |start| start.sample);
-        let text = end.text().to_owned();
-        entries.push(TranscriptEntry {
-            interrupted: end.data["interrupted"] == Value::Bool(true),
+        let time = from / PER_MS..(end.sample / PER_MS).max(from / PER_MS);
+        let pauses: Vec<_> = end.pauses().map(|pause| pause.start / PER_MS..pause.end / PER_MS).collect();
+        let runs = spoken::runs(end.text(), time, &pauses);
+        let parts = runs.chunk_by(|one, next| next.time.start - one.time.end < PART_GAP_MS);
+        let first = entries.len();
+        entries.extend(parts.map(|part| TranscriptEntry {
             scripted: end.data["kind"] == "scripted",
-            ..TranscriptEntry::of(Role::User, from / PER_MS, end.sample / PER_MS, text, EntrySource::Synthesized)
-        });
+            words: part.iter().flat_map(|run| run.words.clone()).collect(),
+            ..said_in(part)
+        }));
+        if let Some(last) = entries[first..].last_mut() {
+            last.interrupted = end.data["interrupted"] == Value::Bool(true);
+        }
     }
     entries
+}
+
+/// Runs of words that belong to one part.
+fn said_in(part: &[Run]) -> TranscriptEntry {
+    let text: Vec<&str> = part.iter().map(|run| run.text.as_str()).collect();
+    let (from, to) = (part[0].time.start, part[part.len() - 1].time.end);
+    TranscriptEntry::of(Role::User, from, to, text.join(" "), EntrySource::Synthesized)
 }
 
 /// What the Digital Human wrote.
@@ -188,6 +203,24 @@ mod tests {
             ]),
             &[("USER", 1000, 2000, "Hello, I am", "is"), ("AGENT", 3000, 3500, "um okay", "f")],
         );
+    }
+
+    #[test]
+    fn what_was_said_is_split_at_long_pauses() {
+        let pause = |from: i64, to: i64| json!({ "from_sample": from * 16, "to_sample": to * 16 });
+        let said = json!({
+            "utterance_id": 1, "text": "Well, um, yes. That is it.", "kind": "turn", "interrupted": true,
+            "pauses": [pause(1500, 1800), pause(2500, 3500)],
+        });
+        let timeline = json!([
+            at(0, 1000, "speech.started", "dh", json!({"utterance_id": 1, "text": ""})),
+            at(1, 4500, "speech.ended", "dh", said),
+        ]);
+        let entries = transcript(1, "en", &moments(&timeline), &[]).entries;
+        let starts: Vec<(&str, i64)> =
+            entries[0].words.iter().map(|word| (word.word.as_str(), word.start_offset_ms)).collect();
+        assert_eq!(starts, [("Well,", 1000), ("um,", 1800), ("yes.", 2080)]);
+        check(timeline, &[("USER", 1000, 2500, "Well, um, yes.", ""), ("USER", 3500, 4500, "That is it.", "i")]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
+use ringer::clock::Clock;
 use ringer_media::seed::Seed;
 use serde_json::Value;
 use tokio::process::Command;
@@ -43,15 +44,21 @@ async fn killed_after(events: usize, number: usize) {
     let address = agent.address("sip:").await;
     let mut caller = start(&["call", &address, "--json", "--record", "never.wav"]);
     let mut told = i64::MIN;
-    let mut after = 0;
+    let (mut after, mut connected) = (0, None);
     while after < events {
         let event: Value = serde_json::from_str(&caller.line().await).expect("each line is JSON");
         assert_ne!(event["event"], "call.ended", "{event}");
+        if event["event"] == "call.connected" {
+            connected = Some(Clock::Real.now_ms());
+        }
         // Nothing needs to be there of a call of less than a second.
         told = told.max(event["sample"].as_i64().expect("a position"));
         after += usize::from(told >= MOST_LOST);
     }
+    // It goes on until it is killed, told or not.
+    let lived = (Clock::Real.now_ms() - connected.expect("it was connected")) * 16;
     caller.kill().await;
+    let told = told.max(lived);
     for (name, channels) in [("recording.wav", 2), ("caller_clean.wav", 1)] {
         let found = read(&find(calls.path(), name)).await;
         println!("{name}: killed after {told} samples or more, {} left, {} lost", found.1, told - found.1);

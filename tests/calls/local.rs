@@ -12,6 +12,7 @@ use ringer::provider::LanguageModel;
 use ringer::provider::fake::FakeSynthesizer;
 use ringer::service::{Placer, Running, Service};
 use ringer::transport::io::IncomingCall;
+use ringer_media::measure::ProbeTimes;
 use tokio::sync::mpsc;
 
 /// An engine with one media thread and a SIP port of its own.
@@ -52,6 +53,7 @@ pub fn workshop(
         running,
         placer: Arc::new(placer),
         fillers: Arc::new([]),
+        probe_times: ProbeTimes::default(),
         start_rate_per_s: 100.0,
         retention: Retention::default(),
         inbound_allow: Sources::default(),

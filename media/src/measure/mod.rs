@@ -12,7 +12,7 @@ mod turn;
 
 pub use audio::{noise_dbfs, segments, snr_db};
 pub use pitch::{pitch_hz, pitch_variability};
-pub use probes::Probe;
+pub use probes::{Probe, ProbeTimes};
 pub use reverb::reverb_s;
 pub use sound::{Channel, Sound, sound};
 pub use turn::{Turn, abbreviated, turns};
@@ -79,6 +79,8 @@ pub struct Conversation {
     pub start: Sample,
     /// Speech of the Digital Human.
     pub dh: Vec<Span>,
+    /// Where the Digital Human fell silent before it had said all: the agent's speech stopped it.
+    pub stopped: Vec<Sample>,
     /// Speech of the agent.
     pub agent: Vec<Span>,
     /// Digits that the Digital Human sent: turns, but no speech.
@@ -87,6 +89,8 @@ pub struct Conversation {
     pub reprompts: Vec<Sample>,
     /// Duplex probes of the Digital Human: no turns, and none of its speech.
     pub probes: Vec<Probe>,
+    /// Which of them count, and what shows that the agent let itself be stopped.
+    pub probe_times: ProbeTimes,
     /// The Digital Human's own words come back.
     pub echo: Option<Echo>,
     /// The agent's words; empty when they are not known.

@@ -1,19 +1,31 @@
 //! How the agent bears sounds of the Digital Human that ask for no reaction: whether it goes on speaking. Not whether it comes
 //! back to them in words.
 
+use serde::Serialize;
+
 use super::turn::{Heard, ends_sentence};
 use super::{Conversation, Metrics, Span, ratio};
 use crate::call::{ProbeKind, Side};
 use crate::frame::{PER_MS, Sample};
 
-/// Speech of the agent before a probe counts.
-const BEFORE: Sample = 1000 * PER_MS;
+/// Which probes count, and what shows that the agent let itself be stopped. Milliseconds.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProbeTimes {
+    /// Speech of the agent before a probe counts.
+    pub spoken_ms: u32,
+    /// Silence of the agent that shows that it was stopped.
+    pub silence_ms: u32,
+    /// After a probe's onset, that silence begins later than this ...
+    pub from_ms: u32,
+    /// ... and at this at the latest.
+    pub to_ms: u32,
+}
 
-/// Silence that shows that the agent let itself be stopped.
-const STOPPED: Sample = 500 * PER_MS;
-
-/// Where, after a probe's onset, that silence may not begin: after the first, up to the second.
-const WINDOW: [Sample; 2] = [100 * PER_MS, 1500 * PER_MS];
+impl Default for ProbeTimes {
+    fn default() -> ProbeTimes {
+        ProbeTimes { spoken_ms: 1000, silence_ms: 500, from_ms: 100, to_ms: 1500 }
+    }
+}
 
 /// The agent's last word ends at most this long before a silence that it leads to.
 const WORD_BEFORE: Sample = 500 * PER_MS;
@@ -41,7 +53,7 @@ fn selectivity(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> O
         let onset = probe.span.from;
         let speaking = heard.agent.iter().any(|span| span.holds(onset));
         let turn = heard.turns_of(Side::Agent).find(|turn| turn.span().holds(onset));
-        if !speaking || turn.is_none_or(|turn| turn.from() + BEFORE > onset) {
+        if !speaking || turn.is_none_or(|turn| turn.from() + ms(conversation.probe_times.spoken_ms) > onset) {
             continue;
         }
         match silence_after(onset, conversation, heard) {
@@ -53,12 +65,17 @@ fn selectivity(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> O
     ratio(f64::from(passed), f64::from(counted))
 }
 
-/// The first silence of the agent of 500 ms or more that begins in the window after a probe. With the call it is over.
+/// The first silence of the agent, long enough, that begins in the window after a probe. With the call it is over.
 fn silence_after(onset: Sample, conversation: &Conversation, heard: &Heard) -> Option<Sample> {
-    let [first, last] = WINDOW.map(|after| onset + after);
+    let ProbeTimes { silence_ms, from_ms, to_ms, .. } = conversation.probe_times;
+    let (first, last) = (onset + ms(from_ms), onset + ms(to_ms));
     let next = |at: usize| heard.agent.get(at + 1).map_or(conversation.duration, |span| span.from);
-    let silences = heard.agent.iter().enumerate().filter(|(at, span)| next(*at) - span.to >= STOPPED);
+    let silences = heard.agent.iter().enumerate().filter(|(at, span)| next(*at) - span.to >= ms(silence_ms));
     silences.map(|(_, span)| span.to).find(|to| *to > first && *to <= last)
+}
+
+fn ms(ms: u32) -> Sample {
+    Sample::from(ms) * PER_MS
 }
 
 /// True when the word with which the agent fell silent ends a sentence. Without the times of its words it is not known to.

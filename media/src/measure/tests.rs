@@ -138,6 +138,15 @@ fn turns_are_runs_without_the_other_side_between() {
 }
 
 #[test]
+fn a_short_sound_that_stops_the_caller_is_no_backchannel() {
+    // It is over 20 ms before the caller has fallen silent.
+    let base = conversation(40_000, &[(1000, 3260)], &[(3000, 3240), (6000, 7000)]);
+    check(&base, &[("agent_interruption_count", Some(0.0))]);
+    let stopped = Conversation { stopped: vec![3260 * PER_MS], ..base };
+    check(&stopped, &[("agent_interruption_count", Some(1.0)), ("dh_yield_latency_ms", Some(260.0))]);
+}
+
+#[test]
 fn an_agent_that_interrupts() {
     // Cut off at 3.0 s, silent 260 ms later; the second overlap is shorter than 200 ms; the third comes after 150 ms of speech.
     let dh = [(1000, 3260), (6000, 7000), (10_000, 11_000)];
@@ -205,7 +214,18 @@ fn probes_are_no_turns() {
     ];
     check(&base, &expected);
     // A silence at a sentence's end says nothing about the cough.
-    check(&Conversation { words: words(&[(6200, 6480, "done.")]), ..base }, &[("vocal_tic_selectivity", None)]);
+    let ended = Conversation { words: words(&[(6200, 6480, "done.")]), ..base.clone() };
+    check(&ended, &[("vocal_tic_selectivity", None)]);
+    // With other times the silence after the cough is none, or too late; the aside counts after less speech.
+    for (times, tic, aside) in [
+        (ProbeTimes { silence_ms: 1501, ..ProbeTimes::default() }, Some(1.0), None),
+        (ProbeTimes { to_ms: 499, ..ProbeTimes::default() }, Some(1.0), None),
+        (ProbeTimes { from_ms: 500, ..ProbeTimes::default() }, Some(1.0), None),
+        (ProbeTimes { spoken_ms: 600, ..ProbeTimes::default() }, Some(0.0), Some(1.0)),
+    ] {
+        let conversation = Conversation { probe_times: times, ..base.clone() };
+        check(&conversation, &[("vocal_tic_selectivity", tic), ("non_directed_selectivity", aside)]);
+    }
 }
 
 #[test]

@@ -14,6 +14,9 @@ const SHORTEST: Sample = 100 * PER_MS;
 /// An agent's sound shorter than this may be a backchannel.
 const BACKCHANNEL: Sample = 600 * PER_MS;
 
+/// A sound may be over before the Digital Human has fallen silent because of it.
+const STOPS_WITHIN: Sample = 200 * PER_MS;
+
 /// How far what was found may lie from where it truly is (60 ms).
 const SEAM: Sample = 60 * PER_MS;
 
@@ -95,8 +98,11 @@ impl Heard {
         let probe = |span: &Span| conversation.probes.iter().any(|probe| 2 * probe.span.overlap(*span) > span.length());
         let dh: Vec<Span> = dh.into_iter().filter(|span| !probe(span)).collect();
         let mut asked = dh.clone();
-        let backchannel =
-            |span: &Span| span.length() < BACKCHANNEL && asked.iter().any(|dh| dh.holds(span.from) && dh.to >= span.to);
+        // What stops the Digital Human is none, also where it was over first.
+        let stops =
+            |span: &Span| conversation.stopped.iter().any(|at| (span.from..=span.to + STOPS_WITHIN).contains(at));
+        let within = |span: &Span| asked.iter().any(|dh| dh.holds(span.from) && dh.to >= span.to);
+        let backchannel = |span: &Span| span.length() < BACKCHANNEL && within(span) && !stops(span);
         let said: Vec<Span> = agent.iter().copied().filter(|span| !backchannel(span)).collect();
         asked.extend(cut(&conversation.digits));
         asked.sort_unstable();

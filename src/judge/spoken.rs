@@ -1,0 +1,162 @@
+//! When the Digital Human said each of its words. Its voice does not tell; but how long it spoke, where it paused and what it said
+//! is known: between two pauses words take time by their letters.
+
+use std::ops::Range;
+
+use crate::human::text::unspaced;
+use crate::model::transcript::Word;
+
+/// A digit is said like so many letters.
+const LETTERS_A_DIGIT: usize = 4;
+/// A pause is looked for this many letters farther away where a clause ends.
+const CLAUSE_LETTERS: f64 = 8.0;
+
+/// Words that were said without a pause between them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Run {
+    /// When, in milliseconds.
+    pub time: Range<i64>,
+    /// As they stand in the text.
+    pub text: String,
+    /// Their times as estimated; those of unspaced scripts are letters.
+    pub words: Vec<Word>,
+}
+
+/// A word and its place in the text.
+struct Piece {
+    place: Range<usize>,
+    letters: usize,
+    ends_clause: bool,
+}
+
+/// `text` as it was said in `time`, parted where there were `pauses` (in order, within `time`). A pause for which no place between
+/// words is left parts nothing.
+pub(super) fn runs(text: &str, time: Range<i64>, pauses: &[Range<i64>]) -> Vec<Run> {
+    let pieces = pieces(text);
+    if pieces.is_empty() {
+        return Vec::new();
+    }
+    let paused: i64 = pauses.iter().map(|pause| pause.end - pause.start).sum();
+    let spoken = (time.end - time.start - paused).max(1);
+    let letters: usize = pieces.iter().map(|piece| piece.letters).sum();
+    let (mut runs, mut first, mut from, mut before) = (Vec::new(), 0, time.start, 0);
+    for (n, pause) in pauses.iter().enumerate() {
+        let said = (pause.start - time.start - before) as f64 / spoken as f64 * letters as f64;
+        before += pause.end - pause.start;
+        // Every pause that comes needs a word before it.
+        let last = pieces.len().saturating_sub(pauses.len() - n);
+        if let Some(next) = nearest(&pieces, said, first + 1..last + 1) {
+            runs.push(run(text, &pieces[first..next], from..pause.start));
+            (first, from) = (next, pause.end);
+        }
+    }
+    runs.push(run(text, &pieces[first..], from..time.end));
+    runs
+}
+
+/// The border of words, one of `among`, where so many letters were said.
+fn nearest(pieces: &[Piece], said: f64, among: Range<usize>) -> Option<usize> {
+    let distance = |border: usize| {
+        let letters: usize = pieces[..border].iter().map(|piece| piece.letters).sum();
+        (letters as f64 - said).abs() + if pieces[border - 1].ends_clause { 0.0 } else { CLAUSE_LETTERS }
+    };
+    among.filter(|border| *border < pieces.len()).min_by(|one, other| distance(*one).total_cmp(&distance(*other)))
+}
+
+fn run(text: &str, pieces: &[Piece], time: Range<i64>) -> Run {
+    let letters: usize = pieces.iter().map(|piece| piece.letters).sum();
+    let at = |said: usize| time.start + (time.end - time.start) * said as i64 / letters as i64;
+    let mut said = 0;
+    let word = |piece: &Piece| {
+        let start_offset_ms = at(said);
+        said += piece.letters;
+        let word = text[piece.place.clone()].to_owned();
+        Word { word, start_offset_ms, end_offset_ms: at(said), confidence: None }
+    };
+    let place = pieces[0].place.start..pieces[pieces.len() - 1].place.end;
+    Run { words: pieces.iter().map(word).collect(), text: text[place].to_owned(), time }
+}
+
+fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut apart = true;
+    for (at, c) in text.char_indices() {
+        let end = at + c.len_utf8();
+        let letters = if c.is_numeric() { LETTERS_A_DIGIT } else { usize::from(c.is_alphanumeric()) };
+        // An unspaced letter is a word, as is what follows it.
+        let begins = apart || (letters > 0 && (unspaced(c) || text[..at].ends_with(unspaced)));
+        match pieces.last_mut() {
+            _ if c.is_whitespace() => {}
+            Some(piece) if !begins || (letters == 0 && !apart) => {
+                piece.place.end = end;
+                piece.letters += letters;
+                piece.ends_clause = letters == 0 && !matches!(c, '\'' | '-' | '’');
+            }
+            _ => pieces.push(Piece { place: at..end, letters, ends_clause: letters == 0 }),
+        }
+        apart = c.is_whitespace();
+    }
+    // What stands alone, a dash, is said in no time.
+    pieces.iter_mut().for_each(|piece| piece.letters = piece.letters.max(1));
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str, time: Range<i64>, pauses: &[Range<i64>]) -> Vec<(Range<i64>, String, Vec<(String, i64, i64)>)> {
+        let word = |word: Word| (word.word, word.start_offset_ms, word.end_offset_ms);
+        let run = |run: Run| (run.time, run.text, run.words.into_iter().map(word).collect());
+        runs(text, time, pauses).into_iter().map(run).collect()
+    }
+
+    #[test]
+    fn words_take_time_by_their_letters() {
+        let word = |word: &str, from, to| (word.to_owned(), from, to);
+        assert_eq!(
+            told("I am here.", 1000..1700, &[]),
+            [(
+                1000..1700,
+                "I am here.".into(),
+                vec![word("I", 1000, 1100), word("am", 1100, 1300), word("here.", 1300, 1700)]
+            )]
+        );
+        assert_eq!(
+            told("我要2张票。", 0..800, &[]),
+            [(
+                0..800,
+                "我要2张票。".into(),
+                vec![
+                    word("我", 0, 100),
+                    word("要", 100, 200),
+                    word("2", 200, 600),
+                    word("张", 600, 700),
+                    word("票。", 700, 800)
+                ]
+            )]
+        );
+        assert!(runs(" ", 0..100, &[]).is_empty());
+    }
+
+    #[test]
+    fn a_pause_lies_at_the_end_of_a_clause_that_is_near() {
+        let texts = |text: &str, time, pauses: &[Range<i64>]| {
+            runs(text, time, pauses).into_iter().map(|run| (run.text, run.time)).collect::<Vec<_>>()
+        };
+        // 26 letters in 2600 ms; after 1400 ms of speech "morning," was not quite said.
+        assert_eq!(
+            texts("In the early morning, or at night", 0..4000, &[1400..2800]),
+            [("In the early morning,".into(), 0..1400), ("or at night".into(), 2800..4000)]
+        );
+        // Nothing ends near: between the words.
+        assert_eq!(
+            texts("one two three four five six seven eight", 0..6000, &[2000..3000]),
+            [("one two three four".into(), 0..2000), ("five six seven eight".into(), 3000..6000)]
+        );
+        // More pauses than borders: the last part nothing.
+        assert_eq!(texts("yes", 0..1000, &[300..700]), [("yes".into(), 0..1000)]);
+        let two = texts("um no", 0..2000, &[300..700, 1200..1600]);
+        assert_eq!(two.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>(), ["um", "no"]);
+    }
+}
