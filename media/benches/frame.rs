@@ -1,5 +1,5 @@
-//! What one 20 ms tick of a call costs: thread CPU time of whole calls and of their stages, as a table. Not a test: it fails
-//! only when a tick without an event allocates.
+//! What one 20 ms tick of a call costs: thread CPU time of whole calls and of their stages, as a table. It fails when a
+//! tick without an event allocates, and when a whole call costs more than it may (a machine that is far slower fails too).
 //!
 //! Each figure is the median over runs of many ticks. The far side speaks half of the time.
 
@@ -36,6 +36,9 @@ const HEADER: usize = 12;
 const PACKET: usize = HEADER + 640;
 /// Runs; their median counts.
 const RUNS: usize = 7;
+/// What a tick of a whole call may cost, microseconds.
+const MOST_US: f64 = 18.0;
+const MOST_OPUS_US: f64 = 160.0;
 
 fn main() {
     let far = FarSide::new();
@@ -55,10 +58,12 @@ fn main() {
         ("OPUS: all", Codec::Opus, all, true),
         ("  without voice activity and DTMF", Codec::Opus, none, true),
     ];
-    let mut allocating = 0;
+    let (mut allocating, mut dear) = (0, Vec::new());
     for (name, codec, ears, noise) in totals {
         let mut conversation = Conversation::new(&far, codec, ears, noise);
-        row(name, || conversation.run(TICKS));
+        let cost = row(name, || conversation.run(TICKS));
+        let most = if codec == Codec::Opus { MOST_OPUS_US } else { MOST_US };
+        dear.extend((cost > most).then(|| format!("{name}: {cost:.1} us, at most {most} are allowed")));
         // The library of Opus allocates within every frame.
         allocating += if codec == Codec::Opus { 0 } else { conversation.allocating_ticks };
     }
@@ -68,6 +73,7 @@ fn main() {
     stages(&far);
     println!("ticks without an event that allocated: {allocating}");
     assert_eq!(allocating, 0, "a tick without an event allocates");
+    assert!(dear.is_empty(), "{dear:?}");
 }
 
 /// As a media thread serves them: 200 calls in slots of 40, all of a slot send, then all of it listen. Each call comes out of the
@@ -377,7 +383,7 @@ fn narrow(frame: &[i16]) -> Vec<i16> {
 }
 
 /// Prints the median cost of a tick of `run`, which does [`TICKS`] of them.
-fn row(name: &str, mut run: impl FnMut()) {
+fn row(name: &str, mut run: impl FnMut()) -> f64 {
     let mut costs: Vec<f64> = (0..RUNS)
         .map(|_| {
             let before = cpu_us();
@@ -387,6 +393,7 @@ fn row(name: &str, mut run: impl FnMut()) {
         .collect();
     costs.sort_by(f64::total_cmp);
     println!("{:8.2}  {name}", costs[RUNS / 2]);
+    costs[RUNS / 2]
 }
 
 /// CPU time of this thread in microseconds.
