@@ -6,8 +6,8 @@
 #
 # The two take turns, ROUNDS times, so that both meet the machine as it is: its speed may change within a minute.
 #
-# SECONDS_EACH, ROUNDS, CONNECTIONS and CALLS change what is measured. wrk has no fixed rate: for the times of answers 50
-# connections send a request each 50 ms after their last answer, which is nearly 1,000 a second while answers take a few
+# SECONDS_EACH, ROUNDS, CONNECTIONS and CALLS change what is measured. wrk has no fixed rate: for the times of answers 55
+# connections send a request each 50 ms after their last answer, which is 1,000 a second and a few more while answers take a few
 # milliseconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -94,7 +94,7 @@ cat "$work/create.lua" "$work/paced.lua" >"$work/paced_create.lua"
 
 # Rate and times of paced answers: $1 names them, $2 is the path, $3 the script.
 paced() {
-    wrk -t1 -c50 -d"${each}s" -H "x-api-key: $key" --latency -s "$work/$3" "http://127.0.0.1:18766$2" >"$work/wrk.txt"
+    wrk -t1 -c55 -d"${each}s" -H "x-api-key: $key" --latency -s "$work/$3" "http://127.0.0.1:18766$2" >"$work/wrk.txt"
     if grep -q 'Non-2xx' "$work/wrk.txt"; then cat "$work/wrk.txt" >&2; exit 1; fi
     awk -v n="$1" '/ 50%/ { half = $2 } / 99%/ { most = $2 } /Requests\/sec/ { rate = $2 }
         END { printf "%-16s %12.0f %12s %12s\n", n, rate, half, most }' "$work/wrk.txt"
