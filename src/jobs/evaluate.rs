@@ -122,6 +122,10 @@ async fn judged(
     evaluation.id = crate::clock::new_id();
     evaluation.created_at = Timestamp(workshop.service.clock().now_ms());
     let (mut metrics, latency) = (measured.metrics, Some(measured.latency));
+    let model = workshop.placer.model.as_deref();
+    if let Some(model) = model {
+        judge::judge_asides(&moments, &facts, model, &mut metrics).await;
+    }
     let heard = recording.clone();
     if let Some(recording) = recording {
         let codec = noted(&body.metadata, "codec").and_then(Value::as_str).map(str::to_owned);
@@ -143,7 +147,6 @@ async fn judged(
         success_criteria: &given.success_criteria,
         rules: &given.rules,
     };
-    let model = workshop.placer.model.as_deref();
     let metadata = judge::judge_words(material, &given.metrics, model, &mut metrics, &mut evaluation).await;
     let mut judged = Judged { evaluation, metrics, latency, metadata, ..Judged::default() };
     judged.metadata.extend(cuts.map(|cuts| ("interruptions".to_owned(), cuts)));

@@ -17,7 +17,7 @@ const DIGIT_MS: i64 = 100;
 /// Letters of a text in which a word is looked for that is not the next.
 const WRITTEN_NEAR: usize = 40;
 /// The metric whose probes pass by the agent's silence alone: whether it came back to their words is not judged here.
-const UNJUDGED: &str = "non_directed_selectivity";
+pub(super) const UNJUDGED: &str = "non_directed_selectivity";
 /// Metrics that are whole numbers.
 const COUNTS: [&str; 4] = ["duration", "num_turns", "agent_interruption_count", "customer_interruption_count"];
 

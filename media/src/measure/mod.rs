@@ -12,7 +12,7 @@ mod turn;
 
 pub use audio::{noise_dbfs, segments, snr_db};
 pub use pitch::{pitch_hz, pitch_variability};
-pub use probes::{Probe, ProbeTimes};
+pub use probes::{Counted, Probe, ProbeTimes, asides};
 pub use reverb::reverb_s;
 pub use sound::{Channel, Sound, sound};
 pub use turn::{Turn, abbreviated, turns};

@@ -47,8 +47,29 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard
     metrics.non_directed_selectivity = selectivity(ProbeKind::NonDirected);
 }
 
+/// A probe that counts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// When it sounded.
+    pub span: Span,
+    /// The agent spoke on.
+    pub spoken_through: bool,
+}
+
+/// The non-directed probes that count, in the order of the conversation's. Whether the agent came back to their words is not known
+/// here.
+pub fn asides(conversation: &Conversation) -> Vec<Counted> {
+    counted(ProbeKind::NonDirected, conversation, &Heard::of(conversation))
+}
+
 fn selectivity(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> Option<f64> {
-    let (mut passed, mut counted) = (0, 0);
+    let counted = counted(kind, conversation, heard);
+    let passed = counted.iter().filter(|probe| probe.spoken_through).count();
+    ratio(passed as f64, counted.len() as f64)
+}
+
+fn counted(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> Vec<Counted> {
+    let mut counted = Vec::new();
     for probe in conversation.probes.iter().filter(|probe| probe.kind == kind) {
         let onset = probe.span.from;
         let speaking = heard.agent.iter().any(|span| span.holds(onset));
@@ -56,13 +77,12 @@ fn selectivity(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> O
         if !speaking || turn.is_none_or(|turn| turn.from() + ms(conversation.probe_times.spoken_ms) > onset) {
             continue;
         }
-        match silence_after(onset, conversation, heard) {
-            None => (passed, counted) = (passed + 1, counted + 1),
-            Some(silence) if natural_end(silence, conversation) => {}
-            Some(_) => counted += 1,
+        let silence = silence_after(onset, conversation, heard);
+        if !silence.is_some_and(|silence| natural_end(silence, conversation)) {
+            counted.push(Counted { span: probe.span, spoken_through: silence.is_none() });
         }
     }
-    ratio(f64::from(passed), f64::from(counted))
+    counted
 }
 
 /// The first silence of the agent, long enough, that begins in the window after a probe. With the call it is over.
