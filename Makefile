@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test bench load speed fuzz fmt packages peers build
+.PHONY: help demo test kills bench load speed fuzz fmt packages peers build
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -49,6 +49,10 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 	part demo 120 "$(TARGET)/debug/ringer" demo; \
 	printf '\n%s' "$$report"; \
 	exit $$failed
+
+# Kills with SIGKILL amid writes: the engine on a file, twice, and the database server behind it (100 of these at most).
+kills: peers ## an hour's worth of doubt: 500 kills amid writes, and what was acknowledged is there after each
+	RINGER_KILLS=500 $(CARGO) test --locked --test integration databases::killed:: -- --nocapture --test-threads=1
 
 bench: ## the cost of one 20 ms frame through a call
 	$(NATIVE) $(CARGO) bench --locked -p ringer-media

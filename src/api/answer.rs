@@ -26,8 +26,8 @@ pub trait Answer: Send {
 /// The body of a success for the document.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// Its content type; `None` when there is no body.
-    pub content_type: Option<&'static str>,
+    /// Its content types, one a form that can be asked for; none when there is no body.
+    pub content_types: &'static [&'static str],
     /// Its schema; anything when not given.
     pub schema: Option<Schema>,
 }
@@ -39,7 +39,7 @@ impl<T: Serialize + JsonSchema + Send> Answer for T {
     }
 
     fn described(generator: &mut SchemaGenerator) -> Described {
-        Described { content_type: Some(JSON), schema: Some(generator.subschema_for::<T>()) }
+        Described { content_types: &[JSON], schema: Some(generator.subschema_for::<T>()) }
     }
 }
 
@@ -53,35 +53,33 @@ impl Answer for Empty {
     }
 
     fn described(_: &mut SchemaGenerator) -> Described {
-        Described { content_type: None, schema: None }
+        Described { content_types: &[], schema: None }
     }
 }
 
 /// An answer that is no JSON: a page, a recording, a stream. `KIND` indexes [`CONTENT_TYPES`].
 pub struct Raw<const KIND: usize>(pub Response);
 
-/// What [`Raw`] answers are, for the document.
-pub const CONTENT_TYPES: [&str; 6] = [
-    "text/html; charset=utf-8",
-    "audio/wav",
-    "text/event-stream",
-    JSON,
-    "application/openmetrics-text; version=1.0.0; charset=utf-8",
-    "application/x-tar",
-];
+/// What [`Raw`] answers are, for the document: the form that comes unasked first.
+const CONTENT_TYPES: [&[&str]; 8] =
+    [&[HTML], &[WAV, FLAC, OGG], &[EVENTS], &[JSON], &[OPENMETRICS], &[TAR], &[JSON, TEXT, VTT], &[CSV, JSON, XML]];
 
 /// A page.
 pub type Page = Raw<0>;
-/// Audio.
+/// Audio in the form that was asked for.
 pub type Audio = Raw<1>;
 /// Server-sent events.
 pub type Stream = Raw<2>;
-/// JSON, or the text form that was asked for.
+/// JSON that is written already.
 pub type Document = Raw<3>;
 /// Figures for a collector.
 pub type Figures = Raw<4>;
 /// An archive.
 pub type Archive = Raw<5>;
+/// A transcript in the form that was asked for.
+pub type Script = Raw<6>;
+/// A table in the form that was asked for.
+pub type Table = Raw<7>;
 
 impl<const KIND: usize> From<Response> for Raw<KIND> {
     fn from(response: Response) -> Raw<KIND> {
@@ -95,12 +93,34 @@ impl<const KIND: usize> Answer for Raw<KIND> {
     }
 
     fn described(_: &mut SchemaGenerator) -> Described {
-        Described { content_type: Some(CONTENT_TYPES[KIND]), schema: None }
+        Described { content_types: CONTENT_TYPES[KIND], schema: None }
     }
 }
 
 /// The content type of nearly all answers.
 pub const JSON: &str = "application/json";
+/// A page.
+pub const HTML: &str = "text/html; charset=utf-8";
+/// A recording, as it was written.
+pub const WAV: &str = "audio/wav";
+/// A recording, packed without loss.
+pub const FLAC: &str = "audio/flac";
+/// A recording, packed with loss.
+pub const OGG: &str = "audio/ogg";
+/// Server-sent events.
+pub const EVENTS: &str = "text/event-stream";
+/// Figures as OpenMetrics writes them.
+pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// An archive.
+pub const TAR: &str = "application/x-tar";
+/// Lines to read.
+pub const TEXT: &str = "text/plain; charset=utf-8";
+/// Captions of a recording.
+pub const VTT: &str = "text/vtt; charset=utf-8";
+/// A table for a spreadsheet.
+pub const CSV: &str = "text/csv; charset=utf-8";
+/// A report that build servers read.
+pub const XML: &str = "application/xml";
 
 /// A complete answer.
 pub fn respond(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, tagged};
+use crate::api::runs::RESULTS;
 use crate::error::Result;
 use crate::model::bundle::{Bundle, Pushed, RootType};
 use crate::model::run::{QueueAnswer, RunSettings};
@@ -24,7 +25,9 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
         post("/v1/svc-as-code", push).generates().about("Make what is stored equal to a bundle"),
         get("/v1/svc-as-code/{root_type}/{root_id}", pull).about("What is stored, as a bundle that can be pushed"),
-        post("/v1/svc-as-code/run/{svc_as_code_id}", run).about("Queue a run of the simulation of a bundle"),
+        post("/v1/svc-as-code/run/{svc_as_code_id}", run)
+            .makes(RESULTS)
+            .about("Queue a run of the simulation of a bundle"),
     ];
     tagged("Push and pull", "Simulation", endpoints).collect()
 }

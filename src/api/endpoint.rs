@@ -76,6 +76,8 @@ pub struct Endpoint {
     pub tag: &'static str,
     /// The word of the addressed resource in `WORD not found`; empty until it is said.
     pub resource: &'static str,
+    /// What it makes beside what its path says, in one word: for the links of the document.
+    pub makes: &'static str,
     /// One line for the document.
     pub summary: &'static str,
     /// Whether an Idempotency-Key is honoured.
@@ -124,6 +126,7 @@ where
         deprecated: false,
         tag: "",
         resource: "",
+        makes: "",
         summary: "",
         generates: false,
         internal: false,
@@ -278,6 +281,12 @@ impl Endpoint {
     /// The resource that the path addresses.
     pub fn of(mut self, resource: &'static str) -> Endpoint {
         self.resource = resource;
+        self
+    }
+
+    /// What it makes beside what its path says, as the paths of such things call it.
+    pub fn makes(mut self, kind: &'static str) -> Endpoint {
+        self.makes = kind;
         self
     }
 

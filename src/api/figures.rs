@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::api::Setup;
-use crate::api::answer::{CONTENT_TYPES, Figures, respond};
+use crate::api::answer::{Figures, OPENMETRICS, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, get, tagged};
 use crate::engine::lateness;
 use crate::engine::{Calls, Engine, Histogram};
@@ -33,7 +33,7 @@ async fn metrics(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<Figures> {
     registry.register_collector(Box::new(Snapshot { engine: engine.as_ref().map(EngineFigures::of), jobs, failures }));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(Error::internal)?;
-    Ok(respond(StatusCode::OK, CONTENT_TYPES[4], text).into())
+    Ok(respond(StatusCode::OK, OPENMETRICS, text).into())
 }
 
 /// All figures of one moment.

@@ -1,11 +1,11 @@
 //! Idempotency-Key: a repeated request gets the first answer again, byte for byte. The request runs to its end even when its
-//! client goes away, so that an answer is always kept; a second one in this process waits for it.
+//! client goes away, so that an answer is always kept; a second one waits for it, also where another engine carries it out.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use axum::body::{Bytes, to_bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -32,7 +32,9 @@ pub const MAX_KEY_CHARS: u64 = 255;
 /// Largest answer that is kept; all creating routes stay far below.
 const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 /// How long a repeat waits for the first request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE_MS: i64 = 30_000;
+/// How often it looks for the answer to a request that another engine carries out.
+const LOOK_MS: i64 = 200;
 
 /// The requests with a key that are under way in this process.
 #[derive(Clone, Debug, Default)]
@@ -102,22 +104,37 @@ pub async fn once(server: &Server, call: Call, bytes: &Bytes) -> Response {
     let lock = server.running.lock_of(&format!("{} {route} {key}", call.ctx.caller.organization));
     let (answered, answer) = oneshot::channel();
     server.tasks.spawn("idempotent request", async move {
-        let response = match tokio::time::timeout(PATIENCE, lock.lock()).await {
-            Ok(_held) => first_or_again(call, &route, &key, &hash).await,
-            Err(_) => in_progress(),
-        };
+        let response = first_or_again(call, &lock, &route, &key, &hash).await;
         // The client may have gone; the answer is kept all the same.
         let _ = answered.send(response);
     });
     answer.await.unwrap_or_else(|_| answer::fault(&request_id))
 }
 
-async fn first_or_again(call: Call, route: &str, key: &str, hash: &str) -> Response {
+/// Carries a request out when it is the first under its key, or waits for that one and gives its answer again.
+async fn first_or_again(call: Call, lock: &tokio::sync::Mutex<()>, route: &str, key: &str, hash: &str) -> Response {
     let (service, request_id) = (call.ctx.service.clone(), call.request_id.clone());
     let organization = call.ctx.caller.organization.clone();
     let request = RequestKey { organization: &organization, route, key };
-    let store = service.store();
-    match store.begin_request(request, hash, service.clock().now_ms()).await {
+    let (store, clock) = (service.store(), service.clock());
+    let mut late = pin!(clock.until(clock.now_ms() + PATIENCE_MS));
+    let _turn = tokio::select! {
+        biased;
+        turn = lock.lock() => turn,
+        () = &mut late => return in_progress(),
+    };
+    let seen = loop {
+        match store.begin_request(request, hash, clock.now_ms()).await {
+            // It is this one's turn here, so another engine carries the first one out.
+            Ok(Seen::Running) if store.is_shared() => tokio::select! {
+                biased;
+                () = &mut late => return in_progress(),
+                () = clock.until(clock.now_ms() + LOOK_MS) => {}
+            },
+            seen => break seen,
+        }
+    };
+    match seen {
         Err(error) => refused(error, &request_id),
         Ok(Seen::OtherBody) => conflict("Idempotency-Key was already used with a different request body"),
         Ok(Seen::Running) => in_progress(),

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::api::answer::{CONTENT_TYPES, respond};
+use crate::api::answer::{EVENTS, respond};
 use crate::api::endpoint::Ctx;
 use crate::error::{Error, Result};
 use crate::events::Feed;
@@ -54,7 +54,7 @@ pub async fn stream(ctx: Ctx, result_id: i64) -> Result<Response> {
         let piece = watch.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(piece)), watch))
     });
-    let mut response = respond(StatusCode::OK, CONTENT_TYPES[2], Body::from_stream(pieces));
+    let mut response = respond(StatusCode::OK, EVENTS, Body::from_stream(pieces));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

@@ -1,5 +1,10 @@
 //! The OpenAPI 3.1 document and the compiled checks, both from the same declarations: what is described is what is checked.
 
+mod links;
+mod nulls;
+
+use std::collections::BTreeSet;
+
 use axum::http::Method;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
@@ -7,6 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::api::endpoint::Endpoint;
 use crate::api::gate::Ready;
 use crate::api::idempotency;
+use crate::api::openapi::links::Maker;
 use crate::model::schema::{self, ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, PATCH, PLAIN, TAG_DEFAULT};
 
 /// Version of the interface.
@@ -19,14 +25,18 @@ pub fn compile(endpoints: Vec<Endpoint>) -> (String, Vec<Ready>) {
     let mut described = Vec::with_capacity(endpoints.len());
     for endpoint in endpoints {
         let parts = endpoint.parts.map(|describe| describe(&mut generator).to_value());
-        let answer = answers(&endpoint, &mut generator);
+        let answer = success(&endpoint, &mut generator);
         described.push((endpoint, parts, answer));
     }
     let definitions = generator.take_definitions(false);
+    link(&mut described, &definitions);
     let mut ready = Vec::with_capacity(described.len());
+    let mut in_bodies = BTreeSet::new();
     for (endpoint, parts, answer) in described {
         let nodes = parts.each_ref().map(|schema| Node::compile(schema, &definitions));
-        let operation = operation(&endpoint, &parts, &nodes, answer, &definitions);
+        nulls::names(&parts[2], &definitions, &mut in_bodies);
+        let answers = json!({ endpoint.status.as_str(): answer });
+        let operation = operation(&endpoint, &parts, &nodes, answers, &definitions);
         let path = paths.entry(endpoint.path).or_insert_with(|| Value::Object(Map::new()));
         if let Value::Object(path) = path {
             path.insert(endpoint.method.as_str().to_lowercase(), operation);
@@ -34,6 +44,12 @@ pub fn compile(endpoints: Vec<Endpoint>) -> (String, Vec<Ready>) {
         ready.push(Ready { endpoint, nodes });
     }
     let mut document = document(paths, definitions);
+    let schemas = &mut document["components"]["schemas"];
+    for name in &in_bodies {
+        if let Some(schema) = schemas.get_mut(name) {
+            nulls::allow(schema);
+        }
+    }
     without_marks(&mut document);
     (document.to_string(), ready)
 }
@@ -91,14 +107,32 @@ fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#{}/{name}", schema::DEFINITIONS) })
 }
 
-fn answers(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
+/// What a route answers when it succeeds.
+fn success(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     let described = (endpoint.answer)(generator);
     let mut success = json!({ "description": "Success" });
-    if let Some(content_type) = described.content_type {
-        let schema = described.schema.map_or(json!({}), |schema| schema.to_value());
-        success["content"] = json!({ content_type: { "schema": schema } });
+    let schema = described.schema.map_or(json!({}), |schema| schema.to_value());
+    for content_type in described.content_types {
+        success["content"][content_type] = json!({ "schema": schema });
     }
-    json!({ endpoint.status.as_str(): success })
+    success
+}
+
+/// Adds to what a route makes which routes address it.
+fn link(described: &mut [(Endpoint, [Value; 3], Value)], definitions: &Map<String, Value>) {
+    let routes: Vec<Endpoint> = described.iter().map(|(endpoint, ..)| endpoint.clone()).collect();
+    for (endpoint, _, answer) in described {
+        let schema = answer.pointer("/content/application~1json/schema").unwrap_or(&Value::Null);
+        let links = Maker::new(endpoint, schema, definitions).map(|maker| maker.links(routes.iter()));
+        if let Some(links) = links.filter(|links| !links.is_empty()) {
+            answer["links"] = Value::Object(links);
+        }
+    }
+}
+
+fn operation_id(endpoint: &Endpoint) -> String {
+    let name = endpoint.path.trim_matches('/').replace(['/', '-', '.'], "_").replace(['{', '}'], "");
+    format!("{}_{name}", endpoint.method.as_str().to_lowercase())
 }
 
 fn operation(
@@ -141,11 +175,10 @@ fn operation(
         let invalid = json!({ "schema": reference("ValidationError") });
         answers["422"] = json!({ "description": "Validation error", "content": { "application/json": invalid } });
     }
-    let name = endpoint.path.trim_matches('/').replace(['/', '-', '.'], "_").replace(['{', '}'], "");
     let mut operation = json!({
         "tags": [endpoint.tag],
         "summary": endpoint.summary,
-        "operationId": format!("{}_{name}", endpoint.method.as_str().to_lowercase()),
+        "operationId": operation_id(endpoint),
         "responses": answers,
     });
     if endpoint.deprecated {
@@ -185,8 +218,7 @@ fn header(name: &str, schema: Value) -> Value {
 }
 
 fn parameters_of(place: &str, schema: &Value, definitions: &Map<String, Value>) -> Vec<Value> {
-    let name = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.rsplit('/').next());
-    let schema = name.and_then(|name| definitions.get(name)).unwrap_or(schema);
+    let schema = resolved(schema, definitions);
     let required = schema.get("required").and_then(Value::as_array);
     let properties = schema.get("properties").and_then(Value::as_object);
     let parameter = |(name, property): (&String, &Value)| {
@@ -195,6 +227,16 @@ fn parameters_of(place: &str, schema: &Value, definitions: &Map<String, Value>) 
         json!({ "name": name, "in": place, "required": required, "description": description, "schema": property })
     };
     properties.into_iter().flatten().map(parameter).collect()
+}
+
+/// The name of the definition that a schema refers to.
+fn named(schema: &Value) -> Option<&str> {
+    schema.get("$ref")?.as_str()?.rsplit('/').next()
+}
+
+/// The schema itself, or the definition that it refers to.
+fn resolved<'v>(schema: &'v Value, definitions: &'v Map<String, Value>) -> &'v Value {
+    named(schema).and_then(|name| definitions.get(name)).unwrap_or(schema)
 }
 
 /// Takes out what only the walker reads.

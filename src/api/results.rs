@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::answer::{Answer, Archive, Audio, CONTENT_TYPES, Document, Stream, respond};
+use crate::api::answer::{Answer, Archive, Audio, FLAC, OGG, Script, Stream, TAR, TEXT, VTT, WAV, respond};
 use crate::api::audio::{self, View};
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
 use crate::api::live;
@@ -118,11 +118,11 @@ async fn timeline(ctx: Ctx, request: In<IdPath>) -> Result<Timeline> {
     ctx.service.timeline(&ctx.caller, request.path.id).await
 }
 
-async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Document> {
+async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Script> {
     let transcript = ctx.service.transcript(&ctx.caller, request.path.id).await?;
     let response = match request.query.format.as_deref() {
-        Some("text") => respond(StatusCode::OK, "text/plain; charset=utf-8", transcript.text()),
-        Some("vtt") => respond(StatusCode::OK, "text/vtt; charset=utf-8", transcript.vtt()),
+        Some("text") => respond(StatusCode::OK, TEXT, transcript.text()),
+        Some("vtt") => respond(StatusCode::OK, VTT, transcript.vtt()),
         None | Some("json") => transcript.answer(StatusCode::OK)?,
         Some(_) => return Err(Error::Refused("format must be json, text or vtt".to_owned())),
     };
@@ -131,7 +131,7 @@ async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Do
 
 async fn evidence(ctx: Ctx, request: In<IdPath>) -> Result<Archive> {
     let archive = ctx.service.evidence(&ctx.caller, request.path.id).await?;
-    audio::send_all(archive, CONTENT_TYPES[5]).await.map(Archive::from)
+    audio::send_all(archive, TAR).await.map(Archive::from)
 }
 
 async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audio> {
@@ -149,9 +149,9 @@ async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audi
     };
     let path = service.track_path(&ctx.caller, id, track).await?;
     let (packing, kind) = match request.query.format.as_deref() {
-        None | Some("wav") => return audio::send(&path, view, "audio/wav", &ctx.headers).await.map(Audio::from),
-        Some("flac") => (Packing::Flac, "audio/flac"),
-        Some("opus") => (Packing::Opus, "audio/ogg"),
+        None | Some("wav") => return audio::send(&path, view, WAV, &ctx.headers).await.map(Audio::from),
+        Some("flac") => (Packing::Flac, FLAC),
+        Some("opus") => (Packing::Opus, OGG),
         Some(_) => return Err(Error::Refused("format must be wav, flac or opus".to_owned())),
     };
     let path = service.packed_path(&ctx.caller, id, track, packing).await?;

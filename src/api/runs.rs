@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::answer::{Document, JSON, respond};
+use crate::api::answer::{CSV, JSON, Table, XML, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
 use crate::error::{Error, Result};
 use crate::model::run::{QueueAnswer, QueueSpec, RunItem};
@@ -47,14 +47,19 @@ struct Runs {
     simulation_runs: Vec<RunItem>,
 }
 
+/// What a queued run has beside itself.
+pub(super) const RESULTS: &str = "result";
+
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        post("/v1/queue-simulation-run", queue).of("Simulation").about("Run a simulation"),
+        post("/v1/queue-simulation-run", queue).of("Simulation").makes(RESULTS).about("Run a simulation"),
         post("/v1/queue-http-text-simulation-run", queue_text)
             .of("Simulation")
+            .makes(RESULTS)
             .about("Run a simulation of an agent that writes over HTTP"),
         post("/v1/queue-sms-simulation-run", queue_sms)
             .of("Simulation")
+            .makes(RESULTS)
             .about("Run a simulation of an agent that texts"),
         get("/v1/get-simulation-runs/{simulation_id}", of_simulation)
             .of("Simulation")
@@ -87,11 +92,11 @@ async fn results(ctx: Ctx, request: In<RunPath>) -> Result<RunResults> {
     ctx.service.run_results(&ctx.caller, request.path.simulation_run_id).await
 }
 
-async fn export(ctx: Ctx, request: In<IdPath, ExportQuery>) -> Result<Document> {
+async fn export(ctx: Ctx, request: In<IdPath, ExportQuery>) -> Result<Table> {
     let (format, content_type) = match request.query.format.as_deref() {
-        None | Some("csv") => (ExportFormat::Csv, "text/csv; charset=utf-8"),
+        None | Some("csv") => (ExportFormat::Csv, CSV),
         Some("json") => (ExportFormat::Json, JSON),
-        Some("junit") => (ExportFormat::Junit, "application/xml"),
+        Some("junit") => (ExportFormat::Junit, XML),
         Some(_) => return Err(Error::Refused("format must be csv, json or junit".to_owned())),
     };
     let text = ctx.service.export_run(&ctx.caller, request.path.id, format).await?;

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::api::answer::{CONTENT_TYPES, Document, JSON, Page, respond};
+use crate::api::answer::{Document, HTML, JSON, Page, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, get, tagged};
 use crate::error::Result;
 
@@ -152,5 +152,5 @@ async fn document(ctx: Ctx, _: In) -> Result<Document> {
 }
 
 async fn docs(_: Ctx, _: In) -> Result<Page> {
-    Ok(respond(StatusCode::OK, CONTENT_TYPES[0], DOCS).into())
+    Ok(respond(StatusCode::OK, HTML, DOCS).into())
 }

@@ -186,9 +186,10 @@ impl CallWork<'_> {
         report: CallReport,
         redactor: Option<&Redactor>,
         mut notes: Object,
-        warnings: Vec<String>,
+        mut warnings: Vec<String>,
     ) -> Result<()> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
+        warnings.extend(service.idle_transfer(&self.job.organization, id).await?);
         if let (Some(at_ms), ResultStatus::Dispatched) = (report.connected_at_ms, self.status().await?) {
             self.connected(at_ms).await?;
         }

@@ -353,7 +353,7 @@ pub struct DigitalHumanSpec {
     /// Transcript that this caller replays.
     #[serde(default)]
     pub original_transcript: Option<String>,
-    /// The same, by line.
+    /// The same, by line; made of its lines `ROLE: text` unless it is given.
     #[serde(default)]
     pub formatted_transcript: Option<Vec<TranscriptLine>>,
     /// Steps that are played in order.
@@ -375,7 +375,7 @@ pub struct DigitalHumanSpec {
     /// Contacts of a journey.
     #[serde(default)]
     pub journey_steps: Option<Vec<JourneyStep>>,
-    /// Can be called at any time.
+    /// Can be called at any time; needs a phone number and an always-on simulation.
     #[serde(default)]
     pub always_on_mode: bool,
     /// Listens now; when absent: always_on_mode with a phone number.

@@ -49,16 +49,16 @@ pub struct DigitalHumansSettings {
     /// Name.
     #[serde(default = "random")]
     pub default_name: String,
-    /// Caller number.
+    /// Caller number, E.164.
     #[serde(default = "random")]
     pub default_caller_number: String,
-    /// Language.
+    /// A language that Digital Humans speak.
     #[serde(default = "random")]
     pub default_language: String,
-    /// Background noise.
+    /// A background noise of Digital Humans, but custom.
     #[serde(default = "no_noise")]
     pub default_background_noise: String,
-    /// First words.
+    /// First words, not empty.
     #[serde(default = "ai_generated")]
     pub first_message: String,
     /// Repetitions.

@@ -157,7 +157,9 @@ impl Service {
         for mut monitor in db.by::<MonitorDoc>("agent_id", agent_id).await? {
             self.close_incident(&mut db, &mut monitor, "the agent was deleted").await?;
         }
+        let humans = db.digital_humans_of_agent(agent_id).await?;
         db.delete::<AgentDoc>(agent_id).await?;
+        self.silence(&mut db, caller, humans).await?;
         db.commit().await?;
         self.remove_files(&results).await;
         for call in calls {

@@ -3,7 +3,7 @@
 
 use super::legs::{Goal, Leg, has_place, leg_user, login};
 use super::runs::{Plan, new_result, repetitions_so_far};
-use super::{Service, agents, versions};
+use super::{Caller, Service, agents, versions};
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::AgentDoc;
@@ -118,6 +118,49 @@ impl Service {
         };
         Ok((db.insert(&run, now, None).await?, seed))
     }
+
+    /// Of Digital Humans that were taken out of a simulation, those that no always-on simulation has any longer do not listen.
+    pub(super) async fn silence(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        humans: Vec<Row<DigitalHumanSpec>>,
+    ) -> Result<()> {
+        for mut human in humans.into_iter().filter(|human| human.doc.listens_on().is_some()) {
+            let simulations = db.simulations_of(human.id).await?;
+            if !is_one_always_on(db, &simulations).await? {
+                human.doc.always_on_active = Some(false);
+                db.update(human.id, &human.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a Digital Human that is to be always on and whose simulations, these, are not.
+pub(super) async fn check_always_on(db: &mut Session, human: &DigitalHumanSpec, simulations: &[i64]) -> Result<()> {
+    if human.always_on_mode && !is_one_always_on(db, simulations).await? {
+        return Err(Error::Refused("Simulation is not an always-on simulation".into()));
+    }
+    Ok(())
+}
+
+/// As [`check_always_on`], of these Digital Humans as they are linked.
+pub(super) async fn check_all_always_on(db: &mut Session, humans: &[Row<DigitalHumanSpec>]) -> Result<()> {
+    for human in humans.iter().filter(|human| human.doc.always_on_mode) {
+        let simulations = db.simulations_of(human.id).await?;
+        check_always_on(db, &human.doc, &simulations).await?;
+    }
+    Ok(())
+}
+
+async fn is_one_always_on(db: &mut Session, simulations: &[i64]) -> Result<bool> {
+    for simulation in simulations {
+        if db.get::<SimulationSpec>(*simulation).await?.doc.always_on {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The Digital Human that an address of the form `dh-ID-TOKEN` names.

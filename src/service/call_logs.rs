@@ -15,6 +15,7 @@ use uuid::Uuid;
 pub(super) use self::private::{redact_call, redactor_of};
 use super::check;
 use super::judging::{metrics_of_log, prompt_of};
+use super::metrics::check_selected;
 use super::{Caller, Service};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -160,6 +161,7 @@ impl Service {
         };
         let agent = db.get::<AgentDoc>(agent_id.ok_or(Error::NotFound("Agent"))?).await?;
         let (agent_id, private) = (agent.id, agent.doc.spec.redact_pii);
+        check_selected(&mut db, call.custom_metrics.as_deref()).await?;
         drop(db);
         self.check_call(&call)?;
         let urls = [("recording_url", &call.recording_url), ("transcript_url", &call.transcript_url)];

@@ -20,8 +20,7 @@ use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
 use crate::model::digital_human::{Trait, TraitType};
-use crate::model::id::IdString;
-use crate::model::scenario::Definition;
+use crate::model::scenario::{Definition, ScenarioDoc};
 use crate::model::test_scenario::{
     CustomerPersona, GraphAsked, MoveAsked, PersonaDraft, PersonasAsked, PersonasMade, RegenAsked, ScenarioAgent,
     ScenariosAsked, ScenariosMade, TestScenario, TraitValue, ValuesAsked,
@@ -122,7 +121,8 @@ impl Service {
         }
         let model = self.model()?;
         let text = self.agent_text(caller, &asked.agent, asked.prompt_id.as_deref()).await?;
-        let (items, cut) = wanted(&asked)?;
+        let (mut items, cut) = wanted(&asked)?;
+        self.name_workflows(caller, &mut items).await?;
         let about = json!({
             "agent": about(&asked.agent, &text), "properties_of_callers": asked.selected_properties,
             "traits": asked.customer_traits,
@@ -235,10 +235,24 @@ impl Service {
         Ok(GraphMade { definition })
     }
 
-    /// The text of the named version, when the agent is one of this organization; else what the request says of it.
+    /// Puts what a scenario of this organization says of itself in the place of its id; any other text is a goal of its own.
+    async fn name_workflows(&self, caller: &Caller, items: &mut [Item]) -> Result<()> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        for item in items {
+            let Some(id) = item.workflow else { continue };
+            if let Some(scenario) = db.find::<ScenarioDoc>(id).await? {
+                (item.goal, item.instructions) = (Some(scenario.doc.name), scenario.doc.description);
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of the named version of the agent; without a version, what the request says of it.
     async fn agent_text(&self, caller: &Caller, agent: &ScenarioAgent, version: Option<&str>) -> Result<String> {
         let told = agent.agent_description.clone().or_else(|| agent.system_prompt.clone()).unwrap_or_default();
-        let (Some(id), Some(version)) = (agent.id.as_ref().and_then(IdString::get), version) else { return Ok(told) };
+        let Some(version) = version else { return Ok(told) };
+        let id = agent.id.as_ref().ok_or_else(|| Error::Refused("promptId needs agent.id".into()))?;
+        let id = id.get().ok_or(Error::NotFound("Agent"))?;
         let missing = || Error::NotFound("Agent version");
         let version = uuid::Uuid::parse_str(version).map_err(|_| missing())?;
         let mut db: Session = self.store.org(&caller.organization).read().await?;

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use self::attacks::Vector;
 use self::callers::Wish;
+pub(super) use self::finish::mend as mend_settings;
 pub(super) use self::invent::{bound, is_invented, value as invented};
 use super::scenarios::paths;
 use super::versions::version_of;
@@ -86,7 +87,7 @@ impl Service {
         let drafts: Vec<Vec<Draft>> = worded.buffered(AT_ONCE).try_collect().await?;
         let mut drafts: Vec<Draft> = drafts.into_iter().flatten().collect();
         let seed = Seed::of(&serde_json::to_string(&spec).map_err(Error::internal)?);
-        finish::finish(&mut drafts, &spec, &frame, seed);
+        let unfollowed = finish::finish(&mut drafts, &spec, &frame, seed);
         let test_scenarios = drafts.iter().map(finish::scenario).collect();
         let simulations: Vec<i64> = frame.simulation.iter().map(|row| row.id).collect();
         let mut db = self.store.org(&caller.organization).write().await?;
@@ -99,6 +100,7 @@ impl Service {
         let warnings: Vec<String> = [(plan.asked > MAX_HUMANS as i64, truncated), (plan.from_templates, templates)]
             .into_iter()
             .filter_map(|(holds, text)| holds.then_some(text))
+            .chain(unfollowed)
             .collect();
         db.answer(Generated {
             digital_humans,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::generate::is_invented;
+use super::generate::{is_invented, transcript_lines};
 use super::simulations::gives;
 use super::{Settings, check};
 use crate::error::{Error, Result};
@@ -57,6 +57,13 @@ pub fn take_old_names(spec: &mut DigitalHumanSpec) {
     }
 }
 
+/// The lines of a transcript that is given as a text alone, where they have the form `ROLE: text`.
+pub fn take_lines(spec: &mut DigitalHumanSpec) {
+    if spec.formatted_transcript.is_none() {
+        spec.formatted_transcript = spec.original_transcript.as_deref().and_then(transcript_lines);
+    }
+}
+
 /// What an update may not do to a Digital Human that was made from a scenario, and what follows from the update.
 pub fn check_update(old: &DigitalHumanSpec, new: &mut DigitalHumanSpec, patch: &Object) -> Result<()> {
     if old.is_workflow() {
@@ -70,8 +77,16 @@ pub fn check_update(old: &DigitalHumanSpec, new: &mut DigitalHumanSpec, patch: &
         if let Some((field, _)) = changed.into_iter().find(|(_, changed)| *changed) {
             return Err(Error::Refused(format!("{field} cannot be changed on a workflow digital human")));
         }
-    } else if gives(patch, "formatted_transcript") && !patch.contains_key("original_transcript") {
-        new.original_transcript = None;
+    } else if gives(patch, "formatted_transcript") {
+        if !patch.contains_key("original_transcript") {
+            new.original_transcript = None;
+        }
+    } else if gives(patch, "original_transcript") {
+        // Lines that were made of the old text go with it; those that were given stay.
+        if new.formatted_transcript == old.original_transcript.as_deref().and_then(transcript_lines) {
+            new.formatted_transcript = None;
+        }
+        take_lines(new);
     }
     Ok(())
 }
@@ -249,6 +264,59 @@ mod tests {
             (json!({"always_on_mode": true}), "always-on mode needs a phone number"),
         ] {
             assert_eq!(refusal(body.clone()), expect, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_transcript_is_read_by_line_unless_its_lines_are_given() {
+        let line = |role: &str, text: &str| json!({"role": role, "utterance": text});
+        let (text, other) = ("Agent: Hi.\nUser: Help me.", "User: Thanks.");
+        let lines = json!([line("AGENT", "Hi."), line("USER", "Help me.")]);
+        let own = json!([line("USER", "Own words.")]);
+        let free = "They talked for a while.";
+        for (stored, patch, expect) in [
+            (json!({"original_transcript": text}), json!({}), (json!(text), lines.clone())),
+            (json!({"original_transcript": free}), json!({}), (json!(free), Value::Null)),
+            (
+                json!({"original_transcript": text, "formatted_transcript": own}),
+                json!({"name": "Ann"}),
+                (json!(text), own.clone()),
+            ),
+            (json!({}), json!({"original_transcript": text}), (json!(text), lines.clone())),
+            (
+                json!({}),
+                json!({"original_transcript": text, "formatted_transcript": null}),
+                (json!(text), lines.clone()),
+            ),
+            // Another text takes its own lines along, and those of the one before with it.
+            (
+                json!({"original_transcript": text}),
+                json!({"original_transcript": other}),
+                (json!(other), json!([line("USER", "Thanks.")])),
+            ),
+            (json!({"original_transcript": text}), json!({"original_transcript": free}), (json!(free), Value::Null)),
+            // Lines that were given are never made again.
+            (
+                json!({"original_transcript": text, "formatted_transcript": own}),
+                json!({"original_transcript": other}),
+                (json!(other), own.clone()),
+            ),
+            (
+                json!({"original_transcript": text}),
+                json!({"original_transcript": other, "formatted_transcript": own}),
+                (json!(other), own.clone()),
+            ),
+            (json!({"original_transcript": text}), json!({"formatted_transcript": own}), (Value::Null, own.clone())),
+            (json!({"original_transcript": text}), json!({"formatted_transcript": null}), (json!(text), Value::Null)),
+            (json!({"original_transcript": text}), json!({"original_transcript": null}), (Value::Null, lines.clone())),
+        ] {
+            let mut old: DigitalHumanSpec = serde_json::from_value(stored.clone()).expect("fits");
+            take_lines(&mut old);
+            let patch = patch.as_object().expect("an object");
+            let mut new: DigitalHumanSpec = check::patched(&old, patch).expect("fits");
+            assert_eq!(check_update(&old, &mut new, patch), Ok(()));
+            let found = (json!(new.original_transcript), json!(new.formatted_transcript));
+            assert_eq!(found, expect, "{stored} {patch:?}");
         }
     }
 

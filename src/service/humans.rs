@@ -4,7 +4,9 @@ use ringer_media::seed::Seed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use uuid::Uuid;
 
+use super::always_on::check_always_on;
 use super::check::patched;
 use super::simulations::check_journeys;
 use super::{Caller, Service, check, human_rules, names};
@@ -13,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
 use crate::model::noise::NoiseDoc;
 use crate::model::result::ResultDoc;
+use crate::model::scenario::ScenarioDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
 use crate::model::{Object, Page};
@@ -171,7 +174,7 @@ impl Service {
         self.look_at_human(&Value::Object(patch.clone())).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let old = owned(&mut db, id).await?;
-        self.amend_human(&mut db, caller, &old, &patch, simulation_ids.unwrap_or_default(), override_conflict).await?;
+        self.amend_human(&mut db, caller, &old, &patch, simulation_ids, override_conflict).await?;
         if let Some(wanted) = simulation_ids {
             for old in db.simulations_of(id).await? {
                 if !wanted.contains(&old) {
@@ -242,25 +245,34 @@ impl Service {
         Ok(HumansOfSimulation { digital_humans, total, simulation_id })
     }
 
-    /// Lays the given fields over a Digital Human, checks what comes out and stores it when it differs; true then.
+    /// Lays the given fields over a Digital Human, checks what comes out and stores it when it differs; true then. `links` are all
+    /// simulations that it is going to be part of, where they change.
     pub(super) async fn amend_human(
         &self,
         db: &mut Session,
         caller: &Caller,
         old: &Row<DigitalHumanSpec>,
         patch: &Object,
-        simulation_ids: &[i64],
+        links: Option<&[i64]>,
         take_over: bool,
     ) -> Result<bool> {
         let mut spec: DigitalHumanSpec = patched(&old.doc, patch)?;
         // Old names are read on creation alone.
         (spec.human_name, spec.description) = (None, None);
-        self.check_links(db, simulation_ids).await?;
+        self.check_links(db, links.unwrap_or_default()).await?;
         human_rules::check_update(&old.doc, &mut spec, patch)?;
         human_rules::check(&mut spec, self.settings())?;
         check_noise(db, &spec).await?;
+        check_scenario(db, &spec, old.doc.workflow_v2_id).await?;
         check_code(db, &spec, Some(old.id)).await?;
-        check_always_on(db, &spec, simulation_ids).await?;
+        let is_turned_on = spec.always_on_mode && !old.doc.always_on_mode;
+        if links.is_some() || is_turned_on || (spec.listens_on().is_some() && old.doc.listens_on().is_none()) {
+            let links = match links {
+                Some(links) => links.to_vec(),
+                None => db.simulations_of(old.id).await?,
+            };
+            check_always_on(db, &spec, &links).await?;
+        }
         self.free_number(db, caller, &spec, Some(old.id), take_over).await?;
         let changed = spec != old.doc;
         if changed {
@@ -279,8 +291,10 @@ impl Service {
     ) -> Result<LinkedDigitalHuman> {
         self.check_links(db, simulation_ids).await?;
         human_rules::take_old_names(&mut spec);
+        human_rules::take_lines(&mut spec);
         human_rules::check(&mut spec, self.settings())?;
         check_noise(db, &spec).await?;
+        check_scenario(db, &spec, None).await?;
         check_code(db, &spec, None).await?;
         check_always_on(db, &spec, simulation_ids).await?;
         self.free_number(db, caller, &spec, None, false).await?;
@@ -365,22 +379,18 @@ async fn check_noise(db: &mut Session, spec: &DigitalHumanSpec) -> Result<()> {
     db.get::<NoiseDoc>(id).await.map(drop)
 }
 
+/// A scenario that is named is there. One that was deleted stays named, as `known`, by those who were made from it.
+async fn check_scenario(db: &mut Session, spec: &DigitalHumanSpec, known: Option<Uuid>) -> Result<()> {
+    match spec.workflow_v2_id.filter(|id| known != Some(*id)) {
+        Some(id) => db.get::<ScenarioDoc>(id).await.map(drop),
+        None => Ok(()),
+    }
+}
+
 async fn check_code(db: &mut Session, spec: &DigitalHumanSpec, this: Option<i64>) -> Result<()> {
     let Some(code) = spec.svc_as_code_id else { return Ok(()) };
     let taken = db.by::<DigitalHumanSpec>("code_id", code).await?.iter().any(|row| Some(row.id) != this);
     if taken { Err(Error::Conflict("svc_as_code_id is already used".into())) } else { Ok(()) }
-}
-
-async fn check_always_on(db: &mut Session, spec: &DigitalHumanSpec, simulation_ids: &[i64]) -> Result<()> {
-    if !spec.always_on_mode || simulation_ids.is_empty() {
-        return Ok(());
-    }
-    for simulation_id in simulation_ids {
-        if db.get::<SimulationSpec>(*simulation_id).await?.doc.always_on {
-            return Ok(());
-        }
-    }
-    Err(Error::Refused("Simulation is not an always-on simulation".into()))
 }
 
 async fn linked(db: &mut Session, row: Row<DigitalHumanSpec>) -> Result<LinkedDigitalHuman> {

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::Service;
 use super::evaluation::{CALLS_MET, WORD_ERRORS};
+use super::monitors::looked_at;
 use crate::error::Result;
 use crate::judge::{Material, Metric, is_of_tool_calls, judge_by_rules, predicted_wer};
 use crate::model::Object;
@@ -54,7 +55,8 @@ impl Service {
         };
         let agent_prompt = prompt_of(&mut db, body.agent_version_id).await?;
         let transcript: Option<Transcript> = db.text("transcripts", result_id).await?;
-        let metrics = metrics_of(&mut db, &row.doc).await?;
+        let looked_at = looked_at(&mut db, result_id).await?;
+        let metrics = metrics_of(&mut db, &row.doc, &looked_at).await?;
         let calls: Vec<PostedToolCall> = row.doc.posted_calls.iter().chain(&row.doc.heard_calls).cloned().collect();
         let met = tool_call::met(&tool_call::group(&human.expected_tool_calls, &calls));
         let recorded = row.doc.recorded_transcript.as_deref().unwrap_or_default();
@@ -104,20 +106,20 @@ impl Service {
     }
 }
 
-/// The metrics that a simulation has selected, all of its agent's when it has selected none, newest first.
-async fn metrics_of(db: &mut Session, doc: &ResultDoc) -> Result<Vec<Metric>> {
+/// The metrics that a simulation has selected, all of its agent's when it has selected none, newest first; then those of `more`
+/// that are not among them.
+async fn metrics_of(db: &mut Session, doc: &ResultDoc, more: &[Uuid]) -> Result<Vec<Metric>> {
     let simulation = db.get::<SimulationSpec>(doc.body.simulation_id).await?.doc;
-    let rows = match &simulation.selected_custom_metrics {
+    let selected = simulation.selected_custom_metrics;
+    let mut rows = match selected {
         None => db.metrics(Metrics::OfAgent(doc.body.agent_id), i64::MAX, 0).await?,
-        Some(selected) if selected.is_empty() => vec![],
-        Some(selected) => {
-            let mut rows = db.metrics(Metrics::All, i64::MAX, 0).await?;
-            rows.retain(|row| selected.contains(&row.id));
-            rows
-        }
+        Some(_) => vec![],
     };
-    let here = |row: &Row<CustomMetricSpec>| row.doc.scope != MetricScope::Observability;
-    Ok(rows.into_iter().filter(here).map(|row| Metric { id: row.id, spec: row.doc }).collect())
+    for ids in [selected.as_deref().unwrap_or_default(), more].into_iter().filter(|ids| !ids.is_empty()) {
+        let all = db.metrics(Metrics::All, i64::MAX, 0).await?;
+        add(&mut rows, all, |row| ids.contains(&row.id));
+    }
+    Ok(meant(rows, MetricScope::Observability))
 }
 
 /// The metrics of its agent that are meant for calls held in production, and those that the call itself names.
@@ -126,13 +128,26 @@ pub(super) async fn metrics_of_log(db: &mut Session, agent_id: i64, call: &CallS
     let (ids, tags) = (call.custom_metrics.as_deref(), call.custom_metric_tags.as_deref());
     let (ids, tags) = (ids.unwrap_or_default(), tags.unwrap_or_default());
     if !ids.is_empty() || !tags.is_empty() {
-        let mut more = db.metrics(Metrics::All, i64::MAX, 0).await?;
-        more.retain(|row| ids.contains(&row.id) || row.doc.tags.iter().any(|tag| tags.contains(tag)));
-        more.retain(|row| rows.iter().all(|known| known.id != row.id));
-        rows.extend(more);
+        let all = db.metrics(Metrics::All, i64::MAX, 0).await?;
+        add(&mut rows, all, |row| ids.contains(&row.id) || row.doc.tags.iter().any(|tag| tags.contains(tag)));
     }
-    let here = |row: &Row<CustomMetricSpec>| row.doc.scope != MetricScope::Simulation;
-    Ok(rows.into_iter().filter(here).map(|row| Metric { id: row.id, spec: row.doc }).collect())
+    Ok(meant(rows, MetricScope::Simulation))
+}
+
+/// Adds those of `all` that are wanted and are not there yet.
+fn add(
+    rows: &mut Vec<Row<CustomMetricSpec>>,
+    mut all: Vec<Row<CustomMetricSpec>>,
+    wanted: impl Fn(&Row<CustomMetricSpec>) -> bool,
+) {
+    all.retain(|row| wanted(row) && rows.iter().all(|known| known.id != row.id));
+    rows.extend(all);
+}
+
+/// Those that are not for `elsewhere` alone.
+fn meant(rows: Vec<Row<CustomMetricSpec>>, elsewhere: MetricScope) -> Vec<Metric> {
+    let here = rows.into_iter().filter(|row| row.doc.scope != elsewhere);
+    here.map(|row| Metric { id: row.id, spec: row.doc }).collect()
 }
 
 /// The prompt of an agent version; empty when there is none.

@@ -10,7 +10,9 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use self::cadence::{Cadence, Window};
+pub(super) use self::checks::looked_at;
 use self::verdict::MALFUNCTIONS;
+use super::metrics::check_selected;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, AgentType, ConnectionType};
@@ -62,7 +64,7 @@ impl Service {
         let now = self.clock.now_ms();
         self.look_at_channels(&spec.notifications.channels).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
-        self.check_monitor(&mut db, &mut spec).await?;
+        self.check_monitor(&mut db, &mut spec, None).await?;
         let first = spec.start_at.get_or_insert(Timestamp(now)).0;
         let (simulation_id, built_in) = self.back(&mut db, caller, &spec).await?;
         let next_check_at = next_check(&spec, first)?;
@@ -126,10 +128,10 @@ impl Service {
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = db.get::<MonitorDoc>(monitor_id).await?;
         let mut spec = patch.apply(&row.doc.spec).map_err(Error::internal)?;
-        self.check_monitor(&mut db, &mut spec).await?;
+        self.check_monitor(&mut db, &mut spec, Some(&row.doc.spec)).await?;
         let old = std::mem::replace(&mut row.doc.spec, spec);
         let spec = &row.doc.spec;
-        if old.agent_id != spec.agent_id || old.checks != spec.checks {
+        if calls_otherwise(&old, spec) {
             let (fresh, built_in) = self.back(&mut db, caller, spec).await?;
             row.doc.callers.extend(built_in);
             row.doc.earlier_simulations.push(row.doc.simulation_id);
@@ -182,18 +184,23 @@ impl Service {
         Ok(MonitorDeleted { message: "Monitor deleted".into(), deleted_monitor_id: monitor_id })
     }
 
-    /// Every rule on a monitor's fields; checks without a name get theirs.
-    async fn check_monitor(&self, db: &mut Session, spec: &mut MonitorSpec) -> Result<()> {
+    /// Every rule on a monitor's fields; checks without a name get theirs. What its checks name has to be there when they are
+    /// made or changed: a monitor whose caller or metric was deleted since can still be paused.
+    async fn check_monitor(&self, db: &mut Session, spec: &mut MonitorSpec, old: Option<&MonitorSpec>) -> Result<()> {
         let agent = db.get::<AgentDoc>(spec.agent_id).await?.doc.spec;
-        for id in spec.checks.iter().filter_map(|check| check.config.digital_human_id) {
-            db.get::<DigitalHumanSpec>(id).await?;
+        name_checks(spec);
+        if old.is_none_or(|old| calls_otherwise(old, spec)) {
+            for id in spec.checks.iter().filter_map(|check| check.config.digital_human_id) {
+                db.get::<DigitalHumanSpec>(id).await?;
+            }
+            let metrics: Vec<Uuid> = spec.checks.iter().filter_map(|check| check.config.custom_metric_id).collect();
+            check_selected(db, Some(&metrics)).await?;
         }
         Cadence::parse(&spec.frequency)?;
         spec.active_window.as_ref().map(Window::new).transpose()?;
         if !spec.checks.iter().any(|check| check.enabled && check.is_gradable()) {
             return Err(Error::Refused("A monitor needs at least one gradable check".into()));
         }
-        name_checks(spec);
         self.check_channels(&spec.notifications.channels)?;
         let by_platform = matches!(agent.connection(), Some(ConnectionType::P4 | ConnectionType::P5));
         if agent.kind == AgentType::Outbound && !by_platform && agent.outbound_trigger_webhook_url.is_none() {
@@ -280,6 +287,11 @@ pub fn malfunction_phrases(more: &[String]) -> Vec<String> {
 fn shown(row: Row<CheckDoc>) -> CheckRecord {
     let CheckDoc { simulation_result_id, started_at, finished_at, verdict, checks, .. } = row.doc;
     CheckRecord { id: row.id, simulation_result_id, started_at, finished_at, verdict, checks }
+}
+
+/// True when the calls of a monitor change: their simulation is then made anew.
+fn calls_otherwise(old: &MonitorSpec, new: &MonitorSpec) -> bool {
+    old.agent_id != new.agent_id || old.checks != new.checks
 }
 
 /// Checks are told apart by name: the type, and a number where that is taken.

@@ -43,7 +43,16 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(status: &str, evaluation: Value, calls_met: Option<bool>, failing: Option<i64>, expect: Option<Outcome>) {
+    /// Thresholds below which a result fails, and from which on it passes.
+    type Thresholds = [Option<i64>; 2];
+
+    fn check(
+        status: &str,
+        evaluation: Value,
+        calls_met: Option<bool>,
+        thresholds: Thresholds,
+        expect: Option<Outcome>,
+    ) {
         let mut body = ResultBody {
             status: ResultStatus::parse(status).expect("a status"),
             evaluations: vec![serde_json::from_value(evaluation.clone()).expect("an evaluation")],
@@ -53,31 +62,57 @@ mod tests {
             let metric = json!({"name": "expected_tool_calls_met", "value": met});
             body.metrics.push(serde_json::from_value(metric).expect("a metric"));
         }
-        let simulation = SimulationSpec { custom_metrics_failing_threshold: failing, ..SimulationSpec::default() };
-        assert_eq!(outcome(&body, &simulation), expect, "{status} {evaluation}");
+        let [failing, passing] = thresholds;
+        let simulation = SimulationSpec {
+            custom_metrics_failing_threshold: failing,
+            custom_metrics_passing_threshold: passing,
+            ..SimulationSpec::default()
+        };
+        assert_eq!(outcome(&body, &simulation), expect, "{status} {evaluation} {thresholds:?}");
     }
 
     #[test]
     fn the_first_rule_that_holds_decides() {
+        use Outcome::*;
+        let none = [None, None];
+        for (status, evaluation, calls_met, expect) in [
+            ("RUNNING", json!({"goal_success": true}), None, None),
+            ("CANCELLED", json!({"goal_success": true}), None, Some(Cancelled)),
+            ("CALL_DROPPED", json!({"goal_success": true}), None, Some(Failed)),
+            ("COMPLETED", json!({"goal_success": true}), None, Some(Passed)),
+            ("COMPLETED", json!({"goal_success": true}), Some(false), Some(Failed)),
+            ("COMPLETED", json!({"goal_success": true, "human_goal_success": false}), None, Some(Failed)),
+            ("COMPLETED", json!({}), Some(true), Some(Passed)),
+            ("COMPLETED", json!({}), None, Some(NotEvaluated)),
+        ] {
+            check(status, evaluation, calls_met, none, expect);
+        }
+    }
+
+    #[test]
+    fn a_mean_of_custom_metrics_is_held_against_both_thresholds() {
+        use Outcome::*;
         let metric =
             |value: &str| json!({"response_type": "pass_fail", "response_value": value, "status": "evaluated"});
-        let half = json!({"custom_metrics": [metric("pass"), metric("fail")]});
-        check("RUNNING", json!({"goal_success": true}), None, None, None);
-        check("CANCELLED", json!({"goal_success": true}), None, None, Some(Outcome::Cancelled));
-        check("CALL_DROPPED", json!({"goal_success": true}), None, None, Some(Outcome::Failed));
-        check("COMPLETED", json!({"goal_success": true}), None, None, Some(Outcome::Passed));
-        check("COMPLETED", json!({"goal_success": true}), Some(false), None, Some(Outcome::Failed));
-        check(
-            "COMPLETED",
-            json!({"goal_success": true, "human_goal_success": false}),
-            None,
-            None,
-            Some(Outcome::Failed),
-        );
-        check("COMPLETED", json!({}), Some(true), None, Some(Outcome::Passed));
-        check("COMPLETED", json!({}), None, None, Some(Outcome::NotEvaluated));
-        check("COMPLETED", half.clone(), None, None, Some(Outcome::NotEvaluated));
-        check("COMPLETED", half.clone(), None, Some(60), Some(Outcome::Failed));
-        check("COMPLETED", half, None, Some(50), Some(Outcome::Passed));
+        // A mean of 50.
+        let half = |goal: Value| json!({"goal_success": goal, "custom_metrics": [metric("pass"), metric("fail")]});
+        for (goal, failing, passing, expect) in [
+            (Value::Null, None, None, NotEvaluated),
+            (Value::Null, Some(60), None, Failed),
+            (Value::Null, Some(50), None, Passed),
+            (Value::Null, None, Some(50), Passed),
+            (Value::Null, None, Some(51), NotEvaluated),
+            (Value::Null, Some(40), Some(60), NotEvaluated),
+            (Value::Null, Some(40), Some(50), Passed),
+            (Value::Null, Some(51), Some(60), Failed),
+            // Only the lower one is held against a goal that was judged.
+            (json!(true), None, Some(60), Passed),
+            (json!(true), Some(60), Some(70), Failed),
+            (json!(false), None, Some(50), Failed),
+        ] {
+            check("COMPLETED", half(goal), None, [failing, passing], Some(expect));
+        }
+        check("COMPLETED", json!({}), None, [Some(50), Some(50)], Some(NotEvaluated));
+        check("COMPLETED", half(Value::Null), Some(true), [Some(40), Some(60)], Some(Passed));
     }
 }

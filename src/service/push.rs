@@ -227,16 +227,18 @@ impl Push<'_> {
 
     async fn humans(&mut self, entities: &[Object], simulation: &Anchor) -> Result<()> {
         let (mut kept, mut codes, mut linked, mut unlinked) = (vec![], vec![], 0, 0);
-        let before: Vec<i64> = self.db.digital_humans_of(simulation.id).await?.iter().map(|row| row.id).collect();
+        let before = self.db.digital_humans_of(simulation.id).await?;
         for entity in entities {
             let Some((id, is_new)) = self.human(entity, simulation, &mut codes).await? else { continue };
             kept.push(id);
-            linked += i64::from(!is_new && !before.contains(&id));
+            linked += i64::from(!is_new && before.iter().all(|row| row.id != id));
             self.db.link(simulation.id, id, self.service.clock.now_ms()).await?;
         }
-        for id in before.iter().filter(|id| !kept.contains(id)) {
-            unlinked += i64::from(self.db.unlink(simulation.id, *id).await?);
+        let left: Vec<Row<DigitalHumanSpec>> = before.into_iter().filter(|row| !kept.contains(&row.id)).collect();
+        for row in &left {
+            unlinked += i64::from(self.db.unlink(simulation.id, row.id).await?);
         }
+        self.service.silence(&mut self.db, self.caller, left).await?;
         match check_journeys(&mut self.db, simulation.id).await {
             Err(Error::Refused(text)) => self.errors.push(EntityError {
                 entity_type: "bundle".into(),
@@ -279,14 +281,16 @@ impl Push<'_> {
         }
         let checked = self.checked::<DigitalHumanSpec>(KIND, &fields, more.into_iter().collect(), codes)?;
         let Some(checked) = checked else { return Ok(None) };
-        let (service, caller, ids) = (self.service, self.caller, [simulation.id]);
+        let (service, caller) = (self.service, self.caller);
         let Some(row) = self.db.by::<DigitalHumanSpec>("code_id", checked.code).await?.pop() else {
-            let done = service.make_human(&mut self.db, caller, checked.spec, &ids).await;
+            let done = service.make_human(&mut self.db, caller, checked.spec, &[simulation.id]).await;
             let Some(made) = self.allowed::<_, DigitalHumanSpec>(KIND, entity, done)? else { return Ok(None) };
             self.did("Created", "digital human", made.digital_human.spec.name.as_deref().unwrap_or_default());
             return Ok(Some((made.digital_human.id, true)));
         };
-        let done = service.amend_human(&mut self.db, caller, &row, &checked.patch, &ids, false).await;
+        let mut links = self.db.simulations_of(row.id).await?;
+        links.push(simulation.id);
+        let done = service.amend_human(&mut self.db, caller, &row, &checked.patch, Some(&links), false).await;
         let Some(changed) = self.allowed::<_, DigitalHumanSpec>(KIND, entity, done)? else { return Ok(None) };
         if changed {
             let name = self.db.get::<DigitalHumanSpec>(row.id).await?.doc.name.unwrap_or_default();
@@ -405,6 +409,7 @@ fn field_of<T: JsonSchema>(text: &str, kind: &str) -> String {
     let Kind::Fields(fields) = Node::of::<T>().kind else { return kind.to_owned() };
     let place = |name: &str| {
         let short = name.strip_suffix("_ids").or(name.strip_suffix("_id")).or(name.strip_suffix('s')).unwrap_or(name);
+        let short = if name == "workflow_v2_id" { "scenario" } else { short };
         let whole = words.find(&format!("_{}_", name.to_ascii_lowercase()));
         whole.or_else(|| words.find(&format!("_{short}_"))).map(|at| (at, usize::MAX - name.len()))
     };
@@ -427,6 +432,7 @@ mod tests {
             ("scripted_responses[0].response_value is required for response_type phrase", "scripted_responses"),
             ("value of trait member is not a valid NUMBER", "traits"),
             ("always-on mode needs a phone number", "always_on_mode"),
+            ("Scenario not found", "workflow_v2_id"),
             ("something else", "digital_human"),
         ] {
             assert_eq!(field_of::<DigitalHumanSpec>(text, "digital_human"), expect, "{text}");

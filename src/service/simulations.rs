@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::always_on::check_all_always_on;
 use super::check::{self, patched};
+use super::generate::mend_settings;
 use super::metrics::check_selected;
 use super::versions::version_of;
 use super::{Caller, Service};
@@ -12,7 +14,9 @@ use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::AgentDoc;
 use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::simulation::{SimulationRecord, SimulationSpec, SimulationSummary, SimulationType};
+use crate::model::simulation::{
+    DigitalHumansSettings, SimulationRecord, SimulationSpec, SimulationSummary, SimulationType,
+};
 use crate::model::time::Timestamp;
 use crate::store::{Owner, Row, Session};
 
@@ -60,6 +64,7 @@ impl Service {
         mut spec: SimulationSpec,
     ) -> Result<i64> {
         check_simulation(db, &mut spec, None).await?;
+        check_settings(&mut spec.digital_humans_settings)?;
         db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await
     }
 
@@ -79,7 +84,11 @@ impl Service {
         let mut db = self.store.org(&caller.organization).write().await?;
         let stored = db.get::<SimulationSpec>(simulation_id).await?;
         self.amend_simulation(&mut db, caller, &stored, patch).await?;
-        let row = db.get(simulation_id).await?;
+        let row = db.get::<SimulationSpec>(simulation_id).await?;
+        if stored.doc.always_on && !row.doc.always_on {
+            let humans = db.digital_humans_of(simulation_id).await?;
+            check_all_always_on(&mut db, &humans).await?;
+        }
         db.commit().await?;
         Ok(shown(row))
     }
@@ -96,8 +105,11 @@ impl Service {
         if let (Some(prompt), false) = (patch.get("prompt_id").cloned(), patch.contains_key("agent_version_id")) {
             patch.insert("agent_version_id".into(), prompt);
         }
-        let mut spec = patched(&stored.doc, &patch)?;
+        let mut spec: SimulationSpec = patched(&stored.doc, &patch)?;
         check_simulation(db, &mut spec, Some(stored.id)).await?;
+        if spec.digital_humans_settings != stored.doc.digital_humans_settings {
+            check_settings(&mut spec.digital_humans_settings)?;
+        }
         let changed = spec != stored.doc;
         if changed {
             db.update(stored.id, &spec, self.clock.now_ms(), Some(caller.key_id)).await?;
@@ -113,7 +125,9 @@ impl Service {
             return Err(Error::Conflict("Simulation has running results".into()));
         }
         let results = db.result_ids(Owner::Simulation, simulation_id).await?;
+        let humans = db.digital_humans_of(simulation_id).await?;
         db.delete::<SimulationSpec>(simulation_id).await?;
+        self.silence(&mut db, caller, humans).await?;
         db.commit().await?;
         self.remove_files(&results).await;
         Ok(SimulationDeleted {
@@ -140,14 +154,13 @@ impl Service {
     pub async fn add_digital_humans(&self, caller: &Caller, simulation_id: i64, ids: &[i64]) -> Result<Message> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<SimulationSpec>(simulation_id).await?;
-        for id in ids {
-            db.get::<DigitalHumanSpec>(*id).await?;
-        }
+        let humans = humans_of(&mut db, ids).await?;
         let mut added = 0;
-        for id in ids {
-            added += u32::from(db.link(simulation_id, *id, self.clock.now_ms()).await?);
+        for human in &humans {
+            added += u32::from(db.link(simulation_id, human.id, self.clock.now_ms()).await?);
         }
         check_journeys(&mut db, simulation_id).await?;
+        check_all_always_on(&mut db, &humans).await?;
         db.answer(Message { message: format!("{added} digital human(s) added") }).await
     }
 
@@ -155,14 +168,29 @@ impl Service {
     pub async fn remove_digital_humans(&self, caller: &Caller, simulation_id: i64, ids: &[i64]) -> Result<Message> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<SimulationSpec>(simulation_id).await?;
-        for id in ids {
-            db.get::<DigitalHumanSpec>(*id).await?;
-        }
+        let humans = humans_of(&mut db, ids).await?;
         let mut removed = 0;
-        for id in ids {
-            removed += u32::from(db.unlink(simulation_id, *id).await?);
+        for human in &humans {
+            removed += u32::from(db.unlink(simulation_id, human.id).await?);
         }
+        self.silence(&mut db, caller, humans).await?;
         db.answer(Message { message: format!("{removed} digital human(s) removed") }).await
+    }
+}
+
+async fn humans_of(db: &mut Session, ids: &[i64]) -> Result<Vec<Row<DigitalHumanSpec>>> {
+    let mut humans = Vec::with_capacity(ids.len());
+    for id in ids {
+        humans.push(db.get::<DigitalHumanSpec>(*id).await?);
+    }
+    Ok(humans)
+}
+
+/// Refuses what no Digital Human can be generated with.
+fn check_settings(settings: &mut DigitalHumansSettings) -> Result<()> {
+    match mend_settings(settings).into_iter().next() {
+        Some(text) => Err(Error::Refused(text)),
+        None => Ok(()),
     }
 }
 

@@ -84,8 +84,12 @@ impl Database {
         }
     }
 
-    /// An engine works on the database from now on. True: no other does, and none comes in before [`Database::admit_others`]. A
-    /// file is of one engine.
+    /// True when several engines can work on it at the same time. A file is of one engine.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Database::Postgres(_))
+    }
+
+    /// An engine works on the database from now on. True: no other does, and none comes in before [`Database::admit_others`].
     pub async fn enter(&self) -> Result<bool> {
         match self {
             Database::Sqlite(_) => Ok(true),

@@ -99,6 +99,11 @@ impl Store {
         }
     }
 
+    /// See [`Database::is_shared`].
+    pub fn is_shared(&self) -> bool {
+        self.database.is_shared()
+    }
+
     /// See [`Database::enter`].
     pub(crate) async fn enter(&self) -> Result<bool> {
         self.database.enter().await

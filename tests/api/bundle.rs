@@ -229,7 +229,10 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
 async fn what_is_pulled_is_pushed_without_a_change() {
     let world = World::new().await;
     let agent: Value = serde_json::from_str(include_str!("../../fixtures/api/agent.json")).expect("JSON");
-    let human: Value = serde_json::from_str(include_str!("../../fixtures/api/digital_human.json")).expect("JSON");
+    let mut human: Value = serde_json::from_str(include_str!("../../fixtures/api/digital_human.json")).expect("JSON");
+    let draft =
+        json!({ "name": "Draft", "definition": { "nodes": [{ "id": "start", "type": "start" }], "edges": [] } });
+    human["workflow_v2_id"] = world.post("/v1/scenario", draft).await["id"].clone();
     let mut simulation: Value = serde_json::from_str(include_str!("../../fixtures/api/simulation.json")).expect("JSON");
     // Neither has a stable identifier yet.
     let agent_id = world.post("/v1/add-agent", agent).await["agent_id"].clone();
@@ -283,11 +286,16 @@ async fn what_is_pulled_is_pushed_without_a_change() {
     assert_eq!(actions(&push(&world, &hidden).await), Vec::<&str>::new());
     assert_eq!(world.get(&format!("/v1/agents/{agent_id}")).await["sip_password"], "p1");
 
-    // Elsewhere the same bundle makes the same things.
+    // Elsewhere the same bundle makes the same things, but for the scenario, which is not in it.
     let mut elsewhere = pulled.clone();
     elsewhere["digital_humans"][0]["always_on_mode"] = json!(false);
     let foreign = [("x-api-key".to_owned(), "$foreign".to_owned())];
-    let answer = world.send("POST", "/v1/svc-as-code", &foreign, elsewhere.to_string().into_bytes()).await.json();
+    let send = async |bundle: &Value| {
+        world.send("POST", "/v1/svc-as-code", &foreign, bundle.to_string().into_bytes()).await.json()
+    };
+    assert_eq!(send(&elsewhere).await["errors"][0]["errors"], json!(["workflow_v2_id: Scenario not found"]));
+    elsewhere["digital_humans"][0]["workflow_v2_id"] = Value::Null;
+    let answer = send(&elsewhere).await;
     assert_eq!(actions(&answer).len(), 6, "{answer}");
 
     for (root, status, detail) in [

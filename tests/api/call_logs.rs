@@ -149,11 +149,12 @@ pub fn stereo() -> Vec<u8> {
 #[tokio::test]
 async fn a_transcript_is_measured_and_every_field_is_read_back() {
     let world = World::with_rows().await;
+    let metric_id = world.name("metric");
     let given = json!({
         "call_direction": "OUTBOUND", "interface": "WEB", "tags": ["a"], "metadata": { "k": 1 },
         "tool_calls": [{ "name": "book", "start_offset_ms": 6000, "parameters": { "day": "Tue" }, "output": { "status": 503 } }],
         "events": [{ "title": "moved", "start_offset_ms": 10 }], "conversation_ended_by": "USER",
-        "created_at": "2026-01-05T08:30:00Z", "custom_metrics": ["6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11"],
+        "created_at": "2026-01-05T08:30:00Z", "custom_metrics": [metric_id],
         "trace_id": "t", "webhook_tag": "w", "enable_phrase_latencies": true,
     });
     let log = evaluated(&world, given).await;
@@ -171,7 +172,7 @@ async fn a_transcript_is_measured_and_every_field_is_read_back() {
         ("duration_ms", json!(9000)),
         ("annotations", Value::Null),
         ("metadata", json!({ "k": 1 })),
-        ("custom_metrics", json!(["6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11"])),
+        ("custom_metrics", json!([metric_id])),
         ("conversation_ended_by", json!("USER")),
         ("error_message", Value::Null),
     ] {

@@ -1,6 +1,6 @@
 //! The OpenAPI document, its page, and the server on a real socket.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringer::api::{Setup, serve};
 use serde_json::{Value, json};
@@ -84,6 +84,73 @@ async fn every_reference_leads_somewhere_and_no_mark_is_shown() {
         }
     });
     assert!(references > 50);
+}
+
+#[test]
+fn answers_lead_to_the_routes_of_what_was_made() {
+    let document: Value = serde_json::from_str(&ringer::api::document()).expect("JSON");
+    let paths = document["paths"].as_object().expect("paths");
+    let mut operations = BTreeMap::new();
+    for (path, item) in paths {
+        for operation in item.as_object().expect("methods").values() {
+            operations.insert(operation["operationId"].as_str().expect("an id"), (path, operation));
+        }
+    }
+    let mut links = 0;
+    for (_, operation) in operations.values() {
+        let answers = operation["responses"].as_object().expect("answers").values();
+        for (id, link) in answers.filter_map(|answer| answer["links"].as_object()).flatten() {
+            let (path, target) = operations.get(id.as_str()).unwrap_or_else(|| panic!("{id} leads nowhere"));
+            assert_eq!((&link["operationId"], &target["deprecated"]), (&json!(id), &Value::Null));
+            let given = link["parameters"].as_object().expect("parameters");
+            assert_eq!(given.len(), path.matches('{').count(), "{id}: {given:?}");
+            assert!(given.keys().all(|name| path.contains(&format!("{{{name}}}"))), "{id}: {given:?}");
+            links += 1;
+        }
+    }
+    assert!(links >= 130, "only {links}");
+    let of = |path: &str| &document["paths"][path]["post"]["responses"]["200"]["links"];
+    for (path, id, parameters) in [
+        ("/v1/add-agent", "delete_v1_agent_agent_id", json!({ "agent_id": "$response.body#/agent_id" })),
+        ("/v1/create-folder", "put_v1_update_folder_folder_id", json!({ "folder_id": "$response.body#/id" })),
+        ("/v1/create-community", "put_v1_add_to_community_id", json!({ "id": "$response.body#/id" })),
+        ("/v1/scenario", "get_v1_scenario_workflow_id", json!({ "workflow_id": "$response.body#/id" })),
+        (
+            "/v1/create-digital-human",
+            "get_v1_digital_human_digital_human_id",
+            json!({ "digital_human_id": "$response.body#/digital_human/id" }),
+        ),
+        (
+            "/v1/agents/{agent_id}/versions",
+            "get_v1_agents_agent_id_versions_version",
+            json!({ "agent_id": "$request.path.agent_id", "version": "$response.body#/version" }),
+        ),
+        (
+            "/v1/queue-simulation-run",
+            "post_v1_simulation_run_id_cancel",
+            json!({ "id": "$response.body#/simulation_run_id" }),
+        ),
+        (
+            "/v1/queue-simulation-run",
+            "get_v1_simulation_result_id_timeline",
+            json!({ "id": "$response.body#/simulation_result_ids/0" }),
+        ),
+    ] {
+        assert_eq!(of(path)[id]["parameters"], parameters, "{path} to {id}");
+    }
+    assert_eq!(of("/v1/webhooks").get("get_v1_agents_agent_id"), None, "its agents are not what it makes");
+}
+
+#[test]
+fn a_field_that_need_not_be_there_may_be_null() {
+    let document: Value = serde_json::from_str(&ringer::api::document()).expect("JSON");
+    let field = |of: &str, name: &str| document["components"]["schemas"][of]["properties"][name].clone();
+    assert_eq!(field("CustomMetricUpdatesPatch", "allow_not_applicable")["type"], json!(["boolean", "null"]));
+    assert_eq!(field("ScenarioChangePatch", "agent_ids")["type"], json!(["array", "null"]));
+    let definition = json!([{ "$ref": "#/components/schemas/Definition" }, { "type": "null" }]);
+    assert_eq!(field("ScenarioChangePatch", "definition")["anyOf"], definition);
+    assert_eq!(field("ScenarioSpec", "name")["type"], "string", "it must be there");
+    assert_eq!(field("ScenarioRecord", "warnings")["type"], "array", "it is only read");
 }
 
 fn visit(value: &Value, see: &mut impl FnMut(&str, &Value)) {

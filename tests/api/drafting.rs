@@ -73,6 +73,50 @@ async fn scenarios_are_drafted_by_kind() {
 }
 
 #[tokio::test]
+async fn a_workflow_is_a_stored_scenario_or_a_text() {
+    let (world, model) = world(&[drafts(&[1]), drafts(&[2]), drafts(&[3])]).await;
+    let definition = json!({"nodes": [{"id": "start", "type": "start"}], "edges": []});
+    let scenario = json!({"name": "Book a visit", "description": "By telephone.", "definition": definition});
+    let stored = world.post("/v1/scenario", scenario).await["id"].as_str().expect("an id").to_owned();
+    let unknown = "9f3a1c7e-5b2d-4e88-a4f1-0c7b3d6a9e21";
+    let body = json!({
+        "name": "n", "agent": {"name": "a"}, "scenarios": [{"category": "none", "count": 0}], "selectedProperties": {},
+        "callAllocation": {"workflowAdherence": {&stored: 1}, "workflowAdherenceV2": {unknown: 1, "Move a visit": 1}},
+    });
+    let made = world.post("/v1/generate-test-scenarios", body).await;
+    let goals: Vec<&str> =
+        made["scenarios"].as_array().expect("a list").iter().filter_map(|one| one["goal"].as_str()).collect();
+    assert_eq!(goals, ["Book a visit", unknown, "Move a visit"]);
+    let asked = model.asked().into_iter().map(|request| request.messages[1].content.clone());
+    let told: Vec<bool> = asked.map(|material| material.contains("By telephone.")).collect();
+    assert_eq!(told, [true, false, false]);
+}
+
+#[tokio::test]
+async fn a_version_needs_its_agent() {
+    let (world, model) = world(&[drafts(&[1]), drafts(&[2])]).await;
+    let agent = world.post("/v1/add-agent", json!({"name": "Desk", "system_prompt": "You book visits."})).await;
+    let agent = agent["agent_id"].to_string();
+    let versions = world.get(&format!("/v1/agents/{agent}/versions")).await;
+    let version = versions[0]["id"].as_str().expect("an id");
+    let asked = |agent: Value, version: &str| {
+        json!({"name": "n", "agent": agent, "promptId": version, "scenarios": [{"category": "c", "count": 1}],
+            "callAllocation": {}, "selectedProperties": {}})
+    };
+    world.post("/v1/generate-test-scenarios", asked(json!({"name": "a", "id": agent}), version)).await;
+    assert!(model.asked()[0].messages[1].content.contains("You book visits."));
+    for (agent, version, status, text) in [
+        (json!({"name": "a"}), version, 400, "promptId needs agent.id"),
+        (json!({"name": "a", "id": "desk"}), version, 404, "Agent not found"),
+        (json!({"name": "a", "id": agent}), "newest", 404, "Agent version not found"),
+    ] {
+        let body = asked(agent, version).to_string().into_bytes();
+        let refused = world.send("POST", "/v1/generate-test-scenarios", &[], body).await;
+        assert_eq!((refused.status, refused.json()), (status, json!({ "detail": text })));
+    }
+}
+
+#[tokio::test]
 async fn scenarios_keep_their_order_and_ids_when_they_are_drafted_again() {
     let moved =
         json!({"scenarios": [{"intent": "A", "success_criteria": "B"}, {"intent": "C", "success_criteria": "D"}]});

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use ringer::model::simulation::SimulationSpec;
 use ringer::provider::fake::{Reply, ScriptedModel};
 use serde_json::{Value, json};
 
@@ -226,4 +227,61 @@ async fn what_a_simulation_leaves_to_chance_is_drawn_from_the_seed() {
     plain.as_object_mut().expect("an object").remove("simulation_id");
     let made = world.post(PATH, plain).await;
     assert!(humans(&made).iter().all(|human| human["language"] == "en" && human["phone_number"].is_null()));
+}
+
+#[tokio::test]
+async fn a_noise_that_is_left_to_chance_is_drawn_and_none_where_load_is_tested() {
+    let world = World::with_rows().await;
+    let (agent, simulation) = (world.name("agent"), world.name("simulation"));
+    let settings = json!({"digital_humans_settings": {"default_background_noise": "random"}});
+    world.call("PUT", &format!("/v1/simulation/{simulation}"), settings).await;
+    let body = json!({"agent_id": agent, "simulation_id": simulation, "load_testing": 1,
+        "goal_adherence": [{"goal": "Book.", "num_calls": 60}]});
+    let made = world.post(PATH, body.clone()).await;
+    let drawn =
+        |made: &Value| -> Vec<Value> { humans(made).iter().map(|human| human["background_noise"].clone()).collect() };
+    let noises = drawn(&made);
+    let different: BTreeSet<&str> = noises.iter().filter_map(Value::as_str).collect();
+    assert!(different.len() >= 5 && !different.contains("custom"), "{different:?}");
+    assert_eq!(noises[60], "none");
+    assert_eq!(drawn(&world.post(PATH, body).await), noises);
+}
+
+#[tokio::test]
+async fn settings_that_were_kept_before_they_were_checked_are_told_and_not_followed() {
+    let world = World::with_rows().await;
+    let (agent, simulation) = (world.name("agent"), world.name("simulation"));
+    let id: i64 = simulation.parse().expect("an id");
+    let mut db = world.service.store().org(world.name("organization")).write().await.expect("a session");
+    let mut row = db.get::<SimulationSpec>(id).await.expect("the simulation");
+    let settings = json!({"default_name": "Pat", "default_caller_number": "12", "default_language": "klingon",
+        "default_background_noise": "rocket", "first_message": "", "num_runs": 2});
+    row.doc.digital_humans_settings = serde_json::from_value(settings.clone()).expect("they fit");
+    db.update(id, &row.doc, row.updated_ms, None).await.expect("is written");
+    db.commit().await.expect("is kept");
+
+    let body = json!({"agent_id": agent, "simulation_id": simulation, "load_testing": 2});
+    let made = world.post(PATH, body).await;
+    let warning = made["warning"].as_str().expect("a warning");
+    let fields: Vec<&str> = warning
+        .split("; ")
+        .map(|one| one.strip_suffix(", the default was used").and_then(|one| one.split(' ').next()).expect(warning))
+        .collect();
+    let wrong = ["default_caller_number", "default_language", "default_background_noise", "first_message"];
+    assert_eq!(fields, wrong.map(|field| format!("digital_humans_settings.{field}")));
+    for human in humans(&made) {
+        assert!(human["name"].as_str().is_some_and(|name| name.starts_with("Pat")), "{human}");
+        assert!(human["phone_number"].as_str().is_some_and(|number| number.starts_with("+1")), "{human}");
+        assert_eq!((&human["background_noise"], &human["speaks_first_config"]), (&json!("none"), &Value::Null));
+        assert_eq!(human["num_runs"], 2);
+    }
+
+    // What is not changed is not checked; what is changed is checked as a whole.
+    let path = format!("/v1/simulation/{simulation}");
+    let read = world.call("PUT", &path, json!({"pinned": true})).await;
+    assert_eq!((&read["pinned"], &read["settings"]["digital_humans_settings"]), (&json!(true), &settings));
+    let other = json!({"digital_humans_settings": with(settings, json!({"first_message": "Hello?"}))});
+    let refused = world.send("PUT", &path, &[], other.to_string().into_bytes()).await;
+    let text = "digital_humans_settings.default_caller_number must be in E.164 format";
+    assert_eq!((refused.status, refused.json()), (400, json!({"detail": text})));
 }

@@ -1,13 +1,60 @@
 //! The same key gives the same answer, once.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
+use ringer::provider::fake::{Reply, ScriptedModel};
+use ringer::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
 use ringer::store::idempotency::RequestKey;
 use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
 
 use super::world::{Answer, World};
+
+/// A model that answers once it is let: whoever asks it takes its time.
+pub struct Slow {
+    /// Told when it is asked.
+    pub asked: Notify,
+    /// Lets it answer.
+    pub let_go: Notify,
+    model: ScriptedModel,
+}
+
+impl Slow {
+    /// A request that asks it.
+    pub const PATH: &str = "/v1/generate-trait-values";
+
+    pub fn new() -> Arc<Slow> {
+        let answer = json!({ "values": [[{ "name": "age", "value": 7 }]] }).to_string();
+        let model = ScriptedModel::new(vec![Reply::says(&[&answer])]);
+        Arc::new(Slow { asked: Notify::new(), let_go: Notify::new(), model })
+    }
+
+    /// What is sent there.
+    pub fn body() -> Value {
+        json!({ "scenarios": ["A visit."], "traits": [{ "name": "age", "data_type": "NUMBER" }] })
+    }
+}
+
+impl LanguageModel for Slow {
+    fn chat<'a>(&'a self, request: &'a ChatRequest, out: mpsc::Sender<ChatPart>) -> Job<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            self.asked.notify_one();
+            self.let_go.notified().await;
+            self.model.chat(request, out).await
+        })
+    }
+
+    fn name(&self) -> String {
+        "slow".into()
+    }
+
+    fn status(&self) -> Status {
+        Status::Ok
+    }
+}
 
 async fn post(world: &World, key: &str, path: &str, body: Value) -> Answer {
     let headers = [("idempotency-key".to_owned(), key.to_owned())];
@@ -74,6 +121,28 @@ async fn repeats_at_the_same_time_make_one_row() {
     let (one, two, three) = tokio::join!(send(), send(), send());
     assert_eq!((&one.body, &one.body), (&two.body, &three.body));
     assert_eq!(agents(&world).await, 1);
+}
+
+#[tokio::test]
+async fn a_repeat_waits_half_a_minute_for_one_that_still_runs() {
+    let slow = Slow::new();
+    let world = World::with_model(slow.clone()).await;
+    let clock = world.service.clock().clone();
+    let send = || post(&world, "k1", Slow::PATH, Slow::body());
+    let repeats = async {
+        slow.asked.notified().await;
+        let begun_ms = clock.now_ms();
+        let (late, ()) = tokio::join!(send(), clock.advance_to_wait(30_000));
+        assert_eq!((late.status, clock.now_ms() - begun_ms), (409, 30_000));
+        assert_eq!(late.json(), json!({ "detail": "A request with this Idempotency-Key is still in progress" }));
+        let let_go = async { slow.let_go.notify_one() };
+        tokio::join!(send(), let_go).0
+    };
+    let (first, again) = tokio::join!(send(), repeats);
+    assert_eq!((first.status, first.json()), (200, json!({ "0": [{ "name": "age", "value": 7 }] })));
+    assert_eq!((again.status, &again.body), (200, &first.body));
+    assert!(first.headers.get("idempotency-replayed").is_none());
+    assert_eq!(again.headers["idempotency-replayed"], "true");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -26,7 +26,7 @@ fn judgement() -> String {
 }
 
 /// An agent that answers each message with `text`.
-async fn answering(text: &str) -> (Receiver, Value) {
+pub async fn answering(text: &str) -> (Receiver, Value) {
     let answers = (0..20).map(|_| (200, json!({ "message": text }).to_string())).collect();
     let hook = Receiver::answering(answers).await;
     let agent = json!({ "http_webhook": hook.url("/hook"), "http_webhook_sync_reply": true });

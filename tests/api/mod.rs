@@ -15,7 +15,7 @@ mod figures;
 mod follow_up;
 mod generate;
 mod generated;
-mod idempotency;
+pub mod idempotency;
 mod issues;
 mod judged;
 mod metrics;

@@ -9,6 +9,7 @@ use ringer::model::transcript::Transcript;
 use ringer::provider::LanguageModel;
 use serde_json::{Value, json};
 
+use super::judged::answering;
 use super::oracle::Oracle;
 use super::receiver::{Receiver, Relay};
 use super::world::World;
@@ -142,7 +143,7 @@ async fn every_field_is_read_back() {
             { "checkType": "agent_responds", "id": "mine", "enabled": false, "config": { "alert_after_failures": 2 } },
             { "checkType": "latency", "config": { "latency_threshold_ms": 900 } },
             { "checkType": "latency", "config": {} },
-            { "checkType": "custom_metric", "config": { "custom_metric_id": "6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11", "operator": "less_than", "value": 3 } },
+            { "checkType": "custom_metric", "config": { "custom_metric_id": world.name("metric"), "operator": "less_than", "value": 3 } },
             { "checkType": "digital_human", "config": { "digital_human_id": human } },
         ],
         "notifications": { "channels": [{ "type": "pager", "target": "key" }] },
@@ -193,6 +194,57 @@ async fn every_field_is_read_back() {
     ] {
         assert_eq!(plain.get(name), Some(&expect), "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_check_of_a_metric_that_is_not_the_agent_s_comes_to_a_verdict() {
+    let ((_desk, agent), told) = (answering("Monday is free.").await, Receiver::new(&[]).await);
+    let world = World::at_work(None).await;
+    let agent = world.post("/v1/add-agent", with(json!({ "name": "Desk", "mode": "TEXT" }), agent)).await;
+    let metric = async |name: &str, word: &str, agents: Value| {
+        let fields = json!({
+            "name": name, "description": "A day is offered.", "response_type": "pass_fail", "agent_ids": agents,
+            "eval_method": "deterministic", "settings": { "check": "contains", "value": word },
+        });
+        world.post("/v1/create-custom-metric", fields).await["id"].clone()
+    };
+    let own = metric("own", "monday", json!([agent["agent_id"]])).await;
+    let (checked, off) = (metric("checked", "tuesday", json!([])).await, metric("off", "x", json!([])).await);
+    let check = |metric: &Value, enabled: bool| {
+        let config = json!({ "custom_metric_id": metric, "operator": "equals", "value": "pass" });
+        json!({ "checkType": "custom_metric", "id": metric, "enabled": enabled, "config": config })
+    };
+    let paused = json!({
+        "agent_id": agent["agent_id"], "checks": [{ "checkType": "agent_responds" }], "enabled": false,
+        "notifications": { "channels": [{ "type": "webhook", "target": told.url("/hook") }] },
+    });
+    let monitor = world.post("/v1/uptime/monitors", paused).await;
+    let checks = json!([check(&own, true), check(&checked, true), check(&off, false)]);
+    let changed = world.call("PUT", &path(&monitor), json!({ "checks": checks, "enabled": true })).await;
+    assert_ne!(changed["simulation_id"], monitor["simulation_id"]);
+    assert_eq!(told.wait_for(1).await.json()["kind"], "uptime_down");
+    let now = read(&world, &monitor).await;
+    let item = |metric: &Value, verdict: &str, value: &str, holds: bool| {
+        json!({ "id": metric, "checkType": "custom_metric", "verdict": verdict, "value": value,
+            "message": format!("{value} equals pass is {holds}") })
+    };
+    let expect = json!([item(&own, "UP", "pass", true), item(&checked, "DOWN", "fail", false)]);
+    assert_eq!((&now["status"], &now["recent_checks"][0]["checks"]), (&json!("DOWN"), &expect));
+    let result = format!("/v1/retrieve-simulation-result/{}", now["recent_checks"][0]["simulation_result_id"]);
+    let result = world.get(&result).await["simulation_result"].clone();
+    let judged = result["evaluations"][0]["custom_metrics"].as_array().expect("a list").iter();
+    let mut judged: Vec<&str> = judged.filter_map(|metric| metric["name"].as_str()).collect();
+    judged.sort_unstable();
+    assert_eq!(judged, ["checked", "own"]);
+    // What a check names may be deleted: the monitor can still be paused, and no other takes it.
+    for metric in [&checked, &off] {
+        let metric = metric.as_str().expect("an id");
+        world.call("DELETE", &format!("/v1/custom-metric/{metric}"), Value::Null).await;
+    }
+    assert_eq!(world.call("PUT", &path(&monitor), json!({ "enabled": false })).await["next_check_at"], Value::Null);
+    let again = json!({ "agent_id": agent["agent_id"], "checks": checks }).to_string();
+    let refused = world.send("POST", "/v1/uptime/monitors", &[], again.into_bytes()).await;
+    assert_eq!((refused.status, refused.json()), (404, json!({ "detail": "Custom metric not found" })));
 }
 
 #[tokio::test]

@@ -108,7 +108,8 @@ async fn every_field_of_a_simulation() {
 #[tokio::test]
 async fn every_field_of_a_digital_human() {
     let world = World::with_rows().await;
-    let human = fields(include_str!("../../fixtures/api/digital_human.json"));
+    let mut human = fields(include_str!("../../fixtures/api/digital_human.json"));
+    human.insert("workflow_v2_id".into(), json!(world.name("scenario")));
     is_complete(&world, "/v1/create-digital-human", Some("digital_human"), &human).await;
     let agent = world.get("/v1/all-agents").await[0]["id"].clone();
     let simulation = json!({ "agent_id": agent, "always_on": true });

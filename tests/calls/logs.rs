@@ -1,4 +1,4 @@
-//! The log of a running engine as JSON: every line can be followed by request, job, result and call.
+//! The log of a running engine as JSON: every line can be followed by request, job, result and call, and none holds a secret.
 
 use std::process::Stdio;
 
@@ -9,15 +9,34 @@ use tokio::time::timeout;
 
 use crate::program::{KEY, PATIENCE, Program, client, ringer, up};
 
-/// The next line that is `wanted`. Every line before is JSON too, and none holds the key.
-async fn logged(lines: &mut Lines<BufReader<ChildStderr>>, wanted: impl Fn(&Value) -> bool) -> Value {
-    loop {
-        let line = timeout(PATIENCE, lines.next_line()).await.expect("it is logged in time").expect("it is text");
-        let line = line.expect("the engine runs");
-        assert!(!line.contains(KEY), "{line}");
-        let line: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        if wanted(&line) {
-            return line;
+/// What only the agent may know.
+const PASSWORD: &str = "tell-nobody-of-the-password";
+/// What only a platform may know.
+const PLATFORM_KEY: &str = "tell-nobody-of-the-platform";
+
+/// What an engine logs, kept as it is read.
+struct Log {
+    lines: Lines<BufReader<ChildStderr>>,
+    seen: Vec<String>,
+}
+
+impl Log {
+    /// The next line; nothing when the engine has ended.
+    async fn next(&mut self) -> Option<Value> {
+        let line =
+            timeout(PATIENCE, self.lines.next_line()).await.expect("it is logged in time").expect("it is text")?;
+        let read = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        self.seen.push(line);
+        Some(read)
+    }
+
+    /// The next line that is `wanted`.
+    async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = self.next().await.expect("the engine runs");
+            if wanted(&line) {
+                return line;
+            }
         }
     }
 }
@@ -29,13 +48,14 @@ fn span<'a>(line: &'a Value, name: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn a_line_names_its_request_job_result_and_call() {
+async fn a_line_names_its_request_job_result_and_call_and_no_secret() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut command = up(folder.path());
     command.env("RINGER_LOG", "ringer=debug").env("RINGER_LOG_FORMAT", "json").stderr(Stdio::piped());
     let mut engine = Program::start(&mut command);
     let base = engine.address("http://").await;
-    let log = &mut BufReader::new(engine.child.stderr.take().expect("it is piped")).lines();
+    let lines = BufReader::new(engine.child.stderr.take().expect("it is piped")).lines();
+    let mut log = Log { lines, seen: Vec::new() };
     let client = client();
     let post = async |path: &str, body: Value| {
         let request = client.post(format!("{base}/v1/{path}")).header("X-API-KEY", KEY).json(&body);
@@ -44,14 +64,25 @@ async fn a_line_names_its_request_job_result_and_call() {
         (id, answer.json::<Value>().await.expect("it is JSON"))
     };
     // Nothing listens for SIP on the port for discarded data.
-    let agent =
-        json!({ "name": "nobody", "type": "INBOUND", "connection_type": "SIP", "sip_uri": "sip:x@127.0.0.1:9" });
+    let agent = json!({
+        "name": "nobody", "type": "INBOUND", "connection_type": "SIP", "sip_uri": "sip:x@127.0.0.1:9",
+        "sip_username": "x", "sip_password": PASSWORD,
+    });
     let (request_id, agent) = post("add-agent", agent).await;
-    let line = logged(log, |line| line["message"] == "answered").await;
+    let line = log.until(|line| line["message"] == "answered").await;
     assert_eq!(line["status"], 200, "{line}");
     let request = span(&line, "request");
     let expect = json!({ "name": "request", "request_id": request_id, "method": "POST", "path": "/v1/add-agent" });
     assert_eq!(*request, expect);
+    let platforms = client.patch(format!("{base}/v1/integrations")).header("X-API-KEY", KEY);
+    let platforms = platforms.json(&json!({ "P3_api_key": PLATFORM_KEY })).send().await.expect("it answers");
+    assert_eq!(platforms.status().as_u16(), 200);
+    let webhook = json!({ "url": "http://127.0.0.1:9/hook", "event_types": ["simulation_ended"] });
+    let (_, webhook) = post("webhooks", webhook).await;
+    let [webhook, signing_key] = ["id", "signing_key"].map(|name| webhook[name].as_str().expect("a text").to_owned());
+    // Signed, and sent to where nobody listens.
+    let (_, tested) = post(&format!("webhooks/{webhook}/test"), json!({})).await;
+    assert_eq!(tested["delivered"], false, "{tested}");
 
     let agent_id = agent["agent_id"].to_string();
     let (_, simulation) = post("create-simulation", json!({ "agent_id": agent_id, "name": "log" })).await;
@@ -61,14 +92,21 @@ async fn a_line_names_its_request_job_result_and_call() {
     let (_, run) = post("queue-simulation-run", json!({ "simulation_id": id })).await;
     let result_id = run["simulation_result_ids"][0].as_str().expect("an id").parse::<i64>().expect("a number");
     let result_id = &json!(result_id);
-    let line = logged(log, |line| line["message"] == "the call is over").await;
+    let line = log.until(|line| line["message"] == "the call is over").await;
     assert!(span(&line, "call")["call_id"].as_str().is_some_and(|id| id.contains('@')), "{line}");
     assert_eq!(&span(&line, "job")["result_id"], result_id, "{line}");
-    let line = logged(log, |line| line["to"] == "NO_CONNECTION" || line["to"] == "NO_ANSWER").await;
+    let line = log.until(|line| line["to"] == "NO_CONNECTION" || line["to"] == "NO_ANSWER").await;
     assert_eq!(&line["result_id"], result_id, "{line}");
     assert!(line["error_code"].is_string(), "{line}");
     let job = span(&line, "job");
     assert_eq!((&job["kind"], &job["result_id"]), (&json!("call"), result_id), "{line}");
+
+    engine.kill().await;
+    while log.next().await.is_some() {}
+    for secret in [KEY, PASSWORD, PLATFORM_KEY, &signing_key] {
+        let told: Vec<&String> = log.seen.iter().filter(|line| line.contains(secret)).collect();
+        assert!(told.is_empty(), "{secret}: {told:?}");
+    }
 }
 
 #[tokio::test]

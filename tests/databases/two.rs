@@ -4,15 +4,23 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use ringer::api::{Setup, router};
 use ringer::clock::Clock;
 use ringer::model::status::ResultStatus as S;
 use ringer::service::{NoLiveCalls, Service, Settings};
 use ringer::store::vault::Vault;
 use ringer::store::{Location, Store};
+use ringer::tasks::Tasks;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
 
 use super::schema_on;
 use super::server::Server;
+use crate::api::idempotency::Slow;
 use crate::api::receiver::Receiver;
 use crate::calls::house::House;
 use crate::peers::Peer;
@@ -170,4 +178,63 @@ async fn left(location: Location) {
     assert_eq!(second.recover().await, Ok(1));
     assert_eq!(status(ids[1]).await, S::SystemError);
     assert!(second.queue().claim(&["call"], 120_000).await.expect("it can").is_some(), "no claim is left");
+}
+
+#[test]
+fn a_repeat_waits_for_what_another_engine_carries_out() {
+    beside_a_server(repeated);
+}
+
+async fn repeated(location: Location) {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let (clock, slow) = (Clock::fixed(START_MS), Slow::new());
+    let first = service(&location, folder.path(), &clock).await.with_model(Some(slow.clone()));
+    first.bootstrap("default", "a key").await.expect("a key");
+    let second = service(&location, folder.path(), &clock).await;
+    let [first, second] =
+        [first, second].map(|service| router(service, Setup::default(), CancellationToken::new(), Tasks::new()));
+    let repeats = async {
+        slow.asked.notified().await;
+        let begun_ms = clock.now_ms();
+        let moving = async {
+            loop {
+                clock.advance_to_wait(1_000).await;
+                tokio::task::yield_now().await;
+            }
+        };
+        let (status, _, late) = tokio::select! {
+            late = once(&second) => late,
+            _ = moving => unreachable!("somebody waits, or nobody does"),
+        };
+        assert_eq!((status, clock.now_ms() - begun_ms), (409, 30_000), "{late}");
+        assert_eq!(late, json!({ "detail": "A request with this Idempotency-Key is still in progress" }));
+        let moving = async {
+            // It has looked and found no answer.
+            clock.advance_to_wait(1_000).await;
+            slow.let_go.notify_one();
+            loop {
+                clock.advance_to_wait(1_000).await;
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            again = once(&second) => again,
+            _ = moving => unreachable!("somebody waits, or nobody does"),
+        }
+    };
+    let (answer, again) = tokio::join!(once(&first), repeats);
+    assert_eq!((answer.0, answer.1, again.0, again.1), (200, false, 200, true), "{answer:?} {again:?}");
+    assert_eq!(answer.2, again.2);
+}
+
+/// Status of an answer, whether it is one of before, and its body.
+async fn once(engine: &Router) -> (u16, bool, Value) {
+    let request = Request::builder().method("POST").uri(Slow::PATH).header("x-api-key", "a key");
+    let request = request.header("content-type", "application/json").header("idempotency-key", "once");
+    let request = request.body(Body::from(Slow::body().to_string())).expect("a legal request");
+    let response = engine.clone().oneshot(request).await.expect("a router answers");
+    let (parts, body) = response.into_parts();
+    let body = to_bytes(body, 1 << 20).await.expect("a body");
+    let body = serde_json::from_slice(&body).expect("JSON");
+    (parts.status.as_u16(), parts.headers.contains_key("idempotency-replayed"), body)
 }

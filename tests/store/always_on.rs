@@ -8,6 +8,7 @@ use super::{Fixture, map, refusal, spec};
 
 const NUMBER: &str = "+15550001111";
 const DAY_MS: i64 = 86_400_000;
+const NOT_ALWAYS_ON: &str = "Simulation is not an always-on simulation";
 
 fn always() -> Value {
     json!({ "phone_number": NUMBER, "always_on_mode": true })
@@ -16,6 +17,21 @@ fn always() -> Value {
 impl Fixture {
     async fn change(&self, human: i64, body: Value, take_over: bool) -> String {
         refusal(self.service.update_digital_human(&self.caller, human, map(body), None, take_over).await)
+    }
+
+    async fn relink(&self, human: i64, simulations: &[i64]) -> String {
+        let links = Some(simulations);
+        refusal(self.service.update_digital_human(&self.caller, human, map(json!({})), links, false).await)
+    }
+
+    async fn set_always_on(&self, simulation: i64, always_on: bool) -> String {
+        let change = map(json!({ "always_on": always_on }));
+        refusal(self.service.update_simulation(&self.caller, simulation, change).await)
+    }
+
+    async fn listens(&self, human: i64) -> Option<bool> {
+        let read = self.service.digital_human(&self.caller, human).await.expect("it");
+        read.digital_human.spec.always_on_active
     }
 
     async fn run_of(&self, result: i64) -> i64 {
@@ -87,12 +103,47 @@ async fn changes_act_at_once_and_outlive_a_restart() {
     assert!(f.leg("+15550002222").await.is_some());
     f.service.delete_digital_human(&f.caller, human).await.expect("deleted");
     assert_eq!(f.service.reached("+15550002222").await, Ok(Reached::Nobody));
-    // Neither a simulation that is not always on nor an agent that is not to be tested answers.
-    let (simulation, _) = f.callers(json!({}), json!({ "always_on": true }), &[always()]).await;
+}
+
+#[tokio::test]
+async fn who_is_always_on_has_a_simulation_that_is() {
+    let f = Fixture::new().await;
+    let (open, humans) = f.callers(json!({}), json!({ "always_on": true }), &[always()]).await;
+    let (plain, _) = f.callers(json!({}), json!({}), &[]).await;
+    let human = humans[0];
+    let tried = [
+        (vec![plain], NOT_ALWAYS_ON),
+        (vec![], NOT_ALWAYS_ON),
+        (vec![plain, open], ""),
+        (vec![open], ""),
+        (vec![open, plain], ""),
+    ];
+    for (simulations, expect) in tried {
+        assert_eq!(f.relink(human, &simulations).await, expect, "{simulations:?}");
+    }
+    // One is enough, whichever it is.
+    assert_eq!(f.set_always_on(open, false).await, NOT_ALWAYS_ON);
+    assert_eq!(f.set_always_on(plain, true).await, "");
+    assert_eq!(f.set_always_on(open, false).await, "");
     assert!(f.leg(NUMBER).await.is_some());
-    let off = map(json!({ "always_on": false }));
-    f.service.update_simulation(&f.caller, simulation, off).await.expect("changed");
-    assert_eq!(f.service.reached(NUMBER).await, Ok(Reached::Nobody));
+    // Who has lost the last one does not listen, and may be changed otherwise.
+    f.service.delete_simulation(&f.caller, plain).await.expect("deleted");
+    assert_eq!((f.listens(human).await, f.service.reached(NUMBER).await), (Some(false), Ok(Reached::Nobody)));
+    let add = f.service.add_digital_humans(&f.caller, open, &[human]).await;
+    assert_eq!(refusal(add), NOT_ALWAYS_ON);
+    assert_eq!(f.change(human, json!({ "always_on_active": true }), false).await, NOT_ALWAYS_ON);
+    assert_eq!(f.change(human, json!({ "name": "Bea", "phone_number": "+15550002222" }), false).await, "");
+    let (agent, other, _) = f.booth(json!({ "always_on": true }), 0).await;
+    f.service.add_digital_humans(&f.caller, other, &[human]).await.expect("added");
+    assert_eq!(f.listens(human).await, Some(false), "nobody has told it to listen again");
+    assert_eq!(f.change(human, json!({ "always_on_active": true }), false).await, "");
+    assert!(f.leg("+15550002222").await.is_some());
+    f.service.remove_digital_humans(&f.caller, other, &[human]).await.expect("removed");
+    assert_eq!(f.listens(human).await, Some(false));
+    assert_eq!(f.relink(human, &[other]).await, "");
+    assert_eq!(f.change(human, json!({ "always_on_active": true }), false).await, "");
+    f.service.delete_agent(&f.caller, agent).await.expect("deleted");
+    assert_eq!(f.listens(human).await, Some(false));
 }
 
 #[tokio::test]
@@ -131,10 +182,13 @@ async fn a_number_has_one_who_listens() {
     // Another organization cannot have it either, nor take it over.
     let stranger = f.stranger().await;
     let taken = "Phone number is already used by another always-on digital human";
-    let made = f.service.create_digital_human(&stranger, spec(always()), &[]).await;
+    let agent = f.service.add_agent(&stranger, spec(json!({ "name": "Theirs" }))).await.expect("an agent").agent_id;
+    let theirs = spec(json!({ "agent_id": agent.to_string(), "always_on": true }));
+    let theirs = f.service.create_simulation(&stranger, theirs).await.expect("a simulation").simulation_id;
+    let made = f.service.create_digital_human(&stranger, spec(always()), &[theirs]).await;
     assert_eq!(refusal(made), taken);
     let quiet = spec(json!({ "phone_number": NUMBER, "always_on_mode": true, "always_on_active": false }));
-    let made = f.service.create_digital_human(&stranger, quiet, &[]).await.expect("it does not listen");
+    let made = f.service.create_digital_human(&stranger, quiet, &[theirs]).await.expect("it does not listen");
     let wake = map(json!({ "always_on_active": true }));
     let woken = f.service.update_digital_human(&stranger, made.digital_human.id, wake, None, true).await;
     assert_eq!(refusal(woken), taken);
@@ -147,7 +201,10 @@ async fn a_number_has_one_who_listens() {
     assert_eq!(f.error(ids[0]).await, (S::NoConnection, Some("SIP_TRUNK_RECYCLED".to_owned()), Some(lost)));
     // Two of one organization: the second is refused, or takes it over.
     let wake = json!({ "always_on_mode": true, "always_on_active": true });
+    assert_eq!(f.change(others[0], wake.clone(), true).await, NOT_ALWAYS_ON);
+    assert_eq!(f.set_always_on(simulation, true).await, "");
     assert_eq!(f.change(others[0], wake.clone(), false).await, taken);
     assert_eq!(f.change(others[0], wake, true).await, "");
-    assert_eq!(f.service.reached(NUMBER).await, Ok(Reached::Nobody), "the other one has no always-on simulation");
+    assert_eq!((f.listens(humans[0]).await, f.listens(others[0]).await), (Some(false), Some(true)));
+    assert!(f.leg(NUMBER).await.is_some());
 }

@@ -12,6 +12,7 @@ mod resources;
 mod schedules;
 mod seam;
 mod secrets;
+mod transfers;
 mod urls;
 mod usage;
 mod webhooks;

@@ -215,20 +215,24 @@ async fn digital_humans_are_linked_named_and_numbered() {
 #[tokio::test]
 async fn one_always_on_digital_human_a_number() {
     let f = Fixture::new().await;
+    let (_, open, _) = f.booth(json!({"always_on": true}), 0).await;
     let body = json!({"always_on_mode": true, "phone_number": "+15550001111"});
-    let first = f.human(body.clone(), &[]).await;
-    let again = f.service.create_digital_human(&f.caller, spec(body.clone()), &[]).await;
+    let first = f.human(body.clone(), &[open]).await;
+    let again = f.service.create_digital_human(&f.caller, spec(body.clone()), &[open]).await;
     assert_eq!(refusal(again), "Phone number is already used by another always-on digital human");
-    let second = f.human(json!({}), &[]).await;
+    let second = f.human(json!({}), &[open]).await;
     let change = |take_over| f.service.update_digital_human(&f.caller, second, map(body.clone()), None, take_over);
     assert!(matches!(change(false).await, Err(Error::Conflict(_))));
     assert!(change(true).await.is_ok());
     let first = f.service.digital_human(&f.caller, first).await.expect("it");
     assert_eq!(first.digital_human.spec.always_on_active, Some(false));
     let (_, simulation, _) = f.booth(json!({}), 0).await;
-    let other = spec(json!({"always_on_mode": true, "phone_number": "+15550002222"}));
-    let text = "Simulation is not an always-on simulation";
-    assert_eq!(refusal(f.service.create_digital_human(&f.caller, other, &[simulation]).await), text);
+    let other = json!({"always_on_mode": true, "phone_number": "+15550002222"});
+    for simulations in [&[simulation][..], &[]] {
+        let made = f.service.create_digital_human(&f.caller, spec(other.clone()), simulations).await;
+        assert_eq!(refusal(made), "Simulation is not an always-on simulation", "{simulations:?}");
+    }
+    f.human(other, &[simulation, open]).await;
 }
 
 #[tokio::test]

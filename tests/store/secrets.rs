@@ -1,10 +1,11 @@
-//! Secrets at rest: nobody who has the files of the database has them.
+//! Secrets at rest: nobody who has the files of the database, or reads its tables, has them.
 
 use std::path::Path;
 
-use ringer::store::Store;
+use ringer::store::db::{Cell, Database, Row};
 use ringer::store::idempotency::{RequestKey, Seen};
 use ringer::store::vault::{KEY_FILE, Vault};
+use ringer::store::{Location, Store};
 use serde_json::{Value, json};
 
 use super::{Fixture, START_MS, map, spec};
@@ -26,8 +27,15 @@ fn agent() -> Value {
     agent.into()
 }
 
-/// Where a text stands in the files of a folder, the key file apart.
-fn found(folder: &Path, text: &str) -> Vec<String> {
+/// Where a text is at rest: in which files, the key file apart, or in which tables of a server.
+async fn found(f: &Fixture, text: &str) -> Vec<String> {
+    match &f.location {
+        Location::File(_) => in_files(f.folder.path(), text),
+        Location::Server(_) => in_tables(&f.location, text).await,
+    }
+}
+
+fn in_files(folder: &Path, text: &str) -> Vec<String> {
     let files = std::fs::read_dir(folder).expect("a folder").filter_map(Result::ok);
     let files = files.filter(|file| file.path().is_file() && file.file_name() != KEY_FILE);
     let holds = |path: &Path| {
@@ -37,16 +45,41 @@ fn found(folder: &Path, text: &str) -> Vec<String> {
     files.filter(|file| holds(&file.path())).map(|file| file.path().display().to_string()).collect()
 }
 
-fn raw(folder: &Path, statements: &[(&str, &[&str])]) {
-    let connection = rusqlite::Connection::open(folder.join("ringer.db")).expect("opens");
-    for (sql, values) in statements {
-        connection.execute(sql, rusqlite::params_from_iter(values.iter())).expect("written");
+async fn in_tables(location: &Location, text: &str) -> Vec<String> {
+    let database = Database::open(location.clone()).await.expect("it opens");
+    let mut link = database.read().await.expect("a connection");
+    let sql = "SELECT CAST(table_name AS TEXT) FROM information_schema.tables WHERE table_schema = current_schema()";
+    let tables = link.rows(sql, &[]).await.expect("a query");
+    let tables: Vec<String> = tables.iter().map(|row| row.try_get(0).expect("a name")).collect();
+    assert!(tables.len() > 20, "{tables:?}");
+    let mut found = Vec::new();
+    for table in tables {
+        let sql = format!("SELECT CAST(entry AS TEXT) FROM {table} AS entry");
+        let holds = |row: &Row| row.try_get::<String, _>(0).expect("a text").contains(text);
+        if link.rows(&sql, &[]).await.expect("a query").iter().any(holds) {
+            found.push(table);
+        }
     }
+    drop(link);
+    database.close().await;
+    found
+}
+
+/// Runs statements on the database as nobody does who keeps its rules.
+async fn raw(location: &Location, statements: &[(&str, &[&str])]) {
+    let database = Database::open(location.clone()).await.expect("it opens");
+    let mut link = database.write().await.expect("nobody writes");
+    for (sql, values) in statements {
+        let cells: Vec<Cell> = values.iter().map(|value| Cell::from(*value)).collect();
+        link.execute(sql, &cells).await.expect("written");
+    }
+    link.commit().await.expect("kept");
+    database.close().await;
 }
 
 #[tokio::test]
-async fn no_secret_is_in_the_files_of_the_database() {
-    let mut f = Fixture::on_file().await;
+async fn no_secret_is_in_the_files_or_tables_of_the_database() {
+    let mut f = Fixture::new().await;
     let added = f.service.add_agent(&f.caller, spec(agent())).await.expect("an agent");
     let key = added.http_webhook_key.clone().expect("a key");
     let platforms = json!({ "P3_api_key": format!("{WRITTEN}-P3"), "P6_credentials": { "private": WRITTEN } });
@@ -67,9 +100,9 @@ async fn no_secret_is_in_the_files_of_the_database() {
     // While the process runs, its log of writes lies beside the database; after it, all is in one file.
     for _ in 0..2 {
         for secret in [WRITTEN, &key, &token, &webhook.signing_key, &made.api_key] {
-            assert_eq!(found(f.folder.path(), secret), [""; 0], "{secret}");
+            assert_eq!(found(&f, secret).await, [""; 0], "{secret}");
         }
-        assert!(!found(f.folder.path(), "Desk").is_empty(), "the search finds what is there");
+        assert!(!found(&f, "Desk").await.is_empty(), "the search finds what is there");
         f.reopen().await;
     }
     let read = f.service.agent(&f.caller, added.agent_id).await.expect("it");
@@ -81,7 +114,7 @@ async fn no_secret_is_in_the_files_of_the_database() {
 
 #[tokio::test]
 async fn what_was_written_in_plain_is_read_and_sealed_at_the_next_start() {
-    let mut f = Fixture::on_file().await;
+    let mut f = Fixture::new().await;
     let id = f.agent(json!({ "name": "Desk" })).await;
     f.service.store().close().await;
     let plain = json!({ "spec": agent(), "http_webhook_key": "plain-key" }).to_string();
@@ -95,11 +128,11 @@ async fn what_was_written_in_plain_is_read_and_sealed_at_the_next_start() {
             &[&answer],
         ),
     ];
-    raw(f.folder.path(), &statements);
-    assert!(!found(f.folder.path(), WRITTEN).is_empty() && !found(f.folder.path(), "rk_plain").is_empty());
+    raw(&f.location, &statements).await;
+    assert!(!found(&f, WRITTEN).await.is_empty() && !found(&f, "rk_plain").await.is_empty());
     f.reopen().await;
     for secret in [WRITTEN, "plain-key", "rk_plain"] {
-        assert_eq!(found(f.folder.path(), secret), [""; 0], "{secret}");
+        assert_eq!(found(&f, secret).await, [""; 0], "{secret}");
     }
     let read = f.service.agent(&f.caller, id).await.expect("it");
     assert_eq!(read.spec.sip_password.as_deref(), Some("tell-nobody-sip_password"));
@@ -121,25 +154,26 @@ async fn what_was_deleted_in_plain_is_in_no_file_after_the_first_start_with_a_ke
     let overwritten =
         json!({ "spec": { "name": "Desk", "sip_password": format!("overwritten-{WRITTEN}") } }).to_string();
     let plain = json!({ "spec": { "name": "Desk" } }).to_string();
+    let open = || rusqlite::Connection::open(f.folder.path().join("ringer.db")).expect("opens");
     let insert = "INSERT INTO agents (org_id, doc, created_ms, updated_ms) SELECT org_id, $1, 0, 0 FROM agents LIMIT 1";
-    let statements: [(&str, &[&str]); 2] =
-        [(insert, &[&deleted]), ("UPDATE agents SET doc = $1 WHERE id = 1", &[&overwritten])];
-    raw(f.folder.path(), &statements);
-    let other = rusqlite::Connection::open(f.folder.path().join("ringer.db")).expect("opens");
+    for (sql, doc) in [(insert, &deleted), ("UPDATE agents SET doc = $1 WHERE id = 1", &overwritten)] {
+        open().execute(sql, [doc]).expect("written");
+    }
+    let other = open();
     let kept = json!({ "spec": { "name": "Log", "sip_password": format!("logged-{WRITTEN}") } }).to_string();
     other.execute("UPDATE agents SET doc = $1 WHERE id > 1", [&kept]).expect("written");
     other.execute("DELETE FROM agents WHERE id > 1", []).expect("deleted");
     other.execute("UPDATE agents SET doc = $1", [&plain]).expect("written");
     other.execute("DELETE FROM vault", []).expect("there were no keys");
     for secret in [format!("{WRITTEN}-xxx"), format!("overwritten-{WRITTEN}"), format!("logged-{WRITTEN}")] {
-        assert!(!found(f.folder.path(), &secret).is_empty(), "{secret} is left");
+        assert!(!in_files(f.folder.path(), &secret).is_empty(), "{secret} is left");
     }
     f.reopen().await;
-    assert_eq!(found(f.folder.path(), WRITTEN), [""; 0]);
+    assert_eq!(in_files(f.folder.path(), WRITTEN), [""; 0]);
     assert_eq!(f.service.all_agents(&f.caller).await.expect("agents").len(), 1);
     drop(other);
     f.reopen().await;
-    assert_eq!(found(f.folder.path(), WRITTEN), [""; 0]);
+    assert_eq!(in_files(f.folder.path(), WRITTEN), [""; 0]);
 }
 
 #[tokio::test]

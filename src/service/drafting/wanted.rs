@@ -1,6 +1,7 @@
 //! Which scenarios a request wants: its list, and what it allocates beside that.
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::super::generate::{own_lines, transcript_lines};
 use crate::error::Result;
@@ -17,6 +18,8 @@ pub struct Item {
     pub category: String,
     pub count: usize,
     pub goal: Option<String>,
+    /// The stored scenario that the goal is the id of, if there is one.
+    pub workflow: Option<Uuid>,
     pub instructions: Option<String>,
     pub persona: Option<String>,
     pub intent: Option<String>,
@@ -77,8 +80,9 @@ fn allocated(allocation: &CallAllocation, items: &mut Vec<Item>) {
                 "customerPersonas" => (Some(key.clone()), None),
                 _ => (None, Some(key.clone())),
             };
+            let workflow = category.starts_with("workflow").then(|| Uuid::parse_str(key).ok()).flatten();
             let count = count.as_f64().unwrap_or(0.0).max(0.0) as usize;
-            items.push(Item { category: category.into(), count, goal, persona, ..Item::default() });
+            items.push(Item { category: category.into(), count, goal, workflow, persona, ..Item::default() });
         }
     }
     for tool in &allocation.expected_tool_calls {

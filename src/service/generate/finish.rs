@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use ringer_media::seed::Seed;
 
-use super::super::names;
+use super::super::{check, names};
 use super::{Draft, Frame, invent};
 use crate::clock;
 use crate::model::digital_human::{
@@ -16,23 +16,28 @@ use crate::model::test_scenario::TestScenario;
 
 /// What stands for a draw in the settings of a simulation.
 const RANDOM: &str = "random";
+/// What stands for first words that are made up.
+const AI_GENERATED: &str = "ai_generated";
 /// Areas of drawn numbers. Their numbers from 555-0100 to 555-0199 are nobody's.
 const AREAS: [&str; 16] =
     ["202", "206", "212", "213", "303", "305", "312", "404", "415", "512", "617", "702", "713", "808", "917", "971"];
 /// Draws of a name before it gets an initial.
 const DRAWS: u64 = 40;
 
-/// Finishes every draft; the same request and seed give the same.
-pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Seed) {
-    let settings = frame.simulation.as_ref().map(|row| row.doc.digital_humans_settings.clone()).unwrap_or_default();
+/// Finishes every draft; the same request and seed give the same. Tells which settings of the simulation were not followed: those
+/// that were kept before they were checked.
+pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Seed) -> Vec<String> {
+    let mut settings = frame.simulation.as_ref().map(|row| row.doc.digital_humans_settings.clone()).unwrap_or_default();
+    let wrong = mend(&mut settings);
     let mut numbers = HashSet::new();
     let mut taken: HashSet<String> = drafts.iter().filter_map(|draft| draft.human.name.clone()).collect();
     for (index, draft) in drafts.iter_mut().enumerate() {
         let own = Seed::of(&format!("{} {index}", seed.0));
         let human = &mut draft.human;
-        settle(human, &settings, draft.category != "load_testing");
+        let with_noise = draft.category != "load_testing";
+        settle(human, &settings, with_noise);
         if frame.simulation.is_some() {
-            draw(human, &settings, own, &mut numbers);
+            draw(human, &settings, with_noise, own, &mut numbers);
         }
         human.gender = Some(if own.stream("gender").unit() < 0.5 { Gender::Female } else { Gender::Male });
         if human.name.is_none() {
@@ -51,21 +56,65 @@ pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Se
         }
         human.num_runs = spec.num_runs.unwrap_or(settings.num_runs).clamp(1, 1000);
     }
+    wrong.into_iter().map(|text| format!("{text}, the default was used")).collect()
+}
+
+/// Puts the default in the place of every setting that no Digital Human can be given, and tells what is wrong with each.
+pub fn mend(settings: &mut DigitalHumansSettings) -> Vec<String> {
+    let default = DigitalHumansSettings::default();
+    let mut wrong = Vec::new();
+    if settings.default_caller_number != RANDOM {
+        let mut number = Some(std::mem::take(&mut settings.default_caller_number));
+        let checked = check::phone("digital_humans_settings.default_caller_number", &mut number);
+        settings.default_caller_number = match (checked, number) {
+            (Ok(()), Some(number)) => number,
+            (checked, _) => {
+                wrong.extend(checked.err().map(|error| error.to_string()));
+                default.default_caller_number
+            }
+        };
+    }
+    let languages = Language::ALL.iter().map(|one| one.as_str());
+    wrong.extend(mend_word("default_language", &mut settings.default_language, languages, default.default_language));
+    let noises = noises().map(BackgroundNoise::as_str);
+    let (noise, no_noise) = (&mut settings.default_background_noise, default.default_background_noise);
+    wrong.extend(mend_word("default_background_noise", noise, noises, no_noise));
+    if settings.first_message.is_empty() {
+        wrong.push("digital_humans_settings.first_message must not be empty".into());
+        settings.first_message = default.first_message;
+    }
+    wrong
+}
+
+/// A setting that is `random` or one of these words.
+fn mend_word(
+    field: &str,
+    word: &mut String,
+    words: impl Iterator<Item = &'static str>,
+    default: String,
+) -> Option<String> {
+    let words: Vec<&str> = std::iter::once(RANDOM).chain(words).collect();
+    if words.contains(&word.as_str()) {
+        return None;
+    }
+    *word = default;
+    Some(format!("digital_humans_settings.{field} must be one of {}", words.join(", ")))
+}
+
+/// Noises that need no sound of their own.
+fn noises() -> impl Iterator<Item = BackgroundNoise> {
+    BackgroundNoise::ALL.iter().copied().filter(|one| *one != BackgroundNoise::Custom)
 }
 
 fn settle(human: &mut DigitalHumanSpec, settings: &DigitalHumansSettings, with_noise: bool) {
     human.language = Language::parse(&settings.default_language).unwrap_or_default();
     if with_noise {
-        human.background_noise = match settings.default_background_noise.as_str() {
-            // A custom noise would need its sound.
-            "custom" => BackgroundNoise::None,
-            named => BackgroundNoise::parse(named).unwrap_or_default(),
-        };
+        human.background_noise = BackgroundNoise::parse(&settings.default_background_noise).unwrap_or_default();
     }
     if settings.default_caller_number != RANDOM {
         human.phone_number = Some(settings.default_caller_number.clone());
     }
-    if settings.first_message != "ai_generated" {
+    if settings.first_message != AI_GENERATED {
         human.speaks_first_config = Some(SpeaksFirst {
             speaks_first: true,
             mode: Some(SpeaksFirstMode::Custom),
@@ -76,12 +125,22 @@ fn settle(human: &mut DigitalHumanSpec, settings: &DigitalHumansSettings, with_n
 }
 
 /// What a simulation leaves to chance. Words that are given stay in their language.
-fn draw(human: &mut DigitalHumanSpec, settings: &DigitalHumansSettings, own: Seed, numbers: &mut HashSet<String>) {
+fn draw(
+    human: &mut DigitalHumanSpec,
+    settings: &DigitalHumansSettings,
+    with_noise: bool,
+    own: Seed,
+    numbers: &mut HashSet<String>,
+) {
     let has_words =
         human.original_transcript.is_some() || human.formatted_transcript.is_some() || human.workflow_v2_id.is_some();
     if settings.default_language == RANDOM && !has_words {
         let spoken: Vec<Language> = Language::ALL.iter().copied().filter(|one| *one != Language::Ad).collect();
         human.language = spoken[own.stream("language").index(spoken.len())];
+    }
+    if settings.default_background_noise == RANDOM && with_noise {
+        let heard: Vec<BackgroundNoise> = noises().collect();
+        human.background_noise = heard[own.stream("background noise").index(heard.len())];
     }
     if settings.default_caller_number == RANDOM {
         let mut draws = own.stream("number");
@@ -141,5 +200,41 @@ pub fn scenario(draft: &Draft) -> TestScenario {
         original_transcript: human.original_transcript.clone(),
         formatted_transcript: human.formatted_transcript.clone(),
         expected_tool_calls: human.expected_tool_calls.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn settings_that_nobody_can_be_given_are_told_and_mended() {
+        let languages = "random, en, es, pt, ja, tr, hi, ar, ru, zh, ml, fr, yue, vi, de, ko, ad";
+        let noises = "random, none, office, talking, traffic, cafe, park, tv, noisy_restaurant, hospital";
+        for (field, given, kept, expect) in [
+            ("default_name", "", "", None),
+            ("default_caller_number", "random", "random", None),
+            ("default_caller_number", "+1 (555) 000-1111", "+15550001111", None),
+            ("default_caller_number", "12", "random", Some("must be in E.164 format".to_owned())),
+            ("default_caller_number", "", "random", Some("must be in E.164 format".to_owned())),
+            ("default_language", "ad", "ad", None),
+            ("default_language", "klingon", "random", Some(format!("must be one of {languages}"))),
+            ("default_background_noise", "random", "random", None),
+            ("default_background_noise", "tv", "tv", None),
+            ("default_background_noise", "rocket", "none", Some(format!("must be one of {noises}"))),
+            ("default_background_noise", "custom", "none", Some(format!("must be one of {noises}"))),
+            ("first_message", "Hello?", "Hello?", None),
+            ("first_message", "", "ai_generated", Some("must not be empty".to_owned())),
+        ] {
+            let mut settings: DigitalHumansSettings = serde_json::from_value(json!({ field: given })).expect("it fits");
+            let wrong = mend(&mut settings);
+            let expect: Vec<String> =
+                expect.iter().map(|text| format!("digital_humans_settings.{field} {text}")).collect();
+            assert_eq!(wrong, expect, "{field} {given}");
+            assert_eq!(json!(settings)[field], Value::from(kept), "{field} {given}");
+            assert_eq!(mend(&mut settings), Vec::<String>::new(), "{field} {given}");
+        }
     }
 }

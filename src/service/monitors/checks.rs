@@ -2,6 +2,7 @@
 //! too long.
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::super::notify::about;
 use super::super::runs::Purpose;
@@ -241,6 +242,16 @@ impl Service {
         };
         self.notify(db, &row.doc.spec.notifications.channels, &notice).await
     }
+}
+
+/// The custom metrics that a monitor looks at in a result that is its check; none in other results.
+pub(in crate::service) async fn looked_at(db: &mut Session, result_id: i64) -> Result<Vec<Uuid>> {
+    let Some(check) = db.by::<CheckDoc>("result_id", result_id).await?.into_iter().next() else {
+        return Ok(Vec::new());
+    };
+    let checks = db.find::<MonitorDoc>(check.doc.monitor_id).await?.map(|row| row.doc.spec.checks);
+    let graded = checks.into_iter().flatten().filter(|check| check.enabled && check.kind == CheckType::CustomMetric);
+    Ok(graded.filter_map(|check| check.config.custom_metric_id).collect())
 }
 
 /// Every check of a monitor without a verdict.

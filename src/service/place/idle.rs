@@ -2,19 +2,30 @@
 
 use serde_json::Value;
 
-use super::Cast;
-use crate::model::digital_human::{DigitalHumanSpec, Fluency, JourneyStep, Verbosity};
-use crate::service::generate::own_lines;
+use super::{Cast, is_sms, is_written};
+use crate::error::Result;
+use crate::model::digital_human::{DigitalHumanSpec, Fluency, JourneyStep, TranscriptLine, Verbosity};
+use crate::model::result::ResultDoc;
+use crate::model::simulation::SimulationSpec;
+use crate::service::Service;
+use crate::service::generate::{own_lines, transcript_lines};
 
 impl Cast {
     /// Names the fields that are set and do not act, or act otherwise than they say.
     pub(super) fn idle_fields(&self, has_model: bool) -> Vec<String> {
         let human = &self.human;
+        let (text, lines) = (human.original_transcript.as_deref().unwrap_or_default(), &human.formatted_transcript);
         let step = |has: fn(&JourneyStep) -> bool| self.step.as_ref().is_some_and(has);
         let idle = [
-            (!replays(human), "formatted_transcript: not replayed word for word"),
+            (
+                lines.as_ref().is_some_and(|lines| !replays(human, Some(lines))),
+                "formatted_transcript: not replayed word for word",
+            ),
+            (
+                lines.is_none() && !text.trim().is_empty() && !replays(human, transcript_lines(text).as_deref()),
+                "original_transcript: not replayed word for word",
+            ),
             (human.attack_plan.is_some() && !has_model, "attack_plan: not followed without a language model"),
-            (self.simulation.hangup_on_transfer, "hangup_on_transfer: transfers are refused"),
             (!self.earlier.is_empty() && !has_model, "journey_steps: earlier steps are not remembered without a model"),
             (
                 step(|step| step.unresponsive) && !self.is_called(),
@@ -27,10 +38,48 @@ impl Cast {
         ];
         let mut told: Vec<String> =
             idle.iter().filter(|(set, _)| *set).map(|(_, text)| format!("{text} in this version")).collect();
+        let unread = "set for the run, and agents of this kind are reached without it in this version";
+        told.extend(self.idle_overrides().map(|name| format!("{name}: {unread}")));
         if !has_model && words_itself(human) {
             told.extend(needing_model(human).map(str::to_owned));
         }
         told
+    }
+
+    /// Overrides of the run that are not needed to reach the agent: a call that is placed reads the SIP address, text messages
+    /// read the number.
+    fn idle_overrides(&self) -> impl Iterator<Item = &'static str> {
+        let (run, agent) = (&self.overrides, &self.agent.spec);
+        let dials = !is_written(agent) && !self.is_called();
+        let set = [
+            ("phone_number", run.phone_number.is_some() && !is_sms(agent)),
+            ("sip_uri", run.sip_uri.is_some() && !dials),
+            ("websocket_url", run.websocket_url.is_some()),
+            ("P1_agent_name", run.p1_agent_name.is_some()),
+            ("P1_metadata", run.p1_metadata.is_some()),
+            ("P2_agent_configuration", run.p2_agent_configuration.is_some()),
+            ("P2_room_properties", run.p2_room_properties.is_some()),
+            ("P2_agent_name", run.p2_agent_name.is_some()),
+            ("P3_agent_id", run.p3_agent_id.is_some()),
+            ("P4_agent_id", run.p4_agent_id.is_some()),
+            ("P5_assistant_id", run.p5_assistant_id.is_some()),
+        ];
+        set.into_iter().filter(|(_, idle)| *idle).map(|(name, _)| name)
+    }
+}
+
+impl Service {
+    /// What a result is told whose agent asked for a transfer (RFC 3515) that was to end the call; the messages of the call tell
+    /// of it.
+    pub async fn idle_transfer(&self, organization: &str, result_id: i64) -> Result<Option<String>> {
+        let log = tokio::fs::read_to_string(self.result_folder(result_id).join("sip.log")).await.unwrap_or_default();
+        if !log.lines().any(|line| line.starts_with("REFER ")) {
+            return Ok(None);
+        }
+        let mut db = self.store.org(organization).read().await?;
+        let simulation_id = db.get::<ResultDoc>(result_id).await?.doc.body.simulation_id;
+        let acts_not = db.get::<SimulationSpec>(simulation_id).await?.doc.hangup_on_transfer;
+        Ok(acts_not.then(|| "hangup_on_transfer: transfers are refused in this version".to_owned()))
     }
 }
 
@@ -78,12 +127,13 @@ fn words_itself(human: &DigitalHumanSpec) -> bool {
     steps.is_empty() || steps.iter().any(is_meant)
 }
 
-/// True when a transcript is replayed: by its steps, or by an intent that has its words in their order. So is none.
-fn replays(human: &DigitalHumanSpec) -> bool {
-    let Some(lines) = &human.formatted_transcript else { return true };
+/// True when a transcript of these lines (`None`: they cannot be told from each other) is replayed: by its steps, or by an intent
+/// that has its words in their order.
+fn replays(human: &DigitalHumanSpec, lines: Option<&[TranscriptLine]>) -> bool {
     if human.enriched_playback.as_ref().is_some_and(|steps| !steps.is_empty()) {
         return true;
     }
+    let Some(lines) = lines else { return false };
     let mut rest = human.intent.as_str();
     own_lines(lines).into_iter().all(|line| match rest.split_once(line) {
         Some((_, after)) => {
@@ -99,6 +149,35 @@ mod tests {
     use serde_json::json;
 
     use super::super::tests::cast;
+
+    #[test]
+    fn an_override_that_nobody_reads_is_named() {
+        let sip = json!({"sip_uri": "sip:bob@127.0.0.1:5080"});
+        let calls = json!({"sip_uri": "sip:bob@127.0.0.1:5080", "type": "OUTBOUND"});
+        let texts = json!({"phone_number": "+15550001111", "mode": "TEXT"});
+        let other = json!({"sip_uri": "sip:eve@127.0.0.1:5080"});
+        let number = json!({"phone_number": "+15550002222"});
+        let platforms = json!({
+            "websocket_url": "ws://h", "P1_agent_name": "", "P1_metadata": {}, "P2_agent_configuration": {},
+            "P2_room_properties": {}, "P2_agent_name": "p", "P3_agent_id": "a", "P4_agent_id": "b", "P5_assistant_id": "c",
+        });
+        let named: Vec<&str> = platforms.as_object().expect("an object").keys().map(String::as_str).collect();
+        for (agent, run, expect) in [
+            (&sip, json!({"runs_per_digital_human": 2, "seed": 7}), &[][..]),
+            (&sip, other.clone(), &[]),
+            (&calls, other.clone(), &["sip_uri"]),
+            (&texts, other, &["sip_uri"]),
+            (&sip, number.clone(), &["phone_number"]),
+            (&calls, number.clone(), &["phone_number"]),
+            (&texts, number, &[]),
+            (&sip, platforms.clone(), &named),
+            (&texts, platforms.clone(), &named),
+        ] {
+            let told = cast(agent.clone(), json!({}), run.clone()).idle_fields(true);
+            let names: Vec<&str> = told.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
+            assert_eq!(names, expect, "{agent} {run}: {told:?}");
+        }
+    }
 
     #[test]
     fn a_field_that_does_not_act_is_named() {
@@ -135,6 +214,11 @@ mod tests {
                 Some("formatted_transcript"),
                 Some("formatted_transcript"),
             ),
+            // A text without lines beside it is read as they would be.
+            (json!({"original_transcript": "User: I want help.", "intent": "I want help."}), None, None),
+            (json!({"original_transcript": "They talked.", "enriched_playback": [step]}), None, None),
+            (json!({"original_transcript": " "}), None, None),
+            (json!({"original_transcript": "They talked."}), Some("original_transcript"), Some("original_transcript")),
         ] {
             let cast = cast(json!({}), fields.clone(), json!({}));
             for (has_model, expect) in [(false, without), (true, with)] {
