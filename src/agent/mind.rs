@@ -107,7 +107,8 @@ impl DeskMind {
     fn reply(&mut self, history: &[Line]) -> Move {
         if let Some((state, text, lines)) = self.before.take() {
             let later = history.get(lines..).unwrap_or_default();
-            let begun = later.iter().any(|line| !line.other && line.digits.is_empty() && text.starts_with(&*line.text));
+            let said = |line: &&Line| !line.other && !line.text.is_empty();
+            let begun = later.iter().filter(said).any(|line| text.starts_with(&*line.text));
             if !begun {
                 self.state = state;
             }
@@ -271,6 +272,9 @@ mod tests {
         };
         assert_eq!(ask(&mut mind, &history), BIRTH);
         history[1] = turn("hello i have a question");
+        assert_eq!(ask(&mut mind, &history), BIRTH);
+        // It was stopped before its first word.
+        history.extend([own("", true), turn("")]);
         assert_eq!(ask(&mut mind, &history), BIRTH);
         history.extend([own("Yes, I can help", true), turn("")]);
         assert!(ask(&mut mind, &history).starts_with("Yes, of course. Please tell me your date of birth"));

@@ -1,6 +1,7 @@
 //! The numbers behind the named levels of a Digital Human (`slow`, `medium`, `horrible`, ...). Plain values with their defaults;
 //! who uses them is not known here.
 
+use ringer_media::impair::{AudioQuality, Clip};
 use serde::Serialize;
 
 use super::source::Source;
@@ -154,16 +155,21 @@ pub struct Impairment {
     pub jitter_ms: u32,
 }
 
+impl Sound {
+    fn of(quality: &AudioQuality) -> Sound {
+        let [low_hz, high_hz] = quality.band_hz.unwrap_or_default().map(|hz| hz as u32);
+        let clip_dbfs = match quality.clip {
+            Clip::None => 0.0,
+            Clip::Soft(dbfs) | Clip::Hard(dbfs) => dbfs,
+        };
+        let noise_snr_db = quality.noise_snr_db.unwrap_or(100.0);
+        Sound { low_hz, high_hz, clip_dbfs, noise_snr_db, dropouts: quality.dropouts as u32 }
+    }
+}
+
 impl Default for Behaviour {
     fn default() -> Behaviour {
         let words = |target, maximum| Words { target, maximum };
-        let sound = |low_hz, high_hz, clip_dbfs, noise_snr_db, dropouts| Sound {
-            low_hz,
-            high_hz,
-            clip_dbfs,
-            noise_snr_db,
-            dropouts,
-        };
         let impairment = |loss_pct, mean_burst, jitter_ms| Impairment { loss_pct, mean_burst, jitter_ms };
         let hesitation = |fillers_per_100_words, clause_pauses, pause_from_ms, pause_to_ms| Hesitation {
             fillers_per_100_words,
@@ -186,9 +192,9 @@ impl Default for Behaviour {
             },
             interruption: Interruption { low: 0.10, medium: 0.25, high: 0.50, from_ms: 800, to_ms: 3000 },
             audio: Audio {
-                medium: sound(200, 3400, 0.0, 100.0, 0),
-                low: sound(300, 2700, -6.0, 30.0, 0),
-                horrible: sound(400, 2200, -12.0, 15.0, 2),
+                medium: Sound::of(&AudioQuality::MEDIUM),
+                low: Sound::of(&AudioQuality::LOW),
+                horrible: Sound::of(&AudioQuality::HORRIBLE),
             },
             connection: Connection {
                 medium: impairment(1.0, 1.0, 10),

@@ -260,7 +260,9 @@ impl Call {
         let turn = &self.spec.turn;
         let cut_in = self.other.turn.as_ref().is_some_and(|turn| turn.cut);
         let held = cut_in && self.frame_at < started + ms(turn.hold_floor_ms);
-        let both_started = (onset - started).abs() <= ms(turn.both_start_ms) && !cut_in;
+        // In noise an onset is sure only in hindsight: there the other side gets the time in which this one yields to it.
+        let sure = !self.ears.voice.vad().in_noise();
+        let both_started = sure && (onset - started).abs() <= ms(turn.both_start_ms) && !cut_in;
         if !held
             && (both_started || self.has_spoken(onset, turn.yield_after_ms))
             && let Some(said) = self.mouth.saying()

@@ -346,6 +346,11 @@ impl VoiceActivity {
         self.speech.is_some()
     }
 
+    /// Noise lies under the channel: what is told may be taken back in hindsight, up to 240 ms later.
+    pub fn in_noise(&self) -> bool {
+        self.noisy
+    }
+
     /// No speech is on, but some was voted for in the last 100 ms: an onset may be reported soon.
     pub fn is_stirring(&self) -> bool {
         self.speech.is_none() && self.votes != 0

@@ -21,6 +21,7 @@
 //! 1.0 agent says 2.5 "May I help?"          3.0 agent digit 5 [inband|info]      4.0 agent hangs up
 //! 5.0 net delay 40                          # another network from then on, all that is not named as by default
 //! 2.0 agent stops sending                   2.5 agent sends again      3.0 driver misses 3        9.0 api hangs up
+//! 0.0 agent noise cafe 17.5                 # from then on, dB below speech
 //! 2.0 agent holds                           8.0 agent resumes          # by re-INVITE
 //! agent echoes after 0.2 down 6             # from hearing to sending, s; echo return loss, dB
 //! until 30                                  # a call that still runs is hung up by the API
@@ -31,6 +32,7 @@ use ringer_media::call::*;
 use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
 use ringer_media::netem::{Loss, NetemSpec};
+use ringer_media::noise::Kind;
 use ringer_media::seed::Seed;
 use ringer_media::testing::{CutWord, Delays, Echo, Mind, Voice};
 
@@ -129,6 +131,7 @@ impl Line {
 #[derive(Clone, Debug)]
 pub enum Action {
     Says { seconds: f64, text: String },
+    Noise { kind: Kind, snr_db: f64 },
     Digit { digit: char, inband: bool },
     InfoDigit { digit: char },
     DigitsRefused,
@@ -299,6 +302,9 @@ fn action(line: &mut Line) -> Parsed<Action> {
     Ok(if line.eat("agent says") {
         let seconds = line.number()?;
         Action::Says { seconds, text: line.maybe_text().unwrap_or_default() }
+    } else if line.eat("agent noise") {
+        let kind = Kind::from_name(&line.word()?).ok_or("a kind of noise is wanted")?;
+        Action::Noise { kind, snr_db: line.number()? }
     } else if line.eat("agent digit") {
         let digit = line.word()?.chars().next().ok_or("a digit is wanted")?;
         if line.eat("info") {

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use grammar::{Action, Dialling, Scenario};
 use ringer_media::call::{EndReason, RemoteEnd, RemoteKind, Signal};
+use ringer_media::noise;
 use ringer_media::testing::{Rig, RigSpec, Spoken, Voice};
 
 /// G.711 speech.
@@ -61,6 +62,12 @@ pub fn play(scenario: &Scenario, voice: &Voice) -> Rig {
             Action::Says { seconds, text } => {
                 let pcm = voice.say((seconds * 16_000.0) as usize, place * 97);
                 rig.far.spoken.push(Spoken { from, pcm, text: text.clone() });
+            }
+            Action::Noise { kind, snr_db } => {
+                let seconds = (scenario.until - at).ceil() as u32;
+                let mut pcm = noise::generate(*kind, scenario.call.seed, seconds, &[]);
+                noise::level_for(&mut pcm, *snr_db, scenario.media.codec.rate_hz());
+                rig.far.spoken.push(Spoken { from, pcm: pcm.into(), text: String::new() });
             }
             Action::Digit { digit, inband } => rig.far.digits.push((from, *digit, *inband)),
             _ => {}
@@ -114,7 +121,7 @@ fn talk(scenario: &Scenario, rig: &mut Rig) {
                 Action::ApiHangup => rig.hang_up(EndReason::ApiHangup),
                 Action::InfoDigit { digit } => rig.signal(Signal::Digit { digit: *digit, duration_ms: 100 }),
                 Action::DigitsRefused => rig.signal(Signal::DigitRefused),
-                Action::Says { .. } | Action::Digit { .. } => {}
+                Action::Says { .. } | Action::Noise { .. } | Action::Digit { .. } => {}
             }
         }
         if rig.seconds() >= scenario.until {
