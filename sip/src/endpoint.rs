@@ -348,7 +348,7 @@ impl Endpoint {
         if matches!(heard, Heard::Pass | Heard::PassAndAck) {
             match request.method {
                 Method::Invite => self.invite_response(now, call, &key, &request, response),
-                Method::Bye => {
+                Method::Bye | Method::Notify => {
                     self.signed_again(now, call, &request, &response, to);
                 }
                 Method::Info => self.info_response(now, call, &request, &response, to),

@@ -7,6 +7,7 @@ mod digits;
 mod garbage;
 mod session;
 mod torture;
+mod transfer;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -238,6 +238,9 @@ impl Driver {
             FromShard::Control(_, Control::Digit { digit, duration_ms }) => {
                 self.inner.sip.send_digit(key, digit, duration_ms).await;
             }
+            FromShard::Control(_, Control::Transfer { accepted }) => {
+                self.inner.sip.answer_transfer(key, accepted).await
+            }
             FromShard::Effect(_, id, effect, tapped) => self.effects.perform(id, effect, tapped),
             FromShard::Ears(_, from) => self.effects.ears_from(from),
             FromShard::Event(_, event) => self.event(&event),
@@ -285,6 +288,7 @@ impl Driver {
             }
             CallEvent::DigitRefused(_) => self.tell(ToShard::Signal(self.no, Signal::DigitRefused)),
             CallEvent::Renegotiated { media, .. } => {
+                self.tell(ToShard::Signal(self.no, Signal::SessionAnswered { code: 200 }));
                 let settled = match media.remote_rtp.ip().is_unspecified() {
                     true => sip::settled(&media),
                     false => self.settled(&media),
@@ -294,6 +298,8 @@ impl Driver {
                     Err(why) => self.files.warnings.push(format!("the session was changed and is not followed: {why}")),
                 }
             }
+            CallEvent::Unchanged { code } => self.tell(ToShard::Signal(self.no, Signal::SessionAnswered { code })),
+            CallEvent::Transfer { to } => self.tell(ToShard::Signal(self.no, Signal::Transfer { to })),
             CallEvent::Hold(held) => self.tell(ToShard::Signal(self.no, Signal::Hold(held))),
             CallEvent::Redirected { target } => self.follow_redirect(key, target),
             CallEvent::Ended(end) => {

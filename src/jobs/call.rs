@@ -186,10 +186,9 @@ impl CallWork<'_> {
         report: CallReport,
         redactor: Option<&Redactor>,
         mut notes: Object,
-        mut warnings: Vec<String>,
+        warnings: Vec<String>,
     ) -> Result<()> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
-        warnings.extend(service.idle_transfer(&self.job.organization, id).await?);
         if let (Some(at_ms), ResultStatus::Dispatched) = (report.connected_at_ms, self.status().await?) {
             self.connected(at_ms).await?;
         }

@@ -181,6 +181,7 @@ mod tests {
             (MaxDuration, true, true, false, None, user),
             (MaxTurns, true, true, false, None, user),
             (ApiHangup, true, true, false, None, user),
+            (Transfer, true, false, false, None, user),
             (AgentHangup, true, true, false, None, Some(EndedBy::Agent)),
             (AgentHangup, true, false, false, Some("AGENT_HUNG_UP_BEFORE_SPEECH"), Some(EndedBy::Agent)),
             (MediaTimeout, true, true, false, Some("MEDIA_TIMEOUT"), None),

@@ -272,6 +272,7 @@ impl Cast {
             script_ordered: human.scripted_responses_ordered,
             meaning_ms: placer.model.as_ref().map(|_| MEANING_MS),
             hangup_phrases: human.hangup_phrases.iter().map(|phrase| human::fill(phrase, traits)).collect(),
+            hangup_on_transfer: self.simulation.hangup_on_transfer,
             extension: human.extension.clone().filter(|_| !self.agent_calls()),
             dtmf: match placer.dtmf {
                 Dtmf::Rtp => DtmfMethod::Rtp,

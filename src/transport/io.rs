@@ -53,6 +53,7 @@ enum Order {
     Authorize(CallKey, Box<Demand>, oneshot::Sender<bool>),
     Digit(CallKey, char, u32),
     Resolved(CallKey, Option<SocketAddr>),
+    Transfer(CallKey, bool),
 }
 
 /// A handle on the socket's task; cheap to clone.
@@ -112,6 +113,11 @@ impl SipSocket {
     /// Sends a digit of `duration_ms` by INFO.
     pub async fn send_digit(&self, key: CallKey, digit: char, duration_ms: u32) {
         let _ = self.orders.send(Order::Digit(key, digit, duration_ms)).await;
+    }
+
+    /// Says whether a transfer that was asked for is taken.
+    pub async fn answer_transfer(&self, key: CallKey, accepted: bool) {
+        let _ = self.orders.send(Order::Transfer(key, accepted)).await;
     }
 
     /// Says where a call that was redirected goes; `None` ends it.
@@ -206,6 +212,7 @@ impl Port {
             }
             Order::Hangup(key, q850_cause, text) => self.endpoint.hangup(now(), key, q850_cause, &text),
             Order::Digit(key, digit, duration_ms) => self.endpoint.send_digit(now(), key, digit, duration_ms),
+            Order::Transfer(key, accepted) => self.endpoint.answer_transfer(now(), key, accepted),
             Order::Resolved(key, destination) => self.endpoint.resolved(now(), key, destination),
             Order::Ring(key, code, sdp) => self.endpoint.ring(now(), key, code, sdp),
             Order::Answer(key, sdp) => self.endpoint.answer(now(), key, sdp),

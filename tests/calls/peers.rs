@@ -6,6 +6,8 @@ use ringer_media::codec::Codec;
 use ringer_media::connection::ConnectionSpec;
 use ringer_media::level::rms_dbov;
 
+use serde_json::json;
+
 use super::stage::{Stage, channels, names};
 use crate::peers::{Peer, TONE_HZ};
 
@@ -59,6 +61,27 @@ async fn a_changed_session_is_followed() {
     let away = quality.sent_frames.abs_diff(quality.received_packets);
     println!("{} packets went out, {} came back", quality.sent_frames, quality.received_packets);
     assert!(away <= 25, "{} packets went out and {} came back", quality.sent_frames, quality.received_packets);
+}
+
+/// Handed on by REFER (RFC 3515): as the call is told to, it follows by leaving or declines and stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transfer_ends_the_call_or_is_declined() {
+    for (scenario, ends, reason) in
+        [("refer", true, EndReason::Transfer), ("refer_declined", false, EndReason::AgentHangup)]
+    {
+        let (stage, peer) = (Stage::new().await, Peer::scenario(scenario));
+        let mut placement = stage.placement(&at(&peer), "Hello there.");
+        placement.spec.hangup_on_transfer = ends;
+        let report = stage.call(placement).await.expect("it was placed");
+        // sipp checks what it was sent.
+        peer.end();
+        assert_eq!(report.ending.reason, reason, "{scenario}");
+        let asked: Vec<_> = report.timeline.iter().filter(|entry| entry.event == "transfer").collect();
+        let code = if ends { 202 } else { 603 };
+        assert_eq!(asked.len(), 1, "{scenario}");
+        assert_eq!(asked[0].data, json!({ "to": "sip:carol@example.com", "accepted": ends, "code": code }));
+        assert!((900.0..3000.0).contains(&asked[0].offset_ms), "at {} ms", asked[0].offset_ms);
+    }
 }
 
 /// The peer sends back every packet that it gets: what is missing and late in its stream was lost and delayed on the way out.

@@ -331,6 +331,21 @@ async fn every_call_that_was_dialled_is_counted_as_placed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_simulation_that_hangs_up_on_transfer_does() {
+    let (house, peer) = (House::new().await, Peer::scenario("refer"));
+    let simulation = json!({ "hangup_on_transfer": true, "max_call_duration": 20 });
+    let (_, ids) = house.queue(sip(&peer), simulation, &[json!({})]).await;
+    let events = house.events(&ids[0]).await;
+    peer.end();
+    let (_, asked) = events.iter().find(|(name, _)| name == "transfer").expect("it is told");
+    assert_eq!(asked["data"], json!({ "to": "sip:carol@example.com", "accepted": true, "code": 202 }));
+    let result = house.result(&ids[0]).await;
+    let found = (&result["status"], &result["end_reason"], &result["conversation_ended_by"]);
+    assert_eq!(found, (&json!("COMPLETED"), &json!("transfer"), &json!("USER")), "{result}");
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_is_the_owners_affair() {
     let peer = Peer::scenario("challenge");
     let agent = with(sip(&peer), json!({ "sip_username": "ringer", "sip_password": "guess" }));

@@ -12,7 +12,6 @@ mod resources;
 mod schedules;
 mod seam;
 mod secrets;
-mod transfers;
 mod urls;
 mod usage;
 mod webhooks;

@@ -35,11 +35,11 @@ pub enum What {
     /// INVITE sent.
     Dialing { address: String },
     /// 180 or the like.
-    Ringing { code: u16 },
+    Ringing { address: Option<String>, code: u16 },
     /// Media before the answer.
-    EarlyMedia { code: u16 },
-    /// Sample 0.
-    Connected { code: u16, codec: &'static str },
+    EarlyMedia { address: Option<String>, code: u16 },
+    /// Sample 0; `address` is what was dialled.
+    Connected { address: Option<String>, code: u16, codec: &'static str },
     /// The end.
     Ended { by: &'static str, reason: &'static str, sip_code: Option<u16>, q850_cause: Option<u16> },
     /// This side's words begin.
@@ -102,6 +102,10 @@ pub enum What {
     Held,
     /// It took it back.
     Unheld,
+    /// The other side's re-INVITE or UPDATE was answered with `code`.
+    SessionAnswered { code: u16 },
+    /// The other side asked for a transfer to `to`.
+    Transfer { to: String, accepted: bool },
     /// A sound of this side that asks for no reaction, at its first sample.
     Probe { kind: ProbeKind },
     /// Once per second.

@@ -118,8 +118,19 @@ pub enum Signal {
         /// What holds now.
         media: MediaParams,
     },
+    /// The other side asked for another session or refreshed this one (re-INVITE, UPDATE), and was answered. Only a call that is
+    /// up tells of it.
+    SessionAnswered {
+        /// SIP status code of the answer.
+        code: u16,
+    },
     /// The other side put this one on hold, or took it back: until then its audio is silence to the ears, and may be missing.
     Hold(bool),
+    /// The other side asks to be transferred (SIP REFER). It is answered by [`Control::Transfer`].
+    Transfer {
+        /// Whom this side is to call instead.
+        to: String,
+    },
     /// The far side ended, refused, or could not be reached.
     Ended(RemoteEnd),
 }
@@ -217,6 +228,11 @@ pub enum Control {
         digit: char,
         /// Its length in milliseconds.
         duration_ms: u32,
+    },
+    /// Say whether this side goes where [`Signal::Transfer`] sends it. When it does, [`Control::Hangup`] follows at once.
+    Transfer {
+        /// 202 and a NOTIFY of 200 (RFC 3515), else 603.
+        accepted: bool,
     },
 }
 
@@ -431,6 +447,8 @@ pub enum EndReason {
     MaxTurns,
     /// The far side hung up.
     AgentHangup,
+    /// The far side handed the call on, and [`super::CallSpec::hangup_on_transfer`] ends it.
+    Transfer,
     /// The control API ended it.
     ApiHangup,
     /// The last playback step was done.
@@ -462,6 +480,7 @@ impl EndReason {
             EndReason::MaxDuration => "max_duration",
             EndReason::MaxTurns => "max_turns",
             EndReason::AgentHangup => "agent_hangup",
+            EndReason::Transfer => "transfer",
             EndReason::ApiHangup => "api_hangup",
             EndReason::PlaybackEnd => "playback_end",
             EndReason::Rejected => "rejected",

@@ -52,6 +52,8 @@ impl Phase {
 pub(super) struct Waits {
     /// An answer that the next tick turns into the connection.
     pub answered: Option<(u16, MediaParams)>,
+    /// What was dialled.
+    pub address: Option<String>,
     /// Happened before sample 0 was known.
     pub before: Vec<(Time, Side, What)>,
     /// Start of the conversation, once the extension is dialled.
@@ -97,11 +99,16 @@ impl Call {
         match signal {
             Signal::Dialing { address } => {
                 self.phase = Phase::Dialing { since: now };
+                self.waits.address = Some(address.clone());
                 self.waits.before.push((now, Side::Engine, What::Dialing { address }));
             }
-            Signal::Ringing { code } => self.waits.before.push((now, Side::Agent, What::Ringing { code })),
+            Signal::Ringing { code } => {
+                let address = self.waits.address.clone();
+                self.waits.before.push((now, Side::Agent, What::Ringing { address, code }));
+            }
             Signal::EarlyMedia { code, media } if !self.phase.is_connected() => {
-                self.waits.before.push((now, Side::Agent, What::EarlyMedia { code }));
+                let address = self.waits.address.clone();
+                self.waits.before.push((now, Side::Agent, What::EarlyMedia { address, code }));
                 if self.leg.is_none() {
                     self.begin_leg(media, now);
                 }
@@ -126,17 +133,22 @@ impl Call {
                     self.event(self.frame_at, Side::Engine, What::Note { code: "codec_change_not_followed" });
                 }
             }
+            Signal::SessionAnswered { code } if self.phase.is_connected() => {
+                self.event(self.frame_at, Side::Agent, What::SessionAnswered { code });
+            }
             Signal::Hold(held) if self.phase.is_connected() && held != self.waits.on_hold => {
                 self.waits.on_hold = held;
                 self.waits.media_at = Some(now);
                 self.event(self.frame_at, Side::Agent, if held { What::Held } else { What::Unheld });
             }
+            Signal::Transfer { to } => self.transfer(now, to),
             Signal::Ended(remote) => self.remote_end(now, remote),
             Signal::EarlyMedia { .. }
             | Signal::Answered { .. }
             | Signal::Digit { .. }
             | Signal::DigitRefused
             | Signal::Renegotiated { .. }
+            | Signal::SessionAnswered { .. }
             | Signal::Hold(_) => {}
         }
     }
@@ -179,7 +191,8 @@ impl Call {
         self.phase = Phase::Connected;
         self.waits.media_at = Some(now);
         self.tell_before();
-        self.event(0, Side::Engine, What::Connected { code, codec: media.codec.name() });
+        let address = self.waits.address.take();
+        self.event(0, Side::Engine, What::Connected { address, code, codec: media.codec.name() });
         match self.spec.extension.clone() {
             Some(digits) => self.dial = Some(Dial::new(&digits, ms(EXTENSION_AFTER_MS))),
             None => self.begin_conversation(0),
@@ -353,6 +366,20 @@ impl Call {
             let now =
                 self.origin + Duration::from_micros((self.frame_at.max(0) as u64 * 1_000_000) / u64::from(RATE_HZ));
             self.finish(now, EndReason::Fault, None, Some(code));
+        }
+    }
+
+    /// Before the answer nobody is handed on.
+    fn transfer(&mut self, now: Time, to: String) {
+        let up = self.phase.is_connected();
+        let accepted = up && self.spec.hangup_on_transfer;
+        self.out.push(Output::Control(Control::Transfer { accepted }));
+        if up {
+            let at = self.sample(now).clamp(0, self.frame_at);
+            self.event(at, Side::Agent, What::Transfer { to, accepted });
+        }
+        if accepted {
+            self.end_now(now, EndReason::Transfer);
         }
     }
 

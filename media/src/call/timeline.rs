@@ -28,8 +28,10 @@ impl Event {
             What::Reprompt { .. } => "reprompt",
             What::DtmfSent { .. } => "dtmf_sent",
             What::DtmfReceived { .. } => "dtmf_received",
+            What::SessionAnswered { .. } => "session.answered",
             What::Held => "hold",
             What::Unheld => "unhold",
+            What::Transfer { .. } => "transfer",
             What::Probe { .. } => "probe",
             What::Network { .. } => "network",
             What::Echo(_) => "suspected_echo_event",
@@ -43,8 +45,10 @@ impl Event {
     pub fn data(&self) -> Value {
         match &self.what {
             What::Dialing { address } => json!({ "address": address }),
-            What::Ringing { code } | What::EarlyMedia { code } => json!({ "code": code }),
-            What::Connected { code, codec } => json!({ "code": code, "codec": codec }),
+            What::Ringing { address, code } | What::EarlyMedia { address, code } => {
+                json!({ "address": address, "code": code })
+            }
+            What::Connected { address, code, codec } => json!({ "address": address, "code": code, "codec": codec }),
             What::Ended { by, reason, sip_code, q850_cause } => {
                 json!({ "by": by, "reason": reason, "sip_code": sip_code, "q850_cause": q850_cause })
             }
@@ -88,8 +92,12 @@ impl Event {
                 json!({ "type": kind, "u": round3(*u), "at_ms": at_ms, "keyword": keyword })
             }
             What::SilenceTool | What::Note { .. } => json!({}),
+            What::SessionAnswered { code } => json!({ "code": code }),
             // The endpoint answers a change of the session that it takes with 200.
             What::Held | What::Unheld => json!({ "code": 200 }),
+            What::Transfer { to, accepted } => {
+                json!({ "to": to, "accepted": accepted, "code": if *accepted { 202 } else { 603 } })
+            }
             What::Reprompt { n } => json!({ "n": n }),
             What::DtmfSent { digit, method, duration_ms } | What::DtmfReceived { digit, method, duration_ms } => {
                 json!({ "digits": digit.to_string(), "method": method, "duration_ms": duration_ms })

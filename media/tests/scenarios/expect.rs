@@ -235,15 +235,23 @@ fn recording(log: &Log, line: &mut Line) -> Parsed<()> {
     if good { Ok(()) } else { Err(format!("found {found:.2?}")) }
 }
 
+/// All of them but digits, in order.
 fn control(log: &Log, line: &mut Line) -> Parsed<()> {
-    let wanted = if line.eat("cancel") {
-        Control::Cancel
-    } else {
-        line.eat("hangup");
-        Control::Hangup { q850_cause: line.number()? as u16 }
-    };
-    let calls: Vec<&Control> = log.controls.iter().filter(|of| !matches!(of, Control::Digit { .. })).collect();
-    if calls == [&wanted] { Ok(()) } else { Err(format!("found {:?}", log.controls)) }
+    let mut wanted = Vec::new();
+    while !line.is_empty() {
+        wanted.push(if line.eat("cancel") {
+            Control::Cancel
+        } else if line.eat("accepts transfer") {
+            Control::Transfer { accepted: true }
+        } else if line.eat("declines transfer") {
+            Control::Transfer { accepted: false }
+        } else {
+            line.eat("hangup");
+            Control::Hangup { q850_cause: line.number()? as u16 }
+        });
+    }
+    let found = log.controls.iter().filter(|of| !matches!(of, Control::Digit { .. }));
+    if found.eq(&wanted) { Ok(()) } else { Err(format!("found {:?}", log.controls)) }
 }
 
 fn as_text(line: &Said) -> String {

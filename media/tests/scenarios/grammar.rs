@@ -15,7 +15,7 @@
 //! caller asks meaning 1.5                   # how long the mind may take; without, words alone tell
 //! caller means "date of birth"              caller means nothing       caller cannot tell       # of each turn, in order
 //! caller follows language
-//! caller script ordered                     caller extension 12,3      caller hangs up on "goodbye"
+//! caller script ordered                     caller extension 12,3      caller hangs up on "goodbye" | transfer
 //! caller digits by rtp|inband|info
 //! caller max_turns 2   silence_timeout 16   max_duration 60   inactivity 20   media_timeout 20   ringing 30   digit_turn 0.5
 //! 1.0 agent says 2.5 "May I help?"          3.0 agent digit 5 [inband|info]      4.0 agent hangs up
@@ -23,6 +23,7 @@
 //! 2.0 agent stops sending                   2.5 agent sends again      3.0 driver misses 3        9.0 api hangs up
 //! 0.0 agent noise cafe 17.5                 # from then on, dB below speech
 //! 2.0 agent holds                           8.0 agent resumes          # by re-INVITE
+//! 3.0 agent transfers to "sip:..."          3.0 agent changes session 488        # by REFER; by re-INVITE, with the answer to it
 //! agent echoes after 0.2 down 6             # from hearing to sending, s; echo return loss, dB
 //! until 30                                  # a call that still runs is hung up by the API
 //! expect ...                                # see expect.rs
@@ -138,6 +139,8 @@ pub enum Action {
     Ends,
     Sending(bool),
     Hold(bool),
+    Transfers { to: String },
+    SessionAnswered { code: u16 },
     Network(NetemSpec),
     Misses(usize),
     ApiHangup,
@@ -319,6 +322,10 @@ fn action(line: &mut Line) -> Parsed<Action> {
         Action::Hold(true)
     } else if line.eat("agent resumes") {
         Action::Hold(false)
+    } else if line.eat("agent transfers to") {
+        Action::Transfers { to: line.text()? }
+    } else if line.eat("agent changes session") {
+        Action::SessionAnswered { code: line.number()? as u16 }
     } else if line.eat("agent stops sending") {
         Action::Sending(false)
     } else if line.eat("agent sends again") {
@@ -404,6 +411,7 @@ fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
             let rule = rule(s.call.script.len(), line, voice)?;
             s.call.script.push(rule);
         }
+        "hangs" if line.eat("up on transfer") => s.call.hangup_on_transfer = true,
         "hangs" => {
             line.eat("up on");
             let phrase = line.text()?;

@@ -116,6 +116,8 @@ fn talk(scenario: &Scenario, rig: &mut Rig) {
                 Action::Ends => rig.signal(Signal::Ended(RemoteEnd::default())),
                 Action::Sending(on) => rig.far.sending = *on,
                 Action::Hold(held) => rig.signal(Signal::Hold(*held)),
+                Action::Transfers { to } => rig.signal(Signal::Transfer { to: to.clone() }),
+                Action::SessionAnswered { code } => rig.signal(Signal::SessionAnswered { code: *code }),
                 Action::Network(net) => rig.change_network(*net),
                 Action::Misses(ticks) => rig.miss(*ticks),
                 Action::ApiHangup => rig.hang_up(EndReason::ApiHangup),

@@ -304,7 +304,11 @@ impl Endpoint {
         let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage != Stage::Over) else { return };
         call.stage = Stage::Over;
         call.deadline = Some(now + super::LINGER);
+        let referred = call.referred.take();
         self.call_changed(key);
+        if let Some((tx, _)) = referred {
+            self.reply(now, &tx, 487, "", &[]);
+        }
         self.event(key, CallEvent::Ended(end));
     }
 }

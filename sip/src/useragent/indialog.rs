@@ -2,7 +2,6 @@
 
 use super::{ALLOW, CallEnd, CallEvent, CallKey, EndKind, Side, Stage, Unacknowledged};
 use crate::endpoint::{Endpoint, TransactionKey};
-use crate::header::NameAddr;
 use crate::message::{Method, Request, sdp_of};
 use crate::sdp::{Direction, Negotiated, Offer, Refusal, Session, negotiate};
 use crate::time::Time;
@@ -32,7 +31,7 @@ impl Endpoint {
             Method::Invite if busy => self.reply(now, tx, 500, "", &[("Retry-After", "5")]),
             Method::Invite | Method::Update => self.session_change(now, tx, key, at, request),
             Method::Info => self.info_received(now, tx, key, request),
-            Method::Refer => self.refer_received(now, tx, key, request),
+            Method::Refer => self.refer_received(now, tx, key, at, request),
             Method::Options => self.reply(now, tx, 200, "", &[("Allow", ALLOW), ("Accept", "application/sdp")]),
             Method::Notify | Method::Message => self.reply(now, tx, 200, "", &[]),
             Method::Prack => self.reply(now, tx, 481, "", &[]),
@@ -78,7 +77,10 @@ impl Endpoint {
         };
         let (local, media) = match answered {
             Ok(answered) => answered,
-            Err(_) => return self.reply(now, tx, 488, "", &[]),
+            Err(_) => {
+                self.reply(now, tx, 488, "", &[]);
+                return self.event(key, CallEvent::Unchanged { code: 488 });
+            }
         };
         let call_seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
         call.dialogs[at].dialog.refresh(&request.headers);
@@ -94,8 +96,11 @@ impl Endpoint {
             call.unacknowledged = Some(Unacknowledged::new(now, bytes, to, call_seq));
             self.call_changed(key);
         }
-        if let (Some(media), Some(sdp)) = (media, offer) {
-            self.renegotiated(key, media, sdp);
+        match (media, offer) {
+            (Some(media), Some(sdp)) => self.renegotiated(key, media, sdp),
+            _ if !invite => self.event(key, CallEvent::Unchanged { code: 200 }),
+            // The ACK brings the answer to this side's offer.
+            _ => {}
         }
     }
 
@@ -122,16 +127,6 @@ impl Endpoint {
         self.reply(now, tx, 200, "", &[]);
         if let Some((digit, duration_ms)) = digit {
             self.event(key, CallEvent::Digit(digit, duration_ms));
-        }
-    }
-
-    fn refer_received(&mut self, now: Time, tx: &TransactionKey, key: CallKey, request: &Request) {
-        match request.headers.get("Refer-To").and_then(NameAddr::parse) {
-            Some(to) => {
-                self.reply(now, tx, 603, "", &[]);
-                self.event(key, CallEvent::Transfer { to: to.uri });
-            }
-            None => self.reply(now, tx, 400, "Bad Refer-To", &[]),
         }
     }
 }

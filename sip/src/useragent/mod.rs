@@ -7,6 +7,7 @@ mod answerer;
 mod caller;
 mod digits;
 mod indialog;
+mod transfer;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -134,10 +135,16 @@ pub enum CallEvent {
     Digit(char, u32),
     /// A digit of this side was not taken: the status that refused it, 408 without an answer, 503 when it could not be sent.
     DigitRefused(u16),
-    /// The other side asked for a transfer; it was declined with 603.
+    /// The other side asks for a transfer (REFER, RFC 3515): answer it with [`Endpoint::answer_transfer`].
     Transfer {
         /// Refer-To's address.
         to: String,
+    },
+    /// A re-INVITE or UPDATE of the other side that left the session as it was has this answer: it described nothing, or what
+    /// it described was refused.
+    Unchanged {
+        /// 200, or the refusal.
+        code: u16,
     },
     /// The call is over; nothing follows.
     Ended(CallEnd),
@@ -225,6 +232,8 @@ pub(crate) struct Call {
     pub(crate) contact_user: String,
     /// Digits that go out by INFO.
     pub(crate) keyed: digits::Keyed,
+    /// A REFER that waits for its answer, and the dialog that it came in.
+    pub(crate) referred: Option<(TransactionKey, usize)>,
     /// A 2xx of this side that waits for its ACK.
     pub(crate) unacknowledged: Option<Unacknowledged>,
     /// BYE is to be sent when the ACK comes (RFC 3261 15), with this Reason.
@@ -317,6 +326,7 @@ impl Call {
             confirmed: false,
             contact_user,
             keyed: digits::Keyed::default(),
+            referred: None,
             unacknowledged: None,
             bye_after_ack: None,
             deadline: None,

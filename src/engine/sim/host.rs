@@ -324,6 +324,8 @@ impl Host {
                 self.tell(now, Input::Signal(Signal::Digit { digit, duration_ms }));
             }
             CallEvent::DigitRefused(_) => self.tell(now, Input::Signal(Signal::DigitRefused)),
+            CallEvent::Unchanged { code } => self.tell(now, Input::Signal(Signal::SessionAnswered { code })),
+            CallEvent::Transfer { to } => self.tell(now, Input::Signal(Signal::Transfer { to })),
             CallEvent::Ended(end) => {
                 self.answer = None;
                 self.tell(now, Input::Signal(Signal::Ended(sip::remote_end(&end))));
@@ -389,6 +391,11 @@ impl Host {
             Output::Control(Control::Digit { digit, duration_ms }) => {
                 if let Some(key) = self.key {
                     self.endpoint.send_digit(sip_time(now), key, digit, duration_ms);
+                }
+            }
+            Output::Control(Control::Transfer { accepted }) => {
+                if let Some(key) = self.key {
+                    self.endpoint.answer_transfer(sip_time(now), key, accepted);
                 }
             }
             Output::Effect(id, effect) => self.perform(now, id, effect),

@@ -3,11 +3,7 @@
 use serde_json::Value;
 
 use super::{Cast, is_sms, is_written};
-use crate::error::Result;
 use crate::model::digital_human::{DigitalHumanSpec, Fluency, JourneyStep, TranscriptLine, Verbosity};
-use crate::model::result::ResultDoc;
-use crate::model::simulation::SimulationSpec;
-use crate::service::Service;
 use crate::service::generate::{own_lines, transcript_lines};
 
 impl Cast {
@@ -65,21 +61,6 @@ impl Cast {
             ("P5_assistant_id", run.p5_assistant_id.is_some()),
         ];
         set.into_iter().filter(|(_, idle)| *idle).map(|(name, _)| name)
-    }
-}
-
-impl Service {
-    /// What a result is told whose agent asked for a transfer (RFC 3515) that was to end the call; the messages of the call tell
-    /// of it.
-    pub async fn idle_transfer(&self, organization: &str, result_id: i64) -> Result<Option<String>> {
-        let log = tokio::fs::read_to_string(self.result_folder(result_id).join("sip.log")).await.unwrap_or_default();
-        if !log.lines().any(|line| line.starts_with("REFER ")) {
-            return Ok(None);
-        }
-        let mut db = self.store.org(organization).read().await?;
-        let simulation_id = db.get::<ResultDoc>(result_id).await?.doc.body.simulation_id;
-        let acts_not = db.get::<SimulationSpec>(simulation_id).await?.doc.hangup_on_transfer;
-        Ok(acts_not.then(|| "hangup_on_transfer: transfers are refused in this version".to_owned()))
     }
 }
 

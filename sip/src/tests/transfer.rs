@@ -1,0 +1,76 @@
+//! REFER inside a call.
+
+use super::Scripted;
+use crate::message::Method;
+use crate::useragent::CallEvent;
+
+const REFER: &str = "Refer-To: \"Carol\" <sip:carol@c.example>\n\n";
+
+fn asked() -> CallEvent {
+    CallEvent::Transfer { to: "sip:carol@c.example".into() }
+}
+
+#[test]
+fn a_transfer_waits_for_its_answer() {
+    for (accepted, code) in [(true, 202), (false, 603)] {
+        let (mut stage, key, invite) = Scripted::talking();
+        stage.in_dialog(&invite, "REFER", 7, REFER);
+        stage.quiet();
+        assert_eq!(stage.events, [asked()]);
+        stage.endpoint.answer_transfer(stage.now, key, accepted);
+        assert_eq!(stage.response(code).headers.cseq().unwrap().seq, 7);
+        if accepted {
+            let notify = stage.request(Method::Notify);
+            let field = |name: &str| notify.headers.get(name).map(str::to_owned);
+            assert_eq!(field("Event").as_deref(), Some("refer"));
+            assert_eq!(field("Subscription-State").as_deref(), Some("terminated;reason=noresource"));
+            assert_eq!(field("Content-Type").as_deref(), Some("message/sipfrag;version=2.0"));
+            assert!(field("Contact").is_some());
+            assert_eq!(notify.body, b"SIP/2.0 200 OK\r\n");
+            assert_eq!(notify.headers.to().unwrap().tag(), "b");
+            stage.reply(&notify, 200, "", &[], None);
+        }
+        stage.endpoint.answer_transfer(stage.now, key, true);
+        stage.quiet();
+        stage.endpoint.hangup(stage.now, key, 16, "x");
+        let bye = stage.request(Method::Bye);
+        assert_eq!(bye.headers.cseq().unwrap().seq, if accepted { 3 } else { 2 });
+    }
+}
+
+#[test]
+fn a_second_transfer_is_declined_while_one_waits() {
+    let (mut stage, key, invite) = Scripted::talking();
+    stage.in_dialog(&invite, "REFER", 7, REFER);
+    stage.in_dialog(&invite, "REFER", 8, REFER);
+    assert_eq!(stage.response(603).headers.cseq().unwrap().seq, 8);
+    stage.endpoint.answer_transfer(stage.now, key, false);
+    assert_eq!(stage.response(603).headers.cseq().unwrap().seq, 7);
+    assert_eq!(stage.events, [asked()]);
+}
+
+#[test]
+fn the_end_of_the_call_answers_a_transfer() {
+    let (mut stage, key, invite) = Scripted::talking();
+    stage.in_dialog(&invite, "REFER", 7, REFER);
+    stage.endpoint.hangup(stage.now, key, 16, "x");
+    stage.request(Method::Bye);
+    stage.response(487);
+    stage.endpoint.answer_transfer(stage.now, key, true);
+    stage.quiet();
+}
+
+#[test]
+fn a_challenged_notification_is_sent_again_with_credentials() {
+    let (mut stage, key, invite) = Scripted::calling(Some(("u", "secret")));
+    stage.answer(&invite, "b");
+    stage.request(Method::Ack);
+    stage.in_dialog(&invite, "REFER", 7, REFER);
+    stage.endpoint.answer_transfer(stage.now, key, true);
+    stage.response(202);
+    let notify = stage.request(Method::Notify);
+    stage.reply(&notify, 407, "b", &[("Proxy-Authenticate", "Digest realm=\"p\", nonce=\"1\", qop=\"auth\"")], None);
+    let again = stage.request(Method::Notify);
+    assert!(again.headers.get("Proxy-Authorization").is_some_and(|value| value.contains("nonce=\"1\"")));
+    assert_eq!(again.body, notify.body);
+}
