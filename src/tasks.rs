@@ -32,6 +32,16 @@ pub async fn behind_calls<T: Send + 'static>(
     result.await.map_err(|_| format!("{name} panicked"))
 }
 
+/// Carries `future` out to its end, also when whoever waits for it goes away; what it gives is then dropped.
+///
+/// # Errors
+/// It panicked, or the program ends.
+pub async fn to_its_end<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T, String> {
+    #[expect(clippy::disallowed_methods, reason = "somebody waits for it, or nobody needs what it gives")]
+    let begun = tokio::spawn(future.in_current_span());
+    begun.await.map_err(|error| error.to_string())
+}
+
 /// A group of tasks with one stop signal.
 #[derive(Clone, Debug, Default)]
 pub struct Tasks {

@@ -429,6 +429,11 @@ impl Leg {
         self.last_arrival.max(self.reporter.last())
     }
 
+    /// Packets that were there and were dropped, because too many came at once.
+    pub fn overflowed(&self) -> u64 {
+        self.playout.jitter().overflowed()
+    }
+
     /// Milliseconds of audio that were not heard because their packets were lost or late.
     pub fn concealed_ms(&self) -> u64 {
         self.playout.jitter().concealed_ticks() / 8

@@ -1,5 +1,6 @@
 //! Routes about the server itself: health, ping, the OpenAPI document and its page.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use crate::api::answer::{Document, HTML, JSON, Page, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, get, tagged};
+use crate::clock;
 use crate::error::Result;
 
 const DOCS: &str = include_str!("../../web/docs.html");
@@ -126,7 +128,7 @@ async fn deps(ctx: Ctx, _: In) -> Result<DeepHealth> {
     let parts = Parts {
         // The jobs are rows of the same database.
         queue: database.clone(),
-        recordings: Part::up(tokio::fs::metadata(&ctx.service.settings().data).await.is_ok()),
+        recordings: recordings(&ctx.service.settings().data).await,
         synthesizer: Part::absent(),
         recognizer: Part::absent(),
         language_model: Part::absent(),
@@ -141,6 +143,17 @@ async fn deps(ctx: Ctx, _: In) -> Result<DeepHealth> {
     let all = [database, queue, recordings, synthesizer, recognizer, language_model, sip];
     let down = all.iter().any(|part| part.status == PartStatus::Down);
     Ok(DeepHealth { status: if down { Overall::Degraded } else { Overall::Ok }, deps: parts })
+}
+
+/// Whether something can be written where recordings are kept.
+async fn recordings(data: &Path) -> Part {
+    let trial = data.join(format!("{}.part", clock::new_id()));
+    let written = tokio::fs::write(&trial, [0; 4096]).await;
+    let _ = tokio::fs::remove_file(&trial).await;
+    match written {
+        Ok(()) => Part::up(true),
+        Err(error) => Part { detail: Some(format!("{}: {error}", data.display())), ..Part::up(false) },
+    }
 }
 
 async fn ping(_: Ctx, _: In) -> Result<Pong> {

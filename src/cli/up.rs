@@ -138,20 +138,23 @@ struct House {
 impl House {
     async fn open(config: &Config) -> Result<House, String> {
         let folder = |error| format!("the data folder {}: {error}", config.data.display());
-        tokio::fs::create_dir_all(config.data.join("cache")).await.map_err(folder)?;
+        // What callers and agents said is nobody else's on this machine.
+        let made = tokio::fs::DirBuilder::new().recursive(true).mode(0o700).create(config.data.join("cache")).await;
+        made.map_err(folder)?;
         let store = open_store(config).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
         let model = language_model(&config.language_model, config)?;
         let ear = language_model(&config.audio_model, config)?;
         let service = Service::new(store, Clock::Real, service_settings(config), running.clone());
         let service = service.with_model(model.clone());
+        let speech = local::configured(config)?;
+        // What can fail comes before what was left is ended.
+        let (engine, incoming) = start_engine(config, speech.clone()).await?;
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;
         if interrupted > 0 {
             tracing::warn!("{interrupted} calls had not ended when the engine was last stopped");
         }
         admit_somebody(&service, config).await.map_err(|error| error.to_string())?;
-        let speech = local::configured(config)?;
-        let (engine, incoming) = start_engine(config, speech.clone()).await?;
         let placer = Placer {
             behaviour: config.behaviour.clone(),
             recognizer_grace_ms: config.recognizer.grace_ms,
@@ -233,17 +236,22 @@ fn part(status: Status) -> Part {
     }
 }
 
-/// Makes sure that there is a key: the one that was given, else a new one, which is shown this once.
+/// Makes sure that there is a key: where there is none, the one that was given, else a new one, which is shown this once.
 async fn admit_somebody(service: &Service, config: &Config) -> crate::error::Result<()> {
-    if let Some(key) = &config.bootstrap_key {
-        return service.bootstrap(ORGANIZATION, key.expose()).await.map(drop);
+    match &config.bootstrap_key {
+        Some(key) if !service.has_keys().await? => service.bootstrap(ORGANIZATION, key.expose()).await.map(drop),
+        Some(key) if service.authenticate(key.expose()).await?.is_none() => {
+            tracing::warn!("the bootstrap key is not used: there are keys already (ringer keys list)");
+            Ok(())
+        }
+        Some(_) => Ok(()),
+        None if service.has_keys().await? => Ok(()),
+        None => {
+            let key = service.create_key_in(ORGANIZATION, Scope::Admin, "first key").await?;
+            println!("the first API key, of scope admin, shown only now: {}", key.api_key);
+            Ok(())
+        }
     }
-    let organization = service.create_organization(ORGANIZATION).await?;
-    if service.keys(&Service::engine_caller(&organization)).await?.is_empty() {
-        let key = service.create_key_in(ORGANIZATION, Scope::Admin, "first key").await?;
-        println!("the first API key, of scope admin, shown only now: {}", key.api_key);
-    }
-    Ok(())
 }
 
 /// The engine, and the calls that come in to it.

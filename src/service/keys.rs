@@ -37,6 +37,11 @@ impl Service {
         Ok(rows.into_iter().map(shown).collect())
     }
 
+    /// True when any organization has a key.
+    pub async fn has_keys(&self) -> Result<bool> {
+        self.store.has_keys().await
+    }
+
     /// The key is no longer accepted. The last admin key stays.
     pub async fn revoke_key(&self, caller: &Caller, key_id: &str) -> Result<()> {
         let mut db = self.store.org(&caller.organization).write().await?;

@@ -15,8 +15,10 @@ use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
-use crate::store::Row;
+use crate::store::{Row, Session};
 
+/// Events of a call as they happen, beside its recording.
+pub const JOURNAL: &str = "timeline.jsonl";
 /// Samples per second of the timeline and of recordings.
 const SAMPLE_RATE: i64 = 16_000;
 
@@ -142,6 +144,29 @@ impl Service {
         if there { Ok(path) } else { Err(Error::NotAvailable("Recording not available".into())) }
     }
 
+    /// Takes up what a conversation has left on the disk that broke off with its engine: its journal, and its recording as far as
+    /// that goes.
+    pub(super) async fn adopt(&self, db: &mut Session, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
+        let folder = self.result_folder(result_id);
+        let journal = tokio::fs::read_to_string(folder.join(JOURNAL)).await.unwrap_or_default();
+        // The last line may be half a line.
+        let mut events: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        if events.is_empty() {
+            return Ok(());
+        }
+        events.sort_by_key(|event| (event["sample"].as_i64(), event["seq"].as_u64()));
+        db.put_text("timelines", result_id, &events).await?;
+        let Ok(file) = File::open(folder.join(Track::Both.file())).await else { return Ok(()) };
+        let Ok(format) = read_header(&mut BufReader::new(file)).await else { return Ok(()) };
+        let duration_ms = format.frames() * 1000 / format.rate.max(1);
+        if duration_ms > 0 {
+            doc.body.audio_url = Some(Service::recording_link(result_id));
+            doc.body.duration_ms = Some(duration_ms);
+            doc.body.duration = Some((duration_ms + 500) / 1000);
+        }
+        Ok(())
+    }
+
     /// The outline of the recording in at most `points` stretches.
     pub async fn peaks(&self, caller: &Caller, result_id: i64, points: i64) -> Result<Peaks> {
         let path = self.recording_path(caller, result_id).await?;
@@ -155,6 +180,16 @@ struct Format {
     channels: usize,
     rate: i64,
     data_bytes: u64,
+}
+
+impl Format {
+    fn frame_bytes(&self) -> u64 {
+        2 * self.channels as u64
+    }
+
+    fn frames(&self) -> i64 {
+        (self.data_bytes / self.frame_bytes()) as i64
+    }
 }
 
 /// Reads up to the first sample.
@@ -195,8 +230,7 @@ async fn read_header<R: AsyncReadExt + Unpin>(file: &mut R) -> std::io::Result<F
 
 async fn outline<R: AsyncReadExt + Unpin>(mut file: R, points: i64) -> std::io::Result<Peaks> {
     let format = read_header(&mut file).await?;
-    let frame_bytes = 2 * format.channels as u64;
-    let frames = (format.data_bytes / frame_bytes) as i64;
+    let (frame_bytes, frames) = (format.frame_bytes(), format.frames());
     let samples_per_peak = ((frames + points - 1) / points).max(1);
     let mut channels = vec![Vec::new(); format.channels];
     let mut left = frames;

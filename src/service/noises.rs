@@ -16,7 +16,7 @@ use crate::store::{Resource, Row};
 /// Shortest noise: a second at the decoder's rate.
 const MIN_SAMPLES: usize = 16_000;
 /// Folder of the files within the data folder.
-const FOLDER: &str = "noises";
+pub const FOLDER: &str = "noises";
 
 /// Where a new noise comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -234,6 +234,8 @@ impl Service {
         row.doc.body.end_time = Some(Timestamp(self.clock.now_ms()));
         if row.doc.private {
             self.forget_words(result_id, &mut row.doc).await?;
+        } else {
+            self.adopt(&mut db, result_id, &mut row.doc).await?;
         }
         self.step(&mut db, &mut row, ResultStatus::SystemError).await?;
         db.commit().await.map(|()| true)

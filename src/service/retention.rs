@@ -7,12 +7,15 @@ use uuid::Uuid;
 
 use super::Service;
 use super::call_logs::CALLS_FOLDER;
+use super::noises::FOLDER as NOISES_FOLDER;
 use crate::config::Retention;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::store::{Old, Store};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
+/// An upload that was not taken by then never will be: it was refused, or the engine was ended in it.
+const LOST_AFTER_MS: i64 = 3600 * 1000;
 /// Results that are looked at in one piece.
 const PIECE: i64 = 200;
 
@@ -29,9 +32,13 @@ pub struct Cleared {
 
 impl Service {
     /// Deletes finished results, production calls and recordings that are older than `keep` says, and, where recordings take more
-    /// room than they may, the oldest of them.
+    /// room than they may, the oldest of them; and uploads that were never taken.
     pub async fn clear_old(&self, keep: &Retention) -> Result<Cleared> {
         let mut cleared = Cleared::default();
+        let lost_ms = self.clock.now_ms() - LOST_AFTER_MS;
+        for folder in [CALLS_FOLDER, NOISES_FOLDER] {
+            remove(&self.settings.data.join(folder), |name| is_lost(name, lost_ms)).await?;
+        }
         let before = |days: u32| (days > 0).then(|| self.clock.now_ms() - i64::from(days) * DAY_MS);
         if let Some(before) = before(keep.results_days) {
             let mut old = Walk::before(before);
@@ -168,6 +175,13 @@ fn of<Id>(old: Old<Id>, what: impl Fn(Id) -> What) -> Oldest {
 fn is_audio(name: &str) -> bool {
     let kind = name.rsplit_once('.').map(|(_, kind)| kind);
     matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "pcapng" | "part"))
+}
+
+/// True for names of uploads (`ID.part`) whose id is older than `before_ms`.
+fn is_lost(name: &str, before_ms: i64) -> bool {
+    let id = name.strip_suffix(".part").and_then(|id| Uuid::parse_str(id).ok());
+    let made = id.and_then(|id| id.get_timestamp()).map(|at| at.to_unix());
+    made.is_some_and(|(seconds, _)| i64::try_from(seconds).is_ok_and(|seconds| seconds * 1000 < before_ms))
 }
 
 /// Removes the files of a folder whose names are `wanted`; false when there were none.

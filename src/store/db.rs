@@ -90,9 +90,12 @@ impl Database {
     }
 
     /// An engine works on the database from now on. True: no other does, and none comes in before [`Database::admit_others`].
+    ///
+    /// # Errors
+    /// [`Error::Conflict`]: another engine works on the file.
     pub async fn enter(&self) -> Result<bool> {
         match self {
-            Database::Sqlite(_) => Ok(true),
+            Database::Sqlite(sqlite) => sqlite.enter().map(|()| true),
             Database::Postgres(postgres) => postgres.enter().await,
         }
     }

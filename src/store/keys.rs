@@ -37,6 +37,12 @@ impl Store {
         let row = self.org("").read().await?.row(&sql, &[hash.into()]).await?;
         row.as_ref().map(read_key).transpose()
     }
+
+    /// True when any organization has a key, revoked or not.
+    pub async fn has_keys(&self) -> Result<bool> {
+        let row = self.org("").read().await?.row("SELECT 1 FROM api_keys LIMIT 1", &[]).await?;
+        Ok(row.is_some())
+    }
 }
 
 impl Session {

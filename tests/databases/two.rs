@@ -11,6 +11,7 @@ use ringer::api::{Setup, router};
 use ringer::clock::Clock;
 use ringer::model::status::ResultStatus as S;
 use ringer::service::{NoLiveCalls, Service, Settings};
+use ringer::store::db::Database;
 use ringer::store::vault::Vault;
 use ringer::store::{Location, Store};
 use ringer::tasks::Tasks;
@@ -237,4 +238,33 @@ async fn once(engine: &Router) -> (u16, bool, Value) {
     let body = to_bytes(body, 1 << 20).await.expect("a body");
     let body = serde_json::from_slice(&body).expect("JSON");
     (parts.status.as_u16(), parts.headers.contains_key("idempotency-replayed"), body)
+}
+
+#[test]
+fn a_turn_to_write_that_is_given_up_while_it_is_waited_for_is_free_for_the_next() {
+    beside_a_server(given_up);
+}
+
+async fn given_up(location: Location) {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let clock = Clock::fixed(START_MS);
+    let [first, second] =
+        [service(&location, folder.path(), &clock).await, service(&location, folder.path(), &clock).await];
+    let caller = first.bootstrap("default", "a key").await.expect("a key");
+    let writing = second.store().org(&caller.organization).write().await.expect("it can");
+    let agent = || serde_json::from_value(json!({ "name": "Desk" })).expect("it fits");
+    let mut giving_up = Box::pin(first.add_agent(&caller, agent()));
+    let server = Database::open(location).await.expect("the database opens");
+    let mut server = server.read().await.expect("it can be read");
+    let waiting = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    while server.rows(waiting, &[]).await.expect("it can be read").is_empty() {
+        let step = std::future::poll_fn(|context| std::task::Poll::Ready(giving_up.as_mut().poll(context)));
+        assert!(step.await.is_pending(), "it waits for its turn");
+        tokio::task::yield_now().await;
+    }
+    drop(giving_up);
+    drop(writing);
+    let next = tokio::time::timeout(std::time::Duration::from_secs(60), second.add_agent(&caller, agent()));
+    next.await.expect("the lock is free").expect("an agent");
+    assert_eq!(second.all_agents(&caller).await.expect("they can be read").len(), 1, "what was given up was not done");
 }

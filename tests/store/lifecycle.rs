@@ -8,6 +8,7 @@ use ringer::model::transcript::Transcript;
 use ringer::queue::{CallJob, EvaluateJob};
 use ringer::service::{Judged, Service};
 use ringer_media::call::EndReason;
+use ringer_media::recording::{Layout, wav_header};
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
@@ -332,6 +333,14 @@ async fn a_restart_ends_calls_that_were_at_work() {
     f.walk(ids[1], &[S::Queued, S::Dispatched]).await;
     f.walk(ids[2], &[S::Queued, S::Dispatched, S::Running]).await;
     f.walk(ids[3], TO_EVALUATION).await;
+    let folder = f.service.result_folder(ids[2]);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    // Written to the middle of a line, and of a second of audio.
+    let journal = "{\"seq\":1,\"sample\":0,\"event\":\"call.connected\"}\n{\"seq\":0,\"sample\":-320,\"event\":\"call.dialing\"}\n{\"se";
+    std::fs::write(folder.join("timeline.jsonl"), journal).expect("a file");
+    let mut wav = wav_header(Layout::Stereo, 32_000).to_vec();
+    wav.resize(wav.len() + 4 * 40_000, 0);
+    std::fs::write(folder.join("recording.wav"), wav).expect("a file");
     f.reopen().await;
     assert_eq!(f.service.recover().await, Ok(2));
     for (id, expect) in ids.iter().zip([S::Initializing, S::SystemError, S::SystemError, S::Evaluating]) {
@@ -339,6 +348,13 @@ async fn a_restart_ends_calls_that_were_at_work() {
     }
     let body = f.service.result(&f.caller, ids[2]).await.expect("it").body;
     assert_eq!(body.error_code.as_deref(), Some("ENGINE_RESTARTED"));
+    // What was kept of it until then can be had.
+    assert_eq!((body.duration_ms, body.duration), (Some(2000), Some(2)));
+    let timeline = f.service.timeline(&f.caller, ids[2]).await.expect("it was kept").events;
+    let names: Vec<_> = timeline.as_array().expect("a list").iter().map(|event| event["event"].clone()).collect();
+    assert_eq!(names, ["call.dialing", "call.connected"]);
+    assert!(f.service.recording_path(&f.caller, ids[2]).await.is_ok());
+    assert!(f.service.timeline(&f.caller, ids[1]).await.is_err());
     assert_eq!(f.service.recover().await, Ok(0));
 }
 

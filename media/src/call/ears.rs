@@ -44,6 +44,8 @@ pub(super) struct EarSet {
     /// This side's last digit in the band, and when it was sent: it may come back.
     own_digit: (char, Sample),
     made_up: MadeUp,
+    /// Packets that were dropped for lack of room, as far as they were told of.
+    overflowed: u64,
     /// How much was made up, for the turns.
     pub concealed: Concealed,
 }
@@ -86,6 +88,7 @@ impl EarSet {
             event_digit_at: Sample::MIN / 2,
             own_digit: (' ', Sample::MIN / 2),
             made_up: MadeUp::default(),
+            overflowed: 0,
             concealed: Concealed::new(),
         }
     }
@@ -154,8 +157,13 @@ impl Call {
             underrun = underrun.or(self.ears.made_up.push(position, kind == HeardKind::Lost));
         }
         self.ears.concealed.push(heard.position, leg.concealed_ms());
+        let overflowed = leg.overflowed();
+        let packets = overflowed.saturating_sub(std::mem::replace(&mut self.ears.overflowed, overflowed));
         self.waits.media_at = self.waits.media_at.max(leg.last_sign());
         self.hear_keys();
+        if packets > 0 {
+            self.event(self.ears.heard_to, Side::Engine, What::RxOverflow { packets });
+        }
         if let Some(MadeUp { from, to }) = underrun {
             let duration_ms = ((to - from) / PER_MS) as u32;
             self.event(from, Side::Engine, What::RxUnderrun { duration_ms });

@@ -114,6 +114,8 @@ pub enum What {
     Echo(EchoFigures),
     /// The far side's audio was missing and was made up, for more than 40 ms; stamped at its onset.
     RxUnderrun { duration_ms: u32 },
+    /// Packets that came, and were dropped because more came at once than the jitter buffer holds.
+    RxOverflow { packets: u64 },
     /// Ticks that were more than 20 ms late.
     LateFrames { count: u64 },
     /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `meaning_late`, `meaning_not_told`,

@@ -36,6 +36,7 @@ impl Event {
             What::Network { .. } => "network",
             What::Echo(_) => "suspected_echo_event",
             What::RxUnderrun { .. } => "rx_underrun",
+            What::RxOverflow { .. } => "rx_overflow",
             What::LateFrames { .. } => "engine.late_frames",
             What::Note { code } => code,
         }
@@ -108,6 +109,7 @@ impl Event {
             }
             What::Echo(echo) => json!({ "delay_ms": round3(echo.delay_ms), "erl_db": round3(echo.erl_db) }),
             What::RxUnderrun { duration_ms } => json!({ "duration_ms": duration_ms }),
+            What::RxOverflow { packets } => json!({ "packets": packets }),
             What::LateFrames { count } => json!({ "count": count }),
         }
     }

@@ -157,6 +157,7 @@ pub struct JitterBuffer {
     resting: bool,
     late: u64,
     concealed_ticks: u64,
+    overflowed: u64,
 }
 
 impl JitterBuffer {
@@ -176,6 +177,7 @@ impl JitterBuffer {
             resting: false,
             late: 0,
             concealed_ticks: 0,
+            overflowed: 0,
         }
     }
 
@@ -304,6 +306,11 @@ impl JitterBuffer {
         self.late
     }
 
+    /// Packets that were there and made room for more than the buffer holds; they are counted as late, too.
+    pub fn overflowed(&self) -> u64 {
+        self.overflowed
+    }
+
     /// Ticks of audio that were not heard because their packets were lost or late.
     pub fn concealed_ticks(&self) -> u64 {
         self.concealed_ticks
@@ -390,7 +397,9 @@ impl JitterBuffer {
             return;
         }
         for at in self.next..oldest.min(self.next + SLOTS) {
-            self.late += u64::from(self.slots[index(at)].kind == Kind::Audio);
+            let audio = u64::from(self.slots[index(at)].kind == Kind::Audio);
+            self.late += audio;
+            self.overflowed += audio;
             self.concealed_ticks += self.packet as u64;
             self.vacate(at);
         }

@@ -2,6 +2,7 @@
 //! less than it takes to wake another thread. What may wait for the disk (copying the write-ahead log into the file) has a task of
 //! its own.
 
+use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub struct Sqlite {
     line: Arc<Line>,
     readers: Arc<Readers>,
     tasks: Tasks,
+    /// The locked file of the engine that works on the database; none before [`Sqlite::enter`].
+    presence: Arc<Mutex<Option<File>>>,
 }
 
 /// Connections that read and are not in use.
@@ -66,7 +69,7 @@ impl Sqlite {
         writer.wal_hook(Some(hook)).map_err(fault)?;
         let copier = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let readers = Arc::new(Readers { path, places: Arc::new(Semaphore::new(READERS)), free: Mutex::default() });
-        let sqlite = Sqlite { line: Line::new(writer), readers, tasks: Tasks::new() };
+        let sqlite = Sqlite { line: Line::new(writer), readers, tasks: Tasks::new(), presence: Arc::default() };
         sqlite.tasks.spawn_until_stop("checkpoint", checkpoints(copier, full, sqlite.line.clone()));
         Ok(sqlite)
     }
@@ -102,6 +105,29 @@ impl Sqlite {
         }
     }
 
+    /// An engine works on the file from now on: refused while another one does, in this process or any other. The lock lies in a
+    /// file beside the database, and ends with the process.
+    pub fn enter(&self) -> Result<()> {
+        let mut presence = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
+        if presence.is_some() {
+            return Ok(());
+        }
+        let mut path = self.readers.path.clone().into_os_string();
+        path.push(".lock");
+        let path = PathBuf::from(path);
+        let at = |error: std::io::Error| Error::internal(format!("{}: {error}", path.display()));
+        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(at)?;
+        match file.try_lock() {
+            Ok(()) => *presence = Some(file),
+            Err(TryLockError::WouldBlock) => {
+                let path = self.readers.path.display();
+                return Err(Error::Conflict(format!("another engine works on the database {path}")));
+            }
+            Err(TryLockError::Error(error)) => return Err(at(error)),
+        }
+        Ok(())
+    }
+
     /// Closes every connection; the last one leaves no write-ahead log behind.
     pub async fn close(&self) {
         self.tasks.stop().await;
@@ -110,6 +136,7 @@ impl Sqlite {
             self.readers.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
         self.line.close().await;
+        *self.presence.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -251,5 +278,21 @@ pub fn fault(error: rusqlite::Error) -> Error {
     match error {
         rusqlite::Error::SqliteFailure(_, Some(text)) => Error::Internal(text),
         error => Error::internal(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_of_one_engine_at_a_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [first, second] = [(); 2].map(|()| Sqlite::open(folder.path().join("a.db")).expect("a file"));
+        assert_eq!((first.enter(), first.enter()), (Ok(()), Ok(())));
+        assert!(matches!(second.enter(), Err(Error::Conflict(text)) if text.contains("a.db")));
+        first.close().await;
+        assert_eq!(second.enter(), Ok(()));
+        second.close().await;
     }
 }
