@@ -21,7 +21,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 # What a build has written goes to disk before calls begin, not beside them.
-demo: packages build ## install what is missing, build, run the demonstration
+demo: packages build ## install what is missing, build, run the demonstration; it says where it keeps recordings and timelines
 	@sync
 	"$(RINGER)" demo
 
@@ -46,7 +46,7 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 	part docs 120 $(CARGO) test --locked --workspace --doc; \
 	part tests 900 $(CARGO) test --locked --workspace --no-fail-fast --lib --bins --tests; \
 	sync; \
-	part demo 120 "$(TARGET)/debug/ringer" demo; \
+	part demo 120 "$(TARGET)/debug/ringer" demo --discard; \
 	printf '\n%s' "$$report"; \
 	exit $$failed
 

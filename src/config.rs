@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use ringer_media::codec::Codec;
 use ringer_media::measure::ProbeTimes;
 use serde::{Serialize, Serializer};
 
@@ -112,6 +113,9 @@ pub struct Sip {
     /// Ports for RTP (even) and RTCP (odd), written `20000-29999`.
     #[serde(serialize_with = "ports_text")]
     pub rtp_ports: RangeInclusive<u16>,
+    /// Codecs that SIP addresses are offered, in order, or of which the best of whoever calls is taken.
+    #[serde(serialize_with = "codec_names")]
+    pub codecs: Vec<Codec>,
     /// How digits are sent.
     pub dtmf: Dtmf,
     /// Secure RTP.
@@ -301,6 +305,8 @@ impl Default for Config {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 5060)),
                 advertise: None,
                 rtp_ports: 20000..=29999,
+                // A recognizer needs 16 kHz.
+                codecs: vec![Codec::G722, Codec::Pcmu, Codec::Pcma, Codec::Opus],
                 dtmf: Dtmf::Rtp,
                 srtp: Encryption::Off,
                 inbound_allow: Sources::default(),
@@ -424,6 +430,16 @@ impl Config {
         from.parsed("sip.advertise", "an IP address", |text| Some(Some(text.parse().ok()?)), &mut sip.advertise);
         let allowed = "two ports like 20000-29999, the first even, with at least one pair";
         from.parsed("sip.rtp_ports", allowed, parse_ports, &mut sip.rtp_ports);
+        let mut codecs: Vec<String> = sip.codecs.iter().map(|codec| codec.name().to_owned()).collect();
+        from.list("sip.codecs", &mut codecs);
+        match codecs.iter().map(|name| Codec::from_name(name).ok_or(name)).collect::<Result<Vec<_>, _>>() {
+            Ok(read) if !read.is_empty() => sip.codecs = read,
+            Ok(_) => from.refuse("sip.codecs: at least one is needed".to_owned()),
+            Err(name) => {
+                let known = Codec::ALL.map(Codec::name).join(", ");
+                from.refuse(format!("sip.codecs: {name:?} is not one of {known}"));
+            }
+        }
         let dtmf = |text: &str| match text {
             "rtp" => Some(Dtmf::Rtp),
             "inband" => Some(Dtmf::Inband),
@@ -513,6 +529,10 @@ pub fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {
 
 fn ports_text<S: Serializer>(ports: &RangeInclusive<u16>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&format!("{}-{}", ports.start(), ports.end()))
+}
+
+fn codec_names<S: Serializer>(codecs: &[Codec], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(codecs.iter().map(|codec| codec.name()))
 }
 
 /// How many calls this many open files and ports carry, at least 1.

@@ -14,7 +14,7 @@ const LOG: &str = "info,sqlx=warn,hyper=warn,rustls=warn";
 fn main() -> ExitCode {
     let cli = Cli::parse();
     if let Err(error) = log() {
-        eprintln!("{error}");
+        cli::complain(error);
         return ExitCode::from(cli::BAD_USAGE);
     }
     // The media threads have the other cores, and workers that wake each other cost more than they do together.

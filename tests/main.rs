@@ -2,6 +2,7 @@
 
 mod api;
 mod calls;
+mod cli;
 mod databases;
 mod json;
 mod peers;

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ringer_media::codec::Codec;
-use tokio::signal::unix::{SignalKind, signal};
 
+use super::out::Out;
+use super::signals::Signals;
 use super::{failed, local};
 use crate::agent::{Desk, Log};
-use crate::provider::Synthesizer;
 
 /// Flags of `ringer agent`.
 #[derive(Debug, clap::Args)]
@@ -48,20 +48,20 @@ pub async fn run(args: Args) -> ExitCode {
 }
 
 async fn serve(args: Args) -> Result<(), String> {
+    let mut stop = Signals::new()?;
+    let voice = local::voice(&Desk::voice_wanted())?;
     let log = match &args.log {
         Some(path) => Some(Log::append(path).map_err(|error| format!("{}: {error}", path.display()))?),
         None => None,
     };
-    let voice = local::synthesizer()?.voice(&Desk::voice_wanted()).map_err(|failure| failure.message)?;
-    let mut terminated = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     let (engine, incoming) = local::engine(args.listen, args.rtp_ports.clone(), None).await?;
     let address = engine.sip_address();
     let desk = Desk::new(engine, voice, log, local::codecs(&args.codec));
-    println!("{READY}sip:desk@{address}");
+    // Calls are answered whether anybody reads this or not.
+    Out::standard().line(format_args!("{READY}sip:desk@{address}"));
     tokio::select! {
         () = desk.serve(incoming, args.once) => {}
-        _ = terminated.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
+        () = stop.wait() => {}
     }
     desk.stop().await;
     Ok(())

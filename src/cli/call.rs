@@ -1,34 +1,49 @@
 //! `ringer call`: one call, made now, printed as it happens.
 
+mod flags;
+mod show;
+
+use std::fs::File;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use ringer_media::call::{CallSpec, EndReason, Limits, NoiseSpec};
 use ringer_media::codec::Codec;
-use ringer_media::frame::RATE_HZ;
 use ringer_media::noise::{Kind, snr_db};
 use ringer_media::seed::Seed;
 
-use super::{failed, local};
+pub use self::flags::{NOISES, Noise};
+use self::flags::{digits, header};
+pub(super) use self::flags::{noise, sip_address};
+use self::show::{Outcome, Show};
+use super::local;
+use super::out::{Out, complain};
+use super::signals::Signals;
 use crate::clock::random_seed;
 use crate::config::Secret;
+use crate::engine::lateness::quantile_ms;
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{CallNews, CallReport, Dial, Engine, Placement, TimelineEntry};
+use crate::engine::{CallNews, CallReport, Dial, Engine, Placement};
 use crate::human::{self, Profile};
-use crate::provider::{Synthesizer, Voice, VoiceWanted};
-
-/// Background noises by name.
-pub const NOISES: [&str; 9] =
-    ["none", "office", "talking", "traffic", "cafe", "park", "tv", "noisy_restaurant", "hospital"];
-
-/// Volume of a noise that is named alone.
-const NOISE_VOLUME: f64 = 0.8;
+use crate::provider::{Synthesizer, VoiceWanted};
 
 /// Flags of `ringer call`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(after_help = "\
+With --json each line is an object with an `event`. The first is `calling`, with `to` and the `seed` that makes the same call
+again; then the events of the timeline as they happen (`seq`, `sample`, `offset_ms`, `side`, `data`); the last is `report`:
+`ok`, `error`, `seed`, `connected`, and of a call that was placed `end_reason`, `duration_ms`, `codec`, `sip_call_id`,
+`pacing_p50_ms`, `pacing_p99_ms`, `sent_frames`, `late_frames`, `received_packets`, `lost_packets`, `late_packets`,
+`concealed_ms`, `warnings` and `recording`.
+
+The call is hung up, and its recording closed, when the command is told to end (SIGINT, SIGTERM) and when nobody reads what it
+prints. The exit code is 0 when the call was connected and ended normally, 1 when not, 2 for flags that cannot be, 141 when
+nobody read all of its lines.
+
+Examples:
   ringer call sip:agent@127.0.0.1:5080
   ringer call sip:agent@127.0.0.1:5080 --intent 'Book a table for two at eight.' --noise cafe:0.5 --record call.wav
   ringer call sip:ivr@192.0.2.7 --dtmf '1,2#' --codec PCMU --json > call.jsonl")]
@@ -58,13 +73,13 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "G722,PCMU,PCMA",
           value_parser = Codec::NAMES, ignore_case = true)]
     pub codec: Vec<String>,
-    /// Print one JSON object a line instead of text
+    /// Print one JSON object a line instead of text, see below
     #[arg(long)]
     pub json: bool,
     /// Hang up after this many seconds
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub max_seconds: u32,
-    /// Header field of the INVITE; may be given several times
+    /// Header field of the INVITE, none that the protocol writes itself; may be given several times
     #[arg(long, value_name = "NAME:VALUE", value_parser = header)]
     pub header: Vec<(String, String)>,
     /// User of a challenge
@@ -78,61 +93,107 @@ pub struct Args {
     pub listen: Option<SocketAddr>,
 }
 
-/// Background noise and how loud it is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Noise {
-    /// One of [`NOISES`].
-    pub kind: String,
-    /// 0 to 1.
-    pub volume: f64,
-}
-
-/// Makes the call: 0 when it was connected and ended normally.
-pub async fn run(args: Args) -> ExitCode {
-    let listen = match args.listen.map_or_else(|| local_address(&args.to), Ok) {
-        Ok(listen) => listen,
-        Err(why) => return failed(why),
-    };
-    let (engine, _incoming) = match local::engine(listen, RTP_PORTS, None).await {
-        Ok(started) => started,
-        Err(why) => return failed(why),
-    };
-    let folder = std::env::temp_dir().join(format!("ringer-call-{}", crate::clock::new_id()));
-    let code = place(&engine, &args, args.record.as_ref().map(|_| folder.clone())).await;
-    engine.stop().await;
-    let _ = std::fs::remove_dir_all(&folder);
-    code
-}
-
 /// What is spoken in a call from the shell.
 const LANGUAGE: &str = "en";
 /// RTP ports of a call from the shell.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 30000..=30999;
 
-async fn place(engine: &Engine, args: &Args, folder: Option<PathBuf>) -> ExitCode {
-    let seed = args.seed.unwrap_or_else(random_seed);
-    if !args.json {
-        println!("calling {} (seed {seed})", args.to);
+/// Makes the call: 0 when it was connected and ended normally.
+pub async fn run(args: Args) -> ExitCode {
+    let out = Out::standard();
+    let done = call(&args, &out).await;
+    out.finish(done)
+}
+
+async fn call(args: &Args, out: &Out) -> Result<(), String> {
+    let mut stop = Signals::new()?;
+    local::voice(&VoiceWanted::of(LANGUAGE))?;
+    if let Some(path) = &args.record {
+        writable(path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
     }
-    let placement = match placement(args, Seed(seed), folder).await {
-        Ok(placement) => placement,
-        Err(why) => return failed(why),
+    let listen = args.listen.map_or_else(|| local_address(&args.to), Ok)?;
+    let (engine, _incoming) = local::engine(listen, RTP_PORTS, None).await?;
+    let folder = std::env::temp_dir().join(format!("ringer-call-{}", crate::clock::new_id()));
+    let (seed, show) = (args.seed.unwrap_or_else(random_seed), Show { out, json: args.json });
+    show.begun(&args.to, seed);
+    let placement = tokio::select! {
+        biased;
+        () = out.gone() => Err("nobody reads what is printed".to_owned()),
+        () = stop.wait() => Err("stopped before the call".to_owned()),
+        made = placement(args, Seed(seed), args.record.as_ref().map(|_| folder.clone())) => made,
     };
-    let mut handle = match engine.place(placement).await {
-        Ok(handle) => handle,
-        Err(refusal) => return failed(refusal),
+    let ended = match placement {
+        Ok(placement) => hold(&engine, placement, &show, &mut stop).await,
+        Err(why) => Err(why),
     };
+    engine.stop().await;
+    let saved = save(ended.as_ref().ok(), args.record.as_deref());
+    let _ = std::fs::remove_dir_all(&folder);
+    let problem = match (&ended, &saved) {
+        (Err(why), _) | (_, Err(why)) => Some(why.clone()),
+        (Ok(report), Ok(_)) => problem(report),
+    };
+    show.over(&Outcome {
+        seed,
+        report: ended.as_ref().ok(),
+        pacing_p50_ms: quantile_ms(&engine.lateness().0, 0.5),
+        recording: saved.ok().flatten(),
+        problem: problem.as_deref(),
+    });
+    problem.map_or(Ok(()), Err)
+}
+
+/// Places the call and prints its events to its end, which comes sooner when `stop` asks for it or nobody reads.
+async fn hold(
+    engine: &Engine,
+    placement: Placement,
+    show: &Show<'_>,
+    stop: &mut Signals,
+) -> Result<CallReport, String> {
+    let mut handle = engine.place(placement).await.map_err(|refusal| refusal.to_string())?;
     let control = handle.control.clone();
+    let mut read = true;
     loop {
         tokio::select! {
             news = handle.news.recv() => match news {
-                Some(CallNews::Event(entry)) => show(&entry, args.json),
-                Some(CallNews::Ended(report)) => return finish(&report, args),
+                Some(CallNews::Event(entry)) => show.event(&entry),
+                Some(CallNews::Ended(report)) => return Ok(*report),
                 Some(CallNews::Dispatched | CallNews::Connected(_)) => {}
-                None => return failed("the call was lost"),
+                None => return Err("the call was lost".into()),
             },
-            _ = tokio::signal::ctrl_c() => control.hangup(EndReason::ApiHangup),
+            () = stop.wait() => control.hangup(EndReason::ApiHangup),
+            () = show.out.gone(), if read => {
+                read = false;
+                control.hangup(EndReason::ApiHangup);
+            }
         }
+    }
+}
+
+/// Puts the recording where it was asked for, and says where that is.
+fn save<'a>(report: Option<&CallReport>, to: Option<&'a Path>) -> Result<Option<&'a Path>, String> {
+    let Some((from, to)) = report.and_then(|report| report.recording.as_deref()).zip(to) else { return Ok(None) };
+    std::fs::copy(from, to).map_err(|error| format!("{}: {error}", to.display()))?;
+    Ok(Some(to))
+}
+
+/// Why a call that is over was not a normal one.
+fn problem(report: &CallReport) -> Option<String> {
+    let ending = &report.ending;
+    if let Some(remote) = ending.remote.as_ref().filter(|_| !ending.connected) {
+        let code = remote.sip_code.map(|code| format!("{code} ")).unwrap_or_default();
+        return Some(format!("not connected: {code}{}", remote.text));
+    }
+    let normal = ending.connected && ending.fault.is_none();
+    (!normal).then(|| format!("the call ended: {}", ending.reason.as_str()))
+}
+
+/// Tries whether a file can be written, which then is as it was before.
+fn writable(path: &Path) -> std::io::Result<()> {
+    match File::options().write(true).create_new(true).open(path) {
+        Ok(_) => std::fs::remove_file(path),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => File::options().append(true).open(path).map(drop),
+        Err(error) => Err(error),
     }
 }
 
@@ -141,7 +202,7 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
         Some(noise) => noise_of(noise, seed).await?,
         None => None,
     };
-    let voice = speech_voice(seed)?;
+    let voice = local::voice(&VoiceWanted { seed, ..VoiceWanted::of(LANGUAGE) })?;
     let profile = Profile { intent: args.intent.clone(), ..Profile::default() };
     let limits = Limits { max_duration_ms: Some(args.max_seconds * 1000), ..Limits::default() };
     Ok(Placement {
@@ -175,62 +236,11 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
     let made = tokio::task::spawn_blocking(move || match prepared {
         Ok(()) => beds.spoken(kind, LANGUAGE, snr_db, &mut seed.stream("noise")).0,
         Err(failure) => {
-            eprintln!("the background's voices say no words: {}", failure.message);
+            complain(format_args!("the background's voices say no words: {}", failure.message));
             beds.bed(kind, snr_db, &mut seed.stream("noise"))
         }
     });
     made.await.map(Some).map_err(|error| error.to_string())
-}
-
-fn speech_voice(seed: Seed) -> Result<Voice, String> {
-    let wanted = VoiceWanted { seed, ..VoiceWanted::of(LANGUAGE) };
-    local::synthesizer()?.voice(&wanted).map_err(|failure| failure.message)
-}
-
-fn show(entry: &TimelineEntry, json: bool) {
-    if json {
-        match serde_json::to_string(entry) {
-            Ok(line) => println!("{line}"),
-            Err(error) => tracing::error!("an event could not be written: {error}"),
-        }
-        return;
-    }
-    if matches!(entry.event.as_str(), "network" | "transcript.partial") {
-        return;
-    }
-    println!("{:>10.3} s  {:<6} {:<22} {}", entry.offset_ms / 1000.0, entry.side, entry.event, entry.data);
-}
-
-fn finish(report: &CallReport, args: &Args) -> ExitCode {
-    let quality = &report.ending.quality;
-    if !args.json {
-        println!(
-            "ended: {} after {:.2} s; codec {}; sent {} frames, late p99 {:.2} ms; received {}, lost {}, concealed {} ms",
-            report.ending.reason.as_str(),
-            report.ending.samples as f64 / f64::from(RATE_HZ),
-            report.codec.as_deref().unwrap_or("none"),
-            quality.sent_frames,
-            quality.pacing_p99_ms,
-            quality.received_packets,
-            quality.lost_packets,
-            quality.concealed_ms,
-        );
-        report.warnings.iter().for_each(|warning| println!("warning: {warning}"));
-    }
-    if let (Some(from), Some(to)) = (&report.recording, &args.record) {
-        if let Err(error) = std::fs::copy(from, to) {
-            return failed(format!("{}: {error}", to.display()));
-        }
-        if !args.json {
-            println!("recording: {}", to.display());
-        }
-    }
-    if let Some(remote) = report.ending.remote.as_ref().filter(|_| !report.ending.connected) {
-        let code = remote.sip_code.map(|code| format!("{code} ")).unwrap_or_default();
-        return failed(format!("not connected: {code}{}", remote.text));
-    }
-    let normal = report.ending.connected && report.ending.fault.is_none();
-    if normal { ExitCode::SUCCESS } else { failed(format!("the call ended: {}", report.ending.reason.as_str())) }
 }
 
 /// The local address from which the target is reached, with a free port.
@@ -241,39 +251,19 @@ pub(super) fn local_address(target: &str) -> Result<SocketAddr, String> {
     Ok(SocketAddr::new(host, 0))
 }
 
-pub(super) fn sip_address(text: &str) -> Result<String, String> {
-    match text.split_once(':') {
-        Some(("sip", rest)) if !rest.is_empty() => Ok(text.to_owned()),
-        _ => Err("the address must start with sip:".to_owned()),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::writable;
 
-pub(super) fn noise(text: &str) -> Result<Noise, String> {
-    let (kind, volume) = text.split_once(':').map_or((text, None), |(kind, volume)| (kind, Some(volume)));
-    if !NOISES.contains(&kind) {
-        return Err(format!("the noise must be one of {}", NOISES.join(", ")));
-    }
-    let volume = volume.map_or(Some(NOISE_VOLUME), |volume| volume.parse().ok());
-    match volume.filter(|volume| (0.0..=1.0).contains(volume)) {
-        Some(volume) => Ok(Noise { kind: kind.to_owned(), volume }),
-        None => Err("the volume must be a number from 0 to 1".to_owned()),
-    }
-}
-
-fn digits(text: &str) -> Result<String, String> {
-    let known = |digit: char| digit.is_ascii_digit() || "*#ABCDabcd,".contains(digit);
-    match text.chars().all(known) {
-        true if !text.is_empty() => Ok(text.to_ascii_uppercase()),
-        _ => Err("digits may hold only 0-9, *, #, A-D and commas".to_owned()),
-    }
-}
-
-fn header(text: &str) -> Result<(String, String), String> {
-    let token = |c: char| c.is_ascii_alphanumeric() || "-.!%*_+`'~".contains(c);
-    match text.split_once(':') {
-        Some((name, value)) if !name.is_empty() && name.chars().all(token) && !value.contains(['\r', '\n']) => {
-            Ok((name.to_owned(), value.trim().to_owned()))
-        }
-        _ => Err("a header is written NAME:VALUE".to_owned()),
+    #[test]
+    fn a_file_that_is_tried_stays_as_it_was() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (fresh, old) = (folder.path().join("fresh.wav"), folder.path().join("old.wav"));
+        std::fs::write(&old, "old").expect("the folder is writable");
+        assert!(writable(&fresh).is_ok() && !fresh.exists());
+        assert!(writable(&old).is_ok());
+        assert_eq!(std::fs::read_to_string(&old).expect("it is there"), "old");
+        assert!(writable(&folder.path().join("none").join("x.wav")).is_err());
+        assert!(writable(folder.path()).is_err());
     }
 }

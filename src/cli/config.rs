@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use super::Place;
+use super::out::Out;
+use super::{Place, room};
 
 /// Flags of `ringer config`.
 #[derive(Debug, clap::Args)]
@@ -39,18 +40,18 @@ pub async fn run(args: Args) -> ExitCode {
         Ok(config) => config,
         Err(code) => return code,
     };
+    let out = Out::standard();
     if check.json {
-        println!("{}", serde_json::to_string_pretty(&config).expect("settings are plain values"));
+        out.line(serde_json::to_string_pretty(&config).expect("settings are plain values"));
     } else {
-        config.warnings.iter().for_each(|warning| println!("{warning}"));
-        let (api, sip, calls) = (config.server.listen, config.sip.listen, config.limits.max_calls);
-        println!(
-            "The settings are good: API {api}, SIP {sip}, at most {calls} calls, data in {}",
-            config.data.display()
-        );
+        config.warnings.iter().for_each(|warning| out.line(warning));
+        let (api, sip, calls) = (config.server.listen, config.sip.listen, room(&config));
+        let data = config.data.display();
+        out.line(format_args!("The settings are good: API {api}, SIP {sip}, {calls}, data in {data}"));
         if let Some(path) = &config.tls.root_file {
-            println!("Servers of speech and language may also be certified by {} (tls.root_file)", path.display());
+            let path = path.display();
+            out.line(format_args!("Servers of speech and language may also be certified by {path} (tls.root_file)"));
         }
     }
-    ExitCode::SUCCESS
+    out.verdict(true)
 }

@@ -8,7 +8,9 @@ mod check;
 mod children;
 mod show;
 
-use std::future::Future;
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,7 +18,6 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use indicatif::{MultiProgress, ProgressBar};
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
 use self::api::Api;
@@ -24,15 +25,25 @@ use self::call::Call;
 use self::cast::{Caller, SEED, cast};
 use self::check::{Check, OwnLog};
 use self::children::Program;
-use super::failed;
+use super::local;
+use super::out::Out;
+use super::signals::Signals;
 
 /// Flags of `ringer demo`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The exit code is 0 when every check holds, else 1.")]
+#[command(after_help = "\
+The engine and the sample agent are started as programs of their own on free ports of this machine, their three calls are made
+through the API, and everything that they leave is kept: the folder, and recording and timeline of each call, are printed.
+
+The exit code is 0 when every check holds, 1 when not, 141 when nobody read all of what it printed.")]
 pub struct Args {
-    /// Keep the database, recordings and timelines in this folder [default: a temporary one, removed at the end]
+    /// Keep database, recordings and timelines in a new folder below this one, 1, 2 and so on [default: a new folder among the
+    /// system's temporary ones]
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
+    /// Keep them only when a check fails
+    #[arg(long, conflicts_with = "keep")]
+    pub discard: bool,
     /// Print the figures as JSON, nothing else
     #[arg(long)]
     pub json: bool,
@@ -42,84 +53,111 @@ pub struct Args {
 const MOST: Duration = Duration::from_secs(180);
 /// Ports for the media of either side.
 const RTP_PORTS: [&str; 2] = ["36000-36199", "36200-36399"];
+/// Runs that one folder keeps.
+const MOST_KEPT: usize = 10_000;
 
 /// Runs the demonstration.
 pub async fn run(args: Args) -> ExitCode {
-    let (folder, temporary) = match &args.keep {
-        Some(folder) => (folder.clone(), false),
-        None => (std::env::temp_dir().join(format!("ringer-demo-{}", crate::clock::new_id())), true),
-    };
-    let shown = match folder_of(&folder) {
-        Ok(folder) => until_told(demonstrate(&folder, &args)).await,
-        Err(why) => Err(why),
-    };
-    if temporary {
+    let out = Out::standard();
+    let done = demo(&args, &out).await;
+    out.finish(done)
+}
+
+async fn demo(args: &Args, out: &Out) -> Result<(), String> {
+    local::installed(&local::SPEAKERS)?;
+    let folder = fresh_folder(args.keep.as_deref())?;
+    let shown = demonstrate(&folder, args, out).await;
+    if args.discard && shown == Ok(true) {
         let _ = std::fs::remove_dir_all(&folder);
     }
     match shown {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => failed("a check failed"),
-        Err(why) => failed(why),
+        Ok(true) => Ok(()),
+        Ok(false) => Err("a check failed".to_owned()),
+        Err(why) => Err(format!("{why}; what there is lies in {}", folder.display())),
     }
 }
 
-fn folder_of(path: &Path) -> Result<PathBuf, String> {
-    std::fs::create_dir_all(path)
-        .and_then(|()| path.canonicalize())
-        .map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// Ends early when the process is told to; what was started ends with the future.
-async fn until_told<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    let mut terminated = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
-    tokio::select! {
-        done = timeout(MOST, work) => done.unwrap_or_else(|_| Err(format!("the calls are not over after {MOST:?}"))),
-        _ = terminated.recv() => Err("stopped".into()),
-        _ = tokio::signal::ctrl_c() => Err("stopped".into()),
+/// A folder that was not there: of the next number below `keep`, else among the temporary ones, for this user alone.
+fn fresh_folder(keep: Option<&Path>) -> Result<PathBuf, String> {
+    let told = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    let Some(below) = keep else {
+        let path = std::env::temp_dir().join(format!("ringer-demo-{}", crate::clock::new_id()));
+        return DirBuilder::new().mode(0o700).create(&path).map_err(|error| told(&path, error)).map(|()| path);
+    };
+    let made = std::fs::create_dir_all(below).and_then(|()| below.canonicalize());
+    let below = made.map_err(|error| told(below, error))?;
+    for number in 1..=MOST_KEPT {
+        let path = below.join(number.to_string());
+        match std::fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(told(&path, error)),
+        }
     }
+    Err(format!("{} holds {MOST_KEPT} runs already", below.display()))
 }
 
 /// True when every check holds.
-async fn demonstrate(folder: &Path, args: &Args) -> Result<bool, String> {
+async fn demonstrate(folder: &Path, args: &Args, out: &Out) -> Result<bool, String> {
+    let mut stop = Signals::new()?;
     let log = folder.join("agent-log.jsonl");
-    let mut desk = start_agent(folder, &log)?;
-    let (mut engine, api) = start_engine(folder).await?;
-    let address = desk.ready("sip:").await?;
-    if !args.json {
-        println!("the sample agent answers on {address}");
-    }
+    let key = format!("demo-{}", crate::clock::new_id());
+    let (mut desk, mut engine) = (start_agent(folder, &log)?, start_engine(folder, &key)?);
     let calls = tokio::select! {
-        calls = place(&api, &address, args.json) => calls?,
-        () = engine.ended() => return Err(format!("the engine ended; see {}", folder.join("engine.log").display())),
-        () = desk.ended() => return Err(format!("the agent ended; see {}", folder.join("agent.log").display())),
+        calls = timeout(MOST, hold(&mut desk, &mut engine, &key, args, out)) => {
+            calls.unwrap_or_else(|_| Err(format!("the calls are not over after {MOST:?}")))
+        }
+        () = stop.wait() => Err("stopped".to_owned()),
+        () = out.gone() => Err("nobody reads what is printed".to_owned()),
     };
     desk.stop().await;
     engine.stop().await;
+    let calls = calls?;
     let text = std::fs::read_to_string(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let own = check::own_logs(&text);
     let nothing = OwnLog::default();
     let checks: Vec<Check> =
         calls.iter().flat_map(|call| check::checks(call, own.get(&call.result_id).unwrap_or(&nothing))).collect();
     let good = !checks.is_empty() && checks.iter().all(|check| check.ok);
-    let kept = args.keep.is_some().then_some(folder);
+    let kept = (!(args.discard && good)).then_some(folder);
     if args.json {
-        println!("{:#}", show::as_json(&calls, &checks, kept, good));
-    } else {
-        calls.iter().for_each(|call| show::call(call, kept));
-        show::checks(&checks);
+        out.line(format_args!("{:#}", show::as_json(&calls, &checks, kept, good)));
+        return Ok(good);
+    }
+    calls.iter().for_each(|call| show::call(out, call, kept));
+    show::checks(out, &checks);
+    if let Some(folder) = kept {
+        out.line(format_args!("recordings, timelines, logs and the database lie in {}", folder.display()));
     }
     Ok(good)
 }
 
+/// Waits for both programs, and makes the calls while they run.
+async fn hold(
+    desk: &mut Program,
+    engine: &mut Program,
+    key: &str,
+    args: &Args,
+    out: &Out,
+) -> Result<Vec<Call>, String> {
+    let api = Api::new(&engine.ready("http://").await?, key)?;
+    let address = desk.ready("sip:").await?;
+    if !args.json {
+        out.line(format_args!("the sample agent answers on {address}"));
+    }
+    tokio::select! {
+        calls = place(&api, &address, args.json, out) => calls,
+        () = engine.ended() => Err(engine.gone()),
+        () = desk.ended() => Err(desk.gone()),
+    }
+}
+
 fn start_agent(folder: &Path, log: &Path) -> Result<Program, String> {
-    // A log of an earlier run in a kept folder is not this run's.
-    let _ = std::fs::remove_file(log);
     let args = ["agent", "--listen", "127.0.0.1:0", "--rtp-ports", RTP_PORTS[0], "--log", &log.to_string_lossy()];
     Program::start("agent", &args.map(String::from), &[], folder)
 }
 
-async fn start_engine(folder: &Path) -> Result<(Program, Api), String> {
-    let key = format!("demo-{}", crate::clock::new_id());
+fn start_engine(folder: &Path, key: &str) -> Result<Program, String> {
     let data = folder.join("data");
     let args = [
         "up",
@@ -132,13 +170,11 @@ async fn start_engine(folder: &Path) -> Result<(Program, Api), String> {
         "--data",
         &data.to_string_lossy(),
     ];
-    let mut engine = Program::start("engine", &args.map(String::from), &[("RINGER_BOOTSTRAP_KEY", &key)], folder)?;
-    let base = engine.ready("http://").await?;
-    Ok((engine, Api::new(&base, &key)?))
+    Program::start("engine", &args.map(String::from), &[("RINGER_BOOTSTRAP_KEY", key)], folder)
 }
 
 /// Makes agent, simulation and callers, runs them, and follows their calls to the end.
-async fn place(api: &Api, address: &str, quiet: bool) -> Result<Vec<Call>, String> {
+async fn place(api: &Api, address: &str, quiet: bool, out: &Out) -> Result<Vec<Call>, String> {
     let body = json!({ "name": "Northside Clinic", "type": "INBOUND", "connection_type": "SIP", "sip_uri": address });
     let agent = api.post("/v1/add-agent", body).await?["agent_id"].clone();
     let body = json!({ "agent_id": text_of(&agent), "name": "Demonstration" });
@@ -161,7 +197,7 @@ async fn place(api: &Api, address: &str, quiet: bool) -> Result<Vec<Call>, Strin
         let bar = show::bar(&bars, caller.name, quiet);
         let bars = bars.clone();
         async move {
-            let tell = |line: String| show::tell(&bars, &line, quiet);
+            let tell = |line: String| show::tell(out, &bars, &line, quiet);
             let call = Call::follow(&api, who, &result, &bar, tell).await;
             ProgressBar::finish_and_clear(&bar);
             call
@@ -173,4 +209,26 @@ async fn place(api: &Api, address: &str, quiet: bool) -> Result<Vec<Call>, Strin
 /// An id as the text that bodies and paths carry.
 fn text_of(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fresh_folder;
+
+    #[test]
+    fn each_run_has_a_folder_of_its_own() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let keep = folder.path().join("kept").join("demo");
+        for number in ["1", "2", "3"] {
+            let made = fresh_folder(Some(&keep)).expect("the folder is writable");
+            assert!(made.is_absolute() && made.ends_with(format!("demo/{number}")) && made.is_dir(), "{made:?}");
+        }
+        let [one, other] = [fresh_folder(None), fresh_folder(None)].map(|made| made.expect("a temporary folder"));
+        assert_ne!(one, other);
+        for made in [one, other] {
+            assert_eq!(std::fs::remove_dir(&made).map_err(|error| error.to_string()), Ok(()));
+        }
+        std::fs::write(folder.path().join("file"), "").expect("the folder is writable");
+        assert!(fresh_folder(Some(&folder.path().join("file"))).is_err());
+    }
 }

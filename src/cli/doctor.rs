@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{Place, local};
+use super::out::Out;
+use super::{Place, count, local};
 use crate::clock;
-use crate::config::{Config, most_calls, raise_file_limit, search_path};
+use crate::config::{Config, most_calls, raise_file_limit};
 use crate::provider::Failure;
 use crate::provider::remote::{Part, Probed, probe};
 
@@ -111,16 +112,16 @@ pub async fn run(args: Args) -> ExitCode {
         checks.push(server(part, probe(part, form, &remote).await, stands_in));
     }
     let report = Report::new(checks);
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report).expect("a report has text keys only"));
-    } else {
-        print!("{}", report.text());
+    let out = Out::standard();
+    match args.json {
+        true => out.line(serde_json::to_string_pretty(&report).expect("a report has text keys only")),
+        false => out.line(report.text().trim_end()),
     }
-    if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    out.verdict(report.ok)
 }
 
 fn program(name: &'static str, purpose: &'static str) -> Check {
-    let found = search_path().iter().map(|folder| folder.join(name)).find(|path| path.is_file());
+    let found = local::program(name);
     Check {
         name,
         ok: found.is_some(),
@@ -174,7 +175,7 @@ fn files(limit: u64) -> Check {
         name: "open files",
         ok: limit >= FEW_FILES,
         purpose: "calls at once",
-        detail: format!("limit {limit}, enough for {calls} calls; `ulimit -n` or LimitNOFILE= raises it"),
+        detail: format!("limit {limit}, enough for {}; `ulimit -n` or LimitNOFILE= raises it", count(calls, "call")),
         package: None,
     }
 }

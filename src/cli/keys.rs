@@ -7,12 +7,15 @@ use std::sync::Arc;
 use clap::{Subcommand, ValueEnum};
 use uuid::Uuid;
 
-use super::{Place, failed, open_store, service_settings};
+use super::out::Out;
+use super::{Place, database, open_store, service_settings};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::api_key::{self, KeyOut};
 use crate::service::{Caller, NoLiveCalls, Service};
+use crate::store::Location;
+use crate::store::vault::KEY_FILE;
 
 /// Flags of `ringer keys`.
 #[derive(Debug, clap::Args)]
@@ -91,23 +94,41 @@ pub async fn run(args: Args) -> ExitCode {
         Ok(config) => config,
         Err(code) => return code,
     };
-    match act(&config, args.action).await {
-        Ok(text) => {
-            println!("{text}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => failed(error),
-    }
+    let out = Out::standard();
+    let done = act(&config, args.action).await.map(|text| out.line(text));
+    out.finish(done)
 }
 
 /// What is printed; a running server sees the change at its next request.
 async fn act(config: &Config, action: Action) -> Result<String> {
-    tokio::fs::create_dir_all(&config.data).await.map_err(crate::error::Error::internal)?;
+    match action {
+        Action::Create { .. } => {
+            let made = tokio::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.data).await;
+            made.map_err(|error| Error::internal(format!("the data folder {}: {error}", config.data.display())))?;
+        }
+        Action::List { .. } | Action::Revoke { .. } => is_there(config)?,
+    }
     let store = open_store(config).await?;
     let service = Service::new(store.clone(), Clock::Real, service_settings(config), Arc::new(NoLiveCalls));
     let text = carry_out(&service, action).await;
     store.close().await;
     text
+}
+
+/// Who only looks or takes away makes nothing: neither a database nor the key of its secrets.
+fn is_there(config: &Config) -> Result<()> {
+    let folder = config.data.display();
+    match database(config) {
+        Location::File(path) if !path.is_file() => {
+            Err(Error::Refused(format!("there is no database in the folder {folder} (--data names another)")))
+        }
+        _ if config.security.secret_key.is_none() && !config.data.join(KEY_FILE).is_file() => {
+            Err(Error::Refused(format!(
+                "there is no {KEY_FILE} in the folder {folder} (--data names another, or RINGER_SECRET_KEY the key)"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn carry_out(service: &Service, action: Action) -> Result<String> {
@@ -127,8 +148,9 @@ async fn carry_out(service: &Service, action: Action) -> Result<String> {
 }
 
 /// Whoever may use the machine may do everything with an organization's keys.
-async fn owner(service: &Service, organization: &str) -> Result<Caller> {
-    let organization = service.create_organization(organization).await?;
+async fn owner(service: &Service, name: &str) -> Result<Caller> {
+    let organization = service.organization(name).await?;
+    let organization = organization.ok_or_else(|| Error::Refused(format!("there is no organization {name:?}")))?;
     Ok(Caller { organization, key_id: Uuid::nil(), scope: api_key::Scope::Admin })
 }
 
@@ -143,6 +165,8 @@ fn table(keys: &[KeyOut]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::{Action, Scope, act};
     use crate::config::Config;
 
@@ -153,6 +177,8 @@ mod tests {
         let organization = || "acme".to_owned();
         let create = |scope| Action::Create { organization: organization(), scope, name: "mine".to_owned() };
         let key = act(&config, create(Scope::Read)).await.expect("a new database");
+        let mode = std::fs::metadata(&config.data).expect("it was made").permissions().mode();
+        assert_eq!(mode & 0o077, 0, "the folder is of its owner alone: {mode:o}");
         let list = |json| Action::List { organization: organization(), json };
         let table = act(&config, list(false)).await.expect("the organization is there");
         assert!(table.contains("read ") && table.contains("valid") && table.ends_with("mine"), "{table}");
@@ -164,5 +190,31 @@ mod tests {
         assert_eq!((keys[0]["id"].as_str(), keys[0]["revoked"].as_bool()), (Some(id.as_str()), Some(true)));
         let unknown = Action::Revoke { organization: organization(), id: "x".to_owned() };
         assert_eq!(act(&config, unknown).await.expect_err("no such key").to_string(), "API key not found");
+        let elsewhere = Action::List { organization: "nope".to_owned(), json: false };
+        let why = act(&config, elsewhere).await.expect_err("no such organization").to_string();
+        assert_eq!(why, "there is no organization \"nope\"");
+    }
+
+    #[tokio::test]
+    async fn looking_and_taking_away_make_nothing() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let data = folder.path().join("typo");
+        let config = Config { data: data.clone(), ..Config::default() };
+        let organization = || "default".to_owned();
+        for action in [
+            Action::List { organization: organization(), json: false },
+            Action::Revoke { organization: organization(), id: "x".to_owned() },
+        ] {
+            let why = act(&config, action).await.expect_err("nothing is there").to_string();
+            assert!(why.starts_with(&format!("there is no database in the folder {}", data.display())), "{why}");
+            assert!(!data.exists());
+        }
+        let create = Action::Create { organization: organization(), scope: Scope::Admin, name: "mine".to_owned() };
+        act(&config, create).await.expect("a new database");
+        std::fs::remove_file(data.join("secret.key")).expect("it was made");
+        let list = Action::List { organization: organization(), json: false };
+        let why = act(&config, list).await.expect_err("its key is gone").to_string();
+        assert!(why.starts_with("there is no secret.key in the folder"), "{why}");
+        assert!(!data.join("secret.key").exists());
     }
 }

@@ -15,10 +15,10 @@ use tokio::sync::mpsc;
 use self::caller::Callers;
 use self::far::FarSide;
 use self::figures::{Figures, Window};
-use super::{
-    call::{local_address, sip_address},
-    failed,
-};
+use super::call::{local_address, sip_address};
+use super::out::Out;
+use super::signals::Signals;
+use super::{count, failed};
 use crate::clock::{Clock, monotonic, new_id};
 use crate::config::{Encryption, most_calls, raise_file_limit};
 use crate::engine::{CallControl, CallHandle, CallNews, CallReport, Engine, EngineConfig};
@@ -75,14 +75,16 @@ pub async fn run(args: Args) -> ExitCode {
     }
     match load(&args).await {
         Ok(figures) => {
-            figures.print(args.json);
-            if figures.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            let out = Out::standard();
+            figures.print(&out, args.json);
+            out.verdict(figures.failed == 0)
         }
         Err(why) => failed(why),
     }
 }
 
 async fn load(args: &Args) -> Result<Figures, String> {
+    let mut stop = Signals::new()?;
     let far = match &args.to {
         None => Some(FarSide::start().await?),
         Some(_) => None,
@@ -91,7 +93,7 @@ async fn load(args: &Args) -> Result<Figures, String> {
     let sip = local_address(&to)?;
     let most = most_calls(raise_file_limit(), &RTP_PORTS);
     if (args.calls as usize) > most {
-        return Err(format!("at most {most} calls: raise the limit of open files (ulimit -n)"));
+        return Err(format!("at most {}: raise the limit of open files (ulimit -n)", count(most, "call")));
     }
     let config =
         EngineConfig { sip, rtp_ports: RTP_PORTS, advertise: None, shards: 0, max_calls: most, srtp: Encryption::Off };
@@ -100,7 +102,10 @@ async fn load(args: &Args) -> Result<Figures, String> {
         .map_err(|error| format!("the SIP socket {sip}: {error}"))?;
     let folder = args.data.clone().unwrap_or_else(|| std::env::temp_dir().join(format!("ringer-load-{}", new_id())));
     let run = Run { engine: &engine, args, folder: &folder, tasks: Tasks::new() };
-    let measured = run.measure(Callers::new(to, args).await?).await;
+    let measured = tokio::select! {
+        measured = async { run.measure(Callers::new(to, args).await?).await } => measured,
+        () = stop.wait() => Err("stopped".to_owned()),
+    };
     engine.stop().await;
     if args.data.is_none() {
         let _ = std::fs::remove_dir_all(&folder);

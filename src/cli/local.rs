@@ -11,13 +11,49 @@ use tokio::sync::mpsc;
 use crate::clock::Clock;
 use crate::config::{self, Config, Encryption, Secret, most_calls, raise_file_limit};
 use crate::engine::{Engine, EngineConfig, Speech};
-use crate::provider::Recognizer;
 use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
 use crate::provider::pocketsphinx::{MODEL, Pocketsphinx};
 use crate::provider::remote::{Form, HttpRecognizer, Part, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::tls::Roots;
+use crate::provider::{Recognizer, Synthesizer, Voice, VoiceWanted};
 use crate::transport::io::IncomingCall;
+
+/// The programs that speak. Each is in a package of its own name.
+pub const SPEAKERS: [&str; 2] = ["flite", "espeak-ng"];
+
+/// Where a program is.
+pub fn program(name: &str) -> Option<PathBuf> {
+    config::search_path().iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// Whether these programs are there.
+///
+/// # Errors
+/// Names those that are not, and the command that installs them.
+pub fn installed(programs: &[&str]) -> Result<(), String> {
+    let missing: Vec<&str> = programs.iter().filter(|name| program(name).is_none()).copied().collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "nothing can be said without {}: install what is missing (as root): apt-get install {}",
+            missing.join(" and "),
+            missing.join(" ")
+        )),
+    }
+}
+
+/// The installed synthesizer's voice that is nearest to the wanted one.
+///
+/// # Errors
+/// Names the program that is missing, and the command that installs it.
+pub fn voice(wanted: &VoiceWanted) -> Result<Voice, String> {
+    let voice = synthesizer()?.voice(wanted).map_err(|failure| failure.message)?;
+    // Voices are named PROGRAM:NAME.
+    let program = voice.id.split(':').next().unwrap_or_default();
+    installed(&[program])?;
+    Ok(voice)
+}
 
 /// The synthesizer that is installed.
 ///
@@ -128,4 +164,19 @@ pub async fn engine(
     let max_calls = most_calls(raise_file_limit(), &rtp_ports);
     let config = EngineConfig { sip, rtp_ports, advertise, shards: 0, max_calls, srtp: Encryption::Off };
     Engine::start(config, speech()?, Clock::Real).await.map_err(|error| format!("the SIP socket {sip}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SPEAKERS, installed, program};
+
+    #[test]
+    fn what_is_missing_is_named_with_the_command_that_installs_it() {
+        assert!(program("sh").is_some() && program("no-such-speaker").is_none());
+        assert_eq!(installed(&["sh"]), Ok(()));
+        let why = installed(&["sh", "no-such-speaker", "nor-this"]).expect_err("two are missing");
+        assert!(why.contains("without no-such-speaker and nor-this:"), "{why}");
+        assert!(why.ends_with("apt-get install no-such-speaker nor-this"), "{why}");
+        assert_eq!(SPEAKERS, ["flite", "espeak-ng"]);
+    }
 }

@@ -1,12 +1,14 @@
 //! The command line: one file a subcommand, each with its flags and a `run`. Wiring only; what a command does is elsewhere.
 
 use std::convert::Infallible;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Config, ConfigError, Secret};
+pub use self::out::complain;
+use crate::config::{Config, ConfigError, Secret, most_calls, raise_file_limit};
 use crate::service;
 use crate::store::vault::Vault;
 use crate::store::{Location, Store};
@@ -20,6 +22,8 @@ pub mod keys;
 pub mod load;
 mod local;
 pub mod openapi;
+mod out;
+mod signals;
 pub mod sim;
 pub mod up;
 
@@ -38,9 +42,12 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   ringer doctor                                  is everything installed?
-  ringer demo                                    a call to the sample agent, from start to result
+  ringer demo                                    three calls to a sample agent, from start to checked results
   ringer call sip:agent@127.0.0.1:5080           call an agent now and watch the call
   ringer up                                      the API on http://127.0.0.1:8080, its documentation on /docs
+
+The exit code is 0 when a command did what was asked, 1 when not, 2 for bad flags and settings, 141 when nobody read all of
+what it printed (as in `ringer openapi | head`).
 
 RINGER_LOG sets what is logged to standard error (info; debug; ringer::engine=trace), RINGER_LOG_FORMAT how
 (text; json: an object a line, with the ids of request, job, result and call).";
@@ -54,7 +61,7 @@ pub enum Command {
     Call(call::Args),
     /// Run the sample voice agent, which answers calls and takes bookings.
     Agent(agent::Args),
-    /// Run one call against the sample agent, with its recording, transcript and metrics.
+    /// Make three calls to the sample agent through the API, and check what they came to.
     Demo(demo::Args),
     /// Make many calls at once and report how exactly they were paced.
     Load(load::Args),
@@ -70,7 +77,8 @@ pub enum Command {
     Openapi(openapi::Args),
 }
 
-/// Carries out a command; the exit code is 0 when it did what was asked, 1 when not, 2 for bad flags and settings.
+/// Carries out a command; the exit code is 0 when it did what was asked, 1 when not, 2 for bad flags and settings, 141 when
+/// nobody read all of what it printed.
 pub async fn run(cli: Cli) -> ExitCode {
     match cli.command {
         Command::Up(args) => up::run(args).await,
@@ -90,14 +98,14 @@ pub async fn run(cli: Cli) -> ExitCode {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Place {
     /// Settings file [default: ringer.toml when it exists]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
     /// Folder of the database and the results [default: data]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub data: Option<PathBuf>,
     /// Database server, postgres://USER:PASSWORD@HOST:PORT/NAME; RINGER_DATABASE_URL keeps it out of lists of processes
     /// [default: a file in the data folder]
-    #[arg(long, value_name = "URL", value_parser = secret)]
+    #[arg(long, value_name = "URL", value_parser = secret, global = true)]
     pub database: Option<Secret>,
 }
 
@@ -112,11 +120,11 @@ impl Place {
         }
         given.extend(self.database.iter().map(|url| ("database.url", url.expose().to_owned())));
         let config = Config::load(self.config.as_deref(), &given).map_err(|ConfigError(problems)| {
-            problems.iter().for_each(|problem| eprintln!("{problem}"));
+            problems.iter().for_each(complain);
             ExitCode::from(BAD_USAGE)
         })?;
         local::roots(&config).map_err(|problem| {
-            eprintln!("{problem}");
+            complain(problem);
             ExitCode::from(BAD_USAGE)
         })?;
         config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
@@ -167,9 +175,32 @@ pub fn service_settings(config: &Config) -> service::Settings {
     }
 }
 
+/// How many calls there may be at once, and why fewer than `limits.max_calls` says.
+fn room(config: &Config) -> String {
+    room_of(config.limits.max_calls, &config.sip.rtp_ports, raise_file_limit())
+}
+
+fn room_of(asked: usize, rtp_ports: &RangeInclusive<u16>, file_limit: u64) -> String {
+    let (ports, files) = (most_calls(u64::MAX, rtp_ports), most_calls(file_limit, rtp_ports));
+    let most = asked.min(ports);
+    let why = match (most < asked, files < most) {
+        (true, _) => format!(" (limits.max_calls is {asked}, and sip.rtp_ports has no more pairs of ports)"),
+        (false, true) => {
+            format!(" (the limit of open files is enough for {files}: ulimit -n or LimitNOFILE= raises it)")
+        }
+        (false, false) => String::new(),
+    };
+    format!("at most {}{why}", count(most, "call"))
+}
+
+/// So many of a thing.
+fn count(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
 /// Prints `cause` and gives the exit code of a command that failed.
 pub fn failed(cause: impl std::fmt::Display) -> ExitCode {
-    eprintln!("ringer: {cause}");
+    complain(format_args!("ringer: {cause}"));
     ExitCode::FAILURE
 }
 
@@ -177,7 +208,7 @@ pub fn failed(cause: impl std::fmt::Display) -> ExitCode {
 mod tests {
     use clap::{CommandFactory, Parser};
 
-    use super::{Cli, Command};
+    use super::{Cli, Command, room_of};
 
     #[test]
     fn the_command_tree_is_consistent() {
@@ -213,13 +244,42 @@ mod tests {
         };
         check("ringer call", "<URI>");
         check("ringer call bob", "must start with sip:");
-        check("ringer call sip:b --noise cave", "must be one of");
-        check("ringer call sip:b --noise cafe:2", "volume must be a number from 0 to 1");
-        check("ringer call sip:b --codec G729", "PCMU");
-        check("ringer call sip:b --dtmf 12E", "may hold only");
-        check("ringer call sip:b --header X-Run", "NAME:VALUE");
+        check("ringer call sip:", "sip:<user>@<host>");
+        check("ringer call sip:b@h;transport=tcp", "only SIP over UDP");
+        check("ringer call sip:b@h --noise cave", "must be one of");
+        check("ringer call sip:b@h --noise cafe:2", "volume must be a number from 0 to 1");
+        check("ringer call sip:b@h --codec G729", "PCMU");
+        check("ringer call sip:b@h --dtmf 12E", "may hold only");
+        check("ringer call sip:b@h --header X-Run", "NAME:VALUE");
+        check("ringer call sip:b@h --header Via:x", "cannot be given");
+        check("ringer demo --keep a --discard", "cannot be used with");
         check("ringer agent --rtp-ports 1-2", "two ports like");
         check("ringer keys create --scope all", "read");
         check("ringer upp", "up");
+    }
+
+    #[test]
+    fn the_place_of_the_data_may_stand_behind_the_action() {
+        for line in ["ringer keys --data d create", "ringer keys create --data d", "ringer keys list --json --data d"] {
+            let Command::Keys(args) = Cli::parse_from(line.split(' ')).command else { panic!("no keys: {line}") };
+            assert_eq!(args.place.data.as_deref(), Some(std::path::Path::new("d")), "{line}");
+        }
+    }
+
+    #[test]
+    fn fewer_calls_than_asked_for_are_explained() {
+        for (asked, files, expect) in [
+            (1, 4096, "at most 1 call"),
+            (7, 4096, "at most 7 calls"),
+            (50, 4096, "at most 50 calls"),
+            (51, 4096, "at most 50 calls (limits.max_calls is 51, and sip.rtp_ports has no more pairs of ports)"),
+            (
+                40,
+                290,
+                "at most 40 calls (the limit of open files is enough for 30: ulimit -n or LimitNOFILE= raises it)",
+            ),
+        ] {
+            assert_eq!(room_of(asked, &(20_000..=20_099), files), expect);
+        }
     }
 }

@@ -17,7 +17,8 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::call::{Noise, noise};
-use super::failed;
+use super::out::Out;
+use super::{count, failed};
 use crate::agent;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::sim::{self, Faults, Outcome, Side, Sim};
@@ -87,19 +88,24 @@ pub struct Args {
 
 /// Runs the calls; 0 when all were connected, kept the engine's own rules and, run twice, were equal.
 pub async fn run(args: Args) -> ExitCode {
-    match tokio::task::spawn_blocking(move || calls(&args)).await {
-        Ok(Ok(true)) => ExitCode::SUCCESS,
-        Ok(Ok(false)) => ExitCode::FAILURE,
-        Ok(Err(why)) => failed(why),
-        Err(error) => failed(error),
-    }
+    let ran = tokio::task::spawn_blocking(move || {
+        let out = Out::standard();
+        match calls(&args, &out) {
+            Ok(good) => out.verdict(good),
+            Err(why) => out.finish(Err(why)),
+        }
+    });
+    ran.await.unwrap_or_else(failed)
 }
 
-fn calls(args: &Args) -> Result<bool, String> {
+fn calls(args: &Args, out: &Out) -> Result<bool, String> {
     let beds = NoiseBeds::new(None);
     let voices = Arc::new(Canned::default());
     let (mut lasted, mut good) = (Duration::ZERO, true);
-    for seed in (0..u64::from(args.calls)).map(|at| args.seed + at) {
+    for seed in (0..u64::from(args.calls)).map(|at| args.seed.wrapping_add(at)) {
+        if out.is_gone() {
+            break;
+        }
         let outcome = sim::run(call(args, seed, &beds, &voices))?;
         lasted += outcome.lasted;
         let digest = digest(&outcome);
@@ -119,10 +125,10 @@ fn calls(args: &Args) -> Result<bool, String> {
             write(&folder.join(seed.to_string()), &outcome)
                 .map_err(|error| format!("{}: {error}", folder.display()))?;
         }
-        print(args, seed, &outcome, &digest, &problems);
+        print(args, out, seed, &outcome, &digest, &problems);
     }
     if !args.json {
-        println!("{:.0} s of calls", lasted.as_secs_f64());
+        out.line(format_args!("{:.0} s of calls", lasted.as_secs_f64()));
     }
     Ok(good)
 }
@@ -213,7 +219,7 @@ fn write(folder: &Path, outcome: &Outcome) -> std::io::Result<()> {
     Ok(())
 }
 
-fn print(args: &Args, seed: u64, outcome: &Outcome, digest: &str, problems: &[String]) {
+fn print(args: &Args, out: &Out, seed: u64, outcome: &Outcome, digest: &str, problems: &[String]) {
     let ending = outcome.caller.ending.as_ref();
     let reason = ending.map_or("never ended", |ending| ending.reason.as_str());
     let seconds = ending.map_or(0.0, |ending| ending.samples as f64 / f64::from(RATE_HZ));
@@ -221,11 +227,12 @@ fn print(args: &Args, seed: u64, outcome: &Outcome, digest: &str, problems: &[St
     if args.json {
         let line = json!({ "seed": seed, "reason": reason, "seconds": seconds, "turns": turns, "sha256": digest,
             "problems": problems });
-        return println!("{line}");
+        return out.line(line);
     }
-    println!("seed {seed}: {seconds:.2} s, {turns} turns of the agent, {reason}, {}", &digest[..16]);
+    let turns = count(turns, "turn");
+    out.line(format_args!("seed {seed}: {seconds:.2} s, {turns} of the agent, {reason}, {}", &digest[..16]));
     for problem in problems {
-        println!("    {problem}");
+        out.line(format_args!("    {problem}"));
     }
 }
 

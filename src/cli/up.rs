@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Place, failed, local, open_store, service_settings};
+use super::out::Out;
+use super::signals::Signals;
+use super::{Place, count, failed, local, open_store, room, service_settings};
 use crate::api::rate::Rates;
 use crate::api::{self, Part, Parts, Patience, Setup};
 use crate::clock::Clock;
@@ -28,6 +29,9 @@ use crate::transport::io::IncomingCall;
 
 /// Whose the first key is.
 const ORGANIZATION: &str = "default";
+
+/// A bootstrap key with fewer characters is warned of.
+const BOOTSTRAP_CHARS: usize = 16;
 
 /// Flags of `ringer up`; each wins over the environment and the settings file.
 #[derive(Debug, clap::Args)]
@@ -77,11 +81,14 @@ pub async fn run(args: Args) -> ExitCode {
 
 async fn up(config: &Config) -> Result<(), String> {
     // Asked for first: a signal during the start ends what was started.
-    let mut stop = Signals::new().map_err(|error| format!("signals: {error}"))?;
+    let mut stop = Signals::new()?;
+    // Calls are made whether anybody reads it or not.
+    let out = Out::standard();
     let listener = TcpListener::bind(config.server.listen).await;
     let listener = listener.map_err(|error| format!("the API address {}: {error}", config.server.listen))?;
     let api = listener.local_addr().map_err(|error| error.to_string())?;
-    let house = House::open(config).await?;
+    let house = House::open(config, &out).await?;
+    weak_points(config, &house.speech).iter().for_each(|weak| tracing::warn!("{weak}"));
     let (serving, served, draining) = (CancellationToken::new(), Tasks::new(), CancellationToken::new());
     let setup = Setup { draining: draining.clone(), ..house.setup(config) };
     let server = api::serve(listener, house.service.clone(), setup, serving.clone().cancelled_owned());
@@ -91,12 +98,12 @@ async fn up(config: &Config) -> Result<(), String> {
         }
     });
     let (sip, ports) = (house.engine.sip_address(), &config.sip.rtp_ports);
-    println!(
-        "ringer is ready: API http://{api} (documentation /docs), SIP {sip}/udp, RTP {}-{}, at most {} calls",
+    out.line(format_args!(
+        "ringer is ready: API http://{api} (documentation /docs), SIP {sip}/udp, RTP {}-{}, {}",
         ports.start(),
         ports.end(),
-        house.engine.max_calls()
-    );
+        room(config)
+    ));
     stop.wait().await;
     tracing::info!(calls = house.engine.live_calls(), "stopping");
     draining.cancel();
@@ -107,23 +114,16 @@ async fn up(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// What asks this process to end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Signals> {
-        Ok(Signals { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+/// What lets the engine start and yet is not as it should be.
+fn weak_points(config: &Config, speech: &Speech) -> Vec<String> {
+    let mut weak = Vec::new();
+    if let Status::Down(why) = tokio::task::block_in_place(|| speech.synthesizer.status()) {
+        weak.push(format!("{why}; calls that need it cannot speak (`ringer doctor` names the command)"));
     }
-
-    async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
+    if config.bootstrap_key.as_ref().is_some_and(|key| key.expose().chars().count() < BOOTSTRAP_CHARS) {
+        weak.push(format!("the bootstrap key has fewer than {BOOTSTRAP_CHARS} characters: it can be guessed"));
     }
+    weak
 }
 
 /// Everything but the API.
@@ -136,7 +136,7 @@ struct House {
 }
 
 impl House {
-    async fn open(config: &Config) -> Result<House, String> {
+    async fn open(config: &Config, out: &Out) -> Result<House, String> {
         let folder = |error| format!("the data folder {}: {error}", config.data.display());
         // What callers and agents said is nobody else's on this machine.
         let made = tokio::fs::DirBuilder::new().recursive(true).mode(0o700).create(config.data.join("cache")).await;
@@ -152,12 +152,13 @@ impl House {
         let (engine, incoming) = start_engine(config, speech.clone()).await?;
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;
         if interrupted > 0 {
-            tracing::warn!("{interrupted} calls had not ended when the engine was last stopped");
+            tracing::warn!("{} had not ended when the engine was last stopped", count(interrupted, "call"));
         }
-        admit_somebody(&service, config).await.map_err(|error| error.to_string())?;
+        admit_somebody(&service, config, out).await.map_err(|error| error.to_string())?;
         let placer = Placer {
             behaviour: config.behaviour.clone(),
             recognizer_grace_ms: config.recognizer.grace_ms,
+            codecs: config.sip.codecs.clone(),
             dtmf: config.sip.dtmf,
             model: model.clone(),
             synthesizer: speech.synthesizer.clone(),
@@ -186,7 +187,7 @@ impl House {
         let calls = self.engine.clone();
         let probe = move |parts: Parts| -> BoxFuture<'static, Parts> {
             let mut sip = Part::up(true);
-            sip.detail = Some(format!("{} calls of at most {}", calls.live_calls(), calls.max_calls()));
+            sip.detail = Some(format!("{} of at most {}", count(calls.live_calls(), "call"), calls.max_calls()));
             let parts = Parts {
                 synthesizer: part(speech.synthesizer.status()),
                 recognizer: part(speech.recognizer.status()),
@@ -237,7 +238,7 @@ fn part(status: Status) -> Part {
 }
 
 /// Makes sure that there is a key: where there is none, the one that was given, else a new one, which is shown this once.
-async fn admit_somebody(service: &Service, config: &Config) -> crate::error::Result<()> {
+async fn admit_somebody(service: &Service, config: &Config, out: &Out) -> crate::error::Result<()> {
     match &config.bootstrap_key {
         Some(key) if !service.has_keys().await? => service.bootstrap(ORGANIZATION, key.expose()).await.map(drop),
         Some(key) if service.authenticate(key.expose()).await?.is_none() => {
@@ -248,7 +249,7 @@ async fn admit_somebody(service: &Service, config: &Config) -> crate::error::Res
         None if service.has_keys().await? => Ok(()),
         None => {
             let key = service.create_key_in(ORGANIZATION, Scope::Admin, "first key").await?;
-            println!("the first API key, of scope admin, shown only now: {}", key.api_key);
+            out.line(format_args!("the first API key, of scope admin, shown only now: {}", key.api_key));
             Ok(())
         }
     }

@@ -26,6 +26,11 @@ impl Wanted {
         }
     }
 
+    /// Something is to follow what the other side says.
+    pub fn scripted(self) -> bool {
+        self.script
+    }
+
     /// Why what is wanted will not be, once it is known what the recognizer makes of this call.
     pub fn unmet(self, supported: &Result<(), String>, recognizer: &dyn Recognizer) -> Vec<String> {
         let mut warnings = Vec::new();

@@ -17,6 +17,7 @@ use rtrb::Consumer;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
+use super::amiss::amiss;
 use super::deaf::Wanted;
 use super::effects::Effects;
 use super::real::{Inner, Room};
@@ -32,6 +33,8 @@ use crate::transport::sip;
 
 /// How long files may take to close.
 const CLOSING: Duration = Duration::from_secs(5);
+/// How long the far side may take to accept that this one hung up.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How often the ears' ring is emptied while a recognizer listens.
 const LISTEN_EVERY: Duration = Duration::from_millis(40);
 
@@ -263,7 +266,7 @@ impl Driver {
 
     async fn follow_sip(&mut self, key: CallKey, news: SipNews) {
         let event = match news {
-            SipNews::Trace(message) => return self.log_sip(&message),
+            SipNews::Trace(message) => return self.log_sip(self.inner.clock.now_ms(), &message),
             SipNews::Event(event) => *event,
         };
         match event {
@@ -303,7 +306,6 @@ impl Driver {
             CallEvent::Hold(held) => self.tell(ToShard::Signal(self.no, Signal::Hold(held))),
             CallEvent::Redirected { target } => self.follow_redirect(key, target),
             CallEvent::Ended(end) => {
-                self.sip_over = true;
                 self.tell(ToShard::Signal(self.no, Signal::Ended(sip::remote_end(&end))));
             }
             _ => {}
@@ -327,12 +329,11 @@ impl Driver {
         });
     }
 
-    fn log_sip(&mut self, message: &str) {
-        if let Some(file) = &mut self.files.sip_log {
-            let at = self.inner.clock.now_ms();
-            if writeln!(file, "{at} {message}").is_err() {
-                self.files.sip_log = None;
-            }
+    fn log_sip(&mut self, at: i64, message: &str) {
+        if let Some(file) = &mut self.files.sip_log
+            && writeln!(file, "{at} {message}").is_err()
+        {
+            self.files.sip_log = None;
         }
     }
 
@@ -342,25 +343,30 @@ impl Driver {
         if ending.connected {
             ending.quality.clock_slip_ms = self.inner.clock.ahead_ns().abs_diff(self.ahead_ns) as f64 / 1e6;
         }
+        let ended_at_ms = self.inner.clock.now_ms();
         self.inner.tally.ended(&ending);
         tracing::debug!(reason = ?ending.reason, connected = ending.connected, "the call is over");
-        let recording = self.close_recording(&ending).await;
-        self.close_capture().await;
-        while let Ok(news) = sip_news.try_recv() {
-            if let SipNews::Trace(message) = news {
-                self.log_sip(&message);
-            }
-        }
+        let clock = self.inner.clock.clone();
+        let closing = async {
+            let recording = self.close_recording(&ending).await;
+            self.close_capture().await;
+            recording
+        };
+        let (recording, messages) = tokio::join!(closing, last_messages(&mut sip_news, &clock));
+        messages.iter().for_each(|(at, message)| self.log_sip(*at, message));
         self.files.warnings.extend(self.effects.warnings());
+        let speaker = self.effects.speaker().await;
+        let timeline = self.files.journal.finish();
+        self.files.warnings.extend(amiss(&timeline, self.wanted.scripted()));
         let report = CallReport {
-            timeline: self.files.journal.finish(),
+            timeline,
             connected_at_ms: self.connected_at_ms,
-            ended_at_ms: self.inner.clock.now_ms(),
+            ended_at_ms,
             codec: self.codec.map(String::from),
             sip_call_id: call_id,
             remote_address: self.remote,
             warnings: self.files.warnings,
-            speaker: self.effects.speaker(),
+            speaker,
             recording,
             ending,
         };
@@ -398,6 +404,20 @@ impl Driver {
             self.files.warnings.push(format!("{missing} packets are missing in the capture: the disk did not keep up"));
         }
     }
+}
+
+/// SIP messages up to the last one of the dialog, with the times at which they came.
+async fn last_messages(news: &mut mpsc::Receiver<SipNews>, clock: &crate::clock::Clock) -> Vec<(i64, String)> {
+    let mut messages = Vec::new();
+    let collect = async {
+        while let Some(news) = news.recv().await {
+            if let SipNews::Trace(message) = news {
+                messages.push((clock.now_ms(), message));
+            }
+        }
+    };
+    let _ = tokio::time::timeout(FAREWELL, collect).await;
+    messages
 }
 
 /// Why a file could not be cut.

@@ -27,7 +27,6 @@ const PIECES: usize = 16;
 pub(super) struct Effects {
     link: Link,
     mind: Arc<Mutex<Box<dyn Mind>>>,
-    speaker: String,
     fluency: Fluency,
     voice: Option<Voice>,
     language: String,
@@ -86,7 +85,6 @@ impl Effects {
     pub fn new(inner: Arc<Inner>, no: CallNo, shard: usize, placement: Placement, tap: Consumer<i16>) -> Effects {
         Effects {
             link: Link { inner, no, shard },
-            speaker: placement.mind.speaker(),
             mind: Arc::new(Mutex::new(placement.mind)),
             fluency: placement.fluency,
             following: placement
@@ -103,9 +101,9 @@ impl Effects {
         }
     }
 
-    /// The mind's name.
-    pub fn speaker(&self) -> String {
-        self.speaker.clone()
+    /// The name of the mind that has spoken. What it was asked must have been stopped.
+    pub async fn speaker(&mut self) -> String {
+        self.mind.lock().await.speaker()
     }
 
     /// Whether turns can be given text.
@@ -198,7 +196,7 @@ impl Effects {
         self.link.inner.tasks.spawn("compare", async move {
             let comparing = async {
                 let meant = mind.lock().await.compare(comparison).await;
-                link.done(id, meant.map_or_else(|failure| Effected::Failed { code: failure.code }, Effected::Meant));
+                link.done(id, meant.map_or_else(failed, Effected::Meant));
             };
             tokio::select! {
                 () = started.cancelled() => {}
@@ -211,7 +209,7 @@ impl Effects {
         let parts = if fluent { self.fluency.parts(text) } else { vec![SpeechPart::Words(text.into())] };
         let (link, started) = (self.link.clone(), self.start(id));
         let Some(voice) = self.voice.clone() else {
-            return link.done(id, Effected::Failed { code: "synthesizer_missing" });
+            return link.done(id, failed(no_voice()));
         };
         self.link.inner.tasks.spawn("speak", async move {
             tokio::select! {
@@ -308,7 +306,7 @@ async fn say_parts(link: &Link, id: EffectId, parts: Vec<SpeechPart>, voice: &Vo
             SpeechPart::Words(text) => {
                 if let Err(failure) = say_words(link, id, &text, voice, last).await {
                     tracing::warn!(call = link.no.0, code = failure.code, "speech failed: {}", failure.message);
-                    return link.done(id, Effected::Failed { code: failure.code });
+                    return link.done(id, failed(failure));
                 }
             }
         }
@@ -330,7 +328,7 @@ async fn say_words(link: &Link, id: EffectId, text: &str, voice: &Voice, last: b
                 Spoken::Audio(pcm) => link.done(id, Effected::Audio { pcm, last: false }),
                 Spoken::Fallback(failure) => {
                     tracing::warn!(call = link.no.0, code = failure.code, "another synthesizer: {}", failure.message);
-                    link.done(id, Effected::Note { code: failure.code });
+                    link.done(id, mended(failure, "another voice speaks"));
                 }
             }
         }
@@ -344,11 +342,24 @@ async fn say_words(link: &Link, id: EffectId, text: &str, voice: &Voice, last: b
     result
 }
 
+/// Of a call that has none.
+pub(super) fn no_voice() -> Failure {
+    Failure { code: "synthesizer_missing", message: "the call has no voice".into() }
+}
+
+pub(super) fn failed(failure: Failure) -> Effected {
+    Effected::Failed { code: failure.code, why: failure.message }
+}
+
+fn mended(failure: Failure, how: &str) -> Effected {
+    Effected::Note { code: failure.code, why: format!("{}; {how}", failure.message) }
+}
+
 fn effected(heard: Recognized, base: i64) -> Effected {
     match heard {
         Recognized::Partial(text) => Effected::Partial(text),
-        Recognized::Failed(failure) => Effected::Failed { code: failure.code },
-        Recognized::Fallback(failure) => Effected::Note { code: failure.code },
+        Recognized::Failed(failure) => failed(failure),
+        Recognized::Fallback(failure) => mended(failure, "another recognizer listens"),
         Recognized::Final { text, words, confidence, tongue } => {
             let words = words.into_iter().map(|word| Word {
                 text: word.text,

@@ -2,6 +2,7 @@
 //! `ringer_media::call::Call` by sockets and threads (`real`), or in virtual time (`sim`). What is written instead of spoken is
 //! a `dialogue`.
 
+pub mod amiss;
 mod deaf;
 pub mod dialogue;
 mod drive;

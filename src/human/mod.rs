@@ -45,7 +45,8 @@ pub trait Mind: Send {
         Box::pin(std::future::ready(Err(meaning::not_told())))
     }
 
-    /// `template` or the model's name, for the result's metadata.
+    /// Who has spoken, for the result's metadata: the model's name, or `template` where it has said nothing so far but the built-in
+    /// speaker in its place.
     fn speaker(&self) -> String;
 }
 
@@ -180,7 +181,7 @@ pub fn mind(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed)
     match model {
         model if !profile.playback.is_empty() => Box::new(PlaybackMind::new(profile, model, seed)),
         Some(model) => {
-            let patience = if profile.written { Patience::of_a_writer() } else { Patience::default() };
+            let patience = Patience::of(&profile);
             Box::new(ModelMind::new(profile, model, seed, patience))
         }
         None => Box::new(TemplateMind(Template::new(&profile, seed))),
@@ -224,6 +225,6 @@ impl Mind for TemplateMind {
     }
 
     fn speaker(&self) -> String {
-        "template".into()
+        template::NAME.into()
     }
 }

@@ -1,8 +1,10 @@
 //! A mind that asks a language model: its words go out sentence by sentence as they come. A late model is covered by a filler,
-//! a silent or failing one by the built-in speaker.
+//! a silent or failing one by the built-in speaker. Once it was late it is waited for only as long as its first words may take,
+//! and the built-in speaker answers instead of a filler, until it is in time again: the other side has gone on meanwhile.
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringer_media::call::{Comparison, Move, Purpose, Then, Thought};
@@ -13,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::phrases::phrases;
 use super::prompt::{self, END_CALL, SEND_DTMF, STAY_SILENT};
-use super::template::Template;
+use super::template::{self, Template};
 use super::text::{first_words, sentence_end, spoken, word_count};
 use super::{Mind, Profile, meaning};
 use crate::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel};
@@ -41,9 +43,48 @@ impl Default for Patience {
 }
 
 impl Patience {
+    fn whole(self) -> Waits {
+        Waits { filler: self.filler, first: self.give_up, next: self.give_up }
+    }
+
+    /// With a model that was late, and where there is no answer to wait for: nothing is said meanwhile.
+    fn short(self) -> Waits {
+        Waits { filler: Duration::MAX, first: self.filler.min(self.give_up), next: self.give_up }
+    }
+
+    /// Of whoever speaks or writes so.
+    pub(super) fn of(profile: &Profile) -> Patience {
+        if profile.written { Patience::of_a_writer() } else { Patience::default() }
+    }
+
     /// Nobody hears a writer think.
     pub(super) fn of_a_writer() -> Patience {
         Patience { filler: Duration::MAX, give_up: Duration::from_secs(30) }
+    }
+}
+
+/// How long one answer is waited for.
+#[derive(Copy, Clone, Debug)]
+struct Waits {
+    /// Until a filler is said.
+    filler: Duration,
+    /// For its first piece.
+    first: Duration,
+    /// For each next piece.
+    next: Duration,
+}
+
+/// The first words of a call's model were late the last time that it was asked; known to all who ask it.
+#[derive(Clone, Default)]
+pub(super) struct Late(Arc<AtomicBool>);
+
+impl Late {
+    fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, late: bool) {
+        self.0.store(late, Ordering::Relaxed);
     }
 }
 
@@ -54,11 +95,21 @@ pub(super) struct ModelMind {
     template: Template,
     draw: Stream,
     patience: Patience,
+    late: Late,
+    /// It has said something, and somebody else has in its place.
+    spoke: bool,
+    replaced: bool,
 }
 
 impl ModelMind {
     pub(super) fn new(profile: Profile, model: Arc<dyn LanguageModel>, seed: Seed, patience: Patience) -> ModelMind {
-        ModelMind { template: Template::new(&profile, seed), draw: seed.stream("model"), profile, model, patience }
+        let (template, draw) = (Template::new(&profile, seed), seed.stream("model"));
+        ModelMind { profile, model, template, draw, patience, late: Late::default(), spoke: false, replaced: false }
+    }
+
+    /// What is known of the model from other minds of the same call.
+    pub(super) fn knowing(self, late: &Late) -> ModelMind {
+        ModelMind { late: late.clone(), ..self }
     }
 
     async fn answer(&mut self, thought: Thought, out: mpsc::Sender<Move>) {
@@ -72,16 +123,21 @@ impl ModelMind {
             Purpose::CutIn | Purpose::Contextual { .. } | Purpose::StillThere => CUT_IN_WORDS_MAX,
         };
         let contextual = matches!(thought.purpose, Purpose::Contextual { .. });
+        let cuts_in = matches!(thought.purpose, Purpose::CutIn | Purpose::Contextual { .. });
+        let waits = if self.late.get() || cuts_in { self.patience.short() } else { self.patience.whole() };
         let mut speech = Speech::new(&self.profile, words_max, contextual, out);
-        let heard = listen(&*self.model, &request, self.patience, &mut speech).await;
-        match heard {
-            _ if speech.said_or_did() || contextual => speech.close().await,
-            Ok(()) | Err(_) => {
-                let mut instead = self.template.next(&thought);
-                instead.notes.push("fallback_speaker");
-                let _ = speech.out.send(instead).await;
-            }
+        let waited = listen(&*self.model, &request, waits, &mut speech, &self.late).await;
+        if speech.said_or_did() || contextual {
+            self.spoke |= speech.said_or_did();
+            return speech.close().await;
         }
+        let mut instead = self.template.next(&thought);
+        if waited.is_err() && !speech.covered {
+            instead.notes.push("late_first_token");
+        }
+        instead.notes.push("fallback_speaker");
+        self.replaced = true;
+        let _ = speech.out.send(instead).await;
     }
 }
 
@@ -103,45 +159,47 @@ impl Mind for ModelMind {
     }
 
     fn speaker(&self) -> String {
-        self.model.name()
+        if self.replaced && !self.spoke { template::NAME.into() } else { self.model.name() }
     }
 }
 
-/// Takes the model's answer until it is over, fails, or is too late.
+/// It was not waited for any longer.
+struct InVain;
+
+/// Takes the model's answer until it is over, fails, or is too late. `late` learns whether its first words are, also when the future
+/// is dropped before they come.
 async fn listen(
     model: &dyn LanguageModel,
     request: &ChatRequest,
-    patience: Patience,
+    waits: Waits,
     speech: &mut Speech,
-) -> Result<(), Failure> {
+    late: &Late,
+) -> Result<(), InVain> {
     let (sender, mut parts) = mpsc::channel(64);
     let mut chat = model.chat(request, sender);
-    let mut filler = pin!(sleep(patience.filler));
-    let mut give_up = pin!(sleep(patience.give_up));
-    let (mut covered, mut result) = (speech.contextual, None);
+    let mut filler = pin!(sleep(waits.filler));
+    let mut give_up = pin!(sleep(waits.first));
+    let (mut begun, mut over) = (false, false);
     loop {
         tokio::select! {
             biased;
             part = parts.recv() => match part {
                 Some(part) => {
-                    covered = true;
-                    give_up.set(sleep(patience.give_up));
+                    begun = true;
+                    late.set(false);
+                    give_up.set(sleep(waits.next));
                     speech.take(part).await;
                 }
-                // The model has dropped its end; its result tells why.
-                None => return match result {
-                    Some(result) => result,
-                    None => chat.await,
-                },
+                None => return Ok(()),
             },
-            done = &mut chat, if result.is_none() => result = Some(done),
-            () = &mut filler, if !covered => {
-                covered = true;
+            _ = &mut chat, if !over => over = true,
+            () = &mut filler, if !begun && !speech.covered => {
+                late.set(true);
                 speech.cover().await;
             }
             () = &mut give_up => {
-                let message = "the language model is too late".into();
-                return Err(Failure { code: "language_model_late", message });
+                late.set(late.get() || !begun);
+                return Err(InVain);
             }
         }
     }
@@ -156,6 +214,8 @@ struct Speech {
     words_max: usize,
     /// Nothing more is said.
     full: bool,
+    /// A filler was said.
+    covered: bool,
     /// A `no` says nothing at all; the words are one short sentence, so they go out at the end.
     contextual: bool,
     then: Option<Then>,
@@ -172,6 +232,7 @@ impl Speech {
             words: 0,
             words_max,
             full: false,
+            covered: false,
             contextual,
             then: None,
             dtmf: String::new(),
@@ -184,6 +245,7 @@ impl Speech {
     }
 
     async fn cover(&mut self) {
+        self.covered = true;
         let notes = vec!["late_first_token"];
         let filler = Move { say: self.filler.into(), exact: true, more: true, notes, ..Move::default() };
         let _ = self.out.send(filler).await;
@@ -358,6 +420,64 @@ mod tests {
         let patience = Patience { filler: LONG, give_up: Duration::from_millis(5) };
         let said = moves(profile(), Reply::says(&["One. Two"]).stall(), Purpose::Reply, patience).await;
         assert_eq!(texts(&said), ["One.", "Two"]);
+    }
+
+    /// The words and notes of each part of a reply.
+    async fn turn(mind: &mut ModelMind) -> Vec<(String, Vec<&'static str>)> {
+        let (out, mut moves) = mpsc::channel(32);
+        mind.think(thought(Purpose::Reply), out).await;
+        let mut said = Vec::new();
+        while let Some(next) = moves.recv().await {
+            said.push((next.say, next.notes));
+        }
+        said
+    }
+
+    fn mind(replies: Vec<Reply>, patience: Patience) -> ModelMind {
+        let profile = Profile { intent: "I want help.".into(), ..Profile::default() };
+        ModelMind::new(profile, Arc::new(ScriptedModel::new(replies)), Seed(1), patience)
+    }
+
+    #[tokio::test]
+    async fn a_model_that_was_late_has_no_more_than_the_time_for_its_first_words() {
+        let hangs = || Reply::says(&[]).stall();
+        let replies = vec![hangs(), hangs(), Reply::status(500), Reply::says(&["Here I am."]), hangs()];
+        let mut mind = mind(replies, Patience { filler: AT_ONCE, give_up: Duration::from_millis(5) });
+        let filler = || ("Hm, one moment.".to_owned(), vec!["late_first_token"]);
+        let instead = |notes: &[&'static str]| ("I want help.".to_owned(), notes.to_vec());
+        assert_eq!(turn(&mut mind).await, [filler(), instead(&["fallback_speaker"])]);
+        assert_eq!(mind.speaker(), "template", "the model has said nothing");
+        assert_eq!(turn(&mut mind).await, [instead(&["late_first_token", "fallback_speaker"])]);
+        assert_eq!(turn(&mut mind).await, [instead(&["fallback_speaker"])], "it failed in time");
+        assert_eq!(turn(&mut mind).await, [("Here I am.".to_owned(), vec![])]);
+        assert_eq!(mind.speaker(), "scripted");
+        assert_eq!(turn(&mut mind).await, [filler(), instead(&["fallback_speaker"])], "it was in time before");
+    }
+
+    #[tokio::test]
+    async fn a_model_is_late_also_when_the_other_side_goes_on_meanwhile() {
+        let hangs = || Reply::says(&[]).stall();
+        let mut mind = mind(vec![hangs(), hangs()], Patience { filler: AT_ONCE, give_up: LONG });
+        let (out, mut moves) = mpsc::channel(32);
+        tokio::select! {
+            biased;
+            filler = moves.recv() => assert_eq!(filler.map(|part| part.say).as_deref(), Some("Hm, one moment.")),
+            () = mind.think(thought(Purpose::Reply), out) => panic!("it hangs"),
+        }
+        let said = turn(&mut mind).await;
+        assert_eq!(said, [("I want help.".to_owned(), vec!["late_first_token", "fallback_speaker"])]);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_long_to_cut_in() {
+        for (purpose, expect) in [
+            (Purpose::CutIn, &["late_first_token", "fallback_speaker"][..]),
+            (Purpose::Contextual { prompt: "The agent names a price.".into() }, &[]),
+        ] {
+            let patience = Patience { filler: AT_ONCE, give_up: LONG };
+            let said = moves(Profile::default(), Reply::says(&[]).stall(), purpose, patience).await;
+            assert_eq!((said.len(), &said[0].notes[..], said[0].say.is_empty()), (1, expect, expect.is_empty()));
+        }
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@ use ringer_media::call::{Comparison, Line, Move, Purpose, Then, Thought};
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
+use super::model::{Late, ModelMind, Patience};
 use super::text::plain_words;
 use super::{Mind, Profile};
 use crate::provider::{Failure, Job, LanguageModel};
@@ -47,6 +48,7 @@ pub(super) struct PlaybackMind {
     model: Option<Arc<dyn LanguageModel>>,
     seed: Seed,
     behind: Box<dyn Mind>,
+    late: Late,
     at: usize,
     pending: Option<Pending>,
 }
@@ -55,7 +57,7 @@ impl PlaybackMind {
     pub(super) fn new(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed) -> PlaybackMind {
         let free = Profile { playback: Vec::new(), ..profile.clone() };
         let behind = super::mind(free, model.clone(), seed);
-        PlaybackMind { profile, model, seed, behind, at: 0, pending: None }
+        PlaybackMind { profile, model, seed, behind, late: Late::default(), at: 0, pending: None }
     }
 
     /// Moves on over what really happened since the last move.
@@ -145,7 +147,9 @@ impl PlaybackMind {
             ..self.profile.clone()
         };
         let seed = Seed::of(&format!("{} step {}", self.seed.0, self.at));
-        let mut voice = super::mind(profile, self.model.clone(), seed);
+        let Some(model) = self.model.clone() else { return };
+        let patience = Patience::of(&profile);
+        let mut voice = ModelMind::new(profile, model, seed, patience).knowing(&self.late);
         let (parts, mut moves) = mpsc::channel(8);
         let thought = Thought { purpose: Purpose::Reply, ..thought };
         tokio::join!(voice.think(thought, parts), async {
@@ -192,7 +196,7 @@ impl Mind for PlaybackMind {
     }
 
     fn speaker(&self) -> String {
-        self.behind.speaker()
+        self.model.as_ref().map_or_else(|| self.behind.speaker(), |model| model.name())
     }
 }
 

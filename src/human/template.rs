@@ -11,6 +11,8 @@ use super::plain::plain;
 use super::text::{filled, plain_words, sentences};
 use super::{FluencyLevel, Profile};
 
+/// What it is called.
+pub(super) const NAME: &str = "template";
 /// Longest run of digits that is keyed.
 const DIGITS_MAX: usize = 32;
 

@@ -430,9 +430,13 @@ fn obstacle(refusal: PlaceError, answers: bool) -> Obstacle {
 }
 
 fn happening(entry: &TimelineEntry) -> Happening {
-    // Running text is not kept, and shares its number with the event that follows.
-    let seq = (entry.event != "transcript.partial").then_some(entry.seq as i64);
-    Happening { seq, event: entry.event.clone(), data: json!(entry) }
+    let mut data = json!(entry);
+    // Running text is not kept: no number of the timeline is its own.
+    if entry.event == "transcript.partial" {
+        data.as_object_mut().and_then(|data| data.remove("seq"));
+        return Happening { seq: None, event: entry.event.clone(), data };
+    }
+    Happening { seq: Some(entry.seq as i64), event: entry.event.clone(), data }
 }
 
 #[cfg(test)]
@@ -515,6 +519,23 @@ mod tests {
             "received_loss_pct": 0.0, "received_mean_burst": 0.0, "received_jitter_ms": 0.0,
         });
         assert_eq!(told, expect);
+    }
+
+    #[test]
+    fn running_text_has_no_number() {
+        let entry = |event: &str| TimelineEntry {
+            seq: 7,
+            sample: 16,
+            offset_ms: 1.0,
+            event: event.into(),
+            side: "agent".into(),
+            data: json!({ "text": "hello" }),
+        };
+        let partial = happening(&entry("transcript.partial"));
+        let told = json!({ "sample": 16, "offset_ms": 1.0, "event": "transcript.partial", "side": "agent", "data": { "text": "hello" } });
+        assert_eq!((partial.seq, partial.data), (None, told));
+        let kept = happening(&entry("turn.ended"));
+        assert_eq!((kept.seq, &kept.data["seq"]), (Some(7), &json!(7)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the end of a call means for its result: error code, message, and who ended it. Pure.
 
-use ringer_media::call::{EndReason, Ending, RemoteEnd, RemoteKind};
+use ringer_media::call::{EndReason, Ending, Fault, RemoteEnd, RemoteKind};
 
 use crate::model::status::EndedBy;
 
@@ -39,18 +39,23 @@ fn after_answer(ending: &Ending) -> Verdict {
         EndReason::AgentHangup => Verdict::by(EndedBy::Agent),
         EndReason::MediaTimeout => Verdict::error("MEDIA_TIMEOUT", "No audio packets came from the agent"),
         EndReason::Shutdown => Verdict::error("ENGINE_SHUTDOWN", "The engine was stopped during the call"),
-        EndReason::Fault | EndReason::DialFailed | EndReason::Rejected | EndReason::NoAnswer => fault(ending.fault),
+        EndReason::Fault | EndReason::DialFailed | EndReason::Rejected | EndReason::NoAnswer => {
+            fault(ending.fault.as_ref())
+        }
         _ => Verdict::by(EndedBy::User),
     }
 }
 
-fn fault(code: Option<&'static str>) -> Verdict {
-    match code {
-        Some("SYNTHESIZER_FAILED") => Verdict::error("SYNTHESIZER_FAILED", "Speech could not be made"),
-        Some("RECOGNIZER_FAILED") => Verdict::error("RECOGNIZER_FAILED", "Speech could not be recognised"),
-        Some("LANGUAGE_MODEL_FAILED") => Verdict::error("LANGUAGE_MODEL_FAILED", "The language model failed"),
-        other => Verdict::error("INTERNAL_ERROR", other.unwrap_or("The call could not go on")),
-    }
+fn fault(fault: Option<&Fault>) -> Verdict {
+    let Some(Fault { code, why }) = fault else { return Verdict::error("INTERNAL_ERROR", "The call could not go on") };
+    let (code, what) = match *code {
+        "SYNTHESIZER_FAILED" => ("SYNTHESIZER_FAILED", "Speech could not be made"),
+        "RECOGNIZER_FAILED" => ("RECOGNIZER_FAILED", "Speech could not be recognised"),
+        "LANGUAGE_MODEL_FAILED" => ("LANGUAGE_MODEL_FAILED", "The language model failed"),
+        other => ("INTERNAL_ERROR", other),
+    };
+    let message = if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") };
+    Verdict::error(code, message)
 }
 
 fn before_answer(ending: &Ending, stopping: bool) -> Verdict {
@@ -61,7 +66,7 @@ fn before_answer(ending: &Ending, stopping: bool) -> Verdict {
         }
         (EndReason::Cancelled, _) => Verdict { cancelled: true, ..Verdict::default() },
         (_, Some(remote)) => Verdict::error(refusal(remote), message(remote)),
-        (_, None) => fault(ending.fault),
+        (_, None) => fault(ending.fault.as_ref()),
     }
 }
 
@@ -195,6 +200,21 @@ mod tests {
             let verdict = verdict(&ending, stopping);
             assert_eq!(verdict.error.as_ref().map(|(code, _)| *code), expect, "{reason:?}");
             assert_eq!((verdict.by, verdict.cancelled), (by, reason == Cancelled && !stopping), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn a_fault_is_told_with_what_mends_it() {
+        let why = "flite is missing: install the package flite";
+        for (given, code, message) in [
+            (Some(("SYNTHESIZER_FAILED", why)), "SYNTHESIZER_FAILED", format!("Speech could not be made: {why}")),
+            (Some(("SYNTHESIZER_FAILED", "")), "SYNTHESIZER_FAILED", "Speech could not be made".into()),
+            (Some(("ELSE", "")), "INTERNAL_ERROR", "ELSE".into()),
+            (None, "INTERNAL_ERROR", "The call could not go on".into()),
+        ] {
+            let fault = given.map(|(code, why)| Fault { code, why: why.into() });
+            let ending = Ending { fault, ..ending(EndReason::Fault, true, None) };
+            assert_eq!(verdict(&ending, false).error, Some((code, message)));
         }
     }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::ask::{Wrong, ask, question};
 use super::custom::{Material, Metric, NO_MODEL, judge_metrics, told};
 use super::decide::unread;
+use super::pronunciation::{Pronunciation, judge_pronunciation};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::MetricValue;
@@ -29,9 +30,6 @@ const TASK: &str = "You judge a conversation between a voice agent (AGENT) and a
 
 /// What cannot be heard in a transcript.
 const NOT_HEARD: &str = "Pronunciation is not judged: no audio model is configured";
-
-/// And what nobody listens for where there is one that hears.
-const NOT_ASKED: &str = "Pronunciation is not judged: the audio model judges custom metrics alone";
 
 /// How far shares may be from one in sum; they are scaled to it.
 const SUM_OFF: f64 = 0.05;
@@ -84,8 +82,11 @@ pub async fn judge_words(
     match judgement {
         Ok(judgement) => {
             judgement.enter(evaluation, metrics);
-            if material.ear.is_some() {
-                evaluation.not_evaluated_reason = Some(NOT_ASKED.to_owned());
+            if let Some(ear) = material.ear {
+                match judge_pronunciation(material, ear).await {
+                    Ok(found) => found.enter(evaluation, metrics),
+                    Err(why) => evaluation.not_evaluated_reason = Some(format!("Pronunciation is not judged: {why}")),
+                }
             }
         }
         Err(why) => evaluation.not_evaluated_reason = Some(why),
@@ -159,6 +160,16 @@ impl Judgement {
         evaluation.call_summary = Some(self.call_summary);
         evaluation.status = EvaluationStatus::Partial;
         evaluation.not_evaluated_reason = Some(NOT_HEARD.to_owned());
+    }
+}
+
+impl Pronunciation {
+    /// The last of what is judged of a conversation.
+    fn enter(self, evaluation: &mut Evaluation, metrics: &mut Vec<MetricValue>) {
+        metrics.push(MetricValue { name: "pronunciation_score".to_owned(), value: json!(self.score), note: None });
+        evaluation.pronunciation_score = Some(self.score);
+        evaluation.pronunciation_reasoning = self.reasoning;
+        (evaluation.status, evaluation.not_evaluated_reason) = (EvaluationStatus::Evaluated, None);
     }
 }
 

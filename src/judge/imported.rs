@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringer_media::frame::PER_MS;
-use ringer_media::measure::{self as media, Channel, Conversation, Sound, Span, Word, segments, sound};
+use ringer_media::measure::{self as media, Channel, Conversation, Sound, Span, Text, Word, segments, sound};
 use serde_json::json;
 
 use super::measures::{Measured, evaluation, values};
@@ -48,7 +48,7 @@ impl Imported {
             _ => (self.spans(Role::User), self.spans(Role::Agent)),
         };
         let of = |role| self.entries.iter().filter(move |entry| entry.speaker == role);
-        let words = |role| of(role).map(|entry| word_count(&entry.utterance)).sum();
+        let text = |entry: &PostedEntry| Text { span: span(entry), words: Some(word_count(&entry.utterance)) };
         // Nobody says when each word was: an entry is one, written together as a filler phrase is compared.
         let together = |entry: &PostedEntry| entry.utterance.split_whitespace().collect::<String>();
         let word = |entry: &PostedEntry| Word { span: span(entry), text: together(entry) };
@@ -59,12 +59,15 @@ impl Imported {
             agent,
             words: of(Role::Agent).map(word).collect(),
             fillers: self.fillers.iter().cloned().chain(flagged.map(|entry| together(entry).to_lowercase())).collect(),
-            agent_words: words(Role::Agent),
-            dh_words: words(Role::User),
+            texts: of(Role::Agent).map(text).collect(),
+            dh_words: of(Role::User).map(|entry| word_count(&entry.utterance)).sum(),
             interface: self.interface,
             ..Conversation::default()
         };
-        let metrics = media::metrics(&conversation);
+        let mut metrics = media::metrics(&conversation);
+        if self.entries.is_empty() {
+            metrics.customer_words_per_turn_avg = None;
+        }
         let mut all = values(&metrics);
         all.extend(self.audio(&conversation));
         Measured { evaluation: evaluation(&metrics), metrics: all, latency: metrics.latency }
@@ -176,6 +179,19 @@ mod tests {
         // 36.2 dB by its formula. The caller, 12 dB louder, counts neither as the agent's speech nor as its noise.
         assert!((34.0..38.5).contains(&snr), "{snr}");
         assert!(value(&measured, "user_audio_clarity").is_some());
+    }
+
+    #[test]
+    fn words_are_counted_where_there_is_a_transcript() {
+        let entries = dialogue();
+        let sides = [(Role::User, 8000.0), (Role::Agent, 2000.0)].map(|side| channel(&[side], &entries));
+        for (entries, agent, customer) in [(entries, true, true), (Vec::new(), false, false)] {
+            let sides = Arc::new(sides.to_vec());
+            let measured = Imported { entries, sides, interface: "PHONE", fillers: vec![] }.measure();
+            let has = |name: &str| value(&measured, name).is_some();
+            assert!(has("num_turns"));
+            assert_eq!((has("agent_words_per_turn_avg"), has("customer_words_per_turn_avg")), (agent, customer));
+        }
     }
 
     #[test]

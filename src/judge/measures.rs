@@ -1,7 +1,7 @@
 //! What a conversation measured: its metrics, and the evaluation as far as no words are judged.
 
 use ringer_media::frame::PER_MS;
-use ringer_media::measure::{self as media, Conversation, Echo, Metrics, ProbeTimes, Span, Word};
+use ringer_media::measure::{self as media, Conversation, Echo, Metrics, ProbeTimes, Span, Text, Word};
 use serde_json::{Value, json};
 
 use super::{Moment, messages, probes};
@@ -78,7 +78,7 @@ pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
         echo: moments.iter().find(|moment| moment.event == "suspected_echo_event").and_then(echo),
         words: turns().flat_map(words).collect(),
         fillers: facts.fillers.clone(),
-        agent_words: turns().map(|turn| word_count(turn.text())).sum(),
+        texts: turns().map(text).collect(),
         dh_words: said().map(|moment| word_count(moment.text())).sum(),
         interface: facts.interface,
     }
@@ -87,6 +87,14 @@ pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
 fn echo(moment: &Moment) -> Option<Echo> {
     let delay = (moment.data["delay_ms"].as_f64()? * PER_MS as f64).round() as i64;
     Some(Echo { delay, known: moment.sample })
+}
+
+/// A turn without text has words that nobody knows, as has one of which a part was not heard.
+fn text(turn: &Moment) -> Text {
+    let to = turn.number("end_sample").unwrap_or(turn.sample);
+    let span = Span { from: turn.number("from_sample").unwrap_or(to), to };
+    let known = !turn.text().is_empty() && !turn.lacks_words();
+    Text { span, words: known.then(|| word_count(turn.text())) }
 }
 
 fn digit(moment: &Moment) -> Span {
@@ -448,6 +456,36 @@ mod tests {
         let note = |name: &str| metric(name).and_then(|metric| metric.note.as_deref());
         assert_eq!(note("non_directed_selectivity"), Some("no_language_model"), "its words are not judged");
         assert_eq!(note("backchannel_selectivity"), None);
+    }
+
+    #[test]
+    fn words_that_were_not_heard_are_no_zero() {
+        let turn = |from: i64, to: i64, text: &str, missing: Value| {
+            let data = json!({"text": text, "from_sample": from * 16, "end_sample": to * 16, "words": [], "text_missing": missing});
+            [
+                at(from, "speech.started", "agent", json!({})),
+                at(to, "speech.ended", "agent", json!({})),
+                at(from + 500, "speech.started", "dh", json!({"utterance_id": from, "text": "yes"})),
+                at(from + 900, "speech.ended", "dh", json!({"utterance_id": from, "text": "yes"})),
+                at(to, "turn.ended", "agent", data),
+            ]
+        };
+        let words = |turns: &[[Value; 5]]| {
+            let mut timeline = turns.concat();
+            timeline.sort_by_key(|line| (line["sample"].as_i64(), line["seq"].as_i64()));
+            timeline.push(at(20_000, "call.ended", "engine", json!({})));
+            let metrics = measure(&moments(&json!(timeline)), &facts(0)).metrics;
+            let value =
+                |name: &str| metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value.clone());
+            (value("num_turns"), value("agent_words_per_turn_avg"))
+        };
+        let heard = || turn(5000, 5450, "four words of it", Value::Null);
+        let late = || turn(1000, 1450, "", json!("recognizer_late"));
+        let half = || turn(9000, 9450, "half", json!("recognizer_busy"));
+        assert_eq!(words(&[late()]), (Some(json!(1)), None));
+        assert_eq!(words(&[late(), heard(), half()]), (Some(json!(3)), Some(json!(4.0))));
+        // As calls of before told it, without the reason.
+        assert_eq!(words(&[turn(1000, 1450, "", Value::Null), heard()]), (Some(json!(2)), Some(json!(4.0))));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod measures;
 mod messages;
 mod playback;
 mod probes;
+mod pronunciation;
 mod redact;
 mod schema;
 mod sound;
@@ -75,6 +76,11 @@ impl Moment {
 
     fn text(&self) -> &str {
         self.data["text"].as_str().unwrap_or_default()
+    }
+
+    /// Words of a turn were not heard.
+    fn lacks_words(&self) -> bool {
+        self.data["text_missing"].is_string()
     }
 
     fn number(&self, key: &str) -> Option<i64> {

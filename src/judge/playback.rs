@@ -28,7 +28,7 @@ const TASK: &str = "You judge turns of a voice agent. For each you are told what
 pub struct Played {
     /// Among all steps.
     pub index: usize,
-    /// `None`: a meaning that nobody has judged.
+    /// `None`: a meaning that nobody has judged, or words that were not heard.
     pub passed: Option<bool>,
     /// Words or digits of the agent's turn; how long a silence was.
     pub heard: String,
@@ -67,8 +67,10 @@ pub fn playback(steps: &[Object], moments: &[Moment], joined: bool) -> Vec<Playe
             (None, _) => played(Some(false), "", end),
             (Some(turn), "dtmf") => played(Some(turn.digits == text(step, "digits")), turn.heard(), turn.known),
             (Some(turn), _) if !expected.is_empty() => {
-                played(Some(alike(&turn.text, expected)), turn.heard(), turn.known)
+                let passed = alike(&turn.text, expected);
+                played((passed || !turn.lacks_words).then_some(passed), turn.heard(), turn.known)
             }
+            (Some(turn), _) if turn.lacks_words => played(None, turn.heard(), turn.known),
             (Some(turn), _) => {
                 let wanted = Some(text(step, "criteria").to_owned()).filter(|wanted| !wanted.trim().is_empty());
                 Played { wanted, ..played(None, turn.heard(), turn.known) }
@@ -128,6 +130,8 @@ fn read(answer: &Object, wanted: &[usize]) -> Result<Vec<(usize, bool)>, Wrong> 
 struct Turn {
     text: String,
     digits: String,
+    /// Words of it were not heard.
+    lacks_words: bool,
     /// When it was over, and when that was known.
     end: i64,
     known: i64,
@@ -165,7 +169,7 @@ fn turns(steps: &[Object], moments: &[Moment]) -> Vec<Option<Turn>> {
             if steps.get(at).is_some_and(is_turn) {
                 let (text, digits) = (moment.text().to_owned(), std::mem::take(&mut digits));
                 let end = moment.number("end_sample").unwrap_or(moment.sample);
-                turns[at] = Some(Turn { text, digits, end, known: moment.sample });
+                turns[at] = Some(Turn { text, digits, lacks_words: moment.lacks_words(), end, known: moment.sample });
                 at += 1;
             }
         } else if own_end(moment).is_some() {
@@ -343,6 +347,23 @@ mod tests {
             (11, 6, data(7, false)),
         ];
         assert_eq!(events, expect);
+    }
+
+    #[test]
+    fn words_that_were_not_heard_have_neither_passed_nor_failed() {
+        let steps = objects(json!([
+            {"speaker": "agent", "exact_match_text": "Press 1 for support."},
+            {"speaker": "agent", "criteria": "starts troubleshooting"},
+            {"speaker": "agent", "exact_match_text": "Goodbye."},
+        ]));
+        let turn = |seq: i64, text: &str| {
+            let data = json!({"text": text, "text_missing": "recognizer_late"});
+            json!({"seq": seq, "sample": seq, "event": "turn.ended", "side": "agent", "data": data})
+        };
+        let timeline = json!([turn(1, ""), turn(2, ""), turn(3, "goodbye")]);
+        let played = playback(&steps, &moments(&timeline), true);
+        let passed: Vec<_> = played.iter().map(|step| (step.passed, step.is_open())).collect();
+        assert_eq!(passed, [(None, false), (None, false), (Some(true), false)]);
     }
 
     /// A line of a timeline in milliseconds.

@@ -34,7 +34,7 @@ pub struct CreateKeyIn {
 pub struct KeyOut {
     /// Its id.
     pub id: Uuid,
-    /// Plain in the answer to its creation, else the first 8 characters and `...`.
+    /// Plain in the answer to its creation, else the first 8 characters, of a short one the first third, and `...`.
     pub api_key: String,
     /// read, write or admin.
     pub scope: Scope,

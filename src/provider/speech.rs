@@ -20,10 +20,12 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::cache::SpeechCache;
 use super::timbre::{self, Timbre};
-use super::voice::{TEXT_BYTES_MAX, choose, measurable_words};
+use super::voice::{TEXT_BYTES_MAX, choose, measurable_words, substitute};
 use super::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted, espeak, flite};
 use crate::tasks;
 
+/// The program of a voice is not installed.
+const MISSING: &str = "synthesizer_missing";
 /// Time for one text, waiting for a free place included.
 const TEXT_LIMIT: Duration = Duration::from_secs(10);
 /// The same for a text that nobody waits for: all calls come first.
@@ -86,6 +88,23 @@ impl EmbeddedSpeech {
         Ok(pcm)
     }
 
+    /// Says it by the other program when the voice's own is not installed.
+    async fn say(&self, text: &str, voice: &Voice, out: mpsc::Sender<Spoken>) -> Result<(), Failure> {
+        let pcm = match self.speak(text, voice).await {
+            Ok(pcm) => pcm,
+            Err(failure) => {
+                let other = instead(&failure, voice).ok_or_else(|| failure.clone())?;
+                // Without either, the voice's own is what is wanted.
+                let pcm = self.speak(text, &other).await.map_err(|_| failure.clone())?;
+                let _ = out.send(Spoken::Fallback(failure)).await;
+                pcm
+            }
+        };
+        // Nobody listens any more: the future is dropped soon.
+        let _ = out.send(Spoken::Audio(pcm)).await;
+        Ok(())
+    }
+
     /// A voice's speed depends on the words, so a sentence is measured and, when it is off, said again.
     async fn at_rate(&self, text: &str, voice: &Voice) -> Result<Vec<i16>, Failure> {
         let pcm = self.coloured(text, voice, voice.rate_wpm).await?;
@@ -136,12 +155,7 @@ impl Synthesizer for EmbeddedSpeech {
         voice: &'a Voice,
         out: mpsc::Sender<Spoken>,
     ) -> Job<'a, Result<(), Failure>> {
-        Box::pin(async move {
-            let pcm = self.speak(text, voice).await?;
-            // Nobody listens any more: the future is dropped soon.
-            let _ = out.send(Spoken::Audio(pcm)).await;
-            Ok(())
-        })
+        Box::pin(self.say(text, voice, out))
     }
 
     fn status(&self) -> Status {
@@ -161,6 +175,11 @@ impl Drop for EmbeddedSpeech {
     fn drop(&mut self) {
         let _ = remove_dir_all(&self.folder);
     }
+}
+
+/// Who speaks when the voice's program is missing.
+fn instead(failure: &Failure, voice: &Voice) -> Option<Voice> {
+    (failure.code == MISSING).then(|| substitute(voice)).flatten()
 }
 
 /// A file that goes when its reader does, also when that is cancelled.
@@ -189,10 +208,9 @@ fn command(voice: &Voice, rate_wpm: f32, out: &Path) -> Result<(&'static str, Co
 async fn run(program: &str, mut command: Command, text: &str) -> Result<(), Failure> {
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let mut child = command.spawn().map_err(|cause| match cause.kind() {
-        std::io::ErrorKind::NotFound => Failure {
-            code: "synthesizer_missing",
-            message: format!("{program} is missing: install the package {program}"),
-        },
+        std::io::ErrorKind::NotFound => {
+            Failure { code: MISSING, message: format!("{program} is missing: install the package {program}") }
+        }
         _ => failed(format!("{program} does not start: {cause}")),
     })?;
     if let Some(mut stdin) = child.stdin.take() {
@@ -434,5 +452,10 @@ mod tests {
         let failure = run("flite", Command::new("/nowhere/flite"), "hello").await.expect_err("not there");
         assert_eq!(failure.code, "synthesizer_missing");
         assert!(failure.message.contains("install the package flite"), "{}", failure.message);
+        // The other program speaks in its place, where there is one for the language and nothing else is wrong.
+        let other = |id: &str, code| instead(&Failure { code, ..failure.clone() }, &voice(id, "fast", 3));
+        let told = other("slt", MISSING).map(|voice| (voice.id, voice.rate_wpm));
+        assert_eq!(told, Some(("espeak-ng:en+f1".to_owned(), 205.0)));
+        assert_eq!(other("slt", "synthesizer_failed"), None);
     }
 }

@@ -97,6 +97,22 @@ fn english(accent: Option<&str>, female: bool, variant: usize) -> (String, bool)
     }
 }
 
+/// The voice of the other program that stands in for this one; `None` for a language that one program alone speaks.
+pub(super) fn substitute(voice: &Voice) -> Option<Voice> {
+    let (program, name) = voice.id.split_once(':')?;
+    let id = match (program, voice.language.as_str()) {
+        ("flite", "en") => spoken_by("en", name == "slt", 0),
+        ("espeak-ng", "en") => {
+            let variant = name.split_once('+').map_or("", |(_, variant)| variant);
+            format!("flite:{}", if espeak::FEMALE.contains(&variant) { "slt" } else { "rms" })
+        }
+        _ => return None,
+    };
+    let range = Range::of(&id);
+    let (pitch, formant) = (voice.pitch.clamp(range.pitch.0, range.pitch.1), voice.formant);
+    Some(Voice { id, pitch, formant: formant.clamp(range.formant.0, range.formant.1), ..voice.clone() })
+}
+
 fn spoken_by(name: &str, female: bool, variant: usize) -> String {
     let variants = if female { espeak::FEMALE } else { espeak::MALE };
     format!("espeak-ng:{name}+{}", variants[variant])
@@ -176,6 +192,25 @@ mod tests {
         check("fr", "british", "female", "espeak-ng:fr+f");
         check("de", "american", "male", "espeak-ng:de+m");
         check("es", "portuguese", "female", "espeak-ng:es+f");
+    }
+
+    #[test]
+    fn another_program_speaks_english_in_a_voice_of_the_same_gender() {
+        let check = |language, accent, gender, expect: Option<&str>| {
+            let voice = choose(&wanted(language, accent, gender)).expect("there is a voice");
+            let other = substitute(&voice);
+            assert_eq!(other.as_ref().map(|other| other.id.as_str()), expect, "{}", voice.id);
+            let Some(other) = other else { return };
+            assert_eq!((other.rate_wpm, other.language), (voice.rate_wpm, voice.language));
+            let range = Range::of(&other.id);
+            assert!((range.pitch.0..=range.pitch.1).contains(&other.pitch), "{}", other.pitch);
+            assert!((range.formant.0..=range.formant.1).contains(&other.formant), "{}", other.formant);
+        };
+        check("en", None, "female", Some("espeak-ng:en+f1"));
+        check("en", None, "male", Some("espeak-ng:en+m1"));
+        check("en", Some("british"), "female", Some("flite:slt"));
+        check("en", Some("british"), "male", Some("flite:rms"));
+        check("de", None, "male", None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::model::api_key::{CreateKeyIn, KeyOut, Scope};
 use crate::model::time::Timestamp;
 use crate::store::KeyRow;
 
-/// Characters of a key that stay readable.
+/// Characters of a key that stay readable, of a short one a third.
 const PREFIX: usize = 8;
 
 impl Service {
@@ -67,6 +67,11 @@ impl Service {
         Ok(id)
     }
 
+    /// The id of the organization `name`; `None` when there is none.
+    pub async fn organization(&self, name: &str) -> Result<Option<String>> {
+        self.store.org("").read().await?.organization_id(name).await
+    }
+
     /// Makes a key from outside any organization: the organization `name` is made when absent.
     pub async fn create_key_in(&self, name: &str, scope: Scope, key_name: &str) -> Result<KeyOut> {
         let organization = self.create_organization(name).await?;
@@ -90,7 +95,7 @@ impl Service {
             id: clock::new_id(),
             organization: organization.to_owned(),
             hash: hash(text),
-            prefix: text.chars().take(PREFIX).collect(),
+            prefix: text.chars().take(PREFIX.min(text.chars().count() / 3)).collect(),
             scope,
             name,
             revoked: false,

@@ -14,6 +14,7 @@ mod text;
 use std::sync::Arc;
 
 use ringer_media::call::{CallSpec, DtmfMethod, Ears, Limits, Opening, TurnSpec};
+use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -49,6 +50,8 @@ pub struct Placer {
     pub behaviour: Behaviour,
     /// How long a due turn waits for the recognizer's final text.
     pub recognizer_grace_ms: u32,
+    /// Codecs of a call, in order.
+    pub codecs: Vec<Codec>,
     /// How digits are sent.
     pub dtmf: Dtmf,
     /// Words the Digital Humans' turns; without one the built-in speaker does.
@@ -210,7 +213,7 @@ pub(super) async fn facts(db: &mut Session, result: &ResultDoc) -> Result<Vec<Tr
 
 impl Cast {
     async fn place(self, placer: &Placer, settings: &Settings) -> Result<Placed, Obstacle> {
-        let dial = route::dial(&self, settings).await?;
+        let dial = route::dial(&self, &placer.codecs, settings).await?;
         let mut warnings = self.idle_fields(placer.model.is_some());
         warnings.extend(self.follows_without(placer.model.is_some()));
         let language = self.language();
@@ -458,6 +461,7 @@ fn ms(seconds: f64) -> u32 {
 mod tests {
     use super::*;
     use crate::provider::fake::FakeSynthesizer;
+    use crate::transport::sip::SIP_CODECS;
 
     fn merged(mut base: Value, over: Value) -> Value {
         let (base_map, over) = (base.as_object_mut().expect("an object"), over.as_object().expect("an object"));
@@ -488,6 +492,7 @@ mod tests {
         Placer {
             behaviour: Behaviour::default(),
             recognizer_grace_ms: 150,
+            codecs: SIP_CODECS.to_vec(),
             dtmf: Dtmf::Rtp,
             model: None,
             synthesizer: Arc::new(FakeSynthesizer::default()),

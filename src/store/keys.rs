@@ -50,8 +50,13 @@ impl Session {
     pub async fn organization_named(&mut self, name: &str, fresh: Uuid, now_ms: i64) -> Result<String> {
         let sql = "INSERT INTO organizations (id, name, created_ms) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING";
         self.execute(sql, &[fresh.into(), name.into(), now_ms.into()]).await?;
+        self.organization_id(name).await?.ok_or(Error::NotFound("Organization"))
+    }
+
+    /// The id of the organization called `name`; `None` when there is none.
+    pub async fn organization_id(&mut self, name: &str) -> Result<Option<String>> {
         let row = self.row("SELECT id FROM organizations WHERE name = $1", &[name.into()]).await?;
-        row.ok_or(Error::NotFound("Organization"))?.try_get(0).map_err(Error::internal)
+        row.map(|row| row.try_get(0).map_err(Error::internal)).transpose()
     }
 
     /// The name of this session's organization; `None` when it has none.

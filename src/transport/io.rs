@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_sip::auth::Demand;
-use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig, Invite, Output, Time};
+use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, EndpointConfig, Invite, Output, Time};
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 
@@ -86,6 +86,7 @@ impl SipSocket {
             local,
             socket,
             calls: HashMap::new(),
+            leaving: HashMap::new(),
             by_id: HashMap::new(),
             incoming,
         };
@@ -148,12 +149,30 @@ impl SipSocket {
     }
 }
 
+/// A call that this side has ended.
+struct Leaving {
+    news: mpsc::Sender<SipNews>,
+    /// The far side has answered that.
+    answered: bool,
+}
+
+impl Leaving {
+    /// `None`: nothing more belongs to the call.
+    fn after(end: &CallEnd, news: mpsc::Sender<SipNews>) -> Option<Leaving> {
+        // A call that came in and was refused has its answer.
+        let asked = matches!(end.kind, EndKind::LocalHangup | EndKind::Cancelled) && end.sip_code.is_none();
+        asked.then_some(Leaving { news, answered: false })
+    }
+}
+
 struct Port {
     endpoint: Endpoint,
     /// As the endpoint names it.
     local: SocketAddr,
     socket: Arc<UdpSocket>,
     calls: HashMap<CallKey, mpsc::Sender<SipNews>>,
+    /// Calls that are over for this side, until the far side has answered that or nobody reads their news any more.
+    leaving: HashMap<CallKey, Leaving>,
     by_id: HashMap<String, CallKey>,
     incoming: mpsc::Sender<IncomingCall>,
 }
@@ -188,6 +207,9 @@ impl Port {
             self.send_all().await;
             if let Some((from, len)) = beginning {
                 self.trace(false, from, &buffer[..len]);
+            }
+            if !self.leaving.is_empty() {
+                self.leaving.retain(|_, call| !call.answered && !call.news.is_closed());
             }
         }
         self.drain(orders).await;
@@ -261,23 +283,30 @@ impl Port {
             }
             return;
         }
-        let over = matches!(event, CallEvent::Ended(_));
-        if let Some(call) = self.calls.get(&key) {
+        let leaving = match &event {
+            CallEvent::Ended(end) => self.calls.remove(&key).map(|news| (Leaving::after(end, news.clone()), news)),
+            _ => None,
+        };
+        if let Some(call) = self.calls.get(&key).or(leaving.as_ref().map(|(_, news)| news)) {
             let _ = call.try_send(SipNews::Event(Box::new(event)));
         }
-        if over {
-            self.calls.remove(&key);
+        if let Some((Some(call), _)) = leaving {
+            self.leaving.insert(key, call);
         }
-        if self.by_id.len() > 2 * self.calls.len() + 1024 {
-            self.by_id.retain(|_, key| self.calls.contains_key(key));
+        let known = self.calls.len() + self.leaving.len();
+        if self.by_id.len() > 2 * known + 1024 {
+            self.by_id.retain(|_, key| self.calls.contains_key(key) || self.leaving.contains_key(key));
         }
     }
 
     /// Keeps a message for the log of its call; false when no call is known that it is a part of.
-    fn trace(&self, sent: bool, peer: SocketAddr, bytes: &[u8]) -> bool {
-        let Some(id) = call_id(bytes) else { return false };
-        let call = self.by_id.get(id).and_then(|key| self.calls.get(key));
-        let Some(call) = call else { return false };
+    fn trace(&mut self, sent: bool, peer: SocketAddr, bytes: &[u8]) -> bool {
+        let Some(key) = call_id(bytes).and_then(|id| self.by_id.get(id)) else { return false };
+        let mut leaving = self.leaving.get_mut(key);
+        if let Some(call) = leaving.as_mut().filter(|_| !sent) {
+            call.answered |= is_last(bytes);
+        }
+        let Some(call) = self.calls.get(key).or(leaving.map(|call| &call.news)) else { return false };
         // The log is the first to go when a call does not keep up: events need the room.
         if call.capacity() <= NEWS / 4 {
             return true;
@@ -290,11 +319,28 @@ impl Port {
 }
 
 fn call_id(message: &[u8]) -> Option<&str> {
+    header(message, &["call-id", "i"])
+}
+
+/// True for the answer that ends a dialog which this side wants to end: any to BYE, a refusal of a cancelled INVITE. After one that
+/// asks for credentials the request is sent again.
+fn is_last(message: &[u8]) -> bool {
+    let code =
+        message.strip_prefix(b"SIP/2.0 ").and_then(|rest| std::str::from_utf8(rest.get(..3)?).ok()?.parse().ok());
+    let method = header(message, &["cseq"]).and_then(|cseq| cseq.split_whitespace().nth(1));
+    match (code, method) {
+        (Some(401 | 407), _) => false,
+        (Some(200u16..), Some("BYE")) | (Some(300..), Some("INVITE")) => true,
+        _ => false,
+    }
+}
+
+fn header<'m>(message: &'m [u8], names: &[&str]) -> Option<&'m str> {
     message.split(|byte| *byte == b'\n').find_map(|line| {
         let line = std::str::from_utf8(line).ok()?.trim_end();
         let (name, value) = line.split_once(':')?;
         let name = name.trim_end();
-        (name.eq_ignore_ascii_case("call-id") || name.eq_ignore_ascii_case("i")).then(|| value.trim())
+        names.iter().any(|known| name.eq_ignore_ascii_case(known)).then(|| value.trim())
     })
 }
 
@@ -332,6 +378,107 @@ async fn sleep(wait: Option<Duration>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_answer_of_a_dialog_is_known() {
+        let check = |first: &str, cseq: &str, expect: bool| {
+            let message = format!("{first}\r\nCall-ID: 7\r\nCSeq: {cseq}\r\n\r\n");
+            assert_eq!(is_last(message.as_bytes()), expect, "{first} {cseq}");
+        };
+        check("SIP/2.0 200 OK", "2 BYE", true);
+        check("SIP/2.0 481 Call/Transaction Does Not Exist", "2 BYE", true);
+        check("SIP/2.0 100 Trying", "2 BYE", false);
+        check("SIP/2.0 401 Unauthorized", "2 BYE", false);
+        check("SIP/2.0 487 Request Terminated", "1 INVITE", true);
+        // It has crossed the CANCEL: BYE follows.
+        check("SIP/2.0 200 OK", "1 INVITE", false);
+        check("SIP/2.0 200 OK", "1 CANCEL", false);
+        check("SIP/2.0 2", "2 BYE", false);
+        check("BYE sip:a@b SIP/2.0", "2 BYE", false);
+    }
+
+    /// Waits for a request of this method, and answers it with 200.
+    async fn accept(peer: &UdpSocket, method: &str, body: &str) {
+        let mut buffer = vec![0; DATAGRAM_BYTES];
+        let (request, from) = loop {
+            let (len, from) = peer.recv_from(&mut buffer).await.expect("a datagram");
+            let request = String::from_utf8(buffer[..len].to_vec()).expect("text");
+            if request.starts_with(method) {
+                break (request, from);
+            }
+        };
+        let copied = request
+            .lines()
+            .filter(|line| ["Via:", "From:", "To:", "Call-ID:", "CSeq:"].iter().any(|name| line.starts_with(name)));
+        let mut answer = String::from("SIP/2.0 200 OK\r\n");
+        for line in copied {
+            let tag = if line.starts_with("To:") && !line.contains("tag=") { ";tag=far" } else { "" };
+            answer.extend([line, tag, "\r\n"]);
+        }
+        let local = peer.local_addr().expect("it is bound");
+        answer += &format!("Contact: <sip:far@{local}>\r\nContent-Type: application/sdp\r\n");
+        answer += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
+        peer.send_to(answer.as_bytes(), from).await.expect("it is sent");
+    }
+
+    #[tokio::test]
+    async fn the_answer_to_a_hang_up_is_the_last_that_a_call_hears() {
+        use crate::transport::sip;
+        use ringer_media::codec::Codec;
+
+        let tasks = Tasks::new();
+        let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        let (socket, _incoming) = SipSocket::start(any, None, &tasks).await.expect("a loopback socket");
+        let peer = UdpSocket::bind(any).await.expect("a loopback socket");
+        let destination = peer.local_addr().expect("it is bound");
+        let sdp = sip::offer(&[Codec::Pcmu], any.ip(), 20_000, 1).session().to_string();
+        let (news, mut heard) = mpsc::channel(NEWS);
+        let invite = Invite {
+            target: sip::target(&format!("sip:far@{destination}")).expect("a target"),
+            destination,
+            from_user: "near".into(),
+            from_host: None,
+            from_display: None,
+            headers: Vec::new(),
+            sdp: sdp.clone(),
+            username: None,
+            password: None,
+            reach: ringer_sip::Reach::default(),
+        };
+        let placed = socket.invite(invite, news);
+        let (placed, ()) = tokio::join!(placed, accept(&peer, "INVITE", &sdp));
+        let (key, _) = placed.expect("the socket is open");
+        let (mut ended, mut after) = (false, Vec::new());
+        let hearing = async {
+            while let Some(news) = heard.recv().await {
+                match news {
+                    SipNews::Event(event) if matches!(*event, CallEvent::Answered { .. }) => {
+                        socket.hang_up(key, 16, "Normal call clearing").await;
+                        accept(&peer, "BYE", "").await;
+                    }
+                    SipNews::Event(event) => ended |= matches!(*event, CallEvent::Ended(_)),
+                    SipNews::Trace(message) => after.push(message),
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), hearing).await.expect("nothing more is to be heard");
+        let last = after.last().expect("messages");
+        assert!(ended && last.starts_with("received from"), "{after:?}");
+        assert!(last.contains("SIP/2.0 200") && last.contains(" BYE"), "{after:?}");
+        tasks.stop().await;
+    }
+
+    #[test]
+    fn only_a_call_that_this_side_ends_waits_for_an_answer() {
+        let waits = |kind, sip_code| {
+            let end =
+                CallEnd { kind, sip_code, q850_cause: None, text: String::new(), by_remote: false, retry_after: false };
+            Leaving::after(&end, mpsc::channel(1).0).is_some()
+        };
+        assert!(waits(EndKind::LocalHangup, None) && waits(EndKind::Cancelled, None));
+        assert!(!waits(EndKind::LocalHangup, Some(486)) && !waits(EndKind::Cancelled, Some(487)));
+        assert!(!waits(EndKind::RemoteBye, None) && !waits(EndKind::Refused, Some(404)));
+    }
 
     #[test]
     fn finds_call_ids_and_masks_credentials() {

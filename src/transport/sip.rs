@@ -13,8 +13,8 @@ use ringer_sip::{CallEnd, EndKind};
 use crate::config::Encryption;
 use crate::provider::guard::{Blocked, Guard};
 
-/// Codecs of a SIP address, in order: a recognizer needs 16 kHz.
-pub const SIP_CODECS: [Codec; 3] = [Codec::G722, Codec::Pcmu, Codec::Pcma];
+/// Codecs of a SIP address where none are asked for, in order: a recognizer needs 16 kHz.
+pub const SIP_CODECS: [Codec; 4] = [Codec::G722, Codec::Pcmu, Codec::Pcma, Codec::Opus];
 
 /// Parameters of Opus (RFC 7587 6.1): mono at 16 kHz is what is heard and sent, and lost packets are made up for.
 const OPUS_FMTP: &str = "maxplaybackrate=16000;sprop-maxcapturerate=16000;stereo=0;sprop-stereo=0;useinbandfec=1";
@@ -126,13 +126,21 @@ fn srtp_params(agreed: &Protection) -> Result<SrtpParams, String> {
 /// A target as URI.
 ///
 /// # Errors
-/// Names what is wrong with the address.
+/// Names what is wrong with the address, also a transport that is not spoken.
 pub fn target(text: &str) -> Result<Uri, String> {
-    let uri = Uri::parse(text).map_err(|error| format!("{text:?} is not a SIP address: {error}"))?;
-    match uri.user.as_deref().is_none_or(str::is_empty) {
-        true => Err(format!("{text:?} is not a SIP address: it must be of the form sip:<user>@<host>")),
-        false => Ok(uri),
+    const FORM: &str = "it must be of the form sip:<user>@<host>";
+    let uri = Uri::parse(text).map_err(|error| format!("{text:?} is not a SIP address ({error}): {FORM}"))?;
+    if uri.user.as_deref().is_none_or(str::is_empty) {
+        return Err(format!("{text:?} is not a SIP address: {FORM}"));
     }
+    match over_udp(&uri) {
+        true => Ok(uri),
+        false => Err(format!("{text:?} cannot be called: only SIP over UDP is spoken in this version")),
+    }
+}
+
+fn over_udp(uri: &Uri) -> bool {
+    uri.scheme == Scheme::Sip && uri.params.get("transport").is_none_or(|name| name.eq_ignore_ascii_case("udp"))
 }
 
 /// A target as URI and address. Host names are looked up by the system's resolver (blocking: not for media threads).
@@ -155,8 +163,7 @@ pub fn resolve(target: &str) -> Result<(Uri, SocketAddr), String> {
 /// # Errors
 /// `NoAddress` also for a transport that is not spoken.
 pub async fn locate(uri: &Uri, guard: &Guard) -> Result<SocketAddr, Blocked> {
-    let transport = uri.params.get("transport").unwrap_or("udp");
-    if uri.scheme != Scheme::Sip || !transport.eq_ignore_ascii_case("udp") {
+    if !over_udp(uri) {
         return Err(Blocked::NoAddress);
     }
     Ok(SocketAddr::new(guard.address(&uri.host).await?, uri.port.unwrap_or(SIP_PORT)))

@@ -6,9 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ringer::provider::LanguageModel;
 use ringer::provider::chat::{ChatConfig, ChatModel};
+use ringer::provider::fake::{Reply, ScriptedModel};
 use serde_json::{Value, json};
 
-use super::call_logs::{body, stereo};
+use super::call_logs::{body, metric as metric_of, stereo};
 use super::receiver::{Received, Receiver};
 use super::world::World;
 use crate::json::with;
@@ -139,5 +140,38 @@ async fn auto_is_sound_where_somebody_hears() {
         assert_eq!(made["eval_modality"], expect, "{hears} {description}");
         let id = made["id"].as_str().expect("an id");
         assert_eq!(world.get("/v1/custom-metrics").await["data"][0]["eval_modality"], expect, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn pronunciation_is_judged_where_somebody_hears() {
+    let whole = json!({
+        "goal_success": null, "goal_reasoning": null, "hallucination": false, "hallucination_reasoning": "No.",
+        "redundancy": false, "redundancy_reasoning": "No.", "call_summary": "A visit was booked.",
+        "sentiment_scores": { "positive": 0.5, "neutral": 0.5, "negative": 0 }, "sentiment_score": 0.4,
+    });
+    let polite = json!({ "reasoning": "It is so.", "value": true });
+    let heard = json!({ "pronunciation_score": 91.5, "pronunciation_reasoning": "The name is swallowed." });
+    for (has_ear, has_recording, score, status, reason) in [
+        (true, true, json!(91.5), "evaluated", Value::Null),
+        (true, false, Value::Null, "partial", json!("Pronunciation is not judged: There is no recording")),
+        (false, true, Value::Null, "partial", json!("Pronunciation is not judged: no audio model is configured")),
+    ] {
+        let (server, world) = (Receiver::answering(vec![answer(&heard.to_string())]).await, World::with_rows().await);
+        let replies = [&whole, &polite].map(|answer| Reply::says(&[&answer.to_string()]));
+        let sound = json!({
+            "recording_base64": format!("data:audio/wav;base64,{}", STANDARD.encode(stereo())), "multichannel": true,
+        });
+        let more = if has_recording { sound } else { json!({}) };
+        let queued = world.post("/v1/evaluate-call", body(&world, more)).await;
+        let model = Arc::new(ScriptedModel::new(replies.into()));
+        world.work_off_with_all(Some(model), None, has_ear.then(|| ear(&server)).flatten()).await;
+        let id = queued["call_id"].as_str().expect("an id");
+        let log = world.get(&format!("/v1/retrieve-call-log/{id}")).await["call_log"].clone();
+        let found = &log["evaluations"][0];
+        assert_eq!((&found["pronunciation_score"], &found["status"]), (&score, &json!(status)), "{found}");
+        assert_eq!(found["not_evaluated_reason"], reason);
+        assert_eq!(metric_of(&log, "pronunciation_score"), Some(score).filter(|score| !score.is_null()));
+        assert_eq!(server.seen().len(), usize::from(has_ear && has_recording));
     }
 }

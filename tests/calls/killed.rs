@@ -43,6 +43,8 @@ async fn killed_after(events: usize, number: usize) {
     let mut agent = start(&["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", &ports]);
     let address = agent.address("sip:").await;
     let mut caller = start(&["call", &address, "--json", "--record", "never.wav"]);
+    let begun: Value = serde_json::from_str(&caller.line().await).expect("each line is JSON");
+    assert_eq!(begun["event"], "calling");
     let mut told = i64::MIN;
     let (mut after, mut connected) = (0, None);
     while after < events {

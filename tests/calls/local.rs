@@ -12,6 +12,7 @@ use ringer::provider::LanguageModel;
 use ringer::provider::fake::FakeSynthesizer;
 use ringer::service::{Placer, Running, Service};
 use ringer::transport::io::IncomingCall;
+use ringer::transport::sip::SIP_CODECS;
 use ringer_media::measure::ProbeTimes;
 use tokio::sync::mpsc;
 
@@ -41,6 +42,7 @@ pub fn workshop(
     let placer = Placer {
         behaviour: Behaviour::default(),
         recognizer_grace_ms: 150,
+        codecs: SIP_CODECS.to_vec(),
         dtmf: Dtmf::Rtp,
         model,
         synthesizer: Arc::new(FakeSynthesizer::default()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::event::{Kind, Side, What};
+use super::event::Kind;
 use super::hearing::OtherTurn;
 use super::io::{Comparison, Effect, EffectId, EndReason, Line, Move, Purpose, Then, Thought};
 use super::plan::{Comparing, Next, Plan, Stage};
@@ -139,7 +139,9 @@ impl Call {
 
     /// The other side's text is final (or will not come): what is the answer?
     pub(super) fn decide(&mut self) {
-        if let Some(turn) = self.other.turn.take() {
+        self.drop_question();
+        if let Some(mut turn) = self.other.turn.take() {
+            turn.late = !turn.is_final();
             self.identify(&turn);
             self.other.turn = Some(turn);
         }
@@ -192,7 +194,7 @@ impl Call {
         let Some(plan) = &self.plan else { return };
         let late = plan.comparing.as_ref().is_some_and(|comparing| self.frame_at >= comparing.until);
         if let Some(id) = plan.thinking.filter(|_| late) {
-            self.event(self.frame_at, Side::Engine, What::Note { code: "meaning_late" });
+            self.note(self.frame_at, "meaning_late");
             self.cancel(vec![id]);
             self.not_meant(id);
         }
@@ -264,13 +266,11 @@ impl Call {
 
     /// A mind's move, or a part of it.
     pub(super) fn moved(&mut self, id: EffectId, next: Move) {
-        for code in &next.notes {
-            self.event(self.frame_at, Side::Engine, What::Note { code });
-        }
         if self.cut_moved(id, &next) {
             return;
         }
         let Some(mut plan) = self.plan.take_if(|plan| plan.thinking == Some(id)) else { return };
+        self.keep_notes(&mut plan, &next.notes);
         if !next.say.is_empty() {
             self.add_words(&mut plan, &next);
         }
@@ -295,6 +295,19 @@ impl Call {
             plan.stage = Stage::Settled;
         }
         self.plan = Some(plan);
+    }
+
+    /// What the mind notes is told once, when the turn is taken: a move that is dropped before was never made.
+    fn keep_notes(&mut self, plan: &mut Plan, notes: &[&'static str]) {
+        for code in notes {
+            if plan.notes.contains(code) {
+                continue;
+            }
+            plan.notes.push(code);
+            if plan.stage == Stage::Taken {
+                self.note(self.frame_at, code);
+            }
+        }
     }
 
     fn add_words(&mut self, plan: &mut Plan, next: &Move) {

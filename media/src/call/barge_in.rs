@@ -32,8 +32,16 @@ pub(super) struct Cut {
     at: Sample,
     thinking: Option<EffectId>,
     utterance: Option<Utterance>,
+    /// What the mind noted of its words; told when they begin.
+    notes: Vec<&'static str>,
     /// Holds the floor to the end of its words (keyword responses).
     to_the_end: bool,
+}
+
+impl Cut {
+    fn at(at: Sample) -> Cut {
+        Cut { at, thinking: None, utterance: None, notes: Vec::new(), to_the_end: false }
+    }
 }
 
 /// Both sides speak.
@@ -66,6 +74,14 @@ impl Call {
         self.cancel(left);
     }
 
+    /// A mind that is still asked whether to cut in is to answer the turn instead.
+    pub(super) fn drop_question(&mut self) {
+        let contextual = matches!(self.spec.interruption, Interruption::Contextual { .. });
+        if contextual && self.cut.as_ref().is_some_and(|cut| cut.thinking.is_some() && cut.utterance.is_none()) {
+            self.drop_cut();
+        }
+    }
+
     pub(super) fn cut_waits_for(&self, id: EffectId) -> bool {
         self.cut.as_ref().is_some_and(|cut| cut.thinking == Some(id))
     }
@@ -87,7 +103,7 @@ impl Call {
         self.event(onset, Side::Dh, What::InterruptionDecided { kind: "level", u, at_ms, keyword: None });
         self.drop_cut();
         let thinking = Some(self.think(Purpose::CutIn));
-        self.cut = Some(Cut { at: onset + ms(at_ms), thinking, utterance: None, to_the_end: false });
+        self.cut = Some(Cut { thinking, ..Cut::at(onset + ms(at_ms)) });
     }
 
     pub(super) fn prepare_keywords(&mut self) {
@@ -152,7 +168,7 @@ impl Call {
         } else {
             self.words(response, Kind::Interruption, true)
         };
-        self.cut = Some(Cut { at: self.frame_at, thinking: None, utterance: Some(utterance), to_the_end: true });
+        self.cut = Some(Cut { utterance: Some(utterance), to_the_end: true, ..Cut::at(self.frame_at) });
     }
 
     fn ask_context(&mut self, onset: Sample, prompt: String) {
@@ -164,7 +180,7 @@ impl Call {
         }
         self.other.asked_at = self.frame_at;
         let thinking = Some(self.think(Purpose::Contextual { prompt }));
-        self.cut = Some(Cut { at: self.frame_at, thinking, utterance: None, to_the_end: false });
+        self.cut = Some(Cut { thinking, ..Cut::at(self.frame_at) });
     }
 
     /// A move that the cut waited for; false when it is for something else.
@@ -174,6 +190,7 @@ impl Call {
         if contextual && next.say.is_empty() {
             return true;
         }
+        cut.notes.extend(&next.notes);
         if contextual && cut.utterance.is_none() {
             let onset = self.other.turn.as_ref().map_or(cut.at, |turn| turn.from);
             let at_ms = ((self.frame_at - onset).max(0) / PER_MS) as u32;
@@ -238,6 +255,7 @@ impl Call {
             turn.cut = true;
         }
         self.cuts += 1;
+        cut.notes.iter().for_each(|code| self.note(at, code));
         self.begin(utterance, at);
         self.settle_overlap(None);
         self.overlap = Some(Overlap { by: Side::Dh, at, own_end: None });

@@ -42,7 +42,7 @@ impl Call {
 
     /// What was understood so far is all that is answered; the turn is told when its text comes.
     fn go_without_text(&mut self) {
-        self.event(self.frame_at, Side::Engine, What::Note { code: "recognizer_late" });
+        self.note(self.frame_at, "recognizer_late");
         self.decide();
     }
 
@@ -61,6 +61,7 @@ impl Call {
         if let Some(rule) = plan.rule {
             self.tell_rule(rule, at);
         }
+        plan.notes.iter().for_each(|code| self.note(at, code));
         if let Some(utterance) = plan.utterance.take() {
             let late = at - plan.floor;
             if late >= PER_MS {
@@ -146,6 +147,8 @@ impl Call {
     pub(super) fn said(&mut self, Said { utterance, end, pauses }: Said) {
         let (spoken, left) = utterance.split();
         let interrupted = !left.is_empty();
+        // The other side went on while more words were to come: they would answer what it said before.
+        let overtaken = utterance.is_stopping() && utterance.open;
         let own_phrase = self.ends_call(&spoken);
         let (utterance_id, kind, exact) = (utterance.id, utterance.kind, utterance.exact);
         self.history.push(Line { other: false, text: spoken.as_str().into(), digits: Arc::default(), interrupted });
@@ -160,7 +163,7 @@ impl Call {
         }
         // All its words may have been heard although its last part has not come.
         self.cancel(utterance.waiting().collect());
-        if interrupted {
+        if interrupted || overtaken {
             let plan = self.plan.take_if(|plan| plan.stage == Stage::Taken);
             self.cancel(plan.map(|plan| plan.effects()).unwrap_or_default());
         }

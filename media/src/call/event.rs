@@ -77,6 +77,10 @@ pub enum What {
         words: Box<[Word]>,
         /// Milliseconds of it, pauses included, that were lost or late and made up.
         concealed_ms: u64,
+        /// Why words of it are missing: `no_recognizer`, `recognizer_late`, `not_understood` or the recognizer's own code.
+        missing: Option<&'static str>,
+        /// It was answered before its text was final.
+        late: bool,
     },
     /// From here on this side speaks the other side's language, which the turn that began at `from_sample` has shown.
     LanguageTaken { language: String, by: &'static str, from_sample: Sample },
@@ -120,8 +124,8 @@ pub enum What {
     LateFrames { count: u64 },
     /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `meaning_late`, `meaning_not_told`,
     /// `recognizer_late`, `synthesizer_failed`, of the transport: `dtmf_info_refused`, `codec_change_not_followed`, or of the
-    /// probes: `probe_not_ready`, `probe_words_do_not_fit`.
-    Note { code: &'static str },
+    /// probes: `probe_not_ready`, `probe_words_do_not_fit`. `why` is for a person, and may be empty.
+    Note { code: &'static str, why: String },
 }
 
 /// What an utterance is.

@@ -10,8 +10,14 @@ use crate::tongue::Tongue;
 #[derive(Clone, Debug, PartialEq)]
 enum Text {
     Running(String),
-    Final { text: String, words: Vec<Word>, confidence: Option<f32>, tongue: Tongue },
-    Missing,
+    Final {
+        text: String,
+        words: Vec<Word>,
+        confidence: Option<f32>,
+        tongue: Tongue,
+    },
+    /// With the reason.
+    Missing(&'static str),
 }
 
 /// One stretch of speech, from onset to end.
@@ -43,6 +49,8 @@ pub struct OtherTurn {
     pub cut: bool,
     /// It has a segment of at least 200 ms.
     pub counts: bool,
+    /// It was answered before its text was final.
+    pub late: bool,
     /// Its line in the history, once it is over.
     pub line: Option<usize>,
     segments: Vec<Segment>,
@@ -60,6 +68,7 @@ impl OtherTurn {
             digits: String::new(),
             cut: false,
             counts: false,
+            late: false,
             line: None,
             segments: Vec::new(),
             text: Arc::default(),
@@ -78,7 +87,7 @@ impl OtherTurn {
 
     /// A segment begins that nobody recognises.
     pub fn open_deaf(&mut self) {
-        self.segments.push(Segment { hear: EffectId(0), recognize: None, text: Text::Missing });
+        self.segments.push(Segment { hear: EffectId(0), recognize: None, text: Text::Missing("no_recognizer") });
     }
 
     /// The segment that is open ends; gives its `hear` effect when a final text is to be asked for as `recognize`.
@@ -98,7 +107,7 @@ impl OtherTurn {
         let mut left = Vec::new();
         for segment in &mut self.segments {
             if matches!(segment.text, Text::Running(_)) {
-                segment.text = Text::Missing;
+                segment.text = Text::Missing("recognizer_late");
                 left.extend([Some(segment.hear), segment.recognize].into_iter().flatten());
             }
         }
@@ -119,7 +128,7 @@ impl OtherTurn {
             Effected::Final { text, words, confidence, tongue } => {
                 segment.text = Text::Final { text, words, confidence, tongue };
             }
-            Effected::Failed { .. } => segment.text = Text::Missing,
+            Effected::Failed { code, .. } => segment.text = Text::Missing(code),
             _ => return,
         }
         self.renew_text();
@@ -142,6 +151,15 @@ impl OtherTurn {
     /// All that is known of the words, running text included.
     pub fn text(&self) -> &Arc<str> {
         &self.text
+    }
+
+    /// Why words of it are missing, if they are.
+    pub fn missing(&self) -> Option<&'static str> {
+        let lost = self.segments.iter().find_map(|segment| match segment.text {
+            Text::Missing(why) => Some(why),
+            _ => None,
+        });
+        lost.or((self.has_speech() && self.text.is_empty()).then_some("not_understood"))
     }
 
     /// Words with times, which are then no longer kept.
@@ -186,5 +204,39 @@ impl OtherTurn {
     pub fn as_line(&self) -> Line {
         let digits = if self.digits.is_empty() { Arc::default() } else { self.digits.as_str().into() };
         Line { other: true, text: self.text.clone(), digits, interrupted: self.cut }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_words_are_missing() {
+        let said = |text: &str| Effected::Final {
+            text: text.into(),
+            words: Vec::new(),
+            confidence: None,
+            tongue: Tongue::Untold,
+        };
+        let busy = || Effected::Failed { code: "recognizer_busy", why: String::new() };
+        let check = |heard: &[Effected], missing, text: &str| {
+            let mut turn = OtherTurn::new(0, 0);
+            for (n, done) in (1..).zip(heard) {
+                turn.open(EffectId(n));
+                turn.take(EffectId(n), done.clone());
+            }
+            turn.give_up();
+            assert_eq!((turn.missing(), &**turn.text()), (missing, text), "{heard:?}");
+        };
+        check(&[said("yes"), said("")], None, "yes");
+        check(&[said(""), said("")], Some("not_understood"), "");
+        check(&[busy()], Some("recognizer_busy"), "");
+        check(&[said("yes"), busy()], Some("recognizer_busy"), "yes");
+        check(&[said("yes"), Effected::Partial("and".into())], Some("recognizer_late"), "yes");
+        check(&[], None, "");
+        let mut deaf = OtherTurn::new(0, 0);
+        deaf.open_deaf();
+        assert_eq!(deaf.missing(), Some("no_recognizer"));
     }
 }

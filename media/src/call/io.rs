@@ -373,11 +373,15 @@ pub enum Effected {
     Note {
         /// For example `synthesizer_unreachable`, when another synthesizer speaks.
         code: &'static str,
+        /// For a person, without secrets and speech; may be empty.
+        why: String,
     },
     /// It could not be done. `code` is stable, for the timeline.
     Failed {
         /// For example `synthesizer_failed`.
         code: &'static str,
+        /// For a person, without secrets and speech; may be empty.
+        why: String,
     },
 }
 
@@ -407,7 +411,7 @@ pub struct Move {
     pub then: Then,
     /// More parts of the same move follow.
     pub more: bool,
-    /// Notes for the timeline (`late_first_token`, `fallback_speaker`).
+    /// Notes for the timeline (`late_first_token`, `fallback_speaker`): each is told once, when the move is made.
     pub notes: Vec<&'static str>,
 }
 
@@ -506,12 +510,21 @@ pub struct Ending {
     pub samples: Sample,
     /// The far side's part, when it had one.
     pub remote: Option<RemoteEnd>,
-    /// For [`EndReason::Fault`]: the stable code.
-    pub fault: Option<&'static str>,
+    /// For [`EndReason::Fault`]: what it was.
+    pub fault: Option<Fault>,
     /// The other side spoke for 200 ms or more.
     pub other_spoke: bool,
     /// Figures of the leg and of pacing.
     pub quality: Quality,
+}
+
+/// What the engine could not go on without.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Stable, for example `SYNTHESIZER_FAILED`.
+    pub code: &'static str,
+    /// For a person, without secrets and speech; may be empty.
+    pub why: String,
 }
 
 /// Figures about how well the engine itself did its part.

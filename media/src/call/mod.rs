@@ -292,6 +292,10 @@ impl Call {
         self.out.push(Output::Event(Event { sample, side, what }));
     }
 
+    fn note(&mut self, sample: Sample, code: &'static str) {
+        self.event(sample, Side::Engine, What::Note { code, why: String::new() });
+    }
+
     fn effect(&mut self, effect: Effect) -> EffectId {
         self.last_effect += 1;
         let id = EffectId(self.last_effect);

@@ -2,7 +2,7 @@
 
 use super::dial::TONE_MS;
 use super::event::{Side, What};
-use super::io::{Control, EffectId, EndReason, Ending, Output, Purpose, Quality, RemoteEnd, RemoteKind, Signal};
+use super::io::{Control, EffectId, EndReason, Ending, Fault, Output, Purpose, Quality, RemoteEnd, RemoteKind, Signal};
 use super::mouth::Mouth;
 use super::spec::DtmfMethod;
 use super::utterance::Utterance;
@@ -126,11 +126,11 @@ impl Call {
                 self.digit_beside_audio(digit, from, duration_ms, "info");
             }
             Signal::DigitRefused if self.phase.is_connected() => {
-                self.event(self.frame_at, Side::Engine, What::Note { code: "dtmf_info_refused" });
+                self.note(self.frame_at, "dtmf_info_refused");
             }
             Signal::Renegotiated { media } if self.phase.is_connected() => {
                 if !self.leg.as_mut().is_some_and(|leg| leg.renegotiate(media)) {
-                    self.event(self.frame_at, Side::Engine, What::Note { code: "codec_change_not_followed" });
+                    self.note(self.frame_at, "codec_change_not_followed");
                 }
             }
             Signal::SessionAnswered { code } if self.phase.is_connected() => {
@@ -359,13 +359,13 @@ impl Call {
         self.finish(now, reason, None, None);
     }
 
-    /// The engine cannot go on; `code` is stable.
-    pub(super) fn fail(&mut self, code: &'static str) {
+    /// The engine cannot go on.
+    pub(super) fn fail(&mut self, fault: Fault) {
         if self.phase.is_connected() {
             self.out.push(Output::Control(Control::Hangup { q850_cause: 16 }));
             let now =
                 self.origin + Duration::from_micros((self.frame_at.max(0) as u64 * 1_000_000) / u64::from(RATE_HZ));
-            self.finish(now, EndReason::Fault, None, Some(code));
+            self.finish(now, EndReason::Fault, None, Some(fault));
         }
     }
 
@@ -393,7 +393,7 @@ impl Call {
         self.finish(now, reason, Some(remote), None);
     }
 
-    fn finish(&mut self, now: Time, reason: EndReason, remote: Option<RemoteEnd>, fault: Option<&'static str>) {
+    fn finish(&mut self, now: Time, reason: EndReason, remote: Option<RemoteEnd>, fault: Option<Fault>) {
         let connected = self.phase.is_connected();
         if !connected {
             self.origin = now;

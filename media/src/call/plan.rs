@@ -59,6 +59,8 @@ pub struct Plan {
     pub stage: Stage,
     /// What its words are.
     pub kind: Kind,
+    /// What the mind noted of it.
+    pub notes: Vec<&'static str>,
     /// The words; moved to the mouth when it is taken.
     pub utterance: Option<Utterance>,
     /// Id of the words, also after they moved.
@@ -96,6 +98,7 @@ impl Plan {
             comparing: None,
             reprompt: false,
             answers: false,
+            notes: Vec::new(),
         }
     }
 

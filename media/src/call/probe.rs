@@ -233,7 +233,7 @@ impl Call {
                 let effect = self.effect(Effect::Synthesize { text, fluency: false });
                 words.next = Some(Clip { phrase, effect, audio: Vec::new(), ready: None });
             } else {
-                self.event(self.frame_at, Side::Engine, What::Note { code: "probe_words_do_not_fit" });
+                self.note(self.frame_at, "probe_words_do_not_fit");
                 probes.rates[kind as usize] = 0.0;
                 probes.draw_wait(kind);
             }
@@ -284,7 +284,7 @@ impl Call {
                 }
                 self.sound_probe(kind, &text, pcm, at);
             }
-            None => self.event(at, Side::Engine, What::Note { code: "probe_not_ready" }),
+            None => self.note(at, "probe_not_ready"),
         }
         self.order_probe(kind);
     }

@@ -38,7 +38,7 @@ impl Event {
             What::RxUnderrun { .. } => "rx_underrun",
             What::RxOverflow { .. } => "rx_overflow",
             What::LateFrames { .. } => "engine.late_frames",
-            What::Note { code } => code,
+            What::Note { code, .. } => code,
         }
     }
 
@@ -73,11 +73,20 @@ impl Event {
                 }
                 data
             }
-            What::TurnEnded { text, from_sample, end_sample, confidence, words, concealed_ms } => json!({
-                "text": text, "from_sample": from_sample, "end_sample": end_sample, "confidence": confidence,
-                "concealed_ms": concealed_ms,
-                "words": words.iter().map(word).collect::<Vec<_>>(),
-            }),
+            What::TurnEnded { text, from_sample, end_sample, confidence, words, concealed_ms, missing, late } => {
+                let mut data = json!({
+                    "text": text, "from_sample": from_sample, "end_sample": end_sample, "confidence": confidence,
+                    "concealed_ms": concealed_ms,
+                    "words": words.iter().map(word).collect::<Vec<_>>(),
+                });
+                if let Some(why) = missing {
+                    data["text_missing"] = (*why).into();
+                }
+                if *late {
+                    data["text_late"] = true.into();
+                }
+                data
+            }
             What::LanguageTaken { language, by, from_sample } => {
                 json!({ "language": language, "by": by, "from_sample": from_sample })
             }
@@ -92,6 +101,7 @@ impl Event {
             What::InterruptionDecided { kind, u, at_ms, keyword } => {
                 json!({ "type": kind, "u": round3(*u), "at_ms": at_ms, "keyword": keyword })
             }
+            What::Note { why, .. } if !why.is_empty() => json!({ "message": why }),
             What::SilenceTool | What::Note { .. } => json!({}),
             What::SessionAnswered { code } => json!({ "code": code }),
             // The endpoint answers a change of the session that it takes with 200.

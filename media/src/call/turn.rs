@@ -2,7 +2,7 @@
 
 use super::event::{Kind, Side, What};
 use super::hearing::OtherTurn;
-use super::io::{Effect, EffectId, Effected, EndReason, Move, Purpose};
+use super::io::{Effect, EffectId, Effected, EndReason, Fault, Move, Purpose};
 use super::plan::Stage;
 use super::script::contains_phrase;
 use super::spec::Phrases;
@@ -164,6 +164,8 @@ impl Call {
                 confidence: turn.confidence(),
                 words: turn.take_words().into(),
                 concealed_ms: turn.concealed[1].saturating_sub(turn.concealed[0]),
+                missing: turn.missing(),
+                late: turn.late,
             };
             self.event(turn.end, Side::Agent, what);
         }
@@ -258,8 +260,8 @@ impl Call {
             Effected::Move(next) => self.moved(id, next),
             Effected::Language { language, by, turn, phrases } => self.speak(language, by, turn, phrases),
             Effected::Meant(which) => self.meant(id, which),
-            Effected::Note { code } => self.event(self.frame_at, Side::Engine, What::Note { code }),
-            Effected::Failed { code } => self.effect_failed(id, code),
+            Effected::Note { code, why } => self.event(self.frame_at, Side::Engine, What::Note { code, why }),
+            Effected::Failed { code, why } => self.effect_failed(id, code, why),
             Effected::Partial(_) | Effected::Final { .. } => self.heard_text(id, done),
         }
     }
@@ -310,20 +312,20 @@ impl Call {
         }
     }
 
-    fn effect_failed(&mut self, id: EffectId, code: &'static str) {
+    fn effect_failed(&mut self, id: EffectId, code: &'static str, why: String) {
         let thinking = self.plan.as_ref().is_some_and(|plan| plan.thinking == Some(id));
-        self.event(self.frame_at, Side::Engine, What::Note { code });
+        self.event(self.frame_at, Side::Engine, What::Note { code, why: why.clone() });
         if self.not_meant(id) {
             return;
         }
         if thinking || self.cut_waits_for(id) {
             self.moved(id, Move::default());
         } else if let Some(turn) = self.turn_that_awaits(id) {
-            turn.take(id, Effected::Failed { code });
+            turn.take(id, Effected::Failed { code, why });
             self.decide_when_final();
             self.tell_closed_turns();
         } else if !self.probe_failed(id) && self.is_waiting_for_audio(id) {
-            self.fail("SYNTHESIZER_FAILED");
+            self.fail(Fault { code: "SYNTHESIZER_FAILED", why });
         }
     }
 

@@ -61,6 +61,15 @@ pub struct Word {
     pub text: String,
 }
 
+/// A text of the agent with its time.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// When it was said.
+    pub span: Span,
+    /// How many words it has; `None` when they are not known, or not all of them.
+    pub words: Option<usize>,
+}
+
 /// What a call knows of the echo of its own words.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Echo {
@@ -97,8 +106,8 @@ pub struct Conversation {
     pub words: Vec<Word>,
     /// Phrases that are fillers ("um", "one moment"), in lower case.
     pub fillers: Vec<String>,
-    /// Words that the agent said.
-    pub agent_words: usize,
+    /// What the agent said, a turn or a part of one each.
+    pub texts: Vec<Text>,
     /// Words that the Digital Human said.
     pub dh_words: usize,
     /// `PHONE` or `WEB`.
@@ -191,11 +200,11 @@ pub struct Metrics {
     pub num_turns: Option<f64>,
     /// Mean length of an agent turn, milliseconds.
     pub agent_turn_duration_avg: Option<f64>,
-    /// Words in an agent turn, mean.
+    /// Words in an agent turn, mean of the turns whose words are known.
     pub agent_words_per_turn_avg: Option<f64>,
     /// Words in a turn of the Digital Human, mean.
     pub customer_words_per_turn_avg: Option<f64>,
-    /// Words in a minute of the agent's speech, pauses over 300 ms left out.
+    /// Words in a minute of the agent's speech, as far as its words are known, pauses over 300 ms left out.
     pub agent_wpm: Option<f64>,
     /// Milliseconds from connect to the end.
     pub duration: Option<f64>,
@@ -285,11 +294,31 @@ fn shares(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Hear
         heard.turns_of(Side::Agent).map(|turn| (turn.to() - turn.from()) as f64 / PER_MS as f64).collect();
     metrics.num_turns = Some(lengths.len() as f64);
     metrics.agent_turn_duration_avg = mean(&lengths);
-    metrics.agent_words_per_turn_avg = ratio(conversation.agent_words as f64, lengths.len() as f64);
     metrics.customer_words_per_turn_avg = ratio(conversation.dh_words as f64, heard.turns_of(Side::Dh).count() as f64);
-    let minutes = agent as f64 / (60_000.0 * PER_MS as f64);
-    metrics.agent_wpm =
-        (conversation.agent_words >= 10).then(|| ratio(conversation.agent_words as f64, minutes)).flatten();
+    words(metrics, conversation, heard);
+}
+
+/// Words count where all of them are known: what was not heard is left out, and never counted as silence.
+fn words(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Heard) {
+    let known: Vec<(Span, usize)> =
+        conversation.texts.iter().filter_map(|text| Some((text.span, text.words?))).collect();
+    if known.is_empty() {
+        return;
+    }
+    let unheard: Vec<Span> =
+        conversation.texts.iter().filter(|text| text.words.is_none()).map(|text| text.span).collect();
+    let holds_unheard = |span: &Span| unheard.iter().any(|unheard| unheard.overlap(*span) > 0);
+    let turns = heard.turns_of(Side::Agent).map(|turn| Span { from: turn.from(), to: turn.to() });
+    let (left_out, turns): (Vec<Span>, Vec<Span>) = turns.partition(holds_unheard);
+    let counts = |(span, _): &&(Span, usize)| !left_out.iter().any(|turn| turn.overlap(*span) > 0);
+    let said: usize = known.iter().filter(counts).map(|(_, words)| words).sum();
+    metrics.agent_words_per_turn_avg = ratio(said as f64, turns.len() as f64);
+
+    let rest = |span: &Span| span.length() - unheard.iter().map(|unheard| unheard.overlap(*span)).sum::<Sample>();
+    let speech: Sample = heard.agent.iter().map(rest).sum();
+    let minutes = speech as f64 / (60_000.0 * PER_MS as f64);
+    let said: usize = known.iter().map(|(_, words)| words).sum();
+    metrics.agent_wpm = (said >= 10).then(|| ratio(said as f64, minutes)).flatten();
 }
 
 /// The `p`-th percentile, linear between ranks: position (n - 1) p / 100 in the sorted values. `None` without values.

@@ -32,6 +32,10 @@ fn words(said: &[(Sample, Sample, &str)]) -> Vec<Word> {
     said.iter().map(|&(from, to, text)| Word { span: span(from, to), text: text.into() }).collect()
 }
 
+fn text(from_ms: Sample, to_ms: Sample, words: Option<usize>) -> Text {
+    Text { span: span(from_ms, to_ms), words }
+}
+
 /// The named metrics as they would be published; a name that has no value is null.
 #[track_caller]
 fn check(conversation: &Conversation, expected: &[(&str, Option<f64>)]) {
@@ -46,7 +50,8 @@ fn check(conversation: &Conversation, expected: &[(&str, Option<f64>)]) {
 fn ordinary() -> Conversation {
     let dh = [(3000, 5000), (9500, 11_000), (11_200, 12_000), (15_500, 18_500), (21_500, 23_000)];
     let agent = [(500, 2500), (5800, 9000), (13_000, 15_000), (16_500, 16_900), (19_700, 22_000), (24_000, 26_000)];
-    Conversation { agent_words: 50, dh_words: 30, ..conversation(30_000, &dh, &agent) }
+    let texts = vec![text(0, 30_000, Some(50))];
+    Conversation { texts, dh_words: 30, ..conversation(30_000, &dh, &agent) }
 }
 
 #[test]
@@ -90,7 +95,33 @@ fn shares_and_speed() {
         ],
     );
     assert_eq!(metrics(&ordinary()).interface, "PHONE");
-    check(&Conversation { agent_words: 9, ..ordinary() }, &[("agent_wpm", None)]);
+    check(&Conversation { texts: vec![text(0, 30_000, Some(9))], ..ordinary() }, &[("agent_wpm", None)]);
+}
+
+#[test]
+fn words_that_were_not_heard_are_left_out() {
+    let names = ["num_turns", "agent_words_per_turn_avg", "agent_wpm"];
+    let with = |texts: &[Text], expect: [Option<f64>; 3]| {
+        let dh = [(3000, 4000), (9000, 10_000)];
+        let agent = [(0, 2000), (5000, 8000), (11_000, 12_000)];
+        let spoken = Conversation { texts: texts.to_vec(), ..conversation(15_000, &dh, &agent) };
+        check(&spoken, &names.into_iter().zip(expect).collect::<Vec<_>>());
+    };
+    let first = text(0, 2000, Some(8));
+    let second = text(5000, 8000, Some(12));
+    let last = text(11_000, 12_000, Some(4));
+    with(&[first, second, last], [Some(3.0), Some(8.0), Some(240.0)]);
+    // The second turn, and the first half of it alone.
+    with(&[first, text(5000, 8000, None), last], [Some(3.0), Some(6.0), Some(240.0)]);
+    with(&[first, text(5000, 6000, None), text(6500, 8000, Some(7)), last], [Some(3.0), Some(6.0), Some(228.0)]);
+    // Nothing of it at all, or nothing that anybody told.
+    with(&[text(0, 2000, None), text(5000, 8000, None), text(11_000, 12_000, None)], [Some(3.0), None, None]);
+    with(&[], [Some(3.0), None, None]);
+    // What was understood has no words.
+    with(
+        &[text(0, 2000, Some(0)), text(5000, 8000, Some(0)), text(11_000, 12_000, Some(0))],
+        [Some(3.0), Some(0.0), None],
+    );
 }
 
 #[test]

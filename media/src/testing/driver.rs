@@ -335,7 +335,7 @@ impl Rig {
             Effect::Compare(comparison) => {
                 let done = match self.mind.compare(&comparison) {
                     Some(which) => Effected::Meant(which),
-                    None => Effected::Failed { code: "meaning_not_told" },
+                    None => Effected::Failed { code: "meaning_not_told", why: String::new() },
                 };
                 self.log.comparisons.push((self.now, comparison));
                 if let Some(think_ms) = delays.think_ms {

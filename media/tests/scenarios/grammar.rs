@@ -7,7 +7,7 @@
 //! early media 1.5                           answered after 2.0         never answered             refused 486 after 1.0
 //! caller endpointing 1.5                    caller opens "Hello."      caller opens made "Hello." caller listens open after 10
 //! caller replies "One." more "Two." dtmf 12 then hangup                caller replies silence
-//! caller replies "One." then pause 2.0      caller replies then finish
+//! caller replies "One." then pause 2.0      caller replies then finish       caller replies "One." notes fallback_speaker
 //! caller interrupts high | 0.3 from 0.8 to 3.0                         caller cuts in with "Wait."
 //! caller keyword "refund" says "No refund." probability 0.5            caller contextual "..." yes when "pay" says "Stop."
 //! caller probes backchannel 20 tic 10 aside 10                         # of each kind, in a minute
@@ -438,6 +438,8 @@ fn answer(line: &mut Line) -> Parsed<Vec<Move>> {
             part.then = Then::Pause { ms: line.seconds_ms()? };
         } else if line.eat("silence") {
             part.then = Then::StaySilent;
+        } else if line.eat("notes fallback_speaker") {
+            part.notes.push("fallback_speaker");
         } else {
             part.say = line.text()?;
         }

@@ -29,6 +29,20 @@ pub struct Call {
 }
 
 impl Call {
+    /// A call of which nothing is known.
+    #[cfg(test)]
+    pub fn empty(name: &'static str) -> Call {
+        Call {
+            name,
+            shows: Shows::Script,
+            result_id: String::new(),
+            result: Value::Null,
+            events: Vec::new(),
+            transcript: Vec::new(),
+            recording: Default::default(),
+        }
+    }
+
     /// Follows the result's events to their end, each turn told by `tell`, and fetches what is left.
     pub async fn follow(
         api: &Api,

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use super::cast::{ASKED, NOISE_SNR_DB, Shows};
+use crate::cli::count;
 
 /// How far the measured SNR may be from the asked one, in dB.
 const SNR_DB: f64 = 1.5;
@@ -29,11 +30,22 @@ pub struct Check {
     pub ok: bool,
     /// What was found.
     pub figure: Value,
+    /// What may have kept it from holding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 impl Check {
     fn new(call: &Call, claim: &str, ok: bool, figure: Value) -> Check {
-        Check { call: call.name.into(), claim: claim.into(), ok, figure }
+        Check { call: call.name.into(), claim: claim.into(), ok, figure, hint: None }
+    }
+
+    /// It stands on words that were heard in time.
+    fn of_words(self, call: &Call) -> Check {
+        let late = call.named("recognizer_late").count();
+        let hint = (!self.ok && late > 0)
+            .then(|| format!("the recognizer was late {}: this machine is busy", count(late, "time")));
+        Check { hint, ..self }
     }
 }
 
@@ -67,11 +79,12 @@ pub fn checks(call: &Call, own: &OwnLog) -> Vec<Check> {
     match call.shows {
         Shows::Interruptions => {
             checks.push(noise(call));
-            checks.push(cut_in(call, "dh", "the caller cuts in and the agent stops within 340 ms"));
+            let cuts_in = cut_in(call, "dh", "the caller cuts in and the agent stops within 340 ms");
+            checks.push(cuts_in.of_words(call));
             checks.push(cut_in(call, "agent", "the agent cuts in and the caller stops within 340 ms"));
         }
-        Shows::Script => checks.push(script(call)),
-        Shows::Keys => checks.push(keys(call, own)),
+        Shows::Script => checks.push(script(call).of_words(call)),
+        Shows::Keys => checks.push(keys(call, own).of_words(call)),
     }
     checks
 }
@@ -181,6 +194,21 @@ not JSON
         let logs = own_logs(text);
         assert_eq!(logs.len(), 2);
         assert_eq!((logs["7"].digits.as_str(), logs["8"].starts_ms.as_slice()), ("42", &[700.5][..]));
+    }
+
+    #[test]
+    fn a_late_recognizer_is_named_where_words_were_missed() {
+        let hints = |shows: Shows, late: usize| -> Vec<String> {
+            let events = vec![json!({ "event": "recognizer_late", "side": "engine", "data": {} }); late];
+            let call = Call { shows, events, ..Call::empty("Oliver") };
+            let checks = checks(&call, &OwnLog::default());
+            checks.into_iter().filter(|check| !check.ok).filter_map(|check| check.hint).collect()
+        };
+        assert_eq!(hints(Shows::Script, 0), Vec::<String>::new());
+        assert_eq!(hints(Shows::Script, 1), ["the recognizer was late 1 time: this machine is busy"]);
+        for shows in [Shows::Keys, Shows::Interruptions] {
+            assert_eq!(hints(shows, 3), ["the recognizer was late 3 times: this machine is busy"]);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! the terminal reach the demonstration alone and it ends them in order.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -15,7 +15,9 @@ const START: Duration = Duration::from_secs(30);
 /// How long a program may take to end.
 const END: Duration = Duration::from_secs(20);
 /// Settings that would change what is shown; those of the demonstration are given by flags.
-const NOT_INHERITED: [&str; 8] = [
+const NOT_INHERITED: [&str; 10] = [
+    "RINGER_CONFIG",
+    "RINGER_DATABASE_URL",
     "RINGER_LANGUAGE_MODEL_BASE_URL",
     "RINGER_LANGUAGE_MODEL_API_KEY",
     "RINGER_LANGUAGE_MODEL_MODEL",
@@ -29,6 +31,7 @@ const NOT_INHERITED: [&str; 8] = [
 /// A running program.
 pub struct Program {
     name: &'static str,
+    log: PathBuf,
     child: Child,
     /// Read on so that the program never waits for a reader.
     output: Lines<BufReader<ChildStdout>>,
@@ -38,7 +41,8 @@ impl Program {
     /// Starts this same executable with `args`; its log goes to `NAME.log` in `folder`.
     pub fn start(name: &'static str, args: &[String], env: &[(&str, &str)], folder: &Path) -> Result<Program, String> {
         let told = |error: std::io::Error| format!("{name}: {error}");
-        let log = File::create(folder.join(format!("{name}.log"))).map_err(told)?;
+        let path = folder.join(format!("{name}.log"));
+        let log = File::create(&path).map_err(told)?;
         let mut command = Command::new(std::env::current_exe().map_err(told)?);
         command.args(args).envs(env.iter().copied()).current_dir(folder).process_group(0).kill_on_drop(true);
         NOT_INHERITED.iter().for_each(|name| {
@@ -47,7 +51,7 @@ impl Program {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().map_err(told)?;
         let stdout = child.stdout.take().ok_or_else(|| format!("{name}: no output"))?;
-        Ok(Program { name, child, output: BufReader::new(stdout).lines() })
+        Ok(Program { name, log: path, child, output: BufReader::new(stdout).lines() })
     }
 
     /// Waits for the line in which `start` is found, and gives the word that begins with it.
@@ -63,16 +67,18 @@ impl Program {
             }
             None
         });
-        let name = self.name;
-        found
-            .await
-            .map_err(|_| format!("{name} is not ready after {START:?}"))?
-            .ok_or_else(|| format!("{name} ended; see {name}.log"))
+        let found = found.await;
+        found.map_err(|_| format!("the {} is not ready after {START:?}", self.name))?.ok_or_else(|| self.gone())
     }
 
     /// Reads what the program prints until it ends.
     pub async fn ended(&mut self) {
         while let Ok(Some(_)) = self.output.next_line().await {}
+    }
+
+    /// That it ended before its time.
+    pub fn gone(&self) -> String {
+        format!("the {} ended; see {}", self.name, self.log.display())
     }
 
     /// Asks the program to end and waits for it.

@@ -1,13 +1,15 @@
 //! How the demonstration looks: bars while the calls run, then each call and each check, or all of it as JSON.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::call::Call;
 use super::check::Check;
+use crate::cli::count;
+use crate::cli::out::Out;
 
 /// A bar for one call.
 pub fn bar(bars: &MultiProgress, name: &str, quiet: bool) -> ProgressBar {
@@ -23,7 +25,7 @@ pub fn bar(bars: &MultiProgress, name: &str, quiet: bool) -> ProgressBar {
 }
 
 /// A line above the bars.
-pub fn tell(bars: &MultiProgress, line: &str, quiet: bool) {
+pub fn tell(out: &Out, bars: &MultiProgress, line: &str, quiet: bool) {
     if quiet {
         return;
     }
@@ -31,49 +33,62 @@ pub fn tell(bars: &MultiProgress, line: &str, quiet: bool) {
     if std::io::stderr().is_terminal() {
         let _ = bars.println(line);
     } else {
-        println!("{line}");
+        out.line(line);
     }
 }
 
-/// What one call came to.
-pub fn call(call: &Call, kept: Option<&Path>) {
-    println!("\n{}: {}, result {}", call.name, call.status(), call.result_id);
+/// What one call came to; its files are below `kept`.
+pub fn call(out: &Out, call: &Call, kept: Option<&Path>) {
+    out.line(format_args!("\n{}: {}, result {}", call.name, call.status(), call.result_id));
     for entry in &call.transcript {
         let ms = |name: &str| entry[name].as_f64().unwrap_or_default() / 1000.0;
         let who = if entry["speaker"] == "USER" { call.name } else { "agent" };
         let cut = if entry["interrupted"] == true { " --" } else { "" };
         let words = entry["utterance"].as_str().unwrap_or_default();
-        println!("  {:6.2} to {:6.2} s  {who:>7}: {words}{cut}", ms("start_offset_ms"), ms("end_offset_ms"));
+        let (from, to) = (ms("start_offset_ms"), ms("end_offset_ms"));
+        out.line(format_args!("  {from:6.2} to {to:6.2} s  {who:>7}: {words}{cut}"));
     }
     let latencies: Vec<String> = call.latencies_ms().iter().map(|ms| format!("{ms:.0}")).collect();
-    println!("  latency of the agent's turns: {} ms", latencies.join(", "));
+    out.line(format_args!("  latency of the agent's turns: {} ms", latencies.join(", ")));
     let cuts = |by: &str| call.named("barge_in").filter(|entry| entry["data"]["by"] == by).count();
-    println!("  interruptions: {} by {}, {} by the agent", cuts("dh"), call.name, cuts("agent"));
+    out.line(format_args!("  interruptions: {} by {}, {} by the agent", cuts("dh"), call.name, cuts("agent")));
     let quality = &call.result["engine_quality"];
-    println!(
+    out.line(format_args!(
         "  pacing: 99 % of frames within {} ms, {} late, {} packets lost, trusted: {}",
         quality["pacing_p99_ms"], quality["late_frames"], quality["lost_packets"], quality["trusted"]
-    );
-    match kept.map(|folder| folder.join("data").join("results").join(&call.result_id)) {
-        Some(folder) => println!("  {0}/recording.wav and {0}/timeline.jsonl", folder.display()),
-        None => println!("  recording and timeline are not kept (--keep DIR keeps them)"),
+    ));
+    match kept {
+        Some(folder) => {
+            let files = files(folder, call);
+            out.line(format_args!("  {0}/recording.wav and {0}/timeline.jsonl", files.display()));
+        }
+        None => out.line("  recording and timeline are not kept (--discard)"),
     }
 }
 
-/// One line a check.
-pub fn checks(checks: &[Check]) {
-    println!();
+/// Where the files of a call are.
+fn files(folder: &Path, call: &Call) -> PathBuf {
+    folder.join("data").join("results").join(&call.result_id)
+}
+
+/// One line a check, and one for what may have kept it from holding.
+pub fn checks(out: &Out, checks: &[Check]) {
+    out.line("");
     for check in checks {
         let verdict = if check.ok { "ok    " } else { "FAILED" };
-        println!("{verdict} {:>7}: {}: {}", check.call, check.claim, check.figure);
+        out.line(format_args!("{verdict} {:>7}: {}: {}", check.call, check.claim, check.figure));
+        if let Some(hint) = &check.hint {
+            out.line(format_args!("               {hint}"));
+        }
     }
     let failed = checks.iter().filter(|check| !check.ok).count();
-    println!("{} checks, {failed} failed", checks.len());
+    out.line(format_args!("{}, {failed} failed", count(checks.len(), "check")));
 }
 
 /// All of it for a program.
 pub fn as_json(calls: &[Call], checks: &[Check], kept: Option<&Path>, good: bool) -> Value {
     let one = |call: &Call| {
+        let file = |name: &str| kept.map(|folder| files(folder, call).join(name).display().to_string());
         json!({
             "name": call.name,
             "result_id": call.result_id,
@@ -83,6 +98,8 @@ pub fn as_json(calls: &[Call], checks: &[Check], kept: Option<&Path>, good: bool
             "barge_in": call.named("barge_in").cloned().collect::<Vec<_>>(),
             "engine_quality": call.result["engine_quality"],
             "transcript": call.transcript,
+            "recording": file("recording.wav"),
+            "timeline": file("timeline.jsonl"),
         })
     };
     json!({

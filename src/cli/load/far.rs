@@ -16,6 +16,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::cli::failed;
+use crate::cli::out::Out;
 use crate::clock::monotonic;
 use crate::engine::pace::{prefer_timing, sleep_until};
 use crate::provider::canned::SPEECH;
@@ -106,15 +107,16 @@ pub async fn run() -> ExitCode {
         Ok(thread) => thread,
         Err(error) => return failed(error),
     };
-    println!("{}", sip.local());
+    let out = Out::standard();
+    out.line(sip.local());
     tasks.spawn_until_stop("answer", answer_all(sip, incoming, orders, port, tasks.clone()));
     let _ = tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await;
     media.stop.store(true, Ordering::Relaxed);
     let _ = thread.join();
     tasks.stop().await;
     let counts = Counts { sent: media.sent.load(Ordering::Relaxed), received: media.received.load(Ordering::Relaxed) };
-    println!("{}", serde_json::json!(counts));
-    ExitCode::SUCCESS
+    out.line(serde_json::json!(counts));
+    out.verdict(true)
 }
 
 async fn answer_all(

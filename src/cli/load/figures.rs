@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{News, far::Counts};
+use crate::cli::out::Out;
 use crate::clock::monotonic;
 use crate::engine::lateness::quantile_ms;
 use crate::engine::{CallReport, Engine};
@@ -178,40 +179,44 @@ impl Figures {
     }
 
     /// Prints it, as text or as one JSON object.
-    pub fn print(&self, json: bool) {
+    pub fn print(&self, out: &Out, json: bool) {
         if json {
-            println!("{}", serde_json::json!(self));
-            return;
+            return out.line(serde_json::json!(self));
         }
-        println!("calls      {} placed, {} connected, {} failed", self.calls, self.connected, self.failed);
+        out.line(format_args!(
+            "calls      {} placed, {} connected, {} failed",
+            self.calls, self.connected, self.failed
+        ));
         if let Some(why) = &self.first_failure {
-            println!("           the first failure: {why}");
+            out.line(format_args!("           the first failure: {why}"));
         }
         match self.cpu_ms_per_call_second {
-            Some(cpu_ms) => println!("CPU        {cpu_ms:.3} ms a call and second, over {:.1} s", self.seconds),
-            None => println!("CPU        not given: calls ended while it was measured"),
+            Some(cpu_ms) => {
+                out.line(format_args!("CPU        {cpu_ms:.3} ms a call and second, over {:.1} s", self.seconds))
+            }
+            None => out.line("CPU        not given: calls ended while it was measured"),
         }
         if let Some(kib) = self.memory_kib_per_call {
-            println!("memory     {kib:.0} KiB a call");
+            out.line(format_args!("memory     {kib:.0} KiB a call"));
         }
         match (self.lateness_ms, self.setup_ms) {
             (Some(late), Some(setup)) => {
-                println!(
+                out.line(format_args!(
                     "sending    late by {:.2} ms p50, {:.2} p99, {:.2} p99.9, {:.2} max",
                     late.p50, late.p99, late.p999, late.max
-                );
-                println!("set-up     {:.1} ms p50, {:.1} p99", setup.p50, setup.p99);
+                ));
+                out.line(format_args!("set-up     {:.1} ms p50, {:.1} p99", setup.p50, setup.p99));
             }
-            _ => println!("sending    not on time on this machine now: figures of time are not trusted and not given"),
+            _ => out.line("sending    not on time on this machine now: figures of time are not trusted and not given"),
         }
-        println!(
+        out.line(format_args!(
             "packets    {} sent, {} received, {} lost, {} too late; {} frames skipped",
             self.sent, self.received, self.lost, self.late, self.skipped_frames
-        );
+        ));
         if let Some(far) = self.far_side {
-            println!("far side   {} sent, {} received", far.sent, far.received);
+            out.line(format_args!("far side   {} sent, {} received", far.sent, far.received));
         }
-        println!("recording  {} frames dropped", self.recording_dropped);
+        out.line(format_args!("recording  {} frames dropped", self.recording_dropped));
     }
 }
 

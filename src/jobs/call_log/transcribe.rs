@@ -62,8 +62,7 @@ pub(super) async fn transcribe(
     // Nobody says which language a production call was held in.
     let language = SpokenIn::Likely("en");
     let not = |why: String| format!("transcript: the recording was not transcribed: {why}");
-    let of_calls = ": turn-taking without text";
-    let unsuited = |why: String| Unheard::Unsuited(not(why.trim_end_matches(of_calls).to_owned()));
+    let unsuited = |why: String| Unheard::Unsuited(not(why));
     recognizer.supports(language.code(), rate_hz.min(RATE_HZ)).map_err(unsuited)?;
     let failed = |why: String| Unheard::Failed(not(why));
     let of = sides.clone();

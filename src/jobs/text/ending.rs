@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::super::call::languages;
 use super::TextWork;
 use crate::engine::TimelineEntry;
+use crate::engine::amiss::amiss;
 use crate::engine::dialogue::DialogueEnd;
 use crate::error::Result;
 use crate::judge;
@@ -25,13 +26,14 @@ impl TextWork<'_> {
         end: DialogueEnd,
         mut timeline: Vec<TimelineEntry>,
         mut notes: Object,
-        warnings: Vec<String>,
+        mut warnings: Vec<String>,
     ) -> Result<()> {
         let (service, job) = (&self.workshop.service, self.job);
         let (organization, id) = (&job.organization, job.result_id);
         timeline.sort_by_key(|entry| (entry.sample, entry.seq));
         service.store_timeline(organization, id, &timeline).await?;
         notes.extend(languages(&timeline));
+        warnings.extend(amiss(&timeline, false));
         if end.began_ms.is_some() {
             let moments = judge::moments(&json!(timeline));
             let language = judge::language(&notes);

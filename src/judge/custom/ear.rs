@@ -57,13 +57,18 @@ pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, ear: Ear<'_
     model::judged_by(spec, request, ear.model).await
 }
 
-struct Recording {
+/// What a model is to hear.
+pub struct Recording {
     what: &'static str,
-    wav: Arc<[u8]>,
+    /// A WAV file.
+    pub wav: Arc<[u8]>,
 }
 
 /// The part of the recording that a metric is about.
-fn heard(segment: EvalSegment, (from_ms, to_ms): (i64, i64), sides: &[Vec<i16>]) -> Result<Recording, String> {
+///
+/// # Errors
+/// Why there is none.
+pub fn heard(segment: EvalSegment, (from_ms, to_ms): (i64, i64), sides: &[Vec<i16>]) -> Result<Recording, String> {
     let at = |ms: i64, length: usize| (ms.clamp(0, i64::MAX / PER_MS) * PER_MS).min(length as i64) as usize;
     let cut = |side: &[i16]| side[at(from_ms, side.len())..at(to_ms, side.len())].to_vec();
     let (what, channels, pcm) = match (segment, sides) {

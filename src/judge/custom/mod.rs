@@ -11,7 +11,7 @@ mod value;
 use serde_json::Value;
 use uuid::Uuid;
 
-pub use self::ear::{Ear, is_by_ear};
+pub use self::ear::{Ear, heard, is_by_ear};
 use self::formula::Trouble;
 use self::value::{Finding, Given, blank, settled};
 use crate::model::Object;

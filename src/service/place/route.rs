@@ -14,9 +14,6 @@ use crate::provider::guard::{Blocked, Guard};
 use crate::service::Settings;
 use crate::transport::sip;
 
-/// Codecs offered to SIP addresses, in order: a recognizer needs 16 kHz.
-const CODECS: [Codec; 3] = [Codec::G722, Codec::Pcmu, Codec::Pcma];
-
 /// Header fields that are the engine's own.
 const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
 
@@ -24,13 +21,13 @@ const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
 const VALUE_BYTES: usize = 1024;
 
 /// How the agent is dialled; when it is the one that calls, only what is spoken.
-pub(super) async fn dial(cast: &Cast, settings: &Settings) -> Result<Dial, Obstacle> {
+pub(super) async fn dial(cast: &Cast, codecs: &[Codec], settings: &Settings) -> Result<Dial, Obstacle> {
     reachable(cast, settings)?;
     let agent = &cast.agent.spec;
     // Where media goes is told by the other side, whichever calls.
     let guard = Guard::new(settings.allow_private_agents);
     if cast.is_called() {
-        return Ok(Dial { codecs: CODECS.to_vec(), guard: Some(guard), ..Dial::default() });
+        return Ok(Dial { codecs: codecs.to_vec(), guard: Some(guard), ..Dial::default() });
     }
     let target = cast.overrides.sip_uri.as_ref().or(agent.sip_uri.as_ref());
     let target = target.ok_or_else(|| Obstacle::new("INVALID_SIP_DESTINATION", "The agent has no sip_uri"))?;
@@ -42,7 +39,7 @@ pub(super) async fn dial(cast: &Cast, settings: &Settings) -> Result<Dial, Obsta
         username: agent.sip_username.clone(),
         password: agent.sip_password.clone().map(Secret::new),
         headers: headers(cast),
-        codecs: CODECS.to_vec(),
+        codecs: codecs.to_vec(),
     })
 }
 
@@ -177,7 +174,7 @@ mod tests {
             let step = serde_json::from_value(json!({ "step": 1, "modality": modality })).expect("it fits");
             let agent = json!({ "sip_uri": "sip:bob@127.0.0.1:5080" });
             let cast = Cast { step: Some(step), ..cast(agent, json!({}), json!({})) };
-            let refused = dial(&cast, &settings).await.expect_err("it cannot be held");
+            let refused = dial(&cast, &[Codec::Pcmu], &settings).await.expect_err("it cannot be held");
             assert_eq!(refused.code, code);
             assert!(refused.message.ends_with(text), "{}", refused.message);
         }
@@ -204,7 +201,7 @@ mod tests {
             (json!({"websocket_url": "ws://h", "type": "OUTBOUND"}), json!({}), Some("NO_CONNECTION_TYPE")),
             (json!({"dynamic_sip_webhook_url": "http://h"}), json!({"sip_uri": sip}), None),
         ] {
-            let dialled = dial(&cast(agent.clone(), json!({}), run.clone()), &settings).await;
+            let dialled = dial(&cast(agent.clone(), json!({}), run.clone()), &[Codec::Pcmu], &settings).await;
             assert_eq!(dialled.err().map(|obstacle| obstacle.code), expect, "{agent} {run}");
         }
     }

@@ -1,6 +1,13 @@
 //! What a Call asks for, carried out in virtual time: after a drawn while, or not at all.
 
 use super::*;
+use crate::engine::effects::{failed, no_voice};
+use crate::provider::Failure;
+
+/// A failure that was drawn.
+fn drawn(code: &'static str) -> Effected {
+    Effected::Failed { code, why: String::new() }
+}
 
 impl Host {
     pub(super) fn after(&mut self, now: Time, (least, most): (f64, f64)) -> Time {
@@ -19,17 +26,17 @@ impl Host {
                 self.open.insert(id, "thought");
                 let at = self.after(now, THINKING_MS);
                 if fails {
-                    return self.schedule(at, Due::Done(id, Effected::Failed { code: "model_failed" }));
+                    return self.schedule(at, Due::Done(id, drawn("model_failed")));
                 }
                 self.think(id, thought, at);
             }
             Effect::Compare(comparison) => {
                 self.open.insert(id, "comparison");
                 let at = self.after(now, THINKING_MS);
-                let meant = self.runtime.block_on(self.mind.compare(comparison)).map_err(|failure| failure.code);
-                let done = match meant {
+                let done = match self.runtime.block_on(self.mind.compare(comparison)) {
                     Ok(which) if !fails => Effected::Meant(which),
-                    meant => Effected::Failed { code: meant.err().unwrap_or("model_failed") },
+                    Ok(_) => drawn("model_failed"),
+                    Err(failure) => failed(failure),
                 };
                 self.schedule(at, Due::Done(id, done));
             }
@@ -37,7 +44,7 @@ impl Host {
                 self.open.insert(id, "speech");
                 let at = self.after(now, SPEAKING_MS);
                 if fails {
-                    return self.schedule(at, Due::Done(id, Effected::Failed { code: "synthesizer_failed" }));
+                    return self.schedule(at, Due::Done(id, drawn("synthesizer_failed")));
                 }
                 self.speak(id, &text, fluency, at);
             }
@@ -50,7 +57,7 @@ impl Host {
                 let at = self.after(now, RECOGNISING_MS);
                 if fails {
                     self.segments.remove(&hear);
-                    return self.schedule(at, Due::Done(hear, Effected::Failed { code: "recognizer_failed" }));
+                    return self.schedule(at, Due::Done(hear, drawn("recognizer_failed")));
                 }
                 self.schedule(at, Due::Final(hear, to));
             }
@@ -95,17 +102,16 @@ impl Host {
         let parts = if fluent { self.fluency.parts(text) } else { vec![SpeechPart::Words(text.into())] };
         let count = parts.len();
         for (n, part) in parts.into_iter().enumerate() {
-            let pcm: Result<Arc<[i16]>, &'static str> = match (part, &self.voice) {
+            let pcm: Result<Arc<[i16]>, Failure> = match (part, &self.voice) {
                 (SpeechPart::PauseMs(pause), _) => Ok(vec![0; (i64::from(pause) * PER_MS) as usize].into()),
-                (SpeechPart::Words(_), None) => Err("synthesizer_missing"),
+                (SpeechPart::Words(_), None) => Err(no_voice()),
                 (SpeechPart::Words(text), Some(voice)) => {
-                    let made = self.runtime.block_on(whole_speech(&*self.synthesizer, &text, voice));
-                    made.map_err(|failure| failure.code)
+                    self.runtime.block_on(whole_speech(&*self.synthesizer, &text, voice))
                 }
             };
             match pcm {
                 Ok(pcm) => self.schedule(at, Due::Done(id, Effected::Audio { pcm, last: n + 1 == count })),
-                Err(code) => return self.schedule(at, Due::Done(id, Effected::Failed { code })),
+                Err(failure) => return self.schedule(at, Due::Done(id, failed(failure))),
             }
         }
         if count == 0 {

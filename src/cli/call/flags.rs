@@ -1,0 +1,148 @@
+//! What the flags of a call may hold.
+
+use crate::transport::sip;
+
+/// Background noises by name.
+pub const NOISES: [&str; 9] =
+    ["none", "office", "talking", "traffic", "cafe", "park", "tv", "noisy_restaurant", "hospital"];
+
+/// Volume of a noise that is named alone.
+const NOISE_VOLUME: f64 = 0.8;
+
+/// Header fields that a call writes itself, with their short forms (RFC 3261 7.3.3 and 20).
+const WRITTEN: [&str; 24] = [
+    "via",
+    "v",
+    "from",
+    "f",
+    "to",
+    "t",
+    "call-id",
+    "i",
+    "cseq",
+    "contact",
+    "m",
+    "max-forwards",
+    "route",
+    "record-route",
+    "content-type",
+    "c",
+    "content-length",
+    "l",
+    "authorization",
+    "proxy-authorization",
+    "require",
+    "supported",
+    "k",
+    "allow",
+];
+
+/// Background noise and how loud it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Noise {
+    /// One of [`NOISES`].
+    pub kind: String,
+    /// 0 to 1.
+    pub volume: f64,
+}
+
+/// An address that can be called.
+pub fn sip_address(text: &str) -> Result<String, String> {
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match scheme.as_deref() {
+        Some("sip" | "sips") => sip::target(text).map(|_| text.to_owned()),
+        _ => Err("the address must start with sip:".to_owned()),
+    }
+}
+
+/// `NAME` or `NAME:VOLUME`.
+pub fn noise(text: &str) -> Result<Noise, String> {
+    let (kind, volume) = text.split_once(':').map_or((text, None), |(kind, volume)| (kind, Some(volume)));
+    if !NOISES.contains(&kind) {
+        return Err(format!("the noise must be one of {}", NOISES.join(", ")));
+    }
+    let volume = volume.map_or(Some(NOISE_VOLUME), |volume| volume.parse().ok());
+    match volume.filter(|volume| (0.0..=1.0).contains(volume)) {
+        Some(volume) => Ok(Noise { kind: kind.to_owned(), volume }),
+        None => Err("the volume must be a number from 0 to 1".to_owned()),
+    }
+}
+
+/// Keys and pauses.
+pub fn digits(text: &str) -> Result<String, String> {
+    let known = |digit: char| digit.is_ascii_digit() || "*#ABCDabcd,".contains(digit);
+    match text.chars().all(known) {
+        true if !text.is_empty() => Ok(text.to_ascii_uppercase()),
+        _ => Err("digits may hold only 0-9, *, #, A-D and commas".to_owned()),
+    }
+}
+
+/// `NAME:VALUE`, the name a token (RFC 3261 25.1) that the call does not write itself.
+pub fn header(text: &str) -> Result<(String, String), String> {
+    let token = |c: char| c.is_ascii_alphanumeric() || "-.!%*_+`'~".contains(c);
+    let (name, value) = text.split_once(':').ok_or("a header is written NAME:VALUE")?;
+    if name.is_empty() || !name.chars().all(token) {
+        return Err(format!("{name:?} is no name of a header: only letters, digits and -.!%*_+`'~ may stand in it"));
+    }
+    if WRITTEN.contains(&name.to_ascii_lowercase().as_str()) {
+        return Err(format!("{name} is written by the call itself and cannot be given"));
+    }
+    if value.contains(|c: char| c.is_control() && c != '\t') {
+        return Err("the value of a header is one line of text".to_owned());
+    }
+    Ok((name.to_owned(), value.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{header, sip_address};
+
+    #[test]
+    fn addresses_that_cannot_be_called_are_named() {
+        for good in ["sip:a@127.0.0.1", "SIP:a@example.com:5080", "sip:a@[::1]:5060", "sip:a@h;transport=UDP"] {
+            assert_eq!(sip_address(good), Ok(good.to_owned()));
+        }
+        for (bad, part) in [
+            ("bob", "must start with sip:"),
+            ("tel:123", "must start with sip:"),
+            ("sip:", "sip:<user>@<host>"),
+            ("sip:127.0.0.1", "sip:<user>@<host>"),
+            ("sip:@127.0.0.1", "sip:<user>@<host>"),
+            ("sip:a@", "sip:<user>@<host>"),
+            ("sip:a@h:port", "sip:<user>@<host>"),
+            ("sip:a@127.0.0.1;transport=tcp", "only SIP over UDP is spoken in this version"),
+            ("sip:a@127.0.0.1;transport=TLS", "only SIP over UDP is spoken in this version"),
+            ("sips:a@127.0.0.1", "only SIP over UDP is spoken in this version"),
+        ] {
+            let why = sip_address(bad).expect_err(bad);
+            assert!(why.contains(part), "{bad}: {why}");
+        }
+    }
+
+    #[test]
+    fn headers_of_the_protocol_are_refused() {
+        let given = |name: &str, value: &str| Ok((name.to_owned(), value.to_owned()));
+        assert_eq!(header("X-Run: a: b "), given("X-Run", "a: b"));
+        assert_eq!(header("Subject:"), given("Subject", ""));
+        assert_eq!(header("!.%*_+`'~:\tx"), given("!.%*_+`'~", "x"));
+        for name in ["Via", "v", "FROM", "t", "call-id", "I", "CSeq", "m", "Max-Forwards", "Route", "record-route"] {
+            let why = header(&format!("{name}:x")).expect_err(name);
+            assert_eq!(why, format!("{name} is written by the call itself and cannot be given"));
+        }
+        for name in ["c", "L", "Authorization", "Proxy-Authorization", "Require", "k", "Allow", "Content-Length"] {
+            assert!(header(&format!("{name}:x")).is_err(), "{name}");
+        }
+        for (bad, part) in [
+            ("X-Run", "NAME:VALUE"),
+            (":x", "no name"),
+            ("X Run:x", "no name"),
+            ("X-Run :x", "no name"),
+            ("X-R\u{fc}n:x", "no name"),
+            ("X-Run:a\r\nVia: b", "one line"),
+            ("X-Run:a\0", "one line"),
+        ] {
+            let why = header(bad).expect_err(bad);
+            assert!(why.contains(part), "{bad}: {why}");
+        }
+    }
+}

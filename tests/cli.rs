@@ -1,0 +1,264 @@
+//! The commands as a shell sees them: what they print, what they refuse, how they end, what they leave.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use ringer_media::clip::Clip;
+use ringer_media::recording::WAV_HEADER;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::program::{KEY, PATIENCE, Program, ringer, up};
+
+/// The exit code of a command whose lines nobody read.
+const NOT_READ: i32 = 141;
+/// Where no program is.
+const NOWHERE: &str = "/nowhere";
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("the folder for temporary files is writable")
+}
+
+/// What a command came to.
+async fn done(command: &mut Command) -> Output {
+    timeout(PATIENCE, command.output()).await.expect("it ends in time").expect("the program was built")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// How a command ends whose output nobody reads, with what it says on standard error; `also`: nobody reads that either.
+async fn unread(args: &[&str], folder: &Path, also: bool) -> (Option<i32>, String) {
+    let (reader, writer) = std::io::pipe().expect("there are descriptors");
+    drop(reader);
+    let mut command = ringer(args);
+    command.current_dir(folder).env("TMPDIR", folder);
+    match also {
+        true => command.stderr(writer.try_clone().expect("there are descriptors")),
+        false => command.stderr(Stdio::piped()),
+    };
+    let child = command.stdout(writer).spawn().expect("the program was built");
+    let output = timeout(PATIENCE, child.wait_with_output()).await.expect("it ends in time").expect("it is our child");
+    (output.status.code(), text(&output.stderr))
+}
+
+/// The agent's process, which answers one call, writes a log into `folder` and then ends by itself; and its address.
+async fn agent(folder: &Path, ports: &str) -> (Program, String) {
+    let mut command = ringer(&["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", ports]);
+    let mut agent = Program::start(command.arg("--log").arg(folder.join("agent.log")));
+    let address = agent.address("sip:").await;
+    (agent, address)
+}
+
+/// The agent's call was ended by the caller's BYE.
+async fn told_goodbye(mut agent: Program, folder: &Path) {
+    assert!(agent.ended().await.success());
+    let log = std::fs::read_to_string(folder.join("agent.log")).expect("it wrote a log");
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let ended = lines.iter().find(|line| line["event"] == "call.ended").expect("the call ended");
+    assert_eq!(ended["data"]["reason"], "agent_hangup", "{ended}");
+}
+
+/// The folder for temporary files of a command that is over.
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).expect("it is there").next().is_none()
+}
+
+#[tokio::test]
+async fn no_command_panics_when_nobody_reads_it() {
+    let folder = folder();
+    for args in [
+        &["openapi"][..],
+        &["doctor"],
+        &["doctor", "--json"],
+        &["config", "check"],
+        &["config", "check", "--json"],
+        &["keys", "create"],
+        &["keys", "list"],
+        &["keys", "list", "--json"],
+        &["sim", "--calls", "2"],
+        &["sim", "--json"],
+        &["call", "sip:nobody@127.0.0.1:9"],
+        &["--help"],
+    ] {
+        let (code, said) = unread(args, folder.path(), false).await;
+        assert!(!said.contains("panicked"), "{args:?}: {said}");
+        // Help is the parser's, which is quiet.
+        assert!(code == Some(NOT_READ) || args == ["--help"], "{args:?}: {code:?}: {said}");
+    }
+    for args in [&["keys", "list", "--data", "typo"][..], &["call", "sip:nobody@127.0.0.1:9", "--record", "no/x.wav"]] {
+        assert_eq!(unread(args, folder.path(), true).await.0, Some(1), "{args:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_nobody_reads_any_more_is_hung_up() {
+    let (folder, scratch) = (folder(), folder());
+    let (agent, address) = agent(folder.path(), "38400-38449").await;
+    let mut command = ringer(&["call", &address, "--record", "call.wav"]);
+    command.current_dir(folder.path()).env("TMPDIR", scratch.path()).stderr(Stdio::piped());
+    let mut caller = command.spawn().expect("the program was built");
+    let mut lines = BufReader::new(caller.stdout.take().expect("it is piped")).lines();
+    for _ in 0..2 {
+        let line = timeout(PATIENCE, lines.next_line()).await.expect("it says something in time");
+        line.expect("it is text").expect("it goes on");
+    }
+    drop(lines);
+    let ended = timeout(PATIENCE, caller.wait_with_output()).await.expect("it ends in time").expect("it is our child");
+    let said = text(&ended.stderr);
+    assert!(ended.status.code() == Some(NOT_READ) && !said.contains("ringer:") && !said.contains("panicked"), "{said}");
+    told_goodbye(agent, folder.path()).await;
+    let file = std::fs::read(folder.path().join("call.wav")).expect("what was recorded is kept");
+    assert!(Clip::from_wav(&file).is_ok());
+    assert!(is_empty(scratch.path()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_told_to_end_is_reported_whole() {
+    for (signal, ports) in [(libc::SIGTERM, "38450-38499"), (libc::SIGINT, "38500-38549")] {
+        let (folder, scratch) = (folder(), folder());
+        let (agent, address) = agent(folder.path(), ports).await;
+        let mut command = ringer(&["call", &address, "--json", "--seed", "7", "--record", "call.wav"]);
+        let mut caller = Program::start(command.current_dir(folder.path()).env("TMPDIR", scratch.path()));
+        let mut next = async || -> Value { serde_json::from_str(&caller.line().await).expect("each line is JSON") };
+        assert_eq!(next().await, json!({ "event": "calling", "to": address, "seed": 7 }));
+        // The agent greets.
+        while next().await["event"] != "speech.started" {}
+        let process = caller.child.id().expect("it runs");
+        // SAFETY: a signal to a child that is not reaped yet: its number is still its own.
+        unsafe { libc::kill(process as libc::pid_t, signal) };
+        let mut next = async || -> Value { serde_json::from_str(&caller.line().await).expect("each line is JSON") };
+        let mut report = next().await;
+        while report["event"] != "report" {
+            report = next().await;
+        }
+        assert_eq!(caller.ended().await.code(), Some(0), "{report}");
+        let part = |names: &[&str]| -> Vec<Value> { names.iter().map(|name| report[name].clone()).collect() };
+        let (known, expect) = (
+            ["ok", "error", "seed", "connected", "end_reason", "codec", "recording"],
+            json!([true, null, 7, true, "api_hangup", "G722", "call.wav"]),
+        );
+        assert_eq!(Value::from(part(&known)), expect, "{report}");
+        let measured =
+            part(&["duration_ms", "pacing_p50_ms", "pacing_p99_ms", "sent_frames", "lost_packets", "concealed_ms"]);
+        assert!(measured.iter().all(Value::is_number) && report["warnings"].is_array(), "{report}");
+        told_goodbye(agent, folder.path()).await;
+        let file = std::fs::read(folder.path().join("call.wav")).expect("it was recorded");
+        assert!(Clip::from_wav(&file).is_ok());
+        let recorded_ms = (file.len() - WAV_HEADER) as f64 / 4.0 / 16.0;
+        let told_ms = report["duration_ms"].as_f64().expect("a number");
+        assert!((recorded_ms - told_ms).abs() <= 20.0, "{recorded_ms} ms of {told_ms} ms");
+        assert!(is_empty(scratch.path()));
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_takes_is_reported_too() {
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("there are ports");
+    let address = format!("sip:nobody@{}", free.local_addr().expect("it is bound"));
+    drop(free);
+    let said = done(&mut ringer(&["call", &address, "--json"])).await;
+    let lines: Vec<Value> =
+        text(&said.stdout).lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    let (Some(first), Some(last)) = (lines.first(), lines.last()) else { panic!("it says nothing") };
+    assert_eq!((&first["event"], &first["to"]), (&json!("calling"), &json!(address)));
+    assert!(first["seed"].is_u64() && last["seed"] == first["seed"], "{first} {last}");
+    assert_eq!((&last["event"], &last["ok"], &last["connected"]), (&json!("report"), &json!(false), &json!(false)));
+    let why = last["error"].as_str().expect("a text");
+    assert!(why.starts_with("not connected"), "{why}");
+    assert_eq!(said.status.code(), Some(1));
+    assert!(text(&said.stderr).ends_with(&format!("ringer: {why}\n")), "{}", text(&said.stderr));
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_before_anything_is_done() {
+    let folder = folder();
+    let somebody = "sip:a@127.0.0.1:9";
+    for (args, code, why) in [
+        (&["call", "sip:"][..], 2, "it must be of the form sip:<user>@<host>"),
+        (&["call", "sip:a@127.0.0.1;transport=tcp"], 2, "only SIP over UDP is spoken in this version"),
+        (&["call", somebody, "--header", "Call-ID: x"], 2, "Call-ID is written by the call itself"),
+        (&["call", somebody, "--header", "X Run: x"], 2, "is no name of a header"),
+        (&["call", somebody, "--record", "none/x.wav"], 1, "none/x.wav cannot be written"),
+        (&["keys", "list", "--data", "typo"], 1, "there is no database in the folder typo"),
+        (&["keys", "revoke", "x", "--data", "typo"], 1, "there is no database in the folder typo"),
+    ] {
+        let said = done(ringer(args).current_dir(folder.path())).await;
+        assert_eq!((said.status.code(), text(&said.stdout).as_str()), (Some(code), ""), "{args:?}");
+        assert!(text(&said.stderr).contains(why), "{args:?}: {}", text(&said.stderr));
+    }
+    assert!(is_empty(folder.path()));
+}
+
+#[tokio::test]
+async fn a_missing_speaker_is_named_before_anything_is_done() {
+    let folder = folder();
+    for (args, packages) in [
+        (&["call", "sip:a@127.0.0.1:9", "--json"][..], "apt-get install flite\n"),
+        (&["agent", "--listen", "127.0.0.1:0", "--log", "log"], "apt-get install flite\n"),
+        (&["demo", "--keep", "kept"], "apt-get install flite espeak-ng\n"),
+    ] {
+        let said =
+            done(ringer(args).current_dir(folder.path()).env("TMPDIR", folder.path()).env("PATH", NOWHERE)).await;
+        assert_eq!((said.status.code(), text(&said.stdout).as_str()), (Some(1), ""), "{args:?}");
+        assert!(text(&said.stderr).ends_with(packages), "{args:?}: {}", text(&said.stderr));
+        assert!(is_empty(folder.path()), "{args:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_engine_starts_and_says_what_is_weak() {
+    let folder = folder();
+    let mut command = up(folder.path());
+    command.env("PATH", NOWHERE).env("RINGER_BOOTSTRAP_KEY", "a-key").env("RINGER_LIMITS_MAX_CALLS", "999999");
+    let mut engine = Program::start(command.args(["--rtp-ports", "39000-39001"]).stderr(Stdio::piped()));
+    let mut log = engine.child.stderr.take().expect("it is piped");
+    let line = engine.line().await;
+    let room = "at most 1 call (limits.max_calls is 999999, and sip.rtp_ports has no more pairs of ports)";
+    assert!(line.starts_with("ringer is ready: ") && line.ends_with(room), "{line}");
+    engine.kill().await;
+    let mut said = String::new();
+    log.read_to_string(&mut said).await.expect("it is text");
+    assert!(said.contains("flite is missing") && said.contains("ringer doctor"), "{said}");
+    assert!(said.contains("the bootstrap key has fewer than 16 characters") && !said.contains("a-key"), "{said}");
+    // What is listed of a short key does not give it away.
+    let listed = done(ringer(&["keys", "list", "--data"]).arg(folder.path())).await;
+    assert_eq!(listed.status.code(), Some(0), "{}", text(&listed.stderr));
+    let listed = text(&listed.stdout);
+    assert!(listed.contains("  a...  ") && !listed.contains("a-key"), "{listed}");
+}
+
+#[tokio::test]
+async fn a_long_bootstrap_key_is_no_weak_point() {
+    let folder = folder();
+    let mut engine = Program::start(up(folder.path()).stderr(Stdio::piped()));
+    let mut log = engine.child.stderr.take().expect("it is piped");
+    assert!(engine.line().await.contains("ringer is ready"));
+    engine.kill().await;
+    let mut said = String::new();
+    log.read_to_string(&mut said).await.expect("it is text");
+    assert!(KEY.len() >= 16 && !said.contains("bootstrap"), "{said}");
+}
+
+#[tokio::test]
+async fn keys_are_kept_where_the_flag_says_on_either_side() {
+    let folder = folder();
+    let run = async |args: &[&str]| {
+        let said = done(ringer(&[&["keys"], args].concat()).current_dir(folder.path())).await;
+        (said.status.code(), text(&said.stdout), text(&said.stderr))
+    };
+    let (code, key, said) = run(&["create", "--data", "kept", "--name", "one"]).await;
+    assert!(code == Some(0) && key.starts_with("rk_"), "{said}");
+    let (code, _, said) = run(&["--data", "kept", "create", "--name", "two"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let (code, listed, _) = run(&["list", "--data", "kept"]).await;
+    assert_eq!((code, listed.lines().count()), (Some(0), 2), "{listed}");
+    assert!(!listed.contains(key.trim()), "a key is shown once");
+    let (code, listed, said) = run(&["list", "--data", "kept", "--organization", "nope"]).await;
+    assert_eq!((code, listed.as_str()), (Some(1), ""));
+    assert_eq!(said, "ringer: there is no organization \"nope\"\n");
+}
