@@ -49,13 +49,6 @@ fn who_may_call_in_is_read() {
     }
     let config = read("", &[("RINGER_SIP_INBOUND_ALLOW", "192.0.2.0/24, ::1")], &[]).expect("all are allowed");
     assert_eq!(serde_json::to_string(&config.sip.inbound_allow).expect("serializes"), r#"["192.0.2.0/24","::1/128"]"#);
-    assert_eq!(Config::default().sip.codecs, [Codec::G722, Codec::Pcmu, Codec::Pcma, Codec::Opus]);
-    let config = read("", &[("RINGER_SIP_CODECS", "opus, pcma")], &[]).expect("they are known");
-    assert_eq!(config.sip.codecs, [Codec::Opus, Codec::Pcma]);
-    assert!(serde_json::to_string(&config.sip).expect("serializes").contains(r#""codecs":["opus","PCMA"]"#));
-    let why = read("[sip]\ncodecs = ['PCMU', 'GSM']", &[], &[]).expect_err("one is unknown");
-    assert!(why.starts_with("sip.codecs: \"GSM\" is not one of "), "{why}");
-    assert!(read("[sip]\ncodecs = []", &[], &[]).is_err());
     let why = read("[sip]\ninbound_allow = ['here']", &[], &[]).expect_err("no address");
     assert_eq!(why, "sip.inbound_allow: \"here\" is no address or network like 192.0.2.0/24");
 }
@@ -126,6 +119,17 @@ fn how_texts_go_is_read() {
     ] {
         assert_eq!(read(file, &[], &[]).expect_err("it is refused"), why);
     }
+}
+
+#[test]
+fn codecs_are_read_in_their_order() {
+    assert_eq!(Config::default().sip.codecs, [Codec::G722, Codec::Pcmu, Codec::Pcma, Codec::Opus]);
+    let config = read("", &[("RINGER_SIP_CODECS", "opus, pcma")], &[]).expect("they are known");
+    assert_eq!(config.sip.codecs, [Codec::Opus, Codec::Pcma]);
+    assert!(serde_json::to_string(&config.sip).expect("serializes").contains(r#""codecs":["OPUS","PCMA"]"#));
+    let why = read("[sip]\ncodecs = ['PCMU', 'GSM']", &[], &[]).expect_err("one is unknown");
+    assert!(why.starts_with("sip.codecs: \"GSM\" is not one of "), "{why}");
+    assert!(read("[sip]\ncodecs = []", &[], &[]).is_err());
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ringer::clock;
 use ringer::config::Retention;
 use ringer::provider::fake::{Reply, ScriptedModel, WebServer};
 use ringer::service::Cleared;
@@ -542,22 +541,6 @@ async fn old_calls_and_their_recordings_go() {
     for (id, status) in ids.iter().zip([404, 404, 200]) {
         let read = world.send("GET", &format!("/v1/retrieve-call-log/{id}"), &[], Vec::new()).await;
         assert_eq!(read.status, status);
-    }
-}
-
-#[tokio::test]
-async fn an_upload_that_was_never_taken_is_no_room_that_is_taken() {
-    let world = World::new().await;
-    let data = &world.service.settings().data;
-    let paths = ["call-logs", "noises"].map(|folder| data.join(folder).join(format!("{}.part", clock::new_id())));
-    for path in &paths {
-        std::fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
-        std::fs::write(path, b"sound").expect("a file");
-    }
-    for (hours, there) in [(0, true), (2, false)] {
-        world.service.clock().advance_ms(hours * 3_600_000);
-        world.service.clear_old(&Retention::default()).await.expect("the folder can be changed");
-        assert_eq!(paths.each_ref().map(|path| path.exists()), [there; 2], "after {hours} hours");
     }
 }
 

@@ -1,9 +1,11 @@
 //! Background noises: forms with a file, JSON, and what uses them.
 
 use ringer::api::Setup;
+use ringer::config::Retention;
 use ringer::provider::fake::WebServer;
 use ringer_media::clip::write_wav;
 use serde_json::{Value, json};
+use uuid::{NoContext, Timestamp, Uuid};
 
 use super::world::{Answer, World};
 
@@ -159,4 +161,22 @@ async fn a_file_may_be_larger_than_other_bodies() {
     let refused = upload(&world, &[("file", None, &wav(2600))]).await;
     let why = json!({"detail": "Request body is too large, the limit is 40000 bytes"});
     assert_eq!((refused.status, refused.json()), (413, why));
+}
+
+#[tokio::test]
+async fn an_upload_that_was_never_taken_is_no_room_that_is_taken() {
+    let world = World::new().await;
+    let data = &world.service.settings().data;
+    let seconds = world.service.clock().now_ms() as u64 / 1000;
+    let id = Uuid::new_v7(Timestamp::from_unix(NoContext, seconds, 0));
+    let paths = ["call-logs", "noises"].map(|folder| data.join(folder).join(format!("{id}.part")));
+    for path in &paths {
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
+        std::fs::write(path, b"sound").expect("a file");
+    }
+    for (hours, there) in [(0, true), (2, false)] {
+        world.service.clock().advance_ms(hours * 3_600_000);
+        world.service.clear_old(&Retention::default()).await.expect("the folder can be changed");
+        assert_eq!(paths.each_ref().map(|path| path.exists()), [there; 2], "after {hours} hours");
+    }
 }
