@@ -124,6 +124,9 @@ pub struct Sip {
     pub inbound_allow: Sources,
 }
 
+/// Codecs of a call where none are asked for, in order: a recognizer needs 16 kHz.
+pub const CODECS: [Codec; 4] = [Codec::G722, Codec::Pcmu, Codec::Pcma, Codec::Opus];
+
 /// How digits are sent on SIP calls.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -305,8 +308,7 @@ impl Default for Config {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 5060)),
                 advertise: None,
                 rtp_ports: 20000..=29999,
-                // A recognizer needs 16 kHz.
-                codecs: vec![Codec::G722, Codec::Pcmu, Codec::Pcma, Codec::Opus],
+                codecs: CODECS.to_vec(),
                 dtmf: Dtmf::Rtp,
                 srtp: Encryption::Off,
                 inbound_allow: Sources::default(),

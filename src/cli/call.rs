@@ -69,9 +69,8 @@ pub struct Args {
     /// Seed of everything that is drawn [default: random, printed]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Codecs to offer, in this order
-    #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "G722,PCMU,PCMA",
-          value_parser = Codec::NAMES, ignore_case = true)]
+    /// Codecs to offer, in this order [default: G722,PCMU,PCMA,OPUS]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", value_parser = Codec::NAMES, ignore_case = true)]
     pub codec: Vec<String>,
     /// Print one JSON object a line instead of text, see below
     #[arg(long)]

@@ -8,7 +8,7 @@ use clap::{Subcommand, ValueEnum};
 use uuid::Uuid;
 
 use super::out::Out;
-use super::{Place, database, open_store, service_settings};
+use super::{Place, database, make_private, open_store, service_settings};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -103,8 +103,7 @@ pub async fn run(args: Args) -> ExitCode {
 async fn act(config: &Config, action: Action) -> Result<String> {
     match action {
         Action::Create { .. } => {
-            let made = tokio::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.data).await;
-            made.map_err(|error| Error::internal(format!("the data folder {}: {error}", config.data.display())))?;
+            make_private(&config.data).await.map_err(Error::internal)?;
         }
         Action::List { .. } | Action::Revoke { .. } => is_there(config)?,
     }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -191,6 +191,12 @@ fn room_of(asked: usize, rtp_ports: &RangeInclusive<u16>, file_limit: u64) -> St
         (false, false) => String::new(),
     };
     format!("at most {}{why}", count(most, "call"))
+}
+
+/// Makes a folder within the data folder, or that itself: what callers and agents said is nobody else's on this machine.
+async fn make_private(folder: &Path) -> Result<(), String> {
+    let made = tokio::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).await;
+    made.map_err(|error| format!("the data folder {}: {error}", folder.display()))
 }
 
 /// So many of a thing.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::out::Out;
 use super::signals::Signals;
-use super::{Place, count, failed, local, open_store, room, service_settings};
+use super::{Place, count, failed, local, make_private, open_store, room, service_settings};
 use crate::api::rate::Rates;
 use crate::api::{self, Part, Parts, Patience, Setup};
 use crate::clock::Clock;
@@ -137,10 +137,7 @@ struct House {
 
 impl House {
     async fn open(config: &Config, out: &Out) -> Result<House, String> {
-        let folder = |error| format!("the data folder {}: {error}", config.data.display());
-        // What callers and agents said is nobody else's on this machine.
-        let made = tokio::fs::DirBuilder::new().recursive(true).mode(0o700).create(config.data.join("cache")).await;
-        made.map_err(folder)?;
+        make_private(&config.data.join("cache")).await?;
         let store = open_store(config).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
         let model = language_model(&config.language_model, config)?;

@@ -26,7 +26,7 @@ use super::shard::{CallNo, FromShard, ToShard};
 use super::tape::{Tape, Tapes};
 use super::timeline::Journal;
 use super::wire::Wire;
-use super::{CAPTURED, CallNews, CallReport, Placement};
+use super::{CAPTURED, CallNews, CallReport, JOURNAL, Placement};
 use crate::provider::guard::Guard;
 use crate::transport::io::SipNews;
 use crate::transport::sip;
@@ -77,7 +77,7 @@ impl Files {
             rest.warnings.push(format!("nothing is recorded: {}: {error}", folder.display()));
             return Files { tracks: None, wire: None, rest };
         }
-        match Journal::at(&folder.join("timeline.jsonl")) {
+        match Journal::at(&folder.join(JOURNAL)) {
             Ok(journal) => rest.journal = journal,
             Err(error) => rest.warnings.push(format!("the timeline is not written to {}: {error}", folder.display())),
         }

@@ -35,7 +35,7 @@ use tokio::sync::mpsc;
 pub use self::real::Engine;
 pub use self::tally::{Calls, Histogram, Tally};
 
-use crate::config::{Encryption, Secret};
+use crate::config::{CODECS, Encryption, Secret};
 use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
 use crate::provider::{Failure, Recognizer, Synthesizer, Voice, VoiceWanted};
@@ -80,7 +80,7 @@ pub struct Dial {
 impl Dial {
     /// What is offered, or accepted.
     fn codecs(&self) -> &[Codec] {
-        if self.codecs.is_empty() { &sip::SIP_CODECS } else { &self.codecs }
+        if self.codecs.is_empty() { &CODECS } else { &self.codecs }
     }
 
     fn guard(&self) -> Guard {
@@ -144,6 +144,8 @@ pub struct Placement {
     pub captured: bool,
 }
 
+/// Name of the file of a call's events, a line each as they happen.
+pub const JOURNAL: &str = "timeline.jsonl";
 /// Name of the file of captured datagrams (pcapng).
 pub const CAPTURED: &str = "media.pcapng";
 

@@ -11,14 +11,13 @@ use tokio::io::{AsyncReadExt, BufReader};
 use super::packing::{self, Packing, Track};
 use super::privacy::is_hidden;
 use super::{Caller, Service};
+use crate::engine::JOURNAL;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
 use crate::store::{Row, Session};
 
-/// Events of a call as they happen, beside its recording.
-pub const JOURNAL: &str = "timeline.jsonl";
 /// Samples per second of the timeline and of recordings.
 const SAMPLE_RATE: i64 = 16_000;
 

@@ -460,8 +460,8 @@ fn ms(seconds: f64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::CODECS;
     use crate::provider::fake::FakeSynthesizer;
-    use crate::transport::sip::SIP_CODECS;
 
     fn merged(mut base: Value, over: Value) -> Value {
         let (base_map, over) = (base.as_object_mut().expect("an object"), over.as_object().expect("an object"));
@@ -492,7 +492,7 @@ mod tests {
         Placer {
             behaviour: Behaviour::default(),
             recognizer_grace_ms: 150,
-            codecs: SIP_CODECS.to_vec(),
+            codecs: CODECS.to_vec(),
             dtmf: Dtmf::Rtp,
             model: None,
             synthesizer: Arc::new(FakeSynthesizer::default()),

@@ -13,9 +13,6 @@ use ringer_sip::{CallEnd, EndKind};
 use crate::config::Encryption;
 use crate::provider::guard::{Blocked, Guard};
 
-/// Codecs of a SIP address where none are asked for, in order: a recognizer needs 16 kHz.
-pub const SIP_CODECS: [Codec; 4] = [Codec::G722, Codec::Pcmu, Codec::Pcma, Codec::Opus];
-
 /// Parameters of Opus (RFC 7587 6.1): mono at 16 kHz is what is heard and sent, and lost packets are made up for.
 const OPUS_FMTP: &str = "maxplaybackrate=16000;sprop-maxcapturerate=16000;stereo=0;sprop-stereo=0;useinbandfec=1";
 
@@ -192,11 +189,12 @@ mod tests {
     use ringer_media::seed::Seed;
 
     use super::*;
+    use crate::config::CODECS;
 
     fn side(encryption: Encryption, seed: u64) -> Offer {
         let mut draws = Seed(seed).stream("srtp");
         let fill = |bytes: &mut [u8]| bytes.fill_with(|| draws.bits() as u8);
-        secured(offer(&SIP_CODECS, IpAddr::from([127, 0, 0, 1]), 4000, 1), encryption, fill)
+        secured(offer(&CODECS, IpAddr::from([127, 0, 0, 1]), 4000, 1), encryption, fill)
     }
 
     #[test]

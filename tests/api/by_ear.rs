@@ -10,6 +10,7 @@ use ringer::provider::fake::{Reply, ScriptedModel};
 use serde_json::{Value, json};
 
 use super::call_logs::{body, metric as metric_of, stereo};
+use super::judged::judgement;
 use super::receiver::{Received, Receiver};
 use super::world::World;
 use crate::json::with;
@@ -145,11 +146,6 @@ async fn auto_is_sound_where_somebody_hears() {
 
 #[tokio::test]
 async fn pronunciation_is_judged_where_somebody_hears() {
-    let whole = json!({
-        "goal_success": null, "goal_reasoning": null, "hallucination": false, "hallucination_reasoning": "No.",
-        "redundancy": false, "redundancy_reasoning": "No.", "call_summary": "A visit was booked.",
-        "sentiment_scores": { "positive": 0.5, "neutral": 0.5, "negative": 0 }, "sentiment_score": 0.4,
-    });
     let polite = json!({ "reasoning": "It is so.", "value": true });
     let heard = json!({ "pronunciation_score": 91.5, "pronunciation_reasoning": "The name is swallowed." });
     for (has_ear, has_recording, score, status, reason) in [
@@ -158,7 +154,7 @@ async fn pronunciation_is_judged_where_somebody_hears() {
         (false, true, Value::Null, "partial", json!("Pronunciation is not judged: no audio model is configured")),
     ] {
         let (server, world) = (Receiver::answering(vec![answer(&heard.to_string())]).await, World::with_rows().await);
-        let replies = [&whole, &polite].map(|answer| Reply::says(&[&answer.to_string()]));
+        let replies = [judgement(), polite.to_string()].map(|answer| Reply::says(&[&answer]));
         let sound = json!({
             "recording_base64": format!("data:audio/wav;base64,{}", STANDARD.encode(stereo())), "multichannel": true,
         });

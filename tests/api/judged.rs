@@ -16,7 +16,7 @@ const PLAYBACK: &str = "You judge turns of a voice agent";
 const QUESTION: &str = "The question: ";
 
 /// A judgement of a whole conversation.
-fn judgement() -> String {
+pub fn judgement() -> String {
     json!({
         "goal_success": true, "goal_reasoning": "So.", "hallucination": false, "hallucination_reasoning": "", "redundancy": false,
         "redundancy_reasoning": "", "sentiment_score": 0, "call_summary": "A table.",

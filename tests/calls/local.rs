@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ringer::clock::Clock;
-use ringer::config::{Behaviour, Dtmf, Encryption, Retention, Sources};
+use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, Retention, Sources};
 use ringer::engine::noise::NoiseBeds;
 use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::Workshop;
@@ -12,7 +12,6 @@ use ringer::provider::LanguageModel;
 use ringer::provider::fake::FakeSynthesizer;
 use ringer::service::{Placer, Running, Service};
 use ringer::transport::io::IncomingCall;
-use ringer::transport::sip::SIP_CODECS;
 use ringer_media::measure::ProbeTimes;
 use tokio::sync::mpsc;
 
@@ -42,7 +41,7 @@ pub fn workshop(
     let placer = Placer {
         behaviour: Behaviour::default(),
         recognizer_grace_ms: 150,
-        codecs: SIP_CODECS.to_vec(),
+        codecs: CODECS.to_vec(),
         dtmf: Dtmf::Rtp,
         model,
         synthesizer: Arc::new(FakeSynthesizer::default()),

@@ -10,7 +10,7 @@ use axum::http::Request;
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
 use ringer::model::status::ResultStatus as S;
-use ringer::service::{NoLiveCalls, Service, Settings};
+use ringer::service::{Caller, NoLiveCalls, Service, Settings};
 use ringer::store::db::Database;
 use ringer::store::vault::Vault;
 use ringer::store::{Location, Store};
@@ -130,6 +130,13 @@ async fn service(location: &Location, folder: &Path, clock: &Clock) -> Service {
     Service::new(store, clock.clone(), Settings::new(folder), Arc::new(NoLiveCalls))
 }
 
+/// Two of them, and who may use both.
+async fn two(location: &Location, folder: &Path, clock: &Clock) -> ([Service; 2], Caller) {
+    let services = [service(location, folder, clock).await, service(location, folder, clock).await];
+    let caller = services[0].bootstrap("default", "a key").await.expect("a key");
+    (services, caller)
+}
+
 #[test]
 fn what_an_engine_has_left_is_ended_by_the_next_that_is_alone_or_by_the_end_of_its_claim() {
     beside_a_server(left);
@@ -138,9 +145,7 @@ fn what_an_engine_has_left_is_ended_by_the_next_that_is_alone_or_by_the_end_of_i
 async fn left(location: Location) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let clock = Clock::fixed(START_MS);
-    let [first, second] =
-        [service(&location, folder.path(), &clock).await, service(&location, folder.path(), &clock).await];
-    let caller = first.bootstrap("default", "a key").await.expect("a key");
+    let ([first, second], caller) = two(&location, folder.path(), &clock).await;
     assert_eq!((first.recover().await, second.recover().await), (Ok(0), Ok(0)));
     let spec = |body: Value| serde_json::from_value(body).expect("it fits");
     let agent = json!({ "name": "Desk", "sip_uri": "sip:desk@127.0.0.1" });
@@ -248,9 +253,7 @@ fn a_turn_to_write_that_is_given_up_while_it_is_waited_for_is_free_for_the_next(
 async fn given_up(location: Location) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let clock = Clock::fixed(START_MS);
-    let [first, second] =
-        [service(&location, folder.path(), &clock).await, service(&location, folder.path(), &clock).await];
-    let caller = first.bootstrap("default", "a key").await.expect("a key");
+    let ([first, second], caller) = two(&location, folder.path(), &clock).await;
     let writing = second.store().org(&caller.organization).write().await.expect("it can");
     let agent = || serde_json::from_value(json!({ "name": "Desk" })).expect("it fits");
     let mut giving_up = Box::pin(first.add_agent(&caller, agent()));

@@ -288,15 +288,11 @@ impl Endpoint {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(fork) = call.dialogs.get_mut(at).filter(|f| !f.closed) else { return };
         fork.closed = true;
-        fork.dialog.local_seq += 1;
-        let (mut request, to) = fork.dialog.request(Method::Bye, fork.dialog.local_seq);
-        if let Side::Caller(caller) = &mut call.side {
-            caller.login.sign(&mut request, &mut self.ids);
-        }
-        if let Some(why) = why {
-            request.headers.push("Reason", why);
-        }
-        self.send_request(now, key, request, to);
+        self.send_in_dialog(now, key, at, Method::Bye, |request| {
+            if let Some(why) = why {
+                request.headers.push("Reason", why);
+            }
+        });
     }
 
     /// Reports the end, once, and lets the call linger for what crosses it.

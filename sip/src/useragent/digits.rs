@@ -34,17 +34,13 @@ impl Endpoint {
         let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage == Stage::Up && !call.keyed.busy) else {
             return;
         };
-        let Some(fork) = call.dialogs.get_mut(call.active.unwrap_or(0)) else { return };
+        let at = call.active.unwrap_or(0);
         let Some((digit, duration_ms)) = call.keyed.waiting.pop_front() else { return };
         call.keyed.busy = true;
-        fork.dialog.local_seq += 1;
-        let (mut request, to) = fork.dialog.request(Method::Info, fork.dialog.local_seq);
-        request.body = format!("Signal={digit}\r\nDuration={duration_ms}\r\n").into_bytes();
-        request.headers.push("Content-Type", "application/dtmf-relay");
-        if let Side::Caller(caller) = &mut call.side {
-            caller.login.sign(&mut request, &mut self.ids);
-        }
-        self.send_request(now, key, request, to);
+        self.send_in_dialog(now, key, at, Method::Info, |request| {
+            request.body = format!("Signal={digit}\r\nDuration={duration_ms}\r\n").into_bytes();
+            request.headers.push("Content-Type", "application/dtmf-relay");
+        });
     }
 
     /// A final response to an INFO, other than a challenge that was answered.

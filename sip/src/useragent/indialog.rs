@@ -131,6 +131,28 @@ impl Endpoint {
     }
 }
 
+impl Endpoint {
+    /// Sends a request of this side in one of a call's dialogs, with credentials where a challenge is known.
+    pub(super) fn send_in_dialog(
+        &mut self,
+        now: Time,
+        key: CallKey,
+        at: usize,
+        method: Method,
+        fill: impl FnOnce(&mut Request),
+    ) {
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        let Some(fork) = call.dialogs.get_mut(at) else { return };
+        fork.dialog.local_seq += 1;
+        let (mut request, to) = fork.dialog.request(method, fork.dialog.local_seq);
+        fill(&mut request);
+        if let Side::Caller(caller) = &mut call.side {
+            caller.login.sign(&mut request, &mut self.ids);
+        }
+        self.send_request(now, key, request, to);
+    }
+}
+
 impl super::Call {
     /// The answer to a new offer: what this side first described, narrowed by the offer.
     fn reanswer(&mut self, offer: &str) -> Result<(String, Negotiated), Refusal> {

@@ -1,6 +1,6 @@
 //! REFER inside a call (RFC 3515): asked of whoever drives the endpoint, and answered as that decides.
 
-use super::{CallEvent, CallKey, Side, Stage};
+use super::{CallEvent, CallKey, Stage};
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::header::NameAddr;
 use crate::message::{Method, Request};
@@ -27,9 +27,8 @@ impl Endpoint {
         }
     }
 
-    /// Answers [`CallEvent::Transfer`]: declined with 603; or accepted with 202, and at once told by NOTIFY to have been carried
-    /// out (the one outcome that ends the implicit subscription, RFC 3515 2.4.5), since whoever accepts has followed by leaving.
-    /// Nothing happens where no REFER waits.
+    /// Answers [`CallEvent::Transfer`]: declined with 603; or accepted with 202, and told by NOTIFY at once to be done, which ends the
+    /// implicit subscription (RFC 3515 2.4.5): whoever accepts leaves the call. Nothing happens where no REFER waits.
     pub fn answer_transfer(&mut self, now: Time, call: CallKey, accepted: bool) {
         let Some((tx, at)) = self.calls.get_mut(&call).and_then(|state| state.referred.take()) else { return };
         if !accepted {
@@ -37,18 +36,12 @@ impl Endpoint {
         }
         let contact = self.contact(call);
         self.reply(now, &tx, 202, "", &[("Contact", &contact)]);
-        let Some(state) = self.calls.get_mut(&call) else { return };
-        let Some(fork) = state.dialogs.get_mut(at).filter(|fork| !fork.closed) else { return };
-        fork.dialog.local_seq += 1;
-        let (mut request, to) = fork.dialog.request(Method::Notify, fork.dialog.local_seq);
-        request.headers.push("Contact", contact);
-        request.headers.push("Event", "refer");
-        request.headers.push("Subscription-State", "terminated;reason=noresource");
-        request.headers.push("Content-Type", "message/sipfrag;version=2.0");
-        request.body = b"SIP/2.0 200 OK\r\n".to_vec();
-        if let Side::Caller(caller) = &mut state.side {
-            caller.login.sign(&mut request, &mut self.ids);
-        }
-        self.send_request(now, call, request, to);
+        self.send_in_dialog(now, call, at, Method::Notify, |request| {
+            request.headers.push("Contact", contact);
+            request.headers.push("Event", "refer");
+            request.headers.push("Subscription-State", "terminated;reason=noresource");
+            request.headers.push("Content-Type", "message/sipfrag;version=2.0");
+            request.body = b"SIP/2.0 200 OK\r\n".to_vec();
+        });
     }
 }
