@@ -181,6 +181,15 @@ impl Link {
         }
     }
 
+    /// Inserts one row into a table whose key `id` is counted, and answers that key.
+    pub async fn insert_counted(&mut self, sql: &str, cells: &[Cell]) -> Result<i64> {
+        match self {
+            Link::SqliteWriter(turn) => sqlite::insert_counted(turn.statement()?, sql, cells),
+            Link::PostgresWriter(writer) => postgres::insert_counted(writer, sql, cells).await,
+            Link::SqliteReader(_) | Link::PostgresReader(_) => Err(Error::internal("a reader cannot insert")),
+        }
+    }
+
     /// Several statements without values, of a transaction that writes.
     pub async fn script(&mut self, sql: &str) -> Result<()> {
         match self {

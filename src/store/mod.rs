@@ -223,6 +223,11 @@ impl Session {
     pub(crate) async fn execute(&mut self, sql: &str, cells: &[Cell]) -> Result<u64> {
         self.link.execute(sql, cells).await.inspect_err(|_| self.spoilt = true)
     }
+
+    /// The counted key of the row that a statement inserted.
+    async fn insert_counted(&mut self, sql: &str, cells: &[Cell]) -> Result<i64> {
+        self.link.insert_counted(sql, cells).await.inspect_err(|_| self.spoilt = true)
+    }
 }
 
 /// A document as text.

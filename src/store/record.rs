@@ -1,7 +1,8 @@
 //! Create, read, update and delete, once for all resources: a row is an id, an organization, a few columns lifted out of the
 //! document for lookups, and the document itself.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +18,8 @@ use crate::error::{Error, Result};
 pub trait Key: Copy + Into<Cell> + Send + Sync {
     /// An id made before the insert; `None`: the database counts.
     fn fresh() -> Option<Self>;
+    /// The id that the database has counted; `None`: it counts none of these.
+    fn counted(number: i64) -> Option<Self>;
     /// The id in column `id` of a row.
     fn read(row: &db::Row) -> Result<Self>;
 }
@@ -24,6 +27,10 @@ pub trait Key: Copy + Into<Cell> + Send + Sync {
 impl Key for i64 {
     fn fresh() -> Option<i64> {
         None
+    }
+
+    fn counted(number: i64) -> Option<i64> {
+        Some(number)
     }
 
     fn read(row: &db::Row) -> Result<i64> {
@@ -34,6 +41,10 @@ impl Key for i64 {
 impl Key for Uuid {
     fn fresh() -> Option<Uuid> {
         Some(clock::new_id())
+    }
+
+    fn counted(_: i64) -> Option<Uuid> {
+        None
     }
 
     fn read(row: &db::Row) -> Result<Uuid> {
@@ -74,30 +85,25 @@ pub struct Row<R: Resource> {
     pub updated_by: Option<Uuid>,
 }
 
-const INSERTED: &str = "org_id, doc, created_ms, updated_ms, updated_by";
+const INSERTED: [&str; 5] = ["org_id", "doc", "created_ms", "updated_ms", "updated_by"];
 const FIELDS: &str = "id, doc, created_ms, updated_ms, updated_by";
 const NEWEST_FIRST: &str = "ORDER BY created_ms DESC, id DESC";
 
 impl Session {
     /// Inserts a document and answers its id.
     pub async fn insert<R: Resource>(&mut self, doc: &R, now_ms: i64, by: Option<Uuid>) -> Result<R::Id> {
-        let (mut names, mut marks) = (INSERTED.to_owned(), String::from("$1, $2, $3, $4, $5"));
         let mut cells =
             vec![Cell::from(self.organization()), self.text_of(doc)?.into(), now_ms.into(), now_ms.into(), by.into()];
         cells.extend(doc.cells());
         let id = R::Id::fresh();
         cells.extend(id.map(Into::into));
-        for (name, number) in R::COLUMNS.iter().copied().chain(id.map(|_| "id")).zip(6..) {
-            names.extend([", ", name]);
-            write!(marks, ", ${number}").map_err(Error::internal)?;
-        }
-        let sql = format!("INSERT INTO {} ({names}) VALUES ({marks})", R::TABLE);
+        let sql = inserting::<R>(id.is_some());
         if let Some(id) = id {
             self.execute(&sql, &cells).await?;
             return Ok(id);
         }
-        let row = self.row(&(sql + " RETURNING id"), &cells).await?;
-        R::Id::read(&row.ok_or_else(|| Error::internal("an insert answered no id"))?)
+        let id = self.insert_counted(&sql, &cells).await?;
+        R::Id::counted(id).ok_or_else(|| Error::internal("an id is neither made nor counted"))
     }
 
     /// The row of `id`, when this organization has it.
@@ -193,6 +199,20 @@ impl Session {
         let rows = self.rows(sql, cells).await?;
         rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
     }
+}
+
+/// The statement that inserts a document, with its id or without: written once for each table.
+fn inserting<R: Resource>(with_id: bool) -> Arc<str> {
+    static WRITTEN: RwLock<BTreeMap<&str, Arc<str>>> = RwLock::new(BTreeMap::new());
+    if let Some(sql) = WRITTEN.read().unwrap_or_else(PoisonError::into_inner).get(R::TABLE) {
+        return sql.clone();
+    }
+    let names: Vec<&str> = INSERTED.iter().chain(R::COLUMNS).copied().chain(with_id.then_some("id")).collect();
+    let marks: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
+    let sql: Arc<str> =
+        format!("INSERT INTO {} ({}) VALUES ({})", R::TABLE, names.join(", "), marks.join(", ")).into();
+    WRITTEN.write().unwrap_or_else(PoisonError::into_inner).insert(R::TABLE, sql.clone());
+    sql
 }
 
 /// A row of the columns in `FIELDS`, of a table without secrets.

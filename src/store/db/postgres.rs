@@ -175,6 +175,11 @@ pub async fn execute(connection: &mut PgConnection, sql: &str, cells: &[Cell]) -
     Ok(done.rows_affected())
 }
 
+pub async fn insert_counted(connection: &mut PgConnection, sql: &str, cells: &[Cell]) -> Result<i64> {
+    let row = row(connection, &format!("{sql} RETURNING id"), cells).await?;
+    row.ok_or_else(|| Error::internal("an insert answered no id"))?.try_get(0).map_err(Error::internal)
+}
+
 pub async fn script(connection: &mut PgConnection, sql: &str) -> Result<()> {
     sqlx::raw_sql(sql).execute(connection).await.map(drop).map_err(fault)
 }
