@@ -200,9 +200,18 @@ enum Doing {
 #[derive(Clone, Debug)]
 struct Answer {
     text: String,
+    /// Keys that are typed at the end of the text.
+    keys: Arc<str>,
     then: Then,
     scripted: bool,
     ends: Option<EndReason>,
+}
+
+impl Answer {
+    /// Words after which the agent has the turn.
+    fn of(text: String) -> Answer {
+        Answer { text, keys: Arc::default(), then: Then::Listen, scripted: false, ends: None }
+    }
 }
 
 /// The conversation.
@@ -304,10 +313,8 @@ impl Dialogue {
             // An agent that has begun by itself is answered.
             _ if self.began_ms.is_some() => {}
             First::Agent => {}
-            First::Say(text) => self.send(Answer { text, then: Then::Listen, scripted: false, ends: None }),
-            First::Invited => {
-                self.send(Answer { text: String::new(), then: Then::Listen, scripted: false, ends: None });
-            }
+            First::Say(text) => self.send(Answer::of(text)),
+            First::Invited => self.send(Answer::of(String::new())),
             First::Made => self.think(Purpose::Opening),
         }
     }
@@ -419,13 +426,12 @@ impl Dialogue {
         let rule = &self.spec.script[at];
         let match_type = if rule.matching == Matching::Exact { "exact" } else { "context" };
         let (index, response) = (rule.index, rule.response.clone());
-        let kind = if matches!(response, Response::Silence { .. }) { "silence" } else { "phrase" };
-        let data = json!({ "index": index, "match_type": match_type, "response_type": kind });
+        let data = json!({ "index": index, "match_type": match_type, "response_type": response.kind() });
         self.event(now, "scripted_response", "dh", data);
-        let answer = |text: String| Answer { text, then: Then::Listen, scripted: true, ends: None };
+        let answer = |text: String| Answer { scripted: true, ..Answer::of(text) };
         match response {
             Response::Phrase(words) => self.hold(now, answer(words)),
-            Response::Dtmf(keys) => self.hold(now, answer(keys)),
+            Response::Dtmf(keys) => self.hold(now, Answer { keys: keys.as_str().into(), ..answer(keys) }),
             Response::Silence { duration_ms: Some(ms), then } => {
                 let then = Some(answer(then.unwrap_or_default()));
                 self.doing = Doing::Pausing { until: now + i64::from(ms), then };
@@ -456,7 +462,7 @@ impl Dialogue {
             Then::Finish => Some(EndReason::PlaybackEnd),
             _ => None,
         };
-        self.hold(now, Answer { text, then: next.then, scripted: false, ends });
+        self.hold(now, Answer { keys: next.dtmf.into(), then: next.then, ends, ..Answer::of(text) });
     }
 
     /// An answer is ready.
@@ -499,9 +505,11 @@ impl Dialogue {
                 "message_id": message_id, "text": answer.text, "channel": self.spec.channel, "kind": kind,
             });
             self.event(at, "message.sent", "dh", data);
-            let line = Line { other: false, text: answer.text.into(), digits: Arc::default(), interrupted: false };
-            // What came while it was on its way is heard after it.
-            self.history.push(line);
+            // What came while it was on its way is heard after it. Keys are a line of their own, as in a call.
+            let own = |text: &str, digits| Line { other: false, text: text.into(), digits, interrupted: false };
+            let words = answer.text.strip_suffix(&*answer.keys).unwrap_or(&answer.text).trim_end();
+            self.history.extend((!words.is_empty()).then(|| own(words, Arc::default())));
+            self.history.extend((!answer.keys.is_empty()).then(|| own("", answer.keys.clone())));
         }
         match answer.ends {
             Some(reason) => self.end(now, reason, None),

@@ -330,6 +330,7 @@ fn scripted_answers_take_the_mind_s_place() {
         rule(1, "one moment", Response::Silence { duration_ms: Some(2000), then: Some("Well?".into()) }),
         rule(2, "hold on", Response::Silence { duration_ms: None, then: Some("Back.".into()) }),
         rule(3, "please hold", Response::Silence { duration_ms: None, then: None }),
+        rule(4, "press a key", Response::Dtmf("1".into())),
     ];
     let mut stage = Stage::of(DialogueSpec { script, reply_delay_ms: 700, ..spec() });
     stage.hears("May I have your name?");
@@ -352,10 +353,17 @@ fn scripted_answers_take_the_mind_s_place() {
     stage.hears("Please hold.");
     stage.hears("Done.");
     assert_eq!(stage.asked(), ["think Reply"]);
+    stage.thinks("", Then::Listen);
+    stage.hears("Press a key.");
+    stage.wait(700);
+    assert_eq!(stage.asked(), ["send 1"]);
+    stage.sent();
     let fired: Vec<_> = stage.timeline.iter().filter(|entry| entry.event == "scripted_response").collect();
-    assert_eq!(fired.iter().map(|entry| &entry.data["index"]).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(fired.iter().map(|entry| &entry.data["index"]).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    let types: Vec<_> = fired.iter().map(|entry| &entry.data["response_type"]).collect();
+    assert_eq!(types, ["phrase", "silence", "silence", "silence", "dtmf"]);
     let kinds: Vec<_> = stage.timeline.iter().filter(|entry| entry.event == "message.sent").collect();
-    assert!(kinds.iter().all(|entry| entry.data["kind"] == "scripted") && kinds.len() == 3);
+    assert!(kinds.iter().all(|entry| entry.data["kind"] == "scripted") && kinds.len() == 4);
 }
 
 #[test]
@@ -436,4 +444,22 @@ fn the_mind_tells_the_meaning_of_a_turn_and_words_do_where_it_cannot() {
     let mut stage = Stage::of(DialogueSpec { script, ..spec() });
     stage.hears(alike);
     assert_eq!(stage.asked(), ["send March third."], "without a model the words tell");
+}
+
+/// The words and keys of a move are one message, and two lines of what was said.
+#[test]
+fn keys_are_typed_behind_words_and_remembered_as_keys() {
+    let lines = |dialogue: &Dialogue| -> Vec<(String, String)> {
+        let own = dialogue.history().iter().filter(|line| !line.other);
+        own.map(|line| (line.text.to_string(), line.digits.to_string())).collect()
+    };
+    let mut stage = Stage::of(spec());
+    for (say, dtmf, sent) in [("One.", "12", "send One. 12"), ("", "3,4#", "send 3,4#"), ("12", "", "send 12")] {
+        stage.hears("Well?");
+        stage.feed(Input::Thought(Move { say: say.into(), dtmf: dtmf.into(), ..Move::default() }));
+        stage.sent();
+        assert_eq!(stage.asked(), ["think Reply", sent]);
+    }
+    let expect = [("One.", ""), ("", "12"), ("", "3,4#"), ("12", "")];
+    assert_eq!(lines(&stage.dialogue), expect.map(|(text, digits)| (text.to_owned(), digits.to_owned())));
 }
