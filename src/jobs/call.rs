@@ -331,9 +331,9 @@ fn fill_in(
         ("sip_call_id", json!(report.sip_call_id)),
         ("speaker", json!(report.speaker)),
         ("impairment", json!(ending.quality.impairment.map(impairment))),
-        ("warnings", json!(warnings)),
     ];
     known.into_iter().filter(|(_, value)| *value != Value::Null).for_each(|(key, value)| doc.note(key, value));
+    doc.warn_all(warnings);
 }
 
 /// The note of the languages that were taken from the agent, with the time of each; nothing when none was.

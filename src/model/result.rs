@@ -292,10 +292,16 @@ pub struct ResultDoc {
 impl ResultDoc {
     /// Adds a line to the warnings of the engine.
     pub fn warn(&mut self, text: &str) {
+        self.warn_all([text.to_owned()]);
+    }
+
+    /// Adds lines, or none, to the warnings of the engine; there is a list of them from then on.
+    pub fn warn_all(&mut self, texts: impl IntoIterator<Item = String>) {
         let key = self.own_key("warnings");
+        let texts = texts.into_iter().map(Value::from);
         match self.body.metadata.get_mut(&key) {
-            Some(Value::Array(warnings)) => warnings.push(text.into()),
-            _ => self.note("warnings", Value::Array(vec![text.into()])),
+            Some(Value::Array(warnings)) => warnings.extend(texts),
+            _ => self.note("warnings", texts.collect()),
         }
     }
 

@@ -50,10 +50,13 @@ async fn refused(agent: &Stage, target: &str, login: Option<(&str, &str)>) -> Op
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_the_agent_makes_is_held_measured_and_kept() {
     let (house, agent) = (House::new().await, Stage::new().await);
-    let (run, ids) = house.queue(caller(), json!({}), &[json!({ "phone_number": "+15550001111" })]).await;
+    let asking = with(caller(), json!({ "enable_outbound_call_auto_start": true }));
+    let (run, ids) = house.queue(asking, json!({}), &[json!({ "phone_number": "+15550001111" })]).await;
     let target = address(&house, &ids[0]).await;
     let read = house.result(&ids[0]).await;
     assert_eq!(read["metadata"]["listening"]["phone_number"], "+15550001111");
+    let unasked = read["metadata"]["warnings"][0].clone();
+    assert!(unasked.as_str().is_some_and(|why| why.starts_with("enable_outbound_call_auto_start: ")), "{read}");
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut placement = agent.placement(&target, "Your table is ready.");
     placement.folder = Some(folder.path().join("agent"));
@@ -66,6 +69,7 @@ async fn a_call_that_the_agent_makes_is_held_measured_and_kept() {
     assert_eq!(statuses(&events), walk);
     let result = house.result(&ids[0]).await;
     assert_eq!((&result["end_reason"], &result["error_code"]), (&json!("max_duration"), &Value::Null), "{result}");
+    assert_eq!(result["metadata"]["warnings"][0], unasked, "what was told while it waited is still told: {result}");
     let duration_ms = result["duration_ms"].as_i64().expect("it was connected");
     assert!((1980..=2060).contains(&duration_ms), "{duration_ms}");
     assert_eq!(result["engine_quality"]["lost_packets"], 0, "{result}");

@@ -113,7 +113,7 @@ fn fill_in(
     for (key, value) in notes {
         doc.note(&key, value);
     }
-    doc.note("warnings", Value::from(warnings));
+    doc.warn_all(warnings);
 }
 
 #[cfg(test)]
