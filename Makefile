@@ -54,11 +54,13 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 kills: peers ## an hour's worth of doubt: 500 kills amid writes, and what was acknowledged is there after each
 	RINGER_KILLS=500 $(CARGO) test --locked --test integration databases::killed:: -- --nocapture --test-threads=1
 
-bench: ## the cost of one 20 ms frame through a call
+bench: build ## the cost of one 20 ms frame through a call, and how much faster than real calls virtual ones are, on one core
 	$(NATIVE) $(CARGO) bench --locked -p ringer-media
+	taskset -c 0 "$(RINGER)" sim --calls 30 --codec PCMU --at-least 200 | tail -n 1
+	taskset -c 0 "$(RINGER)" sim --calls 30 --codec OPUS --at-least 50 | tail -n 1
 
-load: packages build ## many calls at once against the sample agent, with the lateness of their packets
-	"$(RINGER)" load
+load: packages build ## 500 calls at once, with the lateness of their packets and its bounds
+	"$(RINGER)" load --calls 500 --seconds 10 --late-p99-ms 1 --late-p999-ms 2
 
 speed: build ## requests a CPU-second beside a reference, and times of answers while calls run
 	@$(call install,wrk python3-venv curl)

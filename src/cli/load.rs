@@ -37,6 +37,7 @@ const HANG_UP: Duration = Duration::from_secs(15);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ringer load --calls 200 --seconds 30
+  ringer load --calls 500 --late-p99-ms 1 --late-p999-ms 2
   ringer load --to sip:echo@192.0.2.7 --calls 50 --no-vad --json")]
 pub struct Args {
     /// Who to call [default: a far side that is started for it]
@@ -54,6 +55,12 @@ pub struct Args {
     /// Keep recordings and timelines in this folder [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// It is an error when the 99th percentile of the lateness of sending is above this
+    #[arg(long, value_name = "MS")]
+    pub late_p99_ms: Option<f64>,
+    /// It is an error when the 99.9th percentile of the lateness of sending is above this
+    #[arg(long, value_name = "MS")]
+    pub late_p999_ms: Option<f64>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -68,7 +75,7 @@ pub struct Args {
     pub far_side: bool,
 }
 
-/// Makes the calls and prints the report; 0 when all calls were connected and stayed up.
+/// Makes the calls and prints the report; 0 when all calls were connected and stayed up, and were as punctual as was asked.
 pub async fn run(args: Args) -> ExitCode {
     if args.far_side {
         return far::run().await;
@@ -77,7 +84,10 @@ pub async fn run(args: Args) -> ExitCode {
         Ok(figures) => {
             let out = Out::standard();
             figures.print(&out, args.json);
-            out.verdict(figures.failed == 0)
+            match figures.too_late(args.late_p99_ms, args.late_p999_ms) {
+                Some(why) => out.finish(Err(why)),
+                None => out.verdict(figures.failed == 0),
+            }
         }
         Err(why) => failed(why),
     }

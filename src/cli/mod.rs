@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -208,6 +209,18 @@ fn count(number: usize, thing: &str) -> String {
 pub fn failed(cause: impl std::fmt::Display) -> ExitCode {
     complain(format_args!("ringer: {cause}"));
     ExitCode::FAILURE
+}
+
+/// User and system time of this process.
+fn own_cpu() -> Duration {
+    // SAFETY: rusage is a plain C struct for which all zeroes are valid, and it outlives the call.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let time = |of: libc::timeval| Duration::new(of.tv_sec as u64, of.tv_usec as u32 * 1000);
+    time(usage.ru_utime) + time(usage.ru_stime)
 }
 
 #[cfg(test)]

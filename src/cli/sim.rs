@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::call::{Noise, noise};
 use super::out::Out;
-use super::{count, failed};
+use super::{count, failed, own_cpu};
 use crate::agent;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::sim::{self, Faults, Outcome, Side, Sim};
@@ -32,7 +32,8 @@ use crate::provider::canned::Canned;
   ringer sim --seed 7
   ringer sim --calls 50 --twice --loss 5 --jitter-ms 40
   ringer sim --seed 7 --noise cafe:0.5 --out sim
-  ringer sim --drawn --calls 1000 --twice")]
+  ringer sim --drawn --calls 1000 --twice
+  ringer sim --calls 30 --at-least 200")]
 pub struct Args {
     /// Seed of the first call; each further call takes the next one
     #[arg(long, default_value_t = 1)]
@@ -81,12 +82,15 @@ pub struct Args {
     /// Write recording.wav, timeline.json and sip.log of each side below this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// It is an error when the calls are not so many times as fast as real ones, by the CPU time of this process
+    #[arg(long, value_name = "TIMES", value_parser = times)]
+    pub at_least: Option<f64>,
     /// Print one JSON object a call
     #[arg(long)]
     pub json: bool,
 }
 
-/// Runs the calls; 0 when all were connected, kept the engine's own rules and, run twice, were equal.
+/// Runs the calls; 0 when all were connected, kept the engine's own rules and, run twice, were equal, and were as fast as was asked.
 pub async fn run(args: Args) -> ExitCode {
     let ran = tokio::task::spawn_blocking(move || {
         let out = Out::standard();
@@ -101,19 +105,20 @@ pub async fn run(args: Args) -> ExitCode {
 fn calls(args: &Args, out: &Out) -> Result<bool, String> {
     let beds = NoiseBeds::new(None);
     let voices = Arc::new(Canned::default());
-    let (mut lasted, mut good) = (Duration::ZERO, true);
+    let (mut seconds, mut good) = (0.0, true);
+    let began = own_cpu();
     for seed in (0..u64::from(args.calls)).map(|at| args.seed.wrapping_add(at)) {
         if out.is_gone() {
             break;
         }
         let outcome = sim::run(call(args, seed, &beds, &voices))?;
-        lasted += outcome.lasted;
+        seconds += connected_s(&outcome);
         let digest = digest(&outcome);
         let mut problems = outcome.caller.violations.clone();
         problems.extend(outcome.agent.violations.iter().map(|violation| format!("agent: {violation}")));
         if args.twice {
             let again = sim::run(call(args, seed, &beds, &voices))?;
-            lasted += again.lasted;
+            seconds += connected_s(&again);
             if self::digest(&again) != digest {
                 problems.push("the second run differs from the first".into());
             }
@@ -127,10 +132,20 @@ fn calls(args: &Args, out: &Out) -> Result<bool, String> {
         }
         print(args, out, seed, &outcome, &digest, &problems);
     }
+    let cpu_s = (own_cpu() - began).as_secs_f64();
+    let times = seconds / cpu_s.max(1e-6);
     if !args.json {
-        out.line(format_args!("{:.0} s of calls", lasted.as_secs_f64()));
+        out.line(format_args!("{seconds:.0} s of calls in {cpu_s:.2} s of CPU: {times:.0} times as fast"));
     }
-    Ok(good)
+    match args.at_least {
+        Some(least) if times < least => Err(format!("{times:.0} times as fast, and {least} were asked for")),
+        _ => Ok(good),
+    }
+}
+
+/// From the caller's answer to its last frame.
+fn connected_s(outcome: &Outcome) -> f64 {
+    outcome.caller.ending.as_ref().map_or(0.0, |ending| ending.samples as f64 / f64::from(RATE_HZ))
 }
 
 fn call(args: &Args, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> Sim {
@@ -222,7 +237,7 @@ fn write(folder: &Path, outcome: &Outcome) -> std::io::Result<()> {
 fn print(args: &Args, out: &Out, seed: u64, outcome: &Outcome, digest: &str, problems: &[String]) {
     let ending = outcome.caller.ending.as_ref();
     let reason = ending.map_or("never ended", |ending| ending.reason.as_str());
-    let seconds = ending.map_or(0.0, |ending| ending.samples as f64 / f64::from(RATE_HZ));
+    let seconds = connected_s(outcome);
     let turns = outcome.caller.timeline.iter().filter(|entry| entry.event == "turn.ended").count();
     if args.json {
         let line = json!({ "seed": seed, "reason": reason, "seconds": seconds, "turns": turns, "sha256": digest,
@@ -239,6 +254,10 @@ fn print(args: &Args, out: &Out, seed: u64, outcome: &Outcome, digest: &str, pro
 fn codec(name: &str) -> Result<Codec, String> {
     let names: Vec<&str> = Codec::ALL.iter().map(|codec| codec.name()).collect();
     Codec::from_name(name).ok_or_else(|| format!("must be one of {}", names.join(", ")))
+}
+
+fn times(text: &str) -> Result<f64, String> {
+    number(text, 1.0, 1e6)
 }
 
 fn number(text: &str, least: f64, most: f64) -> Result<f64, String> {

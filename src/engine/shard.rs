@@ -131,27 +131,33 @@ impl Shard {
     /// Runs until `Shared::stop`.
     pub fn run(mut self) {
         prefer_timing();
-        let start = monotonic();
-        let mut step: u64 = 0;
-        while !self.shared.stop.load(Ordering::Relaxed) {
-            let deadline = Time(start.0 + STEP_NS * step);
+        let sleep = |deadline| {
             sleep_until(deadline);
-            let now = monotonic();
-            self.kernel.refresh(now);
-            self.take_commands(now);
-            self.release(now);
-            let slot = (step % SLOTS as u64) as usize;
-            if is_in_time(now, deadline) && !self.slots[slot].is_empty() {
-                self.send_pass(slot, deadline);
-                self.receive_pass(slot);
-            }
-            self.tell_backlog();
-            if step.is_multiple_of(FIGURES_EVERY) {
-                self.shared.wake.mark();
-            }
-            self.shared.wake.ring_if_needed();
-            step = self.after(step);
+            monotonic()
+        };
+        pace(monotonic(), sleep, |step, now, deadline| {
+            self.step(step, now, deadline);
+            (!self.shared.stop.load(Ordering::Relaxed)).then(|| self.after(step))
+        });
+    }
+
+    /// What is to be done in a step; the calls of its slot are served when it is in time for its deadline.
+    fn step(&mut self, step: u64, now: Time, deadline: Option<Time>) {
+        self.kernel.refresh(now);
+        self.take_commands(now);
+        self.release(now);
+        let slot = (step % SLOTS as u64) as usize;
+        if let Some(deadline) = deadline
+            && !self.slots[slot].is_empty()
+        {
+            self.send_pass(slot, deadline);
+            self.receive_pass(slot);
         }
+        self.tell_backlog();
+        if step.is_multiple_of(FIGURES_EVERY) {
+            self.shared.wake.mark();
+        }
+        self.shared.wake.ring_if_needed();
     }
 
     /// The next step at which there is something to do.
@@ -361,10 +367,20 @@ fn tell(messages: &mut Producer<FromShard>, backlog: &mut VecDeque<FromShard>, s
     }
 }
 
-/// A slot that is served. One that is later is left out, so that of a call never more than two frames leave within 20 ms, however
-/// long the thread was held up.
-fn is_in_time(now: Time, deadline: Time) -> bool {
-    now.since(deadline) <= SKIP_AFTER
+/// Goes from step to step, the first at `start`. `sleep` waits for a step's deadline and says when it woke up; `serve` does the step
+/// and names the next one, none to end. It is given the deadline only when that is at most [`SKIP_AFTER`] ago: a step that is later
+/// is left out, so that of a call never more than two frames leave within 20 ms, however long the thread was held up.
+fn pace(
+    start: Time,
+    mut sleep: impl FnMut(Time) -> Time,
+    mut serve: impl FnMut(u64, Time, Option<Time>) -> Option<u64>,
+) {
+    let mut next = Some(0);
+    while let Some(step) = next {
+        let deadline = Time(start.0 + STEP_NS * step);
+        let now = sleep(deadline);
+        next = serve(step, now, (now.since(deadline) <= SKIP_AFTER).then_some(deadline));
+    }
 }
 
 fn push(tap: &mut Producer<i16>, pcm: &[i16], count: &mut u64) {
@@ -382,19 +398,21 @@ mod tests {
     fn a_thread_that_was_held_up_sends_at_most_two_frames_within_20_ms() {
         let mut draws = Seed(11).stream("hold-ups");
         let tick_ns = STEP_NS * SLOTS as u64;
-        let (mut now, mut sent, mut skipped) = (Time(0), Vec::new(), 0);
-        for tick in 0..20_000 {
-            let deadline = Time(tick * tick_ns);
-            now = now.max(deadline);
-            // Held up before one of ten wake-ups, for up to five ticks.
-            if draws.unit() < 0.1 {
-                now = Time(now.0 + (draws.unit() * 5.0 * tick_ns as f64) as u64);
+        let (now, mut sent, mut skipped) = (std::cell::Cell::new(Time(0)), Vec::new(), 0);
+        // Held up before one of ten wake-ups, for up to five ticks.
+        let sleep = |deadline: Time| {
+            let held_up = if draws.unit() < 0.1 { draws.unit() * 5.0 * tick_ns as f64 } else { 0.0 };
+            now.set(Time(now.get().max(deadline).0 + held_up as u64));
+            now.get()
+        };
+        pace(Time(0), sleep, |step, now, deadline| {
+            match deadline {
+                Some(_) => sent.push(now),
+                None => skipped += 1,
             }
-            match is_in_time(now, deadline) {
-                true => sent.push(now),
-                false => skipped += 1,
-            }
-        }
+            // The slot of one call.
+            Some(step + SLOTS as u64).filter(|next| *next < 20_000 * SLOTS as u64)
+        });
         assert!(skipped > 1000, "{skipped} of 20000 are skipped");
         let together = sent.windows(2).filter(|pair| pair[1].since(pair[0]) < Duration::from_millis(10)).count();
         assert!(together > 100, "{together} times two leave together");

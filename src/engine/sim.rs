@@ -68,8 +68,6 @@ pub struct Outcome {
     pub caller: Side,
     /// The agent's side; its recording has itself on the left.
     pub agent: Side,
-    /// Virtual time from the INVITE until nothing was left to do.
-    pub lasted: Duration,
 }
 
 /// One side of a simulated call.
@@ -150,9 +148,8 @@ impl World {
             }
             self.step(now);
         }
-        let lasted = now.since(START);
         let [caller, agent] = self.hosts;
-        Ok(Outcome { caller: caller.finish(), agent: agent.finish(), lasted })
+        Ok(Outcome { caller: caller.finish(), agent: agent.finish() })
     }
 
     /// When something happens next.

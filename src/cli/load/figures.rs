@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{News, far::Counts};
 use crate::cli::out::Out;
+use crate::cli::own_cpu;
 use crate::clock::monotonic;
 use crate::engine::lateness::quantile_ms;
 use crate::engine::{CallReport, Engine};
@@ -178,6 +179,19 @@ impl Figures {
         }
     }
 
+    /// What is later than these bounds in milliseconds, or cannot be told; `None` when nothing is.
+    pub fn too_late(&self, p99_ms: Option<f64>, p999_ms: Option<f64>) -> Option<String> {
+        if p99_ms.or(p999_ms).is_none() {
+            return None;
+        }
+        let Some(late) = self.lateness_ms else { return Some("sending was not on time".to_owned()) };
+        let over = |name, found: f64, most: Option<f64>| {
+            most.filter(|most| found > *most)
+                .map(|most| format!("{name} of sending is {found:.2} ms late, more than {most}"))
+        };
+        over("p99", late.p99, p99_ms).or_else(|| over("p99.9", late.p999, p999_ms))
+    }
+
     /// Prints it, as text or as one JSON object.
     pub fn print(&self, out: &Out, json: bool) {
         if json {
@@ -239,18 +253,6 @@ fn allocated_bytes() -> Option<usize> {
     None
 }
 
-/// User and system time of this process.
-fn own_cpu() -> Duration {
-    // SAFETY: rusage is a plain C struct for which all zeroes are valid, and it outlives the call.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        usage
-    };
-    let time = |of: libc::timeval| Duration::new(of.tv_sec as u64, of.tv_usec as u32 * 1000);
-    time(usage.ru_utime) + time(usage.ru_stime)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,6 +278,20 @@ mod tests {
             assert_eq!((figures.trusted, figures.lateness_ms.is_some()), (trusted, trusted));
             assert_eq!(figures.setup_ms.map(|setup| (setup.p50, setup.p99)), trusted.then_some((2.0, 9.0)));
         }
+    }
+
+    #[test]
+    fn what_is_too_late_is_named() {
+        let figures = finished(vec![0, 980, 15, 0, 5], 1000, 0);
+        let late = figures.lateness_ms.expect("it was on time");
+        assert!(late.p99 < late.p999, "{late:?}");
+        let more = |ms: f64| Some(ms + 0.001);
+        let less = |ms: f64| Some(ms - 0.001);
+        assert_eq!((figures.too_late(None, None), figures.too_late(more(late.p99), more(late.p999))), (None, None));
+        assert!(figures.too_late(less(late.p99), None).is_some_and(|why| why.starts_with("p99 ")));
+        assert!(figures.too_late(more(late.p99), less(late.p999)).is_some_and(|why| why.starts_with("p99.9 ")));
+        let unknown = finished(vec![0, 100, 0], 1000, 500);
+        assert_eq!((unknown.too_late(None, None), unknown.too_late(Some(9.0), None).is_some()), (None, true));
     }
 
     #[test]

@@ -406,8 +406,19 @@ impl Host {
                 for (id, what) in std::mem::take(&mut self.open) {
                     self.violations.push(format!("{what} {} was neither answered nor cancelled", id.0));
                 }
+                self.check_length(now, &ending);
                 self.ending = Some(*ending);
             }
+        }
+    }
+
+    /// A call tells the time from its connection to its end, by the clock of this network; where its media stopped, less.
+    fn check_length(&mut self, now: Time, ending: &Ending) {
+        let Some(origin) = self.origin.filter(|_| ending.connected) else { return };
+        let passed = now.since(origin).as_micros() as Sample * PER_MS / 1000;
+        let least = if ending.reason == EndReason::MediaTimeout { 0 } else { passed - FRAME as Sample };
+        if !(least..=passed + FRAME as Sample).contains(&ending.samples) {
+            self.violations.push(format!("the call tells {} samples of {passed}", ending.samples));
         }
     }
 
