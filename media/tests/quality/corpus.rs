@@ -1,4 +1,4 @@
-//! What is spoken: sentences of a synthesizer, and recorded prompts where they are installed.
+//! What is spoken: sentences of a synthesizer, and recorded prompts.
 
 use std::path::Path;
 use std::process::Command;
@@ -30,13 +30,14 @@ fn say(n: usize, voice: &str, text: &str) -> Vec<i16> {
     let path = std::env::temp_dir().join(name);
     let status = Command::new("flite").args(["-voice", voice, "-t", text, "-o"]).arg(&path).status();
     assert!(status.expect("flite is missing: install the package flite").success(), "flite says {text:?} as {voice}");
-    let pcm = samples(&path).expect("flite wrote a WAV file");
+    let pcm = samples(&path);
     std::fs::remove_file(&path).expect("it is ours");
     pcm
 }
 
-/// Eight recorded prompts of a human voice, at most 8 s of each, brought from 8 to 16 kHz; `None` where they are not installed.
-pub fn prompts() -> Option<Vec<Vec<i16>>> {
+/// Eight recorded prompts of a human voice, at most 8 s of each, brought from 8 to 16 kHz (Debian package
+/// asterisk-core-sounds-en-wav).
+pub fn prompts() -> Vec<Vec<i16>> {
     let folder = Path::new("/usr/share/asterisk/sounds/en_US_f_Allison");
     let names = [
         "demo-instruct",
@@ -51,18 +52,19 @@ pub fn prompts() -> Option<Vec<Vec<i16>>> {
     names
         .iter()
         .map(|name| {
-            let narrow = samples(&folder.join(format!("{name}.wav")))?;
+            let narrow = samples(&folder.join(format!("{name}.wav")));
             let from = narrow.len().saturating_sub(8 * 8000) / 2;
             let most = narrow.len().min(from + 8 * 8000);
-            Some(placed(resample_whole(&narrow[from..most], 8000, 16_000)))
+            placed(resample_whole(&narrow[from..most], 8000, 16_000))
         })
         .collect()
 }
 
 /// The samples of a 16-bit mono WAV file with a plain header.
-fn samples(path: &Path) -> Option<Vec<i16>> {
-    let bytes = std::fs::read(path).ok()?;
-    Some(bytes.get(44..)?.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect())
+fn samples(path: &Path) -> Vec<i16> {
+    let bytes = std::fs::read(path)
+        .unwrap_or_else(|why| panic!("{}: {why}: install flite and asterisk-core-sounds-en-wav", path.display()));
+    bytes[44..].chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
 }
 
 fn placed(mut said: Vec<i16>) -> Vec<i16> {

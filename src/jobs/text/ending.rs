@@ -1,7 +1,7 @@
 //! What is kept of a written conversation that is over, and where its result goes.
 
 use ringer_media::call::EndReason;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::call::languages;
 use super::TextWork;
