@@ -42,10 +42,12 @@ pub(super) fn is_female(wanted: &VoiceWanted) -> bool {
     wanted.gender.as_deref().map_or(drawn, |gender| gender == "female")
 }
 
-/// Words of a text whose speed can be told from its speech. Texts with digits cannot: one written word is many spoken ones.
-pub(super) fn measurable_words(text: &str) -> Option<usize> {
+/// Words of a text whose speed can be told from its speech, in a language that counts words. Texts with digits cannot:
+/// one written word is many spoken ones.
+pub(super) fn measurable_words(language: &str, text: &str) -> Option<usize> {
     let words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
-    (words >= MEASURED_WORDS && !text.contains(char::is_numeric)).then_some(words)
+    let plain = espeak::counts_words(language) && !text.contains(char::is_numeric);
+    (words >= MEASURED_WORDS && plain).then_some(words)
 }
 
 /// The nearest voice: exact, else same language and gender, else same language; a substitution is told in words.
@@ -87,7 +89,7 @@ fn english(accent: Option<&str>, female: bool, variant: usize) -> (String, bool)
     let american = || flite(if female { "slt" } else { "rms" });
     match accent {
         None | Some("american" | "multilingual" | "autodetect" | "mature") => (american(), true),
-        Some("american2") => (if female { american() } else { flite("kal16") }, true),
+        Some("american2") if !female => (flite("kal16"), true),
         Some("scottish") if !female => (flite("awb"), true),
         Some("british" | "scottish") => {
             let (name, exact) = espeak::language("en", accent).expect("English is in the table");
@@ -170,6 +172,7 @@ mod tests {
         check("en", None, "female", "flite:slt", false);
         check("en", Some("american"), "male", "flite:rms", false);
         check("en", Some("american2"), "male", "flite:kal16", false);
+        check("en", Some("american2"), "female", "flite:slt", true);
         check("en", Some("scottish"), "male", "flite:awb", false);
         check("en", Some("scottish"), "female", "espeak-ng:en-gb-scotland+f", false);
         check("en", Some("british"), "female", "espeak-ng:en+f", false);

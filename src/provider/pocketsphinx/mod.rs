@@ -417,6 +417,7 @@ mod tests {
                 assert!((1600..6400).contains(&first), "first word at {first}, speech begins at 3200");
             }
         }
+        println!("{wrong} of {words} words are heard wrong, {wrong_g722} over G.722");
         assert!(wrong * 100 <= words * 15, "{wrong} of {words} words wrong");
         assert!(wrong_g722 * 100 <= words * 20, "{wrong_g722} of {words} words wrong over G.722");
         assert_eq!(pool.dropped_samples(), 0);

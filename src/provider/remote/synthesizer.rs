@@ -8,10 +8,11 @@ use tokio::sync::mpsc;
 
 use super::flow::{Flow, Measured};
 use super::{LastUse, Remote, SYNTHESIZER, http_synthesizer, ws_synthesizer};
-use crate::provider::voice::{TEXT_BYTES_MAX, is_female, measurable_words, rate_wpm};
+use crate::provider::espeak::counts_words;
+use crate::provider::voice::{NORMAL_WPM, TEXT_BYTES_MAX, is_female, measurable_words, rate_wpm};
 use crate::provider::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted};
 
-/// Voices whose figures are kept.
+/// Voices, each of a language, whose figures are kept.
 const LEARNT_MAX: usize = 256;
 /// Share of a new measurement of the speed in what is kept.
 const LEARN: f32 = 0.5;
@@ -36,7 +37,7 @@ pub struct RemoteVoices {
     pub natural_wpm: f32,
 }
 
-/// A voice's own figures.
+/// A voice's own figures in a language.
 #[derive(Copy, Clone, Debug)]
 struct Learnt {
     gain_db: f64,
@@ -49,7 +50,8 @@ pub struct RemoteSynthesizer {
     remote: Remote,
     client: reqwest::Client,
     voices: RemoteVoices,
-    learnt: Mutex<HashMap<String, Learnt>>,
+    /// By language and voice id.
+    learnt: Mutex<HashMap<(String, String), Learnt>>,
     last: LastUse,
 }
 
@@ -60,20 +62,22 @@ impl RemoteSynthesizer {
         Ok(RemoteSynthesizer { form, remote, client, voices, learnt: Mutex::default(), last: LastUse::default() })
     }
 
-    fn learnt(&self, name: &str) -> Learnt {
-        let fresh = Learnt { gain_db: 0.0, natural_wpm: self.voices.natural_wpm };
-        self.learnt.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied().unwrap_or(fresh)
+    /// Where words are not counted, speed 1 is the normal one, and nothing is learnt of it.
+    fn learnt(&self, voice: &Voice) -> Learnt {
+        let natural_wpm = if counts_words(&voice.language) { self.voices.natural_wpm } else { NORMAL_WPM };
+        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        learnt.get(&key(voice)).copied().unwrap_or(Learnt { gain_db: 0.0, natural_wpm })
     }
 
-    fn learn(&self, name: &str, text: &str, speed: f32, measured: Measured) {
-        let before = self.learnt(name);
-        let natural_wpm = measurable_words(text).map_or(before.natural_wpm, |words| {
+    fn learn(&self, voice: &Voice, text: &str, speed: f32, measured: Measured) {
+        let before = self.learnt(voice);
+        let natural_wpm = measurable_words(&voice.language, text).map_or(before.natural_wpm, |words| {
             let said = words as f32 * 60.0 / measured.speech_s.max(0.1) / speed;
             before.natural_wpm + LEARN * (said.clamp(80.0, 400.0) - before.natural_wpm)
         });
         let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
-        if learnt.len() < LEARNT_MAX || learnt.contains_key(name) {
-            learnt.insert(name.to_owned(), Learnt { gain_db: measured.gain_db, natural_wpm });
+        if learnt.len() < LEARNT_MAX || learnt.contains_key(&key(voice)) {
+            learnt.insert(key(voice), Learnt { gain_db: measured.gain_db, natural_wpm });
         }
     }
 
@@ -86,7 +90,7 @@ impl RemoteSynthesizer {
             return Ok(());
         }
         let name = voice.id.strip_prefix("remote:").unwrap_or(&voice.id);
-        let learnt = self.learnt(name);
+        let learnt = self.learnt(voice);
         let speed = (voice.rate_wpm / learnt.natural_wpm.max(1.0)).clamp(0.25, 4.0);
         let rate_hz = match self.form {
             Form::Http => http_synthesizer::RATE_HZ,
@@ -99,7 +103,7 @@ impl RemoteSynthesizer {
         };
         let result = result.and_then(|said| said.ok_or_else(|| SYNTHESIZER.failed("sent no speech")));
         self.last.note(&result);
-        self.learn(name, text, speed, result?);
+        self.learn(voice, text, speed, result?);
         Ok(())
     }
 
@@ -120,6 +124,10 @@ impl RemoteSynthesizer {
         let name = found(&language.to_owned()).unwrap_or(&self.voices.default);
         (name, accent.is_none() && !gender_asked)
     }
+}
+
+fn key(voice: &Voice) -> (String, String) {
+    (voice.language.clone(), voice.id.clone())
 }
 
 impl Synthesizer for RemoteSynthesizer {

@@ -240,6 +240,62 @@ async fn the_level_moves_a_decibel_a_second_and_the_next_text_has_it() {
     assert!(second.iter().all(|x| x.unsigned_abs() < 23_300), "a peak above -3 dBFS");
 }
 
+/// A server that says `natural_wpm` at speed 1, and the speeds that it is asked for.
+async fn paced(natural_wpm: f64) -> (Server, mpsc::Receiver<f64>) {
+    let (told, asked) = mpsc::channel(1);
+    let server = Server::start(move |mut socket| {
+        let told = told.clone();
+        async move {
+            let (_, body) = request(&mut socket).await;
+            let body: Value = serde_json::from_slice(&body).expect("it is JSON");
+            let speed = body["speed"].as_f64().expect("it is a number");
+            let words = body["input"].as_str().expect("it is a text").split_whitespace().count();
+            let _ = told.send(speed).await;
+            let samples = words as f64 * 60.0 / (natural_wpm * speed) * 24_000.0;
+            head(&mut socket, 200, "audio/pcm").await;
+            chunk(&mut socket, &bytes_of(&tone(500.0, 24_000.0, samples as usize))).await;
+            chunk(&mut socket, b"").await;
+        }
+    })
+    .await;
+    (server, asked)
+}
+
+#[tokio::test]
+async fn the_asked_speed_is_learnt_where_words_are_counted_and_else_a_factor() {
+    let (server, mut asked) = paced(230.0).await;
+    let speech = synthesizer(Form::Http, &server, PATIENCE);
+    let mut speeds = async |language: &str, speed: &str| {
+        let wanted = VoiceWanted { speed: speed.into(), ..wanted(language, None, Some("female")) };
+        let voice = speech.voice(&wanted).expect("there is a voice");
+        assert_eq!(voice.id, "remote:Alloy");
+        let mut speeds = Vec::new();
+        for _ in 0..5 {
+            whole_speech(&speech, "eins zwei drei vier fünf sechs", &voice).await.expect("it is said");
+            speeds.push(asked.recv().await.expect("it was asked"));
+        }
+        speeds
+    };
+    let near = |found: f64, expect: f64, off: f64| (found / expect - 1.0).abs() < off;
+    for (language, speed, wpm) in [("en", "normal", 170.0), ("de", "fastest", 250.0), ("tr", "slowest", 110.0)] {
+        let found = speeds(language, speed).await;
+        println!("{language} {speed}: {found:.3?}");
+        // What was learnt of another language says nothing of this one.
+        assert!(near(found[0], wpm / 170.0, 0.001), "{language}: {found:?}");
+        assert!(near(found[4], wpm / 230.0, 0.08), "{language}: {found:?}");
+    }
+    for (language, speed, wpm) in [
+        ("ko", "normal", 170.0),
+        ("ml", "slowest", 110.0),
+        ("zh", "slow", 140.0),
+        ("ja", "fast", 205.0),
+        ("yue", "fastest", 250.0),
+    ] {
+        let found = speeds(language, speed).await;
+        assert!(found.iter().all(|&found| near(found, wpm / 170.0, 0.001)), "{language}: {found:?}");
+    }
+}
+
 #[tokio::test]
 async fn every_trouble_of_a_synthesizer_has_its_code() {
     async fn check(form: Form, server: Server, code: &str) {
