@@ -11,6 +11,11 @@ use crate::seed::Stream;
 /// Imitated clips that are made when no voices are given.
 const IMITATED: usize = 12;
 
+/// Samples in which somebody speaks or not (20 ms).
+const BLOCK: usize = 320;
+/// Blocks of silence between two words of a near talker (100 ms).
+const PAUSE_BLOCKS: usize = 5;
+
 /// First and second formant in Hz of the vowels that imitated syllables take.
 const VOWELS: [[f64; 2]; 8] = [
     [300.0, 2250.0],
@@ -41,27 +46,57 @@ impl Voices {
         Voices(voices)
     }
 
-    /// One talker over `length` samples, speaking the share `activity` of the time (1: without pauses); RMS about 1 while speaking.
-    pub fn talker(&self, index: usize, activity: f64, length: usize, stream: &mut Stream) -> Vec<f32> {
+    /// A near talker over `length` samples, who is heard the share `activity` of the time: what is silent between its words
+    /// counts as silence. RMS about 1 while speaking.
+    pub fn near(&self, index: usize, activity: f64, length: usize, stream: &mut Stream) -> Vec<f32> {
+        let clip = self.0.get(index % self.0.len().max(1)).map(|clip| without_pauses(clip)).unwrap_or_default();
+        let quiet = quiet(&clip);
+        let mut owed = 0.0;
+        self.lay_out(index, &clip, length, stream, |said, stream| {
+            let heard = said.chunks(BLOCK).filter(|block| power(block) > quiet).map(<[f32]>::len).sum::<usize>();
+            owed += heard as f64 / activity - said.len() as f64;
+            let pause = owed.max(0.0) * stream.range(0.5, 1.5);
+            owed -= pause;
+            pause as usize
+        })
+    }
+
+    /// One of many talkers over `length` samples, who reads the share `activity` of the time. RMS about 1 while reading.
+    fn talker(&self, index: usize, activity: f64, length: usize, stream: &mut Stream) -> Vec<f32> {
+        let clip = self.0.get(index % self.0.len().max(1)).map(Vec::as_slice).unwrap_or_default();
+        self.lay_out(index, clip, length, stream, |said, stream| {
+            (said.len() as f64 * (1.0 / activity - 1.0) * stream.range(0.5, 1.5)) as usize
+        })
+    }
+
+    /// `clip` read aloud by talker `index` in spans of some seconds; after each, `pause` samples of silence.
+    fn lay_out(
+        &self,
+        index: usize,
+        clip: &[f32],
+        length: usize,
+        stream: &mut Stream,
+        mut pause: impl FnMut(&[f32], &mut Stream) -> usize,
+    ) -> Vec<f32> {
         let mut audio = vec![0f32; length];
-        if self.0.is_empty() {
+        if clip.is_empty() {
             return audio;
         }
-        let clip = &self.0[index % self.0.len()];
         // Few clips serve many talkers: each reads at its own pace, which also moves its pitch and formants.
         let pace = if index < self.0.len() { 1.0 } else { stream.range(0.9, 1.12) };
         let mut place = 0;
         let mut from = stream.range(0.0, clip.len() as f64);
         while place < length {
             let spoken = ((stream.range(1.5, 4.0) * f64::from(RATE_HZ)) as usize).min(length - place);
-            for (n, x) in audio[place..place + spoken].iter_mut().enumerate() {
+            let span = &mut audio[place..place + spoken];
+            for (n, x) in span.iter_mut().enumerate() {
                 let at = from + n as f64 * pace;
                 let (index, part) = (at as usize, at.fract() as f32);
                 let edge = (n.min(spoken - n) as f32 / 320.0).min(1.0);
                 *x = edge * (clip[index % clip.len()] * (1.0 - part) + clip[(index + 1) % clip.len()] * part);
             }
             from += spoken as f64 * pace;
-            place += spoken + (spoken as f64 * (1.0 / activity - 1.0) * stream.range(0.5, 1.5)) as usize;
+            place += spoken + pause(span, stream);
         }
         audio
     }
@@ -78,11 +113,29 @@ impl Voices {
     }
 }
 
-/// Scales to RMS 1 over the 20 ms blocks that are within 30 dB of the loudest.
+fn power(block: &[f32]) -> f64 {
+    block.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / block.len() as f64
+}
+
+/// The power of a block in which nobody speaks: 30 dB below the loudest one.
+fn quiet(audio: &[f32]) -> f64 {
+    audio.chunks(BLOCK).map(power).fold(0.0, f64::max) / 1000.0
+}
+
+/// Of each silence no more than [`PAUSE_BLOCKS`].
+fn without_pauses(clip: &[f32]) -> Vec<f32> {
+    let (quiet, mut silent) = (quiet(clip), 0);
+    let kept = clip.chunks(BLOCK).filter(|block| {
+        silent = if power(block) > quiet { 0 } else { silent + 1 };
+        silent <= PAUSE_BLOCKS
+    });
+    kept.flatten().copied().collect()
+}
+
+/// Scales to RMS 1 over the blocks in which somebody speaks.
 fn to_active_rms(audio: &mut [f32]) {
-    let power = |block: &[f32]| block.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / block.len() as f64;
-    let loudest = audio.chunks(320).map(power).fold(0.0, f64::max);
-    let active: Vec<f64> = audio.chunks(320).map(power).filter(|&p| p > loudest / 1000.0).collect();
+    let quiet = quiet(audio);
+    let active: Vec<f64> = audio.chunks(BLOCK).map(power).filter(|&p| p > quiet).collect();
     let mean = active.iter().sum::<f64>() / active.len().max(1) as f64;
     let gain = if mean > 0.0 { 1.0 / mean.sqrt() } else { 0.0 };
     audio.iter_mut().for_each(|x| *x = (f64::from(*x) * gain) as f32);

@@ -86,6 +86,22 @@ fn every_kind_is_nearest_to_itself_over_seeds() {
 }
 
 #[test]
+fn noise_runs_without_a_gap() {
+    // Talkers who make pauses: half a second in each second.
+    let speaks = |n: usize| if n / 8000 % 2 == 0 { (6000.0 * (n as f64 / 7.0).sin()) as i16 } else { 0 };
+    let voices: Vec<Arc<[i16]>> = (0..2).map(|_| (0..80_000).map(speaks).collect()).collect();
+    for (kind, name) in Kind::ALL {
+        for voices in [&[][..], &voices] {
+            let mut noise = generate(kind, Seed(5), SECONDS, voices);
+            level_for(&mut noise, snr_db(0.0), 8000);
+            // At the lowest volume, in 20 ms.
+            let silent = noise.chunks_exact(320).filter(|block| block.iter().all(|x| *x == 0)).count();
+            assert_eq!(silent, 0, "{name}, {} voices", voices.len());
+        }
+    }
+}
+
+#[test]
 fn given_noise_becomes_a_loop_without_a_step() {
     // A slow tone that ends in the middle of its wave: cut there, its end and beginning are 6000 apart.
     let tone = |n: usize| (6000.0 * (std::f64::consts::TAU * 3.25 * n as f64 / 16_000.0).sin()) as i16;

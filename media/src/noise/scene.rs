@@ -1,6 +1,10 @@
 //! What each place sounds like, as a sum of layers. A layer is made at RMS 1 and laid in at its level.
 
+#[cfg(test)]
+mod figures;
+
 use std::f64::consts::{PI, TAU};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::Kind;
@@ -10,6 +14,8 @@ use crate::frame::RATE_HZ;
 use crate::seed::{Seed, Stream};
 
 const RATE: f64 = RATE_HZ as f64;
+/// Level of a room in which nobody speaks, against one near talker.
+const ROOM_DB: f64 = -24.0;
 
 /// `length` samples of `kind`, at about RMS 1.
 pub fn scene(kind: Kind, seed: Seed, length: usize, voices: &[Arc<[i16]>]) -> Vec<f32> {
@@ -41,12 +47,20 @@ fn office(voices: &Voices, length: usize, stream: &mut Stream) -> Vec<f32> {
 }
 
 fn talking(voices: &Voices, length: usize, stream: &mut Stream) -> Vec<f32> {
-    let mut audio = voices.talker(0, 0.7, length, stream);
-    lay(&mut audio, &voices.talker(1, 0.7, length, stream), 0.0);
+    let mut audio = voices.near(0, 0.7, length, stream);
+    lay(&mut audio, &voices.near(1, 0.7, length, stream), 0.0);
+    lay(&mut audio, &room(length, stream), ROOM_DB);
     audio
 }
 
 fn traffic(length: usize, stream: &mut Stream) -> Vec<f32> {
+    let mut audio = road(length, stream);
+    horns(&mut audio, stream);
+    audio
+}
+
+/// Rumble, and cars that pass by.
+fn road(length: usize, stream: &mut Stream) -> Vec<f32> {
     let mut rumble = pink(length, stream);
     biquad::high_pass(&mut rumble, 35.0);
     biquad::filter(&mut rumble, biquad::low_pass_4(400.0));
@@ -69,11 +83,14 @@ fn traffic(length: usize, stream: &mut Stream) -> Vec<f32> {
     for ((x, near), tyre) in rumble.iter_mut().zip(&near).zip(&tyres) {
         *x = *x * (1.0 + near * on_top / 2.0).sqrt() + tyre * (near * on_top / 2.0).sqrt();
     }
-    let horn_hz = stream.range(390.0, 450.0);
-    each(30.0, 0.35, length, stream, |at, stream| {
-        chord(&mut rumble, at, &[horn_hz, horn_hz * 1.26], 6, 0.9, stream.range(0.4, 0.9));
-    });
     rumble
+}
+
+fn horns(audio: &mut [f32], stream: &mut Stream) {
+    let horn_hz = stream.range(390.0, 450.0);
+    each(30.0, 0.35, audio.len(), stream, |at, stream| {
+        chord(audio, at, &[horn_hz, horn_hz * 1.26], 6, 0.9, stream.range(0.4, 0.9));
+    });
 }
 
 /// Voices, crockery and music: a cafe or a restaurant.
@@ -103,52 +120,75 @@ fn tables(
 }
 
 fn park(voices: &Voices, length: usize, stream: &mut Stream) -> Vec<f32> {
+    let mut audio = wind(length, stream);
+    birds(&mut audio, stream);
+    children(&mut audio, voices, stream);
+    audio
+}
+
+fn wind(length: usize, stream: &mut Stream) -> Vec<f32> {
     let mut audio = pink(length, stream);
     biquad::filter(&mut audio, biquad::low_pass_4(700.0));
     unit(&mut audio);
     gusts(&mut audio, stream);
-    let mut birds = vec![0f32; length];
-    each(1.0, 0.9, length, stream, |at, stream| {
+    audio
+}
+
+/// Songs of one to four notes.
+fn birds(audio: &mut [f32], stream: &mut Stream) {
+    each(1.0, 0.9, audio.len(), stream, |at, stream| {
         let (hz, gain) = (stream.range(2400.0, 4600.0), stream.range(0.15, 0.6));
         let mut at = at;
         for _ in 0..1 + stream.index(4) {
             let note_s = stream.range(0.04, 0.14);
-            chirp(&mut birds, at, hz * stream.range(0.85, 1.15), stream.range(-0.25, 0.35), note_s, gain);
+            chirp(audio, at, hz * stream.range(0.85, 1.15), stream.range(-0.25, 0.35), note_s, gain);
             at += ((note_s + stream.range(0.02, 0.08)) * RATE) as usize;
         }
     });
-    lay(&mut audio, &birds, 0.0);
-    each(10.0, 0.5, length, stream, |at, stream| {
+}
+
+fn children(audio: &mut [f32], voices: &Voices, stream: &mut Stream) {
+    each(10.0, 0.5, audio.len(), stream, |at, stream| {
         // A child: a talker read 1.35 times as fast, a second long.
-        let said = voices.talker(1, 1.0, (1.4 * RATE) as usize, stream);
+        let said = voices.near(1, 1.0, (1.4 * RATE) as usize, stream);
         for (n, x) in audio.iter_mut().skip(at).take(RATE_HZ as usize).enumerate() {
             *x += 0.9 * (PI * n as f64 / RATE).sin() as f32 * said[n * 27 / 20];
         }
     });
-    audio
 }
 
 fn tv(voices: &Voices, length: usize, stream: &mut Stream) -> Vec<f32> {
-    let announcer = voices.talker(0, 0.95, length, stream);
+    let announcer = voices.near(0, 0.95, length, stream);
     let mut audio = music(length, stream);
-    let mut place = 0;
-    // Spans of 5 to 15 s; voices of 60 % come from 7.5 to 15 s of words against 5 to 10 s of music.
-    let mut words = stream.unit() < 0.6;
-    while place < length {
-        let span_s = if words { stream.range(7.5, 15.0) } else { stream.range(5.0, 10.0) };
-        let span = ((span_s * RATE) as usize).min(length - place);
-        if words {
-            for (n, x) in audio[place..place + span].iter_mut().enumerate() {
-                let edge = (n.min(span - n) as f32 / 800.0).min(1.0);
-                *x = *x * (1.0 - edge) + announcer[place + n] * edge;
-            }
+    for span in announcements(length, stream) {
+        let (from, count) = (span.start, span.len());
+        for (n, x) in audio[span].iter_mut().enumerate() {
+            let edge = (n.min(count - n) as f32 / 800.0).min(1.0);
+            *x = *x * (1.0 - edge) + announcer[from + n] * edge;
         }
-        place += span;
-        words = !words;
     }
     biquad::high_pass(&mut audio, 180.0);
     biquad::low_pass(&mut audio, 5500.0);
+    lay(&mut audio, &room(length, stream), ROOM_DB);
     audio
+}
+
+/// Where an announcer speaks between music: of pairs of about 19 s, each 60 % words and 40 % music, so that both last 5 to
+/// 15 s and the shares hold in a loop of any length.
+fn announcements(length: usize, stream: &mut Stream) -> Vec<Range<usize>> {
+    const WORDS: f64 = 0.6;
+    let music_first = stream.unit() >= WORDS;
+    let pairs = (length as f64 / RATE / 19.0).round().max(1.0) as usize;
+    let weights: Vec<f64> = (0..pairs).map(|_| stream.range(0.85, 1.15)).collect();
+    let sum: f64 = weights.iter().sum();
+    let mut begin = 0.0;
+    let words_of = |weight: &f64| {
+        let pair = weight / sum * length as f64;
+        let from = begin + if music_first { (1.0 - WORDS) * pair } else { 0.0 };
+        begin += pair;
+        from as usize..((from + WORDS * pair) as usize).min(length)
+    };
+    weights.iter().map(words_of).collect()
 }
 
 fn hospital(voices: &Voices, length: usize, stream: &mut Stream) -> Vec<f32> {
@@ -156,20 +196,29 @@ fn hospital(voices: &Voices, length: usize, stream: &mut Stream) -> Vec<f32> {
     let mut murmur = voices.crowd(2, 0.6, length, stream);
     distant(&mut murmur, 2500.0, stream);
     lay(&mut audio, &murmur, -4.0);
-    // The tone's level is that of the tone itself; from 0.7 s of each second, clear of the loop's cross-fade.
+    monitor(&mut audio);
+    pages(&mut audio, voices, stream);
+    audio
+}
+
+/// The tone's level is that of the tone itself; from 0.7 s of each second, clear of the loop's cross-fade.
+fn monitor(audio: &mut [f32]) {
     let peak = 2f64.sqrt() * 10f64.powf(-12.0 / 20.0);
-    for second in 0..length / RATE_HZ as usize {
-        chirp(&mut audio, second * RATE_HZ as usize + 11_200, 1000.0, 0.0, 0.1, peak);
+    for second in 0..audio.len() / RATE_HZ as usize {
+        chirp(audio, second * RATE_HZ as usize + 11_200, 1000.0, 0.0, 0.1, peak);
     }
-    each(20.0, 0.3, length, stream, |at, stream| {
-        chord(&mut audio, at, &[660.0], 2, 0.4, 0.4);
-        chord(&mut audio, at + 6400, &[523.0], 2, 0.4, 0.5);
-        let mut said = voices.talker(1, 1.0, (2.5 * RATE) as usize, stream);
+}
+
+/// Two tones, then words over a loudspeaker.
+fn pages(audio: &mut [f32], voices: &Voices, stream: &mut Stream) {
+    each(20.0, 0.3, audio.len(), stream, |at, stream| {
+        chord(audio, at, &[660.0], 2, 0.4, 0.4);
+        chord(audio, at + 6400, &[523.0], 2, 0.4, 0.5);
+        let mut said = voices.near(1, 1.0, (2.5 * RATE) as usize, stream);
         biquad::high_pass(&mut said, 400.0);
         biquad::low_pass(&mut said, 2800.0);
         audio.iter_mut().skip(at + 16_000).zip(said).for_each(|(x, said)| *x += 0.6 * said);
     });
-    audio
 }
 
 /// Calls `place` once in each period, somewhere in its first `spread` share, so that the rate is exact.
@@ -219,6 +268,14 @@ fn ventilation(length: usize, stream: &mut Stream) -> Vec<f32> {
         let turn = TAU * 100.0 * n as f64 / RATE;
         *x += (0.2 * turn.sin() + 0.08 * (2.0 * turn).sin()) as f32;
     }
+    audio
+}
+
+/// What is heard of a quiet room: soft, and never nothing.
+fn room(length: usize, stream: &mut Stream) -> Vec<f32> {
+    let mut audio = pink(length, stream);
+    biquad::low_pass(&mut audio, 2000.0);
+    unit(&mut audio);
     audio
 }
 
