@@ -14,14 +14,16 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::phrases::phrases;
+use super::plain::manner;
 use super::prompt::{self, END_CALL, SEND_DTMF, STAY_SILENT};
 use super::template::{self, Template};
-use super::text::{first_words, sentence_end, spoken, word_count};
+use super::text::{first_words, sentence_end, sentences, spoken, word_count};
 use super::{Mind, Profile, meaning};
+use crate::config::Words;
 use crate::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel};
 
-/// Words to cut in with.
-const CUT_IN_WORDS_MAX: usize = 12;
+/// Words to cut in with: all that fit.
+const CUT_IN: Words = Words { target: 12, maximum: 12 };
 /// Digits of one move.
 const DIGITS_MAX: usize = 32;
 /// Longest text that is held while its sentence is not over.
@@ -118,14 +120,14 @@ impl ModelMind {
             return;
         }
         let request = prompt::request(&self.profile, &thought, u64::from(self.draw.bits()));
-        let words_max = match thought.purpose {
-            Purpose::Opening | Purpose::Reply | Purpose::GoOn => self.profile.words().maximum as usize,
-            Purpose::CutIn | Purpose::Contextual { .. } | Purpose::StillThere => CUT_IN_WORDS_MAX,
+        let length = match thought.purpose {
+            Purpose::Opening | Purpose::Reply | Purpose::GoOn => self.profile.words(),
+            Purpose::CutIn | Purpose::Contextual { .. } | Purpose::StillThere => &CUT_IN,
         };
         let contextual = matches!(thought.purpose, Purpose::Contextual { .. });
         let cuts_in = matches!(thought.purpose, Purpose::CutIn | Purpose::Contextual { .. });
         let waits = if self.late.get() || cuts_in { self.patience.short() } else { self.patience.whole() };
-        let mut speech = Speech::new(&self.profile, words_max, contextual, out);
+        let mut speech = Speech::new(&self.profile, length, contextual, out);
         let waited = listen(&*self.model, &request, waits, &mut speech, &self.late).await;
         if speech.said_or_did() || contextual {
             self.spoke |= speech.said_or_did();
@@ -172,7 +174,7 @@ async fn listen(
     model: &dyn LanguageModel,
     request: &ChatRequest,
     waits: Waits,
-    speech: &mut Speech,
+    speech: &mut Speech<'_>,
     late: &Late,
 ) -> Result<(), InVain> {
     let (sender, mut parts) = mpsc::channel(64);
@@ -206,12 +208,12 @@ async fn listen(
 }
 
 /// A move on its way out.
-struct Speech {
+struct Speech<'a> {
+    profile: &'a Profile,
     out: mpsc::Sender<Move>,
-    filler: &'static str,
     open: String,
     words: usize,
-    words_max: usize,
+    length: &'a Words,
     /// Nothing more is said.
     full: bool,
     /// A filler was said.
@@ -220,23 +222,21 @@ struct Speech {
     contextual: bool,
     then: Option<Then>,
     dtmf: String,
-    may: [bool; 3],
 }
 
-impl Speech {
-    fn new(profile: &Profile, words_max: usize, contextual: bool, out: mpsc::Sender<Move>) -> Speech {
+impl<'a> Speech<'a> {
+    fn new(profile: &'a Profile, length: &'a Words, contextual: bool, out: mpsc::Sender<Move>) -> Speech<'a> {
         Speech {
+            profile,
             out,
-            filler: phrases(&profile.language).moment,
             open: String::new(),
             words: 0,
-            words_max,
+            length,
             full: false,
             covered: false,
             contextual,
             then: None,
             dtmf: String::new(),
-            may: [profile.allow_end_call, profile.allow_silence, profile.allow_dtmf],
         }
     }
 
@@ -247,7 +247,8 @@ impl Speech {
     async fn cover(&mut self) {
         self.covered = true;
         let notes = vec!["late_first_token"];
-        let filler = Move { say: self.filler.into(), exact: true, more: true, notes, ..Move::default() };
+        let say = phrases(&self.profile.language).moment.into();
+        let filler = Move { say, exact: true, more: true, notes, ..Move::default() };
         let _ = self.out.send(filler).await;
     }
 
@@ -269,11 +270,10 @@ impl Speech {
     }
 
     fn call(&mut self, name: &str, arguments: &str) {
-        let [may_end, may_be_silent, may_key] = self.may;
         match name {
-            END_CALL if may_end => self.then = Some(Then::Hangup),
-            STAY_SILENT if may_be_silent && self.then.is_none() => self.then = Some(Then::StaySilent),
-            SEND_DTMF if may_key => {
+            END_CALL if self.profile.allow_end_call => self.then = Some(Then::Hangup),
+            STAY_SILENT if self.profile.allow_silence && self.then.is_none() => self.then = Some(Then::StaySilent),
+            SEND_DTMF if self.profile.allow_dtmf => {
                 let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
                 let key = |c: &char| c.is_ascii_digit() || "*#ABCD".contains(*c);
                 let digits = arguments["digits"].as_str().unwrap_or_default().chars().filter(key);
@@ -283,21 +283,33 @@ impl Speech {
         }
     }
 
-    /// Sends a sentence with `with`, or nothing when there are no words in it and `with` is not the end.
+    /// Sends what is said of a sentence with `with`, or nothing when that is nothing and `with` is not the end.
     async fn say(&mut self, sentence: &str, with: Move) {
-        let mut say = spoken(sentence);
-        let room = self.words_max - self.words;
-        if word_count(&say) > room {
-            // A sentence that does not fit is left out, unless it is the first.
-            say = if self.words == 0 { first_words(&say, room) } else { String::new() };
-            (self.full, self.open) = (true, String::new());
-        }
-        let words = if self.full && self.words > 0 { 0 } else { word_count(&say) };
-        self.words += words;
-        if words > 0 || !with.more {
-            let say = if words > 0 { say } else { String::new() };
+        let say = self.fitting(sentence);
+        if !say.is_empty() || !with.more {
             let _ = self.out.send(Move { say, ..with }).await;
         }
+    }
+
+    /// What is said of a sentence, in the manner of this speaker: a turn ends at the sentence end that is nearest to its
+    /// target. Only a first sentence that is longer than a turn may be is cut.
+    fn fitting(&mut self, sentence: &str) -> String {
+        let (target, maximum) = (self.length.target as usize, self.length.maximum as usize);
+        let mut said = Vec::new();
+        for mut sentence in sentences(&manner(self.profile, &spoken(sentence))) {
+            if self.words == 0 {
+                sentence = first_words(&sentence, maximum);
+            }
+            let words = self.words + word_count(&sentence);
+            let is_nearer = words <= maximum && words.abs_diff(target) < self.words.abs_diff(target);
+            if self.full || !(self.words == 0 || is_nearer) {
+                (self.full, self.open) = (true, String::new());
+                break;
+            }
+            self.words = words;
+            said.push(sentence);
+        }
+        said.join(" ")
     }
 
     async fn close(mut self) {
@@ -321,7 +333,7 @@ mod tests {
     use ringer_media::call::Line;
 
     use super::*;
-    use crate::human::Verbosity;
+    use crate::human::{FluencyLevel, Verbosity};
     use crate::provider::fake::{Reply, ScriptedModel};
 
     const LONG: Duration = Duration::from_secs(600);
@@ -374,6 +386,61 @@ mod tests {
         let thirty = "word ".repeat(30) + "end. ";
         let cut = "word ".repeat(24) + "word.";
         check(&[&thirty, "More."], &[&cut, ""]).await;
+    }
+
+    #[tokio::test]
+    async fn a_talkative_model_s_turns_are_about_as_long_as_asked() {
+        const LENGTHS: [usize; 7] = [11, 4, 8, 14, 6, 10, 3];
+        let words = |count: usize| "word ".repeat(count - 1) + "word. ";
+        let even = LENGTHS.map(|count| words(count).repeat(200 / count));
+        let turned = |by: usize| LENGTHS.iter().cycle().skip(by).take(30).map(|&count| words(count)).collect();
+        let talks: Vec<String> = even.into_iter().chain((0..LENGTHS.len()).map(turned)).collect();
+        for (verbosity, target, maximum) in
+            [(Verbosity::Low, 12.0, 25), (Verbosity::Medium, 30.0, 60), (Verbosity::High, 70.0, 140)]
+        {
+            // All at once, and word by word.
+            for streamed in [false, true] {
+                let mut said = Vec::new();
+                for talk in &talks {
+                    let pieces = if streamed { talk.split_inclusive(' ').collect() } else { vec![talk.as_str()] };
+                    let profile = Profile { verbosity, ..Profile::default() };
+                    let patience = Patience { filler: LONG, give_up: LONG };
+                    let parts = moves(profile, Reply::says(&pieces), Purpose::Reply, patience).await;
+                    let turn: String = texts(&parts).iter().map(|part| format!("{part} ")).collect();
+                    assert!(turn.trim().ends_with('.') && talk.starts_with(turn.trim()), "whole sentences: {turn}");
+                    said.push(word_count(&turn));
+                }
+                let mean = said.iter().sum::<usize>() as f64 / said.len() as f64;
+                assert!((mean / target - 1.0).abs() <= 0.4, "{verbosity:?}: {mean:.1} words a turn: {said:?}");
+                assert!(said.iter().all(|&words| words <= maximum), "{verbosity:?}: {said:?}");
+                assert!(
+                    (said[0] as f64 / target - 1.0).abs() <= 0.4,
+                    "{verbosity:?}, sentences of 11 words: {}",
+                    said[0]
+                );
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_beginner_s_model_says_short_sentences_of_plain_words() {
+        let facts = "number four hundred and twelve old mill road north in upper saint george";
+        let traits = vec![("address".to_owned(), facts.to_owned())];
+        let long =
+            "I require assistance because my last bill was much higher than I expected, and nobody has told me why.";
+        let check = async |purpose: Purpose, said: &str, fluency: FluencyLevel, expect: &[&str]| {
+            let profile = Profile { traits: traits.clone(), fluency, ..Profile::default() };
+            let patience = Patience { filler: LONG, give_up: LONG };
+            let said = moves(profile, Reply::says(&[said]), purpose, patience).await;
+            assert_eq!(texts(&said), expect);
+        };
+        let plain = "I need help. Because my last bill was much higher than I expected. And nobody has told me why.";
+        check(Purpose::Reply, long, FluencyLevel::Beginner, &[plain]).await;
+        check(Purpose::Reply, long, FluencyLevel::Intermediate, &[long]).await;
+        check(Purpose::CutIn, long, FluencyLevel::Beginner, &["I need help."]).await;
+        let address = format!("I live at {facts}.");
+        let kept = format!("I live at. {}.", facts.replacen('n', "N", 1));
+        check(Purpose::Reply, &address, FluencyLevel::Beginner, &[&kept]).await;
     }
 
     #[tokio::test]

@@ -4,9 +4,10 @@
 use super::fluency::joined;
 use super::numbers::Numbers;
 use super::text::word_count;
+use super::{FluencyLevel, Profile};
 
 /// Most words in a sentence.
-pub(super) const WORDS_MAX: usize = 10;
+const WORDS_MAX: usize = 10;
 /// Fewest words before a cut.
 const WORDS_MIN: usize = 3;
 /// Words before which a clause begins (en, es, de, fr, pt).
@@ -62,9 +63,17 @@ const SIMPLE: [(&str, &str); 43] = [
     ("inform", "tell"),
 ];
 
+/// A sentence in the words of somebody who speaks so well.
+pub(super) fn manner(profile: &Profile, sentence: &str) -> String {
+    match profile.fluency {
+        FluencyLevel::Beginner => plain(sentence, &profile.language, &profile.traits),
+        FluencyLevel::Native | FluencyLevel::Intermediate => sentence.to_owned(),
+    }
+}
+
 /// `sentence` as a beginner says it: one or more sentences of at most [`WORDS_MAX`] words. Inside the values of `facts`, names
 /// and numbers nothing is changed; one that is longer than a sentence stays whole.
-pub(super) fn plain(sentence: &str, language: &str, facts: &[(String, String)]) -> String {
+fn plain(sentence: &str, language: &str, facts: &[(String, String)]) -> String {
     if language == "en" { short(&simple(sentence, facts), language, facts) } else { short(sentence, language, facts) }
 }
 

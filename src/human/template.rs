@@ -6,10 +6,10 @@ use std::collections::HashSet;
 use ringer_media::call::{Line, Move, Purpose, Then, Thought};
 use ringer_media::seed::{Seed, Stream};
 
+use super::Profile;
 use super::phrases::{Phrases, phrases};
-use super::plain::plain;
+use super::plain::manner;
 use super::text::{filled, plain_words, sentences};
-use super::{FluencyLevel, Profile};
 
 /// What it is called.
 pub(super) const NAME: &str = "template";
@@ -135,14 +135,6 @@ impl Template {
 
     fn meant(&self, word: &str) -> bool {
         !STOP_WORDS.contains(&word) && self.intent.iter().any(|other| alike(other, word))
-    }
-}
-
-/// A sentence in the words of somebody who speaks so well.
-fn manner(profile: &Profile, sentence: &str) -> String {
-    match profile.fluency {
-        FluencyLevel::Beginner => plain(sentence, &profile.language, &profile.traits),
-        FluencyLevel::Native | FluencyLevel::Intermediate => sentence.to_owned(),
     }
 }
 
