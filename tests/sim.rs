@@ -1,5 +1,6 @@
 //! Calls in virtual time: the same seed gives the same bytes, and whatever goes wrong, what must hold for every call holds.
 
+mod edges;
 mod fluency;
 mod language;
 
