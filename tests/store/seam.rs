@@ -71,14 +71,17 @@ async fn values_go_in_and_out_as_they_are() {
 }
 
 #[tokio::test]
-async fn texts_are_ordered_by_their_bytes() {
+async fn texts_are_ordered_by_their_bytes_and_may_hold_any_character() {
     let Things { database, .. } = &Things::new().await;
     let mut link = database.write().await.expect("a turn");
-    for name in ["b", "a", "B", "_", "é", "10", "9", "Z"] {
+    for name in ["b", "a", "B", "_", "é", "a\u{1}", "a\0b", "10", "a\0", "9", "Z"] {
         add(&mut link, name).await.expect("added");
     }
     link.commit().await.expect("kept");
-    assert_eq!(names(database).await, ["10", "9", "B", "Z", "_", "a", "b", "é"]);
+    assert_eq!(names(database).await, ["10", "9", "B", "Z", "_", "a", "a\0", "a\0b", "a\u{1}", "b", "é"]);
+    let mut link = database.read().await.expect("a reader");
+    let found = one(&mut link, "SELECT name FROM things WHERE name = $1", &["a\0".into()]).await;
+    assert_eq!(found.try_get::<String, _>(0).expect("a text"), "a\0");
 }
 
 #[tokio::test]

@@ -192,8 +192,25 @@ pub async fn commit(writer: Writer) -> Result<()> {
 fn bound<'q>(sql: &'q str, cells: &[Cell]) -> sqlx::query::Query<'q, Driver, sqlx::postgres::PgArguments> {
     cells.iter().cloned().fold(sqlx::query(sql), |query, cell| match cell {
         Cell::Int(value) => query.bind(value),
-        Cell::Text(value) => query.bind(value),
+        Cell::Text(value) => query.bind(value.map(written)),
     })
+}
+
+/// A text as the server can keep it, which takes no U+0000: that is written as U+0001 U+0001, and U+0001 as U+0001
+/// U+0002. Every other text stays as it is, and the order of bytes does not change.
+fn written(text: String) -> String {
+    if !text.as_bytes().contains(&0) && !text.as_bytes().contains(&1) {
+        return text;
+    }
+    text.replace('\u{1}', "\u{1}\u{2}").replace('\0', "\u{1}\u{1}")
+}
+
+/// The text that was [`written`].
+fn as_given(text: String) -> String {
+    if !text.as_bytes().contains(&1) {
+        return text;
+    }
+    text.replace("\u{1}\u{1}", "\0").replace("\u{1}\u{2}", "\u{1}")
 }
 
 fn columns_of(row: &PgRow) -> Arc<[String]> {
@@ -220,7 +237,7 @@ fn cell(row: &PgRow, at: usize) -> Result<Cell, sqlx::Error> {
             let whole = whole_of(value.as_bytes().map_err(sqlx::Error::Decode)?);
             Cell::from(whole.ok_or_else(|| sqlx::Error::Decode("a NUMERIC that is no 64 bit integer".into()))?)
         }
-        _ => Cell::from(row.try_get::<String, _>(at)?),
+        _ => Cell::from(as_given(row.try_get::<String, _>(at)?)),
     })
 }
 
@@ -269,7 +286,7 @@ fn fault(error: sqlx::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::whole_of;
+    use super::{as_given, whole_of, written};
 
     fn wire(words: &[u16]) -> Vec<u8> {
         words.iter().flat_map(|word| word.to_be_bytes()).collect()
@@ -290,6 +307,31 @@ mod tests {
             (&[3, 0], None),
         ] {
             assert_eq!(whole_of(&wire(words)), expect, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn texts_are_written_without_zeros_and_in_their_order() {
+        let texts = [
+            "",
+            "\0",
+            "\0\0",
+            "\0\u{1}",
+            "\0\u{2}",
+            "\0a",
+            "\u{1}",
+            "\u{1}\0",
+            "\u{1}\u{1}",
+            "\u{1}\u{2}",
+            "\u{2}",
+            "a",
+            "a\0",
+        ];
+        let kept: Vec<String> = texts.map(|text| written(text.to_owned())).into();
+        assert!(kept.is_sorted_by(|one, next| one < next), "{kept:?}");
+        for (text, kept) in texts.into_iter().zip(kept) {
+            assert!(!kept.contains('\0'), "{text:?}");
+            assert_eq!(as_given(kept), text);
         }
     }
 }
