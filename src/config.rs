@@ -24,8 +24,8 @@ pub use behaviour::{
 };
 pub use notify::Notify;
 pub use server::Server;
-pub use source::ConfigError;
 use source::Source;
+pub use source::{ConfigError, nearest};
 pub use sources::Sources;
 pub use speech::{Place, Recognizer, Synthesizer};
 pub use text::{Sms, Text};

@@ -22,6 +22,12 @@ fn text(bytes: &[u8]) -> String {
 #[tokio::test]
 async fn good_settings_are_shown_and_bad_ones_are_named() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let numbers = "[rate_limit.routes]\n\"POST /v1/add-agent\" = 3\n[phone_numbers]\npool = [\"+1 (415) 555-0100\"]\n";
+    let said = check(folder.path(), numbers, &["--json"]).await;
+    assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
+    let all: Value = serde_json::from_str(&text(&said.stdout)).expect("JSON");
+    assert_eq!(all["phone_numbers"]["pool"][0], "+14155550100");
+
     let good =
         "[server]\nlisten = \"127.0.0.1:8099\"\n[limits]\nmax_calls = 7\n[security]\ninternal_token = \"hush-hush\"\n";
     let said = check(folder.path(), good, &[]).await;
@@ -43,6 +49,14 @@ async fn good_settings_are_shown_and_bad_ones_are_named() {
         ("[limits]\nmax_calls = 0\n", "limits.max_calls"),
         ("[limits]\nmax_cals = 7\n", "limits.max_cals"),
         ("[server\n", "ringer.toml"),
+        (
+            "[rate_limit.routes]\n\"POST /v1/add-agents\" = 3\n",
+            "rate_limit.routes: \"POST /v1/add-agents\" is no method and path of `ringer openapi`, did you mean POST /v1/add-agent?",
+        ),
+        (
+            "[phone_numbers]\npool = [\"+14155550100\", \"abc\"]\n",
+            "phone_numbers.pool: \"abc\" must be in E.164 format, like +14155550100",
+        ),
     ] {
         for more in [&[][..], &["--json"]] {
             let said = check(folder.path(), bad, more).await;

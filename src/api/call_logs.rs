@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
 use crate::error::Result;
 use crate::model::call_log::{CallLogRecord, CallRequest, UpdateLogSpec};
+use crate::model::patch::Patch;
 use crate::service::{CallLogPage, CallLogQuery, CallQueued, LogDeleted, LogUpdated, LogsDeleted};
 
 #[derive(Deserialize, JsonSchema)]
@@ -79,8 +80,8 @@ async fn read(ctx: Ctx, request: In<CallPath>) -> Result<OneCallLog> {
     Ok(OneCallLog { call_log, status: "200" })
 }
 
-async fn update(ctx: Ctx, request: In<CallPath, Nothing, UpdateLogSpec>) -> Result<LogUpdated> {
-    ctx.service.update_log(&ctx.caller, &request.path.call_id, request.body).await
+async fn update(ctx: Ctx, request: In<CallPath, Nothing, Patch<UpdateLogSpec>>) -> Result<LogUpdated> {
+    ctx.service.update_log(&ctx.caller, &request.path.call_id, &request.body).await
 }
 
 async fn re_evaluate(ctx: Ctx, request: In<CallPath>) -> Result<ReEvaluated> {

@@ -267,6 +267,11 @@ impl Endpoint {
         self.method != Method::GET && (self.internal || self.scope != Some(Scope::Read))
     }
 
+    /// Method and path template: `POST /v1/add-agent`.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
     /// Its body may be large: a file, or a recording.
     pub fn takes_files(&self) -> bool {
         self.uploads || self.with_audio

@@ -73,8 +73,14 @@ pub async fn pass(server: Arc<Server>, route: Arc<Route>, request: Request) -> R
     let path = route.methods.first().map_or("", |ready| ready.endpoint.path);
     let span = tracing::info_span!("request", request_id, method = request.method().as_str(), path);
     let answered = async {
+        let own = |ready: &&Ready| ready.endpoint.method == *request.method();
+        let changes = route.methods.iter().find(own).is_some_and(|ready| ready.endpoint.changes());
         let response = answered(&server, &route, request, &request_id).await;
-        tracing::debug!(status = response.status().as_u16(), "answered");
+        let status = response.status().as_u16();
+        match changes {
+            true => tracing::info!(status, "answered"),
+            false => tracing::debug!(status, "answered"),
+        }
         response
     };
     answered.instrument(span).await

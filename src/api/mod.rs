@@ -173,6 +173,11 @@ pub fn document() -> String {
     openapi::compile(endpoints(&Setup::default())).0
 }
 
+/// The names of all routes, as limits of requests name them.
+pub fn route_names() -> Vec<String> {
+    endpoints(&Setup::default()).iter().map(Endpoint::name).collect()
+}
+
 /// The routes as an axum service. Endless answers end when `stopping` is cancelled; requests that must run to their end
 /// belong to `tasks`.
 pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks: Tasks) -> Router {

@@ -39,7 +39,7 @@ impl Default for Rates {
 impl Rates {
     /// The limit of a route.
     pub fn of(&self, endpoint: &Endpoint) -> u32 {
-        let own = self.routes.get(&format!("{} {}", endpoint.method, endpoint.path));
+        let own = self.routes.get(&endpoint.name());
         let kind = if endpoint.generates { self.generation_per_minute } else { self.default_per_minute };
         own.copied().unwrap_or(kind)
     }

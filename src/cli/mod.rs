@@ -9,10 +9,10 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 pub use self::out::complain;
-use crate::config::{Config, ConfigError, Secret, most_calls, raise_file_limit};
-use crate::service;
+use crate::config::{Config, ConfigError, Secret, most_calls, nearest, raise_file_limit};
 use crate::store::vault::Vault;
 use crate::store::{Location, Store};
+use crate::{api, service};
 
 pub mod agent;
 pub mod call;
@@ -120,7 +120,8 @@ impl Place {
             given.push(("data", data.to_string_lossy().into_owned()));
         }
         given.extend(self.database.iter().map(|url| ("database.url", url.expose().to_owned())));
-        let config = Config::load(self.config.as_deref(), &given).map_err(|ConfigError(problems)| {
+        let checked = Config::load(self.config.as_deref(), &given).and_then(checked);
+        let config = checked.map_err(|ConfigError(problems)| {
             problems.iter().for_each(complain);
             ExitCode::from(BAD_USAGE)
         })?;
@@ -131,6 +132,25 @@ impl Place {
         config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         Ok(config)
     }
+}
+
+/// Settings whose routes and phone numbers are such; numbers are left in E.164 form.
+fn checked(mut config: Config) -> Result<Config, ConfigError> {
+    let mut problems = Vec::new();
+    let routes = if config.rate_limit.routes.is_empty() { Vec::new() } else { api::route_names() };
+    for name in config.rate_limit.routes.keys().filter(|name| !routes.contains(name)) {
+        let near = nearest(name, routes.iter().map(String::as_str));
+        problems.push(format!("rate_limit.routes: {name:?} is no method and path of `ringer openapi`{near}"));
+    }
+    for number in &mut config.phone_numbers.pool {
+        let field = format!("phone_numbers.pool: {number:?}");
+        let mut given = Some(std::mem::take(number));
+        if let Err(refused) = service::phone(&field, &mut given) {
+            problems.push(format!("{refused}, like +14155550100"));
+        }
+        *number = given.unwrap_or_default();
+    }
+    if problems.is_empty() { Ok(config) } else { Err(ConfigError(problems)) }
 }
 
 fn secret(text: &str) -> Result<Secret, Infallible> {

@@ -291,7 +291,7 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 /// `, did you mean X?` when a known name is near enough to be a slip of the keyboard, or the same word in another section.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
     known
         .map(|key| {

@@ -188,6 +188,11 @@ pub fn mind(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed)
     }
 }
 
+/// The mind of somebody who reads, and answers nothing.
+pub fn silent() -> Box<dyn Mind> {
+    Box::new(SilentMind)
+}
+
 /// The whole of a move, its parts joined.
 pub async fn whole_move(mut parts: mpsc::Receiver<Move>) -> Move {
     let (mut said, mut whole) = (Vec::new(), Move::default());
@@ -226,5 +231,17 @@ impl Mind for TemplateMind {
 
     fn speaker(&self) -> String {
         template::NAME.into()
+    }
+}
+
+struct SilentMind;
+
+impl Mind for SilentMind {
+    fn think<'a>(&'a mut self, _: Thought, _: mpsc::Sender<Move>) -> Job<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn speaker(&self) -> String {
+        "none".into()
     }
 }

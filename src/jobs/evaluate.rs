@@ -50,7 +50,7 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
     };
     let mut judged =
         judged(workshop, organization, id, &body, &timeline, service.recording_path(&caller, id).await.ok()).await?;
-    let steps = service.playback_steps(organization, &body).await?;
+    let steps = service.playback_steps(organization, id).await?;
     if !steps.is_empty() {
         play(workshop, &steps, &body, &mut timeline, &mut judged).await;
         let events = timeline.as_array().map(Vec::as_slice).unwrap_or_default();

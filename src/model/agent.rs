@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::de::{MapAccess, Visitor};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer as _, Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -77,11 +78,12 @@ pub struct AgentSpec {
     /// The customer's own identifier; unique in the organization.
     #[serde(default)]
     pub external_agent_id: Option<String>,
-    /// Labels of version 1, besides production and latest.
+    /// Labels of version 1, besides production and latest; on update in the place of those that it has.
     #[serde(default, skip_serializing)]
     pub labels: Vec<LabelText>,
-    /// Name of the folder; created when absent.
+    /// Name of the folder, 1 to 255 characters; created when absent.
     #[serde(default, skip_serializing)]
+    #[schemars(length(min = 1, max = 255))]
     pub folder: Option<String>,
     /// ws, wss, http or https URL.
     #[serde(default)]
@@ -263,19 +265,44 @@ impl Default for AgentSpec {
 }
 
 impl AgentSpec {
-    /// Fields that are posted to.
-    pub const POSTED_TO: [&str; 4] =
-        ["dynamic_sip_webhook_url", "outbound_trigger_webhook_url", "http_webhook", "P1_token_webhook_url"];
+    /// Fields that requests go to; a dot leads into an object.
+    pub const POSTED_TO: [&str; 7] = [
+        "dynamic_sip_webhook_url",
+        "outbound_trigger_webhook_url",
+        "http_webhook",
+        "P1_token_webhook_url",
+        "P8_base_url",
+        "P12_base_url",
+        "simulation_notifications.webhook_url",
+    ];
 
     /// Values of [`AgentSpec::POSTED_TO`].
-    pub fn posted_to(&self) -> [Option<&str>; 4] {
-        [
+    pub fn posted_to(&self) -> [Option<&str>; 7] {
+        let texts = [
             &self.dynamic_sip_webhook_url,
             &self.outbound_trigger_webhook_url,
             &self.http_webhook,
             &self.p1_token_webhook_url,
-        ]
-        .map(Option::as_deref)
+            &self.p8_base_url,
+            &self.p12_base_url,
+        ];
+        let [dynamic, trigger, hook, token, p8, p12] = texts.map(Option::as_deref);
+        [dynamic, trigger, hook, token, p8, p12, self.run_webhook()]
+    }
+
+    /// The same of fields that are given for an agent.
+    pub fn posted_to_in(fields: &Object) -> [Option<&str>; 7] {
+        AgentSpec::POSTED_TO.map(|field| {
+            let mut steps = field.split('.');
+            let first = fields.get(steps.next()?)?;
+            steps.try_fold(first, |value, step| value.get(step))?.as_str()
+        })
+    }
+
+    /// Where completed runs are told of.
+    pub fn run_webhook(&self) -> Option<&str> {
+        let url = self.simulation_notifications.get("webhook_url").and_then(Value::as_str);
+        url.filter(|url| !url.is_empty())
     }
 
     /// Fields that keys that may only read do not see.

@@ -33,6 +33,13 @@ words! {
 }
 
 impl Operator {
+    /// True when anything can stand to `wanted` as the operator says: what is greater or less is so than a number.
+    pub fn takes(self, wanted: &str) -> bool {
+        use Operator::{GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual};
+        let orders = matches!(self, GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual);
+        !orders || wanted.trim().parse::<f64>().is_ok_and(|number| !number.is_nan())
+    }
+
     /// Whether `value` stands to `wanted` as the operator says. Two numbers are compared as numbers, all else as text; a text
     /// is neither greater nor less than another, and a list contains its items.
     pub fn holds(self, value: &Value, wanted: &str) -> bool {

@@ -12,7 +12,7 @@ use super::evaluation::Evaluation;
 use super::id::IdString;
 use super::result::{MetricValue, PostedEvent, PostedToolCall};
 use super::status::EndedBy;
-use super::time::Timestamp;
+use super::time::GivenTime;
 use super::transcript::PostedEntry;
 
 words! {
@@ -89,7 +89,7 @@ pub struct CallSpec {
     #[serde(default, skip_serializing)]
     pub recording_base64: Option<String>,
     /// When the call began.
-    pub start_time_utc: Timestamp,
+    pub start_time_utc: GivenTime,
     /// At least two.
     #[schemars(length(min = 2))]
     pub participants: Vec<Participant>,
@@ -123,7 +123,7 @@ pub struct CallSpec {
     pub webhook_tag: Option<String>,
     /// Now, unless given.
     #[serde(default)]
-    pub created_at: Option<Timestamp>,
+    pub created_at: Option<GivenTime>,
     /// Free.
     #[serde(default)]
     pub metadata: Option<Object>,
@@ -184,7 +184,7 @@ pub enum CallRequest {
     UsingExternalAgentId(CallRequestUsingExternalAgentId),
 }
 
-/// What is added to a call log.
+/// What is added to a call log; null clears.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 pub struct UpdateLogSpec {
     /// Replace the calls that are there.
@@ -242,7 +242,7 @@ pub struct CallLogRecord {
     /// As given; null when the recording was deleted.
     pub recording_url: Option<String>,
     /// When the call began.
-    pub start_time_utc: Timestamp,
+    pub start_time_utc: GivenTime,
     /// Who spoke.
     pub participants: Vec<Participant>,
     /// Who called whom.
@@ -252,7 +252,7 @@ pub struct CallLogRecord {
     /// Where it stands.
     pub status: CallLogStatus,
     /// When it came in.
-    pub created_at: Timestamp,
+    pub created_at: GivenTime,
     /// As given.
     pub transcript_url: Option<String>,
     /// Tools that the agent called.

@@ -129,7 +129,7 @@ pub struct CustomMetricSpec {
     /// Template that it was made from.
     #[serde(default)]
     pub template_id: Option<Uuid>,
-    /// Stable identifier for the declarative push; unique in the organization.
+    /// Stable identifier for the declarative push, which takes uuids alone; unique in the organization.
     #[serde(default)]
     pub svc_as_code_id: Option<String>,
 }

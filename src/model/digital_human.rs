@@ -420,6 +420,11 @@ impl DigitalHumanSpec {
         self.phone_number.as_deref().filter(|_| active)
     }
 
+    /// True when its contacts are given one by one.
+    pub fn has_journey(&self) -> bool {
+        self.journey_steps.as_ref().is_some_and(|steps| !steps.is_empty())
+    }
+
     /// The uploaded background noise that it names.
     pub fn uploaded_noise(&self) -> Option<Uuid> {
         self.custom_background_noise_url.as_deref().and_then(|id| Uuid::parse_str(id).ok())

@@ -48,7 +48,7 @@ pub struct ReplayTranscriptFromText {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayTranscriptFromConversation {
     /// A simulation result.
-    pub conversation_id: IdString,
+    pub conversation_id: String,
     /// Made from the transcript when absent.
     #[serde(default)]
     pub success_criteria: Option<String>,

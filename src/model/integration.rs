@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::Object;
 use super::secret::masked_debug;
 
 /// Names of the fields that are never shown again.
@@ -20,6 +21,16 @@ pub const SECRETS: &[&str] = &[
     "P9_api_key",
     "P10_api_key",
 ];
+
+/// What credentials look like; those that were stored earlier may be any value.
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Credentials {
+    /// As one text.
+    Text(String),
+    /// By their names.
+    Fields(Object),
+}
 
 /// A partial update of the credentials: null clears. Credentials are a string or an object.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,18 +62,22 @@ pub struct IntegrationSpec {
     pub P5_private_key: Option<String>,
     /// String or object.
     #[serde(default)]
+    #[schemars(with = "Option<Credentials>")]
     pub P6_credentials: Value,
     /// String or object.
     #[serde(default)]
+    #[schemars(with = "Option<Credentials>")]
     pub P7_credentials: Value,
     /// String or object.
     #[serde(default)]
+    #[schemars(with = "Option<Credentials>")]
     pub P8_credentials: Value,
     /// Key.
     #[serde(default)]
     pub P9_api_key: Option<String>,
     /// String or object.
     #[serde(default)]
+    #[schemars(with = "Option<Credentials>")]
     pub P10_api_key: Value,
 }
 

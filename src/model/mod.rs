@@ -102,7 +102,8 @@ pub struct Page<T> {
 impl<T> Page<T> {
     /// Pages in all; 0 when there is no row.
     pub fn total_pages(&self) -> i64 {
-        (self.total_count + self.page_size - 1) / self.page_size.max(1)
+        let page_size = self.page_size.max(1);
+        (self.total_count + page_size - 1) / page_size
     }
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::alert::Operator;
 use super::notification::{Channel, ChannelType};
-use super::time::Timestamp;
+use super::time::{GivenTime, Timestamp};
 use super::{Object, yes};
 
 words! {
@@ -161,7 +161,7 @@ pub struct MonitorSpec {
     pub enabled: bool,
     /// First check; now unless given.
     #[serde(default)]
-    pub start_at: Option<Timestamp>,
+    pub start_at: Option<GivenTime>,
 }
 
 /// An incident: from the first failure that counts to the recovery.

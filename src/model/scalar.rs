@@ -8,7 +8,7 @@ use url::{ParseError, Url};
 
 use crate::model::issue::Problem;
 use crate::model::json::Json;
-use crate::model::time::{civil_from_days, days_from_civil};
+use crate::model::time::{DAY_US, GivenTime, days_from_civil};
 
 /// Longest URL in characters.
 pub const MAX_URL_CHARS: u64 = 2083;
@@ -221,8 +221,6 @@ fn why_no_url(error: ParseError) -> &'static str {
 /// Microseconds since 1970-01-01T00:00:00Z.
 pub type Micros = i64;
 
-const DAY_US: i64 = 86_400_000_000;
-
 /// A point in time, given back as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
 pub fn timestamp(json: &Json<'_>) -> Outcome<String> {
     let no_parse = "datetime_from_date_parsing";
@@ -230,7 +228,7 @@ pub fn timestamp(json: &Json<'_>) -> Outcome<String> {
     let utc = moment.local - moment.ahead;
     // The zone may have moved it out of the years that can be written.
     let utc = Some(utc).filter(|utc| in_years(*utc)).ok_or(Problem::parsing(no_parse, NO_DAY))?;
-    Ok(Read { value: print_timestamp(utc), converted })
+    Ok(Read { value: GivenTime(utc).to_string(), converted })
 }
 
 /// A calendar date, given back as `YYYY-MM-DD`. A time with a zone is of the day that it names itself.
@@ -239,7 +237,7 @@ pub fn date(json: &Json<'_>) -> Outcome<String> {
     if moment.local.rem_euclid(DAY_US) != 0 {
         return Err(Problem::plain("date_from_datetime_inexact"));
     }
-    Ok(Read { value: print_timestamp(moment.local)[..10].to_owned(), converted })
+    Ok(Read { value: GivenTime(moment.local).to_string()[..10].to_owned(), converted })
 }
 
 /// A time as it was written, and how far its zone is ahead of UTC.
@@ -337,15 +335,6 @@ fn digits(bytes: &[u8], at: usize, count: usize) -> Option<i64> {
 fn days_in(year: i64, month: i64) -> i64 {
     let (next_year, next) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
     days_from_civil(next_year, next, 1) - days_from_civil(year, month, 1)
-}
-
-/// `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
-fn print_timestamp(us: Micros) -> String {
-    let (year, month, day) = civil_from_days(us.div_euclid(DAY_US));
-    let us = us.rem_euclid(DAY_US);
-    let (seconds, fraction) = (us / 1_000_000, us % 1_000_000);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:06}Z")
 }
 
 #[cfg(test)]

@@ -6,15 +6,26 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-const DAY_MS: i64 = 86_400_000;
+pub(super) const DAY_US: i64 = 86_400_000_000;
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
+/// Microseconds since 1970-01-01T00:00:00Z: a point in time as exact as users may give it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct GivenTime(pub i64);
+
 impl Timestamp {
     /// Reads the form that `Display` writes (a fraction of any length, cut to milliseconds).
     pub fn parse(text: &str) -> Option<Timestamp> {
+        GivenTime::parse(text).map(|time| Timestamp(time.ms()))
+    }
+}
+
+impl GivenTime {
+    /// Reads the form that `Display` writes (a fraction of any length, cut to microseconds).
+    pub fn parse(text: &str) -> Option<GivenTime> {
         let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
         let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
         let (year, month, day) = (date.next()??, date.next()??, date.next()??);
@@ -25,18 +36,36 @@ impl Timestamp {
         if !known || !fraction.bytes().all(|b| b.is_ascii_digit()) {
             return None;
         }
-        let ms = format!("{fraction:0<3}")[..3].parse::<i64>().ok()?;
+        let us = format!("{fraction:0<6}")[..6].parse::<i64>().ok()?;
         let seconds = (hour * 60 + minute) * 60 + second;
-        Some(Timestamp(days_from_civil(year, month, day) * DAY_MS + seconds * 1000 + ms))
+        Some(GivenTime(days_from_civil(year, month, day) * DAY_US + seconds * 1_000_000 + us))
+    }
+
+    /// Whole milliseconds since 1970-01-01T00:00:00Z.
+    pub fn ms(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+}
+
+impl From<Timestamp> for GivenTime {
+    fn from(time: Timestamp) -> GivenTime {
+        GivenTime(time.0.saturating_mul(1000))
     }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = civil_from_days(self.0.div_euclid(DAY_MS));
-        let ms = self.0.rem_euclid(DAY_MS);
-        let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:06}Z", ms % 1000 * 1000)
+        GivenTime::from(*self).fmt(f)
+    }
+}
+
+impl fmt::Display for GivenTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = civil_from_days(self.0.div_euclid(DAY_US));
+        let us = self.0.rem_euclid(DAY_US);
+        let (seconds, fraction) = (us / 1_000_000, us % 1_000_000);
+        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:06}Z")
     }
 }
 
@@ -63,32 +92,40 @@ pub(super) fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * month_index + 2) / 5 + 1)
 }
 
-impl Serialize for Timestamp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
+/// How a point in time travels and is stored: as its text.
+macro_rules! as_text {
+    ($name:ident) => {
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = Cow::<str>::deserialize(deserializer)?;
+                $name::parse(&text).ok_or_else(|| de::Error::custom("not a timestamp"))
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({"type": "string", "format": "date-time"})
+            }
+        }
+    };
 }
 
-impl<'de> Deserialize<'de> for Timestamp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<str>::deserialize(deserializer)?;
-        Timestamp::parse(&text).ok_or_else(|| de::Error::custom("not a timestamp"))
-    }
-}
-
-impl JsonSchema for Timestamp {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Timestamp".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "format": "date-time"})
-    }
-}
+as_text!(Timestamp);
+as_text!(GivenTime);
 
 #[cfg(test)]
 mod tests {
@@ -104,6 +141,14 @@ mod tests {
             (4_102_444_799_999, "2099-12-31T23:59:59.999000Z"),
         ] {
             assert_eq!(Timestamp(ms).to_string(), text);
+            assert_eq!(Timestamp::parse(text), Some(Timestamp(ms)));
+        }
+        for (us, text, ms) in [
+            (1_767_603_600_123_456, "2026-01-05T09:00:00.123456Z", 1_767_603_600_123),
+            (-1, "1969-12-31T23:59:59.999999Z", -1),
+        ] {
+            assert_eq!(GivenTime(us).to_string(), text);
+            assert_eq!(GivenTime::parse(text).map(|time| (time, time.ms())), Some((GivenTime(us), ms)));
             assert_eq!(Timestamp::parse(text), Some(Timestamp(ms)));
         }
         for bad in ["", "2026-01-05", "2026-13-05T00:00:00.0Z", "2026-01-05T09:00:00.xZ", "x-01-05T09:00:00.0Z"] {

@@ -7,18 +7,20 @@ use serde_json::Value;
 
 use super::check::{self, patched};
 use super::versions::{Draft, first_version, versions_of};
-use super::{Caller, Service};
+use super::{Caller, Service, Settings};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, AgentRecord, AgentSpec, AgentType};
 use crate::model::agent_version::LATEST;
+use crate::model::alert::AlertDoc;
 use crate::model::api_key::Scope;
 use crate::model::call_log::CallLogDoc;
 use crate::model::id::IdString;
 use crate::model::monitor::MonitorDoc;
 use crate::model::secret::masked_debug;
 use crate::model::time::Timestamp;
+use crate::model::webhook::WebhookDoc;
 use crate::store::{Owner, Row, Session};
 
 /// What adding or deleting an agent answers.
@@ -125,7 +127,7 @@ impl Service {
         agent_id: Option<&IdString>,
         patch: Object,
     ) -> Result<AgentUpdated> {
-        self.look_at_urls(AgentSpec::POSTED_TO.map(|field| patch.get(field).and_then(Value::as_str))).await?;
+        self.look_at_urls(AgentSpec::posted_to_in(&patch)).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let external = patch.get("external_agent_id").and_then(Value::as_str);
         let row = find_agent(&mut db, agent_id, external).await?;
@@ -139,13 +141,14 @@ impl Service {
         external_id: &str,
         patch: Object,
     ) -> Result<AgentUpdated> {
-        self.look_at_urls(AgentSpec::POSTED_TO.map(|field| patch.get(field).and_then(Value::as_str))).await?;
+        self.look_at_urls(AgentSpec::posted_to_in(&patch)).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = by_external_id(&mut db, external_id).await?;
         self.change_agent(db, caller, row, patch).await
     }
 
-    /// Deletes an agent with its simulations, runs, results, versions, monitors, issues and call logs.
+    /// Deletes an agent with its simulations, runs, results, versions, monitors, issues and call logs. Alerts and webhooks
+    /// name it no more.
     pub async fn delete_agent(&self, caller: &Caller, agent_id: i64) -> Result<AgentAdded> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -158,6 +161,8 @@ impl Service {
             self.close_incident(&mut db, &mut monitor, "the agent was deleted").await?;
         }
         let humans = db.digital_humans_of_agent(agent_id).await?;
+        self.strike(&mut db, caller, &[agent_id], |alert: &mut AlertDoc| &mut alert.spec.agent_ids).await?;
+        self.strike(&mut db, caller, &[agent_id], |webhook: &mut WebhookDoc| &mut webhook.spec.agent_ids).await?;
         db.delete::<AgentDoc>(agent_id).await?;
         self.silence(&mut db, caller, humans).await?;
         db.commit().await?;
@@ -233,10 +238,12 @@ impl Service {
             Some(text) => self.new_version_if_changed(db, caller, row.id, text).await?,
             None => false,
         };
+        let new_labels =
+            patch.contains_key("labels") && self.label_first_version(db, caller, row.id, &spec.labels).await?;
         // They are no part of what is stored.
         (spec.system_prompt, spec.labels, spec.folder) = Default::default();
         doc.spec = spec.clone();
-        let changed = new_text || doc != old;
+        let changed = new_text || new_labels || doc != old;
         if changed {
             db.update(row.id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         }
@@ -244,7 +251,7 @@ impl Service {
     }
 
     /// Refuses names that lead to where nothing may be sent. Done before the transaction: names may take long.
-    async fn look_at_urls(&self, urls: [Option<&str>; 4]) -> Result<()> {
+    async fn look_at_urls(&self, urls: [Option<&str>; 7]) -> Result<()> {
         let given = AgentSpec::POSTED_TO.into_iter().zip(urls);
         let urls: Vec<(String, String)> =
             given.filter_map(|(field, url)| Some((field.to_owned(), url?.to_owned()))).collect();
@@ -282,22 +289,35 @@ impl Service {
         {
             return Err(Error::Conflict("external_agent_id is already used".into()));
         }
-        check::phone("phone_number", &mut spec.phone_number)?;
-        check::phones("follow_up_sms_sender_numbers", &mut spec.follow_up_sms_sender_numbers)?;
-        let settings = self.settings();
-        check::websocket(spec.websocket_url.as_deref(), settings)?;
-        check::sip_uri(spec.sip_uri.as_deref(), settings)?;
-        check::webhook("dynamic_sip_webhook_url", spec.dynamic_sip_webhook_url.as_deref(), settings)?;
-        if spec.sip_uri.is_some() && spec.dynamic_sip_webhook_url.is_some() {
-            return Err(Error::Refused("Set either sip_uri or dynamic_sip_webhook_url, not both".into()));
-        }
-        check::webhook("outbound_trigger_webhook_url", spec.outbound_trigger_webhook_url.as_deref(), settings)?;
-        if spec.outbound_trigger_webhook_url.is_some() && spec.kind != AgentType::Outbound {
-            return Err(Error::Refused("outbound_trigger_webhook_url needs type OUTBOUND".into()));
-        }
-        check::webhook("http_webhook", spec.http_webhook.as_deref(), settings)?;
-        check::webhook("P1_token_webhook_url", spec.p1_token_webhook_url.as_deref(), settings)
+        check::first(broken_rules(spec, self.settings()))
     }
+}
+
+/// Every rule on an agent's fields that is broken, in their order; those that need other agents are not among them.
+pub(super) fn broken_rules(spec: &mut AgentSpec, settings: &Settings) -> Vec<Error> {
+    let numbers = [
+        check::phone("phone_number", &mut spec.phone_number),
+        check::phones("follow_up_sms_sender_numbers", &mut spec.follow_up_sms_sender_numbers),
+    ];
+    let refused = |is: bool, text: &str| if is { Err(Error::Refused(text.into())) } else { Ok(()) };
+    let (uri, dynamic) = (spec.sip_uri.as_deref(), spec.dynamic_sip_webhook_url.as_deref());
+    let both = uri.is_some() && dynamic.is_some();
+    let trigger = spec.outbound_trigger_webhook_url.as_deref();
+    let stray = trigger.is_some() && spec.kind != AgentType::Outbound;
+    let rest = [
+        check::websocket(spec.websocket_url.as_deref(), settings),
+        check::sip_uri(uri, settings),
+        check::webhook("dynamic_sip_webhook_url", dynamic, settings),
+        refused(both, "Set either sip_uri or dynamic_sip_webhook_url, not both"),
+        check::webhook("outbound_trigger_webhook_url", trigger, settings),
+        refused(stray, "outbound_trigger_webhook_url needs type OUTBOUND"),
+        check::webhook("http_webhook", spec.http_webhook.as_deref(), settings),
+        check::webhook("P1_token_webhook_url", spec.p1_token_webhook_url.as_deref(), settings),
+        check::webhook("P8_base_url", spec.p8_base_url.as_deref(), settings),
+        check::webhook("P12_base_url", spec.p12_base_url.as_deref(), settings),
+        check::webhook("simulation_notifications.webhook_url", spec.run_webhook(), settings),
+    ];
+    numbers.into_iter().chain(rest).filter_map(Result::err).collect()
 }
 
 /// An agent with its text as it is shown, without credentials to keys that may only read.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::finished::Finished;
+use super::lists::check_named;
 use super::notify::about;
 use super::{Caller, Service};
 use crate::clock;
@@ -62,7 +63,7 @@ impl Service {
     pub async fn create_alert(&self, caller: &Caller, spec: AlertSpec) -> Result<AlertRecord> {
         self.look_at_channels(&spec.notification_channels).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
-        self.check_alert(&mut db, &spec).await?;
+        self.check_alert(&mut db, &spec, None).await?;
         let doc = AlertDoc { spec, in_alert: false, last_triggered_at: None, trigger_count: 0 };
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
@@ -74,8 +75,9 @@ impl Service {
         self.look_at_given_channels(patch.given().get("notification_channels")).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = db.get::<AlertDoc>(alert_id).await?;
-        row.doc.spec = patch.apply(&row.doc.spec).map_err(Error::internal)?;
-        self.check_alert(&mut db, &row.doc.spec).await?;
+        let spec = patch.apply(&row.doc.spec).map_err(Error::internal)?;
+        self.check_alert(&mut db, &spec, Some(&row.doc.spec)).await?;
+        row.doc.spec = spec;
         db.update(alert_id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         self.count_violations(&mut db, row).await?;
         let row = db.get(alert_id).await?;
@@ -202,9 +204,13 @@ impl Service {
         }
     }
 
-    async fn check_alert(&self, db: &mut Session, spec: &AlertSpec) -> Result<()> {
-        for id in spec.agent_ids.iter().flatten() {
-            db.get::<AgentDoc>(*id).await?;
+    /// Every rule on an alert's fields; `old` is the alert before a change.
+    async fn check_alert(&self, db: &mut Session, spec: &AlertSpec, old: Option<&AlertSpec>) -> Result<()> {
+        check_named::<AgentDoc>(db, spec.agent_ids.as_deref(), old.and_then(|old| old.agent_ids.as_deref())).await?;
+        let compared = |spec: &AlertSpec| (spec.operator, spec.comparison_value.clone());
+        if old.map(compared) != Some(compared(spec)) && !spec.operator.takes(&spec.comparison_value) {
+            let text = format!("comparison_value must be a number for {}", spec.operator.as_str());
+            return Err(Error::Refused(text));
         }
         self.check_channels(&spec.notification_channels)
     }

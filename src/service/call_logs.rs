@@ -26,6 +26,7 @@ use crate::model::call_log::{
     CallLogDoc, CallLogRecord, CallLogStatus, CallRequest, CallSpec, LogRange, UpdateLogSpec,
 };
 use crate::model::evaluation::Evaluation;
+use crate::model::patch::Patch;
 use crate::model::result::{MetricValue, beside};
 use crate::model::time::Timestamp;
 use crate::model::transcript::TranscriptEntry;
@@ -171,7 +172,7 @@ impl Service {
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
         let (version, warning) = self.version_to_judge(&mut db, caller, agent_id, call.version, &call.label).await?;
-        let created_ms = call.created_at.map_or(now, |at| at.0);
+        let created_ms = call.created_at.map_or(now, |at| at.ms());
         let doc = CallLogDoc {
             agent_id,
             external_agent_id,
@@ -223,19 +224,26 @@ impl Service {
         find(&mut db, call_id).await.map(shown)
     }
 
-    /// Adds what the agent's owner knows.
-    pub async fn update_log(&self, caller: &Caller, call_id: &str, spec: UpdateLogSpec) -> Result<LogUpdated> {
+    /// Adds what the agent's owner knows; null clears.
+    pub async fn update_log(&self, caller: &Caller, call_id: &str, patch: &Patch<UpdateLogSpec>) -> Result<LogUpdated> {
+        let given = |field: &str| patch.given().contains_key(field);
+        let spec: UpdateLogSpec =
+            serde_json::from_value(Value::Object(patch.given().clone())).map_err(Error::internal)?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = find(&mut db, call_id).await?;
         let call = &mut row.doc.call;
-        if spec.tool_calls.is_some() {
+        if given("tool_calls") {
             call.tool_calls = spec.tool_calls;
         }
-        if let Some(more) = spec.events {
-            call.events.get_or_insert_default().extend(more);
+        match spec.events {
+            Some(more) => call.events.get_or_insert_default().extend(more),
+            None if given("events") => call.events = None,
+            None => {}
         }
-        if let Some(more) = spec.metadata {
-            call.metadata.get_or_insert_default().extend(more);
+        match spec.metadata {
+            Some(more) => call.metadata.get_or_insert_default().extend(more),
+            None if given("metadata") => call.metadata = None,
+            None => {}
         }
         if let Some(redactor) = redactor_of(&mut db, row.doc.agent_id).await? {
             match spec.reevaluate || !row.doc.status.is_final() {
@@ -481,7 +489,7 @@ fn shown(row: Row<CallLogDoc>) -> CallLogRecord {
         call_direction: call.call_direction,
         interface: call.interface,
         status,
-        created_at: Timestamp(row.created_ms),
+        created_at: call.created_at.unwrap_or(Timestamp(row.created_ms).into()),
         transcript_url: call.transcript_url,
         tool_calls: call.tool_calls,
         events: call.events,

@@ -112,6 +112,11 @@ fn not_allowed(field: &str) -> Error {
     Error::Refused(format!("{field} points to a host that is not allowed"))
 }
 
+/// Refuses what the first of these says.
+pub fn first(broken: Vec<Error>) -> Result<()> {
+    broken.into_iter().next().map_or(Ok(()), Err)
+}
+
 /// The one value of two twin fields.
 pub fn twins(agent_version_id: Option<Uuid>, prompt_id: Option<Uuid>) -> Result<Option<Uuid>> {
     match (agent_version_id, prompt_id) {

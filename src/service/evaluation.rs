@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::Service;
+use super::in_force::human_in_force;
 use super::outcome::outcome;
 use super::privacy::{redacted_calls, redactor_of};
 use super::progress::lane;
 use super::texts::{put_conversation, writes};
 use crate::error::{Error, Result};
 use crate::judge::predicted_wer;
-use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::error_code;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::{EngineQuality, MetricValue, ResultBody, ResultDoc};
@@ -86,21 +86,19 @@ impl Service {
         Ok(row)
     }
 
-    /// What the Digital Human of a result plays, step by step; nothing when it is free or was deleted.
-    pub async fn playback_steps(&self, organization: &str, body: &ResultBody) -> Result<Vec<Object>> {
-        let Some(id) = body.digital_human_id else { return Ok(Vec::new()) };
-        let human = self.store.org(organization).read().await?.find::<DigitalHumanSpec>(id).await?;
-        Ok(human.and_then(|row| row.doc.enriched_playback).unwrap_or_default())
+    /// What the Digital Human of a result plays, step by step; nothing when it is free.
+    pub async fn playback_steps(&self, organization: &str, result_id: i64) -> Result<Vec<Object>> {
+        let mut db = self.store.org(organization).read().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        let human = human_in_force(&mut db, &row).await?;
+        Ok(human.and_then(|human| human.enriched_playback).unwrap_or_default())
     }
 
     /// Groups the tool calls of a result again and, when it was evaluated, judges them.
     pub(super) async fn regroup_calls(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
-        let human = match row.doc.body.digital_human_id {
-            Some(id) => db.find::<DigitalHumanSpec>(id).await?,
-            None => None,
-        };
-        let attacks = human.as_ref().is_some_and(|human| human.doc.attack_type.is_some());
-        let mut expected = human.map(|human| human.doc.expected_tool_calls).unwrap_or_default();
+        let human = human_in_force(db, row).await?.unwrap_or_default();
+        let attacks = human.attack_type.is_some();
+        let mut expected = human.expected_tool_calls;
         if let Some(redactor) = redactor_of(db, &row.doc).await? {
             expected = redacted_calls(expected, &redactor)?;
         }

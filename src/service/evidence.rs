@@ -11,19 +11,19 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::privacy::is_hidden;
+use super::in_force::settings_of;
+use super::privacy::{is_hidden, redact_settings, redactor_of};
 use super::{Caller, Service};
 use crate::config::Capture;
 use crate::engine::CAPTURED;
 use crate::error::{Error, Result};
-use crate::model::agent::AgentDoc;
-use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::result::{ResultDoc, noted};
 use crate::model::secret::masked;
-use crate::model::simulation::SimulationSpec;
 
+/// The log of what a written conversation has sent and received, in the folder of its result.
+pub const HTTP_LOG: &str = "http.log";
 /// Files that lie in the folder of a result and belong into the archive as they are.
-const FILES: [&str; 4] = ["recording.wav", "caller_clean.wav", "early_media.wav", "sip.log"];
+const FILES: [&str; 5] = ["recording.wav", "caller_clean.wav", "early_media.wav", "sip.log", HTTP_LOG];
 /// Bytes of a file that are hashed at once.
 const PIECE: usize = 64 * 1024;
 
@@ -40,8 +40,9 @@ enum Member {
 
 impl Service {
     /// A tar archive (POSIX ustar) of a finished conversation: what was heard, the timeline, the transcript, the record, the
-    /// signalling as log and as capture (with the media where they were captured), the settings in force without secrets, the seed,
-    /// and the SHA-256 of each of them. The file is at its beginning and has no name.
+    /// signalling as log and as capture (with the media where they were captured), the requests of a written conversation
+    /// as log, the settings in force without secrets, the seed, and the SHA-256 of each of them. The file is at its
+    /// beginning and has no name.
     ///
     /// # Errors
     /// [`Error::NotAvailable`] before the conversation is finished, or while what is private is still in it.
@@ -51,22 +52,17 @@ impl Service {
         if !row.doc.body.status.is_terminal() || is_hidden(&row.doc, caller) {
             return Err(Error::NotAvailable("Evidence not available".into()));
         }
-        let human = match row.doc.body.digital_human_id {
-            Some(id) => db.find::<DigitalHumanSpec>(id).await?,
-            None => None,
-        };
-        let config = json!({
-            "agent": db.find::<AgentDoc>(row.doc.body.agent_id).await?.map(|row| masked(&row.doc.spec)),
-            "digital_human": human.map(|row| masked(&row.doc)),
-            "simulation": db.find::<SimulationSpec>(row.doc.body.simulation_id).await?.map(|row| masked(&row.doc)),
-            "behaviour": noted(&row.doc.body.metadata, "behaviour"),
-        });
+        let mut config = settings_of(&mut db, &row).await?;
+        config["behaviour"] = json!(noted(&row.doc.body.metadata, "behaviour"));
+        if let Some(redactor) = redactor_of(&mut db, &row.doc).await? {
+            redact_settings(&mut config, &redactor);
+        }
         drop(db);
         let folder = self.result_folder(result_id);
         let seed = format!("{}\n", row.doc.body.seed);
         let mut members = vec![
             ("result.json".to_owned(), pretty(&self.result_record(row, &HashMap::new()))?),
-            ("config.json".to_owned(), pretty(&config)?),
+            ("config.json".to_owned(), pretty(&masked(&config))?),
             ("seed.txt".to_owned(), Member::Bytes(seed.into_bytes())),
         ];
         for name in FILES {

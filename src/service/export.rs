@@ -4,6 +4,7 @@ use std::collections::btree_map::{BTreeMap, Entry};
 
 use serde_json::{Value, json};
 
+use super::simulations::name_of;
 use super::{Caller, RunResults, Service};
 use crate::error::{Error, Result};
 use crate::model::digital_human::DigitalHumanSpec;
@@ -63,7 +64,7 @@ impl Service {
             Some(id) => db.find::<SimulationSpec>(id).await?,
             None => None,
         };
-        let export = Export { name: simulation.and_then(|row| row.doc.name).unwrap_or_default(), run, callers };
+        let export = Export { name: simulation.as_ref().map(name_of).unwrap_or_default(), run, callers };
         match format {
             ExportFormat::Csv => Ok(export.csv()),
             ExportFormat::Junit => Ok(export.junit()),
@@ -85,7 +86,7 @@ impl Export {
             let customs = result.body.evaluations.iter().flat_map(|evaluation| &evaluation.custom_metrics);
             add_new(&mut judged, customs.map(|metric| metric.name.as_str()));
         }
-        let mut head: Vec<&str> = vec![
+        let mut head = [
             "id",
             "digital_human_id",
             "digital_human_name",
@@ -94,8 +95,13 @@ impl Export {
             "duration",
             "error_code",
             "goal_success",
-        ];
-        head.extend(measured.iter().chain(&judged));
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        for name in measured.iter().chain(&judged) {
+            let column = free_name(name, &head);
+            head.push(column);
+        }
         let mut out = String::new();
         line(&mut out, head.into_iter().map(Value::from));
         for (result, (name, _)) in self.results() {
@@ -193,6 +199,15 @@ fn add_new<'a>(known: &mut Vec<&'a str>, names: impl Iterator<Item = &'a str>) {
             known.push(name);
         }
     }
+}
+
+/// A name of a column that no other column has: `metric.` stands before one that is taken.
+fn free_name(name: &str, taken: &[String]) -> String {
+    let mut free = name.to_owned();
+    while taken.contains(&free) {
+        free.insert_str(0, "metric.");
+    }
+    free
 }
 
 fn line(out: &mut String, cells: impl IntoIterator<Item = Value>) {

@@ -2,17 +2,23 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::agents::read_agent;
-use super::check::patched;
+use super::check::{self, patched};
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, AgentRecord};
 use crate::model::folder::{FolderRecord, FolderSpec, MoveAgent};
+use crate::model::integration::IntegrationSpec;
 use crate::model::time::Timestamp;
+use crate::model::webhook::WebhookDoc;
 use crate::store::{Integrations, Row, Session};
+
+/// The field of the credentials that is asked for connections.
+const BASE_URL: &str = "P2_base_url";
 
 /// What deleting a folder answers.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -67,7 +73,7 @@ impl Service {
         Ok(shown(caller, row))
     }
 
-    /// Deletes a folder; its agents then lie in none.
+    /// Deletes a folder; its agents then lie in none, and webhooks name it no more.
     pub async fn delete_folder(&self, caller: &Caller, folder_id: Uuid) -> Result<FolderDeleted> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<FolderSpec>(folder_id).await?;
@@ -75,6 +81,7 @@ impl Service {
             agent.doc.folder_id = None;
             db.update(agent.id, &agent.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         }
+        self.strike(&mut db, caller, &[folder_id], |webhook: &mut WebhookDoc| &mut webhook.spec.folder_ids).await?;
         db.delete::<FolderSpec>(folder_id).await?;
         db.commit().await?;
         Ok(FolderDeleted { folder_id, status: "success".into() })
@@ -119,12 +126,15 @@ impl Service {
     /// The platform credentials as they may be shown.
     pub async fn integrations(&self, caller: &Caller) -> Result<Object> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        let rows = db.all::<Integrations>().await?;
-        Ok(rows.into_iter().next().map(|row| row.doc).unwrap_or_default().0.record())
+        Ok(stored_integrations(&mut db).await?.record())
     }
 
     /// Changes the given credentials; null clears.
     pub async fn update_integrations(&self, caller: &Caller, patch: Object) -> Result<Object> {
+        if let Some(url) = patch.get(BASE_URL).and_then(Value::as_str) {
+            check::webhook(BASE_URL, Some(url), &self.settings)?;
+            check::look(&[(BASE_URL.to_owned(), url.to_owned())], &self.settings, self.poster.guard()).await?;
+        }
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
         let stored = db.all::<Integrations>().await?.into_iter().next();
@@ -137,6 +147,11 @@ impl Service {
         db.commit().await?;
         Ok(new.0.record())
     }
+}
+
+/// The credentials of an organization's platforms; none when nothing is stored.
+pub(super) async fn stored_integrations(db: &mut Session) -> Result<IntegrationSpec> {
+    Ok(db.all::<Integrations>().await?.into_iter().next().map(|row| row.doc.0).unwrap_or_default())
 }
 
 async fn check_name(db: &mut Session, name: &str, this: Option<Uuid>) -> Result<()> {

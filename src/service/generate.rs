@@ -133,7 +133,7 @@ impl Service {
         for asked in spec.replay_transcript.iter().flatten() {
             transcripts.push(match asked {
                 ReplayAsked::Text(text) => text.transcript.clone(),
-                ReplayAsked::Conversation(held) => conversation(db, held.conversation_id.get()).await?,
+                ReplayAsked::Conversation(held) => conversation(db, held.conversation_id.parse().ok()).await?,
             });
         }
         Ok(Frame { agent, simulation, rules, traits, scenarios, transcripts })

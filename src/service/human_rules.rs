@@ -12,28 +12,32 @@ use crate::model::digital_human::{
 };
 use crate::model::playback::{OccurrenceMode, ResponseType, ScriptedResponse};
 
-/// Every rule, in the order of the fields; fills what follows from other fields.
+/// Every rule, the first that is broken; fills what follows from other fields.
 pub fn check(spec: &mut DigitalHumanSpec, settings: &Settings) -> Result<()> {
-    check_noise(spec, settings)?;
-    check::phone("phone_number", &mut spec.phone_number)?;
-    if spec.extension.as_deref().is_some_and(|extension| !is_extension(extension)) {
-        return refuse("extension may hold only 0-9, *, # and comma");
-    }
-    check::phone("outbound_text_number", &mut spec.outbound_text_number)?;
-    check::websocket(spec.websocket_url.as_deref(), settings)?;
-    spec.traits.iter().try_for_each(check_trait)?;
-    for (index, response) in spec.scripted_responses.iter().enumerate() {
-        check_scripted(index, response, settings)?;
-    }
-    spec.speaks_first_config.as_ref().map_or(Ok(()), check_speaks_first)?;
-    if let Some(steps) = &mut spec.journey_steps {
-        check_journey(steps)?;
+    check::first(broken(spec, settings))
+}
+
+/// Every rule that is broken, in the order of the fields.
+pub fn broken(spec: &mut DigitalHumanSpec, settings: &Settings) -> Vec<Error> {
+    let mut rules = vec![
+        check_noise(spec, settings),
+        check::phone("phone_number", &mut spec.phone_number),
+        check_extension(spec.extension.as_deref()),
+        check::phone("outbound_text_number", &mut spec.outbound_text_number),
+        check::websocket(spec.websocket_url.as_deref(), settings),
+    ];
+    rules.extend(spec.traits.iter().map(check_trait));
+    let responses = spec.scripted_responses.iter().enumerate();
+    rules.extend(responses.map(|(index, response)| check_scripted(index, response, settings)));
+    rules.extend(spec.speaks_first_config.as_ref().map(check_speaks_first));
+    rules.extend(spec.journey_steps.as_deref_mut().map(check_journey));
+    if spec.has_journey() {
         spec.tag.get_or_insert_with(|| "Customer Journey".into());
     }
     if spec.always_on_mode && spec.phone_number.is_none() {
-        return refuse("always-on mode needs a phone number");
+        rules.push(refuse("always-on mode needs a phone number"));
     }
-    Ok(())
+    rules.into_iter().filter_map(Result::err).collect()
 }
 
 /// What of a Digital Human is fetched from elsewhere: field and URL.
@@ -105,8 +109,14 @@ fn check_noise(spec: &DigitalHumanSpec, settings: &Settings) -> Result<()> {
     check::webhook("custom_background_noise_url", url, settings)
 }
 
-fn is_extension(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'*' | b'#' | b','))
+fn check_extension(text: Option<&str>) -> Result<()> {
+    let is_extension = |text: &str| {
+        (1..=64).contains(&text.len()) && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'*' | b'#' | b','))
+    };
+    match text.is_none_or(is_extension) {
+        true => Ok(()),
+        false => refuse("extension may hold only 0-9, *, # and comma"),
+    }
 }
 
 fn check_trait(given: &Trait) -> Result<()> {
@@ -330,5 +340,8 @@ mod tests {
         assert_eq!(spec.listens_on(), Some("+15550001111"));
         assert_eq!(spec.phone_number.as_deref(), Some("+15550001111"));
         assert_eq!(spec.journey_steps.expect("steps")[0].intent, "a");
+        let mut spec: DigitalHumanSpec = serde_json::from_value(json!({"journey_steps": []})).expect("fits");
+        assert_eq!(check(&mut spec, &Settings::new("/tmp")), Ok(()));
+        assert_eq!((spec.has_journey(), spec.tag), (false, None));
     }
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::folders::stored_integrations;
 use super::runs::Purpose;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
@@ -13,8 +14,9 @@ use crate::model::integration::IntegrationSpec;
 use crate::model::result::ResultDoc;
 use crate::model::run::QueueSpec;
 use crate::model::schedule::ScheduleDoc;
+use crate::model::simulation::SimulationSpec;
 use crate::queue::AutosyncJob;
-use crate::store::Integrations;
+use crate::store::Resource as _;
 
 /// Refusal of a simulation that has nothing to run.
 pub(super) const NO_HUMANS: &str = "Simulation has no digital humans";
@@ -73,10 +75,10 @@ impl Service {
         db.answer(RunAccepted { status: "accepted".into(), simulation_run_id: queued.simulation_run_id }).await
     }
 
-    /// True for a refusal to run that no later attempt can mend.
+    /// True for a refusal to run that no later attempt can mend: the simulation or who calls in it is gone.
     pub(super) fn is_gone(error: &Error) -> bool {
         match error {
-            Error::NotFound(_) => true,
+            Error::NotFound(word) => *word == SimulationSpec::WORD,
             Error::Refused(text) => text == NO_HUMANS,
             _ => false,
         }
@@ -99,7 +101,7 @@ impl Service {
     pub async fn autosync(&self, job: &AutosyncJob) -> Result<&'static str> {
         let mut db = self.store.org(&job.organization).read().await?;
         let Some(agent) = db.find::<AgentDoc>(job.agent_id).await? else { return Ok("the agent is gone") };
-        let platforms = db.all::<Integrations>().await?.into_iter().next().map(|row| row.doc.0).unwrap_or_default();
+        let platforms = stored_integrations(&mut db).await?;
         let outcome = match Provider::parse(&job.provider) {
             None => "the platform is not known",
             Some(provider) if provider != agent.doc.spec.provider() => "the agent is of another platform",

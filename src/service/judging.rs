@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::Service;
 use super::evaluation::{CALLS_MET, WORD_ERRORS};
+use super::in_force::human_in_force;
 use super::monitors::looked_at;
 use crate::error::Result;
 use crate::judge::{Material, Metric, is_of_tool_calls, judge_by_rules, predicted_wer};
@@ -49,10 +50,7 @@ impl Service {
         let mut db = self.store.org(organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
         let body = &row.doc.body;
-        let human = match body.digital_human_id {
-            Some(id) => db.find::<DigitalHumanSpec>(id).await?.map(|row| row.doc).unwrap_or_default(),
-            None => DigitalHumanSpec::default(),
-        };
+        let human = human_in_force(&mut db, &row).await?.unwrap_or_default();
         let agent_prompt = prompt_of(&mut db, body.agent_version_id).await?;
         let transcript: Option<Transcript> = db.text("transcripts", result_id).await?;
         let looked_at = looked_at(&mut db, result_id).await?;

@@ -83,6 +83,13 @@ pub(super) fn agent_calls(agent: &AgentSpec, step: Option<&JourneyStep>) -> bool
     }
 }
 
+/// How long the agent is waited for.
+pub(super) fn patience_ms(step: Option<&JourneyStep>, simulation: &SimulationSpec) -> i64 {
+    let of_step = step.filter(|step| step.direction == Direction::Outbound);
+    let window = of_step.map(|step| (step.response_window_seconds.max(0.0) * 1000.0) as i64);
+    window.unwrap_or_else(|| simulation.ringing_timeout.saturating_mul(1000))
+}
+
 /// True when a call over SIP is waited for.
 pub(super) fn listens(agent: &AgentSpec, step: Option<&JourneyStep>) -> bool {
     let speaks = step.is_none_or(|step| step.modality == Modality::Voice);
@@ -176,7 +183,7 @@ impl Service {
         self.step(db, row, ResultStatus::Ready).await?;
         let (result_id, attempt) = (row.id, row.doc.body.attempt);
         let job = UnansweredJob { organization: organization.clone(), result_id, attempt };
-        db.put(&job, now + stage.patience_ms(), None).await?;
+        db.put(&job, now + patience_ms(stage.step.as_ref(), &stage.simulation.doc), None).await?;
         if stage.agent.outbound_trigger_webhook_url.is_some() {
             db.put(&TriggerJob { organization, result_id, attempt, request: 1 }, now, None).await?;
         }
@@ -329,12 +336,6 @@ impl Stage {
     /// True when the Digital Human lets it ring.
     fn is_unresponsive(&self) -> bool {
         self.step.as_ref().is_some_and(|step| step.unresponsive)
-    }
-
-    /// How long the agent's call is waited for.
-    fn patience_ms(&self) -> i64 {
-        let window = self.step.as_ref().map(|step| (step.response_window_seconds.max(0.0) * 1000.0) as i64);
-        window.unwrap_or_else(|| self.simulation.doc.ringing_timeout.saturating_mul(1000))
     }
 
     /// Why the number cannot be listened on.

@@ -191,14 +191,8 @@ impl Service {
                 gone.push(*id);
             }
         }
-        for mut simulation in db.all::<SimulationSpec>().await? {
-            let Some(selected) = &mut simulation.doc.selected_custom_metrics else { continue };
-            let before = selected.len();
-            selected.retain(|id| !gone.contains(id));
-            if selected.len() < before {
-                db.update(simulation.id, &simulation.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
-            }
-        }
+        self.strike(db, caller, &gone, |simulation: &mut SimulationSpec| &mut simulation.selected_custom_metrics)
+            .await?;
         Ok(gone)
     }
 }
@@ -213,6 +207,12 @@ pub(super) async fn check_metric(db: &mut Session, spec: &mut CustomMetricSpec, 
     }
     spec.agent_ids = agents;
     check_fields(spec)?;
+    if let Some(code) = &mut spec.svc_as_code_id
+        && let Ok(uuid) = Uuid::parse_str(code)
+    {
+        // The same however it is written.
+        *code = uuid.to_string();
+    }
     if let Some(code) = &spec.svc_as_code_id
         && db.by::<CustomMetricSpec>("code_id", code.as_str()).await?.iter().any(|row| Some(row.id) != this)
     {

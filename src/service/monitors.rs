@@ -65,7 +65,7 @@ impl Service {
         self.look_at_channels(&spec.notifications.channels).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         self.check_monitor(&mut db, &mut spec, None).await?;
-        let first = spec.start_at.get_or_insert(Timestamp(now)).0;
+        let first = spec.start_at.get_or_insert(Timestamp(now).into()).ms();
         let (simulation_id, built_in) = self.back(&mut db, caller, &spec).await?;
         let next_check_at = next_check(&spec, first)?;
         let doc = MonitorDoc {
@@ -130,18 +130,14 @@ impl Service {
         let mut spec = patch.apply(&row.doc.spec).map_err(Error::internal)?;
         self.check_monitor(&mut db, &mut spec, Some(&row.doc.spec)).await?;
         let old = std::mem::replace(&mut row.doc.spec, spec);
-        let spec = &row.doc.spec;
-        if calls_otherwise(&old, spec) {
-            let (fresh, built_in) = self.back(&mut db, caller, spec).await?;
-            row.doc.callers.extend(built_in);
-            row.doc.earlier_simulations.push(row.doc.simulation_id);
-            row.doc.simulation_id = fresh;
+        if calls_otherwise(&old, &row.doc.spec) {
+            self.back_anew(&mut db, caller, &mut row.doc).await?;
             row.doc.failures.clear();
         }
         let timed = ["frequency", "active_window", "enabled", "start_at"];
         if timed.iter().any(|field| patch.given().contains_key(*field)) {
-            let start = spec.start_at.filter(|start| patch.given().contains_key("start_at") && start.0 > now);
-            row.doc.next_check_at = next_check(spec, start.map_or(now, |start| start.0))?;
+            let start = row.doc.spec.start_at.filter(|_| patch.given().contains_key("start_at"));
+            row.doc.next_check_at = next_check(&row.doc.spec, start.map_or(now, |start| start.ms().max(now)))?;
         }
         db.update(monitor_id, &row.doc, now, Some(caller.key_id)).await?;
         self.ask_for_check(&mut db, monitor_id, &row.doc).await?;
@@ -184,12 +180,12 @@ impl Service {
         Ok(MonitorDeleted { message: "Monitor deleted".into(), deleted_monitor_id: monitor_id })
     }
 
-    /// Every rule on a monitor's fields; checks without a name get theirs. What its checks name has to be there when they are
-    /// made or changed: a monitor whose caller or metric was deleted since can still be paused.
+    /// Every rule on a monitor's fields; checks without a name get theirs. What its checks name has to be there when they
+    /// are made or changed: a monitor whose caller or metric was deleted since can still be paused or watch another agent.
     async fn check_monitor(&self, db: &mut Session, spec: &mut MonitorSpec, old: Option<&MonitorSpec>) -> Result<()> {
         let agent = db.get::<AgentDoc>(spec.agent_id).await?.doc.spec;
         name_checks(spec);
-        if old.is_none_or(|old| calls_otherwise(old, spec)) {
+        if old.is_none_or(|old| old.checks != spec.checks) {
             for id in spec.checks.iter().filter_map(|check| check.config.digital_human_id) {
                 db.get::<DigitalHumanSpec>(id).await?;
             }
@@ -209,8 +205,16 @@ impl Service {
         Ok(())
     }
 
-    /// Makes the simulation that the checks are results of: one caller, the chosen one or one that greets, asks a question and
-    /// says thanks. Answers the simulation, and the caller when it was made for it.
+    /// Makes the backing simulation anew; the old one stays with its results where it is still there.
+    async fn back_anew(&self, db: &mut Session, caller: &Caller, doc: &mut MonitorDoc) -> Result<()> {
+        let (fresh, built_in) = self.back(db, caller, &doc.spec).await?;
+        doc.callers.extend(built_in);
+        doc.earlier_simulations.push(std::mem::replace(&mut doc.simulation_id, fresh));
+        Ok(())
+    }
+
+    /// Makes the simulation that the checks are results of: one caller, the chosen one while it is there, or one that
+    /// greets, asks a question and says thanks. Answers the simulation, and the caller when it was made for it.
     async fn back(&self, db: &mut Session, caller: &Caller, spec: &MonitorSpec) -> Result<(i64, Option<i64>)> {
         let now = self.clock.now_ms();
         let agent = db.get::<AgentDoc>(spec.agent_id).await?.doc.spec;
@@ -224,8 +228,12 @@ impl Service {
         };
         let simulation_id = db.insert(&simulation, now, Some(caller.key_id)).await?;
         let chosen = spec.checks.iter().filter(|check| check.enabled && check.kind == CheckType::DigitalHuman);
-        let (human_id, is_made) = match chosen.filter_map(|check| check.config.digital_human_id).next() {
-            Some(id) => (id, false),
+        let chosen = match chosen.filter_map(|check| check.config.digital_human_id).next() {
+            Some(id) => db.find::<DigitalHumanSpec>(id).await?,
+            None => None,
+        };
+        let (human_id, is_made) = match chosen {
+            Some(human) => (human.id, false),
             None => {
                 let human = built_in(agent.goals.first().map(String::as_str));
                 (db.insert(&human, now, Some(caller.key_id)).await?, true)

@@ -6,11 +6,12 @@ use uuid::Uuid;
 
 use super::{Service, check};
 use crate::error::{Error, Result};
+use crate::model::Object;
+use crate::model::agent::{AgentDoc, AgentSpec};
 use crate::model::monitor::MonitorDoc;
 use crate::model::notification::{Channel, ChannelType, Notice, NoticeKind, NoticeStatus, NotificationDoc};
 use crate::model::run::RunDoc;
 use crate::model::time::Timestamp;
-use crate::model::{Object, agent::AgentDoc};
 use crate::queue::NotifyJob;
 use crate::store::{Row, Session};
 
@@ -36,7 +37,7 @@ impl Service {
     /// Tells those who are to know of it that a run is completed. The calls of monitors are no runs to them.
     pub(super) async fn notify_of_run(&self, db: &mut Session, run_id: i64, run: &RunDoc) -> Result<()> {
         let Some(agent) = db.find::<AgentDoc>(run.agent_id).await? else { return Ok(()) };
-        let channels = run_channels(&agent.doc.spec.simulation_notifications);
+        let channels = run_channels(&agent.doc.spec);
         if channels.is_empty() || !db.by::<MonitorDoc>("simulation_id", run.simulation_id).await?.is_empty() {
             return Ok(());
         }
@@ -150,11 +151,10 @@ fn is_address(text: &str) -> bool {
 }
 
 /// `emails` and `webhook_url` of an agent's `simulation_notifications`.
-fn run_channels(settings: &Object) -> Vec<Channel> {
-    let emails = settings.get("emails").and_then(|list| list.as_array()).into_iter().flatten();
+fn run_channels(agent: &AgentSpec) -> Vec<Channel> {
+    let emails = agent.simulation_notifications.get("emails").and_then(|list| list.as_array()).into_iter().flatten();
     let emails = emails.filter_map(|entry| entry.as_str()).filter(|text| is_address(text));
-    let url = settings.get("webhook_url").and_then(|url| url.as_str()).filter(|url| !url.is_empty());
     let email = |target: &str| Channel { kind: ChannelType::Email, target: target.to_owned() };
     let webhook = |target: &str| Channel { kind: ChannelType::Webhook, target: target.to_owned() };
-    emails.map(email).chain(url.map(webhook)).collect()
+    emails.map(email).chain(agent.run_webhook().map(webhook)).collect()
 }

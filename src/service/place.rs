@@ -7,9 +7,11 @@ mod idle;
 mod line;
 mod manner;
 mod opening;
+mod platform;
 mod route;
 mod sound;
 mod text;
+mod unplayed;
 
 use std::sync::Arc;
 
@@ -33,6 +35,7 @@ use crate::human::{self, FluencyLevel, Profile, Verbosity, phrases};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, Provider};
 use crate::model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality, Trait};
+use crate::model::integration::IntegrationSpec;
 use crate::model::noise::NoiseDoc;
 use crate::model::result::ResultDoc;
 use crate::model::run::{QueueSpec, RunDoc};
@@ -97,6 +100,8 @@ struct Cast {
     seed: Seed,
     agent_id: i64,
     agent: AgentDoc,
+    /// What the organization has stored of the agent's platform.
+    platforms: IntegrationSpec,
     /// The version of the agent that is met.
     agent_version_id: Option<Uuid>,
     human: DigitalHumanSpec,
@@ -170,6 +175,9 @@ impl Service {
         let seed = Seed(body.seed as u64);
         let identity = identity(&row.doc, human.id, run.seed);
         let earlier = earlier::earlier(&mut db, &row, &human.doc).await?;
+        let platforms = platform::credentials(&mut db, &agent.spec).await?;
+        drop(db);
+        self.keep_settings(organization, result_id, &agent.spec, &human.doc, &simulation).await?;
         let (human_id, mut human, overrides) = (Some(human.id), human.doc, run.overrides);
         human.traits = bound(human.traits, identity);
         Ok(Ok(Cast {
@@ -178,6 +186,7 @@ impl Service {
             seed,
             agent_id: body.agent_id,
             agent,
+            platforms,
             agent_version_id: body.agent_version_id,
             human,
             simulation,
@@ -214,7 +223,7 @@ pub(super) async fn facts(db: &mut Session, result: &ResultDoc) -> Result<Vec<Tr
 impl Cast {
     async fn place(self, placer: &Placer, settings: &Settings) -> Result<Placed, Obstacle> {
         let dial = route::dial(&self, &placer.codecs, settings).await?;
-        let mut warnings = self.idle_fields(placer.model.is_some());
+        let mut warnings = self.idle_fields(placer.model.is_some(), &settings.sms);
         warnings.extend(self.follows_without(placer.model.is_some()));
         let language = self.language();
         let traits = self.traits();

@@ -11,7 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::fs;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, SeekFrom};
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
+use super::in_force::SETTINGS;
 use super::place::facts;
 use super::retention::remove;
 use super::{Caller, Judged, Service};
@@ -119,6 +122,10 @@ impl Service {
         if let Some(transcript) = transcript {
             db.put_text("transcripts", result_id, transcript).await?;
         }
+        if let Some(mut settings) = db.text::<Value>(SETTINGS, result_id).await? {
+            redact_settings(&mut settings, redactor);
+            db.put_text(SETTINGS, result_id, &settings).await?;
+        }
         redact_doc(&mut row.doc, redactor)?;
         if let Some(warning) = warning {
             row.doc.body.audio_url = None;
@@ -224,6 +231,26 @@ fn redact_members(value: &mut Value, redactor: &Redactor, names: &[&str]) {
     }
 }
 
+/// Sees through settings: their texts, what tool calls hold, and the values of traits. Ids, and numbers that steer, stay
+/// as they are.
+pub(super) fn redact_settings(settings: &mut Value, redactor: &Redactor) {
+    let is_id = |text: &str| text.len() == Hyphenated::LENGTH && Uuid::parse_str(text).is_ok();
+    match settings {
+        Value::String(text) if !is_id(text) => *text = redactor.text(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_settings(item, redactor)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member {
+                    Value::Object(_) | Value::Array(_) if CALLED.contains(&name.as_str()) => redactor.value(member),
+                    Value::Number(_) if name == "value" => redactor.value(member),
+                    _ => redact_settings(member, redactor),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Silences stretches (milliseconds from connect) in all channels of a WAV file of the engine's own. The silenced file takes the
 /// place of the old one at once.
 async fn silence(path: &PathBuf, layout: Layout, spans: &[Range<i64>]) -> Result<()> {
@@ -316,6 +343,23 @@ mod tests {
                 assert_eq!(*is_left, !silent.iter().any(|span| span.contains(&at)), "sample {at} of {spans:?}");
             }
         }
+    }
+
+    #[test]
+    fn settings_lose_what_is_private_and_keep_what_steers() {
+        let id = "01234567-8901-7234-8567-890123456789";
+        let mut settings = json!({
+            "scenario_id": id, "intent": "Say 1234 to Alvarez.", "max_turns": 1234,
+            "traits": [{ "trait_name": "pin", "value": 12345 }, { "trait_name": "adult", "value": true }],
+            "expected_tool_calls": [{ "name": "find", "parameters": { "pin": 12345 } }],
+        });
+        redact_settings(&mut settings, &Redactor::new(["Alvarez".to_owned()]));
+        let expect = json!({
+            "scenario_id": id, "intent": "Say [NUMBER] to [TRAIT].", "max_turns": 1234,
+            "traits": [{ "trait_name": "pin", "value": "[NUMBER]" }, { "trait_name": "adult", "value": true }],
+            "expected_tool_calls": [{ "name": "find", "parameters": { "pin": "[NUMBER]" } }],
+        });
+        assert_eq!(settings, expect);
     }
 
     #[tokio::test]

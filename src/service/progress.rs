@@ -1,12 +1,14 @@
 //! How results move through their states: the one place that changes a status.
 
+use serde_json::Value;
+
 use super::outcome::outcome;
 use super::texts::{put_conversation, writes};
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
 use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::result::{ResultDoc, StatusChange};
+use crate::model::result::{ResultDoc, StatusChange, noted};
 use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus, RunStatus};
@@ -40,7 +42,9 @@ impl Service {
         db.commit().await?;
         self.live.changed(result_id);
         let (from, to, error_code) = (from.as_str(), to.as_str(), row.doc.body.error_code.as_deref());
-        tracing::info!(result_id, from, to, error_code, "a result moved on");
+        // Known where the call is over.
+        let call_id = || noted(&row.doc.body.metadata, "sip_call_id").and_then(Value::as_str);
+        tracing::info!(result_id, from, to, error_code, call_id = call_id(), "a result moved on");
         Ok(row)
     }
 

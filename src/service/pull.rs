@@ -64,8 +64,11 @@ impl Service {
         }
         for id in members.metrics {
             let mut row = db.get::<CustomMetricSpec>(id).await?;
-            if row.doc.svc_as_code_id.is_none() {
-                row.doc.svc_as_code_id = Some(clock::new_id().to_string());
+            // One that is no uuid cannot be pushed.
+            let code = row.doc.svc_as_code_id.as_deref().and_then(|code| Uuid::parse_str(code).ok());
+            let code = Some(code.unwrap_or_else(clock::new_id).to_string());
+            if row.doc.svc_as_code_id != code {
+                row.doc.svc_as_code_id = code;
                 db.update(id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
             }
             let mut fields = object(&row.doc)?;
@@ -193,13 +196,17 @@ async fn row_of<R: Resource<Id = i64>>(db: &mut Session, id: &str) -> Result<i64
 
 /// The metric with an id or a stable identifier.
 async fn metric_of(db: &mut Session, id: &str) -> Result<Row<CustomMetricSpec>> {
-    let found = match Uuid::parse_str(id) {
-        Ok(id) => db.find::<CustomMetricSpec>(id).await?,
-        Err(_) => None,
+    let uuid = Uuid::parse_str(id).ok();
+    let found = match uuid {
+        Some(id) => db.find::<CustomMetricSpec>(id).await?,
+        None => None,
     };
     let found = match found {
         Some(row) => Some(row),
-        None => db.by::<CustomMetricSpec>("code_id", id).await?.pop(),
+        None => {
+            let code = uuid.map_or_else(|| id.to_owned(), |uuid| uuid.to_string());
+            db.by::<CustomMetricSpec>("code_id", code).await?.pop()
+        }
     };
     db.metric(found.ok_or(Error::NotFound("Custom metric"))?.id).await
 }

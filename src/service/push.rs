@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::agents::broken_rules;
 use super::simulations::{check_journeys, name_of};
 use super::{Caller, Service, check, human_rules};
 use crate::error::{Error, Result};
@@ -20,6 +21,9 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::validate::{Source, validate};
 use crate::model::{Object, json};
 use crate::store::{Metrics, Row, Session};
+
+/// The field by which an entity is known.
+const CODE: &str = "svc_as_code_id";
 
 impl Service {
     /// Creates what is absent, changes what differs, leaves what is the same.
@@ -69,8 +73,9 @@ impl Service {
     /// names may take long.
     async fn refused_names<'b>(&self, bundle: &'b Bundle) -> Result<Vec<(&'static str, &'b Object, String)>> {
         let agents = bundle.agents.iter().map(|agent| {
-            let url = |field: &str| Some((field.to_owned(), agent.get(field)?.as_str()?.to_owned()));
-            ("agent", agent, AgentSpec::POSTED_TO.into_iter().filter_map(url).collect::<Vec<_>>())
+            let given = AgentSpec::POSTED_TO.into_iter().zip(AgentSpec::posted_to_in(agent));
+            let urls = given.filter_map(|(field, url)| Some((field.to_owned(), url?.to_owned())));
+            ("agent", agent, urls.collect::<Vec<_>>())
         });
         let humans = bundle.digital_humans.iter();
         let humans = humans.map(|human| ("digital_human", human, human_rules::fetched(&Value::Object(human.clone()))));
@@ -121,18 +126,27 @@ struct Push<'p> {
 
 impl Push<'_> {
     fn wrong(&mut self, kind: &str, entity: &Object, errors: Vec<String>) {
-        let entity_id = entity.get("svc_as_code_id").cloned().unwrap_or_default();
+        let entity_id = entity.get(CODE).cloned().unwrap_or_default();
         self.errors.push(EntityError { entity_type: kind.to_owned(), entity_id, errors });
     }
 
-    /// Takes what a write refused as an error of the entity.
-    fn allowed<T, V: JsonSchema>(&mut self, kind: &str, entity: &Object, done: Result<T>) -> Result<Option<T>> {
+    /// Takes what a write refused as an error of the entity; `broken`: the rules of its kind that it breaks, as far as they
+    /// are known.
+    fn allowed<T, V: JsonSchema>(
+        &mut self,
+        kind: &str,
+        entity: &Object,
+        done: Result<T>,
+        mut broken: Vec<Error>,
+    ) -> Result<Option<T>> {
         match done {
             Ok(value) => Ok(Some(value)),
             Err(Error::Internal(cause)) => Err(Error::Internal(cause)),
             Err(error) => {
-                let text = error.to_string();
-                self.wrong(kind, entity, vec![format!("{}: {text}", field_of::<V>(&text, kind))]);
+                broken.retain(|other| *other != error);
+                let texts = std::iter::once(error).chain(broken).map(|error| error.to_string());
+                let errors = texts.map(|text| format!("{}: {text}", field_of::<V>(&text, kind))).collect();
+                self.wrong(kind, entity, errors);
                 Ok(None)
             }
         }
@@ -152,12 +166,12 @@ impl Push<'_> {
         let mut wrong = more;
         let (created, changed) = (walked::<T>(entity), walked::<Patch<T>>(entity));
         wrong.extend(created.as_ref().err().into_iter().flatten().cloned());
-        let code = created.as_ref().ok().and_then(|walked| walked.get("svc_as_code_id")?.as_str().map(str::to_owned));
-        if entity.get("svc_as_code_id").is_none_or(Value::is_null) {
-            wrong.push("svc_as_code_id: Field required".into());
+        let code = created.as_ref().ok().and_then(|walked| walked.get(CODE)?.as_str().map(str::to_owned));
+        if entity.get(CODE).is_none_or(Value::is_null) {
+            wrong.push(format!("{CODE}: Field required"));
         }
         if code.as_ref().is_some_and(|code| codes.contains(code)) {
-            wrong.push("svc_as_code_id: is in the bundle more than once".into());
+            wrong.push(format!("{CODE}: is in the bundle more than once"));
         }
         codes.extend(code.clone());
         match (created, changed, code) {
@@ -179,14 +193,16 @@ impl Push<'_> {
         let code = Uuid::parse_str(&checked.code).ok();
         let name = checked.spec.name.clone();
         let Some(row) = self.db.by::<AgentDoc>("code_id", checked.code).await?.pop() else {
+            let broken = broken_rules(&mut checked.spec.clone(), service.settings());
             let done = service.insert_agent(&mut self.db, caller, checked.spec).await;
-            let made = self.allowed::<_, AgentSpec>(KIND, entity, done)?;
+            let made = self.allowed::<_, AgentSpec>(KIND, entity, done, broken)?;
             self.did("Created", "agent", &name);
             return Ok(made.map(|(id, _)| Anchor { id, code, is_new: true }));
         };
         let id = row.id;
+        let broken = broken_rules(&mut check::patched(&row.doc.spec, &checked.patch)?, service.settings());
         let done = service.amend_agent(&mut self.db, caller, row, &checked.patch).await;
-        let amended = self.allowed::<_, AgentSpec>(KIND, entity, done)?;
+        let amended = self.allowed::<_, AgentSpec>(KIND, entity, done, broken)?;
         if amended.is_some_and(|amended| amended.changed) {
             self.did("Updated", "agent", &name);
         }
@@ -209,12 +225,12 @@ impl Push<'_> {
         let (id, is_new, verb) = match found {
             None => {
                 let done = service.insert_simulation(&mut self.db, caller, checked.spec).await;
-                let Some(id) = self.allowed::<_, SimulationSpec>(KIND, entity, done)? else { return Ok(None) };
+                let Some(id) = self.allowed::<_, SimulationSpec>(KIND, entity, done, vec![])? else { return Ok(None) };
                 (id, true, Some("Created"))
             }
             Some(row) => {
                 let done = service.amend_simulation(&mut self.db, caller, &row, checked.patch).await;
-                let changed = self.allowed::<_, SimulationSpec>(KIND, entity, done)?;
+                let changed = self.allowed::<_, SimulationSpec>(KIND, entity, done, vec![])?;
                 (row.id, false, changed.filter(|changed| *changed).map(|_| "Updated"))
             }
         };
@@ -283,15 +299,17 @@ impl Push<'_> {
         let Some(checked) = checked else { return Ok(None) };
         let (service, caller) = (self.service, self.caller);
         let Some(row) = self.db.by::<DigitalHumanSpec>("code_id", checked.code).await?.pop() else {
+            let broken = human_rules::broken(&mut checked.spec.clone(), service.settings());
             let done = service.make_human(&mut self.db, caller, checked.spec, &[simulation.id]).await;
-            let Some(made) = self.allowed::<_, DigitalHumanSpec>(KIND, entity, done)? else { return Ok(None) };
+            let Some(made) = self.allowed::<_, DigitalHumanSpec>(KIND, entity, done, broken)? else { return Ok(None) };
             self.did("Created", "digital human", made.digital_human.spec.name.as_deref().unwrap_or_default());
             return Ok(Some((made.digital_human.id, true)));
         };
         let mut links = self.db.simulations_of(row.id).await?;
         links.push(simulation.id);
+        let broken = human_rules::broken(&mut check::patched(&row.doc, &checked.patch)?, service.settings());
         let done = service.amend_human(&mut self.db, caller, &row, &checked.patch, Some(&links), false).await;
-        let Some(changed) = self.allowed::<_, DigitalHumanSpec>(KIND, entity, done)? else { return Ok(None) };
+        let Some(changed) = self.allowed::<_, DigitalHumanSpec>(KIND, entity, done, broken)? else { return Ok(None) };
         if changed {
             let name = self.db.get::<DigitalHumanSpec>(row.id).await?.doc.name.unwrap_or_default();
             self.did("Updated", "digital human", &name);
@@ -330,18 +348,23 @@ impl Push<'_> {
         let Some(mut checked) = self.checked::<CustomMetricSpec>(KIND, entity, vec![], codes)? else { return Ok(None) };
         let (service, caller) = (self.service, self.caller);
         let name = checked.spec.name.clone();
-        let Some(row) = self.db.by::<CustomMetricSpec>("code_id", checked.code).await?.pop() else {
+        let mut found = self.db.by::<CustomMetricSpec>("code_id", checked.code).await?;
+        if let (true, Some(sent)) = (found.is_empty(), entity.get(CODE).and_then(Value::as_str)) {
+            // Identifiers were once stored as they were sent.
+            found = self.db.by("code_id", sent).await?;
+        }
+        let Some(row) = found.pop() else {
             if !checked.spec.agent_ids.contains(&agent.id) {
                 checked.spec.agent_ids.push(agent.id);
             }
             let done = service.insert_metric(&mut self.db, caller, checked.spec).await;
-            let made = self.allowed::<_, CustomMetricSpec>(KIND, entity, done)?;
+            let made = self.allowed::<_, CustomMetricSpec>(KIND, entity, done, vec![])?;
             self.did("Created", "custom metric", &name);
             return Ok(made.map(|row| row.id));
         };
         let row = self.db.metric(row.id).await?;
         let done = service.amend_metric(&mut self.db, caller, &row, &checked.patch).await;
-        let Some(changed) = self.allowed::<_, CustomMetricSpec>(KIND, entity, done)? else { return Ok(None) };
+        let Some(changed) = self.allowed::<_, CustomMetricSpec>(KIND, entity, done, vec![])? else { return Ok(None) };
         if changed {
             self.did("Updated", "custom metric", &name);
         }
@@ -369,7 +392,7 @@ impl Push<'_> {
 }
 
 fn code_of(entity: Option<&Object>) -> Option<Uuid> {
-    entity?.get("svc_as_code_id")?.as_str().and_then(|text| Uuid::parse_str(text).ok())
+    entity?.get(CODE)?.as_str().and_then(|text| Uuid::parse_str(text).ok())
 }
 
 fn ids(rows: &[Row<CustomMetricSpec>]) -> Vec<Uuid> {
@@ -380,8 +403,13 @@ fn ids(rows: &[Row<CustomMetricSpec>]) -> Vec<Uuid> {
 fn walked<T: JsonSchema>(entity: &Object) -> std::result::Result<Object, Vec<String>> {
     let text = Value::Object(entity.clone()).to_string();
     let mut issues = Issues::default();
+    let mut node = Node::of::<T>();
+    if let Kind::Fields(fields) = &mut node.kind {
+        // Whatever it is elsewhere, here it is a uuid.
+        fields.iter_mut().filter(|field| field.name == CODE).for_each(|field| field.node.kind = Kind::Uuid);
+    }
     let walked = match json::read(&text) {
-        Ok(json) => validate(Source::Body, &Node::of::<T>(), &json, &mut issues),
+        Ok(json) => validate(Source::Body, &node, &json, &mut issues),
         Err(fault) => return Err(vec![format!("body: {}", fault.why)]),
     };
     match walked {

@@ -106,7 +106,7 @@ impl Service {
             patch.insert("agent_version_id".into(), prompt);
         }
         let mut spec: SimulationSpec = patched(&stored.doc, &patch)?;
-        check_simulation(db, &mut spec, Some(stored.id)).await?;
+        check_simulation(db, &mut spec, Some(stored)).await?;
         if spec.digital_humans_settings != stored.doc.digital_humans_settings {
             check_settings(&mut spec.digital_humans_settings)?;
         }
@@ -197,7 +197,7 @@ fn check_settings(settings: &mut DigitalHumansSettings) -> Result<()> {
 /// Refuses a simulation that holds too many journeys.
 pub(super) async fn check_journeys(db: &mut Session, simulation_id: i64) -> Result<()> {
     let humans = db.digital_humans_of(simulation_id).await?;
-    let journeys = humans.iter().filter(|row| row.doc.journey_steps.is_some()).count();
+    let journeys = humans.iter().filter(|row| row.doc.has_journey()).count();
     if journeys > MAX_JOURNEYS {
         return Err(Error::Refused(format!("A simulation can hold at most {MAX_JOURNEYS} journeys")));
     }
@@ -209,15 +209,22 @@ pub(super) fn name_of(row: &Row<SimulationSpec>) -> String {
     row.doc.name.clone().unwrap_or_else(|| format!("Simulation {}", row.id))
 }
 
-/// Every rule on a simulation's fields; the twins become one.
-async fn check_simulation(db: &mut Session, spec: &mut SimulationSpec, this: Option<i64>) -> Result<()> {
+/// Every rule on a simulation's fields; the twins become one. The version has to be there when it or the agent changes.
+async fn check_simulation(
+    db: &mut Session,
+    spec: &mut SimulationSpec,
+    stored: Option<&Row<SimulationSpec>>,
+) -> Result<()> {
     let agent_id = spec.agent_id.get().ok_or(Error::NotFound("Agent"))?;
     db.get::<AgentDoc>(agent_id).await?;
     spec.agent_version_id = check::twins(spec.agent_version_id, spec.prompt_id.take())?;
-    if let Some(version) = spec.agent_version_id {
+    let target = |spec: &SimulationSpec| (spec.agent_id.get(), spec.agent_version_id);
+    let is_stored = stored.is_some_and(|stored| target(&stored.doc) == target(spec));
+    if let Some(version) = spec.agent_version_id.filter(|_| !is_stored) {
         version_of(db, agent_id, version).await?;
     }
     check_selected(db, spec.selected_custom_metrics.as_deref()).await?;
+    let this = stored.map(|stored| stored.id);
     if let Some(code) = spec.svc_as_code_id
         && db.by::<SimulationSpec>("code_id", code).await?.iter().any(|row| Some(row.id) != this)
     {

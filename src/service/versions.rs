@@ -11,6 +11,7 @@ use crate::model::agent::AgentDoc;
 use crate::model::agent_version::{
     LATEST, LabelDoc, LabelText, LabelsSpec, PRODUCTION, VersionDoc, VersionName, VersionRecord, VersionSpec,
 };
+use crate::model::simulation::SimulationSpec;
 use crate::store::{Row, Session};
 
 /// What deleting a version answers.
@@ -93,7 +94,7 @@ impl Service {
         only_holder(&versions_of(&mut db, agent_id).await?, label).cloned().map(shown)
     }
 
-    /// Deletes a version; latest moves to the highest that remains.
+    /// Deletes a version; latest moves to the highest that remains, its simulations are of the production version then.
     pub async fn delete_version(&self, caller: &Caller, agent_id: i64, name: VersionName) -> Result<VersionDeleted> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.hold_agent(agent_id).await?;
@@ -219,6 +220,29 @@ impl Service {
         db.get(id).await
     }
 
+    /// Gives the first version of an agent these labels in the place of its own, but for production and latest; true when
+    /// that changes it.
+    pub(super) async fn label_first_version(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        agent_id: i64,
+        labels: &[LabelText],
+    ) -> Result<bool> {
+        db.hold_agent(agent_id).await?;
+        let mut others = versions_of(db, agent_id).await?;
+        let mut first = others.pop().ok_or_else(|| Error::internal("an agent has no version"))?;
+        self.attach(db, caller, agent_id, others, labels, false).await?;
+        let old = first.doc.labels.clone();
+        first.doc.labels.retain(|label| [PRODUCTION, LATEST].contains(&label.as_str()));
+        put_on(&mut first.doc, labels);
+        let changed = first.doc.labels != old;
+        if changed {
+            db.update(first.id, &first.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        }
+        Ok(changed)
+    }
+
     /// Makes sure that a version may be given `labels`: takes them from `others` when asked to, and keeps a record of each.
     async fn attach(
         &self,
@@ -287,6 +311,12 @@ impl Service {
             db.update(highest.id, &highest.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         }
         let latest_version = latest(&rest)?.doc.version;
+        for mut simulation in db.by::<SimulationSpec>("agent_id", version.doc.agent_id).await? {
+            if simulation.doc.agent_version_id == Some(version.id) {
+                simulation.doc.agent_version_id = None;
+                db.update(simulation.id, &simulation.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            }
+        }
         db.delete::<VersionDoc>(version.id).await?;
         db.commit().await?;
         Ok(VersionDeleted {

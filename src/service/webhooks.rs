@@ -10,6 +10,7 @@ use uuid::Uuid;
 pub use self::delivery::WebhookTested;
 use super::agents::{SigningKey, signing_key};
 use super::check::{self, patched};
+use super::lists::check_named;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
@@ -70,7 +71,7 @@ impl Service {
     pub async fn create_webhook(&self, caller: &Caller, spec: WebhookSpec) -> Result<WebhookAdded> {
         self.check_webhook_url(&spec.url).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
-        check_filters(&mut db, &spec).await?;
+        check_filters(&mut db, &spec, None).await?;
         let doc = WebhookDoc { spec, signing_key: signing_key(), ..WebhookDoc::default() };
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
@@ -98,12 +99,12 @@ impl Service {
         }
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut doc = db.get::<WebhookDoc>(id).await?.doc;
-        let was_enabled = doc.spec.enabled;
-        doc.spec = patched(&doc.spec, &patch)?;
-        check_filters(&mut db, &doc.spec).await?;
-        if doc.spec.enabled && !was_enabled {
+        let spec: WebhookSpec = patched(&doc.spec, &patch)?;
+        check_filters(&mut db, &spec, Some(&doc.spec)).await?;
+        if spec.enabled && !doc.spec.enabled {
             doc.consecutive_failures = 0;
         }
+        doc.spec = spec;
         db.update(id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
         // What waited while it was disabled may go now.
@@ -165,15 +166,10 @@ impl Service {
     }
 }
 
-/// Refuses agents and folders that the organization does not have.
-async fn check_filters(db: &mut Session, spec: &WebhookSpec) -> Result<()> {
-    for id in spec.agent_ids.iter().flatten() {
-        db.get::<AgentDoc>(*id).await?;
-    }
-    for id in spec.folder_ids.iter().flatten() {
-        db.get::<FolderSpec>(*id).await?;
-    }
-    Ok(())
+/// Refuses agents and folders that the organization does not have; `old` is the webhook before a change.
+async fn check_filters(db: &mut Session, spec: &WebhookSpec, old: Option<&WebhookSpec>) -> Result<()> {
+    check_named::<AgentDoc>(db, spec.agent_ids.as_deref(), old.and_then(|old| old.agent_ids.as_deref())).await?;
+    check_named::<FolderSpec>(db, spec.folder_ids.as_deref(), old.and_then(|old| old.folder_ids.as_deref())).await
 }
 
 fn shown(caller: &Caller, row: Row<WebhookDoc>) -> WebhookRecord {

@@ -199,7 +199,7 @@ impl Session {
         Ok(self.execute(sql, &cells).await? > 0)
     }
 
-    /// Keeps a text (`timelines` or `transcripts`) of a result, replacing an earlier one.
+    /// Keeps a text (`timelines`, `transcripts` or `settings`) of a result, replacing an earlier one.
     pub(crate) async fn put_text<T: serde::Serialize>(&mut self, table: &str, result_id: i64, doc: &T) -> Result<()> {
         let sql = format!(
             "INSERT INTO {table} (result_id, org_id, doc) VALUES ($1, $2, $3) \

@@ -8,6 +8,7 @@ use super::world::World;
 const AGENT: &str = "f3d2a87c-1e4b-4b9a-9c2d-7f1e6b5a4c33";
 const SIMULATION: &str = "b1a04e88-7c2f-4d23-9a5e-2f8c6d1b7a09";
 const HUMAN: &str = "7e2c9a1b-3d4f-4a8e-b612-9c5f0d3a1e88";
+const METRIC: &str = "9f3a1c7e-5b2d-4e88-a4f1-0c7b3d6a9e21";
 const OTHER: &str = "11111111-3d4f-4a8e-b612-9c5f0d3a1e88";
 
 fn bundle() -> Value {
@@ -20,7 +21,7 @@ fn bundle() -> Value {
             "traits": [{"trait_name": "age", "trait_data_type": "NUMBER", "value": 71}],
         }],
         "custom_metrics": [{
-            "svc_as_code_id": "polite", "name": "Polite", "description": "Kind words.", "response_type": "yes_no",
+            "svc_as_code_id": METRIC, "name": "Polite", "description": "Kind words.", "response_type": "yes_no",
         }],
     })
 }
@@ -73,6 +74,7 @@ async fn a_push_creates_changes_links_and_unlinks() {
         json!({"svc_as_code_id": AGENT.to_uppercase(), "name": "Front desk", "system_prompt": "Be kind."});
     wanted["simulations"][0]["max_turns"] = json!(6);
     wanted["digital_humans"][0]["intent"] = json!("Reports a cough.");
+    wanted["custom_metrics"][0]["svc_as_code_id"] = json!(METRIC.to_uppercase());
     wanted["custom_metrics"][0]["description"] = json!("Very kind words.");
     let changed = push(&world, &wanted).await;
     let updated =
@@ -126,6 +128,7 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
     };
     let mut many = bundle();
     many["agents"][0]["phone_number"] = json!("12");
+    many["agents"][0]["sip_uri"] = json!("bob");
     many["simulations"][0]["max_turns"] = json!(0);
     many["simulations"][0]["ringing_timeout"] = json!("x");
     many["digital_humans"][0]["extension"] = json!("12a");
@@ -133,6 +136,7 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
     many["custom_metrics"][0]["response_type"] = json!("enum");
     let mut rules = bundle();
     rules["digital_humans"][0]["extension"] = json!("12a");
+    rules["digital_humans"][0]["outbound_text_number"] = json!("12");
     rules["simulations"][0]["agent_version_id"] = json!(OTHER);
     let twice = json!([bundle()["digital_humans"][0], bundle()["digital_humans"][0]]);
     for (bundle, errors) in [
@@ -144,7 +148,14 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
         (
             many,
             vec![
-                error("agent", json!(AGENT), json!(["phone_number: phone_number must be in E.164 format"])),
+                error(
+                    "agent",
+                    json!(AGENT),
+                    json!([
+                        "phone_number: phone_number must be in E.164 format",
+                        "sip_uri: sip_uri must be of the form sip:<user>@<host>",
+                    ]),
+                ),
                 error(
                     "simulation",
                     json!(SIMULATION),
@@ -156,7 +167,7 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
                 error("digital_human", Value::Null, json!(["svc_as_code_id: Field required"])),
                 error(
                     "custom_metric",
-                    json!("polite"),
+                    json!(METRIC),
                     json!(["enum_options: enum_options needs at least two different options"]),
                 ),
             ],
@@ -165,7 +176,14 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
             rules,
             vec![
                 error("simulation", json!(SIMULATION), json!(["agent_version_id: Agent version not found"])),
-                error("digital_human", json!(HUMAN), json!(["extension: extension may hold only 0-9, *, # and comma"])),
+                error(
+                    "digital_human",
+                    json!(HUMAN),
+                    json!([
+                        "extension: extension may hold only 0-9, *, # and comma",
+                        "outbound_text_number: outbound_text_number must be in E.164 format",
+                    ]),
+                ),
             ],
         ),
         (
@@ -178,6 +196,26 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
                     "svc_as_code_id: Input should be a valid UUID, invalid character: found `x` at 0"
                 ]),
             )],
+        ),
+        (
+            with("/custom_metrics/0/svc_as_code_id", json!("generated-now-1")),
+            vec![error(
+                "custom_metric",
+                json!("generated-now-1"),
+                json!(["svc_as_code_id: Input should be a valid UUID, invalid character: found `g` at 0"]),
+            )],
+        ),
+        (
+            with("/custom_metrics/0/svc_as_code_id", json!("")),
+            vec![error(
+                "custom_metric",
+                json!(""),
+                json!(["svc_as_code_id: Input should be a valid UUID, invalid length: found 0"]),
+            )],
+        ),
+        (
+            with("/agents/0/folder", json!("")),
+            vec![error("agent", json!(AGENT), json!(["folder: String should have at least 1 character"]))],
         ),
         (
             with("/simulations/0/agent", json!(OTHER)),
@@ -246,8 +284,9 @@ async fn what_is_pulled_is_pushed_without_a_change() {
         let body = json!({ "digital_human": human, "simulation_ids": [simulation] });
         human_id = world.post("/v1/create-digital-human", body).await["digital_human"]["id"].clone();
     }
+    // Its identifier is none that could be pushed.
     let metric = json!({"name": "m", "description": "d", "response_type": "quantitative", "min_value": 0, "max_value": 1,
-        "agent_ids": [agent_id]});
+        "agent_ids": [agent_id], "svc_as_code_id": "mine"});
     let metric = world.post("/v1/create-custom-metric", metric).await;
     let metric_id = metric["id"].as_str().expect("an id");
 

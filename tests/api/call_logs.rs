@@ -154,7 +154,8 @@ async fn a_transcript_is_measured_and_every_field_is_read_back() {
         "call_direction": "OUTBOUND", "interface": "WEB", "tags": ["a"], "metadata": { "k": 1 },
         "tool_calls": [{ "name": "book", "start_offset_ms": 6000, "parameters": { "day": "Tue" }, "output": { "status": 503 } }],
         "events": [{ "title": "moved", "start_offset_ms": 10 }], "conversation_ended_by": "USER",
-        "created_at": "2026-01-05T08:30:00Z", "custom_metrics": [metric_id],
+        "start_time_utc": "2026-01-05T08:00:00.123456Z", "created_at": "2026-01-05T08:30:00.6543219Z",
+        "custom_metrics": [metric_id],
         "trace_id": "t", "webhook_tag": "w", "enable_phrase_latencies": true,
     });
     let log = evaluated(&world, given).await;
@@ -162,11 +163,11 @@ async fn a_transcript_is_measured_and_every_field_is_read_back() {
         ("agent_id", json!(world.name("agent"))),
         ("external_agent_id", Value::Null),
         ("recording_url", Value::Null),
-        ("start_time_utc", json!("2026-01-05T08:00:00.000000Z")),
+        ("start_time_utc", json!("2026-01-05T08:00:00.123456Z")),
         ("call_direction", json!("OUTBOUND")),
         ("interface", json!("WEB")),
         ("status", json!("COMPLETED")),
-        ("created_at", json!("2026-01-05T08:30:00.000000Z")),
+        ("created_at", json!("2026-01-05T08:30:00.654321Z")),
         ("transcript_url", Value::Null),
         ("tags", json!(["a"])),
         ("duration_ms", json!(9000)),
@@ -369,6 +370,10 @@ async fn what_the_owner_adds_is_kept_and_evaluated_when_asked() {
     assert_eq!(again["status"], "COMPLETED");
     assert_ne!(again["evaluations"][0]["id"], log["evaluations"][0]["id"]);
     assert_eq!(world.get("/v1/issues").await[0]["title"], "book: error: no slot");
+    world.call("PUT", path, json!({ "metadata": null, "events": null })).await;
+    let cleared = read().await;
+    assert_eq!((&cleared["metadata"], &cleared["events"]), (&Value::Null, &Value::Null));
+    assert_eq!(cleared["tool_calls"][0]["name"], "book", "what is not given stays");
     let gone = world.call("DELETE", "/v1/call-log/$call", Value::Null).await;
     assert_eq!(gone, json!({ "message": "Call log deleted", "status": "200" }));
     assert_eq!(world.send("DELETE", "/v1/call-log/$call", &[], Vec::new()).await.status, 404);

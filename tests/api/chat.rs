@@ -88,10 +88,31 @@ async fn troubles_of_chat_completions_have_their_codes() {
     for (agent, code) in [
         (json!({ "P12_base_url": "http://127.0.0.1:9" }), "MISSING_P12_CONFIGURATION"),
         (json!({ "connection_type": "P12", "P12_model": "m" }), "MISSING_P12_CONFIGURATION"),
-        (json!({ "P8_base_url": "https://platform.example" }), "P8_ADAPTER_NOT_CONFIGURED"),
         (json!({ "phone_number": "+15550002222" }), "SMS_NOT_CONFIGURED"),
     ] {
         let talk = Talk::of(World::at_work(None).await, agent.clone(), json!({}), json!({})).await;
         assert_eq!(talk.until("NO_CONNECTION").await["error_code"], code, "{agent}");
+    }
+}
+
+#[tokio::test]
+async fn agents_that_nothing_is_set_up_for_say_what_is_missing() {
+    let p6 = json!({ "P6_app_id": "a", "P6_deployment_id": "d" });
+    let p8 = json!({ "P8_base_url": "https://203.0.113.5", "P8_domain_code": "c", "P8_agent_name": "n" });
+    let stored = json!({ "P6_credentials": "k", "P2_base_url": "https://203.0.113.5" });
+    for (agent, stored, code, owner) in [
+        (&json!({ "P8_base_url": "https://203.0.113.5" }), &json!({}), "MISSING_P8_CONFIGURATION", "agent_owner"),
+        (&p8, &json!({}), "P8_ADAPTER_NOT_CONFIGURED", "agent_owner"),
+        (&p6, &json!({}), "MISSING_P6_INTEGRATION", "agent_owner"),
+        (&p6, &stored, "P6_ADAPTER_NOT_CONFIGURED", "agent_owner"),
+        (&json!({ "mode": "VOICE", "P2_agent_name": "n" }), &json!({}), "MISSING_P2_INTEGRATION", "agent_owner"),
+        (&json!({ "mode": "VOICE", "P2_agent_name": "n" }), &stored, "P2_ADAPTER_NOT_CONFIGURED", "agent_owner"),
+        (&json!({ "mode": "EMAIL", "email_address": "a@b.example" }), &json!({}), "EMAIL_NOT_CONFIGURED", "engine"),
+    ] {
+        let world = World::at_work(None).await;
+        world.call("PATCH", "/v1/integrations", stored.clone()).await;
+        let talk = Talk::of(world, agent.clone(), json!({}), json!({})).await;
+        let result = talk.until("NO_CONNECTION").await;
+        assert_eq!((&result["error_code"], &result["error_owner"]), (&json!(code), &json!(owner)), "{agent} {stored}");
     }
 }

@@ -11,6 +11,7 @@ mod chat;
 mod corpus;
 mod document;
 mod drafting;
+mod evidence;
 mod figures;
 mod follow_up;
 mod generate;

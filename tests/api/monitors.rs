@@ -147,13 +147,13 @@ async fn every_field_is_read_back() {
             { "checkType": "digital_human", "config": { "digital_human_id": human } },
         ],
         "notifications": { "channels": [{ "type": "pager", "target": "key" }] },
-        "enabled": true, "start_at": "2026-01-06T09:00:00Z",
+        "enabled": true, "start_at": "2026-01-06 11:30:00.1234567+02:30",
     });
     let created = create(&world, given.clone()).await;
     for name in ["frequency", "active_window", "notifications", "enabled"] {
         assert_eq!(created[name], given[name], "{name}");
     }
-    assert_eq!(created["start_at"], "2026-01-06T09:00:00.000000Z");
+    assert_eq!(created["start_at"], "2026-01-06T09:00:00.123456Z");
     let names: Vec<&str> = created["checks"]
         .as_array()
         .expect("a list")
@@ -479,6 +479,30 @@ async fn what_is_deleted_has_recovered_and_what_cannot_be_queued_is_not_known() 
     assert_eq!(now["recent_checks"][0]["checks"][0]["message"], "Simulations are disabled for this agent");
     assert_eq!(now["recent_checks"][0]["simulation_result_id"], Value::Null);
     assert_eq!(now["open_incident"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_backing_simulation_that_is_gone_or_without_its_caller_is_made_anew() {
+    let world = World::with_rows().await;
+    let human: i64 = world.name("digital_human").parse().expect("an id");
+    let chosen = json!({ "checkType": "digital_human", "config": { "digital_human_id": human } });
+    let monitor = create(&world, json!({ "checks": [{ "checkType": "agent_responds" }, chosen] })).await;
+    world.work_off().await;
+    let mut backing = monitor["simulation_id"].clone();
+    for (kind, id, caller) in
+        [("simulation", backing.clone(), "Maria"), ("digital-human", json!(human), "Uptime check")]
+    {
+        answer(&world, &monitor, Call::Says("Hello.")).await;
+        world.call("DELETE", &format!("/v1/{kind}/{id}"), Value::Null).await;
+        pass(&world, 10 * MINUTE_MS).await;
+        let old = std::mem::replace(&mut backing, read(&world, &monitor).await["simulation_id"].clone());
+        assert_ne!(backing, old, "{kind}");
+        let callers = world.get(&format!("/v1/digital-humans-by-simulation/{backing}")).await;
+        assert_eq!(callers["digital_humans"][0]["name"], caller);
+    }
+    answer(&world, &monitor, Call::Says("Hello.")).await;
+    let agent = world.post("/v1/add-agent", json!({ "name": "Other" })).await["agent_id"].clone();
+    assert_eq!(world.call("PUT", &path(&monitor), json!({ "agent_id": agent })).await["status"], "UP");
 }
 
 #[tokio::test]

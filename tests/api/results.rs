@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use ringer::config::Retention;
-use ringer::model::evaluation::Evaluation;
+use ringer::model::evaluation::{CustomResult, Evaluation};
 use ringer::model::result::MetricValue;
 use ringer::model::status::ResultStatus as S;
 use ringer::model::transcript::Transcript;
@@ -339,6 +339,8 @@ async fn evidence_is_an_archive_of_all_there_is() {
     assert_eq!((record["id"].as_i64(), record["status"].as_str()), (Some(first), Some("CALL_DROPPED")));
     assert_eq!(members["seed.txt"], format!("{}\n", record["seed"]).into_bytes());
     assert!(!String::from_utf8_lossy(&answer.body).contains("tell-nobody"));
+    let config: Value = serde_json::from_slice(&members["config.json"]).expect("JSON");
+    assert_eq!(config["digital_human"]["name"], "Maria", "of today: the call was not placed, nothing was kept");
     let hashes = String::from_utf8(members["hashes.sha256"].clone()).expect("text");
     let hash = |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let others = members.iter().filter(|(name, _)| *name != "hashes.sha256");
@@ -357,9 +359,16 @@ async fn a_run_is_exported_as_table_json_and_junit() {
     let metric = |name: &str, value: Value| MetricValue { name: name.into(), value, note: None };
     let judged = move |doc: &mut ringer::model::result::ResultDoc| {
         doc.body.duration = Some(12);
-        doc.body.metrics = vec![metric("num_turns", json!(3)), metric("odd, \"name\"", json!("a\nb"))];
-        doc.body.evaluations =
-            vec![Evaluation { human_goal_success: Some(false), goal_success: Some(true), ..Evaluation::default() }];
+        let (turns, duration) = (metric("num_turns", json!(3)), metric("duration", json!(12_345)));
+        doc.body.metrics = vec![turns, metric("odd, \"name\"", json!("a\nb")), duration];
+        let custom =
+            CustomResult { name: "num_turns".into(), response_value: "many".into(), ..CustomResult::default() };
+        doc.body.evaluations = vec![Evaluation {
+            human_goal_success: Some(false),
+            goal_success: Some(true),
+            custom_metrics: vec![custom],
+            ..Evaluation::default()
+        }];
     };
     world.service.amend(world.name("organization"), first, judged).await.expect("is there");
     let path = |format: &str| format!("/v1/simulation-run/{run}/export{format}");
@@ -375,9 +384,10 @@ async fn a_run_is_exported_as_table_json_and_junit() {
     let (content, table) = send("").await;
     assert_eq!(content, "text/csv; charset=utf-8");
     let lines = [
-        "id,digital_human_id,digital_human_name,status,outcome,duration,error_code,goal_success,num_turns,\"odd, \"\"name\"\"\"",
-        &format!("{first},{human},Maria,CALL_DROPPED,failed,12,,false,3,\"a\nb\""),
-        &format!("{second},{human},Maria,INITIALIZING,,,,,,"),
+        "id,digital_human_id,digital_human_name,status,outcome,duration,error_code,goal_success,num_turns,\"odd, \"\"name\"\"\",\
+         metric.duration,metric.num_turns",
+        &format!("{first},{human},Maria,CALL_DROPPED,failed,12,,false,3,\"a\nb\",12345,many"),
+        &format!("{second},{human},Maria,INITIALIZING,,,,,,,,"),
         "",
     ];
     assert_eq!(table, lines.join("\r\n"));
@@ -401,6 +411,23 @@ async fn a_run_is_exported_as_table_json_and_junit() {
         "",
     ];
     assert_eq!(suite, expect.join("\n"));
+}
+
+#[tokio::test]
+async fn a_suite_has_the_name_that_its_simulation_is_shown_by() {
+    let world = World::with_rows().await;
+    let simulation =
+        world.post("/v1/create-simulation", json!({ "agent_id": "$agent" })).await["simulation_id"].clone();
+    let human = json!({ "digital_human": { "name": "Ann", "intent": "Book." }, "simulation_ids": [simulation] });
+    world.post("/v1/create-digital-human", human).await;
+    let body = json!({ "simulation_id": simulation, "sip_uri": "sip:a@b.example" });
+    let run = world.post("/v1/queue-simulation-run", body).await["simulation_run_id"].clone();
+    let path = format!("/v1/simulation-run/{}/export?format=junit", run.as_str().expect("an id"));
+    let suite = String::from_utf8(world.send("GET", &path, &[], Vec::new()).await.body).expect("text");
+    for expect in ["<testsuite name=", "<testcase classname="] {
+        let expect = format!("{expect}\"Simulation {simulation}\"");
+        assert!(suite.contains(&expect), "{expect} in {suite}");
+    }
 }
 
 #[tokio::test]

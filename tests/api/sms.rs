@@ -86,6 +86,12 @@ async fn a_conversation_by_text_messages() {
     );
     talk.texted("Nobody is there.", "4").await;
     assert!(!result.to_string().contains("Basic abc"));
+    let log = String::from_utf8(talk.evidence().await.remove("http.log").expect("a log")).expect("text");
+    let sent: Vec<&str> =
+        log.lines().filter_map(|line| line.split_once(" sent POST ")?.1.split_once(',')).map(|it| it.0).collect();
+    let of = |status: u16| format!("{} {status}", carrier.url(""));
+    assert_eq!(sent, [of(503), of(200), of(200), of(200)], "its path is secret");
+    assert_eq!(log.lines().filter(|line| line.contains(" received text ")).count(), 3);
 }
 
 #[tokio::test]

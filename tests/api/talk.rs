@@ -1,5 +1,6 @@
 //! A text conversation of a world at work, on a clock that the test moves.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use ringer::events::Feed;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::results::members;
 use super::world::World;
 use crate::json::with;
 
@@ -53,20 +55,31 @@ impl Talk {
         self.world.get(&format!("/v1/simulation-result/{}/{part}", self.id)).await
     }
 
+    /// Names and bodies of the files of the evidence.
+    pub async fn evidence(&self) -> BTreeMap<String, Vec<u8>> {
+        let path = format!("/v1/simulation-result/{}/evidence", self.id);
+        members(&self.world.send("GET", &path, &[], Vec::new()).await.body)
+    }
+
     /// Waits for a state and answers the result.
     pub async fn until(&self, status: &str) -> Value {
+        self.when(status, |result| result["status"] == status).await
+    }
+
+    /// Waits until something holds of the result and answers it.
+    pub async fn when(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let mut changes = self.feed.changes();
         let came = async {
             loop {
                 changes.mark_unchanged();
                 let result = self.result().await;
-                if result["status"] == status {
+                if holds(&result) {
                     return result;
                 }
                 changes.changed().await.expect("the feed lives");
             }
         };
-        let Ok(result) = timeout(PATIENCE, came).await else { panic!("{status}: {}", self.result().await) };
+        let Ok(result) = timeout(PATIENCE, came).await else { panic!("{what}: {}", self.result().await) };
         result
     }
 

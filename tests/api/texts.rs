@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::receiver::Receiver;
 use super::talk::{Talk, queue};
 use super::world::World;
+use crate::json::with;
 
 /// A world with a text agent and the results of a run of it.
 pub async fn with_texts() -> World {
@@ -324,6 +325,59 @@ async fn conversations_that_end_early() {
             (&json!(reason), &json!("USER")),
             "{reason}"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_written_step_says_who_begins_how_long_is_waited_and_who_answers() {
+    let step = |step: Value| {
+        let step = with(json!({ "step": 1, "intent": "I want a table. For two.", "modality": "chat" }), step);
+        json!({ "journey_steps": [step] })
+    };
+    let held = async |agent: Value, step: Value| {
+        let hook = Receiver::new(&[]).await;
+        let agent = with(json!({ "http_webhook": hook.url("/hook") }), agent);
+        let simulation = json!({ "ringing_timeout": 6 });
+        (Talk::of(World::at_work(None).await, agent, simulation, step).await, hook)
+    };
+    // The agent writes first although it could answer at once, and is waited for as long as the step says.
+    let sync = json!({ "http_webhook_sync_reply": true });
+    let outbound = json!({ "direction": "outbound", "response_window_seconds": 3 });
+    let (talk, hook) = held(sync, step(outbound)).await;
+    talk.until("READY").await;
+    assert!(hook.seen().is_empty());
+    talk.retry(3000).await;
+    let result = talk.until("NO_ANSWER").await;
+    assert_eq!(result["error_code"], "INBOUND_NO_INCOMING_CALL");
+    assert_eq!(result["error_message"], "The agent did not write within 3 s");
+    // The Digital Human writes first although the agent posts its messages.
+    let (talk, hook) = held(json!({}), step(json!({}))).await;
+    assert_eq!(hook.wait_for(1).await.json()["message"], "Hello. I want a table.");
+    assert_eq!(Talk::statuses(&talk.until("RUNNING").await)[2], "DISPATCHED");
+    // What the agent writes is read, and not answered.
+    let human = with(
+        step(json!({ "direction": "outbound", "unresponsive": true })),
+        json!({ "scripted_responses": [{ "match_type": "exact", "match_phrase": "your name", "response_type": "phrase",
+            "response_value": "Ann.", "occurrence_mode": "always" }] }),
+    );
+    let (talk, hook) = held(json!({}), human).await;
+    talk.until("READY").await;
+    talk.says("Hello? What is your name?").await;
+    talk.event("message.received", 1).await;
+    talk.says("Are you there?").await;
+    talk.event("message.received", 2).await;
+    talk.retry(300_000).await;
+    let result = talk.until("COMPLETED").await;
+    assert_eq!(result["end_reason"], "inactivity_timeout");
+    assert!(result["metadata"]["warnings"].as_array().is_none_or(Vec::is_empty), "{result}");
+    assert!(hook.seen().is_empty());
+    let entries = talk.part("transcript").await["entries"].clone();
+    let entries = entries.as_array().expect("entries");
+    assert!(!entries.is_empty() && entries.iter().all(|entry| entry["speaker"] == "AGENT"), "{entries:?}");
+    // Another channel than the agent's.
+    for (modality, code) in [("sms", "SMS_NOT_CONFIGURED"), ("email", "EMAIL_NOT_CONFIGURED")] {
+        let (talk, _) = held(json!({}), step(json!({ "modality": modality }))).await;
+        assert_eq!(talk.until("NO_CONNECTION").await["error_code"], code);
     }
 }
 

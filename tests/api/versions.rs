@@ -438,3 +438,28 @@ async fn an_evaluation_finds_its_version() {
     assert_eq!(labels["labels"], json!(["production", "beta", "unheard of"]), "an unknown label is made and attached");
     assert_eq!(world.get(&format!("{agent}/labels?q=unheard")).await[0]["label_text"], "unheard of");
 }
+
+#[tokio::test]
+async fn labels_of_a_changed_agent_are_those_of_its_first_version() {
+    let world = World::new().await;
+    let agent =
+        world.post("/v1/add-agent", json!({ "name": "Desk", "labels": ["beta"] })).await["agent_id"].to_string();
+    let path = format!("/v1/agents/{agent}/versions");
+    let change = async |body: Value| {
+        let mut body = body;
+        body["agent_id"] = json!(agent);
+        let changed = world.post("/v1/update-agent", body).await;
+        assert_eq!(changed["status"], "200");
+        world.get(&format!("{path}/1/labels")).await["labels"].clone()
+    };
+    assert_eq!(change(json!({ "labels": ["new", "eu"] })).await, json!(["production", "latest", "new", "eu"]));
+    assert_eq!(world.get(&format!("/v1/agents/{agent}/labels?q=new")).await[0]["label_text"], "new");
+    assert_eq!(change(json!({ "name": "Front desk" })).await, json!(["production", "latest", "new", "eu"]));
+    assert_eq!(change(json!({ "system_prompt": "Two.", "labels": ["new"] })).await, json!(["production", "new"]));
+    assert_eq!(change(json!({ "labels": null })).await, json!(["production"]));
+    world.post(&format!("{path}/promote"), Value::Null).await;
+    let taken = json!({ "agent_id": agent, "labels": ["production"] });
+    let answer = world.send("POST", "/v1/update-agent", &[], taken.to_string().into_bytes()).await;
+    let held = "Label 'production' is held by version 2; set override_label to true to move it";
+    assert_eq!((answer.status, answer.json()), (400, refused(held)));
+}

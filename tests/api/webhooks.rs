@@ -73,6 +73,29 @@ async fn a_webhook_from_creation_to_deletion() {
 }
 
 #[tokio::test]
+async fn what_is_deleted_is_named_no_more_and_an_empty_list_is_not_all() {
+    let world = World::with_rows().await;
+    let kept: i64 = world.name("agent").parse().expect("a number");
+    let agent = world.post("/v1/add-agent", json!({ "name": "Gone" })).await["agent_id"].clone();
+    let folder = world.post("/v1/create-folder", json!({ "name": "f" })).await["id"].clone();
+    let path = |kind: &str, made: &Value| format!("/v1/{kind}/{}", made["id"].as_str().expect("an id"));
+    let webhook =
+        json!({ "url": URL, "event_types": ["simulation_ended"], "agent_ids": [agent, kept], "folder_ids": [folder] });
+    let webhook = path("webhooks", &world.post("/v1/webhooks", webhook).await);
+    let alert = json!({
+        "name": "a", "entity_type": "metadata_field", "entity_field": "k", "operator": "equals", "comparison_value": "v",
+        "applies_to_all_agents": false, "agent_ids": [agent],
+    });
+    let alert = path("update-alert", &world.post("/v1/create-alert", alert).await);
+    world.call("DELETE", &format!("/v1/agent/{agent}"), Value::Null).await;
+    world.call("DELETE", &format!("/v1/folder/{}", folder.as_str().expect("an id")), Value::Null).await;
+    let webhook = world.call("PUT", &webhook, json!({ "enabled": false })).await;
+    assert_eq!((&webhook["agent_ids"], &webhook["folder_ids"]), (&json!([kept]), &json!([])));
+    let alert = world.call("PUT", &alert, json!({ "is_enabled": false })).await;
+    assert_eq!((&alert["agents"], &alert["is_enabled"]), (&json!([]), &json!(false)));
+}
+
+#[tokio::test]
 async fn a_test_is_sent_at_once_and_logged() {
     let world = World::with_rows().await;
     let answer = world.post("/v1/webhooks/$webhook/test", Value::Null).await;

@@ -70,7 +70,7 @@ async fn a_line_names_its_request_job_result_and_call_and_no_secret() {
     });
     let (request_id, agent) = post("add-agent", agent).await;
     let line = log.until(|line| line["message"] == "answered").await;
-    assert_eq!(line["status"], 200, "{line}");
+    assert_eq!((&line["status"], &line["level"]), (&json!(200), &json!("INFO")), "{line}");
     let request = span(&line, "request");
     let expect = json!({ "name": "request", "request_id": request_id, "method": "POST", "path": "/v1/add-agent" });
     assert_eq!(*request, expect);
@@ -93,13 +93,19 @@ async fn a_line_names_its_request_job_result_and_call_and_no_secret() {
     let result_id = run["simulation_result_ids"][0].as_str().expect("an id").parse::<i64>().expect("a number");
     let result_id = &json!(result_id);
     let line = log.until(|line| line["message"] == "the call is over").await;
-    assert!(span(&line, "call")["call_id"].as_str().is_some_and(|id| id.contains('@')), "{line}");
+    let call_id = span(&line, "call")["call_id"].clone();
+    assert!(call_id.as_str().is_some_and(|id| id.contains('@')), "{line}");
     assert_eq!(&span(&line, "job")["result_id"], result_id, "{line}");
     let line = log.until(|line| line["to"] == "NO_CONNECTION" || line["to"] == "NO_ANSWER").await;
-    assert_eq!(&line["result_id"], result_id, "{line}");
+    assert_eq!((&line["result_id"], &line["call_id"], &line["level"]), (result_id, &call_id, &json!("INFO")), "{line}");
     assert!(line["error_code"].is_string(), "{line}");
     let job = span(&line, "job");
     assert_eq!((&job["kind"], &job["result_id"]), (&json!("call"), result_id), "{line}");
+
+    let read = client.get(format!("{base}/v1/integrations")).header("X-API-KEY", KEY).send().await.expect("it answers");
+    assert_eq!(read.status().as_u16(), 200);
+    let line = log.until(|line| line["message"] == "answered" && span(line, "request")["method"] == "GET").await;
+    assert_eq!(line["level"], "DEBUG", "what changes nothing is not told at info");
 
     engine.kill().await;
     while log.next().await.is_some() {}

@@ -4,6 +4,7 @@ use ringer::error::Error;
 use ringer::model::api_key::{CreateKeyIn, Scope};
 use ringer::model::folder::{FolderSpec, MoveAgent};
 use ringer::model::id::IdString;
+use ringer::model::webhook::WebhookSpec;
 use serde_json::{Value, json};
 
 use super::{Fixture, map, reader, refusal, spec};
@@ -78,6 +79,13 @@ async fn rules_on_agents_are_told_in_their_words() {
         (json!({"outbound_trigger_webhook_url": "https://h/x", "type": "OUTBOUND"}), ""),
         (json!({"http_webhook": "h"}), "http_webhook must be a valid http or https URL"),
         (json!({"http_webhook": "http://169.254.169.254/"}), "http_webhook points to a host that is not allowed"),
+        (json!({"P8_base_url": "http://169.254.169.254/"}), "P8_base_url points to a host that is not allowed"),
+        (json!({"P12_base_url": "http://169.254.169.254/"}), "P12_base_url points to a host that is not allowed"),
+        (
+            json!({"simulation_notifications": {"webhook_url": "http://169.254.169.254/"}}),
+            "simulation_notifications.webhook_url points to a host that is not allowed",
+        ),
+        (json!({"simulation_notifications": {"webhook_url": "", "emails": ["a@b.example"], "more": 1}}), ""),
     ] {
         let mut full = map(body.clone());
         full.insert("name".into(), json!("agent"));
@@ -131,6 +139,22 @@ async fn folders_hold_agents() {
 }
 
 #[tokio::test]
+async fn who_was_named_before_is_not_looked_for_again() {
+    let f = Fixture::new().await;
+    let folder = f.service.create_folder(&f.caller, FolderSpec { name: "A".into() }).await.expect("a folder").id;
+    let body = json!({"url": "http://127.0.0.1:9/", "event_types": ["simulation_ended"], "folder_ids": [folder]});
+    let made = f.service.create_webhook(&f.caller, spec::<WebhookSpec>(body)).await.expect("a webhook");
+    let mut db = f.service.store().org(&f.caller.organization).write().await.expect("a session");
+    assert_eq!(db.delete::<FolderSpec>(folder).await, Ok(true));
+    db.commit().await.expect("kept");
+    let change = |patch: Value| f.service.update_webhook(&f.caller, made.webhook.id, map(patch));
+    assert_eq!(refusal(change(json!({"enabled": false})).await), "");
+    assert_eq!(refusal(change(json!({"folder_ids": [folder]})).await), "");
+    let other = ringer::clock::new_id();
+    assert_eq!(refusal(change(json!({"folder_ids": [folder, other]})).await), "Folder not found");
+}
+
+#[tokio::test]
 async fn integrations_keep_secrets_to_themselves() {
     let f = Fixture::new().await;
     let patch = json!({"P1_url": "wss://rooms", "P1_api_secret": "s", "P6_credentials": {"k": "v"}});
@@ -144,6 +168,8 @@ async fn integrations_keep_secrets_to_themselves() {
     ] {
         assert_eq!(shown.get(field), Some(&expect), "{field}");
     }
+    let inside = f.service.update_integrations(&f.caller, map(json!({"P2_base_url": "http://169.254.169.254/"}))).await;
+    assert_eq!(refusal(inside), "P2_base_url points to a host that is not allowed");
     assert_eq!(f.service.integrations(&f.caller).await.expect("shown"), shown);
 }
 

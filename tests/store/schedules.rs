@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use ringer::model::agent_version::{VersionDoc, VersionName};
 use ringer::model::time::Timestamp;
 use ringer::queue::{Claimed, ScheduleJob};
 use ringer::service::{NoLiveCalls, Service, Settings};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{Fixture, START_MS, refusal, spec};
 use crate::databases;
@@ -159,6 +161,49 @@ async fn a_schedule_with_nothing_to_run_stops() {
     f.until(START_MS + 3 * HOUR_MS).await;
     assert!(!enabled().await);
     assert_eq!(f.service.queue().next_due_ms(&["schedule"]).await, Ok(None));
+}
+
+/// A simulation of version 2 of its agent that runs each hour: the agent, the simulation, the version, the schedule.
+async fn of_second_version(f: &Fixture) -> (i64, i64, Uuid, String) {
+    let (agent, simulation, _) = f.booth(json!({}), 1).await;
+    let version = f.service.create_version(&f.caller, agent, spec(json!({}))).await.expect("a version").id;
+    let patch = super::map(json!({ "agent_version_id": version }));
+    f.service.update_simulation(&f.caller, simulation, patch).await.expect("updated");
+    let schedule = f.schedule(simulation, json!({ "frequency": "every_n_hours", "interval": 1 })).await;
+    (agent, simulation, version, schedule)
+}
+
+#[tokio::test]
+async fn a_simulation_of_a_deleted_version_is_of_the_production_version() {
+    let f = Fixture::new().await;
+    let (agent, simulation, version, _) = of_second_version(&f).await;
+    let (_, results) = f.run(simulation, json!({})).await;
+    let under_test = async |result: i64| f.service.result(&f.caller, result).await.expect("it").body.agent_version_id;
+    assert_eq!(under_test(results[0]).await, Some(version));
+    f.service.delete_version(&f.caller, agent, VersionName::Id(version)).await.expect("deleted");
+    let read = f.service.simulation(&f.caller, simulation).await.expect("it");
+    assert_eq!(read.settings.agent_version_id, None);
+    f.until(START_MS + HOUR_MS).await;
+    assert_eq!(f.run_times(simulation).await, ["01-05T09:00", "01-05T10:00"]);
+    let (_, results) = f.run(simulation, json!({})).await;
+    let production = f.service.version(&f.caller, agent, VersionName::Number(1)).await.expect("it").id;
+    assert_eq!(under_test(results[0]).await, Some(production));
+}
+
+#[tokio::test]
+async fn a_version_that_is_missing_leaves_times_out_and_keeps_nothing_from_being_changed() {
+    let f = Fixture::new().await;
+    let (_, simulation, version, schedule) = of_second_version(&f).await;
+    let mut db = f.service.store().org(&f.caller.organization).write().await.expect("a session");
+    assert_eq!(db.delete::<VersionDoc>(version).await, Ok(true));
+    db.commit().await.expect("kept");
+    f.until(START_MS + HOUR_MS).await;
+    assert!(f.service.schedule(&f.caller, &schedule).await.expect("it").enabled);
+    for patch in [json!({ "name": "Renamed" }), json!({ "agent_version_id": null })] {
+        f.service.update_simulation(&f.caller, simulation, super::map(patch)).await.expect("updated");
+    }
+    f.until(START_MS + 2 * HOUR_MS).await;
+    assert_eq!(f.run_times(simulation).await, ["01-05T11:00"]);
 }
 
 #[tokio::test]

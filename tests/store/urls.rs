@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use ringer::error::{Error, Result};
+use ringer::model::id::IdString;
 use ringer::provider::guard::Guard;
 use ringer::service::NoiseSource;
 use serde_json::{Value, json};
@@ -80,6 +81,21 @@ async fn a_name_that_leads_inside_is_not_saved() {
         check("a monitor", url, "target", service.create_monitor(caller, monitor(channels.clone())).await);
         let change = spec(json!({ "notifications": { "channels": channels } }));
         check("a changed monitor", url, "target", service.update_monitor(caller, watch, &change).await);
+        let notified = json!({ "webhook_url": url });
+        for (field, value) in [
+            ("P8_base_url", json!(url)),
+            ("P12_base_url", json!(url)),
+            ("simulation_notifications.webhook_url", json!({ "simulation_notifications": notified })),
+        ] {
+            let fields = if value.is_object() { value } else { json!({ field: value }) };
+            let mut named = fields.clone();
+            named["name"] = "Desk".into();
+            check("an agent", url, field, service.add_agent(caller, spec(named)).await);
+            let id = IdString::from(agent);
+            check("a changed agent", url, field, service.update_agent(caller, Some(&id), map(fields)).await);
+        }
+        let done = service.update_integrations(caller, map(json!({ "P2_base_url": url }))).await;
+        check("credentials", url, "P2_base_url", done);
         let code = |n: u8| format!("f3d2a87c-1e4b-4b9a-9c2d-7f1e6b5a4c{n:02}");
         let bundle = spec(json!({
             "agents": [{ "svc_as_code_id": code(1), "name": "Desk", "http_webhook": url }],

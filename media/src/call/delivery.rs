@@ -7,7 +7,7 @@ use super::event::{Kind, Side, What};
 use super::io::{EndReason, Line};
 use super::mouth::Said;
 use super::plan::{Next, Stage};
-use super::spec::{Matching, Opening, Response};
+use super::spec::{Matching, Opening};
 use super::utterance::Utterance;
 use super::{Call, Dial, Hold, ms};
 use crate::frame::{FRAME, PER_MS, Sample};
@@ -81,12 +81,7 @@ impl Call {
             Matching::Exact => "exact",
             Matching::Context => "context",
         };
-        let response_type = match rule.response {
-            Response::Phrase(_) => "phrase",
-            Response::Silence { .. } => "silence",
-            Response::Dtmf(_) => "dtmf",
-            Response::Audio(_) => "audio",
-        };
+        let response_type = rule.response.kind();
         let what = What::ScriptedResponse { index: rule.index, match_type, response_type };
         self.event(at, Side::Dh, what);
     }

@@ -188,6 +188,18 @@ pub enum Response {
     Audio(Arc<[i16]>),
 }
 
+impl Response {
+    /// `phrase`, `silence`, `dtmf` or `audio`: its name in events.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Response::Phrase(_) => "phrase",
+            Response::Silence { .. } => "silence",
+            Response::Dtmf(_) => "dtmf",
+            Response::Audio(_) => "audio",
+        }
+    }
+}
+
 /// How digits are sent; one way only.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum DtmfMethod {

@@ -8,6 +8,7 @@ use ringer_media::call::{Comparison, EndReason, Thought};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
+use super::log::Log;
 use super::{TextWork, changed};
 use crate::clock::{self, Clock};
 use crate::engine::TimelineEntry;
@@ -43,6 +44,7 @@ pub(super) struct Drive<'a> {
     changes: Option<watch::Receiver<u64>>,
     hangups: mpsc::Receiver<EndReason>,
     timeline: Vec<TimelineEntry>,
+    log: Log,
     thinking: Option<Thinking>,
     sending: Option<Sending>,
     running: bool,
@@ -72,6 +74,7 @@ impl<'a> Drive<'a> {
             changes,
             hangups,
             timeline: Vec::new(),
+            log: Log::default(),
             thinking: None,
             sending: None,
             running: false,
@@ -82,7 +85,12 @@ impl<'a> Drive<'a> {
 
     /// Goes on until it is over, and keeps what it has left.
     pub(super) async fn run(mut self) -> Result<()> {
-        let clock = self.work.workshop.service.clock().clone();
+        let (service, job) = (&self.work.workshop.service, self.work.job);
+        let clock = service.clock().clone();
+        // The hash of a short text tells what it is to whoever guesses.
+        if self.redactor.is_none() {
+            self.log = Log::begin(&service.result_folder(job.result_id)).await;
+        }
         self.read().await?;
         self.dialogue.handle(clock.now_ms(), Input::Begin);
         loop {
@@ -143,7 +151,7 @@ impl<'a> Drive<'a> {
         let history = self.dialogue.history().to_vec();
         let message = Message { id: clock::new_id(), text, ends, history };
         let clock = self.work.workshop.service.clock().clone();
-        self.sending = Some(Box::pin(deliver(self.contact.clone(), message, clock)));
+        self.sending = Some(Box::pin(deliver(self.contact.clone(), message, clock, self.log.clone())));
         Ok(())
     }
 
@@ -188,6 +196,7 @@ impl<'a> Drive<'a> {
         self.messages += news.messages.len();
         self.calls += news.calls.len();
         for message in news.messages {
+            self.log.received(&message).await;
             // Ending it is a request to the interface.
             let ends = message.ends.then_some(EndReason::ApiHangup);
             let heard = Heard { message_id: message.message_id, text: message.text, more: message.more, ends };
@@ -235,21 +244,26 @@ async fn compare(mut mind: Box<dyn Mind>, comparison: Comparison) -> (Box<dyn Mi
 }
 
 /// Delivers a message, every part of it again where that may help.
-async fn deliver(contact: Contact, message: Message, clock: Clock) -> Result<(i64, String, Reply), Trouble> {
+async fn deliver(contact: Contact, message: Message, clock: Clock, log: Log) -> Result<(i64, String, Reply), Trouble> {
     let mut id = message.id.to_string();
     let (mut at_ms, mut last) = (clock.now_ms(), Reply::default());
     for part in contact.parts(message) {
-        (at_ms, last) = deliver_part(&contact, &part, &clock).await?;
+        (at_ms, last) = deliver_part(&contact, &part, &clock, &log).await?;
         id = last.id.take().unwrap_or(id);
     }
     Ok((at_ms, id, last))
 }
 
-async fn deliver_part(contact: &Contact, part: &Message, clock: &Clock) -> Result<(i64, Reply), Trouble> {
+async fn deliver_part(contact: &Contact, part: &Message, clock: &Clock, log: &Log) -> Result<(i64, Reply), Trouble> {
     let mut waits = contact.waits_ms().iter();
     loop {
         let began = clock.now_ms();
-        let trouble = match contact.deliver(part).await {
+        let mut exchange = None;
+        let delivered = contact.deliver(part, &mut exchange).await;
+        if let Some(exchange) = exchange {
+            log.sent(began, clock.now_ms(), &exchange).await;
+        }
+        let trouble = match delivered {
             Ok(reply) => return Ok((began, reply)),
             Err(trouble) => trouble,
         };

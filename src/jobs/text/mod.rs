@@ -3,6 +3,7 @@
 
 mod drive;
 mod ending;
+mod log;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,8 +164,8 @@ impl TextWork<'_> {
             }
             let deadline = news.since_ms + ringing_ms;
             if clock.now_ms() >= deadline {
-                let message = "No message came within ringing_timeout";
-                let obstacle = Obstacle { code: "INBOUND_NO_INCOMING_CALL", message: message.to_owned() };
+                let message = format!("The agent did not write within {} s", ringing_ms / 1000);
+                let obstacle = Obstacle { code: "INBOUND_NO_INCOMING_CALL", message };
                 return self.refuse(ResultStatus::Ready, obstacle).await.map(|()| None);
             }
             tokio::select! {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use url::form_urlencoded;
 
-use super::{ANSWER_BYTES, Message, PATIENCE, Reply, Trouble, asked_wait};
+use super::{ANSWER_BYTES, Exchange, Message, PATIENCE, Reply, Trouble, asked_wait, exchange};
 use crate::config::Sms;
 use crate::provider::post::{Poster, Posting};
 
@@ -35,7 +35,7 @@ impl fmt::Debug for Carrier {
 }
 
 impl Carrier {
-    pub(super) async fn deliver(&self, message: &Message) -> Result<Reply, Trouble> {
+    pub(super) async fn deliver(&self, message: &Message, noted: &mut Option<Exchange>) -> Result<Reply, Trouble> {
         let failed = |message: String, again| Trouble { codes: FAILED, message, again };
         let sms = &self.sms;
         let Some(url) = &sms.send_url else { return Err(failed("there is no carrier".to_owned(), None)) };
@@ -52,7 +52,9 @@ impl Carrier {
             patience: PATIENCE,
             answer_bytes: if sms.id_pointer.is_some() { ANSWER_BYTES } else { 0 },
         };
-        let posted = self.poster.exchange(posting).await;
+        let posted = exchange(&self.poster, posting, noted).await;
+        // The path of a carrier's address is as secret as its query.
+        noted.iter_mut().for_each(|noted| noted.path.clear());
         let posted = posted.map_err(|why| failed(format!("the carrier: {why}"), Some(None)))?;
         if !(200..=299).contains(&posted.status) {
             let answered = format!("the carrier answered {}", posted.status);

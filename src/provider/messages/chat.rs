@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{ANSWER_BYTES, Called, Message, REPLY_PATIENCE, Reply, Trouble, asked_wait};
+use super::{ANSWER_BYTES, Called, Exchange, Message, REPLY_PATIENCE, Reply, Trouble, asked_wait, exchange};
 use crate::config::Secret;
 use crate::provider::post::{Poster, Posting};
 
@@ -36,7 +36,7 @@ impl fmt::Debug for ChatAgent {
 }
 
 impl ChatAgent {
-    pub(super) async fn deliver(&self, message: &Message) -> Result<Reply, Trouble> {
+    pub(super) async fn deliver(&self, message: &Message, noted: &mut Option<Exchange>) -> Result<Reply, Trouble> {
         let base = self.base_url.trim_end_matches('/');
         let url = if base.ends_with(PATH) { base.to_owned() } else { format!("{base}{PATH}") };
         let mut headers = vec![("X-Simulation-Result-Id", self.conversation.clone())];
@@ -50,7 +50,7 @@ impl ChatAgent {
             answer_bytes: ANSWER_BYTES,
         };
         let failed = |codes, message: String, again| Trouble { codes, message, again };
-        let posted = self.poster.exchange(posting).await;
+        let posted = exchange(&self.poster, posting, noted).await;
         let posted = posted.map_err(|why| failed(FAILED, format!("the agent's server: {why}"), Some(None)))?;
         let answered = format!("the agent's server answered {}", posted.status);
         match posted.status {

@@ -5,16 +5,19 @@ mod carrier;
 mod chat;
 mod webhook;
 
+use std::fmt;
 use std::time::Duration;
 
 use ringer_media::call::Line;
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use url::Url;
 use uuid::Uuid;
 
 pub use self::carrier::Carrier;
 pub use self::chat::ChatAgent;
 pub use self::webhook::Webhook;
-use super::post::Posted;
+use super::post::{Posted, Poster, Posting};
 
 /// Longest answer of an agent.
 const ANSWER_BYTES: usize = 1 << 20;
@@ -69,6 +72,57 @@ pub struct Trouble {
     pub again: Option<Option<i64>>,
 }
 
+/// One request and its answer as a log tells them: no word of theirs, no header, and of the address neither login nor
+/// query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    method: String,
+    origin: String,
+    path: String,
+    body: String,
+    /// `None`: there was no answer, or none that can be read whole.
+    status: Option<u16>,
+    /// `None`: nothing of it was read.
+    answer: Option<String>,
+}
+
+impl Exchange {
+    fn of(posting: &Posting<'_>) -> Exchange {
+        let url = Url::parse(posting.url).ok();
+        let (origin, path) =
+            url.map(|url| (url.origin().ascii_serialization(), url.path().to_owned())).unwrap_or_default();
+        let (method, body) = (posting.method.to_owned(), digest(posting.body.as_bytes()));
+        Exchange { method, origin, path, body, status: None, answer: None }
+    }
+}
+
+impl fmt::Display for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{} ", self.method, self.origin, self.path)?;
+        match self.status {
+            Some(status) => write!(f, "{status}")?,
+            None => f.write_str("-")?,
+        }
+        write!(f, ", body {}", self.body)?;
+        self.answer.iter().try_for_each(|answer| write!(f, ", answer {answer}"))
+    }
+}
+
+/// Length and hash of what is not to be shown.
+pub fn digest(bytes: &[u8]) -> String {
+    format!("{} bytes sha256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)))
+}
+
+/// Sends a request and notes what went to and fro.
+async fn exchange(poster: &Poster, posting: Posting<'_>, noted: &mut Option<Exchange>) -> Result<Posted, String> {
+    let is_read = posting.answer_bytes > 0;
+    let noted = noted.insert(Exchange::of(&posting));
+    let posted = poster.exchange(posting).await?;
+    noted.status = Some(posted.status);
+    noted.answer = is_read.then(|| digest(&posted.body));
+    Ok(posted)
+}
+
 /// A way to an agent.
 #[derive(Clone)]
 pub enum Contact {
@@ -81,15 +135,15 @@ pub enum Contact {
 }
 
 impl Contact {
-    /// Delivers a message once.
+    /// Delivers a message once, and notes the request that carried it.
     ///
     /// # Errors
     /// Why it was not taken.
-    pub async fn deliver(&self, message: &Message) -> Result<Reply, Trouble> {
+    pub async fn deliver(&self, message: &Message, noted: &mut Option<Exchange>) -> Result<Reply, Trouble> {
         match self {
-            Contact::Webhook(webhook) => webhook.deliver(message).await,
-            Contact::Chat(agent) => agent.deliver(message).await,
-            Contact::Sms(carrier) => carrier.deliver(message).await,
+            Contact::Webhook(webhook) => webhook.deliver(message, noted).await,
+            Contact::Chat(agent) => agent.deliver(message, noted).await,
+            Contact::Sms(carrier) => carrier.deliver(message, noted).await,
         }
     }
 
@@ -123,3 +177,26 @@ fn asked_wait(posted: &Posted) -> Option<i64> {
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The same where the answer is the agent's reply.
 const REPLY_PATIENCE: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_told_without_words_and_secrets() {
+        let brackets = "2 bytes sha256 44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
+        let posting = Posting {
+            method: "PUT",
+            url: "https://user:word@host.example:8443/hook?key=word#word",
+            headers: &[("Authorization", "word".to_owned())],
+            body: "{}".to_owned(),
+            patience: PATIENCE,
+            answer_bytes: 0,
+        };
+        let mut exchange = Exchange::of(&posting);
+        let target = "PUT https://host.example:8443/hook";
+        assert_eq!(exchange.to_string(), format!("{target} -, body {brackets}"));
+        (exchange.status, exchange.answer) = (Some(200), Some(digest(b"{}")));
+        assert_eq!(exchange.to_string(), format!("{target} 200, body {brackets}, answer {brackets}"));
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{ANSWER_BYTES, Called, Message, PATIENCE, REPLY_PATIENCE, Reply, Trouble, asked_wait};
+use super::{ANSWER_BYTES, Called, Exchange, Message, PATIENCE, REPLY_PATIENCE, Reply, Trouble, asked_wait, exchange};
 use crate::config::Secret;
 use crate::provider::post::{Poster, Posting, SIGNATURE, signature};
 
@@ -54,7 +54,7 @@ struct Call {
 }
 
 impl Webhook {
-    pub(super) async fn deliver(&self, message: &Message) -> Result<Reply, Trouble> {
+    pub(super) async fn deliver(&self, message: &Message, noted: &mut Option<Exchange>) -> Result<Reply, Trouble> {
         let body = json!({
             "simulation_result_id": self.conversation,
             "message": message.text,
@@ -75,7 +75,7 @@ impl Webhook {
             answer_bytes: if self.sync { ANSWER_BYTES } else { 0 },
         };
         let failed = |message: String, again| Trouble { codes: CODES, message, again };
-        let posted = self.poster.exchange(posting).await;
+        let posted = exchange(&self.poster, posting, noted).await;
         let posted = posted.map_err(|why| failed(format!("http_webhook: {why}"), Some(None)))?;
         let again = match posted.status {
             200..=299 if self.sync => return reply(&posted.body).map_err(|why| failed(why, None)),
@@ -161,7 +161,7 @@ mod tests {
                 sync: false,
             };
             let message = Message { id: Uuid::nil(), text: "Hi".into(), ends: false, history: Vec::new() };
-            let trouble = webhook.deliver(&message).await.err();
+            let trouble = webhook.deliver(&message, &mut None).await.err();
             assert_eq!(trouble.as_ref().map(|trouble| trouble.again), expect, "{path}: {trouble:?}");
         }
     }

@@ -14,16 +14,15 @@ use crate::error::{Error, Result};
 use crate::judge::Decision;
 use crate::model::agent::{AgentDoc, AgentMode};
 use crate::model::digital_human::Role;
-use crate::model::id::IdString;
 use crate::model::monitor::{Check, CheckDoc, CheckItem, CheckType, Incident, MonitorDoc, Verdict};
 use crate::model::notification::{Notice, NoticeKind};
 use crate::model::result::ResultBody;
-use crate::model::run::QueueSpec;
+use crate::model::run::{QueueAnswer, QueueSpec};
 use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
 use crate::model::triage::SourceKind;
 use crate::queue::{CheckJob, FinishedJob, MonitorJob};
-use crate::service::Service;
+use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 
 /// A check that is not over by then is given up.
@@ -53,14 +52,16 @@ impl Service {
         db.commit().await
     }
 
-    /// Makes the result that the check is; what cannot be queued is a check that tells nothing.
+    /// Makes the result that the check is; what cannot be queued is a check that tells nothing. A backing simulation that
+    /// was deleted, or whose caller was, is made anew.
     async fn call_agent(&self, db: &mut Session, row: &mut Row<MonitorDoc>) -> Result<()> {
         let now = self.clock.now_ms();
         let caller = Service::engine_caller(db.organization());
-        let queue = json!({ "simulation_id": IdString::from(row.doc.simulation_id) });
-        let spec: QueueSpec = serde_json::from_value(queue).map_err(Error::internal)?;
-        let queued =
-            self.queue_in(db, &caller, spec, Purpose { tag: Some(TAG), once: true, ..Purpose::default() }).await;
+        let mut queued = self.queue_check(db, &caller, &row.doc).await;
+        if queued.as_ref().is_err_and(Service::is_gone) {
+            self.back_anew(db, &caller, &mut row.doc).await?;
+            queued = self.queue_check(db, &caller, &row.doc).await;
+        }
         let mut check = CheckDoc {
             monitor_id: row.id,
             simulation_result_id: None,
@@ -85,6 +86,11 @@ impl Service {
             }
             Err(error) => Err(error),
         }
+    }
+
+    async fn queue_check(&self, db: &mut Session, caller: &Caller, doc: &MonitorDoc) -> Result<QueueAnswer> {
+        let spec = QueueSpec { simulation_id: doc.simulation_id.into(), ..QueueSpec::default() };
+        self.queue_in(db, caller, spec, Purpose { tag: Some(TAG), once: true, ..Purpose::default() }).await
     }
 
     /// Gives a check up that took too long.

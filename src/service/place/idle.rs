@@ -3,15 +3,20 @@
 use serde_json::Value;
 
 use super::{Cast, is_sms, is_written};
-use crate::model::digital_human::{DigitalHumanSpec, Fluency, JourneyStep, TranscriptLine, Verbosity};
+use crate::config::Sms;
+use crate::model::agent::{AgentMode, ConnectionType};
+use crate::model::digital_human::{DigitalHumanSpec, Fluency, JourneyStep, Modality, TranscriptLine, Verbosity};
 use crate::service::generate::{own_lines, transcript_lines};
 
 impl Cast {
     /// Names the fields that are set and do not act, or act otherwise than they say.
-    pub(super) fn idle_fields(&self, has_model: bool) -> Vec<String> {
-        let human = &self.human;
+    pub(super) fn idle_fields(&self, has_model: bool, sms: &Sms) -> Vec<String> {
+        let (human, written) = (&self.human, is_written(&self.agent.spec));
         let (text, lines) = (human.original_transcript.as_deref().unwrap_or_default(), &human.formatted_transcript);
         let step = |has: fn(&JourneyStep) -> bool| self.step.as_ref().is_some_and(has);
+        let says_who_begins = written && self.step.is_some();
+        let told_otherwise =
+            human.speaks_first_config.as_ref().is_some_and(|config| config.speaks_first == self.agent_calls());
         let idle = [
             (
                 lines.as_ref().is_some_and(|lines| !replays(human, Some(lines))),
@@ -23,10 +28,16 @@ impl Cast {
             ),
             (human.attack_plan.is_some() && !has_model, "attack_plan: not followed without a language model"),
             (!self.earlier.is_empty() && !has_model, "journey_steps: earlier steps are not remembered without a model"),
+            (step(|step| step.unresponsive) && !self.is_met(), "journey_steps: who makes contact is not unresponsive"),
             (
-                step(|step| step.unresponsive) && !self.is_called(),
-                "journey_steps: who makes contact is not unresponsive",
+                step(|step| step.modality == Modality::Voice) && written,
+                "journey_steps: an agent that writes holds a step of voice in writing",
             ),
+            (
+                says_who_begins && self.agent_calls() && !self.is_met(),
+                "journey_steps: an agent behind chat completions makes no contact, and is asked to begin",
+            ),
+            (says_who_begins && told_otherwise, "speaks_first_config: the direction of a written step says who begins"),
             (
                 step(|step| step.phone_number.is_some()) && !self.is_called(),
                 "journey_steps: phone_number acts where the agent calls it, and no call is placed from it",
@@ -36,10 +47,39 @@ impl Cast {
             idle.iter().filter(|(set, _)| *set).map(|(_, text)| format!("{text} in this version")).collect();
         let unread = "set for the run, and agents of this kind are reached without it in this version";
         told.extend(self.idle_overrides().map(|name| format!("{name}: {unread}")));
+        told.extend(self.idle_follow_up(sms));
         if !has_model && words_itself(human) {
             told.extend(needing_model(human).map(str::to_owned));
         }
+        if human.fluency == Fluency::Beginner && words_itself(human) {
+            told.push("fluency: a beginner's rare words are not replaced, but for a few English ones".to_owned());
+        }
+        told.extend(self.unplayed());
         told
+    }
+
+    /// True when the agent's contact is waited for: its call, or its first message.
+    pub(super) fn is_met(&self) -> bool {
+        let agent = &self.agent.spec;
+        let writes = is_written(agent) && agent.connection() != Some(ConnectionType::P12) && self.agent_calls();
+        writes || self.is_called()
+    }
+
+    /// What is set for text messages that follow a call, where none is taken.
+    fn idle_follow_up(&self, sms: &Sms) -> Vec<String> {
+        let (agent, criteria) = (&self.agent.spec, self.human.follow_up_sms_success_criteria.as_deref());
+        let senders = !agent.follow_up_sms_sender_numbers.is_empty();
+        let why = match (agent.mode, &sms.inbound_token) {
+            (AgentMode::Voice, Some(_)) if senders => return Vec::new(),
+            (AgentMode::Voice, Some(_)) => "the agent has no follow_up_sms_sender_numbers",
+            (AgentMode::Voice, None) => "no text message comes in: sms.inbound_token is not set",
+            _ => "text messages are taken after calls alone",
+        };
+        let set = [
+            ("follow_up_sms_sender_numbers", senders),
+            ("follow_up_sms_success_criteria", criteria.is_some_and(|text| !text.trim().is_empty())),
+        ];
+        set.into_iter().filter(|(_, set)| *set).map(|(name, _)| format!("{name}: {why}")).collect()
     }
 
     /// Overrides of the run that are not needed to reach the agent: a call that is placed reads the SIP address, text messages
@@ -90,10 +130,6 @@ fn needing_model(human: &DigitalHumanSpec) -> impl Iterator<Item = &'static str>
             "verbosity: turns are as long as the sentences of the intent without a language model",
         ),
         (rules.iter().any(|rules| !rules.is_empty()), "system_prompt_rule_quotes: not probed without a language model"),
-        (
-            human.fluency == Fluency::Beginner,
-            "fluency: rare words of a beginner are not replaced without a language model, but for a few",
-        ),
     ];
     idle.into_iter().filter(|(set, _)| *set).map(|(_, text)| text)
 }
@@ -130,6 +166,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::tests::cast;
+    use super::*;
+    use crate::config::Secret;
 
     #[test]
     fn an_override_that_nobody_reads_is_named() {
@@ -154,9 +192,57 @@ mod tests {
             (&sip, platforms.clone(), &named),
             (&texts, platforms.clone(), &named),
         ] {
-            let told = cast(agent.clone(), json!({}), run.clone()).idle_fields(true);
+            let told = cast(agent.clone(), json!({}), run.clone()).idle_fields(true, &Sms::default());
             let names: Vec<&str> = told.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
             assert_eq!(names, expect, "{agent} {run}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_call_needs_a_carrier() {
+        let (senders, criteria) = ("follow_up_sms_sender_numbers", "follow_up_sms_success_criteria");
+        let open = Sms { inbound_token: Some(Secret::new("open".into())), ..Sms::default() };
+        let numbers = json!({"follow_up_sms_sender_numbers": ["+15550001111"]});
+        let graded = json!({"follow_up_sms_success_criteria": "It names the day."});
+        let texts = json!({"follow_up_sms_sender_numbers": ["+15550001111"], "mode": "TEXT"});
+        for (agent, human, sms, expect) in [
+            (&numbers, &graded, Sms::default(), &[senders, criteria][..]),
+            (&numbers, &json!({}), Sms::default(), &[senders]),
+            (&numbers, &graded, open.clone(), &[]),
+            (&json!({}), &graded, open.clone(), &[criteria]),
+            (&texts, &json!({}), open, &[senders]),
+            (&json!({}), &json!({}), Sms::default(), &[]),
+        ] {
+            let told = cast(agent.clone(), human.clone(), json!({})).idle_fields(true, &sms);
+            let names: Vec<&str> = told.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
+            assert_eq!(names, expect, "{agent} {human}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_written_step_does_not_follow_is_named() {
+        let hook = json!({"mode": "TEXT", "http_webhook": "http://h"});
+        let chat = json!({"mode": "TEXT", "P12_base_url": "http://h"});
+        let (first, second) = (json!({"speaks_first": true, "mode": "ai_generated"}), json!({"speaks_first": false}));
+        let of_chat = "journey_steps: an agent behind chat completions makes no contact";
+        let not_silent = "journey_steps: who makes contact is not unresponsive";
+        for (agent, begins, step, expect) in [
+            (&hook, json!(null), json!({"direction": "outbound", "unresponsive": true}), &[][..]),
+            (&hook, json!(null), json!({"direction": "inbound", "unresponsive": true}), &[not_silent]),
+            (&chat, json!(null), json!({"direction": "outbound", "unresponsive": true}), &[not_silent, of_chat]),
+            (&hook, json!(null), json!({"modality": "voice"}), &["journey_steps: an agent that writes holds"]),
+            (&hook, first.clone(), json!({"direction": "outbound"}), &["speaks_first_config"]),
+            (&hook, second.clone(), json!({"direction": "inbound"}), &["speaks_first_config"]),
+            (&hook, first, json!({"direction": "inbound"}), &[]),
+            (&hook, second, json!({"direction": "outbound"}), &[]),
+        ] {
+            let mut body = json!({"step": 1, "modality": "chat"});
+            body.as_object_mut().expect("an object").extend(step.as_object().expect("an object").clone());
+            let step = Some(serde_json::from_value(body.clone()).expect("it fits"));
+            let human = json!({"speaks_first_config": begins});
+            let told = Cast { step, ..cast(agent.clone(), human, json!({})) }.idle_fields(true, &Sms::default());
+            let named = told.iter().zip(expect).all(|(text, start)| text.starts_with(start));
+            assert!(named && told.len() == expect.len(), "{agent} {body}: {told:?}");
         }
     }
 
@@ -181,11 +267,11 @@ mod tests {
             (json!({"verbosity": "high"}), Some("verbosity"), None),
             (json!({"verbosity": "medium"}), None, None),
             (json!({"system_prompt_rule_quotes": ["Be kind."]}), Some("system_prompt_rule_quotes"), None),
-            (json!({"fluency": "beginner"}), Some("fluency"), None),
+            (json!({"fluency": "beginner"}), Some("fluency"), Some("fluency")),
             (json!({"fluency": "intermediate"}), None, None),
             (json!({"attack_plan": plan, "role_description": "A tester."}), Some("attack_plan"), None),
             // Given words need no model.
-            (json!({"verbosity": "high", "enriched_playback": [step]}), None, None),
+            (json!({"verbosity": "high", "fluency": "beginner", "enriched_playback": [step]}), None, None),
             (json!({"verbosity": "high", "enriched_playback": [step, meant]}), Some("verbosity"), None),
             // Replayed word for word, in its order, or not at all.
             (json!({"formatted_transcript": lines, "enriched_playback": [step]}), None, None),
@@ -203,7 +289,7 @@ mod tests {
         ] {
             let cast = cast(json!({}), fields.clone(), json!({}));
             for (has_model, expect) in [(false, without), (true, with)] {
-                let told = cast.idle_fields(has_model);
+                let told = cast.idle_fields(has_model, &Sms::default());
                 let names: Vec<&str> = told.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
                 assert_eq!(names, Vec::from_iter(expect), "{fields} {has_model}: {told:?}");
             }

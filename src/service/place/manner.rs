@@ -77,21 +77,25 @@ pub(super) fn interruption_in_force(interruption: &Interruption) -> Value {
     }
 }
 
-/// What the Digital Human plays, step by step. A step that says nothing that can be played is left out.
+/// What the Digital Human plays, step by step. A step that says nothing that can be played is left out; `idle` tells of it.
 pub(super) fn playback(human: &DigitalHumanSpec, traits: &Traits) -> Vec<Step> {
     human.enriched_playback.iter().flatten().filter_map(|given| step(given, traits)).collect()
 }
 
-fn step(given: &Object, traits: &Traits) -> Option<Step> {
+/// What is played of a step; `None`: nothing.
+pub(super) fn step(given: &Object, traits: &Traits) -> Option<Step> {
     let text = |key: &str| given.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let speaker = text("speaker").or(text("role")).unwrap_or("user");
     let agent = speaker.eq_ignore_ascii_case("agent");
-    let duration_ms = || given.get("duration_ms").and_then(Value::as_f64).map(|ms| ms.round() as u32);
+    let duration_ms =
+        || given.get("duration_ms").and_then(Value::as_f64).filter(|ms| *ms >= 0.0).map(|ms| ms.round() as u32);
     match text("type").unwrap_or("message") {
         "silence" if agent => duration_ms().map(Step::WaitMs),
         "silence" => duration_ms().map(Step::SilenceMs),
         _ if agent => Some(Step::Hear),
-        "dtmf" => text("digits").map(|digits| Step::Keys(keys(&fill(digits, traits)))),
+        "dtmf" => {
+            text("digits").map(|digits| keys(&fill(digits, traits))).filter(|keys| !keys.is_empty()).map(Step::Keys)
+        }
         _ => match (text("exact_message"), text("intent")) {
             (Some(words), _) => Some(Step::Say(fill(words, traits))),
             (None, meant) => meant.map(|meant| Step::Mean(fill(meant, traits))),
@@ -100,9 +104,18 @@ fn step(given: &Object, traits: &Traits) -> Option<Step> {
 }
 
 /// The digits of a text that can be sent.
-fn keys(text: &str) -> String {
-    let is_digit = |c: &char| c.is_ascii_digit() || "*#ABCD".contains(*c);
-    text.to_ascii_uppercase().chars().filter(is_digit).collect()
+pub(super) fn keys(text: &str) -> String {
+    text.to_ascii_uppercase().chars().filter(is_key).collect()
+}
+
+fn is_key(c: &char) -> bool {
+    c.is_ascii_digit() || "*#ABCD".contains(*c)
+}
+
+/// What of a text is neither a digit that can be sent nor stands between such digits.
+pub(super) fn no_keys(text: &str) -> String {
+    let parts = |c: &char| *c == ',' || c.is_whitespace();
+    text.chars().filter(|c| !is_key(&c.to_ascii_uppercase()) && !parts(c)).collect()
 }
 
 /// How often the Digital Human probes while the agent speaks.
@@ -449,6 +462,7 @@ mod tests {
             {"exact_message": "I am {{name}}."}, {"speaker": "user", "type": "message", "intent": "greets {{name}}"},
             {"type": "dtmf", "digits": "1, 2a"}, {"type": "silence", "duration_ms": 1500},
             {"speaker": "agent", "type": "silence", "duration_ms": 2000}, {"speaker": "user"}, {"type": "silence"},
+            {"type": "dtmf", "digits": "xyz"}, {"type": "silence", "duration_ms": -1},
         ]}));
         let traits = [("name".to_owned(), "Ann".to_owned())];
         let expect = [

@@ -9,7 +9,6 @@ use super::{Cast, Obstacle};
 use crate::config::Secret;
 use crate::engine::Dial;
 use crate::model::agent::ConnectionType;
-use crate::model::digital_human::Modality;
 use crate::provider::guard::{Blocked, Guard};
 use crate::service::Settings;
 use crate::transport::sip;
@@ -45,20 +44,7 @@ pub(super) async fn dial(cast: &Cast, codecs: &[Codec], settings: &Settings) -> 
 
 /// Whether the agent is of a kind that can be called.
 fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
-    match cast.other_channel() {
-        Some(Modality::Sms) => {
-            let message = match settings.sms.send_url {
-                Some(_) => "Text message steps of agents that speak are not held in this version",
-                None => "No carrier for text messages is set up",
-            };
-            return Err(Obstacle::new("SMS_NOT_CONFIGURED", message));
-        }
-        Some(Modality::Email) => {
-            return Err(Obstacle::new("EMAIL_NOT_CONFIGURED", "E-mail steps are not held in this version"));
-        }
-        Some(_) => return Err(Obstacle::new("NO_CONNECTION_TYPE", "Chat steps are not held in this version")),
-        None => {}
-    }
+    cast.own_channel(&settings.sms)?;
     let agent = &cast.agent.spec;
     let given = agent.connection().or(cast.overrides.sip_uri.as_ref().map(|_| ConnectionType::Sip));
     match given {
@@ -68,10 +54,7 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
             Err(Obstacle::new("SIP_NOT_CONFIGURED", "Phone numbers need a SIP trunk, and none is set up"))
         }
         Some(ConnectionType::Sip) => Ok(()),
-        Some(other) => {
-            let message = format!("connection_type {} is not spoken in this version", other.as_str());
-            Err(Obstacle::new("NO_CONNECTION_TYPE", message))
-        }
+        Some(other) => Err(cast.unmet(other)),
     }
 }
 
@@ -167,9 +150,9 @@ mod tests {
         let with_carrier = Settings { sms: std::sync::Arc::new(carrier), ..Settings::new("unused") };
         for (modality, settings, code, text) in [
             ("sms", Settings::new("unused"), "SMS_NOT_CONFIGURED", "No carrier for text messages is set up"),
-            ("sms", with_carrier.clone(), "SMS_NOT_CONFIGURED", "agents that speak are not held in this version"),
-            ("email", with_carrier.clone(), "EMAIL_NOT_CONFIGURED", "E-mail steps are not held in this version"),
-            ("chat", with_carrier, "NO_CONNECTION_TYPE", "Chat steps are not held in this version"),
+            ("sms", with_carrier.clone(), "SMS_NOT_CONFIGURED", "connection_type are not held in this version"),
+            ("email", with_carrier.clone(), "EMAIL_NOT_CONFIGURED", "mail is not spoken in this version"),
+            ("chat", with_carrier, "NO_CONNECTION_TYPE", "agents that speak or text are not held in this version"),
         ] {
             let step = serde_json::from_value(json!({ "step": 1, "modality": modality })).expect("it fits");
             let agent = json!({ "sip_uri": "sip:bob@127.0.0.1:5080" });
@@ -190,6 +173,9 @@ mod tests {
             (json!({}), json!({}), Some("NO_CONNECTION_TYPE")),
             (json!({"phone_number": "+15550001111"}), json!({}), Some("SIP_NOT_CONFIGURED")),
             (json!({"websocket_url": "ws://h"}), json!({}), Some("NO_CONNECTION_TYPE")),
+            (json!({"mode": "EMAIL"}), json!({}), Some("EMAIL_NOT_CONFIGURED")),
+            (json!({"P4_agent_id": "a"}), json!({}), Some("MISSING_P4_INTEGRATION")),
+            (json!({"P10_agent_token": "t"}), json!({}), Some("P10_ADAPTER_NOT_CONFIGURED")),
             (json!({"connection_type": "SIP"}), json!({}), Some("INVALID_SIP_DESTINATION")),
             (json!({"sip_uri": "sip:127.0.0.1"}), json!({}), Some("INVALID_SIP_DESTINATION")),
             (json!({"sip_uri": "sip:bob@169.254.169.254"}), json!({}), Some("INVALID_SIP_DESTINATION")),

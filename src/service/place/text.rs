@@ -6,22 +6,23 @@ use ringer_media::call::{Opening, ScriptRule};
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
+use super::platform::no_carrier;
 use super::{Cast, Obstacle, Placer, manner};
 use crate::config::{Behaviour, Secret, Sms};
 use crate::engine::dialogue::{DialogueSpec, First};
 use crate::error::Result;
 use crate::human::{self, Mind, Profile, Verbosity, fill};
 use crate::model::Object;
-use crate::model::agent::{AgentMode, AgentSpec, AgentType, ConnectionType};
+use crate::model::agent::{AgentMode, AgentSpec, ConnectionType};
 use crate::model::agent_version::VersionDoc;
-use crate::model::digital_human::{DigitalHumanSpec, Modality};
+use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::run::QueueSpec;
 use crate::model::simulation::SimulationSpec;
 use crate::provider::LanguageModel;
 use crate::provider::messages::{Carrier, ChatAgent, Contact, Webhook};
 use crate::provider::post::Poster;
-use crate::service::Service;
 use crate::service::generate::bound;
+use crate::service::{Service, Settings, legs};
 
 /// Seconds without a message after which a conversation ends, unless its simulation says otherwise.
 const INACTIVITY_S: i64 = 300;
@@ -84,40 +85,41 @@ impl Service {
             None => None,
         };
         let description = version.map(|row| row.doc.prompt_text).unwrap_or_default();
-        let contact = match contact(&cast, description, self.poster(), self.settings().sms.clone()) {
+        let settings = self.settings();
+        let contact = match contact(&cast, description, self.poster(), settings.sms.clone()) {
             Ok(contact) => contact,
             Err(obstacle) => return Ok(Err(obstacle)),
         };
-        let settings = self.settings();
-        let (delay_ms, group_ms) =
-            (i64::from(settings.text_reply_delay_ms), 1000 * i64::from(settings.sms.group_seconds));
-        Ok(Ok(cast.write(contact, placer, delay_ms, group_ms)))
+        Ok(Ok(cast.write(contact, placer, settings)))
     }
 }
 
 impl Cast {
-    fn write(self, contact: Contact, placer: &Placer, reply_delay_ms: i64, group_ms: i64) -> TextPlaced {
+    fn write(self, contact: Contact, placer: &Placer, settings: &Settings) -> TextPlaced {
         let (channel, transport, sync) = match &contact {
             Contact::Webhook(webhook) => ("http", "HTTP webhook", webhook.sync),
             Contact::Chat(_) => ("chat", "HTTP chat completions", true),
             Contact::Sms(_) => ("sms", "SMS by HTTP", false),
         };
-        let mut warnings = self.idle_fields(placer.model.is_some());
+        let mut warnings = self.idle_fields(placer.model.is_some(), &settings.sms);
         warnings.extend(self.follows_without(placer.model.is_some()));
         let plain = self.dialogue(channel, &mut warnings);
         let by_sms = matches!(contact, Contact::Sms(_));
         let unhurried = by_sms && self.simulation.inactivity_timeout_seconds.is_none();
+        // Who is unresponsive reads what the agent writes.
+        let silent = self.is_met() && self.step.as_ref().is_some_and(|step| step.unresponsive);
         let spec = DialogueSpec {
             first: first(&self, &contact, &placer.behaviour),
-            group_ms: if by_sms { group_ms } else { 0 },
+            group_ms: if by_sms { 1000 * i64::from(settings.sms.group_seconds) } else { 0 },
             inactivity_ms: if unhurried { SMS_INACTIVITY_S * 1000 } else { plain.inactivity_ms },
             sync,
             tells_end: matches!(contact, Contact::Webhook(_)),
-            reply_delay_ms,
+            reply_delay_ms: i64::from(settings.text_reply_delay_ms),
             asks_meaning: placer.model.is_some(),
+            script: if silent { Vec::new() } else { plain.script },
             ..plain
         };
-        let ringing_ms = self.simulation.ringing_timeout.saturating_mul(1000);
+        let ringing_ms = legs::patience_ms(self.step.as_ref(), &self.simulation);
         let in_force = json!({
             "language": self.language(),
             "follows_language": self.follows(),
@@ -130,7 +132,10 @@ impl Cast {
             "max_turns": spec.max_turns,
             "inactivity_ms": spec.inactivity_ms,
         });
-        let mind = self.writer(&placer.behaviour, placer.model.clone());
+        let mind = match silent {
+            true => human::silent(),
+            false => self.writer(&placer.behaviour, placer.model.clone()),
+        };
         let notes = Object::from_iter([
             ("behaviour".to_owned(), in_force),
             ("transport".to_owned(), json!(transport)),
@@ -194,9 +199,7 @@ pub(in crate::service) fn alone(
 
 /// How the agent is reached.
 fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>) -> Result<Contact, Obstacle> {
-    if cast.other_channel() == Some(Modality::Email) {
-        return Err(Obstacle::new("EMAIL_NOT_CONFIGURED", "No mail relay is set up"));
-    }
+    cast.own_channel(&sms)?;
     let agent = &cast.agent.spec;
     let conversation = cast.result_id.to_string();
     let missing = |code, what: &str| Obstacle::new(code, format!("The agent has no {what}"));
@@ -214,9 +217,7 @@ fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>)
             let key = of(&agent.p12_api_key).map(Secret::new);
             Ok(Contact::Chat(ChatAgent { poster, base_url, key, model, description, conversation }))
         }
-        Some(ConnectionType::Sms) if sms.send_url.is_none() => {
-            Err(Obstacle::new("SMS_NOT_CONFIGURED", "No carrier for text messages is set up"))
-        }
+        Some(ConnectionType::Sms) if sms.send_url.is_none() => Err(no_carrier()),
         Some(ConnectionType::Sms) => match numbers(agent, &cast.human, &cast.overrides) {
             (Some(from), Some(to)) => Ok(Contact::Sms(Carrier { poster, sms, from, to })),
             (None, _) => {
@@ -224,7 +225,7 @@ fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>)
             }
             (_, None) => Err(Obstacle::new("INVALID_PHONE_NUMBER", "The agent has no phone_number")),
         },
-        Some(other) => Err(unspoken(other)),
+        Some(other) => Err(cast.unmet(other)),
         None => Err(Obstacle::new("NO_CONNECTION_TYPE", "The agent has no connection_type and no address")),
     }
 }
@@ -240,28 +241,19 @@ pub(in crate::service) fn numbers(
     (own, given(&overrides.phone_number).or_else(|| given(&agent.phone_number)))
 }
 
-/// A platform needs an adapter, and there is none.
-fn unspoken(connection: ConnectionType) -> Obstacle {
-    let name = connection.as_str();
-    let code = match connection {
-        ConnectionType::P6 => "P6_ADAPTER_NOT_CONFIGURED",
-        ConnectionType::P7 => "P7_ADAPTER_NOT_CONFIGURED",
-        ConnectionType::P8 => "P8_ADAPTER_NOT_CONFIGURED",
-        ConnectionType::P10 => "P10_ADAPTER_NOT_CONFIGURED",
-        ConnectionType::P11 => "P11_ADAPTER_NOT_CONFIGURED",
-        _ => return Obstacle::new("NO_CONNECTION_TYPE", format!("connection_type {name} does not carry text")),
-    };
-    Obstacle::new(code, format!("No adapter for {name} is set up"))
-}
-
-/// Who begins: an agent that posts its messages does, unless the Digital Human is told to; one that only answers is written to.
+/// Who begins: as a journey's step says; else an agent that posts its messages does, unless the Digital Human is told to,
+/// and one that only answers is written to.
 fn first(cast: &Cast, contact: &Contact, behaviour: &Behaviour) -> First {
     let asked = cast.human.speaks_first_config.as_ref().map(|config| config.speaks_first);
-    match (contact, asked) {
-        (Contact::Webhook(Webhook { sync: false, .. }), None) | (Contact::Webhook(_), Some(false)) => First::Agent,
-        (Contact::Chat(_), Some(false)) => First::Invited,
-        (Contact::Sms(_), _) if cast.agent.spec.kind == AgentType::Outbound => First::Agent,
-        _ => cast.opening_words(behaviour),
+    let is_agent = match (contact, &cast.step) {
+        (Contact::Sms(_), _) | (_, Some(_)) => cast.agent_calls(),
+        (Contact::Webhook(webhook), None) => !asked.unwrap_or(webhook.sync),
+        (Contact::Chat(_), None) => asked == Some(false),
+    };
+    match contact {
+        _ if !is_agent => cast.opening_words(behaviour),
+        Contact::Chat(_) => First::Invited,
+        Contact::Webhook(_) | Contact::Sms(_) => First::Agent,
     }
 }
 

@@ -1,0 +1,58 @@
+//! The log of what a written conversation sends and receives over HTTP: a line each, without a word of it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokio::fs::{self, OpenOptions};
+use tokio::io::AsyncWriteExt;
+
+use crate::model::text::Arrived;
+use crate::provider::messages::{Exchange, digest};
+use crate::service::HTTP_LOG;
+
+/// Where lines go; by default nowhere.
+#[derive(Clone, Default)]
+pub(super) struct Log {
+    path: Option<PathBuf>,
+}
+
+impl Log {
+    /// An empty log in the folder of a result.
+    pub async fn begin(folder: &Path) -> Log {
+        let path = folder.join(HTTP_LOG);
+        let made = async {
+            fs::create_dir_all(folder).await?;
+            fs::write(&path, "").await
+        };
+        let made = logged(made.await);
+        Log { path: made.then_some(path) }
+    }
+
+    /// A request, whether it was answered or not.
+    pub async fn sent(&self, began_ms: i64, ended_ms: i64, exchange: &Exchange) {
+        self.add(format!("{began_ms} sent {exchange}, {} ms\n", ended_ms - began_ms)).await;
+    }
+
+    /// A message of the agent.
+    pub async fn received(&self, message: &Arrived) {
+        self.add(format!("{} received text {}\n", message.at_ms, digest(message.text.as_bytes()))).await;
+    }
+
+    async fn add(&self, line: String) {
+        let Some(path) = &self.path else { return };
+        let written = async {
+            let mut file = OpenOptions::new().append(true).open(path).await?;
+            file.write_all(line.as_bytes()).await?;
+            file.flush().await
+        };
+        logged(written.await);
+    }
+}
+
+/// A conversation goes on without its log. True when it was written.
+fn logged(written: io::Result<()>) -> bool {
+    if let Err(error) = &written {
+        tracing::warn!(%error, "{HTTP_LOG} is not written");
+    }
+    written.is_ok()
+}

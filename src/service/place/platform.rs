@@ -1,0 +1,227 @@
+//! Agents and steps that cannot be held here, and why: another channel than the agent's, a setting that is missing, a
+//! platform without an adapter.
+
+use serde_json::{Value, json};
+
+use super::{Cast, Obstacle, is_sms};
+use crate::config::Sms;
+use crate::error::Result;
+use crate::model::agent::{AgentMode, AgentSpec, ConnectionType};
+use crate::model::digital_human::Modality;
+use crate::model::integration::IntegrationSpec;
+use crate::service::folders::stored_integrations;
+use crate::store::Session;
+
+/// A platform: its code where it has no adapter, and before that, for each thing it needs, the code where that is missing
+/// and the settings of which one is enough.
+type Platform = (ConnectionType, &'static str, &'static [(&'static str, &'static [&'static str])]);
+
+const PLATFORMS: [Platform; 11] = {
+    use ConnectionType as C;
+    [
+        (
+            C::P1,
+            "P1_ADAPTER_NOT_CONFIGURED",
+            &[
+                ("MISSING_P1_INTEGRATION", &["P1_url", "P1_token_webhook_url"]),
+                ("MISSING_P1_INTEGRATION", &["P1_api_key", "P1_token_webhook_url"]),
+                ("MISSING_P1_INTEGRATION", &["P1_api_secret", "P1_token_webhook_url"]),
+            ],
+        ),
+        (C::P2, "P2_ADAPTER_NOT_CONFIGURED", &[("MISSING_P2_INTEGRATION", &["P2_base_url"])]),
+        (
+            C::P3,
+            "P3_ADAPTER_NOT_CONFIGURED",
+            &[("MISSING_P3_AGENT_ID", &["P3_agent_id"]), ("MISSING_P3_INTEGRATION", &["P3_api_key"])],
+        ),
+        (
+            C::P4,
+            "P4_ADAPTER_NOT_CONFIGURED",
+            &[("MISSING_P4_AGENT_ID", &["P4_agent_id"]), ("MISSING_P4_INTEGRATION", &["P4_api_key"])],
+        ),
+        (
+            C::P5,
+            "P5_ADAPTER_NOT_CONFIGURED",
+            &[("MISSING_P5_ASSISTANT_ID", &["P5_assistant_id"]), ("MISSING_P5_INTEGRATION", &["P5_private_key"])],
+        ),
+        (
+            C::P6,
+            "P6_ADAPTER_NOT_CONFIGURED",
+            &[
+                ("MISSING_P6_APP_ID", &["P6_app_id"]),
+                ("MISSING_P6_APP_ID", &["P6_deployment_id"]),
+                ("MISSING_P6_INTEGRATION", &["P6_credentials"]),
+            ],
+        ),
+        (
+            C::P7,
+            "P7_ADAPTER_NOT_CONFIGURED",
+            &[
+                ("MISSING_P7_AGENT_ID", &["P7_project_id"]),
+                ("MISSING_P7_AGENT_ID", &["P7_location"]),
+                ("MISSING_P7_AGENT_ID", &["P7_agent_id"]),
+                ("MISSING_P7_INTEGRATION", &["P7_credentials"]),
+            ],
+        ),
+        (
+            C::P8,
+            "P8_ADAPTER_NOT_CONFIGURED",
+            &[
+                ("MISSING_P8_CONFIGURATION", &["P8_base_url"]),
+                ("MISSING_P8_CONFIGURATION", &["P8_domain_code"]),
+                ("MISSING_P8_CONFIGURATION", &["P8_flow_name", "P8_agent_name"]),
+            ],
+        ),
+        (
+            C::P9,
+            "P9_ADAPTER_NOT_CONFIGURED",
+            &[("MISSING_P9_AGENT_ID", &["P9_pathway_id", "P9_agent_id"]), ("MISSING_P9_INTEGRATION", &["P9_api_key"])],
+        ),
+        (C::P10, "P10_ADAPTER_NOT_CONFIGURED", &[("MISSING_P10_AGENT_TOKEN", &["P10_agent_token"])]),
+        (
+            C::P11,
+            "P11_ADAPTER_NOT_CONFIGURED",
+            &[
+                ("MISSING_P11_CONFIGURATION", &["P11_host"]),
+                ("MISSING_P11_CONFIGURATION", &["P11_bot_id"]),
+                ("MISSING_P11_CONFIGURATION", &["P11_client_id"]),
+                ("MISSING_P11_CONFIGURATION", &["P11_client_secret"]),
+            ],
+        ),
+    ]
+};
+
+/// The credentials of the platforms, for an agent that is on one.
+pub(super) async fn credentials(db: &mut Session, agent: &AgentSpec) -> Result<IntegrationSpec> {
+    let kind = agent.connection();
+    match PLATFORMS.iter().any(|(platform, ..)| Some(*platform) == kind) {
+        true => stored_integrations(db).await,
+        false => Ok(IntegrationSpec::default()),
+    }
+}
+
+impl Cast {
+    /// Why a journey's step cannot be held on its channel. One of voice is held in writing by an agent that writes.
+    pub(super) fn own_channel(&self, sms: &Sms) -> std::result::Result<(), Obstacle> {
+        let agent = &self.agent.spec;
+        match self.other_channel() {
+            None => Ok(()),
+            Some(Modality::Sms) if is_sms(agent) => Ok(()),
+            Some(Modality::Chat) if agent.mode == AgentMode::Text && !is_sms(agent) => Ok(()),
+            Some(Modality::Email) => Err(no_mail()),
+            Some(Modality::Sms) if sms.send_url.is_none() => Err(no_carrier()),
+            Some(Modality::Sms) => {
+                let message = "Text message steps of agents of another connection_type are not held in this version";
+                Err(Obstacle::new("SMS_NOT_CONFIGURED", message))
+            }
+            Some(_) => {
+                let message = "Chat steps of agents that speak or text are not held in this version";
+                Err(Obstacle::new("NO_CONNECTION_TYPE", message))
+            }
+        }
+    }
+
+    /// Why an agent of this kind cannot be met: the first setting that is missing, else what is not set up for it.
+    pub(super) fn unmet(&self, kind: ConnectionType) -> Obstacle {
+        let name = kind.as_str();
+        let Some((_, adapter, needed)) = PLATFORMS.iter().find(|(platform, ..)| *platform == kind) else {
+            return match kind {
+                ConnectionType::Email => no_mail(),
+                _ => {
+                    let message = format!("connection_type {name} is not spoken in this version");
+                    Obstacle::new("NO_CONNECTION_TYPE", message)
+                }
+            };
+        };
+        let given = [json!(self.overrides), json!(self.agent.spec), json!(self.platforms)];
+        let is_set = |setting: &&str| {
+            given.iter().any(|fields| fields.get(*setting).is_some_and(|value| *value != Value::Null && *value != ""))
+        };
+        match needed.iter().find(|(_, settings)| !settings.iter().any(is_set)) {
+            Some((code, settings)) => Obstacle::new(code, format!("{} is not set", settings.join(" or "))),
+            None => Obstacle::new(adapter, format!("No adapter for {name} is set up")),
+        }
+    }
+}
+
+/// No text message can be sent.
+pub(super) fn no_carrier() -> Obstacle {
+    Obstacle::new("SMS_NOT_CONFIGURED", "No carrier for text messages is set up")
+}
+
+fn no_mail() -> Obstacle {
+    Obstacle::new("EMAIL_NOT_CONFIGURED", "No mail relay is set up: mail is not spoken in this version")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::place::tests::cast;
+
+    /// Settings of all platforms, the agent's and the organization's.
+    fn all_set() -> (Value, Value) {
+        let names = PLATFORMS.iter().flat_map(|(.., needed)| needed.iter().flat_map(|(_, settings)| *settings));
+        let names: Vec<&str> = names.copied().collect();
+        let (stored, agent) = (json!(IntegrationSpec::default()), json!(AgentSpec::default()));
+        let of = |fields: &Value| -> Value {
+            names
+                .iter()
+                .filter(|name| fields.get(*name).is_some())
+                .map(|name| ((*name).to_owned(), json!("x")))
+                .collect()
+        };
+        for name in &names {
+            assert!(stored.get(*name).is_some() != agent.get(*name).is_some(), "{name} is a field of one of them");
+        }
+        (of(&agent), of(&stored))
+    }
+
+    fn unmet(mut agent: Value, stored: &Value, kind: ConnectionType) -> Obstacle {
+        agent["connection_type"] = kind.as_str().into();
+        let platforms = serde_json::from_value(stored.clone()).expect("every field has a default");
+        Cast { platforms, ..cast(agent, json!({}), json!({})) }.unmet(kind)
+    }
+
+    #[test]
+    fn a_platform_is_refused_for_its_first_missing_setting_and_then_for_its_adapter() {
+        let (agent, stored) = all_set();
+        for (kind, adapter, needed) in PLATFORMS {
+            assert_eq!(unmet(agent.clone(), &stored, kind).code, adapter);
+            for (code, settings) in needed {
+                let (mut agent, mut stored) = (agent.clone(), stored.clone());
+                for setting in *settings {
+                    for fields in [&mut agent, &mut stored] {
+                        fields.as_object_mut().expect("an object").remove(*setting);
+                    }
+                }
+                let refused = unmet(agent, &stored, kind);
+                let expect = (*code, format!("{} is not set", settings.join(" or ")));
+                assert_eq!((refused.code, refused.message), expect);
+            }
+        }
+    }
+
+    #[test]
+    fn codes_of_what_is_not_set_up() {
+        use ConnectionType as C;
+        for (kind, code) in [
+            (C::P1, "MISSING_P1_INTEGRATION"),
+            (C::P2, "MISSING_P2_INTEGRATION"),
+            (C::P3, "MISSING_P3_AGENT_ID"),
+            (C::P4, "MISSING_P4_AGENT_ID"),
+            (C::P5, "MISSING_P5_ASSISTANT_ID"),
+            (C::P6, "MISSING_P6_APP_ID"),
+            (C::P7, "MISSING_P7_AGENT_ID"),
+            (C::P8, "MISSING_P8_CONFIGURATION"),
+            (C::P9, "MISSING_P9_AGENT_ID"),
+            (C::P10, "MISSING_P10_AGENT_TOKEN"),
+            (C::P11, "MISSING_P11_CONFIGURATION"),
+            (C::Email, "EMAIL_NOT_CONFIGURED"),
+            (C::WebSocket, "NO_CONNECTION_TYPE"),
+        ] {
+            assert_eq!(unmet(json!({}), &json!({}), kind).code, code);
+        }
+        let asked = json!({ "P3_agent_id": "a" });
+        assert_eq!(cast(json!({}), json!({}), asked).unmet(C::P3).code, "MISSING_P3_INTEGRATION", "named by the run");
+    }
+}
