@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test kills bench load speed fuzz fmt packages peers build
+.PHONY: help demo test kills bench load speed fuzz train fmt packages peers build
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -16,6 +16,10 @@ PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
 # The tests also call these, as independent other sides.
 PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql python3-venv \
          chromium chromium-driver
+
+# Recorded voices to train with.
+SPEAKERS := asterisk-core-sounds-es-wav asterisk-core-sounds-fr-wav asterisk-core-sounds-it-wav asterisk-core-sounds-ru-wav \
+            asterisk-prompt-es-co asterisk-prompt-fr-armelle asterisk-prompt-it-menardi-wav fillets-ng-data-cs fillets-ng-data-nl
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -85,6 +89,21 @@ fuzz: ## throw broken packets, files and messages at the parsers, a minute for e
 	    $(FUZZ_TARGET)/$$host/release/$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -max_len=4096 -print_final_stats=1 \
 	        -artifact_prefix=fuzz/artifacts/$$name/ $$corpus $$(ls -d $$seeds 2>/dev/null || true); \
 	done
+
+# Goes on from the present network. About an hour of one core, several gigabytes. The marks that are found last are for `media/src/vad/hindsight.rs`, by hand.
+TRAINING := $(TARGET)/training
+HEARD = RINGER_TRAINING="$(abspath $(TRAINING))" $(CARGO) test --locked -p ringer-media --lib -- --nocapture
+
+train: peers ## train the network for noisy channels on (near.bin)
+	@$(call install,$(SPEAKERS))
+	@mkdir -p $(TRAINING)
+	python3 -m venv $(TRAINING)/venv
+	$(TRAINING)/venv/bin/pip install --quiet --disable-pip-version-check -r media/training/requirements.txt
+	python3 media/training/voices.py $(TRAINING)/voices
+	$(HEARD) channels_to_train_with
+	$(TRAINING)/venv/bin/python media/training/near.py $(TRAINING) media/src/vad/near.bin --like media/src/vad/near.bin \
+	    --rounds 8 --rate 0.0015
+	$(HEARD) marks_are_tried
 
 fmt: ## format the code
 	$(CARGO) fmt --all

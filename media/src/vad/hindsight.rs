@@ -7,21 +7,34 @@ use crate::frame::{FRAME, Sample};
 /// Frames that are remembered (1 s).
 const MEMORY: usize = 50;
 
-/// Log odds above which a head finds speech begun, and the frames in a row that it needs for that.
-const BEGUN: [f32; HEADS] = [0.9, 0.83, 1.06];
-const IN_A_ROW: [u32; HEADS] = [4, 7, 5];
+/// What is asked of the odds; ARCHITECTURE.md tells where the figures come from.
+#[derive(Copy, Clone, Debug)]
+pub struct Marks {
+    /// Log odds above which a head finds speech begun, and the frames in a row that it needs for that.
+    pub begun: [f32; HEADS],
+    pub in_a_row: [u32; HEADS],
+    /// Log odds above which a frame may be the first of what has begun, and above which it may be the last: less is asked of one
+    /// that stands out of the noise.
+    pub first: [f32; HEADS],
+    pub last: [f32; HEADS],
+    pub last_loud: [f32; HEADS],
+    /// Frames between the first ones that may be none.
+    pub gap: usize,
+    /// Speech that rises this far above the noise begins and ends where something stands out of it, whatever the network says,
+    /// dB.
+    pub clear_db: f32,
+}
 
-/// Log odds above which a frame may be the first of what has begun, and above which it may be the last: less is asked of one that
-/// stands out of the noise.
-const FIRST: [f32; HEADS] = [-3.34, 1.11, 1.66];
-const LAST: [f32; HEADS] = [3.02, 2.88, 0.39];
-const LAST_LOUD: [f32; HEADS] = [0.95, -1.13, 1.18];
-
-/// Frames between the first ones that may be none (140 ms).
-const GAP: usize = 7;
-
-/// Speech that rises this far above the noise begins and ends where something stands out of it, whatever the network says, dB.
-const CLEAR_DB: f32 = 24.0;
+/// Those that were found for the network.
+pub static MARKS: Marks = Marks {
+    begun: [0.9, 0.83, 1.06],
+    in_a_row: [4, 7, 5],
+    first: [-3.34, 1.11, 1.66],
+    last: [3.02, 2.88, 0.39],
+    last_loud: [0.95, -1.13, 1.18],
+    gap: 7,
+    clear_db: 24.0,
+};
 
 /// A frame that was heard.
 #[derive(Copy, Clone, Debug)]
@@ -40,6 +53,7 @@ struct Heard {
 
 /// The frames of late. Allocates nothing.
 pub struct Hindsight {
+    marks: &'static Marks,
     frames: [Heard; MEMORY],
     /// How many were heard since [`Hindsight::forget`].
     heard: usize,
@@ -49,10 +63,10 @@ pub struct Hindsight {
 }
 
 impl Hindsight {
-    /// Nothing was heard.
-    pub fn new() -> Hindsight {
+    /// Nothing was heard; these are asked of what comes.
+    pub fn new(marks: &'static Marks) -> Hindsight {
         let none = Heard { from: 0, loud_to: None, clear: false, barred: true, first: false, last: false };
-        Hindsight { frames: [none; MEMORY], heard: 0, in_a_row: [0; HEADS], onset: None }
+        Hindsight { marks, frames: [none; MEMORY], heard: 0, in_a_row: [0; HEADS], onset: None }
     }
 
     /// What was heard belongs to nothing that comes.
@@ -63,16 +77,16 @@ impl Hindsight {
     /// The frame that begins at `from`, `above_db` above the noise at the most, stands out of it up to `loud_to`; and the log odds
     /// of speech in it and in those before it.
     pub fn push(&mut self, from: Sample, loud_to: Option<Sample>, above_db: f32, odds: &[f32; HEADS], barred: bool) {
-        let clear = above_db >= CLEAR_DB;
+        let clear = above_db >= self.marks.clear_db;
         self.frames[self.heard % MEMORY] = Heard { from, loud_to, clear, barred, first: false, last: false };
         self.heard += 1;
         for (head, odds) in odds.iter().enumerate() {
             let Some(frame) = self.ago(LAGS[head]) else { continue };
             let speech = |least: f32| !frame.barred && *odds > least;
             let at = (self.heard - 1 - LAGS[head]) % MEMORY;
-            self.in_a_row[head] = if speech(BEGUN[head]) { self.in_a_row[head] + 1 } else { 0 };
-            let last = if frame.loud_to.is_some() { LAST_LOUD[head] } else { LAST[head] };
-            (self.frames[at].first, self.frames[at].last) = (speech(FIRST[head]), speech(last));
+            self.in_a_row[head] = if speech(self.marks.begun[head]) { self.in_a_row[head] + 1 } else { 0 };
+            let last = if frame.loud_to.is_some() { self.marks.last_loud[head] } else { self.marks.last[head] };
+            (self.frames[at].first, self.frames[at].last) = (speech(self.marks.first[head]), speech(last));
         }
     }
 
@@ -88,7 +102,7 @@ impl Hindsight {
     }
 
     fn began(&self) -> Option<Sample> {
-        if !self.in_a_row.iter().zip(IN_A_ROW).any(|(found, needed)| *found >= needed) {
+        if !self.in_a_row.iter().zip(self.marks.in_a_row).any(|(found, needed)| *found >= needed) {
             return None;
         }
         let (mut began, mut gap, mut clear) = (None, 0, false);
@@ -99,7 +113,7 @@ impl Hindsight {
             clear |= frame.clear;
             let first = frame.first && (frame.loud_to.is_some() || !clear);
             gap = if first { 0 } else { gap + 1 };
-            if apart || (began.is_some() && gap > GAP) {
+            if apart || (began.is_some() && gap > self.marks.gap) {
                 break;
             }
             later = frame.from;
@@ -160,7 +174,7 @@ mod tests {
 
     /// What is heard of frames whose truth is known to the network once the frame is `sure_after` frames old.
     fn heard(truth: impl Fn(usize) -> bool, sure_after: usize, frames: usize) -> Hindsight {
-        let mut hindsight = Hindsight::new();
+        let mut hindsight = Hindsight::new(&MARKS);
         for n in 0..frames {
             let odds = LAGS.map(|lag| {
                 if lag < sure_after {
@@ -181,7 +195,7 @@ mod tests {
         let speech = |n| (20..40).contains(&n);
         let began = |frames| heard(speech, 0, frames).began();
         let first = (20..40).find(|frames| began(*frames).is_some()).expect("it begins");
-        assert!(first <= 20 + IN_A_ROW[0] as usize, "told after {first} frames");
+        assert!(first <= 20 + MARKS.in_a_row[0] as usize, "told after {first} frames");
         assert_eq!(began(first), Some(at(20)));
         assert_eq!(heard(speech, 0, 41).last(), Some(at(40)));
     }
@@ -191,7 +205,10 @@ mod tests {
         let speech = |n| (20..40).contains(&n);
         let began = |frames| heard(speech, LAGS[1], frames).began();
         let first = (20..40).find(|frames| began(*frames).is_some()).expect("it begins");
-        assert!((20 + LAGS[1]..=20 + LAGS[1] + IN_A_ROW[1] as usize).contains(&first), "told after {first} frames");
+        assert!(
+            (20 + LAGS[1]..=20 + LAGS[1] + MARKS.in_a_row[1] as usize).contains(&first),
+            "told after {first} frames"
+        );
         assert_eq!(heard(speech, LAGS[1], 40 + LAGS[2] + 2).last(), Some(at(40)));
     }
 
@@ -211,10 +228,10 @@ mod tests {
 
     #[test]
     fn speech_far_above_the_noise_begins_and_ends_where_it_stands_out() {
-        let mut hindsight = Hindsight::new();
+        let mut hindsight = Hindsight::new(&MARKS);
         for n in 0..MEMORY {
             let loud = (20..30).contains(&n);
-            let (loud_to, above_db) = if loud { (Some(at(n + 1)), CLEAR_DB) } else { (None, 0.0) };
+            let (loud_to, above_db) = if loud { (Some(at(n + 1)), MARKS.clear_db) } else { (None, 0.0) };
             let odds = if (17..33).contains(&n) { YES } else { NO };
             hindsight.push(at(n), loud_to, above_db, &[odds, NO, NO], false);
             if n == 25 {
@@ -225,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_barred_frame_is_no_speech() {
-        let mut hindsight = Hindsight::new();
+        let mut hindsight = Hindsight::new(&MARKS);
         for n in 0..MEMORY {
             hindsight.push(at(n), None, 0.0, &[YES; HEADS], true);
             assert_eq!((hindsight.began(), hindsight.last()), (None, None));

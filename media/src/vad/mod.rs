@@ -18,7 +18,7 @@ mod tone;
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use detector::Detector;
 use floor::{Floor, LOWEST_DBOV, QUIET_DBOV};
-use hindsight::Hindsight;
+use hindsight::{Hindsight, MARKS};
 use near::Near;
 use steady::Steady;
 
@@ -189,7 +189,7 @@ impl VoiceActivity {
             detector: Box::new(Detector::new()),
             floor: Floor::new(),
             near: Box::new(Near::new()),
-            hindsight: Hindsight::new(),
+            hindsight: Hindsight::new(&MARKS),
             noisy: false,
             pending: [0; WINDOW * (LOOK_BACK + 3)],
             held: 0,

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 const BANDS: usize = super::detector::BANDS;
 
 /// Bands, score, level.
-const INPUTS: usize = BANDS + 2;
+pub const INPUTS: usize = BANDS + 2;
 const NARROW: usize = 32;
 const STATE: usize = 64;
 const GATES: usize = 3 * STATE;
@@ -69,6 +69,8 @@ static WEIGHTS: LazyLock<Box<Weights>> = LazyLock::new(|| {
 pub struct Near {
     mean: [f32; BANDS],
     heard: f32,
+    /// The last frame, as the network hears it.
+    pub inputs: [f32; INPUTS],
     state: [f32; STATE],
 }
 
@@ -76,7 +78,7 @@ impl Near {
     /// No noise was heard.
     pub fn new() -> Near {
         LazyLock::force(&WEIGHTS);
-        Near { mean: [0.0; BANDS], heard: 0.0, state: [0.0; STATE] }
+        Near { mean: [0.0; BANDS], heard: 0.0, inputs: [0.0; INPUTS], state: [0.0; STATE] }
     }
 
     /// The channel is quiet: what was heard before counts no more.
@@ -89,18 +91,22 @@ impl Near {
     /// Hears a frame: the detector's bands, the log odds of its score, and the level above the floor in dB. Gives the log odds
     /// of speech as many frames ago as [`LAGS`] says.
     pub fn push(&mut self, bands: &[f32; BANDS], score: f32, above_db: f32) -> [f32; HEADS] {
-        let weights = &**WEIGHTS;
         self.heard += 1.0;
         let part = KEEP.max(1.0 / self.heard);
-        let mut inputs = [0.0; INPUTS];
-        for ((input, band), mean) in inputs.iter_mut().zip(bands).zip(&mut self.mean) {
+        for ((input, band), mean) in self.inputs.iter_mut().zip(bands).zip(&mut self.mean) {
             let band = band.max(LEAST);
             *mean = if self.heard > 1.0 { *mean + part * (band - *mean) } else { band };
             *input = ((band - *mean) / BAND).clamp(-FARTHEST, FARTHEST);
         }
-        inputs[BANDS] = score / SCORE;
-        inputs[BANDS + 1] = above_db.clamp(-10.0, 30.0) / LEVEL_DB;
-        let narrow = sums(&inputs, &weights.first, &weights.first_bias).map(|x| x.max(0.0));
+        self.inputs[BANDS] = score / SCORE;
+        self.inputs[BANDS + 1] = above_db.clamp(-10.0, 30.0) / LEVEL_DB;
+        self.judge()
+    }
+
+    /// What the network finds in [`Near::inputs`].
+    pub fn judge(&mut self) -> [f32; HEADS] {
+        let weights = &**WEIGHTS;
+        let narrow = sums(&self.inputs, &weights.first, &weights.first_bias).map(|x| x.max(0.0));
         let fresh = sums(&narrow, &weights.gates, &weights.gates_bias);
         let again = sums(&self.state, &weights.again, &weights.again_bias);
         for n in 0..STATE {

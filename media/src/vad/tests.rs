@@ -1,6 +1,8 @@
 //! Speech of a real synthesizer (`flite`), through a codec, in silence and in noise, against where the words truly are.
 
+mod marks;
 mod noise_and_edges;
+mod training;
 
 use std::process::Command;
 
@@ -101,8 +103,12 @@ fn edges(vad: &mut VoiceActivity, pcm: &[i16]) -> Vec<Edge> {
 
 /// Found spans, those nearer than 300 ms joined.
 fn spans(pcm: &[i16]) -> Vec<(Sample, Sample)> {
+    joined(edges(&mut VoiceActivity::new(), pcm))
+}
+
+fn joined(edges: Vec<Edge>) -> Vec<(Sample, Sample)> {
     let mut spans: Vec<(Sample, Sample)> = Vec::new();
-    for edge in edges(&mut VoiceActivity::new(), pcm) {
+    for edge in edges {
         match (edge, spans.last_mut()) {
             (Edge::Started { onset }, Some(last)) if onset - last.1 < 300 * PER_MS => {}
             (Edge::Started { onset }, _) => spans.push((onset, onset)),
@@ -115,7 +121,16 @@ fn spans(pcm: &[i16]) -> Vec<(Sample, Sample)> {
 
 /// True edges as they arrive: what stands above -50 dBov.
 fn truth(clean: &Channel, codec: Codec) -> Vec<(Sample, Sample)> {
-    let levels: Vec<f32> = through(&clean.pcm, codec).chunks_exact(BLOCK).map(|b| dbov(power(b))).collect();
+    spoken_in(clean, &levels(clean, codec))
+}
+
+/// Levels of the blocks that arrive of a channel.
+fn levels(clean: &Channel, codec: Codec) -> Vec<f32> {
+    through(&clean.pcm, codec).chunks_exact(BLOCK).map(|b| dbov(power(b))).collect()
+}
+
+/// True edges in a channel whose blocks arrive at these levels.
+fn spoken_in(clean: &Channel, levels: &[f32]) -> Vec<(Sample, Sample)> {
     let loud = |block: usize| levels[block] > LEAST_DBOV;
     let edge = |(from, to): &(Sample, Sample)| {
         let mut blocks = (*from as usize / BLOCK).saturating_sub(2)..(*to as usize / BLOCK + 3).min(levels.len());

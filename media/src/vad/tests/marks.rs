@@ -1,0 +1,242 @@
+//! The marks of hindsight are looked for: many are tried on what the network finds in channels like those of the other tests, with
+//! other voices, sentences and noises. `make train` does so; otherwise it is shown that trying is as hearing.
+
+use std::path::PathBuf;
+
+use super::training::{FOLDER, Voice, talk, voices};
+use super::*;
+use crate::seed::Stream;
+use crate::vad::hindsight::Marks;
+use crate::vad::near::HEADS;
+
+/// Draws of each noise, the seed of the first one, and how many marks are tried.
+const DRAWS: u64 = 8;
+const FIRST_SEED: u64 = 3_000_000;
+const TRIES: usize = 1200;
+
+/// Most frames in a row that may be asked of a head: an onset is not to be told late.
+const LONGEST: [u32; HEADS] = [5, 7, 7];
+
+/// Utterances of a channel, samples that a short one has at the most (310 ms), and seconds of the noise under it.
+const SHORT: usize = 4960;
+const UTTERANCES: usize = 34;
+const BED_S: u32 = 60;
+
+/// Where marks are tried.
+const WHERE: [(Kind, &[f64]); 4] = [
+    (Kind::Cafe, &[-2.0, 0.0, 5.0, 10.0, 20.0]),
+    (Kind::NoisyRestaurant, &[-2.0, 0.0, 5.0, 10.0, 20.0]),
+    (Kind::Office, &[0.0, 10.0]),
+    (Kind::Pink, &[0.0, 10.0, 20.0]),
+];
+
+/// What hindsight is told of a frame.
+struct Told {
+    from: Sample,
+    loud_to: Option<Sample>,
+    above_db: f32,
+    odds: [f32; HEADS],
+    barred: bool,
+}
+
+/// A channel with noise, and where in it somebody speaks; in noise alone nobody does.
+struct Trial {
+    kind: Kind,
+    snr_db: f64,
+    told: Vec<Told>,
+    truth: Vec<(Sample, Sample)>,
+}
+
+/// What the running detector tells hindsight of a channel.
+fn told(pcm: &[i16]) -> Vec<Told> {
+    let (mut vad, mut again) = (VoiceActivity::new(), Near::new());
+    let frame = |(n, frame)| {
+        let from = (n * FRAME) as Sample;
+        vad.push(frame, from);
+        if !vad.noisy {
+            again = Near::new();
+            return None;
+        }
+        again.inputs = vad.near.inputs;
+        let blocks = [1, 2].map(|back| vad.blocks[(vad.heard - back) % HISTORY]);
+        let loud_to = blocks.iter().find(|block| block.loud).map(|block| block.from + BLOCK as Sample);
+        let above_db = vad.louder_dbov.map_or(f32::MIN, |level_dbov| level_dbov - vad.floor.floor_dbov());
+        let barred = vad.tone_frames > 0 || above_db < -UNDER_DB;
+        Some(Told { from, loud_to, above_db, odds: again.judge(), barred })
+    };
+    pcm.as_chunks().0.iter().enumerate().filter_map(frame).collect()
+}
+
+/// The spans that are found in what is told, as [`spans`] joins them.
+fn found(told: &[Told], marks: &'static Marks) -> Vec<(Sample, Sample)> {
+    let (mut hindsight, mut speech, mut earliest) = (Hindsight::new(marks), None, Sample::MIN);
+    let mut edges = Vec::new();
+    for Told { from, loud_to, above_db, odds, barred } in told {
+        let now = from + FRAME as Sample;
+        hindsight.push(*from, *loud_to, *above_db, odds, *barred);
+        if let Some(end) = speech {
+            let end = hindsight.last().unwrap_or(end);
+            speech = Some(end);
+            if now - end >= RELEASE_IN_NOISE {
+                hindsight.close(end);
+                (speech, earliest) = (None, end);
+                edges.push(Edge::Ended { end });
+            }
+        } else if let Some(onset) = hindsight.begin(earliest) {
+            speech = Some(now);
+            edges.push(Edge::Started { onset });
+        }
+    }
+    edges.extend(speech.map(|end| Edge::Ended { end }));
+    joined(edges)
+}
+
+/// Many voices in turn, as the other tests have them.
+fn spoken(kinds: &[(Vec<Voice>, usize)], stream: &mut Stream) -> Channel {
+    let (mut pcm, mut truth) = (vec![0; 48_000], Vec::new());
+    for n in 0..UTTERANCES {
+        let mut drawn = || {
+            let mut left = stream.index(kinds.iter().map(|kind| kind.1).sum());
+            let kind = kinds
+                .iter()
+                .find(|kind| {
+                    left < kind.1 || {
+                        left -= kind.1;
+                        false
+                    }
+                })
+                .expect("one of them");
+            let voice = &kind.0[stream.index(kind.0.len())];
+            &voice[stream.index(voice.len())]
+        };
+        // One of four is short: it is soonest missed.
+        let (said, sound) =
+            (0..200).map(|_| drawn()).find(|one| n % 4 > 0 || one.1.len() < SHORT).unwrap_or(&kinds[0].0[0][0]);
+        truth.push(((pcm.len() + sound.start) as Sample, (pcm.len() + sound.end) as Sample));
+        pcm.extend(said);
+        pcm.resize(pcm.len() + stream.range(16_000.0, 41_000.0) as usize, 0);
+    }
+    pcm.resize(pcm.len().next_multiple_of(FRAME), 0);
+    Channel { pcm, truth }
+}
+
+/// All that marks are tried on: each draw has its own utterances, and its own people behind them.
+fn trials(kinds: &[(Vec<Voice>, usize)], draws: u64) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for seed in FIRST_SEED..FIRST_SEED + draws {
+        let stream = &mut Seed(seed).stream("marks");
+        let (clean, voices) = (spoken(kinds, stream), &kinds[0].0);
+        let (truth, codec) = (truth(&clean, Codec::Pcmu), Codec::Pcmu);
+        for (kind, snrs_db) in WHERE {
+            let people: Vec<_> = (0..4).map(|_| talk(&voices[stream.index(voices.len())], stream)).collect();
+            let whole = noise::generate(kind, Seed(seed), BED_S, &people);
+            for &snr_db in snrs_db {
+                let mut bed = whole.clone();
+                noise::level_for(&mut bed, snr_db, 8000);
+                let mixed = clean.pcm.iter().zip(bed.iter().cycle()).map(|(x, noise)| x.saturating_add(*noise));
+                let trial = |pcm: &[i16], truth| Trial { kind, snr_db, told: told(&through(pcm, codec)), truth };
+                trials.push(trial(&mixed.collect::<Vec<_>>(), truth.clone()));
+                trials.push(trial(&bed, Vec::new()));
+            }
+        }
+    }
+    trials
+}
+
+/// What is wrong with marks: utterances that are missed, ends that are far off, speech where there is noise alone, at 10 dB edges
+/// that are somewhat off, and a little for all that is off.
+fn cost(trials: &[Trial], marks: &'static Marks) -> f64 {
+    let of = |trial: &Trial| {
+        let found = found(&trial.told, marks);
+        if trial.truth.is_empty() {
+            let spoken: Sample = found.iter().map(|span| span.1 - span.0).sum();
+            let percent = 100.0 * spoken as f64 / (f64::from(BED_S) * 16_000.0);
+            return if trial.kind == Kind::Pink { percent } else { 0.05 * percent + 0.5 * (percent - 8.0).max(0.0) };
+        }
+        let mut errors = Errors::default();
+        errors.add(&trial.truth, &found);
+        let beyond = |edges: &[Sample], ms| edges.iter().filter(|edge| edge.abs() > ms).count() as f64;
+        let edges = [&errors.onsets_ms[..], &errors.ends_ms[..]].concat();
+        let harder = if trial.snr_db > 0.0 { 2.0 } else { 1.0 };
+        let fine = if trial.snr_db == 10.0 { 0.3 * beyond(&edges, 120) + 0.6 * beyond(&edges, 40) } else { 0.0 };
+        let off: f64 = edges.iter().map(|edge| edge.abs().min(400) as f64 / 400.0).sum();
+        harder * (25.0 * errors.missed as f64 + 2.0 * beyond(&errors.ends_ms, 380))
+            + fine
+            + 0.25 * errors.extra as f64
+            + 0.3 * beyond(&errors.onsets_ms, 250)
+            + 0.1 * off
+    };
+    trials.iter().map(of).sum()
+}
+
+/// What comes of marks, condition by condition.
+fn tell(trials: &[Trial], marks: &'static Marks) {
+    for (kind, snr_db) in WHERE.iter().flat_map(|(kind, snrs_db)| snrs_db.iter().map(move |snr_db| (*kind, *snr_db))) {
+        let (mut errors, mut percents) = (Errors::default(), Vec::new());
+        for trial in trials.iter().filter(|trial| (trial.kind, trial.snr_db) == (kind, snr_db)) {
+            let found = found(&trial.told, marks);
+            if trial.truth.is_empty() {
+                let spoken: Sample = found.iter().map(|span| span.1 - span.0).sum();
+                percents.push((100 * spoken / (Sample::from(BED_S) * 16_000)).to_string());
+            } else {
+                errors.add(&trial.truth, &found);
+            }
+        }
+        let far = errors.ends_ms.iter().filter(|ms| ms.abs() > 400).count();
+        let [onset, end] = [&errors.onsets_ms, &errors.ends_ms].map(|edges| (within(edges, 0.5), within(edges, 0.9)));
+        let (missed, extra, percents) = (errors.missed, errors.extra, percents.join(" "));
+        println!(
+            "{kind:?} at {snr_db} dB: {missed} missed, {far} ends far, {extra} extra, onsets {onset:?}, ends {end:?}, false {percents}"
+        );
+    }
+}
+
+/// Marks with some of them moved.
+fn moved(marks: &Marks, stream: &mut Stream) -> Marks {
+    let mut marks = *marks;
+    for _ in 0..1 + stream.index(4) {
+        let (head, by) = (stream.index(HEADS), stream.normal() as f32 * if stream.unit() < 0.5 { 0.3 } else { 1.2 });
+        let step = |count: u32| count.saturating_add_signed(if by > 0.0 { 1 } else { -1 });
+        match stream.index(8) {
+            0 | 1 => marks.begun[head] += by,
+            2 => marks.first[head] += by,
+            3 => marks.last[head] += by,
+            4 => marks.last_loud[head] += by,
+            5 => marks.in_a_row[head] = step(marks.in_a_row[head]).clamp(2, LONGEST[head]),
+            6 => marks.gap = (step(marks.gap as u32) as usize).clamp(2, 14),
+            _ => marks.clear_db = (marks.clear_db + 2.0 * by).clamp(16.0, 28.0),
+        }
+    }
+    marks
+}
+
+#[test]
+fn marks_are_tried_on_what_the_detector_tells() {
+    if let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) {
+        // As many of each kind as in the other tests.
+        let kinds = [("flite", 20), ("espeak", 8), ("", 6)];
+        let trials = trials(&kinds.map(|(name, share)| (voices(&folder.join("voices/held"), name), share)), DRAWS);
+        let stream = &mut Seed(FIRST_SEED).stream("tries");
+        let mut best = (cost(&trials, &MARKS), MARKS);
+        println!("{:.2}: the present ones", best.0);
+        tell(&trials, &MARKS);
+        for n in 0..TRIES {
+            let marks = moved(&best.1, stream);
+            let cost = cost(&trials, Box::leak(Box::new(marks)));
+            if cost < best.0 {
+                best = (cost, marks);
+                println!("{n} {cost:.2}: {marks:?}");
+            }
+        }
+        tell(&trials, Box::leak(Box::new(best.1)));
+        return;
+    }
+    let voices: Vec<Voice> =
+        ["slt", "awb"].map(|voice| vec![say(SENTENCES[2], voice), say(SENTENCES[3], voice)]).into();
+    let clean = spoken(&[(voices, 1)], &mut Seed(1).stream("marks"));
+    let mut bed = noise::generate(Kind::Cafe, Seed(1), 20, &[]);
+    noise::level_for(&mut bed, 10.0, 8000);
+    let mixed = clean.pcm.iter().zip(bed.iter().cycle()).map(|(x, noise)| x.saturating_add(*noise));
+    let pcm = through(&mixed.collect::<Vec<_>>(), Codec::Pcmu);
+    assert_eq!(found(&told(&pcm), &MARKS), spans(&pcm));
+}

@@ -1,0 +1,218 @@
+//! What the network for noisy channels is trained on: channels of many voices in noises that no other test hears, as the running
+//! detector hears them. `make train` writes hours of it; otherwise 80 s are made and looked at.
+
+use std::io::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::*;
+use crate::clip::Clip;
+use crate::resample::resample_whole;
+use crate::seed::Stream;
+use crate::vad::near::INPUTS;
+
+/// Names the folder with the voices (`voices/train`, `voices/held`: a folder of WAV files each) that channels are written to.
+pub const FOLDER: &str = "RINGER_TRAINING";
+
+/// Channels that are written to train with, and with other voices and noises to judge by.
+const TRAIN: u64 = 6000;
+const HELD: u64 = 240;
+
+/// Seeds of channels begin here; tests have lower ones.
+const FIRST_SEED: u64 = 1_000_000;
+const FIRST_HELD_SEED: u64 = 2_000_000;
+
+/// Samples of a channel (40 s), of the noise under it (44 s), and of a talker in it (30 s).
+const LENGTH: usize = 2000 * FRAME;
+const BED_S: u32 = 44;
+const TALK: usize = 480_000;
+
+/// Quiet blocks within an utterance that still are speech (300 ms): an end takes 200 ms, and what is parted by less than 300 ms
+/// counts as one.
+const PAUSE: usize = 30;
+
+/// Voices of names that follow each other, which are alike: in half of the channels the one in front and those behind are of so many.
+const ALIKE: usize = 16;
+
+/// An input of the network as a whole number.
+const STEP: f32 = 1.0 / 8192.0;
+
+/// Kinds of noise, and how many of a hundred channels have them.
+const KINDS: [(Kind, usize); 11] = [
+    (Kind::Cafe, 38),
+    (Kind::NoisyRestaurant, 26),
+    (Kind::Pink, 8),
+    (Kind::Office, 6),
+    (Kind::White, 3),
+    (Kind::Brown, 3),
+    (Kind::Traffic, 4),
+    (Kind::Park, 4),
+    (Kind::Hospital, 4),
+    (Kind::Tv, 2),
+    (Kind::Talking, 2),
+];
+
+/// What a talker says once, at -26 dBov, and where in it there is sound.
+pub type Clipped = (Vec<i16>, Range<usize>);
+pub type Voice = Vec<Clipped>;
+
+/// The voices of a folder whose names begin with this.
+pub fn voices(folder: &Path, name: &str) -> Vec<Voice> {
+    let within = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).unwrap_or_else(|why| panic!("{}: {why}", folder.display()));
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
+        paths.sort();
+        paths
+    };
+    let clip = |path: &PathBuf| {
+        let clip = Clip::from_wav(&std::fs::read(path).expect("it was listed")).expect("a WAV file").to_16k();
+        let loud = level::active_level_dbov(&clip, 16_000).is_some_and(|active| active.level_dbov > -46.0);
+        loud.then(|| measured(clip))
+    };
+    let named = |voice: &&PathBuf| voice.file_name().is_some_and(|own| own.to_string_lossy().starts_with(name));
+    within(folder).iter().filter(named).map(|voice| within(voice).iter().filter_map(clip).collect()).collect()
+}
+
+/// A stretch of what a voice says, without pauses between its clips.
+pub fn talk(voice: &Voice, stream: &mut Stream) -> Arc<[i16]> {
+    let from = stream.index(voice.len());
+    let sounds = voice.iter().cycle().skip(from).take(voice.len());
+    sounds.flat_map(|(clip, sound)| clip[sound.clone()].iter().copied()).take(TALK).collect()
+}
+
+/// One of those that are weighted.
+fn drawn<T: Copy>(of: &[(T, usize)], stream: &mut Stream) -> T {
+    let mut left = stream.index(of.iter().map(|one| one.1).sum());
+    let one = of.iter().find(|one| {
+        let here = left < one.1;
+        left = left.saturating_sub(one.1);
+        here
+    });
+    one.expect("weights cover all").0
+}
+
+/// A clip as it is, or slower and lower, or faster and higher.
+fn paced((said, sound): &Clipped, stream: &mut Stream) -> Clipped {
+    if stream.unit() < 0.4 {
+        return (said.clone(), sound.clone());
+    }
+    let rate_hz = 250 * (56 + stream.index(17)) as u32;
+    let pcm = resample_whole(said, rate_hz, 16_000);
+    let moved = |at: usize| (at * 16_000 / rate_hz as usize).min(pcm.len());
+    let sound = moved(sound.start)..moved(sound.end);
+    (pcm, sound)
+}
+
+/// Utterances of one voice or of many, with pauses of all lengths; nobody speaks for long in some.
+fn spoken(voices: &[Voice], stream: &mut Stream) -> Channel {
+    let only = (stream.unit() < 0.4).then(|| stream.index(voices.len()));
+    let lead_s = match stream.index(10) {
+        0 => 0.0,
+        1 => stream.range(8.0, 25.0),
+        2 => stream.range(15.0, 55.0),
+        _ => stream.range(0.3, 4.0),
+    };
+    let (mut pcm, mut truth) = (vec![0; (lead_s * 16_000.0) as usize], Vec::new());
+    loop {
+        let voice = &voices[only.unwrap_or_else(|| stream.index(voices.len()))];
+        let (said, sound) = paced(&voice[stream.index(voice.len())], stream);
+        let pause_s = if stream.unit() < 0.12 { stream.range(3.0, 12.0) } else { stream.range(0.5, 2.5) };
+        if pcm.len() + said.len() > LENGTH {
+            break;
+        }
+        truth.push(((pcm.len() + sound.start) as Sample, (pcm.len() + sound.end) as Sample));
+        pcm.extend(&said);
+        pcm.resize(pcm.len() + (pause_s * 16_000.0) as usize, 0);
+    }
+    pcm.resize(LENGTH, 0);
+    Channel { pcm, truth }
+}
+
+/// The noise under a channel: the people in it are some of the voices, or imitated.
+fn bed(kind: Kind, voices: &[Voice], seed: u64, stream: &mut Stream) -> Vec<i16> {
+    let people = if stream.unit() < 0.12 { 0 } else { 4 + stream.index(9) };
+    let people: Vec<Arc<[i16]>> = (0..people).map(|_| talk(&voices[stream.index(voices.len())], stream)).collect();
+    noise::generate(kind, Seed(seed), BED_S, &people)
+}
+
+/// Speech over noise: half of the voices in it at 2 dB and less.
+fn snr_db(stream: &mut Stream) -> f64 {
+    match stream.index(10) {
+        0 => stream.range(-4.0, -1.5),
+        1..5 => stream.range(-1.5, 2.0),
+        5..8 => stream.range(2.0, 8.0),
+        _ => stream.range(8.0, 22.0),
+    }
+}
+
+/// Whether each block is speech, pauses of up to [`PAUSE`] included.
+fn labels(clean: &Channel, codec: Codec) -> Vec<bool> {
+    let levels = levels(clean, codec);
+    let mut labels = vec![false; levels.len()];
+    for (from, to) in spoken_in(clean, &levels) {
+        let mut last = from as usize / BLOCK;
+        for at in last..to as usize / BLOCK {
+            if levels[at] > LEAST_DBOV {
+                let joined = if at - last <= PAUSE + 1 { last } else { at };
+                labels[joined..=at].fill(true);
+                last = at;
+            }
+        }
+    }
+    labels
+}
+
+/// What the network hears of a frame, whether it hears it, and how many of its blocks are speech.
+type Row = [i16; INPUTS + 2];
+
+/// A channel as the running detector hears it.
+fn heard(voices: &[Voice], seed: u64) -> Vec<Row> {
+    let stream = &mut Seed(seed).stream("training");
+    let alike = stream.index(voices.len().saturating_sub(ALIKE) + 1);
+    let voices = if stream.unit() < 0.5 { &voices[alike..voices.len().min(alike + ALIKE)] } else { voices };
+    let clean = spoken(voices, stream);
+    let codec = drawn(&[(Codec::Pcmu, 60), (Codec::Pcma, 15), (Codec::G722, 25)], stream);
+    let mut bed = bed(drawn(&KINDS, stream), voices, seed, stream);
+    noise::level_for(&mut bed, snr_db(stream), codec.rate_hz());
+    let gain = 10f64.powf(if stream.unit() < 0.5 { 0.0 } else { stream.range(-8.0, 4.0) } / 20.0);
+    let mixed = clean.pcm.iter().zip(&bed).map(|(x, noise)| (f64::from(x.saturating_add(*noise)) * gain) as i16);
+    let (pcm, labels) = (through(&mixed.collect::<Vec<_>>(), codec), labels(&clean, codec));
+    let mut vad = VoiceActivity::new();
+    let frames = pcm.as_chunks::<FRAME>().0.iter().zip(labels.as_chunks::<2>().0).enumerate();
+    frames
+        .map(|(n, (frame, speech))| {
+            vad.push(frame, (n * FRAME) as Sample);
+            let mut row = [0; INPUTS + 2];
+            row.iter_mut().zip(&vad.near.inputs).for_each(|(x, input)| *x = (input / STEP).round() as i16);
+            row[INPUTS] = i16::from(vad.noisy);
+            row[INPUTS + 1] = speech.iter().map(|&speech| i16::from(speech)).sum();
+            row
+        })
+        .collect()
+}
+
+fn write(to: &Path, rows: impl Iterator<Item = Vec<Row>>) {
+    let mut file = std::io::BufWriter::new(std::fs::File::create(to).expect("the folder is ours"));
+    for row in rows.flatten() {
+        file.write_all(&row.map(i16::to_le_bytes).concat()).expect("there is room");
+    }
+}
+
+#[test]
+fn channels_to_train_with_hold_speech_and_noise() {
+    if let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) {
+        for (part, first, count) in [("held", FIRST_HELD_SEED, HELD), ("train", FIRST_SEED, TRAIN)] {
+            let voices = voices(&folder.join("voices").join(part), "");
+            write(&folder.join(part).with_extension("i16"), (0..count).map(|n| heard(&voices, first + n)));
+        }
+        return;
+    }
+    let voices: Vec<Voice> = ["slt", "awb"].map(|voice| SENTENCES.iter().map(|text| say(text, voice)).collect()).into();
+    let rows: Vec<Row> = (0..2).flat_map(|n| heard(&voices, FIRST_SEED + n)).collect();
+    let count = |label: i16| rows.iter().filter(|row| row[INPUTS] == 1 && row[INPUTS + 1] == label).count();
+    println!("{} frames, {:?} of noise, of both and of speech", rows.len(), [0, 1, 2].map(count));
+    assert!(rows.len() == 2 * LENGTH / FRAME && count(0) > 500 && count(2) > 500 && count(1) < 200);
+    // The same channel again is the same.
+    assert_eq!(rows[..LENGTH / FRAME], heard(&voices, FIRST_SEED)[..]);
+}
