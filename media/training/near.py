@@ -13,16 +13,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-INPUTS, NARROW, STATE = 42, 32, 64
-GATES = 3 * STATE
-LAGS = (0, 6, 12)
+INPUTS, NARROW, STATE, SECOND = 42, 32, 64, 48
+GATES, GATES_2 = 3 * STATE, 3 * SECOND
+LAGS = (0, 6, 12, 24)
 STEP = 1 / 8192
 FRAMES = 2000  # of a channel
 CHUNK = 250  # frames through which errors are led back
 BATCH = 60  # channels at once
 KEPT = 0.998  # of the mean of the weights, at each step: the mean is what is written
 SHORT, OFTEN = 25, 4.0  # Utterances of fewer frames count so much more: they are what is missed.
-SHAPES = {"first": (INPUTS, NARROW), "gates": (NARROW, GATES), "again": (STATE, GATES), "heads": (STATE, len(LAGS))}
+SHAPES = {"first": (INPUTS, NARROW), "gates": (NARROW, GATES), "again": (STATE, GATES), "gates_2": (STATE, GATES_2),
+          "again_2": (SECOND, GATES_2), "heads": (STATE + SECOND, len(LAGS))}
+# The same before there was a second unit, and a head that looks back 24 frames.
+SMALL = {"first": (INPUTS, NARROW), "gates": (NARROW, GATES), "again": (STATE, GATES), "heads": (STATE, 3)}
 
 
 def fresh(seed):
@@ -34,12 +37,26 @@ def fresh(seed):
 def read(path):
     """A network as `near.rs` reads it: of each part the size of a step, then so many steps."""
     data, at, parts = path.read_bytes(), 0, {}
-    for name, (rows, columns) in SHAPES.items():
+    shapes = next(shapes for shapes in (SHAPES, SMALL) if size(shapes) == len(data))
+    for name, (rows, columns) in shapes.items():
         step = np.frombuffer(data, "<f4", 1, at)[0]
         steps = np.frombuffer(data, "<i2", (rows + 1) * columns, at + 4)
         parts[name] = jnp.array(steps.reshape(rows + 1, columns) * step, jnp.float32)
         at += 4 + steps.nbytes
     return parts
+
+
+def size(shapes):
+    return sum(4 + 2 * (rows + 1) * columns for rows, columns in shapes.values())
+
+
+def grown(parts, seed):
+    """The same with a second unit that no head hears yet, if it has none, and with the head that looks back furthest."""
+    if "gates_2" in parts:
+        return parts
+    heads = np.zeros((STATE + SECOND + 1, len(LAGS)), np.float32)
+    heads[:STATE, :3], heads[-1, :3] = parts["heads"][:-1], parts["heads"][-1]
+    return {**fresh(seed), **parts, "heads": jnp.array(heads)}
 
 
 def write(path, parts):
@@ -51,21 +68,32 @@ def write(path, parts):
     path.write_bytes(data)
 
 
-def judge(parts, state, inputs, heard):
-    """Log odds of the heads for frames x channels x inputs, and the state after them. What is not heard leaves no state."""
-    narrow = jax.nn.relu(inputs @ parts["first"][:-1] + parts["first"][-1])
-    gates = narrow @ parts["gates"][:-1] + parts["gates"][-1]
+def unit(gates, state, again, heard):
+    """A gated recurrent unit: its states from its gates' fresh parts, frames x channels x gates, and the last of them."""
 
     def frame(state, now):
         gates, heard = now
-        again = state @ parts["again"][:-1] + parts["again"][-1]
-        keep, reset = jnp.split(jax.nn.sigmoid(gates[:, : 2 * STATE] + again[:, : 2 * STATE]), 2, 1)
-        new = jnp.tanh(gates[:, 2 * STATE :] + reset * again[:, 2 * STATE :])
+        width = state.shape[1]
+        before = state @ again[:-1] + again[-1]
+        keep, reset = jnp.split(jax.nn.sigmoid(gates[:, : 2 * width] + before[:, : 2 * width]), 2, 1)
+        new = jnp.tanh(gates[:, 2 * width :] + reset * before[:, 2 * width :])
         state = (new + keep * (state - new)) * heard[:, None]
         return state, state
 
-    state, states = jax.lax.scan(frame, state, (gates, heard))
-    return states @ parts["heads"][:-1] + parts["heads"][-1], state
+    return jax.lax.scan(frame, state, (gates, heard))
+
+
+def judge(parts, states, inputs, heard):
+    """Log odds of the heads for frames x channels x inputs, and the states after them. What is not heard leaves no state."""
+    narrow = jax.nn.relu(inputs @ parts["first"][:-1] + parts["first"][-1])
+    last, one = unit(narrow @ parts["gates"][:-1] + parts["gates"][-1], states[0], parts["again"], heard)
+    last_2, two = unit(one @ parts["gates_2"][:-1] + parts["gates_2"][-1], states[1], parts["again_2"], heard)
+    return jnp.concatenate((one, two), 2) @ parts["heads"][:-1] + parts["heads"][-1], (last, last_2)
+
+
+def silent(channels):
+    """The states before anything was heard."""
+    return jnp.zeros((channels, STATE)), jnp.zeros((channels, SECOND))
 
 
 def loss(parts, state, inputs, heard, truth, weight):
@@ -119,7 +147,7 @@ def chunks(channels, which):
 
 
 def held_out(parts, channels):
-    state, costs, wrong = jnp.zeros((len(channels), STATE)), [], []
+    state, costs, wrong = silent(len(channels)), [], []
     for batch in chunks(channels, np.arange(len(channels))):
         cost, share, state = errors(parts, state, batch)
         costs.append(cost)
@@ -136,7 +164,7 @@ def known(parts):
         mean = mean + max(0.004, 1 / (n + 1)) * (bands[n] - mean)
         inputs[n, 0, :-2] = np.clip((bands[n] - mean) / 3, -3, 3)
     inputs[:, :, -2], inputs[:, :, -1] = np.sin(at * 0.11), np.clip(8 * np.sin(at * 0.07), -10, 30) / 10
-    odds, _ = judge(parts, jnp.zeros((1, STATE)), inputs, jnp.ones((300, 1)))
+    odds, _ = judge(parts, silent(1), inputs, jnp.ones((300, 1)))
     return {n: np.round(odds[n, 0], 3).tolist() for n in (9, 99, 299)}
 
 
@@ -145,22 +173,23 @@ def main():
     parser.add_argument("folder", type=Path, help="with train.i16 and held.i16")
     parser.add_argument("network", type=Path, help="is written")
     parser.add_argument("--like", type=Path, help="a network to begin with")
-    parser.add_argument("--rounds", type=int, default=16, help="how often each channel is heard")
+    parser.add_argument("--rounds", type=int, default=12, help="how often each channel is heard")
+    parser.add_argument("--stop", type=int, help="after so many rounds, which are as those of a longer training")
     parser.add_argument("--rate", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     train, held = (np.memmap(args.folder / f"{part}.i16", np.int16, "r") for part in ("train", "held"))
     train, held = (rows[: len(rows) // (FRAMES * 44) * FRAMES * 44].reshape(-1, FRAMES, 44) for rows in (train, held))
-    parts = read(args.like) if args.like else fresh(args.seed)
+    parts = grown(read(args.like), args.seed) if args.like else fresh(args.seed)
     mean_parts = parts
     moments = tuple({name: jnp.zeros_like(part) for name, part in parts.items()} for _ in range(2))
     chance = np.random.default_rng(args.seed)
     steps, count, began = args.rounds * (len(train) // BATCH), 0, time.monotonic()
     print(f"{len(train)} channels; held out: {held_out(parts, held)}", flush=True)
-    for turn in range(args.rounds):
+    for turn in range(args.stop or args.rounds):
         order, costs = chance.permutation(len(train)), []
         for n in range(len(train) // BATCH):
-            state = jnp.zeros((BATCH, STATE))
+            state = silent(BATCH)
             along = (turn * (len(train) // BATCH) + n) / steps
             rate = args.rate * min(1, along * 50 + 0.02) * (0.5 + 0.5 * np.cos(np.pi * along))
             for batch in chunks(train, np.sort(order[n * BATCH : (n + 1) * BATCH])):

@@ -4,8 +4,8 @@
 //! Two judges tell of each 20 ms: a small neural detector (`earshot`), and the level above the noise floor. In a quiet channel
 //! they vote, and two votes of five are speech: 60 ms of it are reported as an onset, 120 ms without as an end, and both edges
 //! are moved back to the first and the last 10 ms whose level is that of speech. Where noise lies under the channel, a second
-//! network hears what the judges tell ([`near`]), for every frame at once and again 120 and 240 ms later ([`hindsight`]); an end
-//! is 200 ms without what still counts as speech.
+//! network hears what the judges tell ([`near`]), for every frame at once and again 120, 240 and 480 ms later ([`hindsight`]);
+//! an end is 200 ms without what still counts as speech.
 
 mod detector;
 mod floor;
@@ -346,7 +346,7 @@ impl VoiceActivity {
         self.speech.is_some()
     }
 
-    /// Noise lies under the channel: what is told may be taken back in hindsight, up to 240 ms later.
+    /// Noise lies under the channel: what is told may be taken back in hindsight, up to 480 ms later.
     pub fn in_noise(&self) -> bool {
         self.noisy
     }

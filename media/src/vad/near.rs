@@ -1,9 +1,10 @@
 //! Is the voice that stands in front of the others speaking? A small recurrent network that hears the detector's mel bands, its
 //! score and the level above the floor, for channels with noise. Not a judge of quiet channels.
 //!
-//! One layer of [`NARROW`] rectified sums, a gated recurrent unit (Cho et al. 2014) of [`STATE`] values, and [`HEADS`] sums of
-//! these: the log odds of speech now, and, with what was heard since, of speech some frames ago. What each band was on average
-//! of late is taken off it, so that neither the line nor the level counts. ARCHITECTURE.md tells what it was trained on.
+//! One layer of [`NARROW`] rectified sums, a gated recurrent unit (Cho et al. 2014) of [`STATE`] values, one of [`SECOND`] that
+//! hears the first, and [`HEADS`] sums of both: the log odds of speech now, and, with what was heard since, of speech some frames
+//! ago. What each band was on average of late is taken off it, so that neither the line nor the level counts. ARCHITECTURE.md
+//! tells what it was trained on.
 
 use std::sync::LazyLock;
 
@@ -15,11 +16,13 @@ pub const INPUTS: usize = BANDS + 2;
 const NARROW: usize = 32;
 const STATE: usize = 64;
 const GATES: usize = 3 * STATE;
+const SECOND: usize = 48;
+const GATES_2: usize = 3 * SECOND;
 /// Answers to a frame.
-pub const HEADS: usize = 3;
+pub const HEADS: usize = 4;
 
 /// Frames by which each head looks back.
-pub const LAGS: [usize; HEADS] = [0, 6, 12];
+pub const LAGS: [usize; HEADS] = [0, 6, 12, 24];
 
 /// Weight of a frame in the mean of its bands (5 s); before as many were heard, all weigh the same.
 const KEEP: f32 = 0.004;
@@ -40,7 +43,12 @@ struct Weights {
     gates_bias: [f32; GATES],
     again: [[f32; GATES]; STATE],
     again_bias: [f32; GATES],
+    gates_2: [[f32; GATES_2]; STATE],
+    gates_2_bias: [f32; GATES_2],
+    again_2: [[f32; GATES_2]; SECOND],
+    again_2_bias: [f32; GATES_2],
     heads: [[f32; HEADS]; STATE],
+    heads_2: [[f32; HEADS]; SECOND],
     heads_bias: [f32; HEADS],
 }
 
@@ -61,8 +69,26 @@ static WEIGHTS: LazyLock<Box<Weights>> = LazyLock::new(|| {
     let (first, first_bias) = rows(&next(NARROW * (INPUTS + 1)));
     let (gates, gates_bias) = rows(&next(GATES * (NARROW + 1)));
     let (again, again_bias) = rows(&next(GATES * (STATE + 1)));
-    let (heads, heads_bias) = rows(&next(HEADS * (STATE + 1)));
-    Box::new(Weights { first, first_bias, gates, gates_bias, again, again_bias, heads, heads_bias })
+    let (gates_2, gates_2_bias) = rows(&next(GATES_2 * (STATE + 1)));
+    let (again_2, again_2_bias) = rows(&next(GATES_2 * (SECOND + 1)));
+    let of_both = next(HEADS * (STATE + SECOND + 1));
+    let (heads, _) = rows(&of_both);
+    let (heads_2, heads_bias) = rows(&of_both[HEADS * STATE..]);
+    Box::new(Weights {
+        first,
+        first_bias,
+        gates,
+        gates_bias,
+        again,
+        again_bias,
+        gates_2,
+        gates_2_bias,
+        again_2,
+        again_2_bias,
+        heads,
+        heads_2,
+        heads_bias,
+    })
 });
 
 /// Allocates nothing after [`Near::new`].
@@ -72,19 +98,20 @@ pub struct Near {
     /// The last frame, as the network hears it.
     pub inputs: [f32; INPUTS],
     state: [f32; STATE],
+    second: [f32; SECOND],
 }
 
 impl Near {
     /// No noise was heard.
     pub fn new() -> Near {
         LazyLock::force(&WEIGHTS);
-        Near { mean: [0.0; BANDS], heard: 0.0, inputs: [0.0; INPUTS], state: [0.0; STATE] }
+        Near { mean: [0.0; BANDS], heard: 0.0, inputs: [0.0; INPUTS], state: [0.0; STATE], second: [0.0; SECOND] }
     }
 
     /// The channel is quiet: what was heard before counts no more.
     pub fn forget(&mut self) {
         if self.heard > 0.0 {
-            (self.heard, self.state) = (0.0, [0.0; STATE]);
+            (self.heard, self.state, self.second) = (0.0, [0.0; STATE], [0.0; SECOND]);
         }
     }
 
@@ -109,13 +136,21 @@ impl Near {
         let narrow = sums(&self.inputs, &weights.first, &weights.first_bias).map(|x| x.max(0.0));
         let fresh = sums(&narrow, &weights.gates, &weights.gates_bias);
         let again = sums(&self.state, &weights.again, &weights.again_bias);
-        for n in 0..STATE {
-            let keep = sigmoid(fresh[n] + again[n]);
-            let reset = sigmoid(fresh[STATE + n] + again[STATE + n]);
-            let new = tanh(fresh[2 * STATE + n] + reset * again[2 * STATE + n]);
-            self.state[n] = new + keep * (self.state[n] - new);
-        }
-        sums(&self.state, &weights.heads, &weights.heads_bias)
+        go_on(&mut self.state, &fresh, &again);
+        let fresh = sums(&self.state, &weights.gates_2, &weights.gates_2_bias);
+        let again = sums(&self.second, &weights.again_2, &weights.again_2_bias);
+        go_on(&mut self.second, &fresh, &again);
+        sums(&self.second, &weights.heads_2, &sums(&self.state, &weights.heads, &weights.heads_bias))
+    }
+}
+
+/// A step of a gated recurrent unit: what its gates find in what is new, and in its own state.
+fn go_on<const N: usize, const GATES: usize>(state: &mut [f32; N], fresh: &[f32; GATES], again: &[f32; GATES]) {
+    for n in 0..N {
+        let keep = sigmoid(fresh[n] + again[n]);
+        let reset = sigmoid(fresh[N + n] + again[N + n]);
+        let new = tanh(fresh[2 * N + n] + reset * again[2 * N + n]);
+        state[n] = new + keep * (state[n] - new);
     }
 }
 
@@ -170,9 +205,9 @@ mod tests {
             let bands = std::array::from_fn(|band| -8.0 + 3.0 * (at * (0.05 + 0.003 * band as f32)).sin());
             let odds = near.push(&bands, 3.0 * (at * 0.11).sin(), 8.0 * (at * 0.07).sin());
             let trained = match n {
-                9 => [-1.366, -1.437, -1.849],
-                99 => [-4.446, -6.878, -7.097],
-                299 => [-6.732, -8.361, -7.157],
+                9 => [-0.588, -0.977, -1.683, -1.275],
+                99 => [-7.184, -8.038, -8.296, -6.229],
+                299 => [-7.047, -9.581, -9.318, -8.068],
                 _ => continue,
             };
             let apart = odds.iter().zip(trained).map(|(own, trained)| (own - trained).abs()).fold(0.0, f32::max);

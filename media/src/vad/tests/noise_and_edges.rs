@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::clip::Clip;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Recorded prompts of a human voice (Debian package asterisk-core-sounds-en-wav).
 const PROMPTS: [&str; 6] =
@@ -42,16 +42,20 @@ fn many_voices() -> Channel {
     Channel { pcm, truth }
 }
 
+/// Noise in which the voices of a synthesizer speak, if any do.
+fn bed(kind: Kind, seed: u64) -> Vec<i16> {
+    static VOICES: LazyLock<Vec<Arc<[i16]>>> = LazyLock::new(|| {
+        let said = |Channel { pcm, truth }: Channel| {
+            truth.iter().flat_map(|(from, to)| pcm[*from as usize..*to as usize].iter().copied()).collect()
+        };
+        ["slt", "rms", "awb", "kal16"].map(|voice| said(channel(voice, 0))).into()
+    });
+    noise::generate(kind, Seed(seed), 60, &VOICES)
+}
+
 /// Babble of real voices (of a synthesizer), and pink noise.
 fn beds() -> [(Kind, Vec<i16>); 3] {
-    let voices: Vec<Arc<[i16]>> = ["slt", "rms", "awb", "kal16"]
-        .iter()
-        .map(|voice| channel(voice, 0))
-        .map(|Channel { pcm, truth }| {
-            truth.iter().flat_map(|(from, to)| pcm[*from as usize..*to as usize].iter().copied()).collect()
-        })
-        .collect();
-    [Kind::Pink, Kind::Cafe, Kind::NoisyRestaurant].map(|kind| (kind, noise::generate(kind, Seed(41), 60, &voices)))
+    [Kind::Pink, Kind::Cafe, Kind::NoisyRestaurant].map(|kind| (kind, bed(kind, 41)))
 }
 
 /// What is asked of a condition.
@@ -85,34 +89,82 @@ const BOUNDS: [Bound; 12] = [
     bound(Kind::Cafe, 0.0, 0, 31, 10.0),
 ];
 
+/// What comes of the many voices over a bed, and of the bed alone.
+struct Outcome {
+    errors: Errors,
+    /// Ends within 400 ms.
+    ends: usize,
+    false_percent: f64,
+}
+
+impl Outcome {
+    fn of(clean: &Channel, bed: &[i16], snr_db: f64) -> Outcome {
+        let errors = Errors::of(std::slice::from_ref(clean), Codec::Pcmu, Some((bed, snr_db)));
+        let ends = errors.ends_ms.iter().filter(|ms| ms.abs() <= 400).count();
+        let mut alone = bed.to_vec();
+        noise::level_for(&mut alone, snr_db, 8000);
+        let found: Sample = spans(&through(&alone, Codec::Pcmu)).iter().map(|span| span.1 - span.0).sum();
+        Outcome { errors, ends, false_percent: 100.0 * found as f64 / alone.len() as f64 }
+    }
+
+    /// Median and 90th percentile of the distances of onsets, and of ends.
+    fn edges_ms(&self) -> [(Sample, Sample); 2] {
+        [&self.errors.onsets_ms, &self.errors.ends_ms].map(|edges| (within(edges, 0.5), within(edges, 0.9)))
+    }
+
+    fn holds(&self, bound: &Bound) -> bool {
+        let near = self.edges_ms().iter().all(|edges| edges.0 <= 40 && edges.1 <= 130);
+        self.errors.missed <= bound.missed
+            && self.ends >= bound.ends
+            && self.false_percent <= bound.false_percent
+            && (bound.snr_db != 10.0 || near)
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Outcome { errors, ends, false_percent }, [onset, end]) = (self, self.edges_ms());
+        let missed = errors.missed;
+        write!(f, "{missed} missed, {ends} ends near, {false_percent:.1} % false, onsets {onset:?}, ends {end:?}")
+    }
+}
+
 #[test]
 fn noise_and_babble_hide_little_and_pass_for_little() {
     let (clean, beds) = (many_voices(), beds());
+    assert_eq!(clean.truth.len(), 34);
     let mut beyond = Vec::new();
-    for Bound { kind, snr_db, missed, ends, false_percent } in BOUNDS {
-        let (_, bed) = beds.iter().find(|bed| bed.0 == kind).expect("it was made");
-        let errors = Errors::of(std::slice::from_ref(&clean), Codec::Pcmu, Some((bed, snr_db)));
-        let near = errors.ends_ms.iter().filter(|ms| ms.abs() <= 400).count();
-        let mut alone = bed.clone();
-        noise::level_for(&mut alone, snr_db, 8000);
-        let found: Sample = spans(&through(&alone, Codec::Pcmu)).iter().map(|span| span.1 - span.0).sum();
-        let percent = 100.0 * found as f64 / alone.len() as f64;
-        let [onset, end] = [&errors.onsets_ms, &errors.ends_ms].map(|edges| (within(edges, 0.5), within(edges, 0.9)));
-        let case = format!(
-            "{kind:?} at {snr_db} dB: {} missed, {near} ends near, {percent:.1} % false, onsets {onset:?}, ends {end:?}",
-            errors.missed
-        );
+    for bound in BOUNDS {
+        let (kind, bed) = beds.iter().find(|bed| bed.0 == bound.kind).expect("it was made");
+        let outcome = Outcome::of(&clean, bed, bound.snr_db);
+        let case = format!("{kind:?} at {} dB: {outcome}", bound.snr_db);
         println!("{case}");
-        assert_eq!(clean.truth.len(), 34);
-        let mut holds = errors.missed <= missed && near >= ends && percent <= false_percent;
-        if snr_db == 10.0 {
-            holds &= onset.0 <= 40 && end.0 <= 40 && onset.1 <= 130 && end.1 <= 130;
-        }
-        if !holds {
+        if !outcome.holds(&bound) {
             beyond.push(case);
         }
     }
     assert!(beyond.is_empty(), "{beyond:#?}");
+}
+
+/// Draws of the babble that neither the network nor the marks of hindsight were fitted to.
+const UNSEEN: [u64; 4] = [701, 702, 703, 704];
+
+#[test]
+fn in_other_draws_of_the_babble_little_more_is_hidden() {
+    let clean = many_voices();
+    for (kind, snr_db, most_missed) in [(Kind::Cafe, 0.0, 1), (Kind::NoisyRestaurant, 0.0, 0), (Kind::Cafe, 10.0, 0)] {
+        let (mut missed, mut ends) = (0, 0);
+        for seed in UNSEEN {
+            let outcome = Outcome::of(&clean, &bed(kind, seed), snr_db);
+            println!("{kind:?} of {seed} at {snr_db} dB: {outcome}");
+            (missed, ends) = (missed + outcome.errors.missed, ends + outcome.ends);
+            assert!(outcome.false_percent <= 10.0, "{kind:?} of {seed} at {snr_db} dB: {outcome}");
+            let far = outcome.edges_ms().iter().any(|edges| edges.1 > 130);
+            assert!(snr_db < 10.0 || !far, "{kind:?} of {seed} at {snr_db} dB: {outcome}");
+        }
+        // Of 136: nine of ten ends.
+        assert!(missed <= most_missed && ends >= 123, "{kind:?} at {snr_db} dB: {missed} missed, {ends} ends near");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::vad::near::INPUTS;
 pub const FOLDER: &str = "RINGER_TRAINING";
 
 /// Channels that are written to train with, and with other voices and noises to judge by.
-const TRAIN: u64 = 6000;
+const TRAIN: u64 = 7092;
 const HELD: u64 = 240;
 
 /// Seeds of channels begin here; tests have lower ones.
