@@ -1,9 +1,7 @@
 //! The marks of hindsight are looked for: many are tried on what the network finds in channels like those of the other tests, with
 //! other voices, sentences and noises. `make train` does so; otherwise it is shown that trying is as hearing.
 
-use std::path::PathBuf;
-
-use super::training::{FOLDER, Voice, talk, voices};
+use super::training::{Voice, folder, talk, voices};
 use super::*;
 use crate::seed::Stream;
 use crate::vad::hindsight::Marks;
@@ -242,7 +240,7 @@ fn moved(marks: &Marks, stream: &mut Stream) -> Marks {
 
 #[test]
 fn marks_are_tried_on_what_the_detector_tells() {
-    if let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) {
+    if let Some(folder) = folder() {
         // As many of each kind as in the other tests.
         let kinds = [("flite", 20), ("espeak", 8), ("", 6)];
         let mut trials = trials(&kinds.map(|(name, share)| (voices(&folder.join("voices/held"), name), share)), DRAWS);

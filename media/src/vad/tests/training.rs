@@ -13,7 +13,13 @@ use crate::seed::Stream;
 use crate::vad::near::INPUTS;
 
 /// Names the folder with the voices (`voices/train`, `voices/held`: a folder of WAV files each) that channels are written to.
-pub const FOLDER: &str = "RINGER_TRAINING";
+const FOLDER: &str = "RINGER_TRAINING";
+
+/// That folder, if one is named.
+#[expect(clippy::disallowed_methods, reason = "only `make train` names it: no setting of the engine")]
+pub fn folder() -> Option<PathBuf> {
+    std::env::var_os(FOLDER).map(PathBuf::from)
+}
 
 /// Channels that are written to train with, and with other voices and noises to judge by.
 const TRAIN: u64 = 7092;
@@ -151,8 +157,9 @@ fn labels(clean: &Channel, codec: Codec) -> Vec<bool> {
     let levels = levels(clean, codec);
     let mut labels = vec![false; levels.len()];
     for (from, to) in spoken_in(clean, &levels) {
-        let mut last = from as usize / BLOCK;
-        for at in last..to as usize / BLOCK {
+        let first = from as usize / BLOCK;
+        let mut last = first;
+        for at in first..to as usize / BLOCK {
             if levels[at] > LEAST_DBOV {
                 let joined = if at - last <= PAUSE + 1 { last } else { at };
                 labels[joined..=at].fill(true);
@@ -201,7 +208,7 @@ fn write(to: &Path, rows: impl Iterator<Item = Vec<Row>>) {
 
 #[test]
 fn channels_to_train_with_hold_speech_and_noise() {
-    if let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) {
+    if let Some(folder) = folder() {
         for (part, first, count) in [("held", FIRST_HELD_SEED, HELD), ("train", FIRST_SEED, TRAIN)] {
             let voices = voices(&folder.join("voices").join(part), "");
             write(&folder.join(part).with_extension("i16"), (0..count).map(|n| heard(&voices, first + n)));
