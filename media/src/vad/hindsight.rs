@@ -10,13 +10,15 @@ const MEMORY: usize = 50;
 /// What is asked of the odds; ARCHITECTURE.md tells where the figures come from.
 #[derive(Copy, Clone, Debug)]
 pub struct Marks {
-    /// Log odds above which a head finds speech begun, and the frames in a row that it needs for that.
+    /// Log odds above which a head finds speech begun.
     pub begun: [f32; HEADS],
+    /// The frames in a row that it needs for that.
     pub in_a_row: [u32; HEADS],
-    /// Log odds above which a frame may be the first of what has begun, and above which it may be the last: less is asked of one
-    /// that stands out of the noise.
+    /// Log odds above which a frame may be the first of what has begun.
     pub first: [f32; HEADS],
+    /// Log odds above which a frame may be the last of what has begun.
     pub last: [f32; HEADS],
+    /// The same of a frame that stands out of the noise.
     pub last_loud: [f32; HEADS],
     /// Frames between the first ones that may be none.
     pub gap: usize,

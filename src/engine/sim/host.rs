@@ -100,6 +100,8 @@ pub(super) struct Host {
     segments: BTreeMap<EffectId, Sample>,
     open: BTreeMap<EffectId, &'static str>,
     origin: Option<Time>,
+    /// When this side has ended the call, or heard that it is over.
+    bye: Option<Time>,
     said: Vec<Said>,
     journal: Journal,
     sent: Vec<i16>,
@@ -149,6 +151,7 @@ impl Host {
             segments: BTreeMap::new(),
             open: BTreeMap::new(),
             origin: None,
+            bye: None,
             said: Vec::new(),
             journal: Journal::default(),
             sent: Vec::new(),
@@ -327,6 +330,7 @@ impl Host {
             CallEvent::Unchanged { code } => self.tell(now, Input::Signal(Signal::SessionAnswered { code })),
             CallEvent::Transfer { to } => self.tell(now, Input::Signal(Signal::Transfer { to })),
             CallEvent::Ended(end) => {
+                self.bye.get_or_insert(now);
                 self.answer = None;
                 self.tell(now, Input::Signal(Signal::Ended(sip::remote_end(&end))));
             }
@@ -406,16 +410,16 @@ impl Host {
                 for (id, what) in std::mem::take(&mut self.open) {
                     self.violations.push(format!("{what} {} was neither answered nor cancelled", id.0));
                 }
-                self.check_length(now, &ending);
+                self.check_length(&ending);
                 self.ending = Some(*ending);
             }
         }
     }
 
-    /// A call tells the time from its connection to its end, by the clock of this network; where its media stopped, less.
-    fn check_length(&mut self, now: Time, ending: &Ending) {
-        let Some(origin) = self.origin.filter(|_| ending.connected) else { return };
-        let passed = now.since(origin).as_micros() as Sample * PER_MS / 1000;
+    /// A call tells the time from its connection to its BYE, by the clock of this network; where its media stopped, less.
+    fn check_length(&mut self, ending: &Ending) {
+        let (Some(origin), Some(bye), true) = (self.origin, self.bye, ending.connected) else { return };
+        let passed = bye.since(origin).as_micros() as Sample * PER_MS / 1000;
         let least = if ending.reason == EndReason::MediaTimeout { 0 } else { passed - FRAME as Sample };
         if !(least..=passed + FRAME as Sample).contains(&ending.samples) {
             self.violations.push(format!("the call tells {} samples of {passed}", ending.samples));
@@ -424,6 +428,7 @@ impl Host {
 
     fn end_sip(&mut self, now: Time, q850_cause: u16) {
         let Some(key) = self.key else { return };
+        self.bye.get_or_insert(now);
         self.endpoint.hangup(sip_time(now), key, q850_cause, "Normal call clearing");
         while let Some(output) = self.endpoint.poll() {
             // Nothing that this side ends itself is news to its Call.
