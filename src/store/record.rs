@@ -209,8 +209,7 @@ fn inserting<R: Resource>(with_id: bool) -> Arc<str> {
     }
     let names: Vec<&str> = INSERTED.iter().chain(R::COLUMNS).copied().chain(with_id.then_some("id")).collect();
     let marks: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
-    let sql: Arc<str> =
-        format!("INSERT INTO {} ({}) VALUES ({})", R::TABLE, names.join(", "), marks.join(", ")).into();
+    let sql: Arc<str> = format!("INSERT INTO {} ({}) VALUES ({})", R::TABLE, names.join(", "), marks.join(", ")).into();
     WRITTEN.write().unwrap_or_else(PoisonError::into_inner).insert(R::TABLE, sql.clone());
     sql
 }

@@ -181,9 +181,7 @@ impl Figures {
 
     /// What is later than these bounds in milliseconds, or cannot be told; `None` when nothing is.
     pub fn too_late(&self, p99_ms: Option<f64>, p999_ms: Option<f64>) -> Option<String> {
-        if p99_ms.or(p999_ms).is_none() {
-            return None;
-        }
+        p99_ms.or(p999_ms)?;
         let Some(late) = self.lateness_ms else { return Some("sending was not on time".to_owned()) };
         let over = |name, found: f64, most: Option<f64>| {
             most.filter(|most| found > *most)
