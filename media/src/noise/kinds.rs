@@ -88,7 +88,7 @@ fn every_kind_is_nearest_to_itself_over_seeds() {
 #[test]
 fn noise_runs_without_a_gap() {
     // Talkers who make pauses: half a second in each second.
-    let speaks = |n: usize| if n / 8000 % 2 == 0 { (6000.0 * (n as f64 / 7.0).sin()) as i16 } else { 0 };
+    let speaks = |n: usize| if (n / 8000).is_multiple_of(2) { (6000.0 * (n as f64 / 7.0).sin()) as i16 } else { 0 };
     let voices: Vec<Arc<[i16]>> = (0..2).map(|_| (0..80_000).map(speaks).collect()).collect();
     for (kind, name) in Kind::ALL {
         for voices in [&[][..], &voices] {
