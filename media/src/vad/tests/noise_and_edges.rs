@@ -231,7 +231,8 @@ fn speech_that_is_there_from_the_first_packet_is_found() {
         }
         late.sort_unstable();
         println!("{codec:?}: {} beginnings, {late:?} ms later than after silence", late.len());
-        assert!(late.len() > 100);
+        // One cut leaves 70 ms of a word before a gap, which are no speech after silence.
+        assert!(late.len() > 100 && late[1] >= -20);
         // Where a gap within the word shows that the channel is a quiet one, what lies before it may be lost.
         assert!(within(&late, 0.5) <= 10 && within(&late, 0.9) <= 50, "{codec:?}");
     }
