@@ -1,19 +1,16 @@
 //! The voice agent under test and how it is reached.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::{MapAccess, Visitor};
-use serde::ser::Error as _;
-use serde::{Deserialize, Deserializer as _, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::Object;
 use super::agent_version::LabelText;
 use super::secret::masked_debug;
+use super::set_only::set_only;
 use super::time::Timestamp;
 
 words! {
@@ -357,8 +354,8 @@ impl AgentSpec {
 /// An agent as stored.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentDoc {
-    /// What was written.
-    #[serde(serialize_with = "set_members")]
+    /// What was written; most of an agent's fields belong to ways that it is not reached by.
+    #[serde(serialize_with = "set_only")]
     pub spec: AgentSpec,
     /// Folder that it lies in.
     #[serde(default)]
@@ -369,34 +366,6 @@ pub struct AgentDoc {
     /// Token of the P11 answers' address, made on creation.
     #[serde(default)]
     pub inbound_token: Option<String>,
-}
-
-/// The members that are not null: most of an agent's fields belong to ways that it is not reached by.
-fn set_members<S: Serializer>(spec: &AgentSpec, to: S) -> Result<S::Ok, S::Error> {
-    let text = serde_json::to_string(spec).map_err(S::Error::custom)?;
-    let members = serde_json::Deserializer::from_str(&text).deserialize_map(SetMembers).map_err(S::Error::custom)?;
-    to.collect_map(members)
-}
-
-/// Reads the members of an object that are not null, in their order: a map of all of them costs several times as much.
-struct SetMembers;
-
-impl<'t> Visitor<'t> for SetMembers {
-    type Value = Vec<(&'t str, &'t RawValue)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'t>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        let mut set = Vec::new();
-        while let Some((name, member)) = members.next_entry::<&str, &RawValue>()? {
-            if member.get() != "null" {
-                set.push((name, member));
-            }
-        }
-        Ok(set)
-    }
 }
 
 /// An agent as read.

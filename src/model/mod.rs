@@ -71,6 +71,7 @@ pub mod scenario;
 pub mod schedule;
 pub mod schema;
 pub mod secret;
+mod set_only;
 pub mod simulation;
 pub mod status;
 pub mod test_scenario;

@@ -116,6 +116,15 @@ impl Database {
         }
     }
 
+    /// Whether rows that others refer to take these with them, or may not go. Switched off while tables are made anew, which only
+    /// SQLite needs.
+    pub async fn keep_references(&self, on: bool) -> Result<()> {
+        match self {
+            Database::Sqlite(sqlite) => sqlite.keep_references(on).await,
+            Database::Postgres(_) => Ok(()),
+        }
+    }
+
     /// Closes every connection, once its holder has given it back.
     pub async fn close(&self) {
         match self {
@@ -196,6 +205,16 @@ impl Link {
             Link::SqliteWriter(turn) => sqlite::script(turn.statement()?, sql),
             Link::PostgresWriter(writer) => postgres::script(writer, sql).await,
             Link::SqliteReader(_) | Link::PostgresReader(_) => Err(Error::internal("a reader cannot run a script")),
+        }
+    }
+
+    /// True when some row refers to one that is not there, which [`Database::keep_references`] has let happen.
+    pub async fn lacks_references(&mut self) -> Result<bool> {
+        match self {
+            Link::SqliteReader(_) | Link::SqliteWriter(_) => {
+                Ok(self.row("PRAGMA foreign_key_check", &[]).await?.is_some())
+            }
+            Link::PostgresReader(_) | Link::PostgresWriter(_) => Ok(false),
         }
     }
 

@@ -4,22 +4,49 @@
 use super::db::{Cell, Database};
 use crate::error::{Error, Result};
 
+/// The text of a migration.
+enum Text {
+    /// The same for every database.
+    Same(&'static str),
+    /// Where a change needs other words: for SQLite, for PostgreSQL.
+    Each(&'static str, &'static str),
+}
+
+use Text::{Each, Same};
+
 /// Every migration, in order.
-const MIGRATIONS: &[(i64, &str)] = &[
-    (1, include_str!("migrations/0001_first.sql")),
-    (3, include_str!("migrations/0003_custom_metrics.sql")),
-    (4, include_str!("migrations/0004_scenarios.sql")),
-    (5, include_str!("migrations/0005_hooks.sql")),
-    (6, include_str!("migrations/0006_watch.sql")),
-    (8, include_str!("migrations/0008_legs.sql")),
-    (10, include_str!("migrations/0010_after.sql")),
-    (11, include_str!("migrations/0011_in_force.sql")),
+const MIGRATIONS: &[(i64, Text)] = &[
+    (1, Same(include_str!("migrations/0001_first.sql"))),
+    (3, Same(include_str!("migrations/0003_custom_metrics.sql"))),
+    (4, Same(include_str!("migrations/0004_scenarios.sql"))),
+    (5, Same(include_str!("migrations/0005_hooks.sql"))),
+    (6, Same(include_str!("migrations/0006_watch.sql"))),
+    (8, Same(include_str!("migrations/0008_legs.sql"))),
+    (10, Same(include_str!("migrations/0010_after.sql"))),
+    (11, Same(include_str!("migrations/0011_in_force.sql"))),
+    (13, Each(include_str!("migrations/0013_sparse.sqlite.sql"), include_str!("migrations/0013_sparse.postgres.sql"))),
 ];
+
+impl Text {
+    fn of(&self, database: &Database) -> &'static str {
+        match (self, database) {
+            (Same(text), _) | (Each(text, _), Database::Sqlite(_)) | (Each(_, text), Database::Postgres(_)) => text,
+        }
+    }
+}
 
 /// Applies what is missing and answers the version that the database had before; 0: it was empty.
 ///
 /// A database that is newer than this program is refused: it may hold what this program would destroy.
 pub async fn run(database: &Database) -> Result<i64> {
+    // A table that is made anew goes away for a moment, and what refers to it stays.
+    database.keep_references(false).await?;
+    let found = apply(database).await?;
+    database.keep_references(true).await?;
+    Ok(found)
+}
+
+async fn apply(database: &Database) -> Result<i64> {
     let mut link = database.write().await?;
     link.script("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT PRIMARY KEY)").await?;
     let row = link.row("SELECT COALESCE(MAX(version), 0) FROM schema_version", &[]).await?;
@@ -28,9 +55,12 @@ pub async fn run(database: &Database) -> Result<i64> {
     if found > newest {
         return Err(Error::internal(format!("the database has schema {found}, this program knows {newest}")));
     }
-    for (version, sql) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
-        link.script(&database.schema(sql)).await?;
+    for (version, text) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
+        link.script(&database.schema(text.of(database))).await?;
         link.execute("INSERT INTO schema_version (version) VALUES ($1)", &[Cell::from(*version)]).await?;
+    }
+    if found < newest && link.lacks_references().await? {
+        return Err(Error::internal("a row of the database refers to one that is not there"));
     }
     link.commit().await?;
     Ok(found)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ringer::clock::Clock;
+use ringer::model::agent_version::VersionDoc;
 use ringer::model::simulation::SimulationSpec;
 use ringer::model::status::{ResultStatus, RunStatus};
 use ringer::queue::{CallJob, Job as _};
@@ -79,7 +80,13 @@ async fn a_database_of_the_first_schema_takes_new_rows() {
     let caller = &s.authenticate("key of the first").await.expect("looked up").expect("known");
     let agent = s.add_agent(caller, super::spec(json!({"name": "New"}))).await.expect("added");
     assert_eq!(agent.agent_id, 2, "ids count on");
+    let versions = async || {
+        let mut db = s.store().org(&caller.organization).read().await.expect("a session");
+        db.by::<VersionDoc>("agent_id", 2).await.expect("read").len()
+    };
+    assert_eq!(versions().await, 1);
     s.delete_agent(caller, 2).await.expect("deleted");
+    assert_eq!(versions().await, 0, "a row takes with it what refers to it");
     let agent = s.add_agent(caller, super::spec(json!({"name": "Newer"}))).await.expect("added");
     assert_eq!(agent.agent_id, 3, "no id is given twice");
 }

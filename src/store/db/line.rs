@@ -72,6 +72,16 @@ impl Line {
         Ok(turn)
     }
 
+    /// Waits for the turn and works on the connection while no transaction is open.
+    pub async fn between<T>(self: &Arc<Line>, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let mut turn = self.turn().await?;
+        let group = turn.group()?;
+        if group.open {
+            group.commit();
+        }
+        work(group.connection())
+    }
+
     async fn turn(self: &Arc<Line>) -> Result<Turn> {
         let place = {
             let mut state = self.state();

@@ -94,6 +94,12 @@ impl Sqlite {
         self.line.enter().await
     }
 
+    /// Switches the foreign keys of the writing connection.
+    pub async fn keep_references(&self, on: bool) -> Result<()> {
+        let switch = |writer: &Connection| writer.pragma_update(None, "foreign_keys", on).map_err(fault);
+        self.line.between(switch).await
+    }
+
     /// Writes the whole file anew, so that nothing is left in it of what was overwritten.
     pub fn scrub(&self) -> Result<()> {
         let mut connection = connect(&self.readers.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
