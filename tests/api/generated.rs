@@ -21,8 +21,8 @@ const EXAMPLES: &str = "4";
 /// Chains that are drawn before what they have learned is used for the next ones.
 const CHAINS: &str = "30";
 
-/// How long chains are drawn, in seconds.
-const CHAINS_SECONDS: &str = "45";
+/// How long chains are drawn, in seconds: a machine that does other things at the same time needs longer for as many.
+const CHAINS_SECONDS: [&str; 3] = ["30", "90", "270"];
 
 /// So many of the 133 links are walked at least; on two cores it were 75 to 82 in 45 s, and 74 in 20 s.
 const LEAST_LINKS: usize = 40;
@@ -123,19 +123,25 @@ async fn generated_requests_find_no_fault() {
     });
     let key = format!("X-API-Key: {}", world.name("admin"));
     let chains = settings_of_chains(&world);
-    let mut of_chains = vec!["--phases", "stateful", "-n", CHAINS, "--max-time", CHAINS_SECONDS, "--mode", "positive"];
+    let mut of_chains = vec!["--phases", "stateful", "-n", CHAINS, "--mode", "positive"];
     of_chains.extend(NOT_WALKED.iter().flat_map(|name| ["--exclude-name", *name]));
     let tests = async {
         // The chains come first: single requests take away what they begin with.
-        let chains = run(&chains, &url, &key, &of_chains).await;
+        let mut walked = 0;
+        for seconds in CHAINS_SECONDS {
+            let of_chains = [&of_chains[..], &["--max-time", seconds]].concat();
+            walked = links_covered(&said(&run(&chains, &url, &key, &of_chains).await));
+            println!("{walked} links of the document were walked in {seconds} s");
+            if walked >= LEAST_LINKS {
+                break;
+            }
+        }
         let single = run(SETTINGS, &url, &key, &["--phases", "coverage,fuzzing", "-n", EXAMPLES]).await;
         let _ = stop.send(());
-        (chains, single)
+        (walked, single)
     };
-    let (served, (chains, single)) = tokio::join!(server, tests);
+    let (served, (walked, single)) = tokio::join!(server, tests);
     served.expect("stops cleanly");
-    let covered = links_covered(&said(&chains));
-    println!("{covered} links of the document were walked");
-    assert!(covered >= LEAST_LINKS, "only {covered} links were walked");
+    assert!(walked >= LEAST_LINKS, "only {walked} links were walked");
     said(&single);
 }
