@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 mod linked;
+mod locks;
 mod scan;
 
 /// The order of the modules of the root package: a module uses only those of earlier lines, or of its own.
