@@ -29,6 +29,8 @@ const STATEMENTS: usize = 256;
 const CHECKPOINT_PAGES: i32 = 8000;
 /// Pages from which writers wait for that, so that the log can begin anew (64 MB).
 const MOST_PAGES: i32 = 16_000;
+/// What a savepoint may have to undo, in memory; more goes to a temporary file. SQLite takes it in one piece.
+const SAVEPOINT_BYTES: std::ffi::c_int = 1024 * 1024;
 /// How long a reader waits while another process recovers the file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -57,8 +59,6 @@ impl Sqlite {
         let mut writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
         // No waiting inside: a turn waits for other processes without holding a thread.
         writer.busy_timeout(Duration::ZERO).map_err(fault)?;
-        // What a savepoint may have to undo is kept in memory, not in a file: every piece of work has one, and changes few pages.
-        writer.pragma_update(None, "temp_store", "MEMORY").map_err(fault)?;
         let told = full.clone();
         let hook = move |_: &mut Wal, pages| {
             if pages >= CHECKPOINT_PAGES {
@@ -174,18 +174,20 @@ impl Drop for Reader {
     }
 }
 
-/// Tells SQLite not to count the memory that it uses: each count takes a lock, for figures that nobody reads
-/// (sqlite.org/compile.html, SQLITE_DEFAULT_MEMSTATUS). Refused, without harm, once SQLite was used.
-fn without_memory_figures() {
+/// What all connections have in common, set once before the first is opened. Refused, without harm, once SQLite was used.
+fn configure() {
     static ONCE: Once = Once::new();
-    // SAFETY: the option takes one int; the call is made before this process opens its first connection, and once.
+    // SAFETY: both options take one int; the calls are made before this process opens its first connection, and once.
     ONCE.call_once(|| unsafe {
+        // Memory is not counted: each count takes a lock, for figures that nobody reads.
         ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0);
+        // What a savepoint may have to undo is kept in one piece of memory: every piece of work has one, and changes few pages.
+        ffi::sqlite3_config(ffi::SQLITE_CONFIG_STMTJRNL_SPILL, SAVEPOINT_BYTES);
     });
 }
 
 fn connect(path: &PathBuf, flags: OpenFlags) -> Result<Connection> {
-    without_memory_figures();
+    configure();
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
     let connection = connection.map_err(|error| Error::internal(format!("{}: {error}", path.display())))?;
     connection.busy_timeout(PATIENCE).map_err(fault)?;
