@@ -81,7 +81,7 @@ async fn the_page_shows_every_operation_and_makes_a_call() {
     // Once the description is there: what the page lists, and whether anything came from elsewhere.
     let seen = browser
         .run(
-            "while (!document.querySelector('#list details')) await new Promise(requestAnimationFrame);
+            "while (!document.querySelector('#list details')) await new Promise((done) => setTimeout(done, 50));
              const from = performance.getEntriesByType('resource').map((entry) => new URL(entry.name).host);
              return [document.querySelectorAll('#list details').length, from.filter((host) => host !== location.host)];",
         )
