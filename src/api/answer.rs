@@ -32,9 +32,13 @@ pub struct Described {
     pub schema: Option<Schema>,
 }
 
+/// Room for most answers, as much as the allocator gives without a search.
+const USUAL_BYTES: usize = 1024;
+
 impl<T: Serialize + JsonSchema + Send> Answer for T {
     fn answer(self, status: StatusCode) -> Result<Response> {
-        let body = serde_json::to_vec(&self).map_err(Error::internal)?;
+        let mut body = Vec::with_capacity(USUAL_BYTES);
+        serde_json::to_writer(&mut body, &self).map_err(Error::internal)?;
         Ok(respond(status, JSON, body))
     }
 

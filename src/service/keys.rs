@@ -16,9 +16,8 @@ const PREFIX: usize = 8;
 impl Service {
     /// Whose key this is; `None` for an unknown or revoked one.
     pub async fn authenticate(&self, key: &str) -> Result<Option<Caller>> {
-        let row = self.store.key_by_hash(&hash(key)).await?;
-        let row = row.filter(|row| !row.revoked);
-        Ok(row.map(|row| Caller { organization: row.organization, key_id: row.id, scope: row.scope }))
+        let holder = self.store.holder_of(&hash(key)).await?;
+        Ok(holder.map(|holder| Caller { organization: holder.organization, key_id: holder.id, scope: holder.scope }))
     }
 
     /// Makes a key for the caller's organization. Its text is only in this answer.

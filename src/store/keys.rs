@@ -28,14 +28,25 @@ pub struct KeyRow {
     pub created_ms: i64,
 }
 
+/// What a request must know of its key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Holder {
+    /// The key's id.
+    pub id: Uuid,
+    /// Whose it is.
+    pub organization: String,
+    /// What it may do.
+    pub scope: Scope,
+}
+
 const FIELDS: &str = "id, org_id, hash, prefix, scope, name, revoked, created_ms";
 
 impl Store {
-    /// The key of this hash, revoked or not.
-    pub async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRow>> {
-        let sql = format!("SELECT {FIELDS} FROM api_keys WHERE hash = $1");
-        let row = self.org("").read().await?.row(&sql, &[hash.into()]).await?;
-        row.as_ref().map(read_key).transpose()
+    /// Whose the key of this hash is, unless it was revoked.
+    pub async fn holder_of(&self, hash: &str) -> Result<Option<Holder>> {
+        let sql = "SELECT id, org_id, scope FROM api_keys WHERE hash = $1 AND revoked = 0";
+        let row = self.org("").read().await?.row(sql, &[hash.into()]).await?;
+        row.as_ref().map(read_holder).transpose()
     }
 
     /// True when any organization has a key, revoked or not.
@@ -98,15 +109,25 @@ impl Session {
     }
 }
 
+fn read_holder(row: &db::Row) -> Result<Holder> {
+    let text = |column: &str| row.try_get::<&str, _>(column).map_err(Error::internal);
+    Ok(Holder {
+        id: Uuid::parse_str(text("id")?).map_err(Error::internal)?,
+        organization: text("org_id")?.to_owned(),
+        scope: Scope::parse(text("scope")?).ok_or_else(|| Error::internal("a key has no known scope"))?,
+    })
+}
+
 fn read_key(row: &db::Row) -> Result<KeyRow> {
+    let Holder { id, organization, scope } = read_holder(row)?;
     let text = |column: &str| row.try_get::<String, _>(column).map_err(Error::internal);
     let number = |column: &str| row.try_get::<i64, _>(column).map_err(Error::internal);
     Ok(KeyRow {
-        id: Uuid::parse_str(&text("id")?).map_err(Error::internal)?,
-        organization: text("org_id")?,
+        id,
+        organization,
+        scope,
         hash: text("hash")?,
         prefix: text("prefix")?,
-        scope: Scope::parse(&text("scope")?).ok_or_else(|| Error::internal("a key has no known scope"))?,
         name: text("name")?,
         revoked: number("revoked")? != 0,
         created_ms: number("created_ms")?,

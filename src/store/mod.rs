@@ -40,7 +40,7 @@ use crate::error::{Error, Result};
 pub(crate) use self::call_logs::LogFilter;
 pub use self::db::Location;
 pub(crate) use self::issues::FailureRow;
-pub use self::keys::KeyRow;
+pub use self::keys::{Holder, KeyRow};
 pub(crate) use self::legs::CallState;
 pub(crate) use self::metrics::Metrics;
 pub(crate) use self::openings::OpeningKey;
@@ -208,7 +208,11 @@ impl Session {
     }
 
     /// All rows of a query of two columns.
-    pub(crate) async fn pairs<A: FromCell, B: FromCell>(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<(A, B)>> {
+    pub(crate) async fn pairs<A, B>(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<(A, B)>>
+    where
+        A: for<'c> FromCell<'c>,
+        B: for<'c> FromCell<'c>,
+    {
         let rows = self.rows(sql, cells).await?;
         let pair = |row: &db::Row| Ok((row.try_get(0)?, row.try_get(1)?));
         rows.iter().map(pair).collect::<std::result::Result<_, sqlx::Error>>().map_err(Error::internal)

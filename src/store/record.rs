@@ -48,8 +48,7 @@ impl Key for Uuid {
     }
 
     fn read(row: &db::Row) -> Result<Uuid> {
-        let text: String = row.try_get("id").map_err(Error::internal)?;
-        Uuid::parse_str(&text).map_err(Error::internal)
+        Uuid::parse_str(row.try_get("id").map_err(Error::internal)?).map_err(Error::internal)
     }
 }
 
@@ -97,7 +96,7 @@ impl Session {
         cells.extend(doc.cells());
         let id = R::Id::fresh();
         cells.extend(id.map(Into::into));
-        let sql = inserting::<R>(id.is_some());
+        let sql = written(["insert", R::TABLE, ""], || inserting::<R>(id.is_some()));
         if let Some(id) = id {
             self.execute(&sql, &cells).await?;
             return Ok(id);
@@ -108,7 +107,8 @@ impl Session {
 
     /// The row of `id`, when this organization has it.
     pub async fn find<R: Resource>(&mut self, id: R::Id) -> Result<Option<Row<R>>> {
-        let sql = format!("SELECT {FIELDS} FROM {} WHERE id = $1 AND org_id = $2", R::TABLE);
+        let select = || format!("SELECT {FIELDS} FROM {} WHERE id = $1 AND org_id = $2", R::TABLE);
+        let sql = written(["find", R::TABLE, ""], select);
         let cells = [id.into(), self.organization().into()];
         self.row(&sql, &cells).await?.map(|row| self.row_of(&row)).transpose()
     }
@@ -147,7 +147,8 @@ impl Session {
 
     /// Rows whose `column` has `value`, newest first.
     pub async fn by<R: Resource>(&mut self, column: &'static str, value: impl Into<Cell>) -> Result<Vec<Row<R>>> {
-        let sql = format!("SELECT {FIELDS} FROM {} WHERE org_id = $1 AND {column} = $2 {NEWEST_FIRST}", R::TABLE);
+        let select = || format!("SELECT {FIELDS} FROM {} WHERE org_id = $1 AND {column} = $2 {NEWEST_FIRST}", R::TABLE);
+        let sql = written(["by", R::TABLE, column], select);
         let cells = [self.organization().into(), value.into()];
         self.rows(&sql, &cells).await?.iter().map(|row| self.row_of(row)).collect()
     }
@@ -201,16 +202,24 @@ impl Session {
     }
 }
 
-/// The statement that inserts a document, with its id or without: written once for each table.
-fn inserting<R: Resource>(with_id: bool) -> Arc<str> {
-    static WRITTEN: RwLock<BTreeMap<&str, Arc<str>>> = RwLock::new(BTreeMap::new());
-    if let Some(sql) = WRITTEN.read().unwrap_or_else(PoisonError::into_inner).get(R::TABLE) {
-        return sql.clone();
-    }
+/// The statement that inserts a document, with its id or without.
+fn inserting<R: Resource>(with_id: bool) -> String {
     let names: Vec<&str> = INSERTED.iter().chain(R::COLUMNS).copied().chain(with_id.then_some("id")).collect();
     let marks: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
-    let sql: Arc<str> = format!("INSERT INTO {} ({}) VALUES ({})", R::TABLE, names.join(", "), marks.join(", ")).into();
-    WRITTEN.write().unwrap_or_else(PoisonError::into_inner).insert(R::TABLE, sql.clone());
+    format!("INSERT INTO {} ({}) VALUES ({})", R::TABLE, names.join(", "), marks.join(", "))
+}
+
+/// What a statement is for: a word, the table, a column.
+type Purpose = [&'static str; 3];
+
+/// A statement that is run often: its words are put together once.
+pub(super) fn written(purpose: Purpose, write: impl FnOnce() -> String) -> Arc<str> {
+    static WRITTEN: RwLock<BTreeMap<Purpose, Arc<str>>> = RwLock::new(BTreeMap::new());
+    if let Some(sql) = WRITTEN.read().unwrap_or_else(PoisonError::into_inner).get(&purpose) {
+        return sql.clone();
+    }
+    let sql: Arc<str> = write().into();
+    WRITTEN.write().unwrap_or_else(PoisonError::into_inner).insert(purpose, sql.clone());
     sql
 }
 
@@ -221,14 +230,13 @@ pub(super) fn read_row<R: Resource>(row: &db::Row) -> Result<Row<R>> {
 }
 
 fn row_with<R: Resource>(row: &db::Row, open: impl FnOnce(&str) -> Result<R>) -> Result<Row<R>> {
-    let doc: String = row.try_get("doc").map_err(Error::internal)?;
-    let by: Option<String> = row.try_get("updated_by").map_err(Error::internal)?;
+    let by: Option<&str> = row.try_get("updated_by").map_err(Error::internal)?;
     Ok(Row {
         id: R::Id::read(row)?,
-        doc: open(&doc)?,
+        doc: open(row.try_get("doc").map_err(Error::internal)?)?,
         created_ms: row.try_get("created_ms").map_err(Error::internal)?,
         updated_ms: row.try_get("updated_ms").map_err(Error::internal)?,
-        updated_by: by.and_then(|text| Uuid::parse_str(&text).ok()),
+        updated_by: by.and_then(|text| Uuid::parse_str(text).ok()),
     })
 }
 

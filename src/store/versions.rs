@@ -1,7 +1,7 @@
 //! What agents and their versions need beyond single rows.
 
 use super::db::Cell;
-use super::record::{Row, fields_of};
+use super::record::{Resource, Row, fields_of, written};
 use super::{Session, from_text};
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
@@ -14,19 +14,22 @@ impl Session {
         &mut self,
         only: Option<(&'static str, Cell)>,
     ) -> Result<Vec<(Row<AgentDoc>, String)>> {
-        let fields = fields_of("a");
         let (column, value) = only.unzip();
-        let such = column.map(|column| format!("AND a.{column} = $2")).unwrap_or_default();
-        let sql = format!(
-            "SELECT {fields}, (SELECT v.doc FROM agent_versions v \
-             WHERE v.org_id = a.org_id AND v.agent_id = a.id AND v.production = 1) AS version \
-             FROM agents a WHERE a.org_id = $1 {such} ORDER BY a.created_ms DESC, a.id DESC"
-        );
+        let select = || {
+            let fields = fields_of("a");
+            let such = column.map(|column| format!("AND a.{column} = $2")).unwrap_or_default();
+            format!(
+                "SELECT {fields}, (SELECT v.doc FROM agent_versions v \
+                 WHERE v.org_id = a.org_id AND v.agent_id = a.id AND v.production = 1) AS version \
+                 FROM agents a WHERE a.org_id = $1 {such} ORDER BY a.created_ms DESC, a.id DESC"
+            )
+        };
+        let sql = written(["with text", AgentDoc::TABLE, column.unwrap_or_default()], select);
         let cells: Vec<Cell> = [self.organization().into()].into_iter().chain(value).collect();
         let rows = self.rows(&sql, &cells).await?;
         let read = |row| {
-            let version: Option<String> = super::db::Row::try_get(row, "version").map_err(Error::internal)?;
-            let text = version.map(|text| from_text::<VersionDoc>(&text)).transpose()?;
+            let version: Option<&str> = super::db::Row::try_get(row, "version").map_err(Error::internal)?;
+            let text = version.map(from_text::<VersionDoc>).transpose()?;
             Ok((self.row_of(row)?, text.map(|version| version.prompt_text).unwrap_or_default()))
         };
         rows.iter().map(read).collect()

@@ -122,7 +122,7 @@ async fn a_failed_statement_spoils_its_session_alone() {
     assert_ne!(organization, again, "the first one was undone");
     second.insert_key(&KeyRow { organization: again, ..key }).await.expect("now there is one");
     second.commit().await.expect("kept");
-    assert!(store.key_by_hash("hash").await.expect("looked up").is_some());
+    assert!(store.holder_of("hash").await.expect("looked up").is_some());
     store.close().await;
 }
 

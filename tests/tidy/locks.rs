@@ -23,7 +23,7 @@ fn differing(ours: &Value, theirs: &Value, needs: &[(&str, BTreeSet<String>)]) -
         let Some(known) = ours.get(name) else { continue };
         for package in of_fuzz {
             if !known.iter().any(|one| one["version"] == package["version"]) {
-                found.push(format!("{name} {} is another version", package["version"]));
+                found.push(format!("{name} {:?} is another version", package["version"]));
             }
         }
     }

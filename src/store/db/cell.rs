@@ -61,26 +61,54 @@ impl From<Option<Uuid>> for Cell {
     }
 }
 
+/// The names of an answer's columns, in one piece: every query makes them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Names(Arc<str>);
+
+/// Stands behind each name.
+const END: char = '\0';
+
+impl<'n> FromIterator<&'n str> for Names {
+    fn from_iter<I: IntoIterator<Item = &'n str>>(names: I) -> Names {
+        let mut text = String::with_capacity(128);
+        for name in names {
+            text.push_str(name);
+            text.push(END);
+        }
+        Names(text.into())
+    }
+}
+
+impl Names {
+    fn place_of(&self, name: &str) -> Option<usize> {
+        self.0.split_terminator(END).position(|known| known == name)
+    }
+
+    fn name_at(&self, place: usize) -> &str {
+        self.0.split_terminator(END).nth(place).unwrap_or_default()
+    }
+}
+
 /// A row of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    columns: Arc<[String]>,
+    columns: Names,
     cells: Vec<Cell>,
 }
 
 impl Row {
     /// A row of these columns; `cells` has one for each.
-    pub fn new(columns: Arc<[String]>, cells: Vec<Cell>) -> Row {
+    pub fn new(columns: Names, cells: Vec<Cell>) -> Row {
         Row { columns, cells }
     }
 
     /// The value of a column, by its name or its place from 0. An integer or a text; NULL only as an `Option`.
-    pub fn try_get<T: FromCell, C: Column>(&self, column: C) -> Result<T, sqlx::Error> {
+    pub fn try_get<'r, T: FromCell<'r>, C: Column>(&'r self, column: C) -> Result<T, sqlx::Error> {
         let at = column.place(&self.columns)?;
         let cell =
             self.cells.get(at).ok_or(sqlx::Error::ColumnIndexOutOfBounds { index: at, len: self.cells.len() })?;
         T::from_cell(cell).ok_or_else(|| sqlx::Error::ColumnDecode {
-            index: self.columns[at].clone(),
+            index: self.columns.name_at(at).to_owned(),
             source: format!("{} is not what was asked for", kind(cell)).into(),
         })
     }
@@ -97,29 +125,29 @@ fn kind(cell: &Cell) -> &'static str {
 /// What names a column.
 pub trait Column {
     /// Its place among `columns`.
-    fn place(self, columns: &[String]) -> Result<usize, sqlx::Error>;
+    fn place(self, columns: &Names) -> Result<usize, sqlx::Error>;
 }
 
 impl Column for usize {
-    fn place(self, _: &[String]) -> Result<usize, sqlx::Error> {
+    fn place(self, _: &Names) -> Result<usize, sqlx::Error> {
         Ok(self)
     }
 }
 
 impl Column for &str {
-    fn place(self, columns: &[String]) -> Result<usize, sqlx::Error> {
-        columns.iter().position(|name| name == self).ok_or_else(|| sqlx::Error::ColumnNotFound(self.to_owned()))
+    fn place(self, columns: &Names) -> Result<usize, sqlx::Error> {
+        columns.place_of(self).ok_or_else(|| sqlx::Error::ColumnNotFound(self.to_owned()))
     }
 }
 
 /// What a cell can be read as.
-pub trait FromCell: Sized {
+pub trait FromCell<'c>: Sized {
     /// The value; `None` when the cell holds something else.
-    fn from_cell(cell: &Cell) -> Option<Self>;
+    fn from_cell(cell: &'c Cell) -> Option<Self>;
 }
 
-impl FromCell for i64 {
-    fn from_cell(cell: &Cell) -> Option<i64> {
+impl<'c> FromCell<'c> for i64 {
+    fn from_cell(cell: &'c Cell) -> Option<i64> {
         match cell {
             Cell::Int(value) => *value,
             Cell::Text(_) => None,
@@ -127,17 +155,23 @@ impl FromCell for i64 {
     }
 }
 
-impl FromCell for String {
-    fn from_cell(cell: &Cell) -> Option<String> {
+impl<'c> FromCell<'c> for &'c str {
+    fn from_cell(cell: &'c Cell) -> Option<&'c str> {
         match cell {
-            Cell::Text(value) => value.clone(),
+            Cell::Text(value) => value.as_deref(),
             Cell::Int(_) => None,
         }
     }
 }
 
-impl<T: FromCell> FromCell for Option<T> {
-    fn from_cell(cell: &Cell) -> Option<Option<T>> {
+impl<'c> FromCell<'c> for String {
+    fn from_cell(cell: &'c Cell) -> Option<String> {
+        <&str>::from_cell(cell).map(str::to_owned)
+    }
+}
+
+impl<'c, T: FromCell<'c>> FromCell<'c> for Option<T> {
+    fn from_cell(cell: &'c Cell) -> Option<Option<T>> {
         match cell {
             Cell::Int(None) | Cell::Text(None) => Some(None),
             _ => T::from_cell(cell).map(Some),
@@ -152,7 +186,7 @@ mod tests {
     #[test]
     fn a_cell_is_read_as_what_it_is() {
         let cells = vec![Cell::Int(Some(7)), Cell::Text(Some("t".into())), Cell::Int(None)];
-        let row = Row::new(["a", "b", "c"].map(str::to_owned).into(), cells);
+        let row = Row::new(["a", "b", "c"].into_iter().collect(), cells);
         assert_eq!(row.try_get::<i64, _>("a").ok(), Some(7));
         assert_eq!(row.try_get::<Option<String>, _>(1).ok(), Some(Some("t".to_owned())));
         assert_eq!(row.try_get::<Option<String>, _>("c").ok(), Some(None), "NULL has no kind");

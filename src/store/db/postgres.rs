@@ -11,7 +11,7 @@ use sqlx::postgres::{
 use sqlx::{Column as _, ConnectOptions as _, Connection as _, Row as _, TypeInfo as _, ValueRef as _};
 use tokio::sync::Mutex;
 
-use super::cell::{Cell, Row};
+use super::cell::{Cell, Names, Row};
 use crate::config::Secret;
 use crate::error::{Error, Result};
 use crate::tasks::to_its_end;
@@ -161,7 +161,8 @@ fn pool(size: u32) -> PgPoolOptions {
 
 pub async fn rows(connection: &mut PgConnection, sql: &str, cells: &[Cell]) -> Result<Vec<Row>> {
     let rows = bound(sql, cells).fetch_all(connection).await.map_err(fault)?;
-    let columns = rows.first().map_or_else(|| Arc::from([]), columns_of);
+    let Some(first) = rows.first() else { return Ok(Vec::new()) };
+    let columns = columns_of(first);
     rows.iter().map(|row| read(row, columns.clone())).collect()
 }
 
@@ -213,12 +214,12 @@ fn as_given(text: String) -> String {
     text.replace("\u{1}\u{1}", "\0").replace("\u{1}\u{2}", "\u{1}")
 }
 
-fn columns_of(row: &PgRow) -> Arc<[String]> {
-    row.columns().iter().map(|column| column.name().to_owned()).collect()
+fn columns_of(row: &PgRow) -> Names {
+    row.columns().iter().map(|column| column.name()).collect()
 }
 
-fn read(row: &PgRow, columns: Arc<[String]>) -> Result<Row> {
-    let cells = (0..columns.len()).map(|at| cell(row, at).map_err(fault)).collect::<Result<_>>()?;
+fn read(row: &PgRow, columns: Names) -> Result<Row> {
+    let cells = (0..row.columns().len()).map(|at| cell(row, at).map_err(fault)).collect::<Result<_>>()?;
     Ok(Row::new(columns, cells))
 }
 

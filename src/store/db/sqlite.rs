@@ -13,7 +13,7 @@ use rusqlite::wal::CheckpointMode;
 use rusqlite::{CachedStatement, Connection, OpenFlags, ffi};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use super::cell::{Cell, Row};
+use super::cell::{Cell, Names, Row};
 use super::line::{Line, Turn};
 use crate::error::{Error, Result};
 use crate::tasks::Tasks;
@@ -232,14 +232,15 @@ async fn checkpoint(connection: &Arc<Mutex<Connection>>) -> i32 {
 /// Runs a query and reads at most `most` rows. A statement that changes rows has changed all of them before its first row.
 pub fn rows(connection: &mut Connection, sql: &str, cells: &[Cell], most: usize) -> Result<Vec<Row>> {
     let mut statement = bound(connection, sql, cells)?;
-    let columns: Arc<[String]> = statement.column_names().map(str::to_owned).collect();
+    let columns: Names = statement.column_names().collect();
+    let count = statement.column_count();
     let mut found = Vec::new();
     let mut answer = statement.raw_query();
     while found.len() < most
         && let Some(row) = answer.next().map_err(fault)?
     {
         let cell = |at| row.get_ref(at).map_err(fault).and_then(read);
-        found.push(Row::new(columns.clone(), (0..columns.len()).map(cell).collect::<Result<_>>()?));
+        found.push(Row::new(columns.clone(), (0..count).map(cell).collect::<Result<_>>()?));
     }
     Ok(found)
 }
