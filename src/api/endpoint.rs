@@ -32,7 +32,7 @@ pub struct Ctx {
     /// The file that came with it.
     pub upload: Option<Upload>,
     /// Completes when the server stops: endless answers end then.
-    pub stopping: CancellationToken,
+    pub stopping: Arc<CancellationToken>,
     /// The OpenAPI document.
     pub document: Arc<str>,
     /// Health of the parts that only the engine knows.

@@ -110,7 +110,7 @@ pub struct Server {
     /// Sizes, origins, probe.
     pub setup: Setup,
     /// Cancelled when the server stops.
-    pub stopping: CancellationToken,
+    pub stopping: Arc<CancellationToken>,
     /// The OpenAPI document.
     pub document: Arc<str>,
     /// Requests that run on when their client goes away.
@@ -183,6 +183,7 @@ pub fn route_names() -> Vec<String> {
 pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks: Tasks) -> Router {
     let (document, ready) = openapi::compile(endpoints(&setup));
     let (buckets, running) = (Buckets::default(), Running::default());
+    let stopping = Arc::new(stopping);
     let server = Arc::new(Server { service, setup, stopping, document: document.into(), tasks, buckets, running });
     let mut router = Router::new();
     for route in routes(ready) {

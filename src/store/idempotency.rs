@@ -117,7 +117,8 @@ impl Store {
                 _ if hash != body_hash => Seen::OtherBody,
                 None | Some(BEGUN) => Seen::Running,
                 Some(status) => {
-                    let body = self.vault.unseal(&place(request.organization, TABLE), &body.unwrap_or_default())?;
+                    let body =
+                        self.parts.vault.unseal(&place(request.organization, TABLE), &body.unwrap_or_default())?;
                     Seen::Answered { status: status as u16, body }
                 }
             });
@@ -137,7 +138,7 @@ impl Store {
                    WHERE org_id = $1 AND route = $2 AND idempotency_key = $3";
         let RequestKey { organization, route, key } = request;
         // It may hold a key that is shown once.
-        let body = self.vault.seal(&place(organization, TABLE), body)?;
+        let body = self.parts.vault.seal(&place(organization, TABLE), body)?;
         let cells = [organization.into(), route.into(), key.into(), i64::from(status).into(), body.into()];
         db.execute(sql, &cells).await?;
         db.commit().await

@@ -50,12 +50,17 @@ pub(crate) use self::runs::Owner;
 pub use self::runs::Tally;
 pub use self::tables::Integrations;
 
-/// A database. Cheap to clone.
+/// A database. Cheap to clone: every session holds one.
 #[derive(Clone, Debug)]
 pub struct Store {
+    parts: Arc<Parts>,
+}
+
+#[derive(Debug)]
+struct Parts {
     database: Database,
-    jobs: Arc<watch::Sender<u64>>,
-    failures: Arc<Mutex<BTreeMap<String, u64>>>,
+    jobs: watch::Sender<u64>,
+    failures: Mutex<BTreeMap<String, u64>>,
     vault: Vault,
 }
 
@@ -65,8 +70,8 @@ impl Store {
     pub async fn open(location: impl Into<Location>, vault: Vault) -> Result<Store> {
         let database = Database::open(location.into()).await?;
         let before = migrate::run(&database).await?;
-        let (jobs, failures) = (Arc::new(watch::Sender::new(0)), Arc::default());
-        let store = Store { database, jobs, failures, vault };
+        let parts = Parts { database, jobs: watch::Sender::new(0), failures: Mutex::default(), vault };
+        let store = Store { parts: Arc::new(parts) };
         store.seal_all(before == 0).await?;
         Ok(store)
     }
@@ -78,12 +83,12 @@ impl Store {
 
     /// Changes whenever a job may have become claimable by something that this process did.
     pub fn watch_jobs(&self) -> watch::Receiver<u64> {
-        self.jobs.subscribe()
+        self.parts.jobs.subscribe()
     }
 
     /// How many results have failed by what this process committed, by error code.
     pub fn failures(&self) -> BTreeMap<String, u64> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.parts.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A session without an organization, for keys, jobs and recovery after a restart.
@@ -93,7 +98,7 @@ impl Store {
 
     /// True when the database answers.
     pub async fn is_alive(&self) -> bool {
-        match self.database.read().await {
+        match self.parts.database.read().await {
             Ok(mut link) => link.row("SELECT 1", &[]).await.is_ok(),
             Err(_) => false,
         }
@@ -101,27 +106,27 @@ impl Store {
 
     /// See [`Database::is_shared`].
     pub fn is_shared(&self) -> bool {
-        self.database.is_shared()
+        self.parts.database.is_shared()
     }
 
     /// See [`Database::enter`].
     pub(crate) async fn enter(&self) -> Result<bool> {
-        self.database.enter().await
+        self.parts.database.enter().await
     }
 
     /// See [`Database::admit_others`].
     pub(crate) async fn admit_others(&self) -> Result<()> {
-        self.database.admit_others().await
+        self.parts.database.admit_others().await
     }
 
     /// See [`Database::stay`].
     pub(crate) async fn stay(&self) -> Result<()> {
-        self.database.stay().await
+        self.parts.database.stay().await
     }
 
     /// Closes every connection; what was committed is on disk.
     pub async fn close(&self) {
-        self.database.close().await;
+        self.parts.database.close().await;
     }
 }
 
@@ -135,12 +140,12 @@ pub struct Organization<'a> {
 impl Organization<'_> {
     /// A session that only reads.
     pub async fn read(&self) -> Result<Session> {
-        Ok(self.session(self.store.database.read().await?))
+        Ok(self.session(self.store.parts.database.read().await?))
     }
 
     /// A session that reads and writes, in one transaction.
     pub async fn write(&self) -> Result<Session> {
-        Ok(self.session(self.store.database.write().await?))
+        Ok(self.session(self.store.parts.database.write().await?))
     }
 
     fn session(&self, link: Link) -> Session {
@@ -179,9 +184,9 @@ impl Session {
         }
         self.link.commit().await?;
         if self.new_jobs {
-            self.store.jobs.send_modify(|changes| *changes += 1);
+            self.store.parts.jobs.send_modify(|changes| *changes += 1);
         }
-        let mut failures = self.store.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.store.parts.failures.lock().unwrap_or_else(PoisonError::into_inner);
         for code in self.failed {
             *failures.entry(code).or_default() += 1;
         }
@@ -199,7 +204,7 @@ impl Session {
     }
 
     fn vault(&self) -> &Vault {
-        &self.store.vault
+        &self.store.parts.vault
     }
 
     /// All rows of a query.

@@ -30,7 +30,7 @@ impl Store {
             let name: String = row.try_get(0).map_err(Error::internal)?;
             let probe: String = row.try_get(1).map_err(Error::internal)?;
             self.check_key(&name, &probe)?;
-            if name == self.vault.key_name() {
+            if name == self.parts.vault.key_name() {
                 return Ok(());
             }
         }
@@ -43,13 +43,13 @@ impl Store {
         // Rows that were overwritten or deleted have left their texts in the files. The key is written down behind this: a start
         // that is cut short before does all of it again.
         if !is_new {
-            self.database.scrub(&[&SEALED[..], &[idempotency::TABLE][..]].concat()).await?;
+            self.parts.database.scrub(&[&SEALED[..], &[idempotency::TABLE][..]].concat()).await?;
         }
         let mut db = self.system().await?;
         let sql = "INSERT INTO vault (id, key_name, probe) VALUES (1, $1, $2) \
                    ON CONFLICT (id) DO UPDATE SET key_name = $1, probe = $2";
-        let probe = self.vault.seal(PROBE_PLACE, PROBE)?;
-        db.execute(sql, &[self.vault.key_name().into(), probe.into()]).await?;
+        let probe = self.parts.vault.seal(PROBE_PLACE, PROBE)?;
+        db.execute(sql, &[self.parts.vault.key_name().into(), probe.into()]).await?;
         db.commit().await?;
         if sealed > 0 {
             tracing::info!(rows = sealed, "secrets were sealed");
@@ -58,14 +58,14 @@ impl Store {
     }
 
     fn check_key(&self, name: &str, probe: &str) -> Result<()> {
-        if !self.vault.knows(name) {
-            let set = self.vault.names();
+        if !self.parts.vault.knows(name) {
+            let set = self.parts.vault.names();
             return Err(Error::internal(format!(
                 "the secrets in the database are sealed by the key {name}, and {set} is set: set security.secret_key to the \
                  key that was used (or put its key file back), or list it in security.old_secret_keys"
             )));
         }
-        self.vault.unseal(PROBE_PLACE, probe).map(drop)
+        self.parts.vault.unseal(PROBE_PLACE, probe).map(drop)
     }
 }
 
