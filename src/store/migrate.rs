@@ -14,6 +14,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (8, include_str!("migrations/0008_legs.sql")),
     (10, include_str!("migrations/0010_after.sql")),
     (11, include_str!("migrations/0011_in_force.sql")),
+    (12, include_str!("migrations/0012_engine.sql")),
 ];
 
 /// Applies what is missing and answers the version that the database had before; 0: it was empty.
