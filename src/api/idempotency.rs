@@ -21,7 +21,7 @@ use crate::api::endpoint::{Ctx, Endpoint};
 use crate::error::Error;
 use crate::model::issue::{Issues, Problem, Step};
 use crate::model::json::Json;
-use crate::store::idempotency::{Carried, RequestKey, Seen};
+use crate::store::idempotency::{Carried, IN_PROGRESS, RequestKey, Seen};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -137,7 +137,7 @@ async fn first_or_again(call: Call, lock: &tokio::sync::Mutex<()>, route: &str, 
     match seen {
         Err(error) => refused(error, &request_id),
         Ok(Seen::OtherBody) => conflict("Idempotency-Key was already used with a different request body"),
-        Ok(Seen::Running) => in_progress(),
+        Ok(Seen::Running | Seen::Left) => in_progress(),
         Ok(Seen::Answered { status, body }) => again(status, body),
         Ok(Seen::First) => {
             let carried = Carried::new(request, call.endpoint.status.as_u16());
@@ -175,7 +175,7 @@ fn again(status: u16, body: String) -> Response {
 }
 
 fn in_progress() -> Response {
-    conflict("A request with this Idempotency-Key is still in progress")
+    conflict(IN_PROGRESS)
 }
 
 fn conflict(text: &str) -> Response {

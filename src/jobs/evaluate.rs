@@ -140,6 +140,7 @@ async fn judged(
     let material = Material {
         ear: listener.map(|model| Ear { model, sides: &sides }),
         entries: given.transcript.as_ref().map(|transcript| &transcript.entries[..]).unwrap_or_default(),
+        unheard: &given.unheard,
         calls: &given.calls,
         metadata: Some(&given.metadata),
         measures: &given.measures,

@@ -10,8 +10,8 @@ const QUESTION: &str = "Did the agent say that something of its own does not wor
 
 pub(super) async fn run(upkeep: &Upkeep, job: &FinishedJob) -> Result<()> {
     let told_error = match (upkeep.model.as_deref(), upkeep.service.asked_for_errors(job).await?) {
-        (Some(model), Some(held)) => {
-            let material = Material { entries: &held.entries, ..Material::default() };
+        (Some(model), Some((held, unheard))) => {
+            let material = Material { entries: &held.entries, unheard: &unheard, ..Material::default() };
             let decision = judge::decide(QUESTION, material, model).await;
             decision.inspect_err(|why| tracing::warn!(why, "the malfunction of an agent is judged by phrases")).ok()
         }

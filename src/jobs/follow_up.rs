@@ -11,7 +11,8 @@ const QUESTION: &str = "After the conversation the agent has sent the caller the
 pub(super) async fn run(upkeep: &Upkeep, job: &FollowUpJob) -> Result<()> {
     let Some(sent) = upkeep.service.follow_up(job).await? else { return Ok(()) };
     let entries = sent.transcript.as_ref().map(|held| &held.entries[..]).unwrap_or_default();
-    let material = Material { entries, success_criteria: &sent.success_criteria, ..Material::default() };
+    let (unheard, success_criteria) = (&sent.unheard[..], sent.success_criteria.as_str());
+    let material = Material { entries, unheard, success_criteria, ..Material::default() };
     let grade = match upkeep.model.as_deref() {
         _ if sent.success_criteria.trim().is_empty() => Err("There are no success criteria".to_owned()),
         None => Err(NO_MODEL.to_owned()),

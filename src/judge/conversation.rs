@@ -8,6 +8,7 @@ use super::ask::{Wrong, ask, question};
 use super::custom::{Material, Metric, NO_MODEL, judge_metrics, told};
 use super::decide::unread;
 use super::pronunciation::{Pronunciation, judge_pronunciation};
+use super::unheard::{self, Unheard};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::MetricValue;
@@ -28,6 +29,10 @@ const TASK: &str = "You judge a conversation between a voice agent (AGENT) and a
     \"sentiment_score\": the caller's mood as a number from -1 to 1;\n\
     \"call_summary\": what happened, in two or three sentences.";
 
+/// What may be answered where words of a conversation are not known.
+const NOT_KNOWN: &str = "\n\nWords of this conversation are not known: goal_success, hallucination and redundancy are null where \
+    they depend on them.";
+
 /// What cannot be heard in a transcript.
 const NOT_HEARD: &str = "Pronunciation is not judged: no audio model is configured";
 
@@ -39,13 +44,16 @@ const SUM_OFF: f64 = 0.05;
 pub struct Judgement {
     goal_success: Option<bool>,
     goal_reasoning: Option<String>,
-    hallucination: bool,
+    hallucination: Option<bool>,
     hallucination_reasoning: Option<String>,
-    redundancy: bool,
+    redundancy: Option<bool>,
     redundancy_reasoning: Option<String>,
     sentiment_scores: Shares,
     sentiment_score: f64,
     call_summary: String,
+    /// What depends on words that are not known.
+    #[serde(skip)]
+    open: Vec<&'static str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -61,8 +69,10 @@ struct Shares {
 /// Why there is none, as `not_evaluated_reason` says it.
 pub async fn judge_conversation(material: Material<'_>, model: &dyn LanguageModel) -> Result<Judgement, String> {
     let has_goal = !material.success_criteria.is_empty();
-    let request = question(TASK.to_owned(), told(material), 0.0);
-    ask(model, request, |answer| read(answer, has_goal)).await.map_err(unread)
+    let may_depend = material.unheard.iter().any(Unheard::lacks_words);
+    let task = format!("{TASK}{}", if may_depend { NOT_KNOWN } else { "" });
+    let request = question(task, told(material), 0.0);
+    ask(model, request, |answer| read(answer, has_goal, may_depend)).await.map_err(unread)
 }
 
 /// Judges a conversation and the custom metrics, and enters what was found into its evaluation and beside its `metrics`; the
@@ -76,17 +86,26 @@ pub async fn judge_words(
 ) -> Object {
     let judgement = match model {
         None => Err(NO_MODEL.to_owned()),
-        Some(_) if material.entries.is_empty() => Err("Nothing was said".to_owned()),
+        Some(_) if material.entries.is_empty() => Err(match unheard::told(material.unheard) {
+            Some(why) => format!("Nothing was heard: {why}"),
+            None => "Nothing was said".to_owned(),
+        }),
         Some(model) => judge_conversation(material, model).await,
     };
     match judgement {
         Ok(judgement) => {
+            let open = judgement.open.join(", ");
             judgement.enter(evaluation, metrics);
             if let Some(ear) = material.ear {
                 match judge_pronunciation(material, ear).await {
                     Ok(found) => found.enter(evaluation, metrics),
                     Err(why) => evaluation.not_evaluated_reason = Some(format!("Pronunciation is not judged: {why}")),
                 }
+            }
+            if !open.is_empty() {
+                let more = evaluation.not_evaluated_reason.take().map(|why| format!("; {why}")).unwrap_or_default();
+                let why = format!("It depends on words that are not known: {open}{more}");
+                (evaluation.status, evaluation.not_evaluated_reason) = (EvaluationStatus::Partial, Some(why));
             }
         }
         Err(why) => evaluation.not_evaluated_reason = Some(why),
@@ -98,7 +117,7 @@ pub async fn judge_words(
     judge.map(|model| ("judge_model".to_owned(), model.name().into())).into_iter().collect()
 }
 
-fn read(answer: &Object, has_goal: bool) -> Result<Judgement, Wrong> {
+fn read(answer: &Object, has_goal: bool, may_depend: bool) -> Result<Judgement, Wrong> {
     let mut judgement: Judgement =
         serde_json::from_value(Value::Object(answer.clone())).map_err(|error| Wrong::Form(error.to_string()))?;
     let Shares { positive, neutral, negative } = judgement.sentiment_scores;
@@ -111,11 +130,20 @@ fn read(answer: &Object, has_goal: bool) -> Result<Judgement, Wrong> {
     if !(-1.0..=1.0).contains(&judgement.sentiment_score) {
         return Err(Wrong::Form("sentiment_score must be from -1 to 1".into()));
     }
-    match (has_goal, judgement.goal_success) {
-        (true, None) => return Err(Wrong::Form("goal_success must be true or false".into())),
-        (true, Some(_)) => {}
+    if !has_goal {
         // There is nothing that could have been reached.
-        (false, _) => (judgement.goal_success, judgement.goal_reasoning) = (None, None),
+        (judgement.goal_success, judgement.goal_reasoning) = (None, None);
+    }
+    for (name, value, is_asked) in [
+        ("goal_success", judgement.goal_success, has_goal),
+        ("hallucination", judgement.hallucination, true),
+        ("redundancy", judgement.redundancy, true),
+    ] {
+        match value {
+            None if is_asked && may_depend => judgement.open.push(name),
+            None if is_asked => return Err(Wrong::Form(format!("{name} must be true or false"))),
+            _ => {}
+        }
     }
     let share = |share: f64| (share / sum * 1000.0).round() / 1000.0;
     let (positive, negative) = (share(positive), share(negative));
@@ -150,9 +178,9 @@ impl Judgement {
         }
         evaluation.goal_success = self.goal_success;
         evaluation.goal_reasoning = self.goal_reasoning;
-        evaluation.hallucination = Some(self.hallucination);
+        evaluation.hallucination = self.hallucination;
         evaluation.hallucination_reasoning = self.hallucination_reasoning;
-        evaluation.redundancy = Some(self.redundancy);
+        evaluation.redundancy = self.redundancy;
         evaluation.redundancy_reasoning = self.redundancy_reasoning;
         evaluation.sentiment_label = Some(label.to_owned());
         evaluation.sentiment_score = Some(self.sentiment_score);
@@ -176,6 +204,9 @@ impl Pronunciation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Lack;
+    use crate::model::digital_human::Role;
+    use crate::model::transcript::{EntrySource, TranscriptEntry};
     use crate::provider::fake::{Reply, ScriptedModel};
 
     fn answer(change: Value) -> String {
@@ -194,6 +225,48 @@ mod tests {
         let judgement = judge_conversation(material, &model).await;
         assert!(model.asked().iter().all(|request| request.temperature == 0.0 && request.json));
         (judgement, model.asked().len())
+    }
+
+    #[tokio::test]
+    async fn what_depends_on_words_that_are_not_known_is_open() {
+        let entry = |speaker, from_ms, words: &str| {
+            TranscriptEntry::of(speaker, from_ms, from_ms + 900, words.into(), EntrySource::Recognized)
+        };
+        let said = [entry(Role::User, 0, "A visit, please."), entry(Role::Agent, 2000, "Gladly.")];
+        let lost = [Unheard { speaker: Role::Agent, from_ms: 1000, to_ms: 1500, lack: Lack::Words }];
+        let late = [Unheard { lack: Lack::Time, ..lost[0] }];
+        let open = answer(json!({ "goal_success": null, "redundancy": null }));
+        let no_sound = "Pronunciation is not judged: no audio model is configured";
+        let both = format!("It depends on words that are not known: goal_success, redundancy; {no_sound}");
+        let unread = "Judge answer could not be read".to_owned();
+        let silent = "Nothing was heard: words of 1 turn are not known".to_owned();
+        for (entries, unheard, answers, found, reason) in [
+            (&said[..], &lost[..], vec![&open], [None, Some(false), None], both),
+            (&said, &lost, vec![&answer(json!({}))], [Some(true), Some(false), Some(true)], no_sound.to_owned()),
+            (&said, &late, vec![&open; 3], [None; 3], unread.clone()),
+            (&said, &[], vec![&open; 3], [None; 3], unread),
+            (&[], &lost, vec![], [None; 3], silent),
+            (&[], &[], vec![], [None; 3], "Nothing was said".to_owned()),
+        ] {
+            let model = ScriptedModel::new(answers.iter().map(|reply| Reply::says(&[reply])).collect());
+            let material = Material { entries, unheard, success_criteria: "Book.", ..Material::default() };
+            let (mut evaluation, mut metrics) = (Evaluation::default(), Vec::new());
+            judge_words(material, &[], Some(&model), &mut metrics, &mut evaluation).await;
+            let got = [evaluation.goal_success, evaluation.hallucination, evaluation.redundancy];
+            let asked = model.asked();
+            assert_eq!((got, asked.len()), (found, answers.len()), "{unheard:?}");
+            assert_eq!(evaluation.not_evaluated_reason, Some(reason), "{unheard:?}");
+            let names = ["goal_success", "hallucination", "redundancy"];
+            let told =
+                names.map(|name| metrics.iter().find(|one| one.name == name).and_then(|one| one.value.as_bool()));
+            assert_eq!(told, found, "{unheard:?}");
+            let is_open = unheard.iter().any(Unheard::lacks_words);
+            for request in asked {
+                let (task, material) = (&request.messages[0].content, &request.messages[1].content);
+                assert_eq!(task.contains("are null where they depend on them"), is_open, "{task}");
+                assert_eq!(material.contains("AGENT: [the words of this turn are not known]"), is_open, "{material}");
+            }
+        }
     }
 
     #[tokio::test]

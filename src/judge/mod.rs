@@ -21,6 +21,7 @@ mod sound;
 mod spoken;
 mod summary;
 mod transcript;
+mod unheard;
 mod words;
 
 use std::ops::Range;
@@ -47,7 +48,8 @@ pub use self::schema::schema_of;
 pub use self::sound::audio_metrics;
 pub use self::summary::sum_up;
 pub use self::transcript::transcript;
-pub use self::words::predicted_wer;
+pub use self::unheard::{Lack, Unheard, unheard};
+pub use self::words::{WordErrors, predicted_wer};
 
 /// One line of a stored timeline.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

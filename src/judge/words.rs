@@ -1,5 +1,6 @@
 //! How well the recognizer understood the agent: word errors against the agent's own transcript.
 
+use super::Unheard;
 use crate::human::text::{plain_words, unspaced};
 use crate::model::digital_human::Role;
 use crate::model::transcript::{EntrySource, PostedEntry, TranscriptEntry};
@@ -7,22 +8,85 @@ use crate::model::transcript::{EntrySource, PostedEntry, TranscriptEntry};
 /// Words of a side above which nothing is compared: the time of it grows with the square.
 const WORDS_MAX: usize = 10_000;
 
+/// What a comparison came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WordErrors {
+    /// Errors over recorded words, 0 and above, 3 decimals.
+    pub rate: Option<f64>,
+    /// What of the conversation was not compared, for a person.
+    pub warning: Option<String>,
+}
+
 /// Word error rate: the fewest insertions, deletions and substitutions that lead from the agent's `recorded` words to those
 /// that were `heard`, over the recorded ones. Case and punctuation do not count; each letter of a script without blanks is a
-/// word. `None` when the agent recorded nothing, nothing of it was recognized at all, or a side has more than 10000 words.
-pub fn predicted_wer(recorded: &[PostedEntry], heard: &[TranscriptEntry]) -> Option<f64> {
-    let recorded = recorded.iter().filter(|entry| entry.speaker == Role::Agent);
-    let recorded: Vec<String> = recorded.flat_map(|entry| words(&entry.utterance)).collect();
+/// word. None when the agent recorded nothing, nothing of it was recognized at all, or a side has more than 10000 words.
+///
+/// Turns whose words are not known are left out on both sides, with all that was recorded or heard at the same time: they tell of
+/// a recognizer that was missing or late, and not of how well it understands.
+pub fn predicted_wer(recorded: &[PostedEntry], heard: &[TranscriptEntry], unheard: &[Unheard]) -> WordErrors {
+    let recorded: Vec<&PostedEntry> = recorded.iter().filter(|entry| entry.speaker == Role::Agent).collect();
     // Keys that the agent pressed are written in brackets, and are no words.
     let said = |entry: &&TranscriptEntry| {
         entry.speaker == Role::Agent
             && entry.source == EntrySource::Recognized
             && !entry.utterance.starts_with("[DTMF ")
     };
-    let heard: Vec<String> = heard.iter().filter(said).flat_map(|entry| words(&entry.utterance)).collect();
+    let heard: Vec<&TranscriptEntry> = heard.iter().filter(said).collect();
+    let lost = unheard.iter().filter(|turn| turn.speaker == Role::Agent && turn.lacks_words());
+    let lost: Vec<(i64, i64)> = lost.map(|turn| (turn.from_ms, turn.to_ms)).collect();
+    let of_recorded: Vec<(i64, i64)> =
+        recorded.iter().map(|entry| (entry.start_offset_ms, entry.end_offset_ms)).collect();
+    let of_heard = heard.iter().map(|entry| (entry.start_offset_ms, entry.end_offset_ms));
+    let out = beside(&lost, &[&of_recorded[..], &of_heard.collect::<Vec<_>>()].concat());
+    let kept = |texts: &mut dyn Iterator<Item = &str>, out: &[bool]| -> Vec<String> {
+        texts.zip(out).filter(|(_, out)| !**out).flat_map(|(text, _)| words(text)).collect()
+    };
+    let wanted = kept(&mut recorded.iter().map(|entry| entry.utterance.as_str()), &out[..recorded.len()]);
+    let found = kept(&mut heard.iter().map(|entry| entry.utterance.as_str()), &out[recorded.len()..]);
     let countable = |words: &[String]| (1..=WORDS_MAX).contains(&words.len());
-    let rate = || (1000.0 * errors(&recorded, &heard) as f64 / recorded.len() as f64).round() / 1000.0;
-    (countable(&recorded) && countable(&heard)).then(rate)
+    let is_timed = lost.is_empty() || !are_one_moment(&of_recorded);
+    let rate = || (1000.0 * errors(&wanted, &found) as f64 / wanted.len() as f64).round() / 1000.0;
+    let rate = (is_timed && countable(&wanted) && countable(&found)).then(rate);
+    let turns = format!("{} turn{} of the agent", lost.len(), if lost.len() == 1 { "" } else { "s" });
+    let warning = match rate {
+        _ if lost.is_empty() || recorded.is_empty() => None,
+        Some(_) => Some(format!("{turns}, whose words are not known, left out")),
+        None if !is_timed => Some(format!(
+            "nothing compared: words of {turns} are not known, and the recorded transcript tells no times"
+        )),
+        None if wanted.is_empty() || found.is_empty() => {
+            Some(format!("nothing compared: words of {turns} are not known, and nothing else is on both sides"))
+        }
+        None => None,
+    };
+    WordErrors { rate, warning }
+}
+
+/// Which of these spans lie beside one of `lost`: overlap it, or one that does.
+fn beside(lost: &[(i64, i64)], spans: &[(i64, i64)]) -> Vec<bool> {
+    let numbered = spans.iter().enumerate().map(|(at, span)| (*span, Some(at)));
+    let mut all: Vec<_> = lost.iter().map(|span| (*span, None)).chain(numbered).collect();
+    all.sort_by_key(|((from, _), _)| *from);
+    let mut out = vec![false; spans.len()];
+    let (mut group, mut end, mut is_lost) = (Vec::new(), i64::MIN, false);
+    for ((from, to), at) in all {
+        if from >= end {
+            group.drain(..).for_each(|at: usize| out[at] |= is_lost);
+            is_lost = false;
+        }
+        // A moment overlaps what is around it.
+        end = end.max(to).max(from.saturating_add(1));
+        is_lost |= at.is_none();
+        group.extend(at);
+    }
+    group.into_iter().for_each(|at| out[at] |= is_lost);
+    out
+}
+
+/// True of times that tell nothing.
+fn are_one_moment(spans: &[(i64, i64)]) -> bool {
+    let times = || spans.iter().flat_map(|(from, to)| [*from, *to]);
+    times().min() == times().max()
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -52,6 +116,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::judge::Lack;
 
     /// Cases of `fixtures/audio/words.json`, worked out by hand.
     #[test]
@@ -70,8 +135,8 @@ mod tests {
                 });
                 serde_json::from_value(entry).expect("an entry")
             });
-            let found = predicted_wer(&recorded.collect::<Vec<_>>(), &heard.collect::<Vec<_>>());
-            assert_eq!(found, case["expect"].as_f64(), "{case}");
+            let found = predicted_wer(&recorded.collect::<Vec<_>>(), &heard.collect::<Vec<_>>(), &[]);
+            assert_eq!(found, WordErrors { rate: case["expect"].as_f64(), warning: None }, "{case}");
         }
     }
 
@@ -91,7 +156,80 @@ mod tests {
         .expect("an entry");
         for (count, expect) in [(4, Some(0.75)), (WORDS_MAX, Some(1.0)), (WORDS_MAX + 1, None)] {
             let long = entry("word ".repeat(count));
-            assert_eq!(predicted_wer(&[long], std::slice::from_ref(&heard)), expect, "{count}");
+            assert_eq!(predicted_wer(&[long], std::slice::from_ref(&heard), &[]).rate, expect, "{count}");
+        }
+    }
+
+    #[test]
+    fn turns_whose_words_are_not_known_are_left_out_on_both_sides() {
+        type Line = (i64, i64, &'static str);
+        let posted = |(start_offset_ms, end_offset_ms, utterance): &Line| PostedEntry {
+            start_offset_ms: *start_offset_ms,
+            end_offset_ms: *end_offset_ms,
+            speaker: Role::Agent,
+            utterance: (*utterance).to_owned(),
+            filler_utterance: None,
+        };
+        let lost = |speaker, from_ms, to_ms, lack| Unheard { speaker, from_ms, to_ms, lack };
+        let (agent, user) = (Role::Agent, Role::User);
+        let recorded: &[Line] = &[(0, 2000, "one two"), (4000, 6000, "three four"), (8000, 9000, "five six")];
+        let heard: &[Line] = &[(100, 1900, "one too"), (8000, 9100, "five six")];
+        let one = "1 turn of the agent, whose words are not known, left out";
+        for (recorded, heard, unheard, rate, warning) in [
+            (recorded, heard, vec![], Some(0.5), None),
+            (recorded, heard, vec![lost(agent, 4100, 6100, Lack::Words)], Some(0.25), Some(one)),
+            // Of a turn of which some is known the rest would be missing.
+            (recorded, heard, vec![lost(agent, 8000, 9100, Lack::Rest)], Some(0.75), Some(one)),
+            (
+                recorded,
+                heard,
+                vec![lost(agent, 0, 1900, Lack::Rest), lost(agent, 4100, 6100, Lack::Words)],
+                Some(0.0),
+                Some("2 turns of the agent, whose words are not known, left out"),
+            ),
+            // Nothing was recorded of what was not heard.
+            (recorded, heard, vec![lost(agent, 2500, 3500, Lack::Words)], Some(0.5), Some(one)),
+            (recorded, heard, vec![lost(user, 4100, 6100, Lack::Words)], Some(0.5), None),
+            (recorded, heard, vec![lost(agent, 4100, 6100, Lack::Time)], Some(0.5), None),
+            // One line that was recorded of two turns goes with both.
+            (
+                &[(0, 2000, "one two"), (3900, 9000, "three four five six")],
+                heard,
+                vec![lost(agent, 4100, 6100, Lack::Words)],
+                Some(0.5),
+                Some(one),
+            ),
+            // A line may be recorded with its start alone.
+            (
+                &[(0, 0, "one two"), (4200, 4200, "three four"), (8000, 8000, "five six")],
+                heard,
+                vec![lost(agent, 4100, 6100, Lack::Words)],
+                Some(0.25),
+                Some(one),
+            ),
+            (
+                &[(0, 0, "one two"), (0, 0, "three four")],
+                heard,
+                vec![lost(agent, 4100, 6100, Lack::Words)],
+                None,
+                Some(
+                    "nothing compared: words of 1 turn of the agent are not known, and the recorded transcript tells \
+                     no times",
+                ),
+            ),
+            (
+                &[(4000, 6000, "three four")],
+                &[],
+                vec![lost(agent, 4100, 6100, Lack::Words)],
+                None,
+                Some("nothing compared: words of 1 turn of the agent are not known, and nothing else is on both sides"),
+            ),
+            (&[], heard, vec![lost(agent, 4100, 6100, Lack::Words)], None, None),
+        ] {
+            let recorded: Vec<PostedEntry> = recorded.iter().map(posted).collect();
+            let heard: Vec<TranscriptEntry> = heard.iter().map(posted).map(|line| (&line).into()).collect();
+            let expect = WordErrors { rate, warning: warning.map(str::to_owned) };
+            assert_eq!(predicted_wer(&recorded, &heard, &unheard), expect, "{unheard:?}");
         }
     }
 }

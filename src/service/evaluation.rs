@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 
 use super::Service;
 use super::in_force::human_in_force;
+use super::judging::unheard_in;
 use super::outcome::outcome;
 use super::privacy::{redacted_calls, redactor_of};
 use super::progress::lane;
 use super::texts::{put_conversation, writes};
 use crate::error::{Error, Result};
-use crate::judge::predicted_wer;
+use crate::judge::{WordErrors, predicted_wer};
 use crate::model::error_code;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::{EngineQuality, MetricValue, ResultBody, ResultDoc};
@@ -166,8 +167,14 @@ pub(super) async fn recount_word_errors(db: &mut Session, row: &mut Row<ResultDo
         None => None,
     };
     let recorded = row.doc.recorded_transcript.as_deref().unwrap_or_default();
-    let rate = heard.and_then(|heard| predicted_wer(recorded, &heard.entries));
-    set(&mut row.doc.body.metrics, WORD_ERRORS, rate.map(Value::from));
+    let errors = match heard {
+        Some(heard) => predicted_wer(recorded, &heard.entries, &unheard_in(db, row.id).await?),
+        None => WordErrors::default(),
+    };
+    set(&mut row.doc.body.metrics, WORD_ERRORS, errors.rate.map(Value::from));
+    let own = format!("{WORD_ERRORS}: ");
+    row.doc.forget_warnings(&own);
+    errors.warning.iter().for_each(|why| row.doc.warn(&format!("{own}{why}")));
     Ok(())
 }
 

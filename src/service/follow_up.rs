@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::Service;
-use super::judging::criteria_of;
+use super::judging::{criteria_of, unheard_in};
 use super::legs::stage;
 use super::privacy::redactor_of;
 use super::sms::same_number;
 use crate::error::Result;
-use crate::judge::{Decision, Trigrams};
+use crate::judge::{Decision, Trigrams, Unheard};
 use crate::model::Object;
 use crate::model::agent::AgentMode;
 use crate::model::result::ResultDoc;
@@ -34,6 +34,8 @@ pub struct FollowUp {
     pub success_criteria: String,
     /// Who said what in the call.
     pub transcript: Option<Transcript>,
+    /// Turns of the call that were not heard.
+    pub unheard: Vec<Unheard>,
     /// How many messages these are.
     count: usize,
 }
@@ -112,6 +114,7 @@ impl Service {
             text: texts.join("\n"),
             success_criteria: own.unwrap_or_else(|| criteria_of(&stage.human, row.doc.body.journey_step)),
             transcript: db.text("transcripts", row.id).await?,
+            unheard: unheard_in(&mut db, row.id).await?,
             count: messages.len(),
         }))
     }

@@ -9,7 +9,7 @@ use super::evaluation::{CALLS_MET, WORD_ERRORS};
 use super::in_force::human_in_force;
 use super::monitors::looked_at;
 use crate::error::Result;
-use crate::judge::{Material, Metric, is_of_tool_calls, judge_by_rules, predicted_wer};
+use crate::judge::{Material, Metric, Unheard, is_of_tool_calls, judge_by_rules, moments, predicted_wer, unheard};
 use crate::model::Object;
 use crate::model::agent_version::VersionDoc;
 use crate::model::call_log::CallSpec;
@@ -28,6 +28,8 @@ pub struct ToJudge {
     pub metrics: Vec<Metric>,
     /// Who said what.
     pub transcript: Option<Transcript>,
+    /// Turns that were not heard.
+    pub unheard: Vec<Unheard>,
     /// Tool calls of the agent.
     pub calls: Vec<PostedToolCall>,
     /// Of the result.
@@ -57,8 +59,9 @@ impl Service {
         let metrics = metrics_of(&mut db, &row.doc, &looked_at).await?;
         let calls: Vec<PostedToolCall> = row.doc.posted_calls.iter().chain(&row.doc.heard_calls).cloned().collect();
         let met = tool_call::met(&tool_call::group(&human.expected_tool_calls, &calls));
+        let unheard = unheard_in(&mut db, result_id).await?;
         let recorded = row.doc.recorded_transcript.as_deref().unwrap_or_default();
-        let errors = transcript.as_ref().and_then(|heard| predicted_wer(recorded, &heard.entries));
+        let errors = transcript.as_ref().and_then(|heard| predicted_wer(recorded, &heard.entries, &unheard).rate);
         let measure = |name: &str, value: Option<Value>| {
             value.map(|value| MetricValue { name: name.to_owned(), value, note: None })
         };
@@ -68,6 +71,7 @@ impl Service {
         Ok(ToJudge {
             metrics,
             transcript,
+            unheard,
             calls,
             metadata: row.doc.body.metadata.clone(),
             measures: measures.into_iter().flatten().collect(),
@@ -146,6 +150,12 @@ fn add(
 fn meant(rows: Vec<Row<CustomMetricSpec>>, elsewhere: MetricScope) -> Vec<Metric> {
     let here = rows.into_iter().filter(|row| row.doc.scope != elsewhere);
     here.map(|row| Metric { id: row.id, spec: row.doc }).collect()
+}
+
+/// Turns of a result that were not heard, by its timeline.
+pub(super) async fn unheard_in(db: &mut Session, result_id: i64) -> Result<Vec<Unheard>> {
+    let timeline: Option<Value> = db.text("timelines", result_id).await?;
+    Ok(timeline.map(|timeline| unheard(&moments(&timeline))).unwrap_or_default())
 }
 
 /// The prompt of an agent version; empty when there is none.

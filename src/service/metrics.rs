@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::check::patched;
+use super::check::{self, patched};
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::judge::schema_of;
@@ -231,26 +231,32 @@ pub(super) async fn check_selected(db: &mut Session, selected: Option<&[Uuid]>) 
 
 /// The rules that need no other row.
 pub(super) fn check_fields(spec: &CustomMetricSpec) -> Result<()> {
-    let refuse = |text: &str| Err(Error::Refused(text.to_owned()));
+    check::first(broken_rules(spec))
+}
+
+/// Those of them that are broken, in the order of the fields.
+pub(super) fn broken_rules(spec: &CustomMetricSpec) -> Vec<Error> {
+    let mut broken = Vec::new();
+    let mut refuse = |text: &str| broken.push(Error::Refused(text.to_owned()));
     match (spec.response_type, spec.min_value, spec.max_value) {
         (ResponseType::Quantitative, None, _) | (ResponseType::Quantitative, _, None) => {
-            return refuse("min_value and max_value are required for quantitative metrics");
+            refuse("min_value and max_value are required for quantitative metrics");
         }
-        (_, Some(low), Some(high)) if low >= high => return refuse("min_value must be less than max_value"),
+        (_, Some(low), Some(high)) if low >= high => refuse("min_value must be less than max_value"),
         _ => {}
     }
     let options = &spec.enum_options;
     let repeated = options.iter().enumerate().any(|(at, option)| options[..at].contains(option));
     if spec.response_type == ResponseType::Enum && (options.len() < 2 || repeated) {
-        return refuse("enum_options needs at least two different options");
+        refuse("enum_options needs at least two different options");
     }
     if spec.response_type == ResponseType::ToolCall && spec.tool_names.is_empty() {
-        return refuse("tool_names is required for tool_call metrics");
+        refuse("tool_names is required for tool_call metrics");
     }
-    match &spec.json_schema {
-        Some(schema) => schema_of(schema).map(drop).map_err(Error::Refused),
-        None => Ok(()),
+    if let Some(why) = spec.json_schema.as_ref().and_then(|schema| schema_of(schema).err()) {
+        refuse(&why);
     }
+    broken
 }
 
 fn paged(

@@ -12,13 +12,13 @@ use uuid::Uuid;
 use self::cadence::{Cadence, Window};
 pub(super) use self::checks::looked_at;
 use self::verdict::MALFUNCTIONS;
-use super::metrics::check_selected;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, AgentType, ConnectionType};
+use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::id::IdString;
-use crate::model::monitor::{CheckDoc, CheckRecord, CheckType, MonitorDoc, MonitorRecord, MonitorSpec, Verdict};
+use crate::model::monitor::{Check, CheckDoc, CheckRecord, CheckType, MonitorDoc, MonitorRecord, MonitorSpec, Verdict};
 use crate::model::patch::Patch;
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
@@ -189,8 +189,9 @@ impl Service {
             for id in spec.checks.iter().filter_map(|check| check.config.digital_human_id) {
                 db.get::<DigitalHumanSpec>(id).await?;
             }
-            let metrics: Vec<Uuid> = spec.checks.iter().filter_map(|check| check.config.custom_metric_id).collect();
-            check_selected(db, Some(&metrics)).await?;
+            for check in &spec.checks {
+                check_graded(db, check).await?;
+            }
         }
         Cadence::parse(&spec.frequency)?;
         spec.active_window.as_ref().map(Window::new).transpose()?;
@@ -274,6 +275,20 @@ impl Service {
             updated_at: Timestamp(row.updated_ms),
         })
     }
+}
+
+/// A metric that a check grades has to be there, and to be judged in the calls of a monitor, which are simulations.
+async fn check_graded(db: &mut Session, check: &Check) -> Result<()> {
+    let Some(id) = check.config.custom_metric_id else { return Ok(()) };
+    let metric = db.get::<CustomMetricSpec>(id).await?.doc;
+    if metric.scope == MetricScope::Observability {
+        return Err(Error::Refused(format!(
+            "check '{}': custom metric '{}' has scope observability and is not judged in the calls of a monitor",
+            check.name(),
+            metric.name
+        )));
+    }
+    Ok(())
 }
 
 /// The first moment from `at_ms` on at which a check may be made; `None` while the monitor is paused.

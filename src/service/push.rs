@@ -7,8 +7,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::agents::broken_rules;
-use super::simulations::{check_journeys, name_of};
-use super::{Caller, Service, check, human_rules};
+use super::simulations::{self, check_journeys, name_of};
+use super::{Caller, Service, check, human_rules, metrics};
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, AgentSpec};
 use crate::model::bundle::{Bundle, EntityError, Pushed};
@@ -224,13 +224,16 @@ impl Push<'_> {
         let found = self.db.by::<SimulationSpec>("code_id", checked.code).await?.pop();
         let (id, is_new, verb) = match found {
             None => {
+                let broken = simulations::broken_rules(&mut checked.spec.clone(), None);
                 let done = service.insert_simulation(&mut self.db, caller, checked.spec).await;
-                let Some(id) = self.allowed::<_, SimulationSpec>(KIND, entity, done, vec![])? else { return Ok(None) };
+                let Some(id) = self.allowed::<_, SimulationSpec>(KIND, entity, done, broken)? else { return Ok(None) };
                 (id, true, Some("Created"))
             }
             Some(row) => {
+                let mut spec = simulations::changed(&row.doc, checked.patch.clone())?;
+                let broken = simulations::broken_rules(&mut spec, Some(&row.doc));
                 let done = service.amend_simulation(&mut self.db, caller, &row, checked.patch).await;
-                let changed = self.allowed::<_, SimulationSpec>(KIND, entity, done, vec![])?;
+                let changed = self.allowed::<_, SimulationSpec>(KIND, entity, done, broken)?;
                 (row.id, false, changed.filter(|changed| *changed).map(|_| "Updated"))
             }
         };
@@ -357,14 +360,16 @@ impl Push<'_> {
             if !checked.spec.agent_ids.contains(&agent.id) {
                 checked.spec.agent_ids.push(agent.id);
             }
+            let broken = metrics::broken_rules(&checked.spec);
             let done = service.insert_metric(&mut self.db, caller, checked.spec).await;
-            let made = self.allowed::<_, CustomMetricSpec>(KIND, entity, done, vec![])?;
+            let made = self.allowed::<_, CustomMetricSpec>(KIND, entity, done, broken)?;
             self.did("Created", "custom metric", &name);
             return Ok(made.map(|row| row.id));
         };
         let row = self.db.metric(row.id).await?;
+        let broken = metrics::broken_rules(&check::patched(&row.doc, &checked.patch)?);
         let done = service.amend_metric(&mut self.db, caller, &row, &checked.patch).await;
-        let Some(changed) = self.allowed::<_, CustomMetricSpec>(KIND, entity, done, vec![])? else { return Ok(None) };
+        let Some(changed) = self.allowed::<_, CustomMetricSpec>(KIND, entity, done, broken)? else { return Ok(None) };
         if changed {
             self.did("Updated", "custom metric", &name);
         }

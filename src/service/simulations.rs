@@ -99,22 +99,18 @@ impl Service {
         db: &mut Session,
         caller: &Caller,
         stored: &Row<SimulationSpec>,
-        mut patch: Object,
+        patch: Object,
     ) -> Result<bool> {
-        // A lone twin speaks for the pair; without this the stored version would seem to contradict it.
-        if let (Some(prompt), false) = (patch.get("prompt_id").cloned(), patch.contains_key("agent_version_id")) {
-            patch.insert("agent_version_id".into(), prompt);
-        }
-        let mut spec: SimulationSpec = patched(&stored.doc, &patch)?;
+        let mut spec = changed(&stored.doc, patch)?;
         check_simulation(db, &mut spec, Some(stored)).await?;
         if spec.digital_humans_settings != stored.doc.digital_humans_settings {
             check_settings(&mut spec.digital_humans_settings)?;
         }
-        let changed = spec != stored.doc;
-        if changed {
+        let differs = spec != stored.doc;
+        if differs {
             db.update(stored.id, &spec, self.clock.now_ms(), Some(caller.key_id)).await?;
         }
-        Ok(changed)
+        Ok(differs)
     }
 
     /// Deletes a simulation with its runs and results.
@@ -186,6 +182,27 @@ async fn humans_of(db: &mut Session, ids: &[i64]) -> Result<Vec<Row<DigitalHuman
     Ok(humans)
 }
 
+/// A simulation with the given fields laid over it.
+pub(super) fn changed(stored: &SimulationSpec, mut patch: Object) -> Result<SimulationSpec> {
+    // A lone twin speaks for the pair; without this the stored version would seem to contradict it.
+    if let (Some(prompt), false) = (patch.get("prompt_id").cloned(), patch.contains_key("agent_version_id")) {
+        patch.insert("agent_version_id".into(), prompt);
+    }
+    patched(stored, &patch)
+}
+
+/// Every rule on a simulation's fields that is broken, in their order; those that need other rows are not among them. Settings
+/// that are `stored` so are not looked at.
+pub(super) fn broken_rules(spec: &mut SimulationSpec, stored: Option<&SimulationSpec>) -> Vec<Error> {
+    let fields = [check::twins(spec.agent_version_id, spec.prompt_id).map(drop), check_thresholds(spec)];
+    let given = &mut spec.digital_humans_settings;
+    let settings = match stored {
+        Some(stored) if stored.digital_humans_settings == *given => vec![],
+        _ => mend_settings(given),
+    };
+    fields.into_iter().filter_map(Result::err).chain(settings.into_iter().map(Error::Refused)).collect()
+}
+
 /// Refuses what no Digital Human can be generated with.
 fn check_settings(settings: &mut DigitalHumansSettings) -> Result<()> {
     match mend_settings(settings).into_iter().next() {
@@ -230,6 +247,10 @@ async fn check_simulation(
     {
         return Err(Error::Conflict("svc_as_code_id is already used".into()));
     }
+    check_thresholds(spec)
+}
+
+fn check_thresholds(spec: &SimulationSpec) -> Result<()> {
     let thresholds = [
         (spec.custom_metrics_failing_threshold, spec.custom_metrics_passing_threshold),
         (spec.outcome_failing_threshold, spec.outcome_passing_threshold),

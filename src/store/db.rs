@@ -108,6 +108,14 @@ impl Database {
         }
     }
 
+    /// The name of the engine that works here, for rows that others may find: [`Link::is_gone`] tells when they may take them.
+    pub async fn engine(&self) -> Result<&str> {
+        match self {
+            Database::Sqlite(_) => Ok(sqlite::ENGINE),
+            Database::Postgres(postgres) => postgres.engine().await,
+        }
+    }
+
     /// Makes sure that others still see that an engine is at work.
     pub async fn stay(&self) -> Result<()> {
         match self {
@@ -215,6 +223,16 @@ impl Link {
                 Ok(self.row("PRAGMA foreign_key_check", &[]).await?.is_some())
             }
             Link::PostgresReader(_) | Link::PostgresWriter(_) => Ok(false),
+        }
+    }
+
+    /// True when the engine of this name ([`Database::engine`]) no longer works on the database. The one engine of a file clears
+    /// up what it has left at its next start.
+    pub async fn is_gone(&mut self, engine: &str) -> Result<bool> {
+        match self {
+            Link::SqliteReader(_) | Link::SqliteWriter(_) => Ok(false),
+            Link::PostgresReader(reader) => postgres::is_gone(reader, engine).await,
+            Link::PostgresWriter(writer) => postgres::is_gone(writer, engine).await,
         }
     }
 

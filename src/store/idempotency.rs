@@ -3,12 +3,17 @@
 //! A process may be killed at any moment, and what a request has done must then be known from the database alone. So the first
 //! transaction that a request commits marks its key, and the one that completes its work keeps the answer ([`Session::answer`]):
 //! a key without a mark is of a request that has changed nothing, and may be carried out again.
+//!
+//! Where several engines work on one database, a key names the engine that carries its request out. When that one is gone, the
+//! next that asks takes the key over. An engine that was only thought to be gone finds its key taken when it commits, and its work
+//! is undone.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
+use super::db::Cell;
 use super::sealing::place;
 use super::{Session, Store, to_text};
 use crate::error::{Error, Result};
@@ -21,6 +26,9 @@ pub(super) const TABLE: &str = "idempotency";
 
 /// The status of a request that has changed something and has no answer yet.
 const BEGUN: i64 = 0;
+
+/// What a request is told while the first one of its key has no answer.
+pub const IN_PROGRESS: &str = "A request with this Idempotency-Key is still in progress";
 
 tokio::task_local! {
     /// The request that this task carries out.
@@ -63,6 +71,10 @@ impl Carried {
         self.status == status && matches!(self.done(), Done::Answered(kept) if kept == body)
     }
 
+    fn request(&self) -> RequestKey<'_> {
+        RequestKey { organization: &self.organization, route: &self.route, key: &self.key }
+    }
+
     fn done(&self) -> Done {
         self.done.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -83,6 +95,12 @@ pub struct RequestKey<'a> {
     pub key: &'a str,
 }
 
+impl RequestKey<'_> {
+    fn cells(&self) -> [Cell; 3] {
+        [self.organization.into(), self.route.into(), self.key.into()]
+    }
+}
+
 /// What is known of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
@@ -90,6 +108,8 @@ pub enum Seen {
     First,
     /// The first one has not answered yet.
     Running,
+    /// The first one has changed something, and its engine is gone: it will not answer.
+    Left,
     /// The key was used with another body.
     OtherBody,
     /// The first answer.
@@ -102,31 +122,40 @@ pub enum Seen {
 }
 
 impl Store {
-    /// Looks a request up and, when it is new, marks it as running. `body_hash` is the hex SHA-256 of the body.
+    /// Looks a request up and, when it is new, marks it as running. `body_hash` is the hex SHA-256 of the body. New is also one
+    /// that has changed nothing and whose engine is gone.
     pub async fn begin_request(&self, request: RequestKey<'_>, body_hash: &str, now_ms: i64) -> Result<Seen> {
+        let engine = self.parts.database.engine().await?;
         let mut db = self.system().await?;
         db.execute("DELETE FROM idempotency WHERE created_ms <= $1", &[(now_ms - LIFETIME_MS).into()]).await?;
-        let sql = "SELECT body_hash, status, body FROM idempotency \
+        let sql = "SELECT body_hash, status, body, engine FROM idempotency \
                    WHERE org_id = $1 AND route = $2 AND idempotency_key = $3";
-        let cells = [request.organization.into(), request.route.into(), request.key.into()];
-        if let Some(row) = db.row(sql, &cells).await? {
+        let [organization, route, key] = request.cells();
+        if let Some(row) = db.row(sql, &request.cells()).await? {
             let hash: String = row.try_get(0).map_err(Error::internal)?;
             let status: Option<i64> = row.try_get(1).map_err(Error::internal)?;
             let body: Option<String> = row.try_get(2).map_err(Error::internal)?;
-            return Ok(match status {
-                _ if hash != body_hash => Seen::OtherBody,
-                None | Some(BEGUN) => Seen::Running,
+            let of: Option<String> = row.try_get(3).map_err(Error::internal)?;
+            let is_gone = match (status, &of) {
+                (None | Some(BEGUN), Some(of)) => db.link.is_gone(of).await?,
+                _ => false,
+            };
+            match status {
+                None if is_gone => {}
+                _ if hash != body_hash => return Ok(Seen::OtherBody),
+                Some(BEGUN) if is_gone => return Ok(Seen::Left),
+                None | Some(BEGUN) => return Ok(Seen::Running),
                 Some(status) => {
                     let body =
                         self.parts.vault.unseal(&place(request.organization, TABLE), &body.unwrap_or_default())?;
-                    Seen::Answered { status: status as u16, body }
+                    return Ok(Seen::Answered { status: status as u16, body });
                 }
-            });
+            }
         }
-        let sql = "INSERT INTO idempotency (org_id, route, idempotency_key, body_hash, created_ms) \
-                   VALUES ($1, $2, $3, $4, $5)";
-        let [organization, route, key] = cells;
-        db.execute(sql, &[organization, route, key, body_hash.into(), now_ms.into()]).await?;
+        let sql = "INSERT INTO idempotency (org_id, route, idempotency_key, body_hash, created_ms, engine) \
+                   VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (org_id, route, idempotency_key) \
+                   DO UPDATE SET body_hash = $4, created_ms = $5, engine = $6";
+        db.execute(sql, &[organization, route, key, body_hash.into(), now_ms.into(), engine.into()]).await?;
         db.commit().await?;
         Ok(Seen::First)
     }
@@ -134,13 +163,9 @@ impl Store {
     /// Keeps the answer of a request that was [`Seen::First`].
     pub async fn finish_request(&self, request: RequestKey<'_>, status: u16, body: &str) -> Result<()> {
         let mut db = self.system().await?;
-        let sql = "UPDATE idempotency SET status = $4, body = $5 \
-                   WHERE org_id = $1 AND route = $2 AND idempotency_key = $3";
-        let RequestKey { organization, route, key } = request;
         // It may hold a key that is shown once.
-        let body = self.parts.vault.seal(&place(organization, TABLE), body)?;
-        let cells = [organization.into(), route.into(), key.into(), i64::from(status).into(), body.into()];
-        db.execute(sql, &cells).await?;
+        let body = self.parts.vault.seal(&place(request.organization, TABLE), body)?;
+        db.mark(request, i64::from(status), Some(body)).await?;
         db.commit().await
     }
 
@@ -148,10 +173,10 @@ impl Store {
     /// it failed is not forgotten: carried out again it would change it twice.
     pub async fn abandon_request(&self, request: RequestKey<'_>) -> Result<()> {
         let mut db = self.system().await?;
-        let sql =
-            "DELETE FROM idempotency WHERE org_id = $1 AND route = $2 AND idempotency_key = $3 AND status IS NULL";
-        let RequestKey { organization, route, key } = request;
-        db.execute(sql, &[organization.into(), route.into(), key.into()]).await?;
+        let sql = "DELETE FROM idempotency \
+                   WHERE org_id = $1 AND route = $2 AND idempotency_key = $3 AND engine = $4 AND status IS NULL";
+        let [organization, route, key] = request.cells();
+        db.execute(sql, &[organization, route, key, self.parts.database.engine().await?.into()]).await?;
         db.commit().await
     }
 
@@ -187,13 +212,22 @@ impl Session {
             }
             _ => (BEGUN, None),
         };
-        let sql = "UPDATE idempotency SET status = $4, body = $5 \
-                   WHERE org_id = $1 AND route = $2 AND idempotency_key = $3";
-        let key = [carried.organization.as_str().into(), carried.route.as_str().into(), carried.key.as_str().into()];
-        let [organization, route, key] = key;
-        self.execute(sql, &[organization, route, key, status.into(), body.into()]).await?;
+        if !self.mark(carried.request(), status, body).await? {
+            return Err(Error::Conflict(IN_PROGRESS.into()));
+        }
         self.commit_all().await?;
         carried.set(now);
         Ok(())
+    }
+
+    /// Notes what was done of a request. False: another engine has taken it over.
+    async fn mark(&mut self, request: RequestKey<'_>, status: i64, body: Option<String>) -> Result<bool> {
+        let store = self.store.clone();
+        let sql = "UPDATE idempotency SET status = $4, body = $5 \
+                   WHERE org_id = $1 AND route = $2 AND idempotency_key = $3 AND engine = $6";
+        let [organization, route, key] = request.cells();
+        let engine = store.parts.database.engine().await?.into();
+        let marked = self.execute(sql, &[organization, route, key, status.into(), body.into(), engine]).await?;
+        Ok(marked > 0)
     }
 }

@@ -24,6 +24,7 @@ const MIGRATIONS: &[(i64, Text)] = &[
     (8, Same(include_str!("migrations/0008_legs.sql"))),
     (10, Same(include_str!("migrations/0010_after.sql"))),
     (11, Same(include_str!("migrations/0011_in_force.sql"))),
+    (12, Same(include_str!("migrations/0012_engine.sql"))),
     (13, Each(include_str!("migrations/0013_sparse.sqlite.sql"), include_str!("migrations/0013_sparse.postgres.sql"))),
 ];
 

@@ -264,6 +264,81 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
 }
 
 #[tokio::test]
+async fn every_broken_rule_is_told_of_what_is_new_and_of_what_is_there() {
+    let schema = json!({ "type": "nothing" });
+    let world = World::new().await;
+    let alone = json!({ "name": "m", "description": "d", "response_type": "json", "json_schema": schema }).to_string();
+    let alone = world.send("POST", "/v1/create-custom-metric", &[], alone.into_bytes()).await;
+    let no_schema = format!("json_schema: {}", alone.json()["detail"].as_str().expect("a text"));
+    for is_there in [false, true] {
+        let world = World::new().await;
+        if is_there {
+            actions(&push(&world, &bundle()).await);
+        }
+        let before = counted(&world).await;
+        for (list, fields, errors) in [
+            (
+                "simulations",
+                json!({ "custom_metrics_failing_threshold": 60, "custom_metrics_passing_threshold": 40 }),
+                json!(["simulation: failing threshold must not exceed passing threshold"]),
+            ),
+            (
+                "simulations",
+                json!({
+                    "agent_version_id": OTHER, "outcome_failing_threshold": 60, "outcome_passing_threshold": 40,
+                    "digital_humans_settings": { "default_caller_number": "12", "first_message": "" },
+                }),
+                json!([
+                    "agent_version_id: Agent version not found",
+                    "simulation: failing threshold must not exceed passing threshold",
+                    "digital_humans_settings: digital_humans_settings.default_caller_number must be in E.164 format",
+                    "digital_humans_settings: digital_humans_settings.first_message must not be empty",
+                ]),
+            ),
+            (
+                "simulations",
+                json!({
+                    "agent_version_id": OTHER, "prompt_id": HUMAN, "outcome_failing_threshold": 60,
+                    "outcome_passing_threshold": 40,
+                }),
+                json!([
+                    "prompt_id: prompt_id and agent_version_id must be the same",
+                    "simulation: failing threshold must not exceed passing threshold",
+                ]),
+            ),
+            (
+                "custom_metrics",
+                json!({ "response_type": "quantitative", "agent_ids": [77], "json_schema": schema }),
+                json!([
+                    "agent_ids: Agent not found",
+                    "min_value: min_value and max_value are required for quantitative metrics",
+                    no_schema,
+                ]),
+            ),
+            (
+                "custom_metrics",
+                json!({ "response_type": "enum", "enum_options": ["a"], "min_value": 2, "max_value": 1, "json_schema": schema }),
+                json!([
+                    "min_value: min_value must be less than max_value",
+                    "enum_options: enum_options needs at least two different options",
+                    no_schema,
+                ]),
+            ),
+        ] {
+            let mut wanted = bundle();
+            let entity = wanted[list][0].as_object_mut().expect("an object");
+            entity.extend(fields.as_object().expect("an object").clone());
+            let kind = list.trim_end_matches('s');
+            let told = json!([{ "entity_type": kind, "entity_id": entity["svc_as_code_id"], "errors": errors }]);
+            let pushed = push(&world, &wanted).await;
+            assert_eq!((&pushed["valid"], &pushed["errors"]), (&json!(false), &told), "{is_there} {fields}");
+            assert_eq!(counted(&world).await, before, "{is_there} {fields}");
+        }
+        assert_eq!(actions(&push(&world, &bundle()).await).is_empty(), is_there, "nothing was changed");
+    }
+}
+
+#[tokio::test]
 async fn what_is_pulled_is_pushed_without_a_change() {
     let world = World::new().await;
     let agent: Value = serde_json::from_str(include_str!("../../fixtures/api/agent.json")).expect("JSON");

@@ -136,3 +136,66 @@ async fn meanings_of_a_playback_are_judged_and_its_steps_stand_in_the_timeline()
     let told = model.asked(CONVERSATION).remove(0);
     assert!(told.contains("probe:\n- R1: Be kind.\n- R2\n"), "{told}");
 }
+
+#[tokio::test]
+async fn turns_that_were_not_heard_are_told_to_who_judges_and_decide_nothing() {
+    const MISSING: &str = "AGENT: [the words of this turn are not known]\n";
+    let (_hook, agent) = answering("Gladly, for two?").await;
+    let model = Oracle::new(|first, last| match first {
+        _ if first.contains(CONVERSATION) && last.contains(MISSING) => {
+            let mut open: Value = serde_json::from_str(&judgement()).expect("JSON");
+            open["goal_success"] = Value::Null;
+            Some(open.to_string())
+        }
+        _ if first.contains(CONVERSATION) => Some(judgement()),
+        _ if first.contains("You judge one metric") && last.contains(MISSING) => {
+            Some(json!({ "not_known": true, "reasoning": "It may be said there." }).to_string())
+        }
+        _ if first.contains(QUESTION) => Some(json!({ "answer": "no" }).to_string()),
+        _ => None,
+    });
+    let simulation = json!({ "custom_error_enabled": true, "custom_error_prompt": "Does something burn?" });
+    let world = World::at_work(Some(model.clone())).await;
+    let talk = Talk::of(world, agent, simulation, caller("")).await;
+    let result = talk.until("COMPLETED").await;
+    assert_eq!(result["evaluations"][0]["goal_success"], true);
+    for (name, settings) in [
+        ("found", json!({ "check": "contains", "value": "for two" })),
+        ("missing", json!({ "check": "contains", "value": "garden" })),
+        ("judged", json!({})),
+    ] {
+        let method = if settings == json!({}) { "llm_judge" } else { "deterministic" };
+        let metric = json!({
+            "name": name, "description": "The garden is offered.", "response_type": "pass_fail", "eval_method": method,
+            "agent_ids": [result["agent_id"]], "settings": settings,
+        });
+        talk.world.post("/v1/create-custom-metric", metric).await;
+    }
+    // As if it had been a call.
+    let data = json!({ "text": "", "from_sample": 320_000, "end_sample": 336_000, "text_missing": "recognizer_late" });
+    let turn = json!({ "seq": 1, "sample": 340_000, "event": "turn.ended", "side": "agent", "data": data });
+    let (organization, id) = (talk.world.name("organization"), talk.id.parse().expect("an id"));
+    talk.world.service.store_timeline(organization, id, &[turn]).await.expect("it is kept");
+    talk.world.post(&format!("/v1/re-evaluate-simulation-result/{}", talk.id), Value::Null).await;
+    let judged =
+        |result: &Value| result["evaluations"][0]["custom_metrics"].as_array().is_some_and(|all| all.len() == 3);
+    let result = talk.when("it is judged again", judged).await;
+    let evaluation = &result["evaluations"][0];
+    assert_eq!((&evaluation["goal_success"], &evaluation["status"]), (&Value::Null, &json!("partial")));
+    let reason = evaluation["not_evaluated_reason"].as_str().expect("a text");
+    assert!(reason.starts_with("It depends on words that are not known: goal_success; "), "{reason}");
+    let results = evaluation["custom_metrics"].as_array().expect("results").iter();
+    let mut told: Vec<[&str; 3]> = results
+        .map(|one| ["name", "response_value", "reason"].map(|field| one[field].as_str().unwrap_or_default()))
+        .collect();
+    told.sort_unstable();
+    let expect = [
+        ["found", "pass", ""],
+        ["judged", "", "It depends on words that are not known"],
+        ["missing", "", "contains: 0 in what was heard, and words of 1 turn are not known"],
+    ];
+    assert_eq!(told, expect);
+    let asked = model.asked("The question: Does something burn?");
+    let marked = asked.iter().map(|told| told.contains(MISSING)).collect::<Vec<_>>();
+    assert_eq!(marked, [false, true], "{asked:?}");
+}

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use ringer::provider::fake::{Reply, ScriptedModel};
 use serde_json::{Map, Value, json};
 
+use super::judged::answering;
+use super::receiver::Receiver;
 use super::world::World;
 use crate::json::with;
 
@@ -226,4 +228,66 @@ async fn the_language_model_drafts_metrics() {
     assert_eq!(world.get("/v1/custom-metrics").await["total_count"], 1, "drafts are not stored");
     let answer = world.send("POST", "/v1/generate-custom-metrics", &[], br#"{"agent_id": 1}"#.to_vec()).await;
     assert_eq!((answer.status, answer.json()), (503, json!({ "detail": "scripted failure" })));
+}
+
+#[tokio::test]
+async fn a_metric_of_production_calls_is_no_check_of_a_monitor() {
+    let ((_desk, agent), told) = (answering("Monday is free.").await, Receiver::new(&[]).await);
+    let world = World::at_work(None).await;
+    let agent = world.post("/v1/add-agent", with(json!({ "name": "Desk", "mode": "TEXT" }), agent)).await;
+    let rule = |name: &str, word: &str, scope: &str| {
+        json!({
+            "name": name, "description": "A day is offered.", "response_type": "pass_fail", "scope": scope,
+            "agent_ids": [agent["agent_id"]], "eval_method": "deterministic",
+            "settings": { "check": "contains", "value": word },
+        })
+    };
+    let mut ids = Vec::new();
+    for (name, word, scope) in
+        [("held", "monday", "observability"), ("tried", "monday", "simulation"), ("any", "tuesday", "all")]
+    {
+        let made = world.post("/v1/create-custom-metric", rule(name, word, scope)).await;
+        ids.push(made["id"].as_str().expect("an id").to_owned());
+    }
+    let check = |name: &str, id: &str| {
+        let config = json!({ "custom_metric_id": id, "operator": "equals", "value": "pass" });
+        json!({ "id": name, "checkType": "custom_metric", "config": config })
+    };
+    let monitor = |checks: Value| {
+        json!({
+            "agent_id": agent["agent_id"], "checks": checks, "enabled": false,
+            "notifications": { "channels": [{ "type": "webhook", "target": told.url("/hook") }] },
+        })
+    };
+    let refused = async |method: &str, path: &str, body: Value| {
+        let answer = world.send(method, path, &[], body.to_string().into_bytes()).await;
+        (answer.status, answer.json()["detail"].as_str().unwrap_or_default().to_owned())
+    };
+    let why = |check: &str| {
+        let why = "custom metric 'held' has scope observability and is not judged in the calls of a monitor";
+        (400, format!("check '{check}': {why}"))
+    };
+    let mine = json!([{ "checkType": "agent_responds" }, check("mine", &ids[0])]);
+    assert_eq!(refused("POST", "/v1/uptime/monitors", monitor(mine)).await, why("mine"));
+    let mut off = check("off", &ids[0]);
+    off["enabled"] = json!(false);
+    let unnamed = json!([off, { "checkType": "custom_metric", "config": check("", &ids[0])["config"] }]);
+    assert_eq!(refused("POST", "/v1/uptime/monitors", monitor(unnamed)).await, why("off"));
+    assert_eq!(world.get("/v1/uptime/monitors").await["total_count"], 0);
+    let taken = world.post("/v1/uptime/monitors", monitor(json!([check("a", &ids[1]), check("b", &ids[2])]))).await;
+    let path = format!("/v1/uptime/monitors/{}", taken["id"].as_str().expect("an id"));
+    let bare = json!([{ "checkType": "custom_metric", "config": check("", &ids[0])["config"] }]);
+    assert_eq!(refused("PUT", &path, json!({ "checks": bare })).await, why("custom_metric"));
+    assert_eq!(world.get(&path).await["checks"], taken["checks"]);
+
+    // One that becomes such a metric says so in every check; the others go on.
+    let change = format!("/v1/update-custom-metric/{}", ids[1]);
+    world.call("PUT", &change, json!({ "scope": "observability" })).await;
+    world.call("PUT", &path, json!({ "enabled": true })).await;
+    assert_eq!(told.wait_for(1).await.json()["kind"], "uptime_down");
+    let checks = world.get(&path).await["recent_checks"][0]["checks"].clone();
+    let told = |n: usize| (checks[n]["verdict"].clone(), checks[n]["message"].clone());
+    let elsewhere = "the metric has scope observability: it is judged in production calls alone";
+    assert_eq!(told(0), (json!("UNKNOWN"), json!(elsewhere)));
+    assert_eq!(told(1), (json!("DOWN"), json!("fail equals pass is false")));
 }

@@ -33,6 +33,8 @@ async fn engine(folder: &TempDir, database: Option<&str>) -> (Program, String) {
     let mut command = up(folder.path());
     // What a crash of its database makes it say belongs to no report.
     command.env("RINGER_DATABASE_URL", database.unwrap_or_default()).env("RINGER_LOG", "off");
+    // Engines of one database have one key for its secrets.
+    command.env("RINGER_SECRET_KEY", "what seals the secrets of every engine here");
     let mut program = Program::start(&mut command);
     let address = program.address("http://").await;
     (program, address.trim_start_matches("http://").to_owned())
@@ -98,6 +100,11 @@ struct Round {
 }
 
 impl Round {
+    fn new(random: &mut Stream) -> Round {
+        let fatal = 1 + random.bits() % MOST_WRITES;
+        Round { acknowledged: AtomicU32::new(0), fatal, time: Notify::new(), over: AtomicBool::new(false) }
+    }
+
     fn count(&self) {
         if self.acknowledged.fetch_add(1, Ordering::Relaxed) + 1 == self.fatal {
             self.time.notify_one();
@@ -130,9 +137,7 @@ async fn write(address: &str, round: &Round) -> Acknowledged {
 
 /// Writes until `kill` was called amid it; everything that was acknowledged.
 async fn write_and_kill(address: &str, random: &mut Stream, kill: impl FnOnce()) -> Acknowledged {
-    let fatal = 1 + random.bits() % MOST_WRITES;
-    let over = AtomicBool::new(false);
-    let round = Round { acknowledged: AtomicU32::new(0), fatal, time: Notify::new(), over };
+    let round = Round::new(random);
     let writers = (0..WRITERS).map(|_| write(address, &round));
     let killing = async {
         round.time.notified().await;
@@ -206,6 +211,20 @@ async fn make_once(address: &str, round: &Round) -> Option<String> {
     None
 }
 
+/// Makes agents until `kill` was called amid it; the names of those whose requests were not answered.
+async fn make_and_kill(address: &str, random: &mut Stream, kill: impl FnOnce()) -> Vec<String> {
+    let round = Round::new(random);
+    let makers = (0..WRITERS).map(|_| make_once(address, &round));
+    let killing = async {
+        round.time.notified().await;
+        kill();
+        round.over.store(true, Ordering::Relaxed);
+    };
+    let both = async { tokio::join!(futures_util::future::join_all(makers), killing).0 };
+    let open = timeout(PATIENCE, both).await.expect("makers end when nobody answers");
+    open.into_iter().flatten().collect()
+}
+
 async fn add_once(client: &mut Client, name: &str) -> io::Result<Value> {
     let key = format!("Idempotency-Key: {name}\r\n");
     client.ask_with(&key, "POST", "/v1/add-agent", &json!({ "name": name })).await
@@ -218,21 +237,11 @@ async fn a_killed_engine_does_nothing_twice() {
     let mut repeated = 0;
     for number in 0..kills(20) {
         let (mut engine, address) = engine(&folder, None).await;
-        let fatal = 1 + random.bits() % MOST_WRITES;
-        let over = AtomicBool::new(false);
-        let round = Round { acknowledged: AtomicU32::new(0), fatal, time: Notify::new(), over };
-        let makers = (0..WRITERS).map(|_| make_once(&address, &round));
-        let killing = async {
-            round.time.notified().await;
-            engine.child.start_kill().expect("it runs");
-            round.over.store(true, Ordering::Relaxed);
-        };
-        let both = async { tokio::join!(futures_util::future::join_all(makers), killing).0 };
-        let open = timeout(PATIENCE, both).await.expect("makers end when nobody answers");
+        let open = make_and_kill(&address, &mut random, || engine.child.start_kill().expect("it runs")).await;
         engine.ended().await;
         let (mut engine, address) = self::engine(&folder, None).await;
         let mut client = Client::connect(&address).await.expect("it runs again");
-        for name in open.into_iter().flatten() {
+        for name in open {
             let answer = add_once(&mut client, &name).await.expect("the repeat is answered");
             let id = answer["agent_id"].as_i64().expect("an id");
             let there = agents_in(&folder.path().join("ringer.db"));
@@ -245,6 +254,35 @@ async fn a_killed_engine_does_nothing_twice() {
     }
     println!("{repeated} requests without an answer, repeated, none done twice");
     assert!(repeated >= kills(20) / 2, "most kills come amid requests");
+}
+
+#[test]
+fn what_a_killed_engine_has_left_is_done_once_by_another() {
+    let mut random = random();
+    let server = Server::start(false);
+    let [dying, standing] = [(); 2].map(|()| tempfile::tempdir().expect("the folder for temporary files is writable"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+    runtime.block_on(async {
+        let (_other, address) = engine(&standing, Some(&server.url())).await;
+        let mut client = Client::connect(&address).await.expect("it runs");
+        let mut repeated = 0;
+        for number in 0..kills(10) {
+            let (mut engine, address) = engine(&dying, Some(&server.url())).await;
+            let open = make_and_kill(&address, &mut random, || engine.child.start_kill().expect("it runs")).await;
+            for name in open {
+                let answer = add_once(&mut client, &name).await.expect("the repeat is answered");
+                let agents = client.ask("GET", "/v1/all-agents", &Value::Null).await.expect("the other engine runs");
+                let agents = agents.as_array().expect("a list").iter();
+                let found: Vec<&Value> =
+                    agents.filter(|agent| agent["name"] == name.as_str()).map(|agent| &agent["id"]).collect();
+                assert_eq!(found, [&answer["agent_id"]], "agents of one request after kill {number}");
+                repeated += 1;
+            }
+            engine.ended().await;
+        }
+        println!("{repeated} requests without an answer, repeated elsewhere, none done twice");
+        assert!(repeated >= kills(10) / 2, "most kills come amid requests");
+    });
 }
 
 #[test]

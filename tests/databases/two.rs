@@ -9,9 +9,12 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
+use ringer::error::Error;
+use ringer::model::folder::FolderSpec;
 use ringer::model::status::ResultStatus as S;
 use ringer::service::{Caller, NoLiveCalls, Service, Settings};
 use ringer::store::db::Database;
+use ringer::store::idempotency::{Carried, RequestKey, Seen};
 use ringer::store::vault::Vault;
 use ringer::store::{Location, Store};
 use ringer::tasks::Tasks;
@@ -202,16 +205,7 @@ async fn repeated(location: Location) {
     let repeats = async {
         slow.asked.notified().await;
         let begun_ms = clock.now_ms();
-        let moving = async {
-            loop {
-                clock.advance_to_wait(1_000).await;
-                tokio::task::yield_now().await;
-            }
-        };
-        let (status, _, late) = tokio::select! {
-            late = once(&second) => late,
-            _ = moving => unreachable!("somebody waits, or nobody does"),
-        };
+        let (status, _, late) = in_time(&second, &clock).await;
         assert_eq!((status, clock.now_ms() - begun_ms), (409, 30_000), "{late}");
         assert_eq!(late, json!({ "detail": "A request with this Idempotency-Key is still in progress" }));
         let moving = async {
@@ -231,6 +225,130 @@ async fn repeated(location: Location) {
     let (answer, again) = tokio::join!(once(&first), repeats);
     assert_eq!((answer.0, answer.1, again.0, again.1), (200, false, 200, true), "{answer:?} {again:?}");
     assert_eq!(answer.2, again.2);
+}
+
+#[test]
+fn a_key_whose_engine_is_gone_is_free_and_that_of_one_that_works_is_not() {
+    beside_a_server(broken_off);
+}
+
+async fn broken_off(location: Location) {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let (clock, stuck, quick) = (Clock::fixed(START_MS), Slow::new(), Slow::new());
+    quick.let_go.notify_one();
+    let second = service(&location, folder.path(), &clock).await.with_model(Some(quick));
+    second.bootstrap("default", "a key").await.expect("a key");
+    let second = router(second, Setup::default(), CancellationToken::new(), Tasks::new());
+    // What ends with its runtime leaves what a killed process leaves: connections that are closed in the middle of its work.
+    let end = CancellationToken::new();
+    let dying = {
+        let (location, folder) = (location.clone(), folder.path().to_owned());
+        let (clock, stuck, end) = (clock.clone(), stuck.clone(), end.clone());
+        let run = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime starts").block_on(async {
+                let first = service(&location, &folder, &clock).await.with_model(Some(stuck));
+                let first = router(first, Setup::default(), CancellationToken::new(), Tasks::new());
+                tokio::select! {
+                    answer = once(&first) => Some(answer),
+                    () = end.cancelled() => None,
+                }
+            })
+        };
+        std::thread::Builder::new().name("engine".to_owned()).spawn(run).expect("a thread starts")
+    };
+    stuck.asked.notified().await;
+    let begun_ms = clock.now_ms();
+    let (status, _, late) = in_time(&second, &clock).await;
+    assert_eq!((status, clock.now_ms() - begun_ms), (409, 30_000), "the first engine works: {late}");
+    end.cancel();
+    assert_eq!(dying.join().expect("it ends"), None, "it has not answered");
+    until_connected(&location, 1).await;
+    let (answer, again) = (in_time(&second, &clock).await, in_time(&second, &clock).await);
+    assert_eq!((answer.0, answer.1, again.0, again.1), (200, false, 200, true), "{answer:?} {again:?}");
+    assert_eq!(answer.2, again.2);
+}
+
+/// Waits until the server knows of so many engines.
+async fn until_connected(location: &Location, engines: usize) {
+    let server = Database::open(location.clone()).await.expect("the database opens");
+    let mut server = server.read().await.expect("it can be read");
+    while server.rows(ENGINES, &[]).await.expect("it can be read").len() != engines {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Connections of engines, each of which holds a share of a lock of its own.
+const ENGINES: &str = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted";
+
+#[test]
+fn an_engine_whose_key_was_taken_over_has_done_nothing() {
+    beside_a_server(taken_over);
+}
+
+async fn taken_over(location: Location) {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let clock = Clock::fixed(START_MS);
+    let ([first, second], caller) = two(&location, folder.path(), &clock).await;
+    let spec = |name: &str| FolderSpec { name: name.to_owned() };
+    let of =
+        |key: &'static str| RequestKey { organization: &caller.organization, route: "POST /v1/create-folder", key };
+    let seen = async |by: &Service, key, hash| by.store().begin_request(of(key), hash, START_MS).await.expect("seen");
+    let carry = async |by: &Service, key, name| {
+        Carried::new(of(key), 200).carry(by.create_folder(&caller, spec(name))).await.map(|made| made.name)
+    };
+    for key in ["idle", "other body", "begun", "answered"] {
+        assert_eq!(seen(&first, key, "h").await, Seen::First, "{key}");
+    }
+    let begun = async {
+        let mut db = first.store().org(&caller.organization).write().await.expect("a session");
+        db.insert(&spec("begun"), START_MS, None).await.expect("made");
+        db.commit().await.expect("kept");
+    };
+    Carried::new(of("begun"), 200).carry(begun).await;
+    assert_eq!(carry(&first, "answered", "answered").await, Ok("answered".to_owned()));
+    let server = Database::open(location.clone()).await.expect("the database opens");
+    let mut server = server.read().await.expect("it can be read");
+    let cut = format!("SELECT pg_terminate_backend(pid) FROM ({ENGINES}) AS engines");
+    let first_alone = server.rows(ENGINES, &[]).await.expect("it can be read").len();
+    for key in ["idle", "begun"] {
+        assert_eq!(seen(&second, key, "h").await, Seen::Running, "{key}: the first is connected");
+    }
+    assert_eq!(seen(&second, "other body", "x").await, Seen::OtherBody);
+    assert_eq!(first_alone, 1);
+    // Both lose the connection that tells of them, and the second has it again.
+    server.rows(&cut, &[]).await.expect("they are ended");
+    until_connected(&location, 0).await;
+    second.stay().await.expect("it is connected again");
+    assert_eq!(seen(&second, "idle", "h").await, Seen::First);
+    assert_eq!(seen(&second, "other body", "x").await, Seen::First);
+    assert_eq!(seen(&second, "begun", "h").await, Seen::Left);
+    assert!(matches!(seen(&second, "answered", "h").await, Seen::Answered { status: 200, .. }));
+    // The first still lives, and comes too late.
+    let late = carry(&first, "idle", "late").await;
+    assert_eq!(late, Err(Error::Conflict("A request with this Idempotency-Key is still in progress".into())));
+    first.store().finish_request(of("idle"), 409, "{}").await.expect("it is not its answer");
+    first.store().abandon_request(of("idle")).await.expect("it is not its request");
+    assert_eq!(carry(&second, "idle", "late").await, Ok("late".to_owned()), "what the first did was undone");
+    first.stay().await.expect("it is connected again");
+    assert!(matches!(seen(&first, "idle", "h").await, Seen::Answered { status: 200, .. }));
+    assert_eq!(seen(&first, "other body", "x").await, Seen::Running);
+    assert_eq!(seen(&first, "again", "h").await, Seen::First);
+    assert_eq!(seen(&second, "again", "h").await, Seen::Running);
+}
+
+/// What [`once`] answers while the clock moves on.
+async fn in_time(engine: &Router, clock: &Clock) -> (u16, bool, Value) {
+    let moving = async {
+        loop {
+            clock.advance_to_wait(1_000).await;
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        answer = once(engine) => answer,
+        () = moving => unreachable!("somebody waits, or nobody does"),
+    }
 }
 
 /// Status of an answer, whether it is one of before, and its body.

@@ -225,6 +225,36 @@ async fn words_that_the_agent_recorded_are_compared_whenever_they_come() {
     assert_eq!(rate().await, Some(json!(0.0)));
     post("...").await;
     assert_eq!(rate().await, None);
+    // What was not heard is left out, and that is told as long as it is so.
+    let warnings = async || {
+        let metadata = f.service.result(&f.caller, id).await.expect("it").body.metadata;
+        let warnings = metadata.get("warnings").and_then(Value::as_array).cloned().unwrap_or_default();
+        warnings.into_iter().filter(|text| text.to_string().contains("predicted_wer")).collect::<Vec<_>>()
+    };
+    let turn = |missing: &str| {
+        let data = json!({ "text": "", "from_sample": 32_000, "end_sample": 48_000, "text_missing": missing });
+        json!({ "seq": 9, "sample": 48_000, "event": "turn.ended", "side": "agent", "data": data })
+    };
+    let entries = [(0, "Your balance is ten."), (2000, "Is there anything else?")].map(|(from, line)| {
+        json!({"start_offset_ms": from, "end_offset_ms": from + 900, "speaker": "AGENT", "utterance": line})
+    });
+    let recorded = json!({"simulation_result_id": id.to_string(), "recorded_transcript": entries});
+    for (timeline, expect, told) in [
+        (vec![], 0.625, vec![]),
+        (
+            vec![turn("recognizer_late")],
+            0.25,
+            vec!["predicted_wer: 1 turn of the agent, whose words are not known, left out"],
+        ),
+        (vec![], 0.625, vec![]),
+    ] {
+        f.service.store_timeline(&f.caller.organization, id, &timeline).await.expect("stored");
+        f.service.update_result(&f.caller, spec::<UpdateResultSpec>(recorded.clone())).await.expect("updated");
+        assert_eq!(
+            (rate().await, warnings().await),
+            (Some(json!(expect)), told.into_iter().map(Value::from).collect())
+        );
+    }
 }
 
 #[tokio::test]

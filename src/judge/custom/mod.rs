@@ -14,6 +14,7 @@ use uuid::Uuid;
 pub use self::ear::{Ear, heard, is_by_ear};
 use self::formula::Trouble;
 use self::value::{Finding, Given, blank, settled};
+use super::Unheard;
 use crate::model::Object;
 use crate::model::custom_metric::{CustomMetricSpec, EvalMethod, EvalModality, EvalSegment, ResponseType};
 use crate::model::evaluation::{CustomResult, CustomStatus};
@@ -40,6 +41,8 @@ pub struct Metric {
 pub struct Material<'m> {
     /// Who said what, in order of start.
     pub entries: &'m [TranscriptEntry],
+    /// Turns that were not heard, in order of start.
+    pub unheard: &'m [Unheard],
     /// Tool calls that were made.
     pub calls: &'m [PostedToolCall],
     /// Metadata of the result.

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::rules::text_of;
 use super::segment::Part;
-use super::value::{Finding, Given, Verdict, fits};
+use super::value::{Finding, Given, Verdict, fits, is_number};
+use crate::judge::unheard::{self, Unheard};
 use crate::judge::{Unanswered, Wrong, ask, question};
 use crate::model::Object;
 use crate::model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
@@ -15,16 +16,37 @@ use crate::provider::{ChatRequest, LanguageModel};
 /// Most times that one metric is judged.
 const RUNS_MAX: i64 = 25;
 
+/// What may be answered where words of a conversation are not known.
+const NOT_KNOWN: &str =
+    " If it depends on words that are not known, answer with \"not_known\": true instead of a value.";
+
+/// What is said of a conversation in which words are not known.
+const LOST: &str = "\nWhere words are not known somebody spoke, and nobody can tell what was said: conclude nothing from its \
+    being missing.\n";
+
 /// Asks `settings.runs` times and takes the majority, or of numbers the mean.
 pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, model: &dyn LanguageModel) -> Finding {
     if let Some(wanted) = spec.model.as_ref().filter(|wanted| **wanted != model.name()) {
         return Finding::not_evaluated(format!("Language model '{wanted}' is not configured"));
     }
-    judged_by(spec, request(spec, part), model).await
+    let unheard = unheard::told(&part.unheard);
+    if let (Some(why), true, true) = (&unheard, part.entries.is_empty(), part.calls.is_empty()) {
+        return Finding::not_evaluated(format!("Nothing was heard: {why}"));
+    }
+    let mut request = request(spec, part);
+    if let (Some(task), true) = (request.messages.first_mut(), unheard.is_some()) {
+        task.content.push_str(NOT_KNOWN);
+    }
+    judged_by(spec, request, model, unheard.is_some()).await
 }
 
-/// Asks this `settings.runs` times.
-pub(super) async fn judged_by(spec: &CustomMetricSpec, request: ChatRequest, model: &dyn LanguageModel) -> Finding {
+/// Asks this `settings.runs` times. `may_depend`: the answer may be that it depends on words that are not known.
+pub(super) async fn judged_by(
+    spec: &CustomMetricSpec,
+    request: ChatRequest,
+    model: &dyn LanguageModel,
+    may_depend: bool,
+) -> Finding {
     let runs = match spec.settings.get("runs") {
         None | Some(Value::Null) => 1,
         Some(value) => match value.as_i64().filter(|runs| (1..=RUNS_MAX).contains(runs)) {
@@ -34,7 +56,7 @@ pub(super) async fn judged_by(spec: &CustomMetricSpec, request: ChatRequest, mod
     };
     let mut findings = Vec::new();
     for _ in 0..runs {
-        match ask(model, request.clone(), |answer| read(spec, answer)).await {
+        match ask(model, request.clone(), |answer| read(spec, answer, may_depend)).await {
             Ok(finding) => findings.push(finding),
             Err(Unanswered::Failed(why)) => return Finding::not_evaluated(why),
             Err(Unanswered::Unread(Wrong::Form(_))) => return Finding::not_evaluated("Judge answer could not be read"),
@@ -45,10 +67,8 @@ pub(super) async fn judged_by(spec: &CustomMetricSpec, request: ChatRequest, mod
 }
 
 fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
-    use ResponseType::{Float, Int, Quantitative};
     let aggregate = spec.settings.get("aggregate").and_then(Value::as_str);
-    let of_numbers = matches!(spec.response_type, Quantitative | Int | Float);
-    if of_numbers && aggregate != Some("majority") {
+    if is_number(spec.response_type) && aggregate != Some("majority") {
         let number = |finding: &Finding| match finding.verdict {
             Verdict::Given(Given::Number(number)) => Some(number),
             _ => None,
@@ -57,7 +77,7 @@ fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
         // Those who found that it does not apply are outvoted by as many who found a number.
         if 2 * numbers.len() >= findings.len() && !numbers.is_empty() {
             let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
-            let mean = if spec.response_type == Int { mean.round() } else { mean };
+            let mean = if spec.response_type == ResponseType::Int { mean.round() } else { mean };
             let reasoning = findings.into_iter().find_map(|finding| number(&finding).and(finding.reasoning));
             return Finding::given(Given::Number(mean), reasoning);
         }
@@ -146,11 +166,18 @@ pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
         text.push('\n');
     }
     let _ = writeln!(text, "{what}:");
-    for entry in &part.entries {
-        let _ = writeln!(text, "{}: {}", entry.speaker.as_str(), entry.utterance);
+    let lost = part.unheard.iter().map(|turn| (turn.marked_at_ms(), turn.speaker, turn.marker()));
+    let known = part.entries.iter().map(|entry| (entry.start_offset_ms, entry.speaker, entry.utterance.as_str()));
+    let mut lines: Vec<_> = lost.chain(known).collect();
+    lines.sort_by_key(|(at, ..)| *at);
+    for (_, speaker, words) in &lines {
+        let _ = writeln!(text, "{}: {words}", speaker.as_str());
     }
-    if part.entries.is_empty() {
+    if lines.is_empty() {
         text.push_str("(nothing was said)\n");
+    }
+    if part.unheard.iter().any(Unheard::lacks_words) {
+        text.push_str(LOST);
     }
     if !part.calls.is_empty() {
         text.push_str("\nTool calls of the agent:\n");
@@ -183,8 +210,14 @@ fn with_values(text: &str, metadata: Option<&Object>) -> String {
     filled
 }
 
-fn read(spec: &CustomMetricSpec, answer: &Object) -> Result<Finding, Wrong> {
+fn read(spec: &CustomMetricSpec, answer: &Object, may_depend: bool) -> Result<Finding, Wrong> {
     let reasoning = answer.get("reasoning").and_then(Value::as_str).map(str::to_owned);
+    if may_depend && answer.get("not_known") == Some(&Value::Bool(true)) {
+        return Ok(Finding {
+            verdict: Verdict::NotEvaluated("It depends on words that are not known".into()),
+            reasoning,
+        });
+    }
     if answer.get("not_applicable") == Some(&Value::Bool(true)) && spec.allow_not_applicable {
         return Ok(Finding { verdict: Verdict::NotApplicable, reasoning });
     }

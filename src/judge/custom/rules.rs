@@ -3,8 +3,9 @@
 use regex_lite::RegexBuilder;
 use serde_json::Value;
 
-use super::segment::{Part, agent_turns};
-use super::value::{Finding, Given, needs_flag};
+use super::segment::{Part, agent_turns, spoken};
+use super::value::{Finding, Given, is_number, needs_flag};
+use crate::judge::unheard::{Unheard, told};
 use crate::model::custom_metric::{CustomMetricSpec, ResponseType};
 use crate::model::digital_human::Role;
 use crate::model::result::MetricValue;
@@ -44,13 +45,23 @@ pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding
         Ok(count) => count,
         Err(why) => return Finding::error(why),
     };
+    let is_without = matches!(check, "not_contains" | "tool_not_called");
+    let is_found = count >= if is_without { least.max(1) } else { least };
+    // What was not heard may hold more of it: what is found decides, what is missing does not.
+    let is_decided = is_found && !is_number(spec.response_type);
+    if matches!(check, "contains" | "not_contains" | "regex")
+        && !is_decided
+        && let Some(why) = told(&unheard(spec, part))
+    {
+        return Finding::not_evaluated(format!("{check}: {count} in what was heard, and {why}"));
+    }
     let passed = match check {
-        "not_contains" | "tool_not_called" => count < least.max(1),
+        _ if is_without => !is_found,
         "turns_at_most" => match spec.settings.get("value").and_then(Value::as_f64) {
             Some(most) => count as f64 <= most,
             None => return Finding::error("settings.value must be a number for turns_at_most"),
         },
-        _ => count >= least,
+        _ => is_found,
     };
     Finding::checked(spec, passed, count as f64, Some(format!("{check}: {count}")))
 }
@@ -90,6 +101,12 @@ fn side(spec: &CustomMetricSpec) -> Option<Role> {
 fn said<'p>(spec: &CustomMetricSpec, part: &'p Part<'_>) -> impl Iterator<Item = &'p TranscriptEntry> {
     let side = side(spec);
     part.entries.iter().copied().filter(move |entry| side.is_none_or(|side| entry.speaker == side))
+}
+
+/// Turns of the side that counts that were not heard.
+fn unheard(spec: &CustomMetricSpec, part: &Part<'_>) -> Vec<Unheard> {
+    let side = side(spec);
+    part.unheard.iter().copied().filter(|turn| side.is_none_or(|side| turn.speaker == side)).collect()
 }
 
 fn occurrences(value: &str, spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
@@ -137,10 +154,10 @@ pub(super) fn text_of(value: &Value) -> String {
 
 /// Turns of a side, the agent's when none is named.
 fn turns(spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
-    let entries: Vec<TranscriptEntry> = part.entries.iter().map(|entry| (*entry).clone()).collect();
-    let of_agent = agent_turns(&entries).len();
+    let spoken = spoken(part.entries.iter().copied(), &part.unheard);
+    let of_agent = agent_turns(&spoken).len();
     match side(spec) {
-        Some(Role::User) => entries.chunk_by(|one, next| one.speaker == next.speaker).count() - of_agent,
+        Some(Role::User) => spoken.chunk_by(|one, next| one.0 == next.0).count() - of_agent,
         _ => of_agent,
     }
 }

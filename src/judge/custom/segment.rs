@@ -1,6 +1,7 @@
 //! The part of a conversation that a metric looks at.
 
 use super::Material;
+use crate::judge::unheard::{Lack, Unheard};
 use crate::model::custom_metric::EvalSegment;
 use crate::model::digital_human::Role;
 use crate::model::result::PostedToolCall;
@@ -9,6 +10,7 @@ use crate::model::transcript::TranscriptEntry;
 /// A part of a conversation, with what the whole is judged by.
 pub(super) struct Part<'m> {
     pub entries: Vec<&'m TranscriptEntry>,
+    pub unheard: Vec<Unheard>,
     pub calls: Vec<&'m PostedToolCall>,
     pub whole: Material<'m>,
     /// From when to when, in milliseconds; the ends of the range are those of the conversation.
@@ -20,7 +22,7 @@ const TURNS: usize = 2;
 
 /// The part that `segment` names. A conversation with fewer agent turns than that is taken whole.
 pub(super) fn part(segment: EvalSegment, whole: Material<'_>) -> Part<'_> {
-    let turns = agent_turns(whole.entries);
+    let turns = agent_turns(&spoken(whole.entries, whole.unheard));
     let (from, to) = match segment {
         EvalSegment::Opening if turns.len() >= TURNS => (i64::MIN, turns[TURNS - 1].1),
         EvalSegment::Closing if turns.len() >= TURNS => (turns[turns.len() - TURNS].0, i64::MAX),
@@ -35,19 +37,35 @@ pub(super) fn part(segment: EvalSegment, whole: Material<'_>) -> Part<'_> {
     let inside = |at: i64| at >= from && (at < to || to == i64::MAX);
     let entry =
         |entry: &&TranscriptEntry| inside(entry.start_offset_ms) && side.is_none_or(|side| entry.speaker == side);
+    let turn = |turn: &&Unheard| inside(turn.from_ms) && side.is_none_or(|side| turn.speaker == side);
     // Tools are called by the agent.
     let call = |call: &&PostedToolCall| inside(call.start_offset_ms) && side != Some(Role::User);
     Part {
         entries: whole.entries.iter().filter(entry).collect(),
+        unheard: whole.unheard.iter().filter(turn).copied().collect(),
         calls: whole.calls.iter().filter(call).collect(),
         whole,
         span_ms: (from, to),
     }
 }
 
-/// Start and end of each run of agent entries, in milliseconds.
-pub(super) fn agent_turns(entries: &[TranscriptEntry]) -> Vec<(i64, i64)> {
-    let runs = entries.chunk_by(|one, next| one.speaker == next.speaker);
-    let agents = runs.filter(|run| run[0].speaker == Role::Agent);
-    agents.map(|run| (run[0].start_offset_ms, run.iter().map(|entry| entry.end_offset_ms).max().unwrap_or(0))).collect()
+/// Who speaks from when to when, in milliseconds.
+pub(super) type Spoken = (Role, i64, i64);
+
+/// Everything that is said, with words that are known or without, in order of start.
+pub(super) fn spoken<'e>(entries: impl IntoIterator<Item = &'e TranscriptEntry>, unheard: &[Unheard]) -> Vec<Spoken> {
+    let known = entries.into_iter().map(|entry| (entry.speaker, entry.start_offset_ms, entry.end_offset_ms));
+    // Of other turns there are entries.
+    let lost = unheard.iter().filter(|turn| turn.lack == Lack::Words);
+    let lost = lost.map(|turn| (turn.speaker, turn.from_ms, turn.to_ms));
+    let mut all: Vec<Spoken> = known.chain(lost).collect();
+    all.sort_by_key(|(_, from, _)| *from);
+    all
+}
+
+/// Start and end of each turn of the agent, in milliseconds.
+pub(super) fn agent_turns(spoken: &[Spoken]) -> Vec<(i64, i64)> {
+    let runs = spoken.chunk_by(|one, next| one.0 == next.0);
+    let agents = runs.filter(|run| run[0].0 == Role::Agent);
+    agents.map(|run| (run[0].1, run.iter().map(|(_, _, to)| *to).max().unwrap_or(0))).collect()
 }

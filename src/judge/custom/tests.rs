@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::judge::Lack;
 use crate::model::digital_human::Role;
 use crate::model::transcript::EntrySource;
 use crate::provider::fake::{Reply, ScriptedModel};
@@ -189,6 +190,178 @@ async fn rules_count_what_was_said_keyed_and_called() {
     let broken = metric("m", rule(json!({"check": "regex", "value": "("})));
     let results = judge_metrics(&[broken], material, None).await;
     assert!(said(&results[0]).starts_with("error: settings.value is no regular expression: "), "{}", said(&results[0]));
+}
+
+/// A turn that was not heard.
+fn lost(speaker: Role, from_ms: i64, to_ms: i64, lack: Lack) -> Unheard {
+    Unheard { speaker, from_ms, to_ms, lack }
+}
+
+#[tokio::test]
+async fn what_was_not_heard_decides_no_rule() {
+    let entries = entries(&TALK);
+    let rule = |kind: &str, more: Value| {
+        let mut fields = json!({"response_type": kind, "eval_method": "deterministic", "min_value": 0, "max_value": 9});
+        fields.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        fields
+    };
+    let pass_fail = |settings: Value| rule("pass_fail", json!({"settings": settings}));
+    let of = |segment: &str, settings: Value| rule("pass_fail", json!({"eval_segment": segment, "settings": settings}));
+    let one = "words of 1 turn are not known";
+    // Between Doctor Patel's days and the caller's choice; behind everything; by the caller.
+    let agent = [lost(Role::Agent, 3950, 3990, Lack::Words)];
+    let rest = [lost(Role::Agent, 2000, 2900, Lack::Rest), lost(Role::Agent, 9000, 9500, Lack::Words)];
+    let late = [lost(Role::Agent, 2000, 2900, Lack::Time)];
+    let caller = [lost(Role::User, 4500, 4700, Lack::Words)];
+    for (unheard, fields, expect) in [
+        (&agent[..], pass_fail(json!({"check": "contains", "value": "thursday"})), "pass".to_owned()),
+        (
+            &agent,
+            pass_fail(json!({"check": "contains", "value": "friday"})),
+            format!("not_evaluated: contains: 0 in what was heard, and {one}"),
+        ),
+        (
+            &agent,
+            pass_fail(json!({"check": "contains", "value": "tuesday", "count_min": 3})),
+            format!("not_evaluated: contains: 2 in what was heard, and {one}"),
+        ),
+        (&agent, pass_fail(json!({"check": "contains", "value": "friday", "count_min": 0})), "pass".into()),
+        (&agent, pass_fail(json!({"check": "contains", "value": "friday", "speaker": "USER"})), "fail".into()),
+        (&agent, pass_fail(json!({"check": "not_contains", "value": "bye"})), "fail".into()),
+        (
+            &agent,
+            pass_fail(json!({"check": "not_contains", "value": "sorry"})),
+            format!("not_evaluated: not_contains: 0 in what was heard, and {one}"),
+        ),
+        (&agent, pass_fail(json!({"check": "not_contains", "value": "sorry", "speaker": "USER"})), "pass".into()),
+        (&agent, pass_fail(json!({"check": "regex", "value": "(tues|thurs)day", "count_min": 3})), "pass".into()),
+        (
+            &agent,
+            pass_fail(json!({"check": "regex", "value": "sorr(y|ies)"})),
+            format!("not_evaluated: regex: 0 in what was heard, and {one}"),
+        ),
+        // A count is not known, also where some are.
+        (
+            &agent,
+            rule("int", json!({"settings": {"check": "contains", "value": "bye"}})),
+            format!("not_evaluated: contains: 3 in what was heard, and {one}"),
+        ),
+        (
+            &agent,
+            rule("quantitative", json!({"settings": {"check": "contains", "value": "bye"}})),
+            format!("not_evaluated: contains: 3 in what was heard, and {one}"),
+        ),
+        (&agent, rule("yes_no", json!({"settings": {"check": "contains", "value": "bye"}})), "yes".into()),
+        (
+            &rest,
+            pass_fail(json!({"check": "contains", "value": "friday"})),
+            "not_evaluated: contains: 0 in what was heard, and words of 2 turns are not known".into(),
+        ),
+        // It came late, and is known.
+        (&late, pass_fail(json!({"check": "contains", "value": "friday"})), "fail".into()),
+        (&late, rule("int", json!({"settings": {"check": "contains", "value": "bye"}})), "3".into()),
+        (&caller, pass_fail(json!({"check": "contains", "value": "friday", "speaker": "AGENT"})), "fail".into()),
+        (
+            &caller,
+            pass_fail(json!({"check": "contains", "value": "friday", "speaker": "USER"})),
+            format!("not_evaluated: contains: 0 in what was heard, and {one}"),
+        ),
+        // What needs no words is decided.
+        (&agent, pass_fail(json!({"check": "dtmf_received", "value": "12"})), "pass".into()),
+        (&agent, pass_fail(json!({"check": "tool_not_called", "value": "book"})), "pass".into()),
+        // A turn without words is a turn: of the agent's own, or one that parts two of the other side.
+        (&agent, rule("int", json!({"settings": {"check": "turns_at_most", "value": 2}})), "4".into()),
+        (&caller, rule("int", json!({"settings": {"check": "turns_at_most", "value": 2}})), "4".into()),
+        (
+            &[lost(Role::User, 5950, 5990, Lack::Words)],
+            rule("int", json!({"settings": {"check": "turns_at_most", "value": 2}})),
+            "5".into(),
+        ),
+        (
+            &[lost(Role::Agent, 1950, 1990, Lack::Words), lost(Role::Agent, 4950, 4990, Lack::Words)],
+            rule("int", json!({"settings": {"check": "turns_at_most", "value": 2, "speaker": "USER"}})),
+            "3".into(),
+        ),
+        // Segments: the turn belongs to the opening, and counts as one of its turns.
+        (&agent, of("closing", json!({"check": "contains", "value": "friday"})), "fail".into()),
+        (&agent, of("caller", json!({"check": "contains", "value": "friday"})), "fail".into()),
+        (
+            &agent,
+            of("opening", json!({"check": "contains", "value": "friday"})),
+            format!("not_evaluated: contains: 0 in what was heard, and {one}"),
+        ),
+        (
+            &[lost(Role::Agent, 1950, 1990, Lack::Words), lost(Role::User, 1995, 1999, Lack::Words)],
+            of("opening", json!({"check": "contains", "value": "thursday"})),
+            "not_evaluated: contains: 0 in what was heard, and words of 1 turn are not known".into(),
+        ),
+    ] {
+        let material = Material { entries: &entries, unheard, ..Material::default() };
+        let results = judge_metrics(&[metric("m", fields.clone())], material, None).await;
+        assert_eq!(said(&results[0]), expect, "{fields} {unheard:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_is_told_what_was_not_heard_and_may_say_that_it_depends_on_it() {
+    let all = entries(&["AGENT: Good morning.", "USER: Is Friday free?", "AGENT: Let me see.", "USER: Thanks."]);
+    let value = json!({"value": "pass", "reasoning": "It did."});
+    let open = json!({"not_known": true, "reasoning": "It may have been said."});
+    let agent = |from_ms, lack| lost(Role::Agent, from_ms, from_ms + 40, lack);
+    let no_reason = "not_evaluated: It depends on words that are not known";
+    for (entries, unheard, answers, expect, lines) in [
+        (
+            &all[..],
+            &[agent(2910, Lack::Words)][..],
+            vec![&value],
+            "pass",
+            Some("AGENT: Let me see.\nAGENT: [the words of this turn are not known]\nUSER: Thanks.\n\nWhere words"),
+        ),
+        (
+            &all,
+            &[lost(Role::Agent, 2000, 2900, Lack::Rest)],
+            vec![&open],
+            no_reason,
+            Some("AGENT: Let me see.\nAGENT: [further words of this turn are not known]\nUSER: Thanks.\n"),
+        ),
+        (
+            &all,
+            &[lost(Role::Agent, 0, 900, Lack::Time)],
+            // Everything is known by now.
+            vec![&open, &open, &value],
+            "pass",
+            Some("Good morning.\nAGENT: [this turn was answered before its words were known]\nUSER: Is Friday free?\n"),
+        ),
+        (
+            &all,
+            &[lost(Role::User, 950, 990, Lack::Words)],
+            vec![&value],
+            "pass",
+            Some("Good morning.\nUSER: [the words of this turn are not known]\nUSER: Is Friday free?\n"),
+        ),
+        (&all, &[], vec![&open, &value], "pass", Some("USER: Thanks.\n")),
+        (
+            &[],
+            &[agent(0, Lack::Words), agent(90, Lack::Words)],
+            vec![],
+            "not_evaluated: Nothing was heard: words of 2 turns are not known",
+            None,
+        ),
+    ] {
+        let replies = answers.iter().map(|answer| Reply::says(&[&answer.to_string()])).collect();
+        let model = ScriptedModel::new(replies);
+        let material = Material { entries, unheard, ..Material::default() };
+        let results = judge_metrics(&[metric("m", json!({}))], material, Some(&model)).await;
+        let asked = model.asked();
+        assert_eq!((said(&results[0]).as_str(), asked.len()), (expect, answers.len()), "{unheard:?}");
+        let is_open = unheard.iter().any(Unheard::lacks_words);
+        for request in &asked {
+            let (task, material) = (&request.messages[0].content, &request.messages[1].content);
+            assert!(lines.is_some_and(|lines| material.contains(lines)), "{material}");
+            let told = [task.contains("\"not_known\""), material.contains("Where words are not known")];
+            assert_eq!(told, [is_open; 2], "{task} {material}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -66,6 +66,12 @@ pub(super) fn needs_flag(kind: ResponseType) -> bool {
     matches!(kind, PassFail | ToolCall | YesNo | Boolean)
 }
 
+/// True for types whose value is a number: of a check, what it has counted.
+pub(super) fn is_number(kind: ResponseType) -> bool {
+    use ResponseType::*;
+    matches!(kind, Quantitative | Int | Float)
+}
+
 /// The result of a metric before it is judged.
 pub(super) fn blank(id: Uuid, spec: &CustomMetricSpec) -> CustomResult {
     CustomResult {

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::super::judging::unheard_in;
 use super::super::notify::about;
 use super::super::runs::Purpose;
 use super::cadence::Cadence;
@@ -11,8 +12,9 @@ use super::verdict::{Seen, judge};
 use super::{TAG, next_check};
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::judge::Decision;
+use crate::judge::{Decision, Unheard};
 use crate::model::agent::{AgentDoc, AgentMode};
+use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
 use crate::model::digital_human::Role;
 use crate::model::monitor::{Check, CheckDoc, CheckItem, CheckType, Incident, MonitorDoc, Verdict};
 use crate::model::notification::{Notice, NoticeKind};
@@ -107,8 +109,9 @@ impl Service {
         db.commit().await
     }
 
-    /// What the agent said in a finished call, where a check of its monitor asks whether it told of an error.
-    pub async fn asked_for_errors(&self, job: &FinishedJob) -> Result<Option<Transcript>> {
+    /// What the agent said in a finished call, and which turns were not heard, where a check of its monitor asks whether it told
+    /// of an error.
+    pub async fn asked_for_errors(&self, job: &FinishedJob) -> Result<Option<(Transcript, Vec<Unheard>)>> {
         let (SourceKind::Simulation, Ok(result_id)) = (job.source, job.source_id.parse::<i64>()) else {
             return Ok(None);
         };
@@ -123,7 +126,9 @@ impl Service {
             return Ok(None);
         }
         let transcript: Option<Transcript> = db.text("transcripts", result_id).await?;
-        Ok(transcript.filter(|held| held.entries.iter().any(|entry| entry.speaker == Role::Agent)))
+        let spoke = |held: &Transcript| held.entries.iter().any(|entry| entry.speaker == Role::Agent);
+        let Some(transcript) = transcript.filter(spoke) else { return Ok(None) };
+        Ok(Some((transcript, unheard_in(&mut db, result_id).await?)))
     }
 
     /// Settles the check that a finished result is, if it is one. True when the result's failures count as the agent's: always,
@@ -142,9 +147,17 @@ impl Service {
         if check.doc.finished_at.is_none() {
             let mode = db.find::<AgentDoc>(body.agent_id).await?.map_or(AgentMode::Voice, |agent| agent.doc.spec.mode);
             let transcript: Option<Transcript> = db.text("transcripts", result_id).await?;
-            let phrases = &self.settings.malfunction_phrases;
-            let is_voice = mode == AgentMode::Voice;
-            let seen = Seen { body, transcript: transcript.as_ref(), is_voice, phrases, told_error };
+            let unheard = unheard_in(db, result_id).await?;
+            let elsewhere = of_production(db, &row.doc).await?;
+            let seen = Seen {
+                body,
+                transcript: transcript.as_ref(),
+                unheard: &unheard,
+                is_voice: mode == AgentMode::Voice,
+                phrases: &self.settings.malfunction_phrases,
+                told_error,
+                elsewhere: &elsewhere,
+            };
             let checks = row.doc.spec.checks.iter().filter(|check| check.enabled && check.is_gradable());
             check.doc.checks = checks.map(|check| judge(check, &seen)).collect();
             self.finish_check(db, &mut row, check).await?;
@@ -258,6 +271,16 @@ pub(in crate::service) async fn looked_at(db: &mut Session, result_id: i64) -> R
     let checks = db.find::<MonitorDoc>(check.doc.monitor_id).await?.map(|row| row.doc.spec.checks);
     let graded = checks.into_iter().flatten().filter(|check| check.enabled && check.kind == CheckType::CustomMetric);
     Ok(graded.filter_map(|check| check.config.custom_metric_id).collect())
+}
+
+/// Metrics of a monitor's checks that have become metrics of production calls alone since they were chosen.
+async fn of_production(db: &mut Session, doc: &MonitorDoc) -> Result<Vec<Uuid>> {
+    let mut found = Vec::new();
+    for id in doc.spec.checks.iter().filter_map(|check| check.config.custom_metric_id) {
+        let metric = db.find::<CustomMetricSpec>(id).await?;
+        found.extend(metric.filter(|row| row.doc.scope == MetricScope::Observability).map(|row| row.id));
+    }
+    Ok(found)
 }
 
 /// Every check of a monitor without a verdict.

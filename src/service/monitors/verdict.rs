@@ -1,9 +1,10 @@
 //! What a finished call shows about its agent: the verdict of each check. Pure.
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::human::text::plain_words;
-use crate::judge::Decision;
+use crate::judge::{Decision, Unheard};
 use crate::model::alert::text_of;
 use crate::model::digital_human::Role;
 use crate::model::error_code::Owner;
@@ -34,11 +35,15 @@ const TEXT_LATENCY_MS: i64 = 60_000;
 pub(super) struct Seen<'a> {
     pub body: &'a ResultBody,
     pub transcript: Option<&'a Transcript>,
+    /// Turns that were not heard.
+    pub unheard: &'a [Unheard],
     pub is_voice: bool,
     /// What a broken agent says.
     pub phrases: &'a [String],
     /// Whether the agent told of an error, as a language model judges it; `None`: nobody was asked, or nobody answered.
     pub told_error: Option<&'a Decision>,
+    /// Metrics that are judged in production calls alone.
+    pub elsewhere: &'a [Uuid],
 }
 
 impl Seen<'_> {
@@ -50,7 +55,12 @@ impl Seen<'_> {
     /// `None` when it cannot be told.
     fn agent_spoke(&self) -> Option<bool> {
         let turns = self.body.metric("num_turns").and_then(Value::as_i64).map(|turns| turns > 0);
-        turns.or_else(|| self.transcript.map(|_| self.agent_lines().next().is_some()))
+        turns.or_else(|| self.transcript.map(|_| self.agent_lines().next().is_some() || self.lost().next().is_some()))
+    }
+
+    /// Turns of the agent of which words are not known.
+    fn lost(&self) -> impl Iterator<Item = &Unheard> {
+        self.unheard.iter().filter(|turn| turn.speaker == Role::Agent && turn.lacks_words())
     }
 
     fn error(&self) -> String {
@@ -112,8 +122,13 @@ fn malfunction(check: &Check, seen: &Seen<'_>) -> CheckItem {
         let phrase = plain_words(phrase);
         !phrase.is_empty() && words.windows(phrase.len()).any(|said| said == phrase)
     };
+    let lost = seen.lost().count();
     match seen.phrases.iter().find(says) {
         Some(phrase) => CheckItem::new(check, Verdict::Down, json!(phrase), format!("the agent said '{phrase}'")),
+        None if lost > 0 => {
+            let why = format!("words of {lost} of the agent's turns are not known, and the others tell of no error");
+            CheckItem::new(check, Verdict::Unknown, Value::Null, why)
+        }
         None => CheckItem::new(check, Verdict::Up, Value::Null, "the agent told of no error"),
     }
 }
@@ -140,6 +155,10 @@ fn custom(check: &Check, seen: &Seen<'_>) -> CheckItem {
     let metrics = seen.body.evaluations.first().map(|evaluation| evaluation.custom_metrics.as_slice());
     let found = metrics.into_iter().flatten().find(|metric| Some(metric.metric_id) == config.custom_metric_id);
     let found = found.map(|metric| metric.human_response_value.as_ref().unwrap_or(&metric.response_value));
+    if found.is_none() && config.custom_metric_id.is_some_and(|id| seen.elsewhere.contains(&id)) {
+        let why = "the metric has scope observability: it is judged in production calls alone";
+        return CheckItem::new(check, Verdict::Unknown, Value::Null, why);
+    }
     let (Some(value), Some(operator), Some(wanted)) = (found, config.operator, &config.value) else {
         return CheckItem::new(check, Verdict::Unknown, Value::Null, "the metric has no value");
     };
@@ -156,6 +175,7 @@ fn custom(check: &Check, seen: &Seen<'_>) -> CheckItem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Lack;
 
     fn check(kind: &str, config: Value) -> Check {
         serde_json::from_value(json!({ "checkType": kind, "config": config })).expect("a check")
@@ -228,9 +248,11 @@ mod tests {
             let seen = Seen {
                 body: &body,
                 transcript: Some(&transcript),
+                unheard: &[],
                 is_voice: true,
                 phrases: &phrases,
                 told_error: None,
+                elsewhere: &[],
             };
             let item = judge(&check(kind, config.clone()), &seen);
             assert_eq!(item.verdict.as_str(), expect, "{kind} {config}: {}", item.message);
@@ -252,6 +274,71 @@ mod tests {
                 assert_eq!(item.verdict.as_str(), expect, "{kind} {config} {yes}: {}", item.message);
                 assert_eq!(item.message.ends_with(": So it is."), kind == "agent_malfunction" && expect != "UNKNOWN");
             }
+        }
+    }
+
+    #[test]
+    fn what_was_not_heard_and_what_is_judged_elsewhere_is_not_known() {
+        let turn = |speaker, lack| Unheard { speaker, from_ms: 0, to_ms: 900, lack };
+        let metric = Uuid::from_u128(7);
+        let rule = json!({ "custom_metric_id": metric, "operator": "equals", "value": "yes" });
+        let lost = "words of 1 of the agent's turns are not known, and the others tell of no error";
+        let polite = [("AGENT", "How can I help?")];
+        let broken = [("AGENT", "An error occurred.")];
+        for (kind, config, lines, unheard, expect) in [
+            ("agent_malfunction", json!({}), &polite[..], vec![], ("UP", "the agent told of no error")),
+            ("agent_malfunction", json!({}), &polite, vec![turn(Role::Agent, Lack::Words)], ("UNKNOWN", lost)),
+            ("agent_malfunction", json!({}), &polite, vec![turn(Role::Agent, Lack::Rest)], ("UNKNOWN", lost)),
+            (
+                "agent_malfunction",
+                json!({}),
+                &polite,
+                vec![turn(Role::Agent, Lack::Time), turn(Role::User, Lack::Words)],
+                ("UP", "the agent told of no error"),
+            ),
+            (
+                "agent_malfunction",
+                json!({}),
+                &broken,
+                vec![turn(Role::Agent, Lack::Words)],
+                ("DOWN", "the agent said 'an error occurred'"),
+            ),
+            ("agent_responds", json!({}), &[], vec![], ("DOWN", "the agent answered and said nothing")),
+            (
+                "agent_responds",
+                json!({}),
+                &[],
+                vec![turn(Role::Agent, Lack::Words)],
+                ("UP", "the agent answered and spoke"),
+            ),
+            (
+                "custom_metric",
+                rule,
+                &polite,
+                vec![],
+                ("UNKNOWN", "the metric has scope observability: it is judged in production calls alone"),
+            ),
+            (
+                "custom_metric",
+                json!({ "custom_metric_id": Uuid::from_u128(8), "operator": "equals", "value": "yes" }),
+                &polite,
+                vec![],
+                ("UNKNOWN", "the metric has no value"),
+            ),
+        ] {
+            let (body, transcript) =
+                (ResultBody { status: ResultStatus::Completed, ..ResultBody::default() }, transcript(lines));
+            let seen = Seen {
+                body: &body,
+                transcript: Some(&transcript),
+                unheard: &unheard,
+                is_voice: true,
+                phrases: &MALFUNCTIONS.map(str::to_owned),
+                told_error: None,
+                elsewhere: &[metric],
+            };
+            let item = judge(&check(kind, config), &seen);
+            assert_eq!((item.verdict.as_str(), item.message.as_str()), expect, "{kind} {unheard:?}");
         }
     }
 }

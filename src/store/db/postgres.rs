@@ -9,9 +9,10 @@ use sqlx::postgres::{
     PgConnectOptions, PgConnection, PgDatabaseError, PgPool, PgPoolOptions, PgRow, Postgres as Driver,
 };
 use sqlx::{Column as _, ConnectOptions as _, Connection as _, Row as _, TypeInfo as _, ValueRef as _};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 
 use super::cell::{Cell, Names, Row};
+use crate::clock;
 use crate::config::Secret;
 use crate::error::{Error, Result};
 use crate::tasks::to_its_end;
@@ -28,6 +29,8 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
 
 /// The lock of which every engine that works on the database holds a share, as long as it is connected.
 const PRESENCE: &str = "hashtextextended('ringer engine ' || current_schema(), 0)";
+/// The lock of which the engine that is named `$1` holds a share, as long as it is connected.
+const OWN: &str = "hashtextextended('ringer engine ' || $1 || ' ' || current_schema(), 0)";
 
 /// Connections that read at the same time.
 const READERS: u32 = 8;
@@ -51,8 +54,12 @@ pub struct Postgres {
     writers: PgPool,
     readers: PgPool,
     options: PgConnectOptions,
-    /// Holds the share of [`PRESENCE`]; none before [`Postgres::enter`].
+    /// Of this engine alone.
+    name: Arc<str>,
+    /// Holds the shares of [`OWN`] and [`PRESENCE`]; none before [`Postgres::engine`] and [`Postgres::enter`].
     presence: Arc<Mutex<Option<PgConnection>>>,
+    /// The share of [`OWN`] was taken once.
+    named: Arc<OnceCell<()>>,
 }
 
 impl std::fmt::Debug for Postgres {
@@ -69,7 +76,8 @@ impl Postgres {
             options.application_name("ringer").statement_cache_capacity(STATEMENTS).disable_statement_logging();
         let writers = pool(WRITERS).connect_with(options.clone()).await.map_err(unreachable)?;
         let readers = pool(READERS).connect_lazy_with(options.clone());
-        Ok(Postgres { writers, readers, options, presence: Arc::default() })
+        let name = clock::new_id().to_string().into();
+        Ok(Postgres { writers, readers, options, name, presence: Arc::default(), named: Arc::default() })
     }
 
     pub async fn read(&self) -> Result<Reader> {
@@ -95,13 +103,10 @@ impl Postgres {
 
     /// An engine works on the database from now on. True: no other does, and none comes in before [`Postgres::admit_others`].
     pub async fn enter(&self) -> Result<bool> {
+        self.engine().await?;
         let mut presence = self.presence.lock().await;
-        if presence.is_none() {
-            *presence = Some(self.connect().await?);
-        }
         let Some(connection) = presence.as_mut() else { return Ok(false) };
-        let answer = row(connection, &format!("SELECT pg_try_advisory_lock({PRESENCE})"), &[]).await?;
-        let is_alone = answer.map_or(Ok(0), |row| row.try_get::<i64, _>(0)).map_err(fault)? == 1;
+        let is_alone = is_granted(connection, &format!("SELECT pg_try_advisory_lock({PRESENCE})"), &[]).await?;
         if !is_alone {
             take_share(connection).await?;
         }
@@ -116,7 +121,17 @@ impl Postgres {
         execute(connection, &format!("SELECT pg_advisory_unlock({PRESENCE})"), &[]).await.map(drop)
     }
 
-    /// Takes the share again when the connection that held it is gone.
+    /// The name under which other engines see that this one is connected.
+    pub async fn engine(&self) -> Result<&str> {
+        let naming = async {
+            *self.presence.lock().await = Some(self.connect().await?);
+            Ok(())
+        };
+        self.named.get_or_try_init(|| naming).await?;
+        Ok(&self.name)
+    }
+
+    /// Takes the shares again when the connection that held them is gone.
     pub async fn stay(&self) -> Result<()> {
         let mut presence = self.presence.lock().await;
         let Some(connection) = presence.as_mut() else { return Ok(()) };
@@ -127,8 +142,12 @@ impl Postgres {
         Ok(())
     }
 
+    /// A connection that holds the share of this engine's own lock. What the server keeps of an earlier one is in nobody's way.
     async fn connect(&self) -> Result<PgConnection> {
-        PgConnection::connect_with(&self.options).await.map_err(unreachable)
+        let mut connection = PgConnection::connect_with(&self.options).await.map_err(unreachable)?;
+        let name = Cell::from(&*self.name);
+        execute(&mut connection, &format!("SELECT pg_advisory_lock_shared({OWN})"), &[name]).await?;
+        Ok(connection)
     }
 
     pub async fn close(&self) {
@@ -145,6 +164,17 @@ impl Postgres {
 /// Waits while an engine that was the only one takes up what was left.
 async fn take_share(connection: &mut PgConnection) -> Result<()> {
     execute(connection, &format!("SELECT pg_advisory_lock_shared({PRESENCE})"), &[]).await.map(drop)
+}
+
+/// True when no connection says that it is the engine of this name.
+pub async fn is_gone(connection: &mut PgConnection, engine: &str) -> Result<bool> {
+    is_granted(connection, &format!("SELECT pg_try_advisory_xact_lock({OWN})"), &[Cell::from(engine)]).await
+}
+
+/// What a statement answers that tries to take a lock.
+async fn is_granted(connection: &mut PgConnection, sql: &str, cells: &[Cell]) -> Result<bool> {
+    let answer = row(connection, sql, cells).await?;
+    Ok(answer.map_or(Ok(0), |row| row.try_get::<i64, _>(0)).map_err(fault)? == 1)
 }
 
 fn pool(size: u32) -> PgPoolOptions {

@@ -20,6 +20,8 @@ use crate::tasks::Tasks;
 
 /// An integer key that counts up and is never used twice.
 pub const SERIAL: &str = "INTEGER PRIMARY KEY AUTOINCREMENT";
+/// The name of the engine: a file has one.
+pub const ENGINE: &str = "file";
 
 /// Connections that read at the same time.
 const READERS: usize = 8;

@@ -1,0 +1,139 @@
+//! Turns of a call whose words are not known, or were not when they were answered. Whoever judges words is told of them: what was
+//! not heard is not what was not said.
+
+use super::{Moment, probes};
+use crate::model::digital_human::Role;
+
+/// Samples in a millisecond.
+const PER_MS: i64 = 16;
+
+/// What a turn lacks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// All of its words.
+    Words,
+    /// Some of its words.
+    Rest,
+    /// Nothing now: its words came after the other side had answered.
+    Time,
+}
+
+/// A turn that was not heard, not wholly or not in time. Milliseconds from connect.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Unheard {
+    /// Whose turn.
+    pub speaker: Role,
+    /// Its start.
+    pub from_ms: i64,
+    /// Its end.
+    pub to_ms: i64,
+    /// What it lacks.
+    pub lack: Lack,
+}
+
+impl Unheard {
+    /// True when words of it are not known.
+    pub fn lacks_words(&self) -> bool {
+        self.lack != Lack::Time
+    }
+
+    /// What stands in its place, or behind what is known of it, where a conversation is shown.
+    pub(super) fn marker(&self) -> &'static str {
+        match self.lack {
+            Lack::Words => "[the words of this turn are not known]",
+            Lack::Rest => "[further words of this turn are not known]",
+            Lack::Time => "[this turn was answered before its words were known]",
+        }
+    }
+
+    /// Where the marker stands among entries in order of start.
+    pub(super) fn marked_at_ms(&self) -> i64 {
+        if self.lack == Lack::Words { self.from_ms } else { self.to_ms }
+    }
+}
+
+/// The turns of a timeline that were not heard, in order of start.
+pub fn unheard(moments: &[Moment]) -> Vec<Unheard> {
+    let agents = moments.iter().filter(|moment| moment.is("turn.ended", "agent")).filter_map(of_agent);
+    let own = moments.iter().filter(|moment| moment.is("speech.ended", "dh"));
+    let own = own.filter_map(|moment| recorded(moment, moments));
+    let mut turns: Vec<Unheard> = agents.chain(own).collect();
+    turns.sort_by_key(|turn| turn.from_ms);
+    turns
+}
+
+/// How many turns lack words, for a person; `None` when all words are known.
+pub(super) fn told(turns: &[Unheard]) -> Option<String> {
+    match turns.iter().filter(|turn| turn.lacks_words()).count() {
+        0 => None,
+        1 => Some("words of 1 turn are not known".to_owned()),
+        count => Some(format!("words of {count} turns are not known")),
+    }
+}
+
+fn of_agent(turn: &Moment) -> Option<Unheard> {
+    let lack = match (turn.lacks_words(), turn.text().is_empty()) {
+        (true, true) => Lack::Words,
+        (true, false) => Lack::Rest,
+        (false, _) if turn.data["text_late"] == true => Lack::Time,
+        (false, _) => return None,
+    };
+    let to = turn.number("end_sample").unwrap_or(turn.sample);
+    let from = turn.number("from_sample").unwrap_or(to);
+    Some(Unheard { speaker: Role::Agent, from_ms: from / PER_MS, to_ms: to.max(from) / PER_MS, lack })
+}
+
+/// A recording that the Digital Human answered with: nobody has written down what it says.
+fn recorded(end: &Moment, moments: &[Moment]) -> Option<Unheard> {
+    if probes::is_sound(end) || end.data["kind"] != "scripted" || !end.text().is_empty() {
+        return None;
+    }
+    let id = &end.data["utterance_id"];
+    let is_start = |moment: &&Moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id;
+    // Words that were cut off before the first was said were known before.
+    let start = moments.iter().find(is_start).filter(|start| start.text().is_empty())?;
+    let (from_ms, to_ms) = (start.sample / PER_MS, end.sample.max(start.sample) / PER_MS);
+    Some(Unheard { speaker: Role::User, from_ms, to_ms, lack: Lack::Words })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::judge::moments;
+
+    #[test]
+    fn turns_without_words_are_found() {
+        let turn = |from: i64, to: i64, more: Value| {
+            let mut data = json!({ "text": "", "from_sample": from * 16, "end_sample": to * 16 });
+            data.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            json!([{ "seq": to, "sample": (to + 300) * 16, "event": "turn.ended", "side": "agent", "data": data }])
+        };
+        let said = |kind: &str, planned: &str, spoken: &str| {
+            let data = |text: &str| json!({ "utterance_id": 3, "kind": kind, "text": text });
+            json!([
+                { "seq": 1, "sample": 16_000, "event": "speech.started", "side": "dh", "data": data(planned) },
+                { "seq": 2, "sample": 32_000, "event": "speech.ended", "side": "dh", "data": data(spoken) },
+            ])
+        };
+        let agent = |lack| vec![Unheard { speaker: Role::Agent, from_ms: 500, to_ms: 900, lack }];
+        let own = vec![Unheard { speaker: Role::User, from_ms: 1000, to_ms: 2000, lack: Lack::Words }];
+        for (timeline, expect) in [
+            (turn(500, 900, json!({ "text_missing": "recognizer_late" })), agent(Lack::Words)),
+            (turn(500, 900, json!({ "text_missing": "recognizer_busy", "text": "Yes" })), agent(Lack::Rest)),
+            (turn(500, 900, json!({ "text_missing": "x", "text": "Yes", "text_late": true })), agent(Lack::Rest)),
+            (turn(500, 900, json!({ "text_late": true, "text": "Yes" })), agent(Lack::Time)),
+            (turn(500, 900, json!({ "text": "Yes" })), vec![]),
+            // Keys alone are no words.
+            (turn(500, 900, json!({ "digits": "1" })), vec![]),
+            (said("scripted", "", ""), own),
+            (said("scripted", "Hello.", ""), vec![]),
+            (said("scripted", "Hello.", "Hello."), vec![]),
+            (said("turn", "", ""), vec![]),
+            (said("probe", "", ""), vec![]),
+        ] {
+            assert_eq!(unheard(&moments(&timeline)), expect, "{timeline}");
+        }
+    }
+}
