@@ -54,8 +54,12 @@ impl Server {
         for setting in ["listen_addresses=", "max_connections=300", "shared_buffers=32MB", "log_min_messages=log"] {
             command.args(["-c", setting]);
         }
+        // Hundreds of schemas are made, and none lives long enough to be swept.
+        command.args(["-c", "autovacuum=off"]);
         let sure = if self.sure { "on" } else { "off" };
-        command.args(["-c", &format!("fsync={sure}"), "-c", &format!("synchronous_commit={sure}")]);
+        for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
+            command.args(["-c", &format!("{setting}={sure}")]);
+        }
         command.args(["-c", "log_checkpoints=off"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         // SAFETY: prctl is a system call; nothing else happens between fork and exec.
         unsafe {
