@@ -105,6 +105,18 @@ impl Round {
         Round { acknowledged: AtomicU32::new(0), fatal, time: Notify::new(), over: AtomicBool::new(false) }
     }
 
+    /// Lets all writers work until `kill` was called amid it, and answers what each of them tells.
+    async fn run<W: Future>(&self, writer: impl Fn() -> W, kill: impl FnOnce()) -> Vec<W::Output> {
+        let killing = async {
+            self.time.notified().await;
+            kill();
+            self.over.store(true, Ordering::Relaxed);
+        };
+        let writers = futures_util::future::join_all((0..WRITERS).map(|_| writer()));
+        let both = async { tokio::join!(writers, killing).0 };
+        timeout(PATIENCE, both).await.expect("writers end when nobody answers")
+    }
+
     fn count(&self) {
         if self.acknowledged.fetch_add(1, Ordering::Relaxed) + 1 == self.fatal {
             self.time.notify_one();
@@ -138,15 +150,7 @@ async fn write(address: &str, round: &Round) -> Acknowledged {
 /// Writes until `kill` was called amid it; everything that was acknowledged.
 async fn write_and_kill(address: &str, random: &mut Stream, kill: impl FnOnce()) -> Acknowledged {
     let round = Round::new(random);
-    let writers = (0..WRITERS).map(|_| write(address, &round));
-    let killing = async {
-        round.time.notified().await;
-        kill();
-        round.over.store(true, Ordering::Relaxed);
-    };
-    let both = async { tokio::join!(futures_util::future::join_all(writers), killing).0 };
-    let all = timeout(PATIENCE, both).await.expect("writers end when nobody answers");
-    all.into_iter().flatten().collect()
+    round.run(|| write(address, &round), kill).await.into_iter().flatten().collect()
 }
 
 fn check(round: usize, sure: &Acknowledged, there: &BTreeMap<i64, String>) {
@@ -214,15 +218,7 @@ async fn make_once(address: &str, round: &Round) -> Option<String> {
 /// Makes agents until `kill` was called amid it; the names of those whose requests were not answered.
 async fn make_and_kill(address: &str, random: &mut Stream, kill: impl FnOnce()) -> Vec<String> {
     let round = Round::new(random);
-    let makers = (0..WRITERS).map(|_| make_once(address, &round));
-    let killing = async {
-        round.time.notified().await;
-        kill();
-        round.over.store(true, Ordering::Relaxed);
-    };
-    let both = async { tokio::join!(futures_util::future::join_all(makers), killing).0 };
-    let open = timeout(PATIENCE, both).await.expect("makers end when nobody answers");
-    open.into_iter().flatten().collect()
+    round.run(|| make_once(address, &round), kill).await.into_iter().flatten().collect()
 }
 
 async fn add_once(client: &mut Client, name: &str) -> io::Result<Value> {

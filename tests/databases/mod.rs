@@ -27,11 +27,6 @@ pub async fn empty(folder: &Path) -> Location {
     }
 }
 
-/// True where tests are run a second time, on a server.
-pub fn on_server() -> bool {
-    variable(SERVER).is_some()
-}
-
 /// Opens a database, its secrets under the key file of `folder`.
 pub async fn open(location: impl Into<Location>, folder: &Path) -> Result<Store> {
     Store::open(location, Vault::open(folder, None, &[])?).await
