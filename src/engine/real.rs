@@ -67,6 +67,13 @@ struct ShardHandle {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// Without this the thread of an engine that nobody has stopped would wait for orders as long as the process runs.
+impl Drop for ShardHandle {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Engine {
     /// Binds the SIP socket and starts the media threads; incoming calls arrive at the receiver.
     ///
@@ -404,4 +411,19 @@ impl Inner {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_media_thread_ends_with_its_engine() {
+        let (shard, _messages) = start_shard(0).expect("a thread starts");
+        let thread = lock(&shard.thread).take().expect("it was started");
+        let (ended, end) = std::sync::mpsc::channel();
+        std::thread::spawn(move || ended.send(thread.join().is_ok()));
+        drop(shard);
+        assert_eq!(end.recv_timeout(std::time::Duration::from_secs(60)), Ok(true));
+    }
 }
