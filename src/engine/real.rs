@@ -421,8 +421,11 @@ mod tests {
     fn a_media_thread_ends_with_its_engine() {
         let (shard, _messages) = start_shard(0).expect("a thread starts");
         let thread = lock(&shard.thread).take().expect("it was started");
-        let (ended, end) = std::sync::mpsc::channel();
-        std::thread::spawn(move || ended.send(thread.join().is_ok()));
+        let (ended, end) = std::sync::mpsc::sync_channel(1);
+        std::thread::Builder::new()
+            .name("waits".to_owned())
+            .spawn(move || ended.send(thread.join().is_ok()))
+            .expect("a thread starts");
         drop(shard);
         assert_eq!(end.recv_timeout(std::time::Duration::from_secs(60)), Ok(true));
     }
