@@ -71,6 +71,15 @@ started+=("$server")
 wait_for http://127.0.0.1:18765/docs
 wait_for http://127.0.0.1:18766/v1/openapi.json
 
+# What a server does when it starts is no request: it is over when half a second takes less than 20 ms of CPU.
+for pid in "$reference" "$server"; do
+    for _ in $(seq 120); do
+        before=$(cpu_ms "$pid")
+        sleep 0.5
+        [ $(($(cpu_ms "$pid") - before)) -ge 20 ] || break
+    done
+done
+
 create=(-s "$work/create.lua")
 for port in 18765 18766; do
     curl -sf -o /dev/null -H "x-api-key: $key" -H 'content-type: application/json' \

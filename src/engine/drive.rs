@@ -145,6 +145,7 @@ impl Driver {
     ) -> Driver {
         let wanted = Wanted::of(&placement.spec, &placement.keyterms);
         let guard = placement.dial.guard();
+        inner.speech.recognizer.expect();
         let effects = Effects::new(inner.clone(), no, shard, placement, tap);
         Driver {
             inner,

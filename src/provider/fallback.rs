@@ -145,6 +145,11 @@ impl Recognizer for RecognizerPair {
         self.first.identifies()
     }
 
+    fn expect(&self) {
+        self.first.expect();
+        self.second.expect();
+    }
+
     fn open(
         &self,
         language: SpokenIn<'_>,

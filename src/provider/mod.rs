@@ -271,6 +271,9 @@ pub trait Recognizer: Send + Sync {
         Ok(())
     }
 
+    /// A call is being placed: what takes long to get ready may do so now.
+    fn expect(&self) {}
+
     /// Opens a stream. `keyterms` are bias words.
     fn open(
         &self,

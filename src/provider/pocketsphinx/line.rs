@@ -11,7 +11,7 @@ use crate::provider::Recognized;
 
 /// One thread's door.
 pub struct Worker {
-    /// Holds every slot's backlog, opening and end at once, so that sending into it always finds room.
+    /// Holds every slot's backlog, opening and end at once, and one [`Order::Load`], so that sending into it always finds room.
     pub orders: SyncSender<(usize, Order)>,
 }
 
@@ -43,14 +43,20 @@ enum At {
 
 /// What is asked of a decoder.
 pub enum Order {
-    Open { news: mpsc::Sender<Recognized>, last: mpsc::OwnedPermit<Recognized>, backlog: Arc<AtomicUsize> },
+    Open {
+        news: mpsc::Sender<Recognized>,
+        last: mpsc::OwnedPermit<Recognized>,
+        backlog: Arc<AtomicUsize>,
+    },
     Audio(Vec<i16>),
     Finish,
     Abandon,
+    /// All decoders of the thread, before they are asked for.
+    Load,
 }
 
 impl Worker {
-    fn send(&self, slot: usize, order: Order) {
+    pub fn send(&self, slot: usize, order: Order) {
         // There is always room (see `orders`); a thread that is gone has closed its streams.
         let _ = self.orders.try_send((slot, order));
     }

@@ -10,7 +10,7 @@ mod line;
 use std::cell::OnceCell;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
@@ -40,9 +40,12 @@ const PARTIAL_BLOCKS: usize = 3;
 /// Messages of a stream that nobody has taken yet; further running texts are skipped, the final text always has its place.
 const NEWS_DEPTH: usize = 16;
 
-/// The recognizer. Decoders load in the background from the start.
+/// The recognizer. One decoder loads from the start, which shows that the model is there, and all others when calls are expected:
+/// each takes half a second of a core and 100 MB, and an engine that only answers requests needs none.
 pub struct Pocketsphinx {
     workers: Vec<Arc<Worker>>,
+    /// Calls were expected once.
+    expects: AtomicBool,
     line: Arc<Line>,
     broken: Arc<OnceLock<String>>,
     dropped: Arc<AtomicU64>,
@@ -56,8 +59,13 @@ impl Pocketsphinx {
         let carried = (threads.saturating_sub(1).max(1) * STREAMS_PER_CORE).min(DEFAULT_STREAMS_MAX);
         let streams = if streams == 0 { carried + SPARE } else { streams };
         let broken = Arc::new(OnceLock::new());
-        let mut pool =
-            Pocketsphinx { workers: Vec::new(), broken: broken.clone(), line: Arc::default(), dropped: Arc::default() };
+        let mut pool = Pocketsphinx {
+            workers: Vec::new(),
+            expects: AtomicBool::new(false),
+            broken: broken.clone(),
+            line: Arc::default(),
+            dropped: Arc::default(),
+        };
         let library = match Library::open() {
             Ok(library) => library,
             Err(cause) => {
@@ -69,7 +77,7 @@ impl Pocketsphinx {
         let loading = Arc::new(Mutex::new(()));
         for index in 0..threads {
             let slots = streams / threads + usize::from(index < streams % threads);
-            let (orders, inbox) = sync_channel(slots * (BACKLOG_BLOCKS + 2));
+            let (orders, inbox) = sync_channel(slots * (BACKLOG_BLOCKS + 2) + 1);
             let worker = Arc::new(Worker { orders });
             let desk = Desk {
                 library: library.clone(),
@@ -121,6 +129,12 @@ impl Recognizer for Pocketsphinx {
         false
     }
 
+    fn expect(&self) {
+        if !self.expects.swap(true, Ordering::AcqRel) {
+            self.workers.iter().for_each(|worker| worker.send(0, Order::Load));
+        }
+    }
+
     fn identifies(&self) -> Result<(), String> {
         Err("the recognizer knows English alone and hears every language as English".into())
     }
@@ -130,6 +144,7 @@ impl Recognizer for Pocketsphinx {
         _language: SpokenIn<'_>,
         _keyterms: &[String],
     ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        self.expect();
         let (news, receiver) = mpsc::channel(NEWS_DEPTH);
         let last = news.clone().try_reserve_owned().expect("a new channel has room");
         let refuse = |last: mpsc::OwnedPermit<Recognized>, code, message: String| {
@@ -236,10 +251,12 @@ impl Desk {
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
         let mut decoders: Vec<OnceCell<Option<Decoder>>> = (0..slots).map(|_| OnceCell::new()).collect();
         let mut streams: Vec<Option<Stream>> = (0..slots).map(|_| None).collect();
-        while let Some((slot, order)) = self.next(inbox, &decoders) {
+        let mut ahead = usize::from(self.index == 0);
+        while let Some((slot, order)) = self.next(inbox, &decoders, ahead) {
             decoders[slot].get_or_init(|| self.load());
             let stream = &mut streams[slot];
             match (decoders[slot].get_mut().and_then(Option::as_mut), order) {
+                (_, Order::Load) => ahead = slots,
                 (decoder, Order::Open { news, last, backlog }) => {
                     if decoder.is_some_and(Decoder::start) {
                         *stream = Some(Stream { news, last, backlog, blocks: 0, shown: String::new() });
@@ -273,16 +290,27 @@ impl Desk {
         }
     }
 
-    /// What is asked next; decoders that nobody has asked for yet load while nothing is.
-    fn next(&self, inbox: &Receiver<(usize, Order)>, decoders: &[OnceCell<Option<Decoder>>]) -> Option<(usize, Order)> {
-        for decoder in decoders.iter().filter(|decoder| decoder.get().is_none()) {
+    /// What is asked next; the first `ahead` decoders load while nothing is.
+    fn next(
+        &self,
+        inbox: &Receiver<(usize, Order)>,
+        decoders: &[OnceCell<Option<Decoder>>],
+        ahead: usize,
+    ) -> Option<(usize, Order)> {
+        loop {
             match inbox.try_recv() {
                 Ok(asked) => return Some(asked),
                 Err(TryRecvError::Disconnected) => return None,
-                Err(TryRecvError::Empty) => decoder.get_or_init(|| self.load()),
-            };
+                Err(TryRecvError::Empty) if self.load_one(&decoders[..ahead]) => {}
+                Err(TryRecvError::Empty) => return inbox.recv().ok(),
+            }
         }
-        inbox.recv().ok()
+    }
+
+    /// Loads one of these that nobody has asked for yet; false when there is none.
+    fn load_one(&self, decoders: &[OnceCell<Option<Decoder>>]) -> bool {
+        let absent = decoders.iter().find(|decoder| decoder.get().is_none());
+        absent.map(|decoder| decoder.get_or_init(|| self.load())).is_some()
     }
 
     fn load(&self) -> Option<Decoder> {
@@ -507,6 +535,32 @@ mod tests {
         let news = hear(&pool, &[0; 16_000]).await;
         let Some(Recognized::Final { words, confidence, .. }) = news.last() else { panic!("no final text") };
         assert!(words.len() <= 1 && confidence.is_some() != words.is_empty(), "{words:?}");
+    }
+
+    #[test]
+    fn decoders_load_one_by_one_as_many_as_are_wanted() {
+        let desk = Desk {
+            library: Library::open().expect("it is installed"),
+            model: PathBuf::from(MODEL),
+            loading: Arc::default(),
+            broken: Arc::default(),
+            index: 0,
+            line: Arc::default(),
+            worker: std::sync::Weak::new(),
+        };
+        let decoders = [const { OnceCell::new() }; 3];
+        let loaded = || decoders.iter().filter(|decoder| decoder.get().is_some_and(Option::is_some)).count();
+        let (orders, inbox) = sync_channel(1);
+        // What is asked comes first.
+        orders.try_send((2, Order::Load)).expect("there is room");
+        assert!(matches!(desk.next(&inbox, &decoders, 1), Some((2, Order::Load))));
+        assert_eq!(loaded(), 0);
+        assert_eq!([desk.load_one(&decoders[..1]), desk.load_one(&decoders[..1])], [true, false]);
+        assert_eq!(loaded(), 1);
+        assert_eq!([desk.load_one(&decoders), desk.load_one(&decoders), desk.load_one(&decoders)], [true, true, false]);
+        assert_eq!(loaded(), 3);
+        drop(orders);
+        assert!(desk.next(&inbox, &decoders, 3).is_none());
     }
 
     #[tokio::test]
