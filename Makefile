@@ -17,9 +17,13 @@ PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
 PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql python3-venv \
          chromium chromium-driver
 
-# Recorded voices to train with.
-SPEAKERS := asterisk-core-sounds-es-wav asterisk-core-sounds-fr-wav asterisk-core-sounds-it-wav asterisk-core-sounds-ru-wav \
-            asterisk-prompt-es-co asterisk-prompt-fr-armelle asterisk-prompt-it-menardi-wav fillets-ng-data-cs fillets-ng-data-nl
+# Voices to train with: synthesizers, and recordings, which are unpacked and not installed.
+SYNTHESIZERS := festival festival-ca festival-czech festvox-ca-ona-hts festvox-czech-dita festvox-czech-krb festvox-czech-machac \
+                festvox-czech-ph festvox-italp16k festvox-itapc16k festvox-kallpc16k festvox-kdlpc16k festvox-suopuhe-lj \
+                festvox-suopuhe-mv festvox-us-slt-hts
+RECORDINGS := asterisk-core-sounds-es-wav asterisk-core-sounds-fr-wav asterisk-core-sounds-it-wav asterisk-core-sounds-ru-wav \
+              asterisk-prompt-es-co asterisk-prompt-fr-armelle asterisk-prompt-it-menardi-wav fillets-ng-data-cs fillets-ng-data-nl \
+              flight-of-the-amazon-queen hedgewars-data klettres-data ktuberling-data tuxpaint-stamps-default
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -96,11 +100,15 @@ TRAINING := $(TARGET)/training
 HEARD = RINGER_TRAINING="$(abspath $(TRAINING))" $(CARGO) test --locked -p ringer-media --lib -- --nocapture
 
 train: peers ## train the network for noisy channels on (near.bin)
-	@$(call install,$(SPEAKERS))
-	@mkdir -p $(TRAINING)
+	@$(call install,$(SYNTHESIZERS))
+	@mkdir -p $(TRAINING)/recordings
+	cd $(TRAINING)/recordings && for name in $(RECORDINGS); do \
+	    [ -e $$name ] || { apt-get download -q $$name && dpkg-deb -x $${name}_*.deb . && rm $${name}_*.deb && touch $$name; } \
+	        || exit 1; \
+	done
 	python3 -m venv $(TRAINING)/venv
 	$(TRAINING)/venv/bin/pip install --quiet --disable-pip-version-check -r media/training/requirements.txt
-	python3 media/training/voices.py $(TRAINING)/voices
+	python3 media/training/voices.py $(TRAINING)/voices --roots $(TRAINING)/recordings/usr/share /usr/share
 	$(HEARD) channels_to_train_with
 	$(TRAINING)/venv/bin/python media/training/near.py $(TRAINING) media/src/vad/near.bin --like media/src/vad/near.bin \
 	    --rounds 12 --stop 6 --rate 0.002 --seed 11

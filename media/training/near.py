@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-INPUTS, NARROW, STATE, SECOND = 42, 32, 64, 48
+INPUTS, NARROW, STATE, SECOND = 42, 32, 64, 112
 GATES, GATES_2 = 3 * STATE, 3 * SECOND
 LAGS = (0, 6, 12, 24)
 STEP = 1 / 8192
@@ -24,8 +24,6 @@ KEPT = 0.998  # of the mean of the weights, at each step: the mean is what is wr
 SHORT, OFTEN = 25, 4.0  # Utterances of fewer frames count so much more: they are what is missed.
 SHAPES = {"first": (INPUTS, NARROW), "gates": (NARROW, GATES), "again": (STATE, GATES), "gates_2": (STATE, GATES_2),
           "again_2": (SECOND, GATES_2), "heads": (STATE + SECOND, len(LAGS))}
-# The same before there was a second unit, and a head that looks back 24 frames.
-SMALL = {"first": (INPUTS, NARROW), "gates": (NARROW, GATES), "again": (STATE, GATES), "heads": (STATE, 3)}
 
 
 def fresh(seed):
@@ -37,26 +35,12 @@ def fresh(seed):
 def read(path):
     """A network as `near.rs` reads it: of each part the size of a step, then so many steps."""
     data, at, parts = path.read_bytes(), 0, {}
-    shapes = next(shapes for shapes in (SHAPES, SMALL) if size(shapes) == len(data))
-    for name, (rows, columns) in shapes.items():
+    for name, (rows, columns) in SHAPES.items():
         step = np.frombuffer(data, "<f4", 1, at)[0]
         steps = np.frombuffer(data, "<i2", (rows + 1) * columns, at + 4)
         parts[name] = jnp.array(steps.reshape(rows + 1, columns) * step, jnp.float32)
         at += 4 + steps.nbytes
     return parts
-
-
-def size(shapes):
-    return sum(4 + 2 * (rows + 1) * columns for rows, columns in shapes.values())
-
-
-def grown(parts, seed):
-    """The same with a second unit that no head hears yet, if it has none, and with the head that looks back furthest."""
-    if "gates_2" in parts:
-        return parts
-    heads = np.zeros((STATE + SECOND + 1, len(LAGS)), np.float32)
-    heads[:STATE, :3], heads[-1, :3] = parts["heads"][:-1], parts["heads"][-1]
-    return {**fresh(seed), **parts, "heads": jnp.array(heads)}
 
 
 def write(path, parts):
@@ -180,7 +164,7 @@ def main():
     args = parser.parse_args()
     train, held = (np.memmap(args.folder / f"{part}.i16", np.int16, "r") for part in ("train", "held"))
     train, held = (rows[: len(rows) // (FRAMES * 44) * FRAMES * 44].reshape(-1, FRAMES, 44) for rows in (train, held))
-    parts = grown(read(args.like), args.seed) if args.like else fresh(args.seed)
+    parts = read(args.like) if args.like else fresh(args.seed)
     mean_parts = parts
     moments = tuple({name: jnp.zeros_like(part) for name, part in parts.items()} for _ in range(2))
     chance = np.random.default_rng(args.seed)

@@ -29,13 +29,13 @@ pub struct Marks {
 
 /// Those that were found for the network.
 pub static MARKS: Marks = Marks {
-    begun: [0.06, 0.09, 1.42, 2.58],
-    in_a_row: [4, 6, 6, 3],
-    first: [-2.44, 1.98, 1.88, -1.0],
-    last: [0.08, 1.76, 1.3, 2.51],
-    last_loud: [1.44, -0.6, 1.08, 1.06],
+    begun: [1.0, 0.0, 0.98, 2.51],
+    in_a_row: [3, 4, 4, 3],
+    first: [-2.96, 1.63, 4.01, -0.42],
+    last: [0.9, 1.4, 1.6, 0.6],
+    last_loud: [1.2, -0.6, 1.23, 1.4],
     gap: 14,
-    clear_db: 24.0,
+    clear_db: 23.7,
 };
 
 /// A frame that was heard.

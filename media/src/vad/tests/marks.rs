@@ -12,16 +12,18 @@ const DRAWS: u64 = 16;
 const FIRST_SEED: u64 = 3_000_000;
 const TRIES: usize = 1200;
 
-/// Most frames in a row that may be asked of a head: an onset is not to be told late.
-const LONGEST: [u32; HEADS] = [5, 7, 7, 9];
+/// Most frames in a row that may be asked of a head: an onset is not to be told late, nor speech that is there from the first
+/// packet by the first head.
+const LONGEST: [u32; HEADS] = [3, 7, 7, 9];
 
 /// What the odds of a head are compared with lies within these: nothing begins or ends by odds that are against it, and a frame
 /// that surely is speech, or none, is taken for what it is.
-const BEGUN: (f32, f32) = (0.0, 4.0);
+const BEGUN: [(f32, f32); HEADS] = [(0.0, 1.0), (0.0, 4.0), (0.0, 4.0), (0.0, 4.0)];
 const FIRST: [(f32, f32); HEADS] = [(-4.5, 4.5), (-2.0, 4.5), (-2.0, 4.5), (-2.0, 4.5)];
-const LAST: (f32, f32) = (0.0, 4.5);
+// With less asked of the first head, noise that comes into a quiet channel is speech for more than a second.
+const LAST: [(f32, f32); HEADS] = [(0.5, 4.5), (0.0, 4.5), (0.0, 4.5), (0.0, 4.5)];
 // With more asked of the second head an echo moves the ends of speech 24 dB above steady noise by 40 ms.
-const LAST_LOUD: [(f32, f32); HEADS] = [(-2.0, 4.5), (-2.0, -0.6), (-2.0, 4.5), (-2.0, 4.5)];
+const LAST_LOUD: [(f32, f32); HEADS] = [(1.0, 4.5), (-2.0, -0.6), (-2.0, 4.5), (-2.0, 4.5)];
 const CLEAR_DB: (f32, f32) = (16.0, 24.0);
 
 /// Utterances of a channel, samples that a short one has at the most (310 ms), and seconds of the noise under it.
@@ -226,9 +228,9 @@ fn moved(marks: &Marks, stream: &mut Stream) -> Marks {
         let (head, by) = (stream.index(HEADS), stream.normal() as f32 * if stream.unit() < 0.5 { 0.3 } else { 1.2 });
         let step = |count: u32| count.saturating_add_signed(if by > 0.0 { 1 } else { -1 });
         match stream.index(8) {
-            0 | 1 => add(&mut marks.begun[head], by, BEGUN),
+            0 | 1 => add(&mut marks.begun[head], by, BEGUN[head]),
             2 => add(&mut marks.first[head], by, FIRST[head]),
-            3 => add(&mut marks.last[head], by, LAST),
+            3 => add(&mut marks.last[head], by, LAST[head]),
             4 => add(&mut marks.last_loud[head], by, LAST_LOUD[head]),
             5 => marks.in_a_row[head] = step(marks.in_a_row[head]).clamp(2, LONGEST[head]),
             6 => marks.gap = (step(marks.gap as u32) as usize).clamp(2, 14),

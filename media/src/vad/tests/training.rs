@@ -22,7 +22,7 @@ pub fn folder() -> Option<PathBuf> {
 }
 
 /// Channels that are written to train with, and with other voices and noises to judge by.
-const TRAIN: u64 = 7092;
+const TRAIN: u64 = 9000;
 const HELD: u64 = 240;
 
 /// Seeds of channels begin here; tests have lower ones.
@@ -46,38 +46,53 @@ const STEP: f32 = 1.0 / 8192.0;
 
 /// Kinds of noise, and how many of a hundred channels have them.
 const KINDS: [(Kind, usize); 11] = [
-    (Kind::Cafe, 38),
-    (Kind::NoisyRestaurant, 26),
-    (Kind::Pink, 8),
-    (Kind::Office, 6),
-    (Kind::White, 3),
-    (Kind::Brown, 3),
-    (Kind::Traffic, 4),
-    (Kind::Park, 4),
-    (Kind::Hospital, 4),
+    (Kind::Cafe, 43),
+    (Kind::NoisyRestaurant, 29),
+    (Kind::Pink, 6),
+    (Kind::Office, 5),
+    (Kind::White, 2),
+    (Kind::Brown, 2),
+    (Kind::Traffic, 3),
+    (Kind::Park, 3),
+    (Kind::Hospital, 3),
     (Kind::Tv, 2),
     (Kind::Talking, 2),
 ];
+
+/// Kinds of voices, by how their names begin, and how many of a hundred are of them; the last are drawn of all.
+const SHARES: [(&str, usize); 3] = [("flite", 35), ("espeak", 20), ("", 45)];
 
 /// What a talker says once, at -26 dBov, and where in it there is sound.
 pub type Clipped = (Vec<i16>, Range<usize>);
 pub type Voice = Vec<Clipped>;
 
-/// The voices of a folder whose names begin with this.
-pub fn voices(folder: &Path, name: &str) -> Vec<Voice> {
-    let within = |folder: &Path| {
-        let entries = std::fs::read_dir(folder).unwrap_or_else(|why| panic!("{}: {why}", folder.display()));
-        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
-        paths.sort();
-        paths
-    };
+/// What a folder holds, in order.
+fn listed(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|why| panic!("{}: {why}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The voices of a folder whose names begin with this, with their names, in order; those of which nothing can be heard are none.
+fn voices_named(folder: &Path, name: &str) -> Vec<(String, Voice)> {
     let clip = |path: &PathBuf| {
         let clip = Clip::from_wav(&std::fs::read(path).expect("it was listed")).expect("a WAV file").to_16k();
         let loud = level::active_level_dbov(&clip, 16_000).is_some_and(|active| active.level_dbov > -46.0);
         loud.then(|| measured(clip))
     };
-    let named = |voice: &&PathBuf| voice.file_name().is_some_and(|own| own.to_string_lossy().starts_with(name));
-    within(folder).iter().filter(named).map(|voice| within(voice).iter().filter_map(clip).collect()).collect()
+    let voice = |path: &PathBuf| {
+        let own = path.file_name()?.to_string_lossy().into_owned();
+        let voice: Voice =
+            if own.starts_with(name) { listed(path).iter().filter_map(clip).collect() } else { Vec::new() };
+        (!voice.is_empty()).then_some((own, voice))
+    };
+    listed(folder).iter().filter_map(voice).collect()
+}
+
+/// The same without their names.
+pub fn voices(folder: &Path, name: &str) -> Vec<Voice> {
+    voices_named(folder, name).into_iter().map(|voice| voice.1).collect()
 }
 
 /// A stretch of what a voice says, without pauses between its clips.
@@ -111,8 +126,8 @@ fn paced((said, sound): &Clipped, stream: &mut Stream) -> Clipped {
 }
 
 /// Utterances of one voice or of many, with pauses of all lengths; nobody speaks for long in some.
-fn spoken(voices: &[Voice], stream: &mut Stream) -> Channel {
-    let only = (stream.unit() < 0.4).then(|| stream.index(voices.len()));
+fn spoken(voices: &Voices, of: &Option<Range<usize>>, stream: &mut Stream) -> Channel {
+    let only = (stream.unit() < 0.4).then(|| voices.drawn(of, stream));
     let lead_s = match stream.index(10) {
         0 => 0.0,
         1 => stream.range(8.0, 25.0),
@@ -121,7 +136,7 @@ fn spoken(voices: &[Voice], stream: &mut Stream) -> Channel {
     };
     let (mut pcm, mut truth) = (vec![0; (lead_s * 16_000.0) as usize], Vec::new());
     loop {
-        let voice = &voices[only.unwrap_or_else(|| stream.index(voices.len()))];
+        let voice = only.unwrap_or_else(|| voices.drawn(of, stream));
         let (said, sound) = paced(&voice[stream.index(voice.len())], stream);
         let pause_s = if stream.unit() < 0.12 { stream.range(3.0, 12.0) } else { stream.range(0.5, 2.5) };
         if pcm.len() + said.len() > LENGTH {
@@ -136,19 +151,20 @@ fn spoken(voices: &[Voice], stream: &mut Stream) -> Channel {
 }
 
 /// The noise under a channel: the people in it are some of the voices, or imitated.
-fn bed(kind: Kind, voices: &[Voice], seed: u64, stream: &mut Stream) -> Vec<i16> {
-    let people = if stream.unit() < 0.12 { 0 } else { 4 + stream.index(9) };
-    let people: Vec<Arc<[i16]>> = (0..people).map(|_| talk(&voices[stream.index(voices.len())], stream)).collect();
+fn bed(kind: Kind, voices: &Voices, of: &Option<Range<usize>>, seed: u64, stream: &mut Stream) -> Vec<i16> {
+    let people = if stream.unit() < 0.12 { 0 } else { 4 + stream.index(7) };
+    let people: Vec<Arc<[i16]>> = (0..people).map(|_| talk(voices.drawn(of, stream), stream)).collect();
     noise::generate(kind, Seed(seed), BED_S, &people)
 }
 
 /// Speech over noise: half of the voices in it at 2 dB and less.
 fn snr_db(stream: &mut Stream) -> f64 {
-    match stream.index(10) {
-        0 => stream.range(-4.0, -1.5),
-        1..5 => stream.range(-1.5, 2.0),
-        5..8 => stream.range(2.0, 8.0),
-        _ => stream.range(8.0, 22.0),
+    match stream.index(20) {
+        0..2 => stream.range(-3.5, -1.5),
+        2..10 => stream.range(-1.5, 2.0),
+        10..16 => stream.range(2.0, 8.0),
+        16..18 => stream.range(8.0, 12.0),
+        _ => stream.range(12.0, 22.0),
     }
 }
 
@@ -170,17 +186,53 @@ fn labels(clean: &Channel, codec: Codec) -> Vec<bool> {
     labels
 }
 
+/// Many voices, those of a kind next to each other, and which of them are drawn how often.
+struct Voices {
+    all: Vec<Voice>,
+    kinds: Vec<(Range<usize>, usize)>,
+}
+
+impl Voices {
+    fn of(folder: &Path) -> Voices {
+        let (names, all): (Vec<String>, Vec<Voice>) = voices_named(folder, "").into_iter().unzip();
+        let kind = |(name, share): &(&str, usize)| {
+            let first = names.iter().position(|own| own.starts_with(name)).unwrap_or(0);
+            let count = names.iter().filter(|own| own.starts_with(name)).count();
+            (first..first + count, *share)
+        };
+        let kinds = SHARES.iter().map(kind).filter(|kind| !kind.0.is_empty()).collect();
+        Voices { all, kinds }
+    }
+
+    /// A voice of those that are spoken of: of a kind, or of all.
+    fn drawn<'a>(&'a self, of: &Option<Range<usize>>, stream: &mut Stream) -> &'a Voice {
+        let of = of.clone().unwrap_or_else(|| self.kind(stream));
+        &self.all[of.start + stream.index(of.len())]
+    }
+
+    fn kind(&self, stream: &mut Stream) -> Range<usize> {
+        let shares: Vec<(usize, usize)> = self.kinds.iter().map(|kind| kind.1).enumerate().collect();
+        self.kinds[drawn(&shares, stream)].0.clone()
+    }
+
+    /// Some that are alike.
+    fn alike(&self, stream: &mut Stream) -> Range<usize> {
+        let kind = self.kind(stream);
+        let first = kind.start + stream.index(kind.len().saturating_sub(ALIKE) + 1);
+        first..kind.end.min(first + ALIKE)
+    }
+}
+
 /// What the network hears of a frame, whether it hears it, and how many of its blocks are speech.
 type Row = [i16; INPUTS + 2];
 
 /// A channel as the running detector hears it.
-fn heard(voices: &[Voice], seed: u64) -> Vec<Row> {
+fn heard(voices: &Voices, seed: u64) -> Vec<Row> {
     let stream = &mut Seed(seed).stream("training");
-    let alike = stream.index(voices.len().saturating_sub(ALIKE) + 1);
-    let voices = if stream.unit() < 0.5 { &voices[alike..voices.len().min(alike + ALIKE)] } else { voices };
-    let clean = spoken(voices, stream);
+    let of = (stream.unit() < 0.5).then(|| voices.alike(stream));
+    let clean = spoken(voices, &of, stream);
     let codec = drawn(&[(Codec::Pcmu, 60), (Codec::Pcma, 15), (Codec::G722, 25)], stream);
-    let mut bed = bed(drawn(&KINDS, stream), voices, seed, stream);
+    let mut bed = bed(drawn(&KINDS, stream), voices, &of, seed, stream);
     noise::level_for(&mut bed, snr_db(stream), codec.rate_hz());
     let gain = 10f64.powf(if stream.unit() < 0.5 { 0.0 } else { stream.range(-8.0, 4.0) } / 20.0);
     let mixed = clean.pcm.iter().zip(&bed).map(|(x, noise)| (f64::from(x.saturating_add(*noise)) * gain) as i16);
@@ -199,10 +251,18 @@ fn heard(voices: &[Voice], seed: u64) -> Vec<Row> {
         .collect()
 }
 
-fn write(to: &Path, rows: impl Iterator<Item = Vec<Row>>) {
+/// Channels of these seeds, as many at once as there are processors.
+fn write(to: &Path, voices: &Voices, seeds: Range<u64>) {
     let mut file = std::io::BufWriter::new(std::fs::File::create(to).expect("the folder is ours"));
-    for row in rows.flatten() {
-        file.write_all(&row.map(i16::to_le_bytes).concat()).expect("there is room");
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+    for seeds in seeds.collect::<Vec<_>>().chunks(at_once) {
+        let channels: Vec<Vec<Row>> = std::thread::scope(|scope| {
+            let made: Vec<_> = seeds.iter().map(|seed| scope.spawn(|| heard(voices, *seed))).collect();
+            made.into_iter().map(|channel| channel.join().expect("it is made")).collect()
+        });
+        for row in channels.iter().flatten() {
+            file.write_all(&row.map(i16::to_le_bytes).concat()).expect("there is room");
+        }
     }
 }
 
@@ -210,12 +270,13 @@ fn write(to: &Path, rows: impl Iterator<Item = Vec<Row>>) {
 fn channels_to_train_with_hold_speech_and_noise() {
     if let Some(folder) = folder() {
         for (part, first, count) in [("held", FIRST_HELD_SEED, HELD), ("train", FIRST_SEED, TRAIN)] {
-            let voices = voices(&folder.join("voices").join(part), "");
-            write(&folder.join(part).with_extension("i16"), (0..count).map(|n| heard(&voices, first + n)));
+            let voices = Voices::of(&folder.join("voices").join(part));
+            write(&folder.join(part).with_extension("i16"), &voices, first..first + count);
         }
         return;
     }
-    let voices: Vec<Voice> = ["slt", "awb"].map(|voice| SENTENCES.iter().map(|text| say(text, voice)).collect()).into();
+    let all: Vec<Voice> = ["slt", "awb"].map(|voice| SENTENCES.iter().map(|text| say(text, voice)).collect()).into();
+    let voices = Voices { kinds: vec![(0..all.len(), 1)], all };
     let rows: Vec<Row> = (0..2).flat_map(|n| heard(&voices, FIRST_SEED + n)).collect();
     let count = |label: i16| rows.iter().filter(|row| row[INPUTS] == 1 && row[INPUTS + 1] == label).count();
     println!("{} frames, {:?} of noise, of both and of speech", rows.len(), [0, 1, 2].map(count));
