@@ -247,10 +247,12 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// A field under its name, else under an alias, with the name that was sent.
+/// A field under its name, else under an alias, with the name that was sent. One that holds null hides no other.
 fn given<'a, 'j, 's: 'a>(field: &'s Field, json: &'a Json<'j>) -> Option<(&'s str, &'a Json<'j>)> {
     let names = std::iter::once(&field.name).chain(&field.aliases);
-    names.filter_map(|name| Some((name.as_str(), json.get(name)?))).next()
+    let mut sent = names.filter_map(|name| Some((name.as_str(), json.get(name)?)));
+    let first = sent.next()?;
+    Some(if *first.1 == Json::Null { sent.find(|(_, value)| **value != Json::Null).unwrap_or(first) } else { first })
 }
 
 /// What null does to a field of a partial update that is never null: collections that may be empty are emptied, all else is
