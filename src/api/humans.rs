@@ -1,12 +1,14 @@
 //! Routes of Digital Humans.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
 use crate::error::Result;
 use crate::model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
 use crate::model::patch::Patch;
+use crate::model::schema::ALIASES;
 use crate::service::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation};
 
 #[derive(Deserialize, JsonSchema)]
@@ -48,8 +50,9 @@ struct CreateDigitalHumans {
     simulation_ids: Vec<i64>,
 }
 
-/// The fields to change.
+/// The fields to change, by their present names.
 #[derive(Deserialize, JsonSchema)]
+#[schemars(transform = without_old_names)]
 struct UpdateDigitalHuman {
     #[serde(flatten)]
     fields: Patch<DigitalHumanSpec>,
@@ -59,6 +62,14 @@ struct UpdateDigitalHuman {
     /// Takes the number from the Digital Human that is always on with it.
     #[serde(default)]
     override_conflict: bool,
+}
+
+/// Old names of fields are read on creation alone.
+fn without_old_names(schema: &mut Schema) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut) {
+        property.shift_remove(ALIASES);
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]

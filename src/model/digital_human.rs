@@ -220,14 +220,16 @@ pub struct DigitalHumanSpec {
     /// Stable identifier for the declarative push.
     #[serde(default)]
     pub svc_as_code_id: Option<Uuid>,
-    /// What the caller wants.
-    #[serde(default)]
+    /// What the caller wants; a new one may call it `description`.
+    #[serde(default, alias = "description")]
+    #[schemars(extend("x-aliases" = ["description"]))]
     pub intent: String,
     /// When the conversation counts as passed.
     #[serde(default)]
     pub success_criteria: String,
-    /// Name; drawn by language and gender when absent.
-    #[serde(default)]
+    /// Name; drawn by language and gender when absent. A new one may call it `human_name`.
+    #[serde(default, alias = "human_name")]
+    #[schemars(extend("x-aliases" = ["human_name"]))]
     pub name: Option<String>,
     /// Free handle.
     #[serde(default)]
@@ -397,14 +399,6 @@ pub struct DigitalHumanSpec {
     /// Probes during the agent's speech.
     #[serde(default)]
     pub duplex: Option<Duplex>,
-    /// Old name of `name`, read when `name` is absent.
-    #[serde(default, skip_serializing)]
-    #[schemars(extend("deprecated" = true))]
-    pub human_name: Option<String>,
-    /// Old name of `intent`, read when `intent` is absent.
-    #[serde(default, skip_serializing)]
-    #[schemars(extend("deprecated" = true))]
-    pub description: Option<String>,
 }
 
 impl Default for DigitalHumanSpec {

@@ -52,15 +52,6 @@ pub fn fetched(fields: &Value) -> Vec<(String, String)> {
     noise.map(|url| ("custom_background_noise_url".to_owned(), url)).into_iter().chain(audio).collect()
 }
 
-/// Names of fields as they were called before, read where the present one was not given.
-pub fn take_old_names(spec: &mut DigitalHumanSpec) {
-    let (name, intent) = (spec.human_name.take(), spec.description.take());
-    spec.name = spec.name.take().or(name);
-    if let (true, Some(intent)) = (spec.intent.is_empty(), intent) {
-        spec.intent = intent;
-    }
-}
-
 /// The lines of a transcript that is given as a text alone, where they have the form `ROLE: text`.
 pub fn take_lines(spec: &mut DigitalHumanSpec) {
     if spec.formatted_transcript.is_none() {

@@ -257,8 +257,6 @@ impl Service {
         take_over: bool,
     ) -> Result<bool> {
         let mut spec: DigitalHumanSpec = patched(&old.doc, patch)?;
-        // Old names are read on creation alone.
-        (spec.human_name, spec.description) = (None, None);
         self.check_links(db, links.unwrap_or_default()).await?;
         human_rules::check_update(&old.doc, &mut spec, patch)?;
         human_rules::check(&mut spec, self.settings())?;
@@ -290,7 +288,6 @@ impl Service {
         simulation_ids: &[i64],
     ) -> Result<LinkedDigitalHuman> {
         self.check_links(db, simulation_ids).await?;
-        human_rules::take_old_names(&mut spec);
         human_rules::take_lines(&mut spec);
         human_rules::check(&mut spec, self.settings())?;
         check_noise(db, &spec).await?;

@@ -294,7 +294,7 @@ impl Push<'_> {
             Some(_) => Some("simulations: Input should be a valid list".into()),
         };
         for (old, new) in [("human_name", "name"), ("description", "intent")] {
-            if let (Some(value), false) = (fields.shift_remove(old), fields.contains_key(new)) {
+            if let (Some(value), true) = (fields.shift_remove(old), fields.get(new).is_none_or(Value::is_null)) {
                 fields.insert(new.into(), value);
             }
         }
