@@ -6,7 +6,9 @@ use uuid::Uuid;
 
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
 use crate::error::Result;
-use crate::model::agent_version::{LabelRecord, LabelSpec, LabelsSpec, VersionName, VersionRecord, VersionSpec};
+use crate::model::agent_version::{
+    LabelRecord, LabelSpec, LabelsSpec, LabelsTaken, VersionName, VersionRecord, VersionSpec,
+};
 use crate::service::{LabelDeleted, VersionDeleted, VersionLabels};
 
 #[derive(Deserialize, JsonSchema)]
@@ -150,7 +152,7 @@ async fn put_on(ctx: Ctx, request: In<VersionPath, Nothing, LabelsSpec>) -> Resu
     ctx.service.add_version_labels(&ctx.caller, agent_id, version, request.body).await
 }
 
-async fn take_off(ctx: Ctx, request: In<VersionPath, Nothing, Option<LabelsSpec>>) -> Result<VersionLabels> {
+async fn take_off(ctx: Ctx, request: In<VersionPath, Nothing, Option<LabelsTaken>>) -> Result<VersionLabels> {
     let VersionPath { agent_id, version } = request.path;
     ctx.service.remove_version_labels(&ctx.caller, agent_id, version, request.body.unwrap_or_default()).await
 }

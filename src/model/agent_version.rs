@@ -88,15 +88,23 @@ impl JsonSchema for LabelText {
     }
 }
 
-/// Labels to put on a version, or to take from it.
+/// Labels to put on a version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabelsSpec {
-    /// Which; what absent means is said where it is used.
+    /// Which; none when absent.
     #[serde(default)]
     pub labels: Option<Vec<LabelText>>,
     /// Takes them from the versions that hold them.
     #[serde(default)]
     pub override_label: bool,
+}
+
+/// Labels to take from a version.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LabelsTaken {
+    /// Which; all but latest when absent or empty.
+    #[serde(default)]
+    pub labels: Option<Vec<LabelText>>,
 }
 
 /// How a path names a version.

@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::AgentDoc;
 use crate::model::agent_version::{
-    LATEST, LabelDoc, LabelText, LabelsSpec, PRODUCTION, VersionDoc, VersionName, VersionRecord, VersionSpec,
+    LATEST, LabelDoc, LabelText, LabelsSpec, LabelsTaken, PRODUCTION, VersionDoc, VersionName, VersionRecord,
+    VersionSpec,
 };
 use crate::model::simulation::SimulationSpec;
 use crate::store::{Row, Session};
@@ -151,12 +152,12 @@ impl Service {
         caller: &Caller,
         agent_id: i64,
         name: VersionName,
-        spec: LabelsSpec,
+        taken: LabelsTaken,
     ) -> Result<VersionLabels> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.hold_agent(agent_id).await?;
         let mut version = named(&mut db, agent_id, name).await?;
-        let asked = spec.labels.unwrap_or_default();
+        let asked = taken.labels.unwrap_or_default();
         let goes = |label: &String| label != LATEST && (asked.is_empty() || asked.iter().any(|one| one.0 == *label));
         if version.doc.labels.iter().any(|label| label == PRODUCTION && goes(label)) {
             return Err(production_stays());
