@@ -50,8 +50,10 @@ pub struct In<P = Nothing, Q = Nothing, B = Nothing> {
     pub body: B,
 }
 
-/// A part that a route does not have.
+// A part that a route does not have; an `Option` of it is a body that may be sent all the same.
+/// An object of which nothing is read.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Nothing {}
 
 /// Makes the schema of a part.

@@ -71,7 +71,7 @@ async fn autosync(ctx: Ctx, request: In<Nothing, Nothing, RunAutosyncRequest>) -
     ctx.service.run_autosync(&ctx.caller, request.body.targets).await
 }
 
-async fn sweep(ctx: Ctx, _: In) -> Result<Accepted> {
+async fn sweep(ctx: Ctx, _: In<Nothing, Nothing, Option<Nothing>>) -> Result<Accepted> {
     ctx.service.sweep_journeys().await?;
     Ok(Accepted { status: "accepted".into() })
 }

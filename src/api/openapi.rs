@@ -55,7 +55,6 @@ pub fn compile(endpoints: Vec<Endpoint>) -> (String, Vec<Ready>) {
 }
 
 fn document(paths: Map<String, Value>, mut definitions: Map<String, Value>) -> Value {
-    definitions.retain(|name, _| !name.starts_with("Nothing"));
     definitions.insert("ValidationIssue".to_owned(), issue());
     definitions.insert(
         "ValidationError".to_owned(),

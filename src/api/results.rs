@@ -102,7 +102,7 @@ async fn end(ctx: Ctx, request: In<Nothing, Nothing, EndConversations>) -> Resul
     ctx.service.end_conversations(&ctx.caller, &request.body.test_result_ids).await
 }
 
-async fn hangup(ctx: Ctx, request: In<IdPath>) -> Result<HungUp> {
+async fn hangup(ctx: Ctx, request: In<IdPath, Nothing, Option<Nothing>>) -> Result<HungUp> {
     ctx.service.hangup(&ctx.caller, request.path.id).await
 }
 

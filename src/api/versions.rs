@@ -130,7 +130,7 @@ async fn by_label(ctx: Ctx, request: In<AgentPath, LabelQuery>) -> Result<Versio
     ctx.service.version_by_label(&ctx.caller, request.path.agent_id, request.query.label.as_deref()).await
 }
 
-async fn promote(ctx: Ctx, request: In<AgentPath, PromoteQuery>) -> Result<VersionRecord> {
+async fn promote(ctx: Ctx, request: In<AgentPath, PromoteQuery, Option<Nothing>>) -> Result<VersionRecord> {
     let PromoteQuery { agent_version_id, prompt_id } = request.query;
     ctx.service.promote_version(&ctx.caller, request.path.agent_id, agent_version_id, prompt_id).await
 }

@@ -77,7 +77,7 @@ async fn remove(ctx: Ctx, request: In<WebhookPath>) -> Result<WebhookDeleted> {
     ctx.service.delete_webhook(&ctx.caller, request.path.webhook_id).await
 }
 
-async fn test(ctx: Ctx, request: In<WebhookPath>) -> Result<WebhookTested> {
+async fn test(ctx: Ctx, request: In<WebhookPath, Nothing, Option<Nothing>>) -> Result<WebhookTested> {
     ctx.service.test_webhook(&ctx.caller, request.path.webhook_id).await
 }
 

@@ -140,9 +140,10 @@ impl Node {
         Compiler { definitions }.node(schema, 0)
     }
 
-    /// True for an object that declares no field at all: such a source is not read.
+    /// True for an object that declares no field at all: such a source is not read. One that may be absent is: what is sent
+    /// has to be an object.
     pub fn is_nothing(&self) -> bool {
-        matches!(&self.kind, Kind::Fields(fields) if fields.is_empty())
+        !self.nullable && matches!(&self.kind, Kind::Fields(fields) if fields.is_empty())
     }
 }
 
