@@ -89,7 +89,7 @@ impl<'s> Walk<'s> {
             return Value::Null;
         }
         match &node.kind {
-            Kind::Any => json.to_value(),
+            Kind::Any => self.any(node, json),
             Kind::Text { least, most, pattern } => {
                 let read = scalar::string(json).and_then(|read| {
                     let count = read.value.chars().count() as u64;
@@ -131,6 +131,19 @@ impl<'s> Walk<'s> {
                 self.tagged(tag, members, expected, default.as_deref(), json)
             }
             Kind::Plain(members) => self.plain(members, json),
+        }
+    }
+
+    /// Every value, but for numbers that no program could hold.
+    fn any(&mut self, any: &'s Node, json: &Json<'_>) -> Value {
+        match json {
+            Json::Number(_) => match json.to_value() {
+                Value::Null => self.fail(&Problem::plain("finite_number"), json),
+                number => number,
+            },
+            Json::Array(_) => self.list(any, 0, u64::MAX, json),
+            Json::Object(_) => self.map(any, json),
+            Json::Null | Json::Bool(_) | Json::Text(_) => json.to_value(),
         }
     }
 
