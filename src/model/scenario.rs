@@ -18,6 +18,9 @@ pub struct Definition {
     /// What a drawing of the graph shows.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub viewport: Value,
+    /// What else was given.
+    #[serde(flatten)]
+    pub others: Object,
 }
 
 /// A new scenario.

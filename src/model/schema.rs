@@ -70,8 +70,8 @@ pub enum Kind {
     Choice { values: Vec<String>, expected: String, constant: bool },
     /// An array: items, least and most of them.
     List { item: Box<Node>, least: u64, most: u64 },
-    /// An object with named fields in order of declaration.
-    Fields(Vec<Field>),
+    /// An object with named fields in order of declaration, and what its other members are, where those are kept.
+    Fields(Vec<Field>, Option<Box<Node>>),
     /// An object with free names.
     Map(Box<Node>),
     /// An object whose kind is told by the field `tag`; `expected` lists all tags, `default` is the one of an object without.
@@ -143,7 +143,7 @@ impl Node {
     /// True for an object that declares no field at all: such a source is not read. One that may be absent is: what is sent
     /// has to be an object.
     pub fn is_nothing(&self) -> bool {
-        !self.nullable && matches!(&self.kind, Kind::Fields(fields) if fields.is_empty())
+        !self.nullable && matches!(&self.kind, Kind::Fields(fields, None) if fields.is_empty())
     }
 }
 
@@ -176,7 +176,7 @@ impl Compiler<'_> {
                 *default = Some(meant.to_owned());
                 let meant = members.iter_mut().filter(|(name, _)| name == meant);
                 for (_, Node { kind, .. }) in meant {
-                    let Kind::Fields(fields) = kind else { continue };
+                    let Kind::Fields(fields, _) = kind else { continue };
                     fields.iter_mut().filter(|field| field.name == *tag).for_each(|field| field.required = false);
                 }
             }
@@ -220,15 +220,15 @@ impl Compiler<'_> {
     }
 
     fn object(&self, schema: &Map<String, Value>, depth: usize) -> Kind {
-        if !schema.contains_key("properties")
-            && let Some(values) = schema.get("additionalProperties")
-            && *values != Value::Bool(false)
-        {
-            return Kind::Map(Box::new(self.node(values, depth + 1)));
-        }
+        let others = schema.get("additionalProperties").filter(|values| **values != Value::Bool(false));
+        let others = others.map(|values| Box::new(self.node(values, depth + 1)));
+        let others = match others {
+            Some(values) if !schema.contains_key("properties") => return Kind::Map(values),
+            others => others,
+        };
         let mut fields = Vec::new();
         if let Some((_, Value::Object(base))) = self.target(schema)
-            && let Kind::Fields(inherited) = self.object(base, depth + 1)
+            && let Kind::Fields(inherited, _) = self.object(base, depth + 1)
         {
             fields = inherited;
         }
@@ -246,7 +246,7 @@ impl Compiler<'_> {
                 node: self.node(property, depth + 1),
             });
         }
-        Kind::Fields(fields)
+        Kind::Fields(fields, others)
     }
 
     fn members(&self, members: &[Value], plain: bool, depth: usize) -> Node {

@@ -125,7 +125,7 @@ impl<'s> Walk<'s> {
                 }
             },
             Kind::List { item, least, most } => self.list(item, *least, *most, json),
-            Kind::Fields(fields) => self.fields(fields, json),
+            Kind::Fields(fields, others) => self.fields(fields, others.as_deref(), json),
             Kind::Map(values) => self.map(values, json),
             Kind::Tagged { tag, members, expected, default } => {
                 self.tagged(tag, members, expected, default.as_deref(), json)
@@ -165,17 +165,19 @@ impl<'s> Walk<'s> {
         let Json::Object(entries) = json else { return self.fail(&Problem::plain("dict_type"), json) };
         let mut map = Map::new();
         for (key, one) in entries {
-            // The key is the caller's text: its copy in the location lives only as long as the entry is walked.
-            let value = self.inside(Step::Name(Cow::Owned(key.to_string())), values, one);
-            map.insert(key.to_string(), value);
+            self.entry(&mut map, key, values, one);
         }
         Value::Object(map)
     }
 
-    fn fields(&mut self, fields: &'s [Field], json: &Json<'_>) -> Value {
-        if !matches!(json, Json::Object(_)) {
-            return self.fail(&Problem::plain("model_attributes_type"), json);
-        }
+    /// A member whose name is the caller's text: its copy in the location lives only as long as the member is walked.
+    fn entry(&mut self, map: &mut Map<String, Value>, key: &str, node: &'s Node, json: &Json<'_>) {
+        let value = self.inside(Step::Name(Cow::Owned(key.to_owned())), node, json);
+        map.insert(key.to_owned(), value);
+    }
+
+    fn fields(&mut self, fields: &'s [Field], others: Option<&'s Node>, json: &Json<'_>) -> Value {
+        let Json::Object(members) = json else { return self.fail(&Problem::plain("model_attributes_type"), json) };
         let mut map = Map::new();
         let needed = std::mem::take(&mut self.needed);
         for field in fields {
@@ -203,6 +205,10 @@ impl<'s> Walk<'s> {
             }
         }
         self.needed = &[];
+        let Some(others) = others else { return Value::Object(map) };
+        for (key, one) in members.iter().filter(|(key, _)| fields.iter().all(|field| field.name != *key)) {
+            self.entry(&mut map, key, others, one);
+        }
         Value::Object(map)
     }
 
@@ -275,7 +281,7 @@ fn cleared(node: &Node) -> Option<Value> {
         Kind::List { least: 0, .. } => Some(Value::Array(Vec::new())),
         Kind::Map(_) => Some(Value::Object(Map::new())),
         Kind::Any => Some(Value::Null),
-        Kind::Fields(fields) if fields.iter().all(|field| !field.required) => Some(Value::Object(Map::new())),
+        Kind::Fields(fields, _) if fields.iter().all(|field| !field.required) => Some(Value::Object(Map::new())),
         _ => None,
     }
 }

@@ -409,7 +409,7 @@ fn walked<T: JsonSchema>(entity: &Object) -> std::result::Result<Object, Vec<Str
     let text = Value::Object(entity.clone()).to_string();
     let mut issues = Issues::default();
     let mut node = Node::of::<T>();
-    if let Kind::Fields(fields) = &mut node.kind {
+    if let Kind::Fields(fields, _) = &mut node.kind {
         // Whatever it is elsewhere, here it is a uuid.
         fields.iter_mut().filter(|field| field.name == CODE).for_each(|field| field.node.kind = Kind::Uuid);
     }
@@ -439,7 +439,7 @@ fn texts(issues: &Issues) -> Vec<String> {
 fn field_of<T: JsonSchema>(text: &str, kind: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
     let words = format!("_{}_", text.chars().map(plain).collect::<String>());
-    let Kind::Fields(fields) = Node::of::<T>().kind else { return kind.to_owned() };
+    let Kind::Fields(fields, _) = Node::of::<T>().kind else { return kind.to_owned() };
     let place = |name: &str| {
         let short = name.strip_suffix("_ids").or(name.strip_suffix("_id")).or(name.strip_suffix('s')).unwrap_or(name);
         let short = if name == "workflow_v2_id" { "scenario" } else { short };
