@@ -279,10 +279,7 @@ async fn shown(db: &mut Session, row: Row<ScenarioDoc>) -> Result<ScenarioRecord
         let traits = db.by::<TraitDoc>("agent_id", *agent).await?;
         known.push((*agent, traits.into_iter().map(|row| row.doc.name).collect()));
     }
-    let warnings = match agent_ids.is_empty() {
-        true => paths::cut_warning(graph.paths().1),
-        false => paths::warnings(&graph, &known),
-    };
+    let warnings = if agent_ids.is_empty() { Vec::new() } else { paths::warnings(&graph, &known) };
     let ScenarioDoc { name, description, definition } = row.doc;
     Ok(ScenarioRecord {
         id: row.id,

@@ -97,6 +97,25 @@ async fn what_may_be_a_mistake_is_told_for_linked_agents() {
 }
 
 #[tokio::test]
+async fn paths_that_are_not_used_are_told_when_an_agent_is_linked() {
+    let world = World::with_rows().await;
+    let agent: i64 = world.name("agent").parse().expect("an id");
+    let branches: Vec<Value> =
+        (0..201).map(|at| json!({"id": format!("b{at}"), "type": "dtmf", "digits": "1"})).collect();
+    let definition = json!({
+        "nodes": [{"id": "start", "type": "start"}, {"id": "menu", "type": "options", "data": {"branch_options": branches}}],
+        "edges": [{"id": "1", "source": "start", "target": "menu"}],
+    });
+    let cut = json!(["Only the first 200 paths are used"]);
+    let made = world.post("/v1/scenario", json!({"name": "Wide", "definition": definition})).await;
+    assert_eq!(made["warnings"], json!([]));
+    let path = format!("/v1/scenario/{}", made["id"].as_str().expect("an id"));
+    assert_eq!(world.call("PUT", &path, json!({"agent_ids": [agent]})).await["warnings"], cut);
+    let checked = world.post("/v1/scenario/validate-definition", json!({"definition": definition})).await;
+    assert_eq!(checked["warnings"], cut);
+}
+
+#[tokio::test]
 async fn digital_humans_follow_their_scenario() {
     let world = World::with_rows().await;
     let id = scenario(&world, json!({"name": "Menu", "definition": menu("Hi.")})).await;
