@@ -192,7 +192,11 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
         router = router.route(path, any(move |request: Request| gate::pass(server, route, request)));
         router = router.route(&format!("{path}/"), any(redirected));
     }
-    router.fallback(async || identified(answer::no_route()))
+    router.fallback(async || nowhere())
+}
+
+fn nowhere() -> Response {
+    identified(answer::no_route())
 }
 
 /// Groups endpoints by path, in order of declaration.
@@ -216,7 +220,9 @@ fn routes(ready: Vec<Ready>) -> Vec<Route> {
 }
 
 async fn redirected(request: Request) -> Response {
-    let path = request.uri().path().trim_end_matches('/');
+    // An empty segment names nothing.
+    let without = request.uri().path().strip_suffix('/').filter(|path| !path.ends_with('/'));
+    let Some(path) = without else { return nowhere() };
     let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
     identified(answer::redirect(&format!("{path}{query}")))
 }
