@@ -116,11 +116,11 @@ const GRAPH: &str = "You design a graph of a telephone conversation between a vo
 impl Service {
     /// Drafts scenarios of the wanted kinds.
     pub async fn generate_test_scenarios(&self, caller: &Caller, asked: ScenariosAsked) -> Result<ScenariosMade> {
+        let text = self.agent_text(caller, &asked.agent, asked.prompt_id.as_deref()).await?;
         if asked.scenarios.is_empty() {
             return Err(empty());
         }
         let model = self.model()?;
-        let text = self.agent_text(caller, &asked.agent, asked.prompt_id.as_deref()).await?;
         let (mut items, cut) = wanted(&asked)?;
         self.name_workflows(caller, &mut items).await?;
         let about = json!({
@@ -140,11 +140,11 @@ impl Service {
 
     /// Gives scenarios a new goal; what happens in them stays.
     pub async fn move_regen_test_scenarios(&self, caller: &Caller, asked: MoveAsked) -> Result<ScenariosMade> {
+        let text = self.agent_text(caller, &asked.agent, asked.prompt_id.as_deref()).await?;
         if asked.scenarios.is_empty() {
             return Err(empty());
         }
         let model = self.model()?;
-        let text = self.agent_text(caller, &asked.agent, asked.prompt_id.as_deref()).await?;
         let material =
             json!({ "agent": about(&asked.agent, &text), "new_goal": asked.new_goal, "scenarios": asked.scenarios });
         let count = asked.scenarios.len();
@@ -161,11 +161,11 @@ impl Service {
 
     /// Rewrites scenarios after instructions.
     pub async fn regen_test_scenarios(&self, caller: &Caller, asked: RegenAsked) -> Result<ScenariosMade> {
+        let text = self.agent_text(caller, &asked.agent, asked.prompt_id.as_deref()).await?;
         if asked.scenarios.is_empty() {
             return Err(empty());
         }
         let model = self.model()?;
-        let text = self.agent_text(caller, &asked.agent, asked.prompt_id.as_deref()).await?;
         let material = json!({
             "agent": about(&asked.agent, &text), "instructions": asked.instructions, "persona": asked.persona,
             "scenarios": asked.scenarios,
