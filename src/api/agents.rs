@@ -3,6 +3,7 @@
 use axum::http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, endpoint, get, post, put, tagged};
@@ -49,18 +50,37 @@ impl JsonSchema for NullableId {
     }
 }
 
+/// The order of the fields in an update. Those that are not named come last, in the order of a new agent's.
+const UPDATED: &str = "name system_prompt goals svc_as_code_id external_agent_id type mode connection_type provider phone_number \
+    email_address email_reply_addresses follow_up_sms_sender_numbers websocket_url websocket_username websocket_password \
+    sip_uri sip_username sip_password custom_sip_headers dynamic_sip_webhook_url outbound_trigger_webhook_url \
+    outbound_trigger_payload_template enable_outbound_call_auto_start simulations_disabled redact_pii http_webhook \
+    http_webhook_sync_reply voice_provider provider_id keyterms labels folder workflow red_team_profile \
+    simulation_notifications P1_agent_name P1_customer_tool_topic P1_token_webhook_url P1_token_webhook_auth P1_metadata \
+    P2_agent_configuration P2_room_properties P9_call_settings P10_agent_parameters";
+
+fn as_updated(schema: &mut Schema) {
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        let mut rest = std::mem::take(properties);
+        properties.extend(UPDATED.split(' ').filter_map(|name| rest.shift_remove_entry(name)));
+        properties.extend(rest);
+    }
+}
+
 /// The fields to change, and which agent's.
 #[derive(Deserialize, JsonSchema)]
+#[schemars(transform = as_updated)]
 struct UpdateAgent {
-    /// Null: the agent is found by `external_agent_id`.
-    agent_id: NullableId,
     #[serde(flatten)]
     fields: Patch<AgentSpec>,
+    /// Null: the agent is found by `external_agent_id`.
+    agent_id: NullableId,
 }
 
 /// The fields to change; the agent is found by the last, which is behind the others because it stands for the one of its name
 /// among them.
 #[derive(Deserialize, JsonSchema)]
+#[schemars(transform = as_updated)]
 struct UpdateAgentByExternalId {
     #[serde(flatten)]
     fields: Patch<AgentSpec>,
@@ -115,7 +135,7 @@ async fn add(ctx: Ctx, request: In<Nothing, Nothing, AgentSpec>) -> Result<Agent
 }
 
 async fn update(ctx: Ctx, request: In<Nothing, Nothing, UpdateAgent>) -> Result<AgentUpdated> {
-    let UpdateAgent { agent_id, fields } = request.body;
+    let UpdateAgent { fields, agent_id } = request.body;
     ctx.service.update_agent(&ctx.caller, agent_id.0.as_ref(), fields.into_given()).await
 }
 

@@ -55,13 +55,13 @@ struct LabelQuery {
 
 #[derive(Deserialize, JsonSchema)]
 struct PromoteQuery {
-    /// The version; absent: the latest.
-    #[serde(default)]
-    agent_version_id: Option<Uuid>,
     /// Deprecated twin of agent_version_id.
     #[serde(default)]
     #[schemars(extend("deprecated" = true))]
     prompt_id: Option<Uuid>,
+    /// The version; absent: the latest.
+    #[serde(default)]
+    agent_version_id: Option<Uuid>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -131,7 +131,7 @@ async fn by_label(ctx: Ctx, request: In<AgentPath, LabelQuery>) -> Result<Versio
 }
 
 async fn promote(ctx: Ctx, request: In<AgentPath, PromoteQuery, Option<Nothing>>) -> Result<VersionRecord> {
-    let PromoteQuery { agent_version_id, prompt_id } = request.query;
+    let PromoteQuery { prompt_id, agent_version_id } = request.query;
     ctx.service.promote_version(&ctx.caller, request.path.agent_id, agent_version_id, prompt_id).await
 }
 

@@ -157,6 +157,9 @@ pub struct AgentSpec {
     /// Agent to dispatch into the room.
     #[serde(default, rename = "P1_agent_name")]
     pub p1_agent_name: Option<String>,
+    /// Room metadata.
+    #[serde(default, rename = "P1_metadata")]
+    pub p1_metadata: Option<Object>,
     /// Topic of tool call packets.
     #[serde(default, rename = "P1_customer_tool_topic")]
     pub p1_customer_tool_topic: Option<String>,
@@ -166,9 +169,6 @@ pub struct AgentSpec {
     /// Authorization header of that request.
     #[serde(default, rename = "P1_token_webhook_auth")]
     pub p1_token_webhook_auth: Option<String>,
-    /// Room metadata.
-    #[serde(default, rename = "P1_metadata")]
-    pub p1_metadata: Option<Object>,
     /// Pipeline to start.
     #[serde(default, rename = "P2_agent_name")]
     pub p2_agent_name: Option<String>,
