@@ -257,12 +257,10 @@ impl Service {
         take_over: bool,
     ) -> Result<bool> {
         let mut spec: DigitalHumanSpec = patched(&old.doc, patch)?;
-        self.check_links(db, links.unwrap_or_default()).await?;
+        check_named(db, &spec, links.unwrap_or_default(), old.doc.workflow_v2_id).await?;
+        check_code(db, &spec, Some(old.id)).await?;
         human_rules::check_update(&old.doc, &mut spec, patch)?;
         human_rules::check(&mut spec, self.settings())?;
-        check_noise(db, &spec).await?;
-        check_scenario(db, &spec, old.doc.workflow_v2_id).await?;
-        check_code(db, &spec, Some(old.id)).await?;
         let is_turned_on = spec.always_on_mode && !old.doc.always_on_mode;
         if links.is_some() || is_turned_on || (spec.listens_on().is_some() && old.doc.listens_on().is_none()) {
             let links = match links {
@@ -287,12 +285,10 @@ impl Service {
         mut spec: DigitalHumanSpec,
         simulation_ids: &[i64],
     ) -> Result<LinkedDigitalHuman> {
-        self.check_links(db, simulation_ids).await?;
+        check_named(db, &spec, simulation_ids, None).await?;
+        check_code(db, &spec, None).await?;
         human_rules::take_lines(&mut spec);
         human_rules::check(&mut spec, self.settings())?;
-        check_noise(db, &spec).await?;
-        check_scenario(db, &spec, None).await?;
-        check_code(db, &spec, None).await?;
         check_always_on(db, &spec, simulation_ids).await?;
         self.free_number(db, caller, &spec, None, false).await?;
         if spec.name.is_none() {
@@ -307,14 +303,7 @@ impl Service {
 
     async fn check_simulations(&self, caller: &Caller, simulation_ids: &[i64]) -> Result<()> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        self.check_links(&mut db, simulation_ids).await
-    }
-
-    async fn check_links(&self, db: &mut Session, simulation_ids: &[i64]) -> Result<()> {
-        for simulation_id in simulation_ids {
-            db.get::<SimulationSpec>(*simulation_id).await?;
-        }
-        Ok(())
+        check_links(&mut db, simulation_ids).await
     }
 
     async fn link_all(&self, db: &mut Session, id: i64, simulation_ids: &[i64]) -> Result<()> {
@@ -364,6 +353,25 @@ pub(super) async fn owned(db: &mut Session, id: i64) -> Result<Row<DigitalHumanS
         return Err(Error::Forbidden("Digital human belongs to a different organization".into()));
     }
     Err(Error::NotFound("Digital human"))
+}
+
+/// All that it names is there: its simulations, its noise and its scenario.
+async fn check_named(
+    db: &mut Session,
+    spec: &DigitalHumanSpec,
+    simulation_ids: &[i64],
+    known: Option<Uuid>,
+) -> Result<()> {
+    check_links(db, simulation_ids).await?;
+    check_noise(db, spec).await?;
+    check_scenario(db, spec, known).await
+}
+
+async fn check_links(db: &mut Session, simulation_ids: &[i64]) -> Result<()> {
+    for simulation_id in simulation_ids {
+        db.get::<SimulationSpec>(*simulation_id).await?;
+    }
+    Ok(())
 }
 
 /// What names no URL names an uploaded noise of this organization.
