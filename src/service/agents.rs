@@ -127,10 +127,11 @@ impl Service {
         agent_id: Option<&IdString>,
         patch: Object,
     ) -> Result<AgentUpdated> {
-        self.look_at_urls(AgentSpec::posted_to_in(&patch)).await?;
+        let looked = self.look_at_urls(AgentSpec::posted_to_in(&patch)).await;
         let mut db = self.store.org(&caller.organization).write().await?;
         let external = patch.get("external_agent_id").and_then(Value::as_str);
         let row = find_agent(&mut db, agent_id, external).await?;
+        looked?;
         self.change_agent(db, caller, row, patch).await
     }
 
@@ -141,9 +142,10 @@ impl Service {
         external_id: &str,
         patch: Object,
     ) -> Result<AgentUpdated> {
-        self.look_at_urls(AgentSpec::posted_to_in(&patch)).await?;
+        let looked = self.look_at_urls(AgentSpec::posted_to_in(&patch)).await;
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = by_external_id(&mut db, external_id).await?;
+        looked?;
         self.change_agent(db, caller, row, patch).await
     }
 

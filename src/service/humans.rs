@@ -123,8 +123,13 @@ impl Service {
         spec: DigitalHumanSpec,
         simulation_ids: &[i64],
     ) -> Result<(Session, LinkedDigitalHuman)> {
-        self.look_at_human(&serde_json::to_value(&spec).map_err(Error::internal)?).await?;
+        let looked = self.look_at_human(&serde_json::to_value(&spec).map_err(Error::internal)?).await;
         let mut db = self.store.org(&caller.organization).write().await?;
+        if looked.is_err() {
+            // What is not there is told first.
+            check_named(&mut db, &spec, simulation_ids, None).await?;
+        }
+        looked?;
         let made = self.make_human(&mut db, caller, spec, simulation_ids).await?;
         Ok((db, made))
     }
@@ -171,9 +176,14 @@ impl Service {
         simulation_ids: Option<&[i64]>,
         override_conflict: bool,
     ) -> Result<LinkedDigitalHuman> {
-        self.look_at_human(&Value::Object(patch.clone())).await?;
+        let looked = self.look_at_human(&Value::Object(patch.clone())).await;
         let mut db = self.store.org(&caller.organization).write().await?;
         let old = owned(&mut db, id).await?;
+        if looked.is_err() {
+            let spec = patched(&old.doc, &patch)?;
+            check_named(&mut db, &spec, simulation_ids.unwrap_or_default(), old.doc.workflow_v2_id).await?;
+        }
+        looked?;
         self.amend_human(&mut db, caller, &old, &patch, simulation_ids, override_conflict).await?;
         if let Some(wanted) = simulation_ids {
             for old in db.simulations_of(id).await? {

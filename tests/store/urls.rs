@@ -114,3 +114,24 @@ async fn a_name_that_leads_inside_is_not_saved() {
     let done = service.create_background_noise(caller, "n".to_owned(), sound).await;
     check("a sound", INSIDE, "storage_path", done);
 }
+
+#[tokio::test]
+async fn what_is_not_there_is_told_before_a_host() {
+    let f = Fixture::new().await;
+    let (_, _, humans) = f.booth(json!({}), 1).await;
+    let service = f.service.clone().with_guard(guard());
+    let (caller, stranger) = (&f.caller, f.stranger().await);
+    let hook = || map(json!({ "http_webhook": INSIDE }));
+    let agent = Some(Error::NotFound("Agent"));
+    assert_eq!(service.update_agent(caller, Some(&IdString::from(99)), hook()).await.err(), agent);
+    assert_eq!(service.update_agent_by_external_id(caller, "nobody", hook()).await.err(), agent);
+    let noise = json!({ "custom_background_noise_url": INSIDE });
+    let simulation = Some(Error::NotFound("Simulation"));
+    assert_eq!(service.create_digital_human(caller, spec(noise.clone()), &[99]).await.err(), simulation);
+    let change =
+        |caller, id, simulations| service.update_digital_human(caller, id, map(noise.clone()), simulations, false);
+    assert_eq!(change(caller, humans[0], Some(&[99][..])).await.err(), simulation);
+    assert_eq!(change(caller, 99, None).await.err(), Some(Error::NotFound("Digital human")));
+    let foreign = change(&stranger, humans[0], None).await;
+    assert!(matches!(foreign, Err(Error::Forbidden(_))), "{foreign:?}");
+}
