@@ -8,7 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Object;
-use super::digital_human::{LinkedDigitalHuman, Trait};
+use super::digital_human::{LinkedDigitalHuman, TraitType};
 use super::id::IdString;
 use super::test_scenario::TestScenario;
 
@@ -122,6 +122,21 @@ pub struct AttacksAsked {
     pub batches: Vec<AttackBatch>,
 }
 
+/// A fact that generated callers have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraitAsked {
+    /// Name, used in templates and headers.
+    pub trait_name: String,
+    /// Type of the value; read off the value when absent.
+    #[serde(default)]
+    pub trait_data_type: Option<TraitType>,
+    /// The value.
+    pub value: Value,
+    /// Sent as a header of the INVITE.
+    #[serde(default)]
+    pub is_sip_header: bool,
+}
+
 /// A request for Digital Humans.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GenerateSpec {
@@ -175,7 +190,7 @@ pub struct GenerateSpec {
     pub red_team_attacks: Option<AttacksAsked>,
     /// Facts that all of them have.
     #[serde(default)]
-    pub traits: Option<Vec<Trait>>,
+    pub traits: Option<Vec<TraitAsked>>,
     /// Repetitions of each; absent: the simulation's, then 1.
     #[serde(default)]
     #[schemars(range(min = 1))]

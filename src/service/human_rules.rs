@@ -10,6 +10,7 @@ use crate::model::Object;
 use crate::model::digital_human::{
     BackgroundNoise, DigitalHumanSpec, JourneyStep, SpeaksFirst, SpeaksFirstMode, Trait, TraitType,
 };
+use crate::model::generate::TraitAsked;
 use crate::model::playback::{OccurrenceMode, ResponseType, ScriptedResponse};
 
 /// Every rule, the first that is broken; fills what follows from other fields.
@@ -120,6 +121,14 @@ pub(super) fn check_value(name: &str, kind: TraitType, value: &Value) -> Result<
         true => Ok(()),
         false => Err(Error::Refused(format!("value of trait {name} is not a valid {}", kind.as_str()))),
     }
+}
+
+/// A trait whose type, where it is not given, is the one that the value has.
+pub(super) fn trait_of(asked: &TraitAsked) -> Trait {
+    let TraitAsked { trait_name, trait_data_type, value, is_sip_header } = asked.clone();
+    let told = || [TraitType::Boolean, TraitType::Number, TraitType::Date].into_iter().find(|kind| fits(*kind, &value));
+    let trait_data_type = trait_data_type.or_else(told).unwrap_or(TraitType::String);
+    Trait { trait_name, trait_data_type, value, is_sip_header }
 }
 
 /// True for a value of this type.
@@ -265,6 +274,22 @@ mod tests {
             (json!({"always_on_mode": true}), "always-on mode needs a phone number"),
         ] {
             assert_eq!(refusal(body.clone()), expect, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_value_tells_its_type() {
+        for (value, given, expect) in [
+            (json!(true), None, TraitType::Boolean),
+            (json!(7.5), None, TraitType::Number),
+            (json!("2024-02-29"), None, TraitType::Date),
+            (json!("2023-02-29"), None, TraitType::String),
+            (json!("gold"), None, TraitType::String),
+            (json!("7"), Some("NUMBER"), TraitType::Number),
+        ] {
+            let asked = json!({"trait_name": "t", "trait_data_type": given, "value": value});
+            let made = trait_of(&serde_json::from_value(asked).expect("fits"));
+            assert_eq!(made.trait_data_type, expect, "{value}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use ringer_media::seed::Seed;
 
-use super::super::{check, names};
+use super::super::{check, human_rules, names};
 use super::{Draft, Frame, invent};
 use crate::clock;
 use crate::model::digital_human::{
@@ -45,7 +45,7 @@ pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Se
         }
         for given in spec.traits.iter().flatten() {
             human.traits.retain(|old| old.trait_name != given.trait_name);
-            human.traits.push(given.clone());
+            human.traits.push(human_rules::trait_of(given));
         }
         for wanted in &frame.traits {
             if !human.traits.iter().any(|old| old.trait_name == wanted.name) {
