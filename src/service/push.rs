@@ -367,6 +367,11 @@ impl Push<'_> {
             return Ok(made.map(|row| row.id));
         };
         let row = self.db.metric(row.id).await?;
+        if let Some(Value::Array(agents)) = checked.patch.get_mut("agent_ids")
+            && !agents.contains(&agent.id.into())
+        {
+            agents.push(agent.id.into());
+        }
         let broken = metrics::broken_rules(&check::patched(&row.doc, &checked.patch)?);
         let done = service.amend_metric(&mut self.db, caller, &row, &checked.patch).await;
         let Some(changed) = self.allowed::<_, CustomMetricSpec>(KIND, entity, done, broken)? else { return Ok(None) };

@@ -107,6 +107,21 @@ async fn a_push_creates_changes_links_and_unlinks() {
     assert_eq!(actions(&push(&world, &wanted).await), Vec::<&str>::new());
 }
 
+#[tokio::test]
+async fn a_metric_has_the_agent_of_its_bundle_whatever_agents_it_names() {
+    for named in [json!([]), Value::Null, json!([1]), json!([2]), json!([2, 1])] {
+        let world = World::new().await;
+        world.post("/v1/add-agent", json!({ "name": "Other" })).await;
+        let mut wanted = bundle();
+        wanted["custom_metrics"][0]["agent_ids"] = named.clone();
+        push(&world, &wanted).await;
+        let agents = world.get("/v1/custom-metrics").await["metrics"][0]["agent_ids"].clone();
+        assert!(agents.as_array().is_some_and(|agents| agents.contains(&json!(2))), "{named}: {agents}");
+        assert_eq!(actions(&push(&world, &wanted).await), Vec::<&str>::new(), "{named}");
+        assert_eq!(world.get("/v1/custom-metrics").await["metrics"][0]["agent_ids"], agents, "{named}");
+    }
+}
+
 /// How many rows there are of each kind.
 async fn counted(world: &World) -> Vec<usize> {
     let agents = world.get("/v1/all-agents").await.as_array().map(Vec::len);
