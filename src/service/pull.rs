@@ -64,11 +64,8 @@ impl Service {
         }
         for id in members.metrics {
             let mut row = db.get::<CustomMetricSpec>(id).await?;
-            // One that is no uuid cannot be pushed.
-            let code = row.doc.svc_as_code_id.as_deref().and_then(|code| Uuid::parse_str(code).ok());
-            let code = Some(code.unwrap_or_else(clock::new_id).to_string());
-            if row.doc.svc_as_code_id != code {
-                row.doc.svc_as_code_id = code;
+            if row.doc.svc_as_code_id.is_none() {
+                row.doc.svc_as_code_id = Some(clock::new_id().to_string());
                 db.update(id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
             }
             let mut fields = object(&row.doc)?;

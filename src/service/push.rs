@@ -116,6 +116,14 @@ struct Checked<T> {
     patch: Object,
 }
 
+/// What an identifier has to be.
+#[derive(Clone, Copy)]
+enum Code {
+    Uuid,
+    /// Any text: there is an entity that has it.
+    Text,
+}
+
 struct Push<'p> {
     service: &'p Service,
     db: Session,
@@ -162,9 +170,10 @@ impl Push<'_> {
         entity: &Object,
         more: Vec<String>,
         codes: &mut Vec<String>,
+        code: Code,
     ) -> Result<Option<Checked<T>>> {
         let mut wrong = more;
-        let (created, changed) = (walked::<T>(entity), walked::<Patch<T>>(entity));
+        let (created, changed) = (walked::<T>(entity, code), walked::<Patch<T>>(entity, code));
         wrong.extend(created.as_ref().err().into_iter().flatten().cloned());
         let code = created.as_ref().ok().and_then(|walked| walked.get(CODE)?.as_str().map(str::to_owned));
         if entity.get(CODE).is_none_or(Value::is_null) {
@@ -188,7 +197,9 @@ impl Push<'_> {
 
     async fn agent(&mut self, entity: &Object) -> Result<Option<Anchor>> {
         const KIND: &str = "agent";
-        let Some(checked) = self.checked::<AgentSpec>(KIND, entity, vec![], &mut vec![])? else { return Ok(None) };
+        let Some(checked) = self.checked::<AgentSpec>(KIND, entity, vec![], &mut vec![], Code::Uuid)? else {
+            return Ok(None);
+        };
         let (service, caller) = (self.service, self.caller);
         let code = Uuid::parse_str(&checked.code).ok();
         let name = checked.spec.name.clone();
@@ -218,7 +229,9 @@ impl Push<'_> {
         // What is selected follows from the metrics of the bundle.
         fields.shift_remove("selected_custom_metrics");
         fields.insert("agent_id".into(), agent.id.to_string().into());
-        let Some(checked) = self.checked::<SimulationSpec>(KIND, &fields, more, &mut vec![])? else { return Ok(None) };
+        let Some(checked) = self.checked::<SimulationSpec>(KIND, &fields, more, &mut vec![], Code::Uuid)? else {
+            return Ok(None);
+        };
         let (service, caller) = (self.service, self.caller);
         let code = Uuid::parse_str(&checked.code).ok();
         let found = self.db.by::<SimulationSpec>("code_id", checked.code).await?.pop();
@@ -298,7 +311,7 @@ impl Push<'_> {
                 fields.insert(new.into(), value);
             }
         }
-        let checked = self.checked::<DigitalHumanSpec>(KIND, &fields, more.into_iter().collect(), codes)?;
+        let checked = self.checked::<DigitalHumanSpec>(KIND, &fields, more.into_iter().collect(), codes, Code::Uuid)?;
         let Some(checked) = checked else { return Ok(None) };
         let (service, caller) = (self.service, self.caller);
         let Some(row) = self.db.by::<DigitalHumanSpec>("code_id", checked.code).await?.pop() else {
@@ -348,13 +361,17 @@ impl Push<'_> {
 
     async fn metric(&mut self, entity: &Object, agent: &Anchor, codes: &mut Vec<String>) -> Result<Option<Uuid>> {
         const KIND: &str = "custom_metric";
-        let Some(mut checked) = self.checked::<CustomMetricSpec>(KIND, entity, vec![], codes)? else { return Ok(None) };
+        let sent = entity.get(CODE).and_then(Value::as_str).unwrap_or_default();
+        // As it was sent: what is no uuid may have been given to a metric elsewhere, and uuids were once stored as they came.
+        let mut found = self.db.by::<CustomMetricSpec>("code_id", sent).await?;
+        let is_text = !found.is_empty() && Uuid::parse_str(sent).is_err();
+        let code = if is_text { Code::Text } else { Code::Uuid };
+        let checked = self.checked::<CustomMetricSpec>(KIND, entity, vec![], codes, code)?;
+        let Some(mut checked) = checked else { return Ok(None) };
         let (service, caller) = (self.service, self.caller);
         let name = checked.spec.name.clone();
-        let mut found = self.db.by::<CustomMetricSpec>("code_id", checked.code).await?;
-        if let (true, Some(sent)) = (found.is_empty(), entity.get(CODE).and_then(Value::as_str)) {
-            // Identifiers were once stored as they were sent.
-            found = self.db.by("code_id", sent).await?;
+        if found.is_empty() {
+            found = self.db.by("code_id", checked.code).await?;
         }
         let Some(row) = found.pop() else {
             if !checked.spec.agent_ids.contains(&agent.id) {
@@ -410,11 +427,11 @@ fn ids(rows: &[Row<CustomMetricSpec>]) -> Vec<Uuid> {
 }
 
 /// An entity as its schema takes it, else all that is wrong with it.
-fn walked<T: JsonSchema>(entity: &Object) -> std::result::Result<Object, Vec<String>> {
+fn walked<T: JsonSchema>(entity: &Object, code: Code) -> std::result::Result<Object, Vec<String>> {
     let text = Value::Object(entity.clone()).to_string();
     let mut issues = Issues::default();
     let mut node = Node::of::<T>();
-    if let Kind::Fields(fields, _) = &mut node.kind {
+    if let (Code::Uuid, Kind::Fields(fields, _)) = (code, &mut node.kind) {
         // Whatever it is elsewhere, here it is a uuid.
         fields.iter_mut().filter(|field| field.name == CODE).for_each(|field| field.node.kind = Kind::Uuid);
     }

@@ -374,7 +374,7 @@ async fn what_is_pulled_is_pushed_without_a_change() {
         let body = json!({ "digital_human": human, "simulation_ids": [simulation] });
         human_id = world.post("/v1/create-digital-human", body).await["digital_human"]["id"].clone();
     }
-    // Its identifier is none that could be pushed.
+    // Its identifier is no uuid, and stays.
     let metric = json!({"name": "m", "description": "d", "response_type": "quantitative", "min_value": 0, "max_value": 1,
         "agent_ids": [agent_id], "svc_as_code_id": "mine"});
     let metric = world.post("/v1/create-custom-metric", metric).await;
@@ -394,6 +394,8 @@ async fn what_is_pulled_is_pushed_without_a_change() {
     );
     assert_eq!(pulled["digital_humans"][1]["simulations"], json!([code]));
     assert_eq!(pulled["agents"][0]["sip_password"], "p1");
+    assert_eq!(pulled["custom_metrics"][0]["svc_as_code_id"], "mine");
+    assert_eq!(world.get(&format!("/v1/custom-metric/{metric_id}")).await, metric);
     assert_eq!(actions(&push(&world, &pulled).await), Vec::<&str>::new());
 
     for root in [
@@ -403,7 +405,7 @@ async fn what_is_pulled_is_pushed_without_a_change() {
         format!("digital-human/{human_id}"),
         format!("digital-human/{HUMAN}"),
         format!("custom-metric/{metric_id}"),
-        format!("custom-metric/{}", pulled["custom_metrics"][0]["svc_as_code_id"].as_str().expect("is made")),
+        "custom-metric/mine".to_owned(),
     ] {
         assert_eq!(world.get(&format!("/v1/svc-as-code/{root}")).await, pulled, "{root}");
     }
@@ -424,6 +426,10 @@ async fn what_is_pulled_is_pushed_without_a_change() {
     };
     assert_eq!(send(&elsewhere).await["errors"][0]["errors"], json!(["workflow_v2_id: Scenario not found"]));
     elsewhere["digital_humans"][0]["workflow_v2_id"] = Value::Null;
+    // Who makes a metric by a push names it by a uuid.
+    let no_uuid = json!(["svc_as_code_id: Input should be a valid UUID, invalid character: found `m` at 0"]);
+    assert_eq!(send(&elsewhere).await["errors"][0]["errors"], no_uuid);
+    elsewhere["custom_metrics"][0]["svc_as_code_id"] = json!(METRIC);
     let answer = send(&elsewhere).await;
     assert_eq!(actions(&answer).len(), 6, "{answer}");
 
