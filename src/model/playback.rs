@@ -83,3 +83,14 @@ pub struct ScriptedResponse {
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 600.0))]
     pub silence_duration: Option<f64>,
 }
+
+impl ScriptedResponse {
+    /// Fields that an import may leave out, and what they are then.
+    pub fn imported() -> [(&'static str, &'static str); 3] {
+        [
+            ("match_type", MatchType::default().as_str()),
+            ("response_type", ResponseType::default().as_str()),
+            ("occurrence_mode", OccurrenceMode::default().as_str()),
+        ]
+    }
+}

@@ -16,6 +16,7 @@ use crate::model::custom_metric::CustomMetricSpec;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::issue::Issues;
 use crate::model::patch::Patch;
+use crate::model::playback::ScriptedResponse;
 use crate::model::schema::{Kind, Node};
 use crate::model::simulation::SimulationSpec;
 use crate::model::validate::{Source, validate};
@@ -309,6 +310,15 @@ impl Push<'_> {
         for (old, new) in [("human_name", "name"), ("description", "intent")] {
             if let (Some(value), true) = (fields.shift_remove(old), fields.get(new).is_none_or(Value::is_null)) {
                 fields.insert(new.into(), value);
+            }
+        }
+        let scripted = fields.get_mut("scripted_responses").and_then(Value::as_array_mut);
+        for response in scripted.into_iter().flatten().filter_map(Value::as_object_mut) {
+            for (field, default) in ScriptedResponse::imported() {
+                let given = response.entry(field).or_insert(Value::Null);
+                if given.is_null() {
+                    *given = default.into();
+                }
             }
         }
         let checked = self.checked::<DigitalHumanSpec>(KIND, &fields, more.into_iter().collect(), codes, Code::Uuid)?;

@@ -122,6 +122,29 @@ async fn a_metric_has_the_agent_of_its_bundle_whatever_agents_it_names() {
     }
 }
 
+#[tokio::test]
+async fn a_scripted_response_of_a_bundle_may_be_short() {
+    let world = World::new().await;
+    let mut wanted = bundle();
+    wanted["digital_humans"][0]["scripted_responses"] = json!([
+        { "match_phrase": "your name", "response_value": "Eleanor" },
+        { "match_phrase": "hold on", "match_type": "context", "response_type": "silence", "occurrence_mode": null },
+    ]);
+    push(&world, &wanted).await;
+    let human = world.get("/v1/digital-humans").await["digital_humans"][0].clone();
+    let kinds = |response: &Value| {
+        ["match_type", "response_type", "occurrence_mode"].map(|field| response[field].as_str().map(str::to_owned))
+    };
+    let scripted = &human["scripted_responses"];
+    assert_eq!(kinds(&scripted[0]), ["exact", "phrase", "always"].map(|word| Some(word.to_owned())));
+    assert_eq!(kinds(&scripted[1]), ["context", "silence", "always"].map(|word| Some(word.to_owned())));
+    assert_eq!(actions(&push(&world, &wanted).await), Vec::<&str>::new());
+    // What has no default is needed.
+    wanted["digital_humans"][0]["scripted_responses"] = json!([{ "response_value": "Eleanor" }]);
+    let errors = json!(["scripted_responses.0.match_phrase: Field required"]);
+    assert_eq!(push(&world, &wanted).await["errors"][0]["errors"], errors);
+}
+
 /// How many rows there are of each kind.
 async fn counted(world: &World) -> Vec<usize> {
     let agents = world.get("/v1/all-agents").await.as_array().map(Vec::len);
