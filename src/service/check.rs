@@ -14,6 +14,20 @@ use crate::provider::guard::{Blocked, Guard, host_allowed};
 /// Text of two twins that differ.
 const TWINS: &str = "prompt_id and agent_version_id must be the same";
 
+/// A rule that is broken.
+pub struct Broken {
+    /// The field that it is told of, where the text does not name one.
+    pub field: Option<&'static str>,
+    /// What is said of it.
+    pub error: Error,
+}
+
+impl From<Error> for Broken {
+    fn from(error: Error) -> Broken {
+        Broken { field: None, error }
+    }
+}
+
 /// E.164 after blanks, hyphens, dots and parentheses are removed; the value is left in that form.
 pub fn phone(field: &str, value: &mut Option<String>) -> Result<()> {
     let Some(number) = value else { return Ok(()) };

@@ -7,6 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::agents::broken_rules;
+use super::check::Broken;
 use super::simulations::{self, check_journeys, name_of};
 use super::{Caller, Service, check, human_rules, metrics};
 use crate::error::{Error, Result};
@@ -146,16 +147,23 @@ impl Push<'_> {
         kind: &str,
         entity: &Object,
         done: Result<T>,
-        mut broken: Vec<Error>,
+        broken: Vec<impl Into<Broken>>,
     ) -> Result<Option<T>> {
         match done {
             Ok(value) => Ok(Some(value)),
             Err(Error::Internal(cause)) => Err(Error::Internal(cause)),
             Err(error) => {
-                broken.retain(|other| *other != error);
-                let texts = std::iter::once(error).chain(broken).map(|error| error.to_string());
-                let errors = texts.map(|text| format!("{}: {text}", field_of::<V>(&text, kind))).collect();
-                self.wrong(kind, entity, errors);
+                let (mut first, rest): (Vec<Broken>, Vec<Broken>) =
+                    broken.into_iter().map(Into::into).partition(|broken| broken.error == error);
+                if first.is_empty() {
+                    first.push(error.into());
+                }
+                let told = first.into_iter().chain(rest).map(|Broken { field, error }| {
+                    let text = error.to_string();
+                    let field = field.map_or_else(|| field_of::<V>(&text, kind), str::to_owned);
+                    format!("{field}: {text}")
+                });
+                self.wrong(kind, entity, told.collect());
                 Ok(None)
             }
         }
@@ -467,6 +475,14 @@ fn texts(issues: &Issues) -> Vec<String> {
     body["detail"].as_array().into_iter().flatten().map(text).collect()
 }
 
+/// Words by which a refusal means a field that it does not name.
+const MEANT: [(&str, &str); 4] = [
+    ("workflow_v2_id", "scenario"),
+    ("custom_background_noise_url", "background_noise_not_found"),
+    ("always_on_mode", "always_on"),
+    ("journey_steps", "journeys"),
+];
+
 /// The field that a refusal speaks of: of the declared ones the first that it names; the kind of the entity when it names none.
 fn field_of<T: JsonSchema>(text: &str, kind: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
@@ -474,9 +490,10 @@ fn field_of<T: JsonSchema>(text: &str, kind: &str) -> String {
     let Kind::Fields(fields, _) = Node::of::<T>().kind else { return kind.to_owned() };
     let place = |name: &str| {
         let short = name.strip_suffix("_ids").or(name.strip_suffix("_id")).or(name.strip_suffix('s')).unwrap_or(name);
-        let short = if name == "workflow_v2_id" { "scenario" } else { short };
-        let whole = words.find(&format!("_{}_", name.to_ascii_lowercase()));
-        whole.or_else(|| words.find(&format!("_{short}_"))).map(|at| (at, usize::MAX - name.len()))
+        let meant = MEANT.iter().find(|(field, _)| *field == name).map(|(_, word)| *word);
+        let whole = name.to_ascii_lowercase();
+        let mut named = [Some(whole.as_str()), Some(short), meant].into_iter().flatten();
+        named.find_map(|word| words.find(&format!("_{word}_"))).map(|at| (at, usize::MAX - name.len()))
     };
     let named = fields.iter().filter_map(|field| Some((place(&field.name)?, &field.name)));
     named.min().map_or_else(|| kind.to_owned(), |(_, name)| name.clone())
@@ -497,7 +514,11 @@ mod tests {
             ("scripted_responses[0].response_value is required for response_type phrase", "scripted_responses"),
             ("value of trait member is not a valid NUMBER", "traits"),
             ("always-on mode needs a phone number", "always_on_mode"),
+            ("Simulation is not an always-on simulation", "always_on_mode"),
             ("Scenario not found", "workflow_v2_id"),
+            ("Background noise not found", "custom_background_noise_url"),
+            ("custom background noise needs custom_background_noise_url", "background_noise"),
+            ("A simulation can hold at most 3 journeys", "journey_steps"),
             ("something else", "digital_human"),
         ] {
             assert_eq!(field_of::<DigitalHumanSpec>(text, "digital_human"), expect, "{text}");

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::always_on::check_all_always_on;
-use super::check::{self, patched};
+use super::check::{self, Broken, patched};
 use super::generate::mend_settings;
 use super::metrics::check_selected;
 use super::versions::version_of;
@@ -193,14 +193,15 @@ pub(super) fn changed(stored: &SimulationSpec, mut patch: Object) -> Result<Simu
 
 /// Every rule on a simulation's fields that is broken, in their order; those that need other rows are not among them. Settings
 /// that are `stored` so are not looked at.
-pub(super) fn broken_rules(spec: &mut SimulationSpec, stored: Option<&SimulationSpec>) -> Vec<Error> {
-    let fields = [check::twins(spec.agent_version_id, spec.prompt_id).map(drop), check_thresholds(spec)];
+pub(super) fn broken_rules(spec: &mut SimulationSpec, stored: Option<&SimulationSpec>) -> Vec<Broken> {
+    let twins = check::twins(spec.agent_version_id, spec.prompt_id).err().map(Broken::from);
+    let fields: Vec<Broken> = twins.into_iter().chain(crossed(spec)).collect();
     let given = &mut spec.digital_humans_settings;
     let settings = match stored {
         Some(stored) if stored.digital_humans_settings == *given => vec![],
         _ => mend_settings(given),
     };
-    fields.into_iter().filter_map(Result::err).chain(settings.into_iter().map(Error::Refused)).collect()
+    fields.into_iter().chain(settings.into_iter().map(|text| Error::Refused(text).into())).collect()
 }
 
 /// Refuses what no Digital Human can be generated with.
@@ -247,18 +248,23 @@ async fn check_simulation(
     {
         return Err(Error::Conflict("svc_as_code_id is already used".into()));
     }
-    check_thresholds(spec)
+    crossed(spec).next().map_or(Ok(()), |broken| Err(broken.error))
 }
 
-fn check_thresholds(spec: &SimulationSpec) -> Result<()> {
-    let thresholds = [
-        (spec.custom_metrics_failing_threshold, spec.custom_metrics_passing_threshold),
-        (spec.outcome_failing_threshold, spec.outcome_passing_threshold),
+/// Pairs of thresholds that are the wrong way round, each told of its first field.
+fn crossed(spec: &SimulationSpec) -> impl Iterator<Item = Broken> + use<> {
+    let pairs = [
+        (
+            "custom_metrics_failing_threshold",
+            spec.custom_metrics_failing_threshold,
+            spec.custom_metrics_passing_threshold,
+        ),
+        ("outcome_failing_threshold", spec.outcome_failing_threshold, spec.outcome_passing_threshold),
     ];
-    if thresholds.iter().any(|pair| matches!(pair, (Some(failing), Some(passing)) if failing > passing)) {
-        return Err(Error::Refused("failing threshold must not exceed passing threshold".into()));
-    }
-    Ok(())
+    pairs.into_iter().filter_map(|(field, failing, passing)| {
+        let text = "failing threshold must not exceed passing threshold";
+        (failing? > passing?).then(|| Broken { field: Some(field), error: Error::Refused(text.into()) })
+    })
 }
 
 fn shown(row: Row<SimulationSpec>) -> SimulationRecord {

@@ -318,7 +318,18 @@ async fn every_broken_rule_is_told_of_what_is_new_and_of_what_is_there() {
             (
                 "simulations",
                 json!({ "custom_metrics_failing_threshold": 60, "custom_metrics_passing_threshold": 40 }),
-                json!(["simulation: failing threshold must not exceed passing threshold"]),
+                json!(["custom_metrics_failing_threshold: failing threshold must not exceed passing threshold"]),
+            ),
+            (
+                "simulations",
+                json!({
+                    "custom_metrics_failing_threshold": 60, "custom_metrics_passing_threshold": 40,
+                    "outcome_failing_threshold": 60, "outcome_passing_threshold": 40,
+                }),
+                json!([
+                    "custom_metrics_failing_threshold: failing threshold must not exceed passing threshold",
+                    "outcome_failing_threshold: failing threshold must not exceed passing threshold",
+                ]),
             ),
             (
                 "simulations",
@@ -328,7 +339,7 @@ async fn every_broken_rule_is_told_of_what_is_new_and_of_what_is_there() {
                 }),
                 json!([
                     "agent_version_id: Agent version not found",
-                    "simulation: failing threshold must not exceed passing threshold",
+                    "outcome_failing_threshold: failing threshold must not exceed passing threshold",
                     "digital_humans_settings: digital_humans_settings.default_caller_number must be in E.164 format",
                     "digital_humans_settings: digital_humans_settings.first_message must not be empty",
                 ]),
@@ -341,7 +352,7 @@ async fn every_broken_rule_is_told_of_what_is_new_and_of_what_is_there() {
                 }),
                 json!([
                     "prompt_id: prompt_id and agent_version_id must be the same",
-                    "simulation: failing threshold must not exceed passing threshold",
+                    "outcome_failing_threshold: failing threshold must not exceed passing threshold",
                 ]),
             ),
             (
