@@ -238,10 +238,9 @@ impl Plan {
         }
         let count = self.take(asked.count);
         let draft = |nth: usize| {
-            let (index, round) = (nth % asked.paths.len(), nth / asked.paths.len());
-            let name = paths::name(&asked.name, index);
-            let name = if round == 0 { name } else { format!("{name} ({})", round + 1) };
-            let mut human = DigitalHumanSpec { name: Some(name), ..DigitalHumanSpec::default() };
+            let index = nth % asked.paths.len();
+            let name = Some(paths::name(&asked.name, index));
+            let mut human = DigitalHumanSpec { name, ..DigitalHumanSpec::default() };
             paths::lay(&mut human, asked.id, &asked.name, index, &asked.paths[index]);
             Draft { human, category: "workflow_adherence", goal: asked.name.clone() }
         };

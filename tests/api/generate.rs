@@ -21,6 +21,27 @@ fn humans(made: &Value) -> Vec<&Value> {
 }
 
 #[tokio::test]
+async fn no_name_is_given_twice() {
+    let world = World::with_rows().await;
+    let named = async |name: &str| {
+        let definition = json!({
+            "nodes": [{"id": "s", "type": "start"}, single("a", "agent", "Hi."), single("b", "user", "Yes.")],
+            "edges": [{"id": "1", "source": "s", "target": "a"}, {"id": "2", "source": "a", "target": "b"}],
+        });
+        let made = world.post("/v1/scenario", json!({"name": name, "definition": definition})).await;
+        made["id"].as_str().expect("an id").to_owned()
+    };
+    let (first, second) = (named("Same").await, named("Same").await);
+    let (first, second) = (first.as_str(), second.as_str());
+    let asked = json!({first: 2, second: 1});
+    let body =
+        json!({"agent_id": world.name("agent"), "workflow_adherence": asked, "workflow_adherence_v2": {first: 1}});
+    let made = world.post(PATH, body).await;
+    let names: Vec<&str> = humans(&made).iter().map(|human| human["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["Same - path 1", "Same - path 1 (2)", "Same - path 1 (3)", "Same - path 1 (4)"]);
+}
+
+#[tokio::test]
 async fn every_mode_that_needs_no_model_in_order() {
     let world = World::with_rows().await;
     let (agent, simulation) = (world.name("agent"), world.name("simulation"));

@@ -30,7 +30,10 @@ pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Se
     let mut settings = frame.simulation.as_ref().map(|row| row.doc.digital_humans_settings.clone()).unwrap_or_default();
     let wrong = mend(&mut settings);
     let mut numbers = HashSet::new();
-    let mut taken: HashSet<String> = drafts.iter().filter_map(|draft| draft.human.name.clone()).collect();
+    let mut taken = HashSet::new();
+    for name in drafts.iter_mut().filter_map(|draft| draft.human.name.as_mut()) {
+        *name = counted(name, &mut taken);
+    }
     for (index, draft) in drafts.iter_mut().enumerate() {
         let own = Seed::of(&format!("{} {index}", seed.0));
         let human = &mut draft.human;
@@ -152,6 +155,17 @@ fn draw(
             }
         });
     }
+}
+
+/// A name that is given, from its second time on with how often it was.
+fn counted(name: &str, taken: &mut HashSet<String>) -> String {
+    let mut nth = 1;
+    let mut free = name.to_owned();
+    while !taken.insert(free.clone()) {
+        nth += 1;
+        free = format!("{name} ({nth})");
+    }
+    free
 }
 
 /// A name that nobody else in this request has.
