@@ -117,6 +117,10 @@ impl Service {
         db.update(id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let summary = match graph {
             Some(graph) => Some(self.follow(&mut db, caller, id, &old_name, &doc.name, &graph).await?),
+            None if doc.name != old_name => {
+                self.rename_humans(&mut db, caller, id, &old_name, &doc).await?;
+                None
+            }
             None => None,
         };
         let row = db.get(id).await?;
@@ -164,6 +168,31 @@ impl Service {
         Ok((row.id, row.doc.name, paths))
     }
 
+    /// Brings what the Digital Humans of a scenario are called, and what they are told of its paths, in step with its new name.
+    async fn rename_humans(
+        &self,
+        db: &mut Session,
+        caller: &Caller,
+        id: Uuid,
+        old_name: &str,
+        doc: &ScenarioDoc,
+    ) -> Result<()> {
+        let (paths, _) = Graph::read(&doc.definition)?.paths();
+        for human in db.by::<DigitalHumanSpec>("scenario_id", id).await? {
+            let mut new = human.doc.clone();
+            paths::rename(&mut new, (old_name, &doc.name), None);
+            let is_its = |path: &&Path| Some(paths::tested(path)) == human.doc.tested_path;
+            let at = paths.iter().enumerate().find(|(_, path)| is_its(path)).filter(|_| human.doc.is_workflow());
+            if let Some((index, path)) = at {
+                paths::word(&mut new, &doc.name, index, path);
+            }
+            if new != human.doc {
+                db.update(human.id, &new, self.clock.now_ms(), Some(caller.key_id)).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Brings the Digital Humans of a scenario in step with its new graph. Only a scenario that has some gets more.
     async fn follow(
         &self,
@@ -192,13 +221,13 @@ impl Service {
             match place {
                 Some(index) => {
                     covered[index] = true;
-                    let was = human.doc.workflow_path_index.and_then(|index| usize::try_from(index).ok());
-                    if was.is_some_and(|was| human.doc.name.as_deref() == Some(&paths::name(old_name, was))) {
-                        new.name = Some(paths::name(name, index));
-                    }
+                    paths::rename(&mut new, (old_name, name), Some(index));
                     paths::lay(&mut new, id, name, index, &paths[index]);
                 }
-                None => new.tag = Some(paths::STALE.into()),
+                None => {
+                    paths::rename(&mut new, (old_name, name), None);
+                    new.tag = Some(paths::STALE.into());
+                }
             }
             match (new == human.doc, place) {
                 (true, _) => summary.skipped += 1,

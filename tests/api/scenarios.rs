@@ -170,6 +170,46 @@ async fn digital_humans_follow_their_scenario() {
 }
 
 #[tokio::test]
+async fn digital_humans_are_called_as_their_scenario_is() {
+    let world = World::with_rows().await;
+    let id = scenario(&world, json!({"name": "Menu", "definition": menu("Hi.")})).await;
+    let path = format!("/v1/scenario/{id}");
+    let asked = json!({"agent_id": world.name("agent"), "workflow_adherence": {id.as_str(): 3}});
+    world.post("/v1/generate-digital-humans", asked).await;
+    let own = json!({"name": "Maria", "tag": "workflow", "workflow_v2_id": id, "workflow_path_index": 0,
+        "tested_path": ["hello", "menu:one", "bye"]});
+    world.post("/v1/create-digital-human", json!({ "digital_human": own })).await;
+    let humans = async || {
+        let mut humans = world.get("/v1/digital-humans").await["digital_humans"].as_array().expect("a list").clone();
+        humans.retain(|human| human["workflow_v2_id"] == id.as_str());
+        humans.reverse();
+        humans
+    };
+    let names = async || -> Vec<String> {
+        humans().await.iter().map(|human| human["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(names().await, ["Menu - path 1", "Menu - path 2", "Menu - path 1 (2)", "Maria"]);
+    let renamed = world.call("PUT", &path, json!({"name": "Desk"})).await;
+    assert_eq!(renamed.get("dh_sync_summary"), None);
+    let desk = ["Desk - path 1", "Desk - path 2", "Desk - path 1 (2)", "Maria"];
+    assert_eq!(names().await, desk);
+    for human in humans().await {
+        for field in ["intent", "success_criteria"] {
+            assert!(human[field].as_str().is_some_and(|text| text.contains("'Desk - path ")), "{human}");
+        }
+    }
+    // The same graph has nothing more to say.
+    let same = world.call("PUT", &path, json!({"definition": menu("Hi.")})).await;
+    assert_eq!((&same["dh_sync_summary"]["skipped"], &same["dh_sync_summary"]["updated"]), (&json!(3), &json!(1)));
+    assert_eq!(names().await, desk);
+    // Those whose paths are gone for a while are renamed with the others.
+    world.call("PUT", &path, json!({"name": "Line", "definition": {"nodes": [], "edges": []}})).await;
+    world.call("PUT", &path, json!({"name": "Front"})).await;
+    world.call("PUT", &path, json!({"definition": menu("Hi.")})).await;
+    assert_eq!(names().await, ["Front - path 1", "Front - path 2", "Front - path 1 (2)", "Maria"]);
+}
+
+#[tokio::test]
 async fn digital_humans_follow_a_trait_when_told_to() {
     let world = World::with_rows().await;
     let agent: i64 = world.name("agent").parse().expect("an id");

@@ -17,6 +17,16 @@ pub fn name(scenario: &str, index: usize) -> String {
     format!("{scenario} - path {}", index + 1)
 }
 
+/// Calls a Digital Human that is called after its path of the scenario `old` after that of `new`, which may have another
+/// `index` there. A count behind the name stays.
+pub fn rename(human: &mut DigitalHumanSpec, (old, new): (&str, &str), index: Option<usize>) {
+    let Some(was) = human.workflow_path_index.and_then(|index| usize::try_from(index).ok()) else { return };
+    let rest = human.name.as_deref().and_then(|full| full.strip_prefix(name(old, was).as_str()));
+    if let Some(count) = rest.filter(|rest| rest.is_empty() || rest.starts_with(" (")) {
+        human.name = Some(name(new, index.unwrap_or(was)) + count);
+    }
+}
+
 /// Node ids after the start, to the leaf.
 pub fn tested(path: &Path) -> Vec<String> {
     path.iter().map(|stop| stop.id.clone()).collect()
@@ -29,6 +39,11 @@ pub fn lay(human: &mut DigitalHumanSpec, scenario_id: Uuid, scenario: &str, inde
     human.workflow_path_index = Some(index as i64);
     human.tested_path = Some(tested(path));
     human.enriched_playback = Some(path.iter().map(step).collect());
+    word(human, scenario, index, path);
+}
+
+/// Lays over it what names the path.
+pub fn word(human: &mut DigitalHumanSpec, scenario: &str, index: usize, path: &Path) {
     let of = |speaker: Role| {
         let done = path.iter().filter(move |stop| stop.content.speaker == speaker);
         done.map(|stop| told(&stop.content.act)).collect::<Vec<_>>().join("; ")
