@@ -34,6 +34,7 @@ mod texts;
 mod versions;
 mod watch;
 mod webhooks;
+mod worded;
 
 use std::future::Future;
 use std::io;

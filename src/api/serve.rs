@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::api::worded::Worded;
 use crate::tasks::Tasks;
 
 /// How long to wait when there is no file handle for another connection.
@@ -86,7 +87,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 async fn connection(stream: TcpStream, router: Router, patience: Patience, stopping: CancellationToken) {
-    let io = TokioIo::new(Impatient::new(stream, patience.write));
+    let io = TokioIo::new(Impatient::new(Worded::new(stream), patience.write));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(patience.head)

@@ -21,6 +21,7 @@ mod issues;
 mod judged;
 mod metrics;
 mod monitors;
+mod no_http;
 mod noises;
 mod operations;
 mod oracle;

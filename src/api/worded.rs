@@ -1,0 +1,86 @@
+//! What is no HTTP never comes to a route: the HTTP layer refuses it by itself, with a status alone. On its way out such an answer
+//! gets what every refusal has, a body and an id.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::api::answer::JSON;
+use crate::clock;
+
+/// A stream on which refusals without words get some.
+pub struct Worded<S> {
+    stream: S,
+    /// What is written in the place of an answer, how much of it is, and how long that answer was.
+    instead: Option<(Vec<u8>, usize, usize)>,
+}
+
+impl<S> Worded<S> {
+    /// Puts words into the answers on `stream`.
+    pub fn new(stream: S) -> Worded<S> {
+        Worded { stream, instead: None }
+    }
+}
+
+/// The same answer with words, when it is one that the HTTP layer gives by itself. Those of routes begin with other fields.
+fn worded(answer: &[u8]) -> Option<Vec<u8>> {
+    let head = std::str::from_utf8(answer).ok()?.strip_suffix("\r\n\r\n")?;
+    let (status, fields) = head.split_once("\r\n")?;
+    let (_, reason) = status.strip_prefix("HTTP/1.1 ")?.split_once(' ')?;
+    let date = fields.strip_prefix("connection: close\r\ncontent-length: 0\r\n").filter(|rest| !rest.contains('\n'))?;
+    let (id, body) = (clock::new_id(), json!({ "detail": reason }).to_string());
+    let fields = format!("content-type: {JSON}\r\nx-request-id: {id}\r\ncontent-length: {}", body.len());
+    Some(format!("{status}\r\n{fields}\r\nconnection: close\r\n{date}\r\n\r\n{body}").into_bytes())
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Worded<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let Worded { stream, instead } = &mut *self;
+        if instead.is_none() {
+            *instead = worded(bytes).map(|words| (words, 0, bytes.len()));
+        }
+        let Some((words, written, length)) = instead else { return Pin::new(stream).poll_write(cx, bytes) };
+        let length = *length;
+        while *written < words.len() {
+            match ready!(Pin::new(&mut *stream).poll_write(cx, &words[*written..]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                more => *written += more,
+            }
+        }
+        *instead = None;
+        Poll::Ready(Ok(length))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match bytes {
+            // An answer without a body is one piece.
+            [one] => self.poll_write(cx, one),
+            _ => Pin::new(&mut self.stream).poll_write_vectored(cx, bytes),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
