@@ -236,7 +236,6 @@ impl Call {
         self.event(from, Side::Agent, What::DtmfReceived { digit, method, duration_ms });
         let end = from + ms(duration_ms);
         self.waits.active_at = self.waits.active_at.max(end);
-        self.waits.quiet_since = self.waits.quiet_since.max(end);
         let turn = self.other.turn.get_or_insert_with(|| OtherTurn::new(from, self.ears.concealed.before(from)));
         turn.digits.push(digit);
         turn.end = turn.end.max(end);
