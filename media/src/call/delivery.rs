@@ -102,6 +102,9 @@ impl Call {
         }
         let Some(plan) = &mut self.plan else { return };
         if !plan.digits.is_empty() {
+            if plan.due > self.frame_at {
+                return;
+            }
             let digits = std::mem::take(&mut plan.digits);
             self.history.push(Line {
                 other: false,
