@@ -22,7 +22,7 @@ impl Call {
     pub(super) fn plan_answer(&mut self, end: Sample, delay_ms: u32) {
         let due = end + ms(delay_ms);
         if self.waits.hangup.is_some() || (self.hold.is_some() && !self.hold_ends_with_turn(end, due)) {
-            return self.close_other_turn();
+            return self.leave_unanswered(end);
         }
         if let Some(plan) = &mut self.plan {
             plan.due = plan.due.max(due);

@@ -7,7 +7,7 @@ use super::io::{Effect, EffectId, Move, Output, Purpose};
 use super::plan::Stage;
 use super::script::contains_phrase;
 use super::spec::{Interruption, Opening};
-use super::turn::SHORT_MS;
+use super::turn::{JOINED_MS, SHORT_MS};
 use super::utterance::Utterance;
 use super::{Call, ms};
 use crate::frame::{FRAME, PER_MS, Sample};
@@ -51,6 +51,14 @@ pub(super) struct Overlap {
     at: Sample,
     /// This side's words were over here, and the other side's end was not known yet.
     own_end: Option<Sample>,
+    /// The other side fell silent here; it may still go on.
+    other_end: Option<Sample>,
+}
+
+impl Overlap {
+    fn begun(by: Side, at: Sample) -> Overlap {
+        Overlap { by, at, own_end: None, other_end: None }
+    }
 }
 
 /// The ready-made audio of a keyword's response.
@@ -150,7 +158,7 @@ impl Call {
     fn draw_keyword(&mut self, at: usize, onset: Sample, keyword: &str, response: &str, probability: f64) {
         self.keywords[at].used_in = Some(onset);
         let u = self.draws.interruption.unit();
-        if u >= probability || self.other.since.is_none() {
+        if u >= probability {
             return;
         }
         let at_ms = ((self.frame_at - onset).max(0) / PER_MS) as u32;
@@ -257,16 +265,26 @@ impl Call {
         self.cuts += 1;
         cut.notes.iter().for_each(|code| self.note(at, code));
         self.begin(utterance, at);
-        self.settle_overlap(None);
-        self.overlap = Some(Overlap { by: Side::Dh, at, own_end: None });
+        self.settle_overlap();
+        self.overlap = Some(Overlap::begun(Side::Dh, at));
     }
 
     // --- overlaps ---
 
     /// The other side's speech is confirmed while this side speaks.
     pub(super) fn overlap_begins(&mut self, started: Sample, onset: Sample) {
-        let (by, at) = if onset >= started { (Side::Agent, onset) } else { (Side::Dh, started) };
-        self.overlap = Some(Overlap { by, at, own_end: None });
+        if self.overlap.is_none() {
+            let (by, at) = if onset >= started { (Side::Agent, onset) } else { (Side::Dh, started) };
+            self.overlap = Some(Overlap::begun(by, at));
+        }
+    }
+
+    /// The other side speaks again from `onset` on: after a short pause it had not stopped.
+    pub(super) fn overlap_goes_on(&mut self, onset: Sample) {
+        self.settle_pause(onset - ms(JOINED_MS));
+        if let Some(overlap) = &mut self.overlap {
+            overlap.other_end = None;
+        }
     }
 
     /// Stops this side's words when it is time to give way.
@@ -276,7 +294,7 @@ impl Call {
             return;
         }
         let turn = &self.spec.turn;
-        let cut_in = self.other.turn.as_ref().is_some_and(|turn| turn.cut);
+        let cut_in = self.mouth.saying().is_some_and(|said| said.kind == Kind::Interruption);
         let held = cut_in && self.frame_at < started + ms(turn.hold_floor_ms);
         // In noise an onset is sure only in hindsight: there the other side gets the time in which this one yields to it.
         let sure = !self.ears.voice.vad().in_noise();
@@ -300,7 +318,16 @@ impl Call {
 
     /// The other side fell silent at `end`.
     pub(super) fn overlap_ends(&mut self, end: Sample) {
-        self.settle_overlap(Some(end));
+        if let Some(overlap) = &mut self.overlap {
+            overlap.other_end = Some(end);
+        }
+    }
+
+    /// Reports an overlap in which the other side fell silent at `by` or before.
+    pub(super) fn settle_pause(&mut self, by: Sample) {
+        if self.overlap.as_ref().is_some_and(|overlap| overlap.other_end.is_some_and(|end| end <= by)) {
+            self.settle_overlap();
+        }
     }
 
     /// This side's words were over at `end`: whether the other side had stopped before is known some 120 ms later.
@@ -308,14 +335,14 @@ impl Call {
         if let Some(overlap) = &mut self.overlap {
             overlap.own_end.get_or_insert(end);
         }
-        if self.other.since.is_none() {
-            self.settle_overlap(None);
+        if self.other.since.is_none() && self.overlap.as_ref().is_some_and(|overlap| overlap.other_end.is_none()) {
+            self.settle_overlap();
         }
     }
 
-    /// Reports an overlap. `other_end` is where the other side fell silent, if it did.
-    fn settle_overlap(&mut self, other_end: Option<Sample>) {
-        let Some(Overlap { by, at, own_end }) = self.overlap.take() else { return };
+    /// Reports an overlap.
+    fn settle_overlap(&mut self) {
+        let Some(Overlap { by, at, own_end, other_end }) = self.overlap.take() else { return };
         let other_stopped = other_end.is_some_and(|end| own_end.is_none_or(|own| end <= own));
         let Some(end) = (if other_stopped { other_end } else { own_end }) else { return };
         let overlap_ms = ((end - at).max(0) / PER_MS) as u32;

@@ -13,7 +13,7 @@ use super::{Call, Dial, Hold, ms};
 use crate::frame::{FRAME, PER_MS, Sample};
 
 /// What began before the turn was due is confirmed as speech by then.
-const CONFIRM_MS: u32 = 100;
+pub(super) const CONFIRM_MS: u32 = 100;
 
 impl Call {
     pub(super) fn run_plan(&mut self) {
@@ -149,6 +149,7 @@ impl Call {
         let overtaken = utterance.is_stopping() && utterance.open;
         let own_phrase = self.ends_call(&spoken);
         let (utterance_id, kind, exact) = (utterance.id, utterance.kind, utterance.exact);
+        self.answered_by_own_words();
         self.history.push(Line { other: false, text: spoken.as_str().into(), digits: Arc::default(), interrupted });
         let what = What::SpeechEnded { utterance_id, text: spoken, kind, interrupted, exact, pauses };
         self.event(end, Side::Dh, what);

@@ -101,6 +101,8 @@ struct Other {
     ended: Option<Sample>,
     /// Onset of the last speech that was long enough to count as words.
     turn: Option<OtherTurn>,
+    /// The turn, which nobody answers, is over here unless it goes on.
+    over_at: Option<Sample>,
     /// Turns that are over but whose text is still to come.
     closing: Vec<OtherTurn>,
     /// It has spoken for 200 ms or more.

@@ -229,6 +229,7 @@ impl Call {
         self.run_hold();
         self.run_silence();
         self.run_linger();
+        self.run_pause();
         self.run_plan();
         self.run_cut();
         self.run_yield();

@@ -1,5 +1,6 @@
 //! The other side's turns: when they begin and end, and the text that comes for them.
 
+use super::delivery::CONFIRM_MS;
 use super::event::{Kind, Side, What};
 use super::hearing::OtherTurn;
 use super::io::{Effect, EffectId, Effected, EndReason, Fault, Move, Purpose};
@@ -14,6 +15,8 @@ use crate::vad::Edge;
 
 /// Other sound not longer than this is no speech: on the 10 ms grid of its edges a sound seems up to 20 ms longer than it is.
 pub(super) const SHORT_MS: u32 = 200;
+/// Speech that goes on after less than this never stopped (`results.md` has segments so).
+pub(super) const JOINED_MS: u32 = 300;
 /// A recognizer hears words that belong together better in one piece: it goes on through pauses of this length, when the
 /// endpointing delay leaves [`ANSWER_MS`] for its final text and the answer.
 const LINGER_MS: u32 = 400;
@@ -32,6 +35,8 @@ impl Call {
     /// A segment begins: a new turn, or more of the one that was not answered yet.
     pub(super) fn other_turn_begins(&mut self, onset: Sample) {
         self.drop_answer();
+        // The last turn that was wanted is not over yet.
+        self.waits.hangup.take_if(|(_, reason)| *reason == EndReason::MaxTurns);
         if let Some(hold) = self.hold.take_if(|hold| hold.until_onset) {
             self.cancel(hold.effects());
         }
@@ -46,6 +51,8 @@ impl Call {
             turn.open_deaf();
         }
         self.other.turn = Some(turn);
+        self.other.over_at = None;
+        self.overlap_goes_on(onset);
         if let Some(started) = self.mouth.speaking_since() {
             self.overlap_begins(started, onset);
         }
@@ -78,13 +85,52 @@ impl Call {
         self.overlap_ends(end);
         let Some(turn) = &self.other.turn else { return };
         if self.mouth.speaking_since().is_some() {
-            self.close_other_turn();
+            self.leave_unanswered(end);
         } else if turn.counts || !turn.digits.is_empty() {
             self.plan_answer(end, self.spec.turn.endpointing_delay_ms);
         } else {
             self.close_other_turn();
             self.resume(end);
         }
+    }
+
+    /// The turn will not be answered: it is over when it does not go on within the time in which it would have been.
+    pub(super) fn leave_unanswered(&mut self, end: Sample) {
+        let counts = self.other.turn.as_ref().is_some_and(|turn| turn.counts);
+        let within_ms = match counts && self.spec.hangup_phrases.is_empty() {
+            true => self.spec.turn.endpointing_delay_ms.max(JOINED_MS),
+            false => JOINED_MS,
+        };
+        self.other.over_at = Some(end + ms(within_ms));
+        if counts {
+            self.hang_up_after(self.other.turns + 1, end);
+        }
+    }
+
+    /// So many turns are over, or will be when the last one, which ended at `end`, does not go on: no more may be wanted.
+    fn hang_up_after(&mut self, turns: u32, end: Sample) {
+        let enough = self.spec.limits.max_turns.is_some_and(|limit| turns >= limit);
+        if enough && self.waits.hangup.is_none() {
+            self.waits.hangup = Some((end + ms(self.spec.turn.endpointing_delay_ms), EndReason::MaxTurns));
+        }
+    }
+
+    /// This side's words are over: what the other side says next is another turn, unless it had hardly paused.
+    pub(super) fn answered_by_own_words(&mut self) {
+        if let (Some(over_at), Some(ended)) = (&mut self.other.over_at, self.other.ended) {
+            *over_at = (*over_at).min(ended + ms(JOINED_MS));
+        }
+        self.run_pause();
+    }
+
+    /// A pause was long enough: the turn that nobody answers, or what both sides said at once, is over.
+    pub(super) fn run_pause(&mut self) {
+        // What is not confirmed yet may be the other side going on.
+        let sure = if self.ears.voice.vad().is_stirring() { ms(CONFIRM_MS) } else { 0 };
+        if self.other.over_at.is_some_and(|at| self.frame_at >= at + sure) {
+            self.close_other_turn();
+        }
+        self.settle_pause(self.frame_at - ms(JOINED_MS) - sure);
     }
 
     /// Hang-up phrases act so soon after a turn that their text is wanted at once.
@@ -130,17 +176,17 @@ impl Call {
         if self.ears.linger.is_some() {
             self.close_segment();
         }
+        self.other.over_at = None;
+        self.settle_pause(self.frame_at);
         let Some(mut turn) = self.other.turn.take() else { return };
         self.drop_cut();
         if !turn.counts && turn.digits.is_empty() {
             let left = turn.give_up();
             return self.cancel(left);
         }
-        self.other.turns += u32::from(turn.counts);
-        let last = turn.counts && self.spec.limits.max_turns.is_some_and(|limit| self.other.turns >= limit);
-        if last && self.waits.hangup.is_none() {
-            let due = turn.end + ms(self.spec.turn.endpointing_delay_ms);
-            self.waits.hangup = Some((due, EndReason::MaxTurns));
+        if turn.counts {
+            self.other.turns += 1;
+            self.hang_up_after(self.other.turns, turn.end);
         }
         turn.line = Some(self.history.len());
         self.history.push(turn.as_line());
