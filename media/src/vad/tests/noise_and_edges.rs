@@ -147,23 +147,18 @@ fn noise_and_babble_hide_little_and_pass_for_little() {
 }
 
 /// Draws of the babble that neither the network nor the marks of hindsight were fitted to.
-const UNSEEN: [u64; 4] = [701, 702, 703, 704];
+const UNSEEN: [u64; 8] = [701, 702, 703, 704, 901, 902, 903, 904];
 
 #[test]
-fn in_other_draws_of_the_babble_little_more_is_hidden() {
+fn in_other_draws_of_the_babble_no_more_is_hidden() {
     let clean = many_voices();
-    for (kind, snr_db, most_missed) in [(Kind::Cafe, 0.0, 1), (Kind::NoisyRestaurant, 0.0, 0), (Kind::Cafe, 10.0, 0)] {
-        let (mut missed, mut ends) = (0, 0);
+    for (kind, snr_db) in [(Kind::Cafe, 0.0), (Kind::NoisyRestaurant, 0.0), (Kind::Cafe, 10.0)] {
         for seed in UNSEEN {
             let outcome = Outcome::of(&clean, &bed(kind, seed), snr_db);
-            println!("{kind:?} of {seed} at {snr_db} dB: {outcome}");
-            (missed, ends) = (missed + outcome.errors.missed, ends + outcome.ends);
-            assert!(outcome.false_percent <= 10.0, "{kind:?} of {seed} at {snr_db} dB: {outcome}");
-            let far = outcome.edges_ms().iter().any(|edges| edges.1 > 130);
-            assert!(snr_db < 10.0 || !far, "{kind:?} of {seed} at {snr_db} dB: {outcome}");
+            let case = format!("{kind:?} of {seed} at {snr_db} dB: {outcome}");
+            println!("{case}");
+            assert!(outcome.holds(&bound(kind, snr_db, 0, 31, 10.0)), "{case}");
         }
-        // Of 136: nine of ten ends.
-        assert!(missed <= most_missed && ends >= 123, "{kind:?} at {snr_db} dB: {missed} missed, {ends} ends near");
     }
 }
 
