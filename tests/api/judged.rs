@@ -56,9 +56,16 @@ async fn a_custom_error_is_asked_for_and_repeats_the_result() {
     });
     let world = World::at_work(Some(model.clone())).await;
     let talk = Talk::of(world, agent, simulation, caller("offers a table")).await;
-    let result = talk.until("COMPLETED").await;
+    let path = format!("/v1/simulation-result/{}/events", talk.id);
+    let (result, watched) = tokio::join!(talk.until("COMPLETED"), talk.world.send("GET", &path, &[], Vec::new()));
     assert_eq!((&result["attempt"], &result["tags"]), (&json!(2), &json!([])), "the second time nothing burns");
     assert_eq!(result["metadata"]["attempts"].as_array().map(Vec::len), Some(1));
+    let told: Vec<i64> = talk.feed.events_from(0).iter().filter_map(|event| event.seq).collect();
+    assert_eq!(told.iter().filter(|seq| **seq == 0).count(), 2, "each attempt counts anew");
+    let watched = String::from_utf8(watched.body).expect("text");
+    let ids: Vec<i64> =
+        watched.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().expect("a number")).collect();
+    assert!(ids.starts_with(&told), "{told:?} {watched}");
     assert_eq!(result["metadata"]["custom_error"], json!({ "answer": false, "reasoning": "It says so." }));
     let held = hook.seen().iter().filter(|seen| seen.json()["message"] == "I want a table.").count();
     assert_eq!(held, 2);
