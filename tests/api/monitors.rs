@@ -371,6 +371,22 @@ async fn an_incident_is_told_once_and_its_end_once() {
 }
 
 #[tokio::test]
+async fn an_agent_that_lets_it_ring_is_found_out_before_its_check_is_given_up() {
+    let world = World::with_rows().await;
+    let monitor = create(&world, json!({})).await;
+    let path = format!("/v1/simulation/{}", monitor["simulation_id"]);
+    let ringing = async || world.get(&path).await["simulation"]["ringing_timeout"].clone();
+    assert_eq!(ringing().await, 60);
+    for (given, expect) in [(300, 60), (20, 20)] {
+        world.call("PUT", &path, json!({ "ringing_timeout": given })).await;
+        world.work_off().await;
+        answer(&world, &monitor, Call::NoAnswer).await;
+        assert_eq!(ringing().await, expect, "{given}");
+        pass(&world, 10 * MINUTE_MS).await;
+    }
+}
+
+#[tokio::test]
 async fn failures_count_from_the_number_that_was_asked_for() {
     let world = World::with_rows().await;
     let checks = json!([

@@ -9,7 +9,7 @@ use super::super::notify::about;
 use super::super::runs::Purpose;
 use super::cadence::Cadence;
 use super::verdict::{Seen, judge};
-use super::{TAG, next_check};
+use super::{LONGEST_RING_S, TAG, next_check};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::judge::{Decision, Unheard};
@@ -20,6 +20,7 @@ use crate::model::monitor::{Check, CheckDoc, CheckItem, CheckType, Incident, Mon
 use crate::model::notification::{Notice, NoticeKind};
 use crate::model::result::ResultBody;
 use crate::model::run::{QueueAnswer, QueueSpec};
+use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
 use crate::model::triage::SourceKind;
@@ -90,7 +91,13 @@ impl Service {
         }
     }
 
+    /// Where the backing simulation would let it ring for longer, an agent that does not answer would not be found out.
     async fn queue_check(&self, db: &mut Session, caller: &Caller, doc: &MonitorDoc) -> Result<QueueAnswer> {
+        let mut simulation = db.get::<SimulationSpec>(doc.simulation_id).await?;
+        if simulation.doc.ringing_timeout > LONGEST_RING_S {
+            simulation.doc.ringing_timeout = LONGEST_RING_S;
+            db.update(simulation.id, &simulation.doc, simulation.updated_ms, simulation.updated_by).await?;
+        }
         let spec = QueueSpec { simulation_id: doc.simulation_id.into(), ..QueueSpec::default() };
         self.queue_in(db, caller, spec, Purpose { tag: Some(TAG), once: true, ..Purpose::default() }).await
     }
