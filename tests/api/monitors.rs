@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ringer::config::{Notify, Secret};
+use ringer::model::notification::NoticeStatus;
 use ringer::model::result::{MetricValue, ResultDoc};
 use ringer::model::status::ResultStatus as S;
 use ringer::model::transcript::Transcript;
@@ -368,6 +369,28 @@ async fn an_incident_is_told_once_and_its_end_once() {
     assert_eq!(mail.iter().filter(|line| line.starts_with("Subject: Desk is down")).count(), 1);
     let uptime = read(&world, &monitor).await["uptime_percentage"].as_f64().expect("a share");
     assert_eq!(uptime, 50.0, "three of six");
+}
+
+#[tokio::test]
+async fn a_page_that_comes_too_late_is_not_sent() {
+    let receiver = Receiver::new(&[500]).await;
+    let world = World::with_rows_and(|settings| {
+        settings.notify = Notify { pager_url: Some(receiver.url("/events")), ..Notify::default() };
+    })
+    .await;
+    let channels = json!({ "channels": [{ "type": "pager", "target": "routing" }] });
+    let monitor = create(&world, json!({ "notifications": channels })).await;
+    world.work_off().await;
+    answer(&world, &monitor, Call::NoAnswer).await;
+    // The page was refused; when it is tried again its incident is over.
+    world.call("DELETE", &path(&monitor), Value::Null).await;
+    pass(&world, MINUTE_MS).await;
+    let actions: Vec<Value> = receiver.seen().iter().map(|page| page.json()["event_action"].clone()).collect();
+    assert_eq!(actions, ["trigger", "resolve"]);
+    let subject = monitor["id"].as_str().expect("an id");
+    let told = world.service.notifications_about(world.name("organization"), subject).await.expect("a list");
+    let told: Vec<_> = told.iter().map(|one| (one.status, one.error.as_deref())).collect();
+    assert_eq!(told, [(NoticeStatus::Sent, None), (NoticeStatus::Failed, Some("there is newer news of it"))]);
 }
 
 #[tokio::test]
