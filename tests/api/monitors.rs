@@ -289,7 +289,10 @@ async fn a_monitor_checks_when_due_one_call_at_a_time() {
     assert_eq!(late["status"], "UNKNOWN");
     let given_up =
         late["recent_checks"].as_array().expect("a list").iter().find(|check| check["finished_at"] != Value::Null);
-    assert_eq!(given_up.expect("one is over")["checks"][0]["message"], "not finished after 5 minutes");
+    let given_up = given_up.expect("one is over");
+    assert_eq!(given_up["checks"][0]["message"], "not finished after 5 minutes");
+    let result = world.get(&format!("/v1/retrieve-simulation-result/{}", given_up["simulation_result_id"])).await;
+    assert_eq!(result["simulation_result"]["status"], "CANCELLED", "the next check does not meet its call");
     assert_eq!(late["uptime_percentage"], 100.0, "what is not known is not counted");
 
     // A month later only what was found since then counts.

@@ -102,18 +102,24 @@ impl Service {
         self.queue_in(db, caller, spec, Purpose { tag: Some(TAG), once: true, ..Purpose::default() }).await
     }
 
-    /// Gives a check up that took too long.
+    /// Gives a check up that took too long, and ends its call: the next check is not to meet it.
     pub async fn give_check_up(&self, job: &CheckJob) -> Result<()> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut check) = db.find::<CheckDoc>(job.check_id).await? else { return Ok(()) };
-        if check.doc.finished_at.is_some() {
-            return Ok(());
+        let result_id = check.doc.simulation_result_id;
+        if check.doc.finished_at.is_none() {
+            let mut row = db.get::<MonitorDoc>(check.doc.monitor_id).await?;
+            check.doc.checks = unknown(&row.doc, "not finished after 5 minutes");
+            self.finish_check(&mut db, &mut row, check).await?;
+            self.keep_monitor(&mut db, &row).await?;
         }
-        let mut row = db.get::<MonitorDoc>(check.doc.monitor_id).await?;
-        check.doc.checks = unknown(&row.doc, "not finished after 5 minutes");
-        self.finish_check(&mut db, &mut row, check).await?;
-        self.keep_monitor(&mut db, &row).await?;
-        db.commit().await
+        db.commit().await?;
+        let Some(result_id) = result_id else { return Ok(()) };
+        match self.hangup(&Service::engine_caller(&job.organization), result_id).await {
+            // It is over, or was deleted.
+            Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// What the agent said in a finished call, and which turns were not heard, where a check of its monitor asks whether it told
