@@ -13,6 +13,8 @@ const MOST_EVENTS: usize = 50_000;
 /// One event as watchers see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Happening {
+    /// Which attempt of the result it belongs to; each one numbers its events anew.
+    pub attempt: i64,
     /// Number in the timeline; `None` for what the timeline does not keep (running text).
     pub seq: Option<i64>,
     /// Wire name.
@@ -100,7 +102,7 @@ mod tests {
         let feeds = Feeds::default();
         let feed = feeds.of(1);
         let mut changes = feed.changes();
-        let happening = |n| Happening { seq: Some(n), event: "e".into(), data: Value::Null };
+        let happening = |n| Happening { attempt: 1, seq: Some(n), event: "e".into(), data: Value::Null };
         feed.add(happening(0));
         feeds.of(1).add(happening(1));
         feeds.touch(1);

@@ -101,7 +101,7 @@ fn asked(headers: &HeaderMap, length: u64) -> Asked {
         return Asked::All;
     };
     let part = match (first.trim().parse::<u64>(), last.trim().parse::<u64>()) {
-        (Ok(first), Ok(last)) if first <= last => (first, (last + 1).min(length)),
+        (Ok(first), Ok(last)) if first <= last => (first, last.saturating_add(1).min(length)),
         (Ok(first), Err(_)) if last.trim().is_empty() => (first, length),
         (Err(_), Ok(last)) if first.trim().is_empty() => (length.saturating_sub(last), length),
         _ => return Asked::All,
@@ -308,6 +308,7 @@ mod tests {
                 ("bytes=1001-", 1001, length),
                 ("bytes=-7", length - 7, length),
                 ("bytes=5-99999999", 5, length),
+                ("bytes=0-18446744073709551615", 0, length),
             ] {
                 let (status, body, headers) = get(view, Some(range)).await;
                 assert_eq!(status, 206, "{range}");

@@ -37,6 +37,7 @@ pub async fn stream(ctx: Ctx, result_id: i64) -> Result<Response> {
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let feed = ctx.service.feed(result_id);
     let mut watch = Watch {
+        attempt: 0,
         after_seq: last_seen(&ctx.headers),
         changes: feed.as_ref().map(|feed| feed.changes()),
         feed,
@@ -69,7 +70,9 @@ fn last_seen(headers: &HeaderMap) -> i64 {
 struct Watch {
     ctx: Ctx,
     result_id: i64,
-    /// The last event that was sent.
+    /// The attempt that is watched; 0: not known yet.
+    attempt: i64,
+    /// The last event of it that was sent.
     after_seq: i64,
     /// Events of the running call.
     feed: Option<Arc<Feed>>,
@@ -117,6 +120,7 @@ impl Watch {
         }
         self.states = states.len();
         self.take_fed();
+        self.follow(record.body.attempt);
         if record.body.status.is_terminal() {
             self.take_stored().await?;
             self.ready.push_back(piece("end", None, &json!({})));
@@ -127,11 +131,20 @@ impl Watch {
         Ok(())
     }
 
+    /// Goes on with the first event of a later attempt.
+    fn follow(&mut self, attempt: i64) {
+        if self.attempt != 0 && attempt > self.attempt {
+            self.after_seq = -1;
+        }
+        self.attempt = self.attempt.max(attempt);
+    }
+
     /// Takes what the call has told since.
     fn take_fed(&mut self) {
         let events = self.feed.as_ref().map(|feed| feed.events_from(self.fed)).unwrap_or_default();
         self.fed += events.len();
         for event in events {
+            self.follow(event.attempt);
             if event.seq.is_none_or(|seq| seq > self.after_seq) {
                 self.ready.push_back(piece(&event.event, event.seq, &event.data));
             }

@@ -1,8 +1,10 @@
 //! Routes of text conversations.
 
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, post, tagged};
+use crate::config::Sms;
 use crate::error::Result;
 use crate::model::Object;
+use crate::model::schema::{Field, Kind, Node};
 use crate::model::text::{AgentMessage, MessageTaken, Turn, TurnSpec};
 use crate::service::Accepted;
 
@@ -20,6 +22,20 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about("A text message that the carrier delivers, as JSON or a form"),
     ];
     tagged("Text", "Simulation result", endpoints).collect()
+}
+
+/// What a carrier delivers, under its own names.
+pub(super) fn delivered(carrier: &Sms) -> Node {
+    let field = |(name, required): (&str, bool)| Field {
+        name: carrier.inbound_field(name).to_owned(),
+        aliases: Vec::new(),
+        required,
+        patch: false,
+        needs: Vec::new(),
+        node: Node { kind: Kind::TextId, nullable: !required },
+    };
+    let fields = [("from", true), ("to", true), ("text", true), ("message_id", false)];
+    Node { kind: Kind::Fields(fields.map(field).into()), nullable: false }
 }
 
 async fn take(ctx: Ctx, request: In<Nothing, Nothing, AgentMessage>) -> Result<MessageTaken> {

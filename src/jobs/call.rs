@@ -161,7 +161,7 @@ impl CallWork<'_> {
                 }
                 CallNews::Event(entry) => {
                     if let Some(feed) = &feed {
-                        let mut happening = happening(&entry);
+                        let mut happening = happening(self.job.attempt, &entry);
                         if let Some(redactor) = &redactor {
                             redactor.event(&mut happening.data);
                         }
@@ -429,14 +429,14 @@ fn obstacle(refusal: PlaceError, answers: bool) -> Obstacle {
     Obstacle { code, message: refusal.to_string() }
 }
 
-fn happening(entry: &TimelineEntry) -> Happening {
+fn happening(attempt: i64, entry: &TimelineEntry) -> Happening {
     let mut data = json!(entry);
     // Running text is not kept: no number of the timeline is its own.
     if entry.event == "transcript.partial" {
         data.as_object_mut().and_then(|data| data.remove("seq"));
-        return Happening { seq: None, event: entry.event.clone(), data };
+        return Happening { attempt, seq: None, event: entry.event.clone(), data };
     }
-    Happening { seq: Some(entry.seq as i64), event: entry.event.clone(), data }
+    Happening { attempt, seq: Some(entry.seq as i64), event: entry.event.clone(), data }
 }
 
 #[cfg(test)]
@@ -531,10 +531,10 @@ mod tests {
             side: "agent".into(),
             data: json!({ "text": "hello" }),
         };
-        let partial = happening(&entry("transcript.partial"));
+        let partial = happening(1, &entry("transcript.partial"));
         let told = json!({ "sample": 16, "offset_ms": 1.0, "event": "transcript.partial", "side": "agent", "data": { "text": "hello" } });
         assert_eq!((partial.seq, partial.data), (None, told));
-        let kept = happening(&entry("turn.ended"));
+        let kept = happening(1, &entry("turn.ended"));
         assert_eq!((kept.seq, &kept.data["seq"]), (Some(7), &json!(7)));
     }
 

@@ -25,10 +25,16 @@ const SPREAD: f64 = 0.2;
 const GONE: &str = "answered 410";
 /// Nobody has said how to reach this kind of channel: trying again changes nothing.
 const NOT_CONFIGURED: &str = "channel not configured";
+/// Nothing is sent any more.
+const OVERTAKEN: &str = "there is newer news of it";
 
 pub(super) async fn run(upkeep: &Upkeep, job: &NotifyJob) -> Result<()> {
     let service = &upkeep.service;
     let Some(doc) = service.pending_notification(job).await? else { return Ok(()) };
+    // A page that comes late would open an incident again that is over, or end the next one.
+    if doc.channel.kind == ChannelType::Pager && service.is_overtaken(job, &doc).await? {
+        return service.keep_attempt(job, Some(OVERTAKEN.to_owned()), None).await;
+    }
     let poster = Poster::new(Guard::new(service.settings().allow_private_targets), PATIENCE);
     let Err(why) = deliver(job, &doc.channel, &doc.notice, &service.settings().notify, &poster).await? else {
         return service.keep_attempt(job, None, None).await;

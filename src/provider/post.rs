@@ -14,6 +14,8 @@ use super::guard::{Blocked, Guard};
 
 /// Header of the signature.
 pub const SIGNATURE: &str = "X-Svc-Signature";
+/// Header that says which result a request belongs to.
+pub const RESULT_ID: &str = "X-Simulation-Result-Id";
 
 /// Lower-case hex of the HMAC-SHA256 (RFC 2104) over the body, by the bytes of the key's text.
 pub fn signature(key: &str, body: &[u8]) -> String {

@@ -8,6 +8,7 @@ use super::judging::unheard_in;
 use super::outcome::outcome;
 use super::privacy::{redacted_calls, redactor_of};
 use super::progress::lane;
+use super::retention::remove;
 use super::texts::{put_conversation, writes};
 use crate::error::{Error, Result};
 use crate::judge::{WordErrors, predicted_wer};
@@ -124,7 +125,8 @@ impl Service {
         Ok(())
     }
 
-    /// Queues a failed result again; what it was is kept in its metadata.
+    /// Queues a failed result again; what it was is kept in its metadata. What the last attempt has left is gone before the next
+    /// one may begin.
     async fn rerun(&self, db: &mut Session, row: &mut Row<ResultDoc>, simulation: &SimulationSpec) -> Result<()> {
         let body = &mut row.doc.body;
         let goal = body.evaluations.first().and_then(Evaluation::goal);
@@ -138,6 +140,7 @@ impl Service {
         };
         attempts.push(attempt);
         *body = afresh(body);
+        row.doc.posted_calls.clear();
         row.doc.heard_calls.clear();
         row.doc.unanswered.clear();
         row.doc.body.metadata.remove("unanswered_calls");
@@ -150,10 +153,13 @@ impl Service {
         let lane = lane(row.doc.body.simulation_run_id, simulation);
         let written = writes(db, row.doc.body.agent_id).await?;
         put_conversation(db, job, written, self.clock.now_ms(), lane.as_ref()).await?;
-        match &lane {
-            Some(lane) => db.release(lane).await,
-            None => Ok(()),
+        if let Some(lane) = &lane {
+            db.release(lane).await?;
         }
+        for table in ["transcripts", "timelines"] {
+            db.drop_text(table, row.id).await?;
+        }
+        remove(&self.result_folder(row.id), |_| true).await.map(drop)
     }
 }
 

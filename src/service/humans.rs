@@ -284,6 +284,12 @@ impl Service {
         if changed {
             db.update(old.id, &spec, self.clock.now_ms(), Some(caller.key_id)).await?;
         }
+        // Links that change are checked when they are made.
+        if links.is_none() && spec.has_journey() && !old.doc.has_journey() {
+            for simulation_id in db.simulations_of(old.id).await? {
+                check_journeys(db, simulation_id).await?;
+            }
+        }
         Ok(changed)
     }
 

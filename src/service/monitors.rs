@@ -31,8 +31,10 @@ pub(super) const TAG: &str = "uptime";
 const SHOWN: i64 = 20;
 /// How far back uptime is counted.
 const UPTIME_MS: i64 = 30 * 86_400_000;
-/// Longest call of a check, in seconds: it is over before the check is given up.
-const LONGEST_CALL_S: i64 = 240;
+/// How long the agent of a check may let it ring, or let itself be waited for, in seconds.
+const LONGEST_RING_S: i64 = 60;
+/// Longest call of a check, in seconds: after the longest ringing it is over, and judged, before the check is given up.
+const LONGEST_CALL_S: i64 = 210;
 
 /// A page of monitors.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -225,6 +227,7 @@ impl Service {
             tags: vec![TAG.to_owned()],
             max_call_duration: Some(LONGEST_CALL_S),
             max_call_duration_units: crate::model::simulation::DurationUnit::Seconds,
+            ringing_timeout: LONGEST_RING_S,
             ..SimulationSpec::default()
         };
         let simulation_id = db.insert(&simulation, now, Some(caller.key_id)).await?;

@@ -81,6 +81,14 @@ impl Service {
         Ok(row.map(|row| row.doc).filter(|doc| doc.status == NoticeStatus::Pending))
     }
 
+    /// True when there is something newer to tell the same channel about the same subject.
+    pub async fn is_overtaken(&self, job: &NotifyJob, doc: &NotificationDoc) -> Result<bool> {
+        let mut db = self.store.org(&job.organization).read().await?;
+        let rows: Vec<Row<NotificationDoc>> = db.by("subject", doc.notice.subject.as_str()).await?;
+        let newest = rows.iter().find(|row| row.doc.channel == doc.channel);
+        Ok(newest.is_some_and(|newest| newest.id != job.notification_id))
+    }
+
     /// Keeps what came of an attempt: `None` for a success; `again_ms`: when it is tried again.
     pub async fn keep_attempt(&self, job: &NotifyJob, error: Option<String>, again_ms: Option<i64>) -> Result<()> {
         let mut db = self.store.org(&job.organization).write().await?;

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::judge::{self, Redactor};
 use crate::model::agent::AgentDoc;
 use crate::model::digital_human::ExpectedToolCall;
-use crate::model::result::ResultDoc;
+use crate::model::result::{MetricValue, ResultDoc};
 use crate::model::transcript::Transcript;
 use crate::store::Session;
 
@@ -46,6 +46,7 @@ impl Service {
         judged: &mut Judged,
     ) -> Result<()> {
         through(&mut judged.evaluation, redactor, JUDGED)?;
+        redact_metrics(&mut judged.metrics, redactor);
         through(&mut judged.metadata, redactor, &["playback", "custom_error"])?;
         let caller = Service::engine_caller(organization);
         let mut timeline = match self.timeline(&caller, result_id).await {
@@ -160,8 +161,14 @@ pub(super) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -> Result<Opt
 pub(super) const JUDGED: &[&str] = &[
     "call_summary",
     "reasoning",
-    "value",
+    "reason",
     "explanation",
+    "response_value",
+    "qualitative_response",
+    "json_response",
+    "human_response_value",
+    "human_reasoning",
+    "override_notes",
     "goal_reasoning",
     "hallucination_reasoning",
     "redundancy_reasoning",
@@ -173,13 +180,21 @@ pub(super) const JUDGED: &[&str] = &[
     "human_pronunciation_reasoning",
     "override_goal_notes",
     "override_hallucination_notes",
+    "override_redundancy_notes",
+    "override_pronunciation_notes",
 ];
+
+/// Those of them that hold the answer of a custom metric, whatever its type.
+const ANSWERS: [&str; 2] = ["response_value", "human_response_value"];
+
+/// Response types whose answers are words; the others are figures, and words of the metric's own.
+const WORDED: [&str; 2] = ["qualitative", "json"];
 
 /// Members of a tool call that hold words.
 pub(super) const CALLED: &[&str] = &["description", "parameters", "output"];
 
 /// Members of an event that hold words.
-pub(super) const NOTED: &[&str] = &["title", "description", "metadata"];
+pub(super) const NOTED: &[&str] = &["title", "description", "tags", "metadata"];
 
 /// Sees through the named members of something that is stored as JSON.
 pub(super) fn through<T: Serialize + DeserializeOwned>(
@@ -211,7 +226,17 @@ pub(super) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()>
     through(&mut doc.recorded_transcript, redactor, &["utterance"])?;
     through(&mut doc.body.evaluations, redactor, JUDGED)?;
     through(&mut doc.body.custom_metrics, redactor, JUDGED)?;
+    redact_metrics(&mut doc.body.metrics, redactor);
     through(&mut doc.body.result, redactor, JUDGED)
+}
+
+/// Texts among metrics; figures stay as they are.
+pub(super) fn redact_metrics(metrics: &mut [MetricValue], redactor: &Redactor) {
+    for metric in metrics {
+        if let Value::String(text) = &mut metric.value {
+            *text = redactor.text(text);
+        }
+    }
 }
 
 /// Sees through the members of these names, wherever they are; texts alone, so that numbers keep their type.
@@ -219,15 +244,31 @@ fn redact_members(value: &mut Value, redactor: &Redactor, names: &[&str]) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| redact_members(item, redactor, names)),
         Value::Object(members) => {
+            let kind = members.get("response_type").and_then(Value::as_str);
+            let is_worded = kind.is_none_or(|kind| WORDED.contains(&kind));
             for (name, member) in members {
+                let is_answer = ANSWERS.contains(&name.as_str());
+                let is_named = names.contains(&name.as_str()) && (is_worded || !is_answer);
                 match member {
-                    Value::String(text) if names.contains(&name.as_str()) => *text = redactor.text(text),
-                    Value::Object(_) | Value::Array(_) if names.contains(&name.as_str()) => redactor.value(member),
+                    Value::String(text) if is_named && is_answer => *text = redacted_answer(text, redactor),
+                    Value::String(text) if is_named => *text = redactor.text(text),
+                    Value::Object(_) | Value::Array(_) if is_named => redactor.value(member),
                     _ => redact_members(member, redactor, names),
                 }
             }
         }
         _ => {}
+    }
+}
+
+/// An answer in words; one that is the text of an object stays one.
+fn redacted_answer(text: &str, redactor: &Redactor) -> String {
+    match serde_json::from_str(text) {
+        Ok(mut object @ Value::Object(_)) => {
+            redactor.value(&mut object);
+            object.to_string()
+        }
+        _ => redactor.text(text),
     }
 }
 

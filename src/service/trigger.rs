@@ -12,7 +12,7 @@ use crate::model::Object;
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::provider::guard::Guard;
-use crate::provider::post::{Poster, SIGNATURE, signature};
+use crate::provider::post::{Poster, RESULT_ID, SIGNATURE, signature};
 use crate::queue::TriggerJob;
 
 /// For a connection and its answer together.
@@ -35,7 +35,7 @@ impl Service {
         drop(db);
         let Some(url) = &stage.agent.outbound_trigger_webhook_url else { return Ok(()) };
         let body = self.trigger_body(job, &row.doc, &stage).to_string();
-        let mut headers = vec![(IDEMPOTENCY_KEY, job.result_id.to_string())];
+        let mut headers = [IDEMPOTENCY_KEY, RESULT_ID].map(|name| (name, job.result_id.to_string())).to_vec();
         headers.extend(stage.agent_key.as_ref().map(|key| (SIGNATURE, signature(key, body.as_bytes()))));
         let poster = Poster::new(Guard::new(self.settings.allow_private_targets), PATIENCE);
         let why = match poster.post(url, &headers, body).await {

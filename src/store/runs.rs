@@ -209,6 +209,12 @@ impl Session {
         self.execute(&sql, &cells).await.map(drop)
     }
 
+    /// Removes what `put_text` kept.
+    pub(crate) async fn drop_text(&mut self, table: &str, result_id: i64) -> Result<()> {
+        let sql = format!("DELETE FROM {table} WHERE result_id = $1 AND org_id = $2");
+        self.execute(&sql, &[result_id.into(), self.organization().into()]).await.map(drop)
+    }
+
     /// The text that `put_text` kept.
     pub(crate) async fn text<T: serde::de::DeserializeOwned>(
         &mut self,

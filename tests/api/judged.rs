@@ -10,6 +10,7 @@ use super::oracle::Oracle;
 use super::receiver::Receiver;
 use super::talk::Talk;
 use super::world::World;
+use crate::json::with;
 
 const CONVERSATION: &str = "You judge a conversation";
 const PLAYBACK: &str = "You judge turns of a voice agent";
@@ -56,8 +57,15 @@ async fn a_custom_error_is_asked_for_and_repeats_the_result() {
     });
     let world = World::at_work(Some(model.clone())).await;
     let talk = Talk::of(world, agent, simulation, caller("offers a table")).await;
-    let result = talk.until("COMPLETED").await;
+    let path = format!("/v1/simulation-result/{}/events", talk.id);
+    let (result, watched) = tokio::join!(talk.until("COMPLETED"), talk.world.send("GET", &path, &[], Vec::new()));
     assert_eq!((&result["attempt"], &result["tags"]), (&json!(2), &json!([])), "the second time nothing burns");
+    let told: Vec<i64> = talk.feed.events_from(0).iter().filter_map(|event| event.seq).collect();
+    assert_eq!(told.iter().filter(|seq| **seq == 0).count(), 2, "each attempt counts anew");
+    let watched = String::from_utf8(watched.body).expect("text");
+    let ids: Vec<i64> =
+        watched.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().expect("a number")).collect();
+    assert!(ids.starts_with(&told), "{told:?} {watched}");
     assert_eq!(result["metadata"]["attempts"].as_array().map(Vec::len), Some(1));
     assert_eq!(result["metadata"]["custom_error"], json!({ "answer": false, "reasoning": "It says so." }));
     let held = hook.seen().iter().filter(|seen| seen.json()["message"] == "I want a table.").count();
@@ -198,4 +206,53 @@ async fn turns_that_were_not_heard_are_told_to_who_judges_and_decide_nothing() {
     let asked = model.asked("The question: Does something burn?");
     let marked = asked.iter().map(|told| told.contains(MISSING)).collect::<Vec<_>>();
     assert_eq!(marked, [false, true], "{asked:?}");
+}
+
+#[tokio::test]
+async fn what_is_private_is_in_no_answer_of_a_judge() {
+    let (_hook, agent) = answering("Gladly, for two?").await;
+    let model = Oracle::new(|first, _| {
+        if first.contains(CONVERSATION) {
+            let mut judged: Value = serde_json::from_str(&judgement()).expect("JSON");
+            judged["call_summary"] = "The number is 98765.".into();
+            return Some(judged.to_string());
+        }
+        let values = [("words", json!("It is 98765.")), ("object", json!({ "pin": 98765 })), ("figure", json!(54321))];
+        let (_, value) = values.into_iter().find(|(name, _)| first.contains(&format!("Metric: {name}")))?;
+        Some(json!({ "value": value, "reasoning": "They said 98765." }).to_string())
+    });
+    let private = with(agent, json!({ "redact_pii": true }));
+    let talk = Talk::of(World::at_work(Some(model)).await, private, json!({}), caller("")).await;
+    let result = talk.until("COMPLETED").await;
+    for (name, kind) in [("words", "qualitative"), ("object", "json"), ("figure", "int")] {
+        let metric = json!({
+            "name": name, "description": "Which number?", "response_type": kind, "agent_ids": [result["agent_id"]],
+        });
+        talk.world.post("/v1/create-custom-metric", metric).await;
+    }
+    let event = json!({ "title": "asked", "start_offset_ms": 20, "tags": ["98765", "short"] });
+    let more = json!({ "simulation_result_id": talk.id, "events": [event] });
+    talk.world.post("/v1/update-simulation-result", more).await;
+    talk.world.post(&format!("/v1/re-evaluate-simulation-result/{}", talk.id), Value::Null).await;
+    let judged =
+        |result: &Value| result["evaluations"][0]["custom_metrics"].as_array().is_some_and(|all| all.len() == 3);
+    let result = talk.when("it is judged again", judged).await;
+    assert!(!result.to_string().contains("98765"), "{result}");
+    assert_eq!(result["events"][0]["tags"], json!(["[NUMBER]", "short"]));
+    let metrics = result["metrics"].as_array().expect("metrics");
+    let metric = |name: &str| metrics.iter().find(|metric| metric["name"] == name).map(|metric| &metric["value"]);
+    assert_eq!(metric("call_summary"), Some(&json!("The number is [NUMBER].")));
+    assert_eq!(metric("sentiment_label"), Some(&result["evaluations"][0]["sentiment_label"]));
+    let all = result["custom_metrics"].as_array().expect("results");
+    let answer = |name: &str| all.iter().find(|one| one["name"] == name).expect("it is judged").clone();
+    let (words, object, figure) = (answer("words"), answer("object"), answer("figure"));
+    assert_eq!(
+        (&words["response_value"], &words["qualitative_response"]),
+        (&json!("It is [NUMBER]."), &json!("It is [NUMBER]."))
+    );
+    assert_eq!(object["response_value"], object["json_response"].to_string(), "still the text of an object");
+    assert_eq!((&figure["response_value"], &figure["int_value"]), (&json!("54321"), &json!(54321)));
+    let run = format!("/v1/simulation-run/{}/export?format=csv", result["simulation_run_id"]);
+    let table = talk.world.send("GET", &run, &[], Vec::new()).await.body;
+    assert!(!String::from_utf8(table).expect("text").contains("98765"));
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ringer::config::{Notify, Secret};
+use ringer::model::notification::NoticeStatus;
 use ringer::model::result::{MetricValue, ResultDoc};
 use ringer::model::status::ResultStatus as S;
 use ringer::model::transcript::Transcript;
@@ -288,7 +289,10 @@ async fn a_monitor_checks_when_due_one_call_at_a_time() {
     assert_eq!(late["status"], "UNKNOWN");
     let given_up =
         late["recent_checks"].as_array().expect("a list").iter().find(|check| check["finished_at"] != Value::Null);
-    assert_eq!(given_up.expect("one is over")["checks"][0]["message"], "not finished after 5 minutes");
+    let given_up = given_up.expect("one is over");
+    assert_eq!(given_up["checks"][0]["message"], "not finished after 5 minutes");
+    let result = world.get(&format!("/v1/retrieve-simulation-result/{}", given_up["simulation_result_id"])).await;
+    assert_eq!(result["simulation_result"]["status"], "CANCELLED", "the next check does not meet its call");
     assert_eq!(late["uptime_percentage"], 100.0, "what is not known is not counted");
 
     // A month later only what was found since then counts.
@@ -368,6 +372,44 @@ async fn an_incident_is_told_once_and_its_end_once() {
     assert_eq!(mail.iter().filter(|line| line.starts_with("Subject: Desk is down")).count(), 1);
     let uptime = read(&world, &monitor).await["uptime_percentage"].as_f64().expect("a share");
     assert_eq!(uptime, 50.0, "three of six");
+}
+
+#[tokio::test]
+async fn a_page_that_comes_too_late_is_not_sent() {
+    let receiver = Receiver::new(&[500]).await;
+    let world = World::with_rows_and(|settings| {
+        settings.notify = Notify { pager_url: Some(receiver.url("/events")), ..Notify::default() };
+    })
+    .await;
+    let channels = json!({ "channels": [{ "type": "pager", "target": "routing" }] });
+    let monitor = create(&world, json!({ "notifications": channels })).await;
+    world.work_off().await;
+    answer(&world, &monitor, Call::NoAnswer).await;
+    // The page was refused; when it is tried again its incident is over.
+    world.call("DELETE", &path(&monitor), Value::Null).await;
+    pass(&world, MINUTE_MS).await;
+    let actions: Vec<Value> = receiver.seen().iter().map(|page| page.json()["event_action"].clone()).collect();
+    assert_eq!(actions, ["trigger", "resolve"]);
+    let subject = monitor["id"].as_str().expect("an id");
+    let told = world.service.notifications_about(world.name("organization"), subject).await.expect("a list");
+    let told: Vec<_> = told.iter().map(|one| (one.status, one.error.as_deref())).collect();
+    assert_eq!(told, [(NoticeStatus::Sent, None), (NoticeStatus::Failed, Some("there is newer news of it"))]);
+}
+
+#[tokio::test]
+async fn an_agent_that_lets_it_ring_is_found_out_before_its_check_is_given_up() {
+    let world = World::with_rows().await;
+    let monitor = create(&world, json!({})).await;
+    let path = format!("/v1/simulation/{}", monitor["simulation_id"]);
+    let ringing = async || world.get(&path).await["simulation"]["ringing_timeout"].clone();
+    assert_eq!(ringing().await, 60);
+    for (given, expect) in [(300, 60), (20, 20)] {
+        world.call("PUT", &path, json!({ "ringing_timeout": given })).await;
+        world.work_off().await;
+        answer(&world, &monitor, Call::NoAnswer).await;
+        assert_eq!(ringing().await, expect, "{given}");
+        pass(&world, 10 * MINUTE_MS).await;
+    }
 }
 
 #[tokio::test]

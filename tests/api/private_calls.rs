@@ -74,8 +74,14 @@ async fn what_is_added_to_a_call_that_waits_leaves_its_words_for_the_judge() {
         "redundancy": false, "redundancy_reasoning": "No.", "call_summary": "The number is 98765.",
         "sentiment_scores": { "positive": 0.5, "neutral": 0.5, "negative": 0 }, "sentiment_score": 0.4,
     });
-    let verdict = json!({ "reasoning": "It is so.", "value": true });
-    let model = Arc::new(ScriptedModel::new([whole, verdict].map(|said| Reply::says(&[&said.to_string()])).into()));
+    let words = json!({
+        "name": "Which", "description": "Which number?", "response_type": "qualitative", "agent_ids": [world.name("agent")],
+    });
+    world.post("/v1/create-custom-metric", words).await;
+    let verdict = json!({ "reasoning": "It is so.", "value": "yes" });
+    let answer = json!({ "reasoning": "It is so.", "value": "98765, she said." });
+    let model =
+        Arc::new(ScriptedModel::new([whole, verdict, answer].map(|said| Reply::says(&[&said.to_string()])).into()));
     world.work_off_with(Some(model.clone())).await;
     assert!(format!("{:?}", model.asked()).contains("My number is 98765."), "judged as it was");
     let read = log(&world, &id).await;

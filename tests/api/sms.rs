@@ -147,7 +147,14 @@ async fn who_delivers_text_messages_must_be_the_carrier() {
         assert_eq!(send(path, token, &body).await.status, expect, "{path} {token}");
     }
     let bare = send("/v1/inbound-sms", "open", &json!({ "from": AGENT, "to": OWN, "text": "Hi." })).await;
-    assert_eq!((bare.status, bare.json()), (400, json!({ "detail": "Body is required" })));
+    let missing = json!({ "type": "missing", "loc": ["body", "Body"], "msg": "Field required",
+        "input": { "from": AGENT, "to": OWN, "text": "Hi." } });
+    assert_eq!((bare.status, bare.json()), (422, json!({ "detail": [missing] })));
+    let listed = send("/v1/inbound-sms", "open", &json!({ "from": AGENT, "Body": ["Hi."], "message_id": null })).await;
+    let items = listed.json()["detail"].as_array().expect("items").clone();
+    let told = items.iter().map(|item| json!([item["type"], item["loc"]]));
+    let expect = json!([["missing", ["body", "to"]], ["string_type", ["body", "Body"]]]);
+    assert_eq!((listed.status, Value::from_iter(told)), (422, expect));
     let unset = World::new().await;
     assert_eq!(unset.send("POST", "/v1/inbound-sms?token=", &[], b"{}".to_vec()).await.status, 401);
 }

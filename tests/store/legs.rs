@@ -220,7 +220,9 @@ async fn an_owner_is_asked_three_times() {
     for request in seen {
         assert_eq!((request.path.as_str(), request.json()), ("/go", expect.clone()));
         assert_eq!(request.headers["content-type"], "application/json");
-        assert_eq!(request.headers["x-svc-idempotency-key"], ids[0].to_string().as_str());
+        for name in ["x-svc-idempotency-key", "x-simulation-result-id"] {
+            assert_eq!(request.headers[name], ids[0].to_string().as_str(), "{name}");
+        }
         assert_eq!(request.headers["x-svc-signature"], signature(&key, &request.body).as_str());
     }
 }

@@ -338,6 +338,39 @@ async fn a_failed_result_is_repeated_when_asked() {
 }
 
 #[tokio::test]
+async fn the_next_attempt_has_nothing_of_the_last_one() {
+    let f = Fixture::new().await;
+    let (_, simulation, _) = f.booth(json!({"enable_rerun_failed_test_results": true}), 0).await;
+    let call = json!({"name": "book", "parameters": {"seats": 2}});
+    f.human(json!({"name": "Ann", "intent": "book", "expected_tool_calls": [call]}), &[simulation]).await;
+    let (_, ids) = f.run(simulation, json!({})).await;
+    let id = ids[0];
+    let called = json!({"simulation_result_id": id.to_string(), "tool_calls": [
+        {"name": "book", "parameters": {"seats": 2}, "start_offset_ms": 10}]});
+    let call_it = async || f.service.update_result(&f.caller, spec(called.clone())).await.expect("it is added");
+    f.walk(id, TO_EVALUATION).await;
+    call_it().await;
+    f.service.store_timeline(&f.caller.organization, id, &[json!({"event": "call.ended"})]).await.expect("is kept");
+    let transcript = json!({"simulation_result_id": id, "language": "en", "entries": []});
+    f.service.store_transcript(&f.caller.organization, &spec::<Transcript>(transcript)).await.expect("is kept");
+    let folder = f.service.result_folder(id);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for name in ["recording.wav", "caller_clean.wav", "sip.log"] {
+        std::fs::write(folder.join(name), "of the first attempt").expect("a file");
+    }
+    assert_eq!(f.judge(id, json!({"goal_success": false})).await.body.attempt, 2);
+    assert_eq!(refusal(f.service.timeline(&f.caller, id).await), "Timeline not available");
+    assert_eq!(refusal(f.service.transcript(&f.caller, id).await), "Transcript not available");
+    assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 0);
+    f.walk(id, &TO_EVALUATION[1..]).await;
+    let last = f.judge(id, json!({"goal_success": true})).await.body;
+    assert_eq!((last.status, last.outcome), (S::Completed, Some(Outcome::Failed)), "nothing was called this time");
+    call_it().await;
+    let last = f.service.result(&f.caller, id).await.expect("it").body;
+    assert_eq!(last.outcome, Some(Outcome::Passed));
+}
+
+#[tokio::test]
 async fn a_new_evaluation_keeps_what_people_wrote() {
     let f = Fixture::new().await;
     let (_, simulation, _) = f.booth(json!({}), 1).await;

@@ -239,6 +239,26 @@ async fn digital_humans_are_linked_named_and_numbered() {
 }
 
 #[tokio::test]
+async fn a_simulation_holds_so_many_journeys_however_they_come() {
+    let f = Fixture::new().await;
+    let (_, simulation, _) = f.booth(json!({}), 0).await;
+    let journey = json!({"journey_steps": [{"step": 1, "intent": "ask"}]});
+    let mut humans = vec![f.human(json!({"name": "Ann", "intent": "book"}), &[]).await];
+    for _ in 0..200 {
+        humans.push(f.human(journey.clone(), &[]).await);
+    }
+    f.service.add_digital_humans(&f.caller, simulation, &humans).await.expect("200 are allowed");
+    let text = "A simulation can hold at most 200 journeys";
+    let one_more = f.service.create_digital_human(&f.caller, spec(journey.clone()), &[simulation]).await;
+    assert_eq!(refusal(one_more), text);
+    let change = |id| f.service.update_digital_human(&f.caller, id, map(journey.clone()), None, false);
+    assert_eq!(refusal(change(humans[0]).await), text);
+    assert!(change(humans[1]).await.is_ok(), "it is one already");
+    let read = f.service.digital_human(&f.caller, humans[0]).await.expect("it");
+    assert_eq!(read.digital_human.spec.journey_steps, None);
+}
+
+#[tokio::test]
 async fn one_always_on_digital_human_a_number() {
     let f = Fixture::new().await;
     let (_, open, _) = f.booth(json!({"always_on": true}), 0).await;

@@ -221,7 +221,8 @@ impl<'a> Drive<'a> {
             if let Some(redactor) = &self.redactor {
                 redactor.event(&mut data);
             }
-            feed.add(Happening { seq: Some(entry.seq as i64), event: entry.event.clone(), data });
+            let (attempt, seq) = (self.work.job.attempt, Some(entry.seq as i64));
+            feed.add(Happening { attempt, seq, event: entry.event.clone(), data });
         }
         self.timeline.push(entry);
     }

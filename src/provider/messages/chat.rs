@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{ANSWER_BYTES, Called, Exchange, Message, REPLY_PATIENCE, Reply, Trouble, asked_wait, exchange};
 use crate::config::Secret;
-use crate::provider::post::{Poster, Posting};
+use crate::provider::post::{Poster, Posting, RESULT_ID};
 
 const FAILED: [&str; 2] = ["P12_SESSION_SETUP_FAILED", "P12_AGENT_ERROR"];
 const PATH: &str = "/chat/completions";
@@ -39,7 +39,7 @@ impl ChatAgent {
     pub(super) async fn deliver(&self, message: &Message, noted: &mut Option<Exchange>) -> Result<Reply, Trouble> {
         let base = self.base_url.trim_end_matches('/');
         let url = if base.ends_with(PATH) { base.to_owned() } else { format!("{base}{PATH}") };
-        let mut headers = vec![("X-Simulation-Result-Id", self.conversation.clone())];
+        let mut headers = vec![(RESULT_ID, self.conversation.clone())];
         headers.extend(self.key.as_ref().map(|key| ("Authorization", format!("Bearer {}", key.expose()))));
         let posting = Posting {
             method: "POST",

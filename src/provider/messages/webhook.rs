@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{ANSWER_BYTES, Called, Exchange, Message, PATIENCE, REPLY_PATIENCE, Reply, Trouble, asked_wait, exchange};
 use crate::config::Secret;
-use crate::provider::post::{Poster, Posting, SIGNATURE, signature};
+use crate::provider::post::{Poster, Posting, RESULT_ID, SIGNATURE, signature};
 
 const CODES: [&str; 2] = ["HTTP_WEBHOOK_FAILED"; 2];
 
@@ -62,10 +62,8 @@ impl Webhook {
             "end_conversation": message.ends,
         });
         let body = body.to_string();
-        let headers = [
-            (SIGNATURE, signature(self.key.expose(), body.as_bytes())),
-            ("X-Simulation-Result-Id", self.conversation.clone()),
-        ];
+        let headers =
+            [(SIGNATURE, signature(self.key.expose(), body.as_bytes())), (RESULT_ID, self.conversation.clone())];
         let posting = Posting {
             method: "POST",
             url: &self.url,

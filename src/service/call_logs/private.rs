@@ -17,7 +17,7 @@ use crate::model::agent::AgentDoc;
 use crate::model::transcript::{Transcript, TranscriptEntry};
 use crate::provider::audio;
 use crate::queue::CallLogJob;
-use crate::service::privacy::{CALLED, JUDGED, NOTED, through};
+use crate::service::privacy::{CALLED, JUDGED, NOTED, redact_metrics, through};
 use crate::store::Session;
 
 impl Service {
@@ -33,7 +33,7 @@ impl Service {
         let Some(redactor) = redactor_of(&mut db, row.doc.agent_id).await? else { return Ok(None) };
         drop(db);
         through(&mut found.evaluation, &redactor, JUDGED)?;
-        through(&mut found.metrics, &redactor, JUDGED)?;
+        redact_metrics(&mut found.metrics, &redactor);
         let said = std::mem::take(&mut found.said);
         let warning = self.redact_recording(job.call_id, row.doc.call.multichannel, said, &redactor).await?;
         Ok(Some((redactor, warning)))
@@ -77,8 +77,8 @@ pub(in crate::service) fn redact_call(doc: &mut CallLogDoc, redactor: &Redactor)
     through(&mut doc.call.transcript, redactor, &["utterance"])?;
     through(&mut doc.call.tool_calls, redactor, CALLED)?;
     through(&mut doc.call.events, redactor, NOTED)?;
-    through(&mut doc.evaluations, redactor, JUDGED)?;
-    through(&mut doc.metrics, redactor, JUDGED)
+    redact_metrics(&mut doc.metrics, redactor);
+    through(&mut doc.evaluations, redactor, JUDGED)
 }
 
 /// Writes a recording anew without the sound of some stretches (milliseconds). False: there is none that can be read.

@@ -9,7 +9,7 @@ use super::super::notify::about;
 use super::super::runs::Purpose;
 use super::cadence::Cadence;
 use super::verdict::{Seen, judge};
-use super::{TAG, next_check};
+use super::{LONGEST_RING_S, TAG, next_check};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::judge::{Decision, Unheard};
@@ -20,6 +20,7 @@ use crate::model::monitor::{Check, CheckDoc, CheckItem, CheckType, Incident, Mon
 use crate::model::notification::{Notice, NoticeKind};
 use crate::model::result::ResultBody;
 use crate::model::run::{QueueAnswer, QueueSpec};
+use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
 use crate::model::triage::SourceKind;
@@ -90,23 +91,35 @@ impl Service {
         }
     }
 
+    /// Where the backing simulation would let it ring for longer, an agent that does not answer would not be found out.
     async fn queue_check(&self, db: &mut Session, caller: &Caller, doc: &MonitorDoc) -> Result<QueueAnswer> {
+        let mut simulation = db.get::<SimulationSpec>(doc.simulation_id).await?;
+        if simulation.doc.ringing_timeout > LONGEST_RING_S {
+            simulation.doc.ringing_timeout = LONGEST_RING_S;
+            db.update(simulation.id, &simulation.doc, simulation.updated_ms, simulation.updated_by).await?;
+        }
         let spec = QueueSpec { simulation_id: doc.simulation_id.into(), ..QueueSpec::default() };
         self.queue_in(db, caller, spec, Purpose { tag: Some(TAG), once: true, ..Purpose::default() }).await
     }
 
-    /// Gives a check up that took too long.
+    /// Gives a check up that took too long, and ends its call: the next check is not to meet it.
     pub async fn give_check_up(&self, job: &CheckJob) -> Result<()> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut check) = db.find::<CheckDoc>(job.check_id).await? else { return Ok(()) };
-        if check.doc.finished_at.is_some() {
-            return Ok(());
+        let result_id = check.doc.simulation_result_id;
+        if check.doc.finished_at.is_none() {
+            let mut row = db.get::<MonitorDoc>(check.doc.monitor_id).await?;
+            check.doc.checks = unknown(&row.doc, "not finished after 5 minutes");
+            self.finish_check(&mut db, &mut row, check).await?;
+            self.keep_monitor(&mut db, &row).await?;
         }
-        let mut row = db.get::<MonitorDoc>(check.doc.monitor_id).await?;
-        check.doc.checks = unknown(&row.doc, "not finished after 5 minutes");
-        self.finish_check(&mut db, &mut row, check).await?;
-        self.keep_monitor(&mut db, &row).await?;
-        db.commit().await
+        db.commit().await?;
+        let Some(result_id) = result_id else { return Ok(()) };
+        match self.hangup(&Service::engine_caller(&job.organization), result_id).await {
+            // It is over, or was deleted.
+            Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// What the agent said in a finished call, and which turns were not heard, where a check of its monitor asks whether it told
