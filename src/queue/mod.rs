@@ -117,6 +117,19 @@ impl Job for TextJob {
     }
 }
 
+/// A [`TextJob`] that is put once more, as a [`CallAgain`] is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TextAgain(pub CallAgain);
+
+impl Job for TextAgain {
+    const NAME: &'static str = TextJob::NAME;
+
+    fn key(&self) -> String {
+        self.0.key()
+    }
+}
+
 /// Measure and judge a conversation that is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluateJob {
@@ -374,14 +387,6 @@ impl Session {
             self.note_job();
         }
         Ok(())
-    }
-
-    /// Jobs of a kind that somebody is doing, oldest first.
-    pub async fn claimed<J: Job>(&mut self) -> Result<Vec<J>> {
-        let sql = "SELECT payload FROM jobs WHERE kind = $1 AND lease_ms IS NOT NULL ORDER BY id";
-        let rows = self.rows(sql, &[J::NAME.into()]).await?;
-        let payload = |row: &db::Row| from_text(&row.try_get::<String, _>(0).map_err(Error::internal)?);
-        rows.iter().map(payload).collect()
     }
 
     async fn release_lane_of(&mut self, deleted: Option<db::Row>) -> Result<()> {

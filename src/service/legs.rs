@@ -7,6 +7,8 @@ use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
 use super::privacy::redactor_of;
+use super::sms::pair;
+use super::texts::writes;
 use super::{Obstacle, Service};
 use crate::clock;
 use crate::config::Secret;
@@ -18,7 +20,7 @@ use crate::model::result::ResultDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
-use crate::queue::{CallAgain, CallJob, TriggerJob, UnansweredJob};
+use crate::queue::{CallAgain, CallJob, TextAgain, TriggerJob, UnansweredJob};
 use crate::store::{Row, Session};
 
 /// What a result that waits for a place does next.
@@ -171,6 +173,34 @@ impl Service {
         })
     }
 
+    /// As [`Service::take_turn`] for a conversation in writing, between two numbers where there are such. False: it has to wait,
+    /// or is no longer to be held.
+    pub async fn take_written_turn(
+        &self,
+        organization: &str,
+        result_id: i64,
+        numbers: Option<[&str; 2]>,
+    ) -> Result<bool> {
+        let mut db = self.store.org(organization).write().await?;
+        let body = db.get::<ResultDoc>(result_id).await?.doc.body;
+        if !matches!(body.status, ResultStatus::Queued | ResultStatus::Ready) {
+            return Ok(false);
+        }
+        let mut addresses: Vec<String> = numbers.map(pair).into_iter().collect();
+        if db.get::<SimulationSpec>(body.simulation_id).await?.doc.sequential_calling {
+            addresses.push(in_order(body.simulation_run_id));
+        }
+        if addresses.is_empty() {
+            return Ok(true);
+        }
+        // What is READY has had its turn.
+        let held = body.status == ResultStatus::Ready || !is_blocked(&mut db, result_id, &addresses).await?;
+        db.put_legs(result_id, &addresses, held, self.clock.now_ms()).await?;
+        db.commit().await?;
+        self.live.changed(result_id);
+        Ok(held)
+    }
+
     async fn listen(&self, db: &mut Session, row: &mut Row<ResultDoc>, stage: &Stage) -> Result<()> {
         let (now, organization) = (self.clock.now_ms(), db.organization().to_owned());
         let body = &row.doc.body;
@@ -207,7 +237,12 @@ impl Service {
                 }
                 // The attempt only names the job, and this one has a name of its own.
                 let call = CallJob { organization, result_id, attempt: 1 };
-                db.put(&CallAgain { call, serial: clock::new_id() }, self.clock.now_ms(), None).await?;
+                let again = CallAgain { call, serial: clock::new_id() };
+                // Numbers that are called, pairs that write and runs in order have one kind of conversations each.
+                match writes(db, result.doc.body.agent_id).await? {
+                    true => db.put(&TextAgain(again), self.clock.now_ms(), None).await?,
+                    false => db.put(&again, self.clock.now_ms(), None).await?,
+                }
                 woken.push(result_id);
                 break;
             }

@@ -119,13 +119,13 @@ impl TextWork<'_> {
         let redactor = service.redactor(&self.job.organization, id).await?;
         let private = redactor.is_some();
         let numbers = match &placed.contact {
-            Contact::Sms(carrier) => Some([carrier.from.clone(), carrier.to.clone()]),
+            Contact::Sms(carrier) => Some([carrier.from.as_str(), carrier.to.as_str()]),
             Contact::Webhook(_) | Contact::Chat(_) => None,
         };
-        let hide = move |doc: &mut ResultDoc| {
-            doc.private = private;
-            doc.inbox.numbers = numbers;
-        };
+        if !service.take_written_turn(&self.job.organization, id, numbers).await? {
+            return Ok(Left::Done);
+        }
+        let hide = move |doc: &mut ResultDoc| doc.private = private;
         let feed = service.feed(id);
         let mut changes = feed.as_ref().map(|feed| feed.changes());
         if placed.spec.first == First::Agent {
