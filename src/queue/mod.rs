@@ -409,6 +409,8 @@ pub struct Claimed {
     pub kind: String,
     /// Counts claims, from 1; more than 1: an earlier worker gave it back or died.
     pub attempts: i64,
+    /// It has one of the places of a lane.
+    pub in_lane: bool,
     payload: String,
 }
 
@@ -443,7 +445,7 @@ impl Queue {
         let sql = format!(
             "UPDATE jobs SET lease_ms = $2, attempts = attempts + 1 WHERE id = (SELECT id FROM jobs \
              WHERE kind IN ({marks}) AND held = 0 AND due_ms <= $1 AND (lease_ms IS NULL OR lease_ms <= $1) \
-             ORDER BY due_ms, id LIMIT 1) RETURNING id, kind, attempts, payload"
+             ORDER BY due_ms, id LIMIT 1) RETURNING id, kind, attempts, lane, payload"
         );
         let mut db = self.store.system().await?;
         let Some(row) = db.row(&sql, &cells).await? else { return Ok(None) };
@@ -452,6 +454,7 @@ impl Queue {
                 id: row.try_get("id")?,
                 kind: row.try_get("kind")?,
                 attempts: row.try_get("attempts")?,
+                in_lane: row.try_get::<Option<String>, _>("lane")?.is_some(),
                 payload: row.try_get("payload")?,
             })
         };
@@ -475,6 +478,26 @@ impl Queue {
     pub async fn retry(&self, claimed: &Claimed, due_ms: i64) -> Result<bool> {
         let sql = "UPDATE jobs SET lease_ms = NULL, due_ms = $3 WHERE id = $1 AND attempts = $2";
         self.change(claimed, sql, due_ms).await
+    }
+
+    /// Takes the job out of its lane: its place goes to the next.
+    pub async fn leave_lane(&self, claimed: &Claimed) -> Result<()> {
+        let mut db = self.store.system().await?;
+        let cells = [claimed.id.into(), claimed.attempts.into()];
+        let row = db.row("SELECT lane, lane_limit FROM jobs WHERE id = $1 AND attempts = $2", &cells).await?;
+        db.execute("UPDATE jobs SET lane = NULL WHERE id = $1 AND attempts = $2", &cells).await?;
+        db.release_lane_of(row).await?;
+        db.commit().await
+    }
+
+    /// Gives the job back into a lane, to be claimed again when it has a place there.
+    pub async fn enter_lane(&self, claimed: &Claimed, lane: &Lane) -> Result<()> {
+        let mut db = self.store.system().await?;
+        let sql = "UPDATE jobs SET lease_ms = NULL, held = 1, lane = $3, lane_limit = $4 WHERE id = $1 AND attempts = $2";
+        let cells = [claimed.id.into(), claimed.attempts.into(), lane.name.as_str().into(), lane.limit.into()];
+        db.execute(sql, &cells).await?;
+        db.release(lane).await?;
+        db.commit().await
     }
 
     /// Moves the end of the lease to `lease_ms` from now. False: another worker has it.

@@ -21,7 +21,7 @@ use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::provider::messages::Contact;
-use crate::queue::{CallJob, TextJob};
+use crate::queue::{CallJob, Claimed, Lane, TextJob};
 use crate::service::{Obstacle, Service, TextNews, TextPlaced};
 use crate::tasks::Tasks;
 
@@ -29,12 +29,14 @@ use crate::tasks::Tasks;
 const AT_ONCE: usize = 2000;
 
 /// What is to become of the job.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Left {
     /// It is done.
     Done,
     /// The engine stops before the conversation has begun: it waits for the next start.
     Waiting,
+    /// It needs a place of its run.
+    Enters(Lane),
 }
 
 /// Holds conversations as their jobs become due.
@@ -55,7 +57,7 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
         let (workshop, claiming) = (workshop.clone(), claiming.clone());
         tasks.spawn("text job", async move {
             let service = &workshop.service;
-            let work = TextWork { workshop: &workshop, job: &job, stopping: &claiming };
+            let work = TextWork { workshop: &workshop, claimed: &claimed, job: &job, stopping: &claiming };
             let run = async {
                 left_behind(service, &claimed, &job).await?;
                 work.run().await
@@ -64,6 +66,10 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
                 Ok(Left::Waiting) => {
                     let again = service.queue().retry(&claimed, service.clock().now_ms()).await;
                     logged("a conversation that waits could not be given back", again);
+                }
+                Ok(Left::Enters(lane)) => {
+                    let entered = service.queue().enter_lane(&claimed, &lane).await;
+                    logged("a conversation could not ask for a place", entered);
                 }
                 done => settled(service, &claimed, done.map(drop)).await,
             }
@@ -74,6 +80,7 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
 
 struct TextWork<'a> {
     workshop: &'a Workshop,
+    claimed: &'a Claimed,
     job: &'a CallJob,
     stopping: &'a CancellationToken,
 }
@@ -97,6 +104,12 @@ impl TextWork<'_> {
         let from = self.news(0, 0).await?.status;
         if !matches!(from, ResultStatus::Queued | ResultStatus::Ready) {
             return Ok(Left::Done);
+        }
+        // It has waited outside: for another conversation, or for its time.
+        if from == ResultStatus::Queued
+            && let Some(lane) = self.lane_to_enter(self.claimed.in_lane).await?
+        {
+            return Ok(Left::Enters(lane));
         }
         let placed = match service.text_placement(&self.job.organization, id, &self.workshop.placer).await? {
             Ok(placed) => placed,
@@ -132,9 +145,18 @@ impl TextWork<'_> {
             if from == ResultStatus::Queued && !self.advance(from, ResultStatus::Ready, hide).await? {
                 return Ok(Left::Done);
             }
+            let mut in_lane = self.claimed.in_lane;
+            if in_lane && self.news(0, 0).await?.messages.is_empty() {
+                // What is READY holds no place.
+                service.queue().leave_lane(self.claimed).await?;
+                in_lane = false;
+            }
             let Some(began_ms) = self.awaited(placed.ringing_ms, &mut changes).await? else {
                 return Ok(if self.stopping.is_cancelled() { Left::Waiting } else { Left::Done });
             };
+            if let Some(lane) = self.lane_to_enter(in_lane).await? {
+                return Ok(Left::Enters(lane));
+            }
             let start = move |doc: &mut ResultDoc| doc.body.start_time = Some(Timestamp(began_ms));
             if !self.advance(ResultStatus::Ready, ResultStatus::Running, start).await? {
                 return Ok(Left::Done);
@@ -149,6 +171,14 @@ impl TextWork<'_> {
         }
         let drive = drive::Drive::new(self, placed, redactor, feed, changes, hangups);
         drive.run().await.map(|()| Left::Done)
+    }
+
+    /// The lane of the run, where there is one and the job is not in it.
+    async fn lane_to_enter(&self, in_lane: bool) -> Result<Option<Lane>> {
+        match in_lane {
+            true => Ok(None),
+            false => self.workshop.service.lane_of(&self.job.organization, self.job.result_id).await,
+        }
     }
 
     /// Waits for the agent's first message and answers when it came. `None`: nobody is waited for any more.
