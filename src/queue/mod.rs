@@ -493,7 +493,8 @@ impl Queue {
     /// Gives the job back into a lane, to be claimed again when it has a place there.
     pub async fn enter_lane(&self, claimed: &Claimed, lane: &Lane) -> Result<()> {
         let mut db = self.store.system().await?;
-        let sql = "UPDATE jobs SET lease_ms = NULL, held = 1, lane = $3, lane_limit = $4 WHERE id = $1 AND attempts = $2";
+        let sql =
+            "UPDATE jobs SET lease_ms = NULL, held = 1, lane = $3, lane_limit = $4 WHERE id = $1 AND attempts = $2";
         let cells = [claimed.id.into(), claimed.attempts.into(), lane.name.as_str().into(), lane.limit.into()];
         db.execute(sql, &cells).await?;
         db.release(lane).await?;

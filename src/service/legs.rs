@@ -20,7 +20,7 @@ use crate::model::result::ResultDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
-use crate::queue::{CallAgain, CallJob, TextAgain, TriggerJob, UnansweredJob};
+use crate::queue::{CallAgain, CallJob, TextAgain, UnansweredJob};
 use crate::store::{Row, Session};
 
 /// What a result that waits for a place does next.
@@ -212,12 +212,8 @@ impl Service {
         }
         self.step(db, row, ResultStatus::Ready).await?;
         let (result_id, attempt) = (row.id, row.doc.body.attempt);
-        let job = UnansweredJob { organization: organization.clone(), result_id, attempt };
-        db.put(&job, now + patience_ms(stage.step.as_ref(), &stage.simulation.doc), None).await?;
-        if stage.agent.outbound_trigger_webhook_url.is_some() {
-            db.put(&TriggerJob { organization, result_id, attempt, request: 1 }, now, None).await?;
-        }
-        Ok(())
+        let job = UnansweredJob { organization, result_id, attempt };
+        db.put(&job, now + patience_ms(stage.step.as_ref(), &stage.simulation.doc), None).await
     }
 
     /// A result no longer needs its addresses: who has waited for them may look again.

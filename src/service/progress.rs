@@ -139,6 +139,7 @@ impl Service {
         }
         if to == ResultStatus::Ready {
             self.tell_awaited(db, row).await?;
+            self.ask_owner(db, row).await?;
         }
         if to.is_terminal() && to != ResultStatus::Cancelled {
             self.tell_evaluated(db, row).await?;

@@ -1,4 +1,4 @@
-//! Asking an agent's owner for the call of a result: what the request says, how often it is made, and what comes of it.
+//! Asking an agent's owner for the conversation of a result: what the request says, how often it is made, and what comes of it.
 
 use std::time::Duration;
 
@@ -9,11 +9,13 @@ use super::legs::{Stage, leg_uri, leg_user, stage};
 use super::simulations::name_of;
 use crate::error::Result;
 use crate::model::Object;
+use crate::model::agent::AgentDoc;
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::provider::guard::Guard;
 use crate::provider::post::{Poster, SIGNATURE, signature};
 use crate::queue::TriggerJob;
+use crate::store::{Row, Session};
 
 /// For a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,6 +25,17 @@ const WAITS_MS: [i64; 2] = [1000, 2000];
 const IDEMPOTENCY_KEY: &str = "X-Svc-Idempotency-Key";
 
 impl Service {
+    /// A result has become READY: its agent's owner is asked for the conversation, where it wants to be.
+    pub(super) async fn ask_owner(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+        let body = &row.doc.body;
+        if db.get::<AgentDoc>(body.agent_id).await?.doc.spec.outbound_trigger_webhook_url.is_none() {
+            return Ok(());
+        }
+        let organization = db.organization().to_owned();
+        let job = TriggerJob { organization, result_id: row.id, attempt: body.attempt, request: 1 };
+        db.put(&job, self.clock.now_ms(), None).await
+    }
+
     /// Asks once for the call of a result that waits for it. What fails is asked again a little later; after the last time the
     /// result ends. A result that was called meanwhile is left alone.
     pub async fn ask_for_call(&self, job: &TriggerJob) -> Result<()> {

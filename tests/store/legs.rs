@@ -305,6 +305,29 @@ async fn an_owner_that_was_asked_or_has_called_is_asked_no_more() {
 }
 
 #[tokio::test]
+async fn an_owner_is_asked_for_what_is_written_too() {
+    for agent in [
+        json!({ "connection_type": "SMS", "phone_number": "+15550002222" }),
+        json!({ "connection_type": "HTTP_WEBHOOK", "http_webhook": "http://127.0.0.1:9/unused" }),
+    ] {
+        let f = Fixture::new().await;
+        let owner = Receiver::new(&[]).await;
+        let mut body = json!({ "mode": "TEXT", "outbound_trigger_webhook_url": owner.url("/go") });
+        extend(&mut body, agent);
+        let phone = json!({ "phone_number": "+15550003333" });
+        let (simulation, _) = f.callers(body, json!({ "runs_per_digital_human": 2 }), &[phone]).await;
+        let (_, ids) = f.run(simulation, json!({})).await;
+        f.walk(ids[1], &[S::Queued, S::Ready]).await;
+        f.work_off().await;
+        let seen = owner.seen();
+        assert_eq!((seen.len(), &seen[0].json()["sim_conversation_id"]), (1, &json!(ids[1].to_string())));
+        f.walk(ids[0], &[S::Queued, S::Ready]).await;
+        f.work_off().await;
+        assert_eq!(owner.seen().len(), 2);
+    }
+}
+
+#[tokio::test]
 async fn steps_of_a_journey_are_called_or_call() {
     let f = Fixture::new().await;
     let steps = json!([
