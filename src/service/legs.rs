@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
+use super::place::{is_sms, is_written, text_number};
 use super::privacy::redactor_of;
 use super::sms::pair;
 use super::texts::writes;
@@ -96,6 +97,19 @@ pub(super) fn patience_ms(step: Option<&JourneyStep>, simulation: &SimulationSpe
 pub(super) fn listens(agent: &AgentSpec, step: Option<&JourneyStep>) -> bool {
     let speaks = step.is_none_or(|step| step.modality == Modality::Voice);
     over_sip(agent) && speaks && agent_calls(agent, step)
+}
+
+/// The number that an agent reaches a Digital Human on, by telephone or by text messages; none where it writes otherwise.
+pub(super) fn number<'a>(
+    agent: &AgentSpec,
+    human: &'a DigitalHumanSpec,
+    step: Option<&'a JourneyStep>,
+) -> Option<&'a str> {
+    if is_sms(agent) {
+        return text_number(human);
+    }
+    let of_step = step.and_then(|step| step.phone_number.as_deref());
+    of_step.or(human.phone_number.as_deref()).filter(|_| !is_written(agent))
 }
 
 /// True when the agent is met by telephone.
@@ -358,10 +372,9 @@ impl Service {
 }
 
 impl Stage {
-    /// The number that the Digital Human is called on.
+    /// The number that the agent reaches the Digital Human on.
     pub fn number(&self) -> Option<&str> {
-        let of_step = self.step.as_ref().and_then(|step| step.phone_number.as_deref());
-        of_step.or(self.human.phone_number.as_deref())
+        number(&self.agent, &self.human, self.step.as_ref())
     }
 
     /// True when the Digital Human lets it ring.

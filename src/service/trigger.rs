@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Service;
-use super::legs::{Stage, leg_uri, leg_user, stage};
+use super::legs::{Stage, leg_uri, leg_user, over_sip, stage};
 use super::simulations::name_of;
 use crate::error::Result;
 use crate::model::Object;
@@ -84,7 +84,7 @@ impl Service {
     fn trigger_body(&self, job: &TriggerJob, doc: &ResultDoc, stage: &Stage) -> Value {
         let body = &doc.body;
         let user = leg_user(&job.organization, stage.human_id, &stage.human, body.simulation_run_id);
-        let sip_uri = leg_uri(&user, self.live.sip_address());
+        let sip_uri = leg_uri(&user, self.live.sip_address().filter(|_| over_sip(&stage.agent)));
         let (number, id) = (stage.number().unwrap_or_default(), job.result_id.to_string());
         let Some(template) = &stage.agent.outbound_trigger_payload_template else {
             return json!({ "phone_number": number, "sip_uri": sip_uri, "sim_conversation_id": id });
