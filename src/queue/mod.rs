@@ -480,6 +480,15 @@ impl Queue {
         self.change(claimed, sql, due_ms).await
     }
 
+    /// Gives the job back as one of another kind, which must be read as this one is; its place stays its own.
+    pub async fn hand_over<J: Job>(&self, claimed: &Claimed) -> Result<()> {
+        let mut db = self.store.system().await?;
+        let sql = "UPDATE jobs SET lease_ms = NULL, kind = $3 WHERE id = $1 AND attempts = $2";
+        db.execute(sql, &[claimed.id.into(), claimed.attempts.into(), J::NAME.into()]).await?;
+        db.note_job();
+        db.commit().await
+    }
+
     /// Takes the job out of its lane: its place goes to the next.
     pub async fn leave_lane(&self, claimed: &Claimed) -> Result<()> {
         let mut db = self.store.system().await?;

@@ -44,3 +44,4 @@ mod transcribed;
 mod versions;
 mod webhooks;
 mod world;
+mod written;

@@ -12,7 +12,7 @@ use ringer_media::call::EndReason;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{LOOK_EVERY, Workshop, claim, held, left_behind, logged, paced, settled};
+use super::{LOOK_EVERY, Left, Workshop, claim, held, left_behind, left_off, paced};
 use crate::engine::CallControl;
 use crate::engine::dialogue::First;
 use crate::error::{Error, Result};
@@ -27,17 +27,6 @@ use crate::tasks::Tasks;
 
 /// Conversations at once.
 const AT_ONCE: usize = 2000;
-
-/// What is to become of the job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Left {
-    /// It is done.
-    Done,
-    /// The engine stops before the conversation has begun: it waits for the next start.
-    Waiting,
-    /// It needs a place of its run.
-    Enters(Lane),
-}
 
 /// Holds conversations as their jobs become due.
 pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: CancellationToken) {
@@ -62,17 +51,8 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
                 left_behind(service, &claimed, &job).await?;
                 work.run().await
             };
-            match held(service, &claimed, run).await {
-                Ok(Left::Waiting) => {
-                    let again = service.queue().retry(&claimed, service.clock().now_ms()).await;
-                    logged("a conversation that waits could not be given back", again);
-                }
-                Ok(Left::Enters(lane)) => {
-                    let entered = service.queue().enter_lane(&claimed, &lane).await;
-                    logged("a conversation could not ask for a place", entered);
-                }
-                done => settled(service, &claimed, done.map(drop)).await,
-            }
+            let left = held(service, &claimed, run).await;
+            left_off(service, &claimed, left).await;
             drop(place);
         });
     }
@@ -97,6 +77,9 @@ impl TextWork<'_> {
 
     async fn hold(&self) -> Result<Left> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
+        if service.is_held_otherwise(self.job, true).await? {
+            return Ok(Left::Spoken);
+        }
         if self.news(0, 0).await?.status == ResultStatus::Initializing {
             // Whoever is first: this or the look for new results.
             service.admit_one(&self.job.organization, id).await?;
