@@ -33,7 +33,7 @@ use crate::config::{Retention, Sources};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::provider::LanguageModel;
-use crate::queue::{CallJob, CallLogJob, Claimed, EvaluateJob, Job};
+use crate::queue::{CallJob, CallLogJob, Claimed, EvaluateJob, Job, Lane, TextJob};
 use crate::service::{Cleared, EVALUATION_MS, Placer, Running, Service};
 use crate::tasks::Tasks;
 use crate::transport::io::IncomingCall;
@@ -183,10 +183,13 @@ async fn call_jobs(workshop: Workshop, room: Arc<Semaphore>, tasks: Tasks, claim
         tasks.spawn("call job", async move {
             let work = async {
                 left_behind(&workshop.service, &claimed, &job).await?;
-                call::run(&workshop, &job, &claiming).await
+                if workshop.service.is_held_otherwise(&job, false).await? {
+                    return Ok(Left::Written);
+                }
+                call::run(&workshop, &job, &claiming).await.map(|()| Left::Done)
             };
-            let done = held(&workshop.service, &claimed, work).await;
-            settled(&workshop.service, &claimed, done).await;
+            let left = held(&workshop.service, &claimed, work).await;
+            left_off(&workshop.service, &claimed, left).await;
             drop(place);
         });
     }
@@ -282,6 +285,34 @@ async fn held<T>(service: &Service, claimed: &Claimed, work: impl Future<Output 
             _ = renew.tick() => logged("a claim could not be renewed", service.queue().extend(claimed, LEASE_MS).await),
         }
     }
+}
+
+/// What is to become of a conversation's job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Left {
+    /// It is done.
+    Done,
+    /// The engine stops before the conversation has begun: it waits for the next start.
+    Waiting,
+    /// It needs a place of its run.
+    Enters(Lane),
+    /// The conversation is to be held in writing.
+    Written,
+    /// The conversation is to be spoken.
+    Spoken,
+}
+
+/// Closes a conversation's job, or gives it back.
+async fn left_off(service: &Service, claimed: &Claimed, left: Result<Left>) {
+    let queue = service.queue();
+    let given_back = match left {
+        Ok(Left::Waiting) => queue.retry(claimed, service.clock().now_ms()).await.map(drop),
+        Ok(Left::Enters(lane)) => queue.enter_lane(claimed, &lane).await,
+        Ok(Left::Written) => queue.hand_over::<TextJob>(claimed).await,
+        Ok(Left::Spoken) => queue.hand_over::<CallJob>(claimed).await,
+        done => return settled(service, claimed, done.map(drop)).await,
+    };
+    logged("a conversation's job could not be given back", given_back);
 }
 
 /// A job that could not be done is tried again a little later, a few times.

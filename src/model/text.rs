@@ -77,9 +77,6 @@ pub struct Inbox {
     /// The Digital Human has said its last words.
     #[serde(default)]
     pub closed: bool,
-    /// The numbers of a conversation by text messages: the Digital Human's and the agent's.
-    #[serde(default)]
-    pub numbers: Option<[String; 2]>,
 }
 
 impl Inbox {

@@ -117,6 +117,19 @@ impl Job for TextJob {
     }
 }
 
+/// A [`TextJob`] that is put once more, as a [`CallAgain`] is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TextAgain(pub CallAgain);
+
+impl Job for TextAgain {
+    const NAME: &'static str = TextJob::NAME;
+
+    fn key(&self) -> String {
+        self.0.key()
+    }
+}
+
 /// Measure and judge a conversation that is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluateJob {
@@ -376,14 +389,6 @@ impl Session {
         Ok(())
     }
 
-    /// Jobs of a kind that somebody is doing, oldest first.
-    pub async fn claimed<J: Job>(&mut self) -> Result<Vec<J>> {
-        let sql = "SELECT payload FROM jobs WHERE kind = $1 AND lease_ms IS NOT NULL ORDER BY id";
-        let rows = self.rows(sql, &[J::NAME.into()]).await?;
-        let payload = |row: &db::Row| from_text(&row.try_get::<String, _>(0).map_err(Error::internal)?);
-        rows.iter().map(payload).collect()
-    }
-
     async fn release_lane_of(&mut self, deleted: Option<db::Row>) -> Result<()> {
         let Some(row) = deleted else { return Ok(()) };
         let name: Option<String> = row.try_get(0).map_err(Error::internal)?;
@@ -404,6 +409,8 @@ pub struct Claimed {
     pub kind: String,
     /// Counts claims, from 1; more than 1: an earlier worker gave it back or died.
     pub attempts: i64,
+    /// It has one of the places of a lane.
+    pub in_lane: bool,
     payload: String,
 }
 
@@ -438,7 +445,7 @@ impl Queue {
         let sql = format!(
             "UPDATE jobs SET lease_ms = $2, attempts = attempts + 1 WHERE id = (SELECT id FROM jobs \
              WHERE kind IN ({marks}) AND held = 0 AND due_ms <= $1 AND (lease_ms IS NULL OR lease_ms <= $1) \
-             ORDER BY due_ms, id LIMIT 1) RETURNING id, kind, attempts, payload"
+             ORDER BY due_ms, id LIMIT 1) RETURNING id, kind, attempts, lane, payload"
         );
         let mut db = self.store.system().await?;
         let Some(row) = db.row(&sql, &cells).await? else { return Ok(None) };
@@ -447,6 +454,7 @@ impl Queue {
                 id: row.try_get("id")?,
                 kind: row.try_get("kind")?,
                 attempts: row.try_get("attempts")?,
+                in_lane: row.try_get::<Option<String>, _>("lane")?.is_some(),
                 payload: row.try_get("payload")?,
             })
         };
@@ -470,6 +478,36 @@ impl Queue {
     pub async fn retry(&self, claimed: &Claimed, due_ms: i64) -> Result<bool> {
         let sql = "UPDATE jobs SET lease_ms = NULL, due_ms = $3 WHERE id = $1 AND attempts = $2";
         self.change(claimed, sql, due_ms).await
+    }
+
+    /// Gives the job back as one of another kind, which must be read as this one is; its place stays its own.
+    pub async fn hand_over<J: Job>(&self, claimed: &Claimed) -> Result<()> {
+        let mut db = self.store.system().await?;
+        let sql = "UPDATE jobs SET lease_ms = NULL, kind = $3 WHERE id = $1 AND attempts = $2";
+        db.execute(sql, &[claimed.id.into(), claimed.attempts.into(), J::NAME.into()]).await?;
+        db.note_job();
+        db.commit().await
+    }
+
+    /// Takes the job out of its lane: its place goes to the next.
+    pub async fn leave_lane(&self, claimed: &Claimed) -> Result<()> {
+        let mut db = self.store.system().await?;
+        let cells = [claimed.id.into(), claimed.attempts.into()];
+        let row = db.row("SELECT lane, lane_limit FROM jobs WHERE id = $1 AND attempts = $2", &cells).await?;
+        db.execute("UPDATE jobs SET lane = NULL WHERE id = $1 AND attempts = $2", &cells).await?;
+        db.release_lane_of(row).await?;
+        db.commit().await
+    }
+
+    /// Gives the job back into a lane, to be claimed again when it has a place there.
+    pub async fn enter_lane(&self, claimed: &Claimed, lane: &Lane) -> Result<()> {
+        let mut db = self.store.system().await?;
+        let sql =
+            "UPDATE jobs SET lease_ms = NULL, held = 1, lane = $3, lane_limit = $4 WHERE id = $1 AND attempts = $2";
+        let cells = [claimed.id.into(), claimed.attempts.into(), lane.name.as_str().into(), lane.limit.into()];
+        db.execute(sql, &cells).await?;
+        db.release(lane).await?;
+        db.commit().await
     }
 
     /// Moves the end of the lease to `lease_ms` from now. False: another worker has it.

@@ -17,6 +17,7 @@ use crate::model::noise::NoiseDoc;
 use crate::model::result::ResultDoc;
 use crate::model::scenario::ScenarioDoc;
 use crate::model::simulation::SimulationSpec;
+use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::model::{Object, Page};
 use crate::store::{Resource, Row, Session};
@@ -198,16 +199,26 @@ impl Service {
         db.answer(answer).await
     }
 
-    /// Deletes a Digital Human; its results stay without it.
+    /// Deletes a Digital Human; its results stay without it. Steps of its journeys that have not begun are CANCELLED: nothing
+    /// would let them go, for the steps of a journey are known by who makes it.
     pub async fn delete_digital_human(&self, caller: &Caller, id: i64) -> Result<DigitalHumanRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = owned(&mut db, id).await?;
+        let mut cancelled = Vec::new();
         for mut result in db.by::<ResultDoc>("digital_human_id", id).await? {
-            result.doc.body.digital_human_id = None;
-            db.update(result.id, &result.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            let body = &mut result.doc.body;
+            body.digital_human_id = None;
+            if body.status == ResultStatus::Initializing && body.journey_step.is_some_and(|step| step > 1) {
+                result.doc.warn("not held: the Digital Human was deleted");
+                self.cancel(&mut db, &mut result).await?;
+                cancelled.push(result.id);
+            } else {
+                db.update(result.id, &result.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+            }
         }
         db.delete::<DigitalHumanSpec>(id).await?;
         db.commit().await?;
+        cancelled.iter().for_each(|id| self.live.changed(*id));
         Ok(shown(row))
     }
 

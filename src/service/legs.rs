@@ -6,7 +6,10 @@ use std::net::SocketAddr;
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
+use super::place::{is_sms, is_written, text_number};
 use super::privacy::redactor_of;
+use super::sms::pair;
+use super::texts::writes;
 use super::{Obstacle, Service};
 use crate::clock;
 use crate::config::Secret;
@@ -18,7 +21,7 @@ use crate::model::result::ResultDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
-use crate::queue::{CallAgain, CallJob, TriggerJob, UnansweredJob};
+use crate::queue::{CallAgain, CallJob, TextAgain, UnansweredJob};
 use crate::store::{Row, Session};
 
 /// What a result that waits for a place does next.
@@ -96,6 +99,19 @@ pub(super) fn listens(agent: &AgentSpec, step: Option<&JourneyStep>) -> bool {
     over_sip(agent) && speaks && agent_calls(agent, step)
 }
 
+/// The number that an agent reaches a Digital Human on, by telephone or by text messages; none where it writes otherwise.
+pub(super) fn number<'a>(
+    agent: &AgentSpec,
+    human: &'a DigitalHumanSpec,
+    step: Option<&'a JourneyStep>,
+) -> Option<&'a str> {
+    if is_sms(agent) {
+        return text_number(human);
+    }
+    let of_step = step.and_then(|step| step.phone_number.as_deref());
+    of_step.or(human.phone_number.as_deref()).filter(|_| !is_written(agent))
+}
+
 /// True when the agent is met by telephone.
 pub(super) fn over_sip(agent: &AgentSpec) -> bool {
     matches!(agent.connection(), Some(ConnectionType::Sip | ConnectionType::Phone))
@@ -171,6 +187,34 @@ impl Service {
         })
     }
 
+    /// As [`Service::take_turn`] for a conversation in writing, between two numbers where there are such. False: it has to wait,
+    /// or is no longer to be held.
+    pub async fn take_written_turn(
+        &self,
+        organization: &str,
+        result_id: i64,
+        numbers: Option<[&str; 2]>,
+    ) -> Result<bool> {
+        let mut db = self.store.org(organization).write().await?;
+        let body = db.get::<ResultDoc>(result_id).await?.doc.body;
+        if !matches!(body.status, ResultStatus::Queued | ResultStatus::Ready) {
+            return Ok(false);
+        }
+        let mut addresses: Vec<String> = numbers.map(pair).into_iter().collect();
+        if db.get::<SimulationSpec>(body.simulation_id).await?.doc.sequential_calling {
+            addresses.push(in_order(body.simulation_run_id));
+        }
+        if addresses.is_empty() {
+            return Ok(true);
+        }
+        // What is READY has had its turn.
+        let held = body.status == ResultStatus::Ready || !is_blocked(&mut db, result_id, &addresses).await?;
+        db.put_legs(result_id, &addresses, held, self.clock.now_ms()).await?;
+        db.commit().await?;
+        self.live.changed(result_id);
+        Ok(held)
+    }
+
     async fn listen(&self, db: &mut Session, row: &mut Row<ResultDoc>, stage: &Stage) -> Result<()> {
         let (now, organization) = (self.clock.now_ms(), db.organization().to_owned());
         let body = &row.doc.body;
@@ -182,12 +226,8 @@ impl Service {
         }
         self.step(db, row, ResultStatus::Ready).await?;
         let (result_id, attempt) = (row.id, row.doc.body.attempt);
-        let job = UnansweredJob { organization: organization.clone(), result_id, attempt };
-        db.put(&job, now + patience_ms(stage.step.as_ref(), &stage.simulation.doc), None).await?;
-        if stage.agent.outbound_trigger_webhook_url.is_some() {
-            db.put(&TriggerJob { organization, result_id, attempt, request: 1 }, now, None).await?;
-        }
-        Ok(())
+        let job = UnansweredJob { organization, result_id, attempt };
+        db.put(&job, now + patience_ms(stage.step.as_ref(), &stage.simulation.doc), None).await
     }
 
     /// A result no longer needs its addresses: who has waited for them may look again.
@@ -207,7 +247,12 @@ impl Service {
                 }
                 // The attempt only names the job, and this one has a name of its own.
                 let call = CallJob { organization, result_id, attempt: 1 };
-                db.put(&CallAgain { call, serial: clock::new_id() }, self.clock.now_ms(), None).await?;
+                let again = CallAgain { call, serial: clock::new_id() };
+                // Numbers that are called, pairs that write and runs in order have one kind of conversations each.
+                match writes(db, result.doc.body.agent_id).await? {
+                    true => db.put(&TextAgain(again), self.clock.now_ms(), None).await?,
+                    false => db.put(&again, self.clock.now_ms(), None).await?,
+                }
                 woken.push(result_id);
                 break;
             }
@@ -327,10 +372,9 @@ impl Service {
 }
 
 impl Stage {
-    /// The number that the Digital Human is called on.
+    /// The number that the agent reaches the Digital Human on.
     pub fn number(&self) -> Option<&str> {
-        let of_step = self.step.as_ref().and_then(|step| step.phone_number.as_deref());
-        of_step.or(self.human.phone_number.as_deref())
+        number(&self.agent, &self.human, self.step.as_ref())
     }
 
     /// True when the Digital Human lets it ring.

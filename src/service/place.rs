@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 pub use self::sound::Sounds;
 pub use self::text::TextPlaced;
-pub(super) use self::text::{alone, is_http_text, is_sms, is_written, numbers};
+pub(super) use self::text::{alone, is_http_text, is_sms, is_written, numbers, text_number};
 use super::generate::{bound, is_invented};
 use super::runs::result_seed;
 use super::{Service, Settings, legs};

@@ -82,6 +82,14 @@ impl Service {
         Ok(())
     }
 
+    /// The lane of a result's run.
+    pub async fn lane_of(&self, organization: &str, result_id: i64) -> Result<Option<Lane>> {
+        let mut db = self.store.org(organization).read().await?;
+        let body = db.get::<ResultDoc>(result_id).await?.doc.body;
+        let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
+        Ok(lane(body.simulation_run_id, &simulation))
+    }
+
     /// Changes a result without moving it: what arrives while it is in some state.
     pub async fn amend(
         &self,
@@ -131,6 +139,7 @@ impl Service {
         }
         if to == ResultStatus::Ready {
             self.tell_awaited(db, row).await?;
+            self.ask_owner(db, row).await?;
         }
         if to.is_terminal() && to != ResultStatus::Cancelled {
             self.tell_evaluated(db, row).await?;
@@ -256,7 +265,7 @@ impl Service {
     }
 }
 
-/// The lane of a run's calls, when its simulation limits them.
+/// The lane of a run's conversations, when its simulation limits them.
 pub(super) fn lane(run_id: i64, simulation: &SimulationSpec) -> Option<Lane> {
     simulation.concurrency().map(|limit| Lane { name: format!("run:{run_id}"), limit })
 }

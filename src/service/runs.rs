@@ -26,7 +26,7 @@ use crate::model::run::{Counters, QueueAnswer, QueueSpec, RunDoc, RunItem, RunRe
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{ResultStatus, RunOutcome, RunStatus};
 use crate::model::time::Timestamp;
-use crate::queue::{CallJob, Lane};
+use crate::queue::CallJob;
 use crate::store::{Owner, Row, Session};
 
 /// A run with its results.
@@ -105,11 +105,6 @@ impl Plan {
     }
 }
 
-/// Two numbers hold one conversation at a time.
-fn pair_lane([own, agent]: [String; 2]) -> Lane {
-    Lane { name: format!("sms:{own}:{agent}"), limit: 1 }
-}
-
 impl Service {
     /// Makes a run with all its results, and a call job for each conversation that need not wait for another.
     pub async fn queue_simulation_run(&self, caller: &Caller, spec: QueueSpec) -> Result<QueueAnswer> {
@@ -142,6 +137,7 @@ impl Service {
             day: None,
         };
         let run_id = db.insert(&run, now, Some(caller.key_id)).await?;
+        let lane = lane(run_id, &plan.simulation.doc);
         let mut ids = Vec::new();
         for human in &plan.humans {
             let count = if purpose.once { 1 } else { repetitions(&plan, human) };
@@ -153,18 +149,13 @@ impl Service {
                     ids.push(id.to_string());
                     if step.is_none_or(|step| step == 1) {
                         let job = CallJob { organization: caller.organization.clone(), result_id: id, attempt: 1 };
-                        let pair = plan.pair(&human.doc).map(pair_lane);
-                        let lane = pair.clone().or_else(|| lane(run_id, &plan.simulation.doc));
                         put_conversation(db, job, plan.written, now, lane.as_ref()).await?;
-                        if let Some(pair) = pair {
-                            db.release(&pair).await?;
-                        }
                     }
                 }
             }
         }
-        if let Some(lane) = lane(run_id, &plan.simulation.doc) {
-            db.release(&lane).await?;
+        if let Some(lane) = &lane {
+            db.release(lane).await?;
         }
         Ok(QueueAnswer {
             simulation_run_id: run_id.to_string(),

@@ -15,7 +15,6 @@ use crate::model::result::ResultDoc;
 use crate::model::run::QueueAnswer;
 use crate::model::status::ResultStatus;
 use crate::model::text::{Arrived, SmsQueueSpec};
-use crate::queue::TextJob;
 use crate::store::{Row, Session};
 
 /// What queueing answers.
@@ -47,14 +46,14 @@ impl Service {
         let mut db = self.store.org(&caller.organization).write().await?;
         let pairs = self.pairs(&mut db, spec.clone(), purpose).await?;
         let (mut terminated, mut running) = (Vec::new(), Vec::new());
-        for mut row in texting(&mut db, &caller.organization).await? {
-            let Some(numbers) = row.doc.inbox.numbers.clone().filter(|numbers| pairs.contains(numbers)) else {
-                continue;
-            };
+        for [phone_number, agent] in pairs {
+            let Some(mut row) = open_between(&mut db, [&phone_number, &agent]).await? else { continue };
             if !terminate {
                 return Err(Error::Conflict("Another conversation is running between these numbers".into()));
             }
-            let [phone_number, _] = numbers;
+            if running.contains(&(row.id, row.doc.body.status)) {
+                continue;
+            }
             let digital_human_id = row.doc.body.digital_human_id.unwrap_or_default();
             terminated.push(Terminated { simulation_result_id: row.id.to_string(), digital_human_id, phone_number });
             running.push((row.id, row.doc.body.status));
@@ -80,24 +79,21 @@ impl Service {
         let given = |name: &str| fields.get(sms.inbound_field(name)).and_then(Value::as_str).map(str::to_owned);
         let [from, to, text] = ["from", "to", "text"].map(|name| given(name).unwrap_or_default());
         let message_id = given("message_id");
-        let claimed: Vec<TextJob> = self.store.org("").read().await?.claimed().await?;
-        for TextJob(job) in claimed {
-            let mut db = self.store.org(&job.organization).write().await?;
-            let Some(mut row) = db.find::<ResultDoc>(job.result_id).await? else { continue };
-            let inbox = &mut row.doc.inbox;
-            let is_meant = |[own, agent]: &[String; 2]| same_number(own, &to) && same_number(agent, &from);
-            if !is_open(row.doc.body.status) || !inbox.numbers.as_ref().is_some_and(is_meant) {
-                continue;
+        let holder = self.store.org("").read().await?.leg_holder(&pair([&to, &from])).await?;
+        if let Some((organization, _)) = holder {
+            let mut db = self.store.org(&organization).write().await?;
+            if let Some(mut row) = open_between(&mut db, [&to, &from]).await? {
+                let inbox = &mut row.doc.inbox;
+                let repeated = message_id.as_ref().is_some_and(|id| inbox.knows(id));
+                if !repeated && !inbox.closed && inbox.messages.len() < INBOX_MOST {
+                    let at_ms = self.clock.now_ms();
+                    inbox.messages.push(Arrived { at_ms, message_id, text, more: false, ends: false });
+                    db.update(row.id, &row.doc, at_ms, None).await?;
+                    db.commit().await?;
+                    self.live.changed(row.id);
+                }
+                return Ok(accepted());
             }
-            let repeated = message_id.as_ref().is_some_and(|id| inbox.knows(id));
-            if !repeated && !inbox.closed && inbox.messages.len() < INBOX_MOST {
-                let at_ms = self.clock.now_ms();
-                inbox.messages.push(Arrived { at_ms, message_id, text, more: false, ends: false });
-                db.update(row.id, &row.doc, at_ms, None).await?;
-                db.commit().await?;
-                self.live.changed(row.id);
-            }
-            return Ok(accepted());
         }
         if !self.take_follow_up(&from, &to, &text).await? {
             tracing::info!("a text message belongs to no conversation");
@@ -116,20 +112,22 @@ fn is_open(status: ResultStatus) -> bool {
 
 /// Whether two numbers are the same one; carriers write them with and without the plus sign, blanks and hyphens.
 pub(super) fn same_number(one: &str, other: &str) -> bool {
-    let digits = |number: &str| number.chars().filter(char::is_ascii_digit).collect::<String>();
     digits(one) == digits(other)
 }
 
-/// The results of an organization whose text conversations are held now.
-async fn texting(db: &mut Session, organization: &str) -> Result<Vec<Row<ResultDoc>>> {
-    let mut rows = Vec::new();
-    for TextJob(job) in db.claimed().await? {
-        if job.organization == organization
-            && let Some(row) = db.find::<ResultDoc>(job.result_id).await?
-            && is_open(row.doc.body.status)
-        {
-            rows.push(row);
-        }
-    }
-    Ok(rows)
+fn digits(number: &str) -> String {
+    number.chars().filter(char::is_ascii_digit).collect()
+}
+
+/// What two numbers, the Digital Human's and the agent's, hold one conversation at a time by: an address that cannot be called,
+/// for no user part of a call has a blank.
+pub(super) fn pair(numbers: [&str; 2]) -> String {
+    let [own, agent] = numbers.map(digits);
+    format!("texts: {own} {agent}")
+}
+
+/// The result of the organization whose conversation is open between two numbers, the Digital Human's and the agent's.
+async fn open_between(db: &mut Session, numbers: [&str; 2]) -> Result<Option<Row<ResultDoc>>> {
+    let Some((_, result_id)) = db.leg_holder(&pair(numbers)).await? else { return Ok(None) };
+    Ok(db.find::<ResultDoc>(result_id).await?.filter(|row| is_open(row.doc.body.status)))
 }

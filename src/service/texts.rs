@@ -123,6 +123,15 @@ impl Service {
         self.regroup_calls(db, row).await
     }
 
+    /// True when a conversation that has not begun is not to be held as its job says, in writing or in speech: its agent was
+    /// changed since the job was put.
+    pub async fn is_held_otherwise(&self, job: &CallJob, written: bool) -> Result<bool> {
+        let mut db = self.store.org(&job.organization).read().await?;
+        let Some(row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(false) };
+        let waits = matches!(row.doc.body.status, ResultStatus::Initializing | ResultStatus::Queued);
+        Ok(waits && writes(&mut db, row.doc.body.agent_id).await? != written)
+    }
+
     /// What has come into a conversation after its first so many messages and tool calls.
     pub async fn text_news(
         &self,

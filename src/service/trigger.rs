@@ -1,19 +1,21 @@
-//! Asking an agent's owner for the call of a result: what the request says, how often it is made, and what comes of it.
+//! Asking an agent's owner for the conversation of a result: what the request says, how often it is made, and what comes of it.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Service;
-use super::legs::{Stage, leg_uri, leg_user, stage};
+use super::legs::{Stage, leg_uri, leg_user, over_sip, stage};
 use super::simulations::name_of;
 use crate::error::Result;
 use crate::model::Object;
+use crate::model::agent::AgentDoc;
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::provider::guard::Guard;
 use crate::provider::post::{Poster, RESULT_ID, SIGNATURE, signature};
 use crate::queue::TriggerJob;
+use crate::store::{Row, Session};
 
 /// For a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,6 +25,17 @@ const WAITS_MS: [i64; 2] = [1000, 2000];
 const IDEMPOTENCY_KEY: &str = "X-Svc-Idempotency-Key";
 
 impl Service {
+    /// A result has become READY: its agent's owner is asked for the conversation, where it wants to be.
+    pub(super) async fn ask_owner(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+        let body = &row.doc.body;
+        if db.get::<AgentDoc>(body.agent_id).await?.doc.spec.outbound_trigger_webhook_url.is_none() {
+            return Ok(());
+        }
+        let organization = db.organization().to_owned();
+        let job = TriggerJob { organization, result_id: row.id, attempt: body.attempt, request: 1 };
+        db.put(&job, self.clock.now_ms(), None).await
+    }
+
     /// Asks once for the call of a result that waits for it. What fails is asked again a little later; after the last time the
     /// result ends. A result that was called meanwhile is left alone.
     pub async fn ask_for_call(&self, job: &TriggerJob) -> Result<()> {
@@ -71,7 +84,7 @@ impl Service {
     fn trigger_body(&self, job: &TriggerJob, doc: &ResultDoc, stage: &Stage) -> Value {
         let body = &doc.body;
         let user = leg_user(&job.organization, stage.human_id, &stage.human, body.simulation_run_id);
-        let sip_uri = leg_uri(&user, self.live.sip_address());
+        let sip_uri = leg_uri(&user, self.live.sip_address().filter(|_| over_sip(&stage.agent)));
         let (number, id) = (stage.number().unwrap_or_default(), job.result_id.to_string());
         let Some(template) = &stage.agent.outbound_trigger_payload_template else {
             return json!({ "phone_number": number, "sip_uri": sip_uri, "sim_conversation_id": id });

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ringer_media::call::Thought;
 use ringer_media::seed::Seed;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedMutexGuard, mpsc};
 
 use super::humans::owned;
 use super::place::alone;
@@ -16,6 +16,7 @@ use crate::engine::dialogue::{Dialogue, Heard, Input, Output};
 use crate::error::{Error, Result};
 use crate::human::{Mind, whole_move};
 use crate::model::text::{Turn, TurnSpec};
+use crate::tasks::to_its_end;
 
 /// Conversations that are kept.
 const KEPT: usize = 1000;
@@ -56,13 +57,14 @@ impl Service {
         let human = owned(&mut db, id).await?.doc;
         drop(db);
         let key = (caller.organization.clone(), spec.redis_key, id);
-        let talk = self.talks.of(&key);
-        let mut talk = talk.lock().await;
-        let begins = talk.is_none() && spec.message.is_empty();
-        let talk = talk.get_or_insert_with(|| {
-            let seed = Seed::of(&format!("{}:{}:{id}", key.0, key.1));
-            let (dialogue, mind) = alone(human, seed, begins, &self.settings.behaviour, self.model.clone());
-            Talk { dialogue: Dialogue::new(dialogue), mind }
+        let kept = self.talks.of(&key).lock_owned().await;
+        let begins = kept.is_none() && spec.message.is_empty();
+        let mut talk = OwnedMutexGuard::map(kept, |kept| {
+            kept.get_or_insert_with(|| {
+                let seed = Seed::of(&format!("{}:{}:{id}", key.0, key.1));
+                let (dialogue, mind) = alone(human, seed, begins, &self.settings.behaviour, self.model.clone());
+                Talk { dialogue: Dialogue::new(dialogue), mind }
+            })
         });
         let now = self.clock.now_ms();
         talk.dialogue.handle(now, Input::Tick);
@@ -72,7 +74,9 @@ impl Service {
             let heard = Heard { text: spec.message, ..Heard::default() };
             talk.dialogue.handle(now, Input::Heard(now, heard));
         }
-        let (text, end_conversation) = talk.turn(now).await;
+        // Left in the middle of a turn the conversation would wait for its own thought for ever.
+        let turn = to_its_end(async move { talk.turn(now).await });
+        let (text, end_conversation) = turn.await.map_err(Error::internal)?;
         Ok(Turn::of(&spec.response_format, text, end_conversation))
     }
 }

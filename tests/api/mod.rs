@@ -45,3 +45,4 @@ mod transcribed;
 mod versions;
 mod webhooks;
 mod world;
+mod written;

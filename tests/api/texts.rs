@@ -1,10 +1,13 @@
 //! Text conversations over HTTP, from the queue to the verdict.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ringer::provider::fake::{Reply, ScriptedModel};
 use ringer::provider::post::signature;
+use ringer::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
 use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
 
 use super::receiver::Receiver;
 use super::talk::{Talk, queue};
@@ -449,6 +452,53 @@ async fn one_turn_at_a_time_for_whoever_holds_the_conversation() {
     assert_eq!(turn("a", "Hello?").await, said("", true), "nothing follows");
     let body = json!({ "conversation_key": "c", "test_case_id": human, "response_format": "text", "message": "Hi." });
     assert_eq!(world.post("/v1/send-text", body).await, json!({ "response": "I want a table." }));
+}
+
+/// A model whose first answer is kept back until the test asks for it.
+#[derive(Default)]
+struct Slow {
+    asked: Notify,
+    goes_on: Notify,
+    answers: AtomicUsize,
+}
+
+impl LanguageModel for Slow {
+    fn chat<'a>(&'a self, _: &'a ChatRequest, out: mpsc::Sender<ChatPart>) -> Job<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let answer = self.answers.fetch_add(1, Ordering::Relaxed);
+            if answer == 0 {
+                self.asked.notify_one();
+                self.goes_on.notified().await;
+            }
+            let _ = out.send(ChatPart::Text(["A table, please.", "For two."][answer].to_owned())).await;
+            Ok(())
+        })
+    }
+
+    fn name(&self) -> String {
+        "slow".into()
+    }
+
+    fn status(&self) -> Status {
+        Status::Ok
+    }
+}
+
+#[tokio::test]
+async fn a_turn_ends_though_whoever_asked_for_it_has_gone() {
+    let model = Arc::new(Slow::default());
+    let world = World::with_model(model.clone()).await;
+    let human = json!({ "digital_human": { "name": "Ann", "intent": "A table." } });
+    let id = world.post("/v1/create-digital-human", human).await["digital_human"]["id"].to_string();
+    let turn = |message: &str| {
+        world.post("/v1/send-text", json!({ "redis_key": "k", "test_case_id": id, "message": message }))
+    };
+    tokio::select! {
+        answer = turn("Hello?") => panic!("nobody has thought yet: {answer}"),
+        () = model.asked.notified() => {}
+    }
+    model.goes_on.notify_one();
+    assert_eq!(turn("For how many?").await["data"]["text"], "For two.");
 }
 
 #[tokio::test]

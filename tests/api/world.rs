@@ -134,8 +134,14 @@ impl World {
 
     /// Stops the jobs as a process does that ends, and starts them again as the next one does.
     pub async fn restart(&mut self) {
+        self.restart_after(async |_| {}).await;
+    }
+
+    /// The same, and something happens in between.
+    pub async fn restart_after(&mut self, meanwhile: impl AsyncFnOnce(&World)) {
         let Some((workshop, workers)) = self.works.take() else { panic!("nothing works in this world") };
         workers.finish().await;
+        meanwhile(self).await;
         self.service.recover().await.expect("it recovers");
         let workers = Workers::start(workshop.clone(), nobody_calls());
         self.works = Some((workshop, workers));

@@ -2,6 +2,7 @@
 
 use ringer::jobs::Upkeep;
 use ringer::model::Object;
+use ringer::model::result::QueueReason;
 use ringer::model::status::ResultStatus as S;
 use ringer::provider::post::signature;
 use ringer::queue::CallJob;
@@ -37,6 +38,20 @@ impl Fixture {
         while let Some(claimed) = queue.claim(&["call"], 1000).await.expect("claims") {
             let id = claimed.job::<CallJob>().expect("a call job").result_id;
             turns.push((id, self.turn(id).await));
+            queue.done(&claimed).await.expect("done");
+        }
+        turns
+    }
+
+    /// The same of text jobs between two numbers.
+    async fn written_turns(&self, numbers: [&str; 2]) -> Vec<(i64, bool)> {
+        self.service.admit().await.expect("admitted");
+        let queue = self.service.queue();
+        let mut turns = vec![];
+        while let Some(claimed) = queue.claim(&["text"], 1000).await.expect("claims") {
+            let id = claimed.job::<CallJob>().expect("a text job").result_id;
+            let turn = self.service.take_written_turn(&self.caller.organization, id, Some(numbers)).await;
+            turns.push((id, turn.expect("a turn")));
             queue.done(&claimed).await.expect("done");
         }
         turns
@@ -144,6 +159,48 @@ async fn ready_results_hold_no_place() {
 }
 
 #[tokio::test]
+async fn two_numbers_write_one_conversation_whoever_lets_it_begin() {
+    let f = Fixture::new().await;
+    let numbers = ["+15550001111", "+15550002222"];
+    let agent = json!({ "mode": "TEXT", "connection_type": "SMS", "phone_number": numbers[1] });
+    let steps: Vec<Value> = (1..=2).map(|n| json!({ "step": n, "intent": "Ask.", "modality": "sms" })).collect();
+    let journey = json!({ "phone_number": numbers[0], "journey_steps": steps });
+    let (one, _) = f.callers(agent.clone(), json!({}), &[journey]).await;
+    let (other, _) = f.callers(agent, json!({}), &[json!({ "outbound_text_number": numbers[0] })]).await;
+    let (_, steps) = f.run(one, json!({})).await;
+    assert_eq!(f.written_turns(numbers).await, [(steps[0], true)]);
+    let (_, later) = f.run(other, json!({})).await;
+    assert_eq!(f.written_turns(numbers).await, [(later[0], false)]);
+    let waiting = f.service.result(&f.caller, later[0]).await.expect("it");
+    assert_eq!((waiting.body.status, waiting.queue_reason), (S::Queued, Some(QueueReason::AddressInUse)));
+    f.walk(steps[0], TO_END).await;
+    assert_eq!(f.written_turns(numbers).await, [(later[0], true)]);
+    // The next step comes while the other conversation is open.
+    f.walk(steps[0], &[S::Evaluating]).await;
+    f.judge(steps[0], json!({ "goal_success": true })).await;
+    assert_eq!(f.written_turns(numbers).await, [(steps[1], false)]);
+    f.walk(later[0], TO_END).await;
+    assert_eq!(f.written_turns(numbers).await, [(steps[1], true)]);
+}
+
+#[tokio::test]
+async fn runs_by_text_messages_are_limited_as_others_are() {
+    for mode in [json!({ "max_concurrent": 1 }), json!({ "sequential_calling": true })] {
+        let f = Fixture::new().await;
+        let agent = json!({ "mode": "TEXT", "connection_type": "SMS", "phone_number": "+15550002222" });
+        let humans = [1, 2].map(|n| json!({ "phone_number": format!("+1555000111{n}") }));
+        let (simulation, _) = f.callers(agent, mode, &humans).await;
+        let (_, ids) = f.run(simulation, json!({})).await;
+        let queue = f.service.queue();
+        let first = queue.claim(&["text"], 1000).await.expect("claims").expect("the first");
+        assert_eq!(first.job::<CallJob>().expect("it").result_id, ids[0]);
+        assert_eq!(queue.claim(&["text"], 1000).await, Ok(None));
+        assert_eq!(queue.done(&first).await, Ok(true));
+        assert!(queue.claim(&["text"], 1000).await.expect("claims").is_some());
+    }
+}
+
+#[tokio::test]
 async fn a_leg_listens_for_as_long_as_it_should() {
     let f = Fixture::new().await;
     let (simulation, _) = f.callers(json!({}), json!({ "ringing_timeout": 20 }), &[json!({}), json!({})]).await;
@@ -247,6 +304,29 @@ async fn an_owner_that_was_asked_or_has_called_is_asked_no_more() {
     f.work_off().await;
     assert_eq!(owner.seen().len(), 2);
     assert_eq!((f.status(ids[0]).await, f.status(ids[1]).await), (S::Ready, S::Dispatched));
+}
+
+#[tokio::test]
+async fn an_owner_is_asked_for_what_is_written_too() {
+    for agent in [
+        json!({ "connection_type": "SMS", "phone_number": "+15550002222" }),
+        json!({ "connection_type": "HTTP_WEBHOOK", "http_webhook": "http://127.0.0.1:9/unused" }),
+    ] {
+        let f = Fixture::new().await;
+        let owner = Receiver::new(&[]).await;
+        let mut body = json!({ "mode": "TEXT", "outbound_trigger_webhook_url": owner.url("/go") });
+        extend(&mut body, agent);
+        let phone = json!({ "phone_number": "+15550003333" });
+        let (simulation, _) = f.callers(body, json!({ "runs_per_digital_human": 2 }), &[phone]).await;
+        let (_, ids) = f.run(simulation, json!({})).await;
+        f.walk(ids[1], &[S::Queued, S::Ready]).await;
+        f.work_off().await;
+        let seen = owner.seen();
+        assert_eq!((seen.len(), &seen[0].json()["sim_conversation_id"]), (1, &json!(ids[1].to_string())));
+        f.walk(ids[0], &[S::Queued, S::Ready]).await;
+        f.work_off().await;
+        assert_eq!(owner.seen().len(), 2);
+    }
 }
 
 #[tokio::test]

@@ -453,6 +453,33 @@ async fn deleting_takes_what_hangs_on_it_and_no_more() {
 }
 
 #[tokio::test]
+async fn a_journey_ends_with_whoever_makes_it() {
+    let f = Fixture::new().await;
+    let (_, simulation, _) = f.booth(json!({}), 0).await;
+    // In the middle of the first step, and in the pause behind it.
+    for (done, walked) in [(&TO_EVALUATION[..3], &TO_EVALUATION[3..]), (TO_EVALUATION, &[])] {
+        let steps: Vec<Value> =
+            (1..=3).map(|step| json!({"step": step, "intent": "Ask.", "wait_seconds": 5})).collect();
+        let human = f.human(json!({"journey_steps": steps}), &[simulation]).await;
+        let (run, ids) = f.run(simulation, json!({"digital_human_ids": [human.to_string()]})).await;
+        f.walk(ids[0], done).await;
+        if walked.is_empty() {
+            f.judge(ids[0], json!({"goal_success": true})).await;
+        }
+        f.service.delete_digital_human(&f.caller, human).await.expect("deleted");
+        assert_eq!((f.status(ids[1]).await, f.status(ids[2]).await), (S::Cancelled, S::Cancelled));
+        if !walked.is_empty() {
+            f.walk(ids[0], walked).await;
+            f.judge(ids[0], json!({"goal_success": true})).await;
+        }
+        let read = f.service.run_results(&f.caller, run).await.expect("the run");
+        assert_eq!(read.simulation_run.status, RunStatus::Completed);
+        let last = &read.simulation_results[2].body;
+        assert_eq!(last.metadata["warnings"], json!(["not held: the Digital Human was deleted"]));
+    }
+}
+
+#[tokio::test]
 async fn timeline_transcript_and_recording_appear_when_they_are_there() {
     let f = Fixture::new().await;
     let (_, simulation, _) = f.booth(json!({}), 1).await;

@@ -13,7 +13,8 @@ use uuid::Uuid;
 
 use super::lifecycle::TO_EVALUATION;
 use super::receiver::{Came, Receiver};
-use super::{Fixture, START_MS, map, spec};
+use super::{Fixture, START_MS, extend, map, spec};
+use crate::api;
 
 const RESULTS: [&str; 2] = ["simulation_ended", "simulation_result_evaluated"];
 const HOUR_MS: i64 = 3_600_000;
@@ -225,6 +226,33 @@ async fn a_journey_is_awaited_on_the_number_of_its_step() {
     f.deliver().await;
     let came = receiver.take();
     assert_eq!(came[0].body()["digital_humans"][0]["phone_number"], "+15550002222");
+}
+
+#[tokio::test]
+async fn who_is_awaited_in_writing_has_the_number_that_it_is_written_to() {
+    let (phone, texts) = ("+15550001111", "+15550003333");
+    let (sms, http) = (json!({ "phone_number": "+15550002222" }), json!({ "http_webhook": "http://127.0.0.1:9/hook" }));
+    for (agent, human, expect) in [
+        (&sms, json!({ "phone_number": phone, "outbound_text_number": texts }), texts),
+        (&sms, json!({ "phone_number": phone }), phone),
+        (&http, json!({ "phone_number": phone, "outbound_text_number": texts }), ""),
+    ] {
+        let f = Fixture::new().await;
+        let (receiver, owner) = (Receiver::start().await, api::receiver::Receiver::new(&[]).await);
+        f.webhook(json!({ "url": receiver.url(), "event_types": ["outbound_simulation_started"] })).await;
+        let mut body =
+            json!({ "mode": "TEXT", "connection_type": null, "outbound_trigger_webhook_url": owner.url("/go") });
+        extend(&mut body, agent.clone());
+        let (simulation, _) = f.callers(body, json!({}), &[human]).await;
+        let (_, results) = f.run(simulation, json!({})).await;
+        f.walk(results[0], &[S::Queued, S::Ready]).await;
+        f.deliver().await;
+        let told = receiver.take()[0].body()["digital_humans"][0].clone();
+        assert_eq!((&told["phone_number"], &told["sip_uri"]), (&json!(expect), &json!("")), "{agent}");
+        f.work_off().await;
+        let asked = json!({ "phone_number": expect, "sip_uri": "", "sim_conversation_id": results[0].to_string() });
+        assert_eq!(owner.seen()[0].json(), asked);
+    }
 }
 
 #[tokio::test]

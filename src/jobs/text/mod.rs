@@ -12,7 +12,7 @@ use ringer_media::call::EndReason;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{LOOK_EVERY, Workshop, claim, held, left_behind, logged, paced, settled};
+use super::{LOOK_EVERY, Left, Workshop, claim, held, left_behind, left_off, paced};
 use crate::engine::CallControl;
 use crate::engine::dialogue::First;
 use crate::error::{Error, Result};
@@ -21,21 +21,12 @@ use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::provider::messages::Contact;
-use crate::queue::{CallJob, TextJob};
+use crate::queue::{CallJob, Claimed, Lane, TextJob};
 use crate::service::{Obstacle, Service, TextNews, TextPlaced};
 use crate::tasks::Tasks;
 
 /// Conversations at once.
 const AT_ONCE: usize = 2000;
-
-/// What is to become of the job.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Left {
-    /// It is done.
-    Done,
-    /// The engine stops before the conversation has begun: it waits for the next start.
-    Waiting,
-}
 
 /// Holds conversations as their jobs become due.
 pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: CancellationToken) {
@@ -55,18 +46,13 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
         let (workshop, claiming) = (workshop.clone(), claiming.clone());
         tasks.spawn("text job", async move {
             let service = &workshop.service;
-            let work = TextWork { workshop: &workshop, job: &job, stopping: &claiming };
+            let work = TextWork { workshop: &workshop, claimed: &claimed, job: &job, stopping: &claiming };
             let run = async {
                 left_behind(service, &claimed, &job).await?;
                 work.run().await
             };
-            match held(service, &claimed, run).await {
-                Ok(Left::Waiting) => {
-                    let again = service.queue().retry(&claimed, service.clock().now_ms()).await;
-                    logged("a conversation that waits could not be given back", again);
-                }
-                done => settled(service, &claimed, done.map(drop)).await,
-            }
+            let left = held(service, &claimed, run).await;
+            left_off(service, &claimed, left).await;
             drop(place);
         });
     }
@@ -74,6 +60,7 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
 
 struct TextWork<'a> {
     workshop: &'a Workshop,
+    claimed: &'a Claimed,
     job: &'a CallJob,
     stopping: &'a CancellationToken,
 }
@@ -90,6 +77,9 @@ impl TextWork<'_> {
 
     async fn hold(&self) -> Result<Left> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
+        if service.is_held_otherwise(self.job, true).await? {
+            return Ok(Left::Spoken);
+        }
         if self.news(0, 0).await?.status == ResultStatus::Initializing {
             // Whoever is first: this or the look for new results.
             service.admit_one(&self.job.organization, id).await?;
@@ -97,6 +87,12 @@ impl TextWork<'_> {
         let from = self.news(0, 0).await?.status;
         if !matches!(from, ResultStatus::Queued | ResultStatus::Ready) {
             return Ok(Left::Done);
+        }
+        // It has waited outside: for another conversation, or for its time.
+        if from == ResultStatus::Queued
+            && let Some(lane) = self.lane_to_enter(self.claimed.in_lane).await?
+        {
+            return Ok(Left::Enters(lane));
         }
         let placed = match service.text_placement(&self.job.organization, id, &self.workshop.placer).await? {
             Ok(placed) => placed,
@@ -119,22 +115,31 @@ impl TextWork<'_> {
         let redactor = service.redactor(&self.job.organization, id).await?;
         let private = redactor.is_some();
         let numbers = match &placed.contact {
-            Contact::Sms(carrier) => Some([carrier.from.clone(), carrier.to.clone()]),
+            Contact::Sms(carrier) => Some([carrier.from.as_str(), carrier.to.as_str()]),
             Contact::Webhook(_) | Contact::Chat(_) => None,
         };
-        let hide = move |doc: &mut ResultDoc| {
-            doc.private = private;
-            doc.inbox.numbers = numbers;
-        };
+        if !service.take_written_turn(&self.job.organization, id, numbers).await? {
+            return Ok(Left::Done);
+        }
+        let hide = move |doc: &mut ResultDoc| doc.private = private;
         let feed = service.feed(id);
         let mut changes = feed.as_ref().map(|feed| feed.changes());
         if placed.spec.first == First::Agent {
             if from == ResultStatus::Queued && !self.advance(from, ResultStatus::Ready, hide).await? {
                 return Ok(Left::Done);
             }
+            let mut in_lane = self.claimed.in_lane;
+            if in_lane && self.news(0, 0).await?.messages.is_empty() {
+                // What is READY holds no place.
+                service.queue().leave_lane(self.claimed).await?;
+                in_lane = false;
+            }
             let Some(began_ms) = self.awaited(placed.ringing_ms, &mut changes).await? else {
                 return Ok(if self.stopping.is_cancelled() { Left::Waiting } else { Left::Done });
             };
+            if let Some(lane) = self.lane_to_enter(in_lane).await? {
+                return Ok(Left::Enters(lane));
+            }
             let start = move |doc: &mut ResultDoc| doc.body.start_time = Some(Timestamp(began_ms));
             if !self.advance(ResultStatus::Ready, ResultStatus::Running, start).await? {
                 return Ok(Left::Done);
@@ -149,6 +154,14 @@ impl TextWork<'_> {
         }
         let drive = drive::Drive::new(self, placed, redactor, feed, changes, hangups);
         drive.run().await.map(|()| Left::Done)
+    }
+
+    /// The lane of the run, where there is one and the job is not in it.
+    async fn lane_to_enter(&self, in_lane: bool) -> Result<Option<Lane>> {
+        match in_lane {
+            true => Ok(None),
+            false => self.workshop.service.lane_of(&self.job.organization, self.job.result_id).await,
+        }
     }
 
     /// Waits for the agent's first message and answers when it came. `None`: nobody is waited for any more.

@@ -236,9 +236,17 @@ pub(in crate::service) fn numbers(
     human: &DigitalHumanSpec,
     overrides: &QueueSpec,
 ) -> (Option<String>, Option<String>) {
-    let given = |number: &Option<String>| number.clone().filter(|number| !number.is_empty());
-    let own = given(&human.outbound_text_number).or_else(|| given(&human.phone_number));
-    (own, given(&overrides.phone_number).or_else(|| given(&agent.phone_number)))
+    let agents = given(&overrides.phone_number).or_else(|| given(&agent.phone_number));
+    (text_number(human).map(str::to_owned), agents.map(str::to_owned))
+}
+
+/// The number that a Digital Human has for text messages.
+pub(in crate::service) fn text_number(human: &DigitalHumanSpec) -> Option<&str> {
+    given(&human.outbound_text_number).or_else(|| given(&human.phone_number))
+}
+
+fn given(number: &Option<String>) -> Option<&str> {
+    number.as_deref().filter(|number| !number.is_empty())
 }
 
 /// Who begins: as a journey's step says; else an agent that posts its messages does, unless the Digital Human is told to,

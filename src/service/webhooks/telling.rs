@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::clock;
 use crate::error::Result;
 use crate::model::Object;
-use crate::model::agent::{AgentDoc, AgentType};
+use crate::model::agent::{AgentDoc, AgentSpec, AgentType};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::result::ResultDoc;
 use crate::model::run::RunDoc;
@@ -17,7 +17,7 @@ use crate::model::webhook::{EventType, WebhookDoc};
 use crate::model::webhook_event::{AwaitedHuman, OutboundStarted, ResultEvaluated, SimulationEnded, call_evaluated};
 use crate::queue::outbox::Event;
 use crate::service::Service;
-use crate::service::legs::{leg_uri, leg_user, over_sip};
+use crate::service::legs::{leg_uri, leg_user, number, over_sip};
 use crate::store::{Row, Session, to_text};
 
 /// The webhooks of an event, and the folder of its agent.
@@ -54,7 +54,7 @@ impl Service {
         db.update(run.id, &run.doc, self.clock.now_ms(), None).await?;
         let kind = EventType::OutboundSimulationStarted;
         let audience = audience(db, kind, body.agent_id, None).await?;
-        let humans = awaited(db, run.id, self.live.sip_address().filter(|_| over_sip(&agent.spec))).await?;
+        let humans = awaited(db, run.id, &agent.spec, self.live.sip_address()).await?;
         let event = OutboundStarted::of(body.agent_id, body.simulation_id, run.id, humans);
         self.tell(db, &audience, kind, None, &event).await
     }
@@ -102,8 +102,14 @@ async fn audience(db: &mut Session, kind: EventType, agent_id: i64, tag: Option<
     Ok(Audience { webhooks: rows.iter().rev().filter(|row| wants(row)).map(|row| row.id).collect(), folder_id })
 }
 
-/// The Digital Humans of a run with their results, in order of their first.
-async fn awaited(db: &mut Session, run_id: i64, at: Option<SocketAddr>) -> Result<Vec<AwaitedHuman>> {
+/// The Digital Humans of a run with their results, in order of their first. `at`: where calls come in.
+async fn awaited(
+    db: &mut Session,
+    run_id: i64,
+    agent: &AgentSpec,
+    at: Option<SocketAddr>,
+) -> Result<Vec<AwaitedHuman>> {
+    let at = at.filter(|_| over_sip(agent));
     let mut humans: Vec<AwaitedHuman> = Vec::new();
     let results = db.results_of_run(run_id).await?;
     // A journey listens on the number of the step that has come.
@@ -121,12 +127,12 @@ async fn awaited(db: &mut Session, run_id: i64, at: Option<SocketAddr>) -> Resul
         let spec = db.find::<DigitalHumanSpec>(id).await?.map(|row| row.doc).unwrap_or_default();
         let step = awaited_step(id);
         let step = spec.journey_steps.iter().flatten().find(|known| Some(known.step) == step);
-        let phone_number = step.and_then(|step| step.phone_number.clone()).or_else(|| spec.phone_number.clone());
+        let phone_number = number(agent, &spec, step).unwrap_or_default().to_owned();
         let sip_uri = leg_uri(&leg_user(db.organization(), id, &spec, run_id), at);
         humans.push(AwaitedHuman {
             id,
             name: spec.name.unwrap_or_default(),
-            phone_number: phone_number.unwrap_or_default(),
+            phone_number,
             sip_uri,
             associated_simulation_result_ids: vec![result.id],
         });
