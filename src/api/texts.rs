@@ -35,7 +35,7 @@ pub(super) fn delivered(carrier: &Sms) -> Node {
         node: Node { kind: Kind::TextId, nullable: !required },
     };
     let fields = [("from", true), ("to", true), ("text", true), ("message_id", false)];
-    Node { kind: Kind::Fields(fields.map(field).into()), nullable: false }
+    Node { kind: Kind::Fields(fields.map(field).into(), None), nullable: false }
 }
 
 async fn take(ctx: Ctx, request: In<Nothing, Nothing, AgentMessage>) -> Result<MessageTaken> {

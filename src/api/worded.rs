@@ -27,7 +27,7 @@ impl<S> Worded<S> {
 
 /// The same answer with words, when it is one that the HTTP layer gives by itself. Those of routes begin with other fields.
 fn worded(answer: &[u8]) -> Option<Vec<u8>> {
-    let head = std::str::from_utf8(answer).ok()?.strip_suffix("\r\n\r\n")?;
+    let head = std::str::from_utf8(answer.strip_suffix(b"\r\n\r\n")?).ok()?;
     let (status, fields) = head.split_once("\r\n")?;
     let (_, reason) = status.strip_prefix("HTTP/1.1 ")?.split_once(' ')?;
     let date = fields.strip_prefix("connection: close\r\ncontent-length: 0\r\n").filter(|rest| !rest.contains('\n'))?;
