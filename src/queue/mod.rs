@@ -2,7 +2,7 @@
 //!
 //! A job is put in the transaction of the row that it is about. A claim is exclusive until its lease ends; a job whose worker
 //! died is claimed again with a higher `attempts`. Jobs of one lane are let out at most `limit` at a time, in the order in
-//! which they were put: the others are held until one of them is done.
+//! which they were put: the others are held until one of them is done or leaves the lane.
 
 pub mod outbox;
 

@@ -1,5 +1,6 @@
 //! Results that the agent is to call: where they listen, who of several that share an address listens first, and whom a call
-//! that comes in is for. A result holds its addresses from READY until its conversation is over.
+//! that comes in is for. A result holds its addresses from READY until its conversation is over. So does one that is written,
+//! what only one may have: its two numbers, and its turn in a run that keeps an order.
 
 use std::net::SocketAddr;
 

@@ -1,6 +1,7 @@
 //! Which written conversations are held when: those of a run that is limited, and those whose agent was changed.
 
 use serde_json::{Value, json};
+use tokio::task::yield_now;
 
 use super::receiver::Receiver;
 use super::talk::{Talk, queue};
@@ -25,13 +26,8 @@ impl Talk {
     /// Waits until a text job is held by its lane.
     async fn held(&self) {
         let queue = self.world.service.queue();
-        let mut changes = queue.watch();
-        loop {
-            changes.mark_unchanged();
-            if queue.depth().await.expect("counted").contains(&("text".to_owned(), "held", 1)) {
-                return;
-            }
-            changes.changed().await.expect("the store lives");
+        while !queue.depth().await.expect("counted").contains(&("text".to_owned(), "held", 1)) {
+            yield_now().await;
         }
     }
 }
