@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::io::Word;
+use super::utterance::Spoken;
 use crate::echo::EchoFigures;
 use crate::frame::Sample;
 
@@ -47,7 +48,7 @@ pub enum What {
     /// This side's words end; `text` is what was really said.
     SpeechEnded {
         utterance_id: u32,
-        text: String,
+        text: Spoken,
         kind: Kind,
         interrupted: bool,
         exact: bool,

@@ -58,7 +58,8 @@ impl Event {
             }
             What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } => {
                 let mut data = json!({
-                    "utterance_id": utterance_id, "text": text, "kind": kind, "interrupted": interrupted, "scripted": exact,
+                    "utterance_id": utterance_id, "text": text.voiced(), "kind": kind, "interrupted": interrupted,
+                    "scripted": exact,
                 });
                 if !pauses.is_empty() {
                     data["pauses"] = pauses.iter().map(pause).collect();
