@@ -169,7 +169,11 @@ pub(super) fn values(metrics: &Metrics) -> Vec<MetricValue> {
         _ => value,
     };
     let given = all.into_iter().filter(|(_, value)| !value.is_null());
-    let note = |name: &str| (name == UNJUDGED).then(|| "no_language_model".to_owned());
+    let note = |name: &str| match name {
+        UNJUDGED => Some("no_language_model".to_owned()),
+        _ if metrics.no_punctuation && name.ends_with("_selectivity") => Some("no_punctuation".to_owned()),
+        _ => None,
+    };
     given.map(|(name, value)| MetricValue { value: whole(&name, value), note: note(&name), name }).collect()
 }
 
@@ -434,6 +438,9 @@ mod tests {
         ] {
             timeline.extend(probe(from, to, kind, text));
         }
+        let word = |from: i64, to: i64, text: &str| json!({"word": text, "start_offset_ms": from, "end_offset_ms": to});
+        let words = json!([word(1000, 2000, "Good."), word(12_500, 15_000, "and")]);
+        timeline.push(at(16_000, "turn.ended", "agent", json!({"text": "Good. and", "words": words})));
         timeline.push(at(20_000, "call.ended", "engine", json!({})));
         let measured = measure(&moments(&json!(timeline)), &facts(0));
         let metric = |name: &str| measured.metrics.iter().find(|metric| metric.name == name);
@@ -456,6 +463,11 @@ mod tests {
         let note = |name: &str| metric(name).and_then(|metric| metric.note.as_deref());
         assert_eq!(note("non_directed_selectivity"), Some("no_language_model"), "its words are not judged");
         assert_eq!(note("backchannel_selectivity"), None);
+        // Where no word tells of sentences, the agent's last turn was over.
+        timeline.retain(|line| line["event"] != "turn.ended");
+        let measured = measure(&moments(&json!(timeline)), &facts(0));
+        let found = measured.metrics.iter().find(|metric| metric.name == "backchannel_selectivity").expect("a value");
+        assert_eq!((&found.value, found.note.as_deref()), (&json!(1.0), Some("no_punctuation")));
     }
 
     #[test]

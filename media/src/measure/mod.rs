@@ -186,6 +186,10 @@ pub struct Metrics {
     /// The same of words to somebody else; by silence alone, not by what the agent says then.
     pub non_directed_selectivity: Option<f64>,
 
+    /// No word tells where a sentence of the agent ends: to the selectivities it ends with its turn.
+    #[serde(skip)]
+    pub no_punctuation: bool,
+
     /// Time in which the agent speaks.
     pub agent_speak_percentage: Option<f64>,
     /// Time in which the Digital Human speaks.
