@@ -95,8 +95,8 @@ pub enum What {
     ScriptedResponse { index: usize, match_type: &'static str, response_type: &'static str },
     /// A cut-in is planned.
     InterruptionDecided { kind: &'static str, u: f64, at_ms: u32, keyword: Option<String> },
-    /// The mind chose silence.
-    SilenceTool,
+    /// The mind chose silence, for so long at the most.
+    SilenceTool { seconds: u32 },
     /// The one re-prompt.
     Reprompt { n: u32 },
     /// One digit, at its onset.
