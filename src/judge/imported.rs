@@ -60,7 +60,7 @@ impl Imported {
             words: of(Role::Agent).map(word).collect(),
             fillers: self.fillers.iter().cloned().chain(flagged.map(|entry| together(entry).to_lowercase())).collect(),
             texts: of(Role::Agent).map(text).collect(),
-            dh_words: of(Role::User).map(|entry| word_count(&entry.utterance)).sum(),
+            dh_texts: of(Role::User).map(text).collect(),
             interface: self.interface,
             ..Conversation::default()
         };

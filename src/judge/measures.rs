@@ -4,6 +4,7 @@ use ringer_media::frame::PER_MS;
 use ringer_media::measure::{self as media, Conversation, Echo, Metrics, ProbeTimes, Span, Text, Word};
 use serde_json::{Value, json};
 
+use super::unheard::recorded;
 use super::{Moment, messages, probes};
 use crate::human::text::{unspaced, word_count};
 use crate::model::Object;
@@ -79,7 +80,7 @@ pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
         words: turns().flat_map(words).collect(),
         fillers: facts.fillers.clone(),
         texts: turns().map(text).collect(),
-        dh_words: said().map(|moment| word_count(moment.text())).sum(),
+        dh_texts: said().map(|end| own_text(end, moments)).collect(),
         interface: facts.interface,
     }
 }
@@ -95,6 +96,15 @@ fn text(turn: &Moment) -> Text {
     let span = Span { from: turn.number("from_sample").unwrap_or(to), to };
     let known = !turn.text().is_empty() && !turn.lacks_words();
     Text { span, words: known.then(|| word_count(turn.text())) }
+}
+
+/// The words of an utterance that has ended.
+fn own_text(end: &Moment, moments: &[Moment]) -> Text {
+    let id = &end.data["utterance_id"];
+    let is_start = |moment: &&Moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id;
+    let from = moments.iter().find(is_start).map_or(end.sample, |start| start.sample);
+    let words = recorded(end, moments).is_none().then(|| word_count(end.text()));
+    Text { span: Span { from, to: end.sample }, words }
 }
 
 fn digit(moment: &Moment) -> Span {
@@ -212,7 +222,7 @@ fn object(values: &[(&str, Option<f64>)]) -> Option<Object> {
 
 #[cfg(test)]
 mod tests {
-    use ringer_media::call::{CallSpec, EndReason, Event, Matching, Response, ScriptRule, TurnSpec};
+    use ringer_media::call::{CallSpec, EndReason, Event, Matching, Response, ScriptRule, Side, TurnSpec};
     use ringer_media::codec::Codec;
     use ringer_media::leg::MediaParams;
     use ringer_media::netem::NetemSpec;
@@ -395,8 +405,16 @@ mod tests {
             assert!((value(&paused, name) - expect).abs() < slack, "{name}: {} {expect}", value(&paused, name));
         }
         assert!((value(&whole, "customer_speak_percentage") * seconds / 100.0 - 3.0).abs() < 0.05);
-        let turns = |moments: &[Moment]| value(moments, "customer_words_per_turn_avg");
-        assert_eq!(turns(&paused), turns(&whole), "it stays one turn");
+        for moments in [&paused, &whole] {
+            let turns = media::turns(&conversation(moments, &facts(0)));
+            let own = turns.iter().filter(|turn| turn.side == Side::Dh).count();
+            assert_eq!(own, 1, "it stays one turn");
+            let measured = measure(moments, &facts(0)).metrics;
+            assert!(
+                measured.iter().all(|metric| metric.name != "customer_words_per_turn_avg"),
+                "nobody knows its words"
+            );
+        }
         // What the agent says in the pause overlaps nothing.
         let mut spoken_into = paused.clone();
         let agent_says = |event: &str, sample: i64| Moment {
