@@ -278,7 +278,7 @@ impl Cast {
                 digit_turn_ms: None,
             },
             opening: self.opening(behaviour),
-            interruption: manner::interruption(human, behaviour, placer.model.is_some(), warnings),
+            interruption: manner::interruption(human, traits, behaviour, placer.model.is_some(), warnings),
             probes: manner::probes(human),
             script: manner::script(self, traits, placer, settings).await?,
             script_ordered: human.scripted_responses_ordered,
