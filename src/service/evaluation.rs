@@ -6,10 +6,12 @@ use super::Service;
 use super::in_force::human_in_force;
 use super::judging::unheard_in;
 use super::outcome::outcome;
+use super::place::{as_held, named};
 use super::privacy::{redacted_calls, redactor_of};
 use super::progress::lane;
 use super::texts::{put_conversation, writes};
 use crate::error::{Error, Result};
+use crate::human::fill;
 use crate::judge::{WordErrors, predicted_wer};
 use crate::model::Object;
 use crate::model::error_code;
@@ -88,12 +90,19 @@ impl Service {
         Ok(row)
     }
 
-    /// What the Digital Human of a result plays, step by step; nothing when it is free.
+    /// What the Digital Human of a result plays, step by step, with its facts in their places; nothing when it is free.
     pub async fn playback_steps(&self, organization: &str, result_id: i64) -> Result<Vec<Object>> {
         let mut db = self.store.org(organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
-        let human = human_in_force(&mut db, &row).await?;
-        Ok(human.and_then(|human| human.enriched_playback).unwrap_or_default())
+        let human = human_in_force(&mut db, &row).await?.unwrap_or_default();
+        let facts = named(&as_held(&mut db, &row.doc, human.traits).await?);
+        let mut steps = human.enriched_playback.unwrap_or_default();
+        for value in steps.iter_mut().flat_map(Object::values_mut) {
+            if let Value::String(text) = value {
+                *text = fill(text, &facts);
+            }
+        }
+        Ok(steps)
     }
 
     /// Groups the tool calls of a result again and, when it was evaluated, judges them.

@@ -109,7 +109,8 @@ async fn meanings_of_a_playback_are_judged_and_its_steps_stand_in_the_timeline()
         }
         _ => first.contains(CONVERSATION).then(judgement),
     });
-    let mut human = caller("offers a table");
+    let mut human = caller("offers a {{what}}");
+    human["traits"] = json!([{ "trait_name": "what", "trait_data_type": "STRING", "value": "table" }]);
     human["system_prompt_rule_ids"] = json!(["R1", "R2"]);
     human["system_prompt_rule_quotes"] = json!(["Be kind."]);
     for (model, passed) in [(Some(model.clone() as Arc<dyn LanguageModel>), json!(true)), (None, Value::Null)] {
