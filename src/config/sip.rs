@@ -25,6 +25,8 @@ pub struct Sip {
     pub dtmf: Dtmf,
     /// Secure RTP.
     pub srtp: Encryption,
+    /// What is done when an agent transfers a call that goes on.
+    pub refer: Refer,
     /// Who may call in; empty: everybody.
     pub inbound_allow: Sources,
 }
@@ -57,6 +59,14 @@ pub enum Encryption {
     Required,
 }
 
+/// What calls do when they are asked to go elsewhere (SIP REFER) and do not end by it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Refer {
+    /// 603; the call goes on as it was.
+    Refuse,
+}
+
 impl Default for Sip {
     fn default() -> Sip {
         Sip {
@@ -66,6 +76,7 @@ impl Default for Sip {
             codecs: CODECS.to_vec(),
             dtmf: Dtmf::Rtp,
             srtp: Encryption::Off,
+            refer: Refer::Refuse,
             inbound_allow: Sources::default(),
         }
     }
@@ -101,6 +112,8 @@ impl Sip {
             _ => None,
         };
         from.parsed("sip.srtp", "one of off, optional, required", srtp, &mut self.srtp);
+        let refer = |text: &str| (text == "refuse").then_some(Refer::Refuse);
+        from.parsed("sip.refer", "refuse; to follow is not there yet", refer, &mut self.refer);
         let mut sources = Vec::new();
         from.list("sip.inbound_allow", &mut sources);
         match Sources::read(&sources) {
