@@ -3,17 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use ringer_media::codec::Codec;
 use ringer_media::measure::ProbeTimes;
 use serde::{Serialize, Serializer};
 
 mod behaviour;
 mod notify;
 mod server;
+mod sip;
 mod source;
 mod sources;
 mod speech;
@@ -24,6 +23,7 @@ pub use behaviour::{
 };
 pub use notify::Notify;
 pub use server::Server;
+pub use sip::{CODECS, Dtmf, Encryption, Refer, Sip, parse_ports};
 use source::Source;
 pub use source::{ConfigError, nearest};
 pub use sources::Sources;
@@ -101,55 +101,6 @@ pub struct Config {
 pub struct Database {
     /// A PostgreSQL server, `postgres://USER:PASSWORD@HOST:PORT/NAME`; without it, a file in the data folder.
     pub url: Option<Secret>,
-}
-
-/// `[sip]`
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Sip {
-    /// Address of the SIP socket (UDP).
-    pub listen: SocketAddr,
-    /// Address put into SDP and Contact; without it, the address of the socket.
-    pub advertise: Option<IpAddr>,
-    /// Ports for RTP (even) and RTCP (odd), written `20000-29999`.
-    #[serde(serialize_with = "ports_text")]
-    pub rtp_ports: RangeInclusive<u16>,
-    /// Codecs that SIP addresses are offered, in order, or of which the best of whoever calls is taken.
-    #[serde(serialize_with = "codec_names")]
-    pub codecs: Vec<Codec>,
-    /// How digits are sent.
-    pub dtmf: Dtmf,
-    /// Secure RTP.
-    pub srtp: Encryption,
-    /// Who may call in; empty: everybody.
-    pub inbound_allow: Sources,
-}
-
-/// Codecs of a call where none are asked for, in order: a recognizer needs 16 kHz.
-pub const CODECS: [Codec; 4] = [Codec::G722, Codec::Pcmu, Codec::Pcma, Codec::Opus];
-
-/// How digits are sent on SIP calls.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Dtmf {
-    /// Telephone events when negotiated (RFC 4733), else tones.
-    Rtp,
-    /// Tones in the audio.
-    Inband,
-    /// SIP INFO requests.
-    Info,
-}
-
-/// What calls do about secure RTP, with keys in the session description (RFC 4568). Those are as secret as the signalling is.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Encryption {
-    /// Plain RTP alone.
-    #[default]
-    Off,
-    /// RTP/AVP is offered with keys: the other side may use them or not. Both kinds of offers are answered.
-    Optional,
-    /// RTP/SAVP is offered, and there is no call without keys.
-    Required,
 }
 
 /// `[limits]`
@@ -304,15 +255,7 @@ impl Default for Config {
             data: PathBuf::from("data"),
             database: Database::default(),
             bootstrap_key: None,
-            sip: Sip {
-                listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 5060)),
-                advertise: None,
-                rtp_ports: 20000..=29999,
-                codecs: CODECS.to_vec(),
-                dtmf: Dtmf::Rtp,
-                srtp: Encryption::Off,
-                inbound_allow: Sources::default(),
-            },
+            sip: Sip::default(),
             limits: Limits {
                 max_calls: 0,
                 start_rate_per_s: 10.0,
@@ -427,41 +370,7 @@ impl Config {
 
     fn read_addresses(&mut self, from: &mut Source) {
         self.server.read(from);
-        let sip = &mut self.sip;
-        from.parsed("sip.listen", "an address like 127.0.0.1:5060", |text| text.parse().ok(), &mut sip.listen);
-        from.parsed("sip.advertise", "an IP address", |text| Some(Some(text.parse().ok()?)), &mut sip.advertise);
-        let allowed = "two ports like 20000-29999, the first even, with at least one pair";
-        from.parsed("sip.rtp_ports", allowed, parse_ports, &mut sip.rtp_ports);
-        let mut codecs: Vec<String> = sip.codecs.iter().map(|codec| codec.name().to_owned()).collect();
-        from.list("sip.codecs", &mut codecs);
-        match codecs.iter().map(|name| Codec::from_name(name).ok_or(name)).collect::<Result<Vec<_>, _>>() {
-            Ok(read) if !read.is_empty() => sip.codecs = read,
-            Ok(_) => from.refuse("sip.codecs: at least one is needed".to_owned()),
-            Err(name) => {
-                let known = Codec::ALL.map(Codec::name).join(", ");
-                from.refuse(format!("sip.codecs: {name:?} is not one of {known}"));
-            }
-        }
-        let dtmf = |text: &str| match text {
-            "rtp" => Some(Dtmf::Rtp),
-            "inband" => Some(Dtmf::Inband),
-            "info" => Some(Dtmf::Info),
-            _ => None,
-        };
-        from.parsed("sip.dtmf", "one of rtp, inband, info", dtmf, &mut sip.dtmf);
-        let srtp = |text: &str| match text {
-            "off" => Some(Encryption::Off),
-            "optional" => Some(Encryption::Optional),
-            "required" => Some(Encryption::Required),
-            _ => None,
-        };
-        from.parsed("sip.srtp", "one of off, optional, required", srtp, &mut sip.srtp);
-        let mut sources = Vec::new();
-        from.list("sip.inbound_allow", &mut sources);
-        match Sources::read(&sources) {
-            Ok(sources) => sip.inbound_allow = sources,
-            Err(bad) => from.refuse(format!("sip.inbound_allow: {bad:?} is no address or network like 192.0.2.0/24")),
-        }
+        self.sip.read(from);
     }
 
     fn read_limits(&mut self, from: &mut Source, file_limit: u64) {
@@ -520,21 +429,6 @@ impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str("(set)")
     }
-}
-
-/// Reads `20000-29999`: first port even, at least one pair.
-pub fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {
-    let (first, last) = text.split_once('-')?;
-    let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    (first.is_multiple_of(2) && first >= 1024 && last > first).then_some(first..=last)
-}
-
-fn ports_text<S: Serializer>(ports: &RangeInclusive<u16>, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&format!("{}-{}", ports.start(), ports.end()))
-}
-
-fn codec_names<S: Serializer>(codecs: &[Codec], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(codecs.iter().map(|codec| codec.name()))
 }
 
 /// How many calls this many open files and ports carry, at least 1.

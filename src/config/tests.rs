@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ringer_media::codec::Codec;
 
-use super::{CODECS, Config, Dtmf, Encryption, Place, Secret, most_calls, parse_ports};
+use super::{CODECS, Config, Dtmf, Encryption, Place, Refer, Secret, most_calls, parse_ports};
 
 fn read(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, String> {
     let environment: BTreeMap<String, String> =
@@ -20,7 +20,7 @@ fn nothing_given_is_the_defaults() {
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.sip.rtp_ports, 20000..=29999);
     assert_eq!(config.limits.max_calls, 1000);
-    assert_eq!(config.sip.srtp, Encryption::Off);
+    assert_eq!((config.sip.srtp, config.sip.refer), (Encryption::Off, Refer::Refuse));
     assert_eq!(config.behaviour.noise_snr_db(0.4), 20.0);
     assert_eq!(config.behaviour.speed.slowest, 110.0);
     assert!(config.security.allow_private_targets);
@@ -139,6 +139,7 @@ fn tables_lists_and_names_of_the_user_are_read() {
         server.cors_origins = ["http://a", "http://b"]
         sip.dtmf = "info"
         sip.srtp = "optional"
+        sip.refer = "refuse"
         [rate_limit.routes]
         "POST /v1/queue-simulation-run" = 60
         [behaviour.connection.low]
@@ -186,6 +187,11 @@ fn problems_name_the_place_the_value_and_what_is_allowed() {
         "",
         &[("RINGER_SIP_DTMF", "voice")],
         "environment variable RINGER_SIP_DTMF: sip.dtmf = \"voice\" is not allowed: it must be one of rtp, inband, info",
+    );
+    check(
+        "sip.refer = 'follow'",
+        &[],
+        "r.toml:1: sip.refer = \"follow\" is not allowed: it must be refuse; to follow is not there yet",
     );
     check(
         "[language_model]\nbase_url = 'http://h'",

@@ -520,7 +520,7 @@ impl Dialogue {
     fn after(&mut self, now: i64, then: Then) {
         match then {
             Then::StaySilent => {
-                self.event(now, "silence_tool", "dh", json!({}));
+                self.event(now, "silence_tool", "dh", json!({ "seconds": SILENT_MS / 1000 }));
                 self.doing = Doing::Silent { until: Some(now + SILENT_MS), then: None };
             }
             Then::Pause { ms } => self.doing = Doing::Pausing { until: now + i64::from(ms), then: None },

@@ -15,7 +15,7 @@ use super::following::Following;
 use super::real::Inner;
 use super::shard::{CallNo, ToShard};
 use super::tally::InFlight;
-use crate::human::{Fluency, Mind, SpeechPart};
+use crate::human::{Fluency, Mind, SpeechPart, voiced};
 use crate::provider::{Failure, Recognized, RecognizerFeed, Spoken, SpokenIn, Voice};
 
 /// Parts of a move that may wait.
@@ -211,6 +211,9 @@ impl Effects {
         let Some(voice) = self.voice.clone() else {
             return link.done(id, failed(no_voice()));
         };
+        if let Some(voiced) = voiced(&parts, text) {
+            link.inner.order(link.shard, ToShard::Voiced(link.no, id, voiced));
+        }
         self.link.inner.tasks.spawn("speak", async move {
             tokio::select! {
                 () = started.cancelled() => {}

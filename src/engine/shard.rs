@@ -67,6 +67,7 @@ pub(super) enum ToShard {
     Place(Box<LiveCall>),
     Signal(CallNo, Signal),
     Connect(CallNo, std::net::SocketAddr, std::net::SocketAddr),
+    Voiced(CallNo, EffectId, String),
     Done(CallNo, EffectId, Effected),
     Hangup(CallNo, EndReason),
 }
@@ -196,6 +197,7 @@ impl Shard {
                     }
                 }
                 ToShard::Signal(no, signal) => self.hand(no, now, Input::Signal(signal)),
+                ToShard::Voiced(no, id, voiced) => self.hand(no, now, Input::Voiced(id, voiced)),
                 ToShard::Done(no, id, done) => self.hand(no, now, Input::Done(id, done)),
                 ToShard::Hangup(no, reason) => {
                     self.hand(no, now, Input::Command(Command::Hangup(reason)));

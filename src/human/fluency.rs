@@ -137,6 +137,22 @@ impl Fluency {
     }
 }
 
+/// What is heard of `text` in these pieces; `None` where no word was added to it.
+pub fn voiced(parts: &[SpeechPart], text: &str) -> Option<String> {
+    let heard = spoken(parts);
+    let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).count();
+    (letters(&heard) != letters(text)).then_some(heard)
+}
+
+/// The words of pieces.
+fn spoken(parts: &[SpeechPart]) -> String {
+    let words = |part: &SpeechPart| match part {
+        SpeechPart::Words(text) => Some(text.clone()),
+        SpeechPart::PauseMs(_) => None,
+    };
+    parts.iter().filter_map(words).collect::<Vec<_>>().join(" ")
+}
+
 struct Piece<'a> {
     text: &'a str,
     /// A filler may follow.
@@ -171,14 +187,6 @@ mod tests {
         level.hesitation(&config::Behaviour::default().fluency)
     }
 
-    fn spoken(parts: &[SpeechPart]) -> String {
-        let words = |part: &SpeechPart| match part {
-            SpeechPart::Words(text) => Some(text.clone()),
-            SpeechPart::PauseMs(_) => None,
-        };
-        parts.iter().filter_map(words).collect::<Vec<_>>().join(" ")
-    }
-
     #[test]
     fn the_rate_of_fillers_and_the_pauses_follow_the_level() {
         let check = |level, per_100: f64, pause_ms: std::ops::RangeInclusive<u32>| {
@@ -187,6 +195,7 @@ mod tests {
                 let parts = Fluency::new(by_default(level), "en", &[], Seed(seed)).parts(TEXT);
                 let said = spoken(&parts);
                 let added = said.split(' ').filter(|word| ["um,", "uh,", "hmm,", "er,"].contains(word)).count();
+                assert_eq!(voiced(&parts, TEXT).as_deref(), (added > 0).then_some(said.as_str()));
                 fillers += added;
                 words += word_count(TEXT);
                 assert_eq!(word_count(&said), word_count(TEXT) + added);

@@ -21,7 +21,7 @@ use ringer_media::call::{Comparison, Move, Thought};
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
-pub use self::fluency::{Fluency, FluencyLevel};
+pub use self::fluency::{Fluency, FluencyLevel, voiced};
 use self::model::{ModelMind, Patience};
 pub use self::opening::opening_line;
 use self::playback::PlaybackMind;

@@ -60,7 +60,7 @@ impl Imported {
             words: of(Role::Agent).map(word).collect(),
             fillers: self.fillers.iter().cloned().chain(flagged.map(|entry| together(entry).to_lowercase())).collect(),
             texts: of(Role::Agent).map(text).collect(),
-            dh_words: of(Role::User).map(|entry| word_count(&entry.utterance)).sum(),
+            dh_texts: of(Role::User).map(text).collect(),
             interface: self.interface,
             ..Conversation::default()
         };
@@ -77,7 +77,7 @@ impl Imported {
     fn audio(&self, conversation: &Conversation) -> Vec<MetricValue> {
         let (dh, agent) = media::speech(conversation);
         let heard = |pcm: &[i16], speech: &[Span], apart: &[Span]| -> Option<Sound> {
-            sound(&Channel { pcm, speech, concealed: &[], apart, full_scale: FULL_SCALE })
+            sound(&Channel { pcm, speech, concealed: &[], apart, full_scale: FULL_SCALE, idle: 0 })
         };
         match self.sides.as_slice() {
             [both] => sound_values(heard(both, &agent, &dh), heard(both, &dh, &agent), None),

@@ -4,6 +4,7 @@ use ringer_media::frame::PER_MS;
 use ringer_media::measure::{self as media, Conversation, Echo, Metrics, ProbeTimes, Span, Text, Word};
 use serde_json::{Value, json};
 
+use super::unheard::recorded;
 use super::{Moment, messages, probes};
 use crate::human::text::{unspaced, word_count};
 use crate::model::Object;
@@ -79,7 +80,7 @@ pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
         words: turns().flat_map(words).collect(),
         fillers: facts.fillers.clone(),
         texts: turns().map(text).collect(),
-        dh_words: said().map(|moment| word_count(moment.text())).sum(),
+        dh_texts: said().map(|end| own_text(end, moments)).collect(),
         interface: facts.interface,
     }
 }
@@ -95,6 +96,15 @@ fn text(turn: &Moment) -> Text {
     let span = Span { from: turn.number("from_sample").unwrap_or(to), to };
     let known = !turn.text().is_empty() && !turn.lacks_words();
     Text { span, words: known.then(|| word_count(turn.text())) }
+}
+
+/// The words of an utterance that has ended.
+fn own_text(end: &Moment, moments: &[Moment]) -> Text {
+    let id = &end.data["utterance_id"];
+    let is_start = |moment: &&Moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id;
+    let from = moments.iter().find(is_start).map_or(end.sample, |start| start.sample);
+    let words = recorded(end, moments).is_none().then(|| word_count(end.text()));
+    Text { span: Span { from, to: end.sample }, words }
 }
 
 fn digit(moment: &Moment) -> Span {
@@ -169,7 +179,11 @@ pub(super) fn values(metrics: &Metrics) -> Vec<MetricValue> {
         _ => value,
     };
     let given = all.into_iter().filter(|(_, value)| !value.is_null());
-    let note = |name: &str| (name == UNJUDGED).then(|| "no_language_model".to_owned());
+    let note = |name: &str| match name {
+        UNJUDGED => Some("no_language_model".to_owned()),
+        _ if metrics.no_punctuation && name.ends_with("_selectivity") => Some("no_punctuation".to_owned()),
+        _ => None,
+    };
     given.map(|(name, value)| MetricValue { value: whole(&name, value), note: note(&name), name }).collect()
 }
 
@@ -208,7 +222,7 @@ fn object(values: &[(&str, Option<f64>)]) -> Option<Object> {
 
 #[cfg(test)]
 mod tests {
-    use ringer_media::call::{CallSpec, EndReason, Event, Matching, Response, ScriptRule, TurnSpec};
+    use ringer_media::call::{CallSpec, EndReason, Event, Matching, Response, ScriptRule, Side, TurnSpec};
     use ringer_media::codec::Codec;
     use ringer_media::leg::MediaParams;
     use ringer_media::netem::NetemSpec;
@@ -391,8 +405,16 @@ mod tests {
             assert!((value(&paused, name) - expect).abs() < slack, "{name}: {} {expect}", value(&paused, name));
         }
         assert!((value(&whole, "customer_speak_percentage") * seconds / 100.0 - 3.0).abs() < 0.05);
-        let turns = |moments: &[Moment]| value(moments, "customer_words_per_turn_avg");
-        assert_eq!(turns(&paused), turns(&whole), "it stays one turn");
+        for moments in [&paused, &whole] {
+            let turns = media::turns(&conversation(moments, &facts(0)));
+            let own = turns.iter().filter(|turn| turn.side == Side::Dh).count();
+            assert_eq!(own, 1, "it stays one turn");
+            let measured = measure(moments, &facts(0)).metrics;
+            assert!(
+                measured.iter().all(|metric| metric.name != "customer_words_per_turn_avg"),
+                "nobody knows its words"
+            );
+        }
         // What the agent says in the pause overlaps nothing.
         let mut spoken_into = paused.clone();
         let agent_says = |event: &str, sample: i64| Moment {
@@ -434,6 +456,9 @@ mod tests {
         ] {
             timeline.extend(probe(from, to, kind, text));
         }
+        let word = |from: i64, to: i64, text: &str| json!({"word": text, "start_offset_ms": from, "end_offset_ms": to});
+        let words = json!([word(1000, 2000, "Good."), word(12_500, 15_000, "and")]);
+        timeline.push(at(16_000, "turn.ended", "agent", json!({"text": "Good. and", "words": words})));
         timeline.push(at(20_000, "call.ended", "engine", json!({})));
         let measured = measure(&moments(&json!(timeline)), &facts(0));
         let metric = |name: &str| measured.metrics.iter().find(|metric| metric.name == name);
@@ -456,6 +481,11 @@ mod tests {
         let note = |name: &str| metric(name).and_then(|metric| metric.note.as_deref());
         assert_eq!(note("non_directed_selectivity"), Some("no_language_model"), "its words are not judged");
         assert_eq!(note("backchannel_selectivity"), None);
+        // Where no word tells of sentences, the agent's last turn was over.
+        timeline.retain(|line| line["event"] != "turn.ended");
+        let measured = measure(&moments(&json!(timeline)), &facts(0));
+        let found = measured.metrics.iter().find(|metric| metric.name == "backchannel_selectivity").expect("a value");
+        assert_eq!((&found.value, found.note.as_deref()), (&json!(1.0), Some("no_punctuation")));
     }
 
     #[test]

@@ -42,8 +42,8 @@ pub fn audio_metrics(
             let pcm = channel_of(&bytes, channel);
             let pcm = pcm.get(start.max(0) as usize..).unwrap_or_default();
             let (speech, concealed, apart) = (shifted(&speech), shifted(&made_up), shifted(&echo));
-            let full_scale = if channel == CHANNELS[1] { full_scale(codec) } else { 32_768 };
-            sound(&Channel { pcm, speech: &speech, concealed: &concealed, apart: &apart, full_scale })
+            let (full_scale, idle) = if channel == CHANNELS[1] { range(codec) } else { (32_768, 0) };
+            sound(&Channel { pcm, speech: &speech, concealed: &concealed, apart: &apart, full_scale, idle })
         },
     );
     Ok(values(agent, user, packet_loss(moments)))
@@ -55,12 +55,13 @@ fn channel_of(file: &[u8], channel: usize) -> Vec<i16> {
     frames.map(|frame| i16::from_le_bytes([frame[2 * channel], frame[2 * channel + 1]])).collect()
 }
 
-/// The greatest value that a codec can carry (ITU-T G.711 tables 1 and 2 for the logarithmic ones).
-fn full_scale(codec: Option<&str>) -> u16 {
+/// The greatest value that a codec can carry, and what it makes of digital silence (ITU-T G.711 tables 1 and 2 for the
+/// logarithmic ones).
+fn range(codec: Option<&str>) -> (u16, u16) {
     match codec {
-        Some("PCMU") => 32_124,
-        Some("PCMA") => 32_256,
-        _ => 32_768,
+        Some("PCMU") => (32_124, 0),
+        Some("PCMA") => (32_256, 8),
+        _ => (32_768, 0),
     }
 }
 
@@ -102,7 +103,9 @@ pub(super) fn values(agent: Option<Sound>, user: Option<Sound>, packet_loss: Opt
 mod tests {
     use std::f64::consts::TAU;
 
+    use ringer_media::codec::{Codec, Decoder, Encoder};
     use ringer_media::recording::{Layout, wav_header};
+    use ringer_media::resample::Up2;
 
     use super::*;
     use crate::judge::moments;
@@ -156,6 +159,36 @@ mod tests {
         assert_eq!((&fidelity["noise"], &fidelity["reverb"]), (&json!(-96.0), &Value::Null));
         let absent = audio_metrics(&moments(&json!([])), &facts, None, file.path()).expect("reads");
         assert_eq!(absent, []);
+    }
+
+    #[test]
+    fn what_a_codec_makes_of_digital_silence_is_no_noise() {
+        let at = |ms: i64, event: &str, side: &str| json!({"seq": ms, "sample": ms * 16, "event": event, "side": side, "data": {}});
+        let timeline = json!([
+            at(2000, "speech.started", "agent"),
+            at(6000, "speech.ended", "agent"),
+            at(10_000, "call.ended", "engine"),
+        ]);
+        let tone = |n: u32| (3276.8 * (TAU * 997.0 * f64::from(n) / 8000.0).sin()) as i16;
+        let spoken: Vec<i16> = (0..80_000).map(|n| if (16_000..48_000).contains(&n) { tone(n) } else { 0 }).collect();
+        for codec in [Codec::Pcma, Codec::Pcmu] {
+            let (mut bytes, mut narrow, mut pcm) = (vec![0; 80_000], vec![0; 80_000], vec![0; 160_000]);
+            Encoder::new(codec).encode(&spoken, &mut bytes);
+            Decoder::new(codec).decode(&bytes, &mut narrow);
+            Up2::new().process(&narrow, &mut pcm);
+            let mut wav = wav_header(Layout::Stereo, 160_000).to_vec();
+            wav.extend(pcm.iter().flat_map(|sample| [0, *sample]).flat_map(i16::to_le_bytes));
+            let file = tempfile::NamedTempFile::new().expect("a file");
+            std::fs::write(file.path(), wav).expect("writes");
+            let found = audio_metrics(&moments(&timeline), &Facts::default(), Some(codec.name()), file.path());
+            let found = found.expect("reads");
+            let value = |name: &str| found.iter().find(|metric| metric.name == name).expect("a value").value.clone();
+            assert_eq!(
+                (value("agent_snr"), value("audio_fidelity")["noise"].clone()),
+                (json!(60.0), json!(-96.0)),
+                "{codec:?}"
+            );
+        }
     }
 
     #[test]

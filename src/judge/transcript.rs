@@ -48,7 +48,7 @@ fn spoken(moments: &[Moment]) -> Vec<TranscriptEntry> {
         let parts = runs.chunk_by(|one, next| next.time.start - one.time.end < PART_GAP_MS);
         let first = entries.len();
         entries.extend(parts.map(|part| TranscriptEntry {
-            scripted: end.data["kind"] == "scripted",
+            scripted: end.data["kind"] == "scripted" || end.data["scripted"] == true,
             words: part.iter().flat_map(|run| run.words.clone()).collect(),
             ..said_in(part)
         }));
@@ -122,24 +122,36 @@ fn word(word: &Value) -> Option<Word> {
     })
 }
 
-/// Digits of one side, joined while they follow each other.
+/// Digits of one side, joined while they follow each other; those of a scripted answer apart from others.
 fn keyed(moments: &[Moment], event: &str, speaker: Role, source: EntrySource) -> Vec<TranscriptEntry> {
-    let mut runs: Vec<(i64, i64, String)> = Vec::new();
-    for moment in moments.iter().filter(|moment| moment.event == event) {
+    let mut runs: Vec<(i64, i64, String, bool)> = Vec::new();
+    // When digits were last scripted.
+    let mut asked: Option<i64> = None;
+    for moment in moments {
         let from = moment.sample / PER_MS;
+        if moment.event == "scripted_response" {
+            asked = (moment.data["response_type"] == "dtmf").then_some(from);
+        }
+        if moment.event != event {
+            continue;
+        }
         let to = from + moment.number("duration_ms").unwrap_or(0);
         let digit = moment.data["digits"].as_str().unwrap_or_default();
-        match runs.last_mut() {
-            Some((_, last, digits)) if from - *last < DIGITS_GAP_MS => {
+        let scripted = speaker == Role::User && asked.is_some_and(|last| from - last < DIGITS_GAP_MS);
+        asked = scripted.then_some(to);
+        match runs.last_mut().filter(|run| run.3 == scripted) {
+            Some((_, last, digits, _)) if from - *last < DIGITS_GAP_MS => {
                 digits.push_str(digit);
                 *last = to;
             }
-            _ => runs.push((from, to, digit.to_owned())),
+            _ => runs.push((from, to, digit.to_owned(), scripted)),
         }
     }
-    runs.into_iter()
-        .map(|(from, to, digits)| TranscriptEntry::of(speaker, from, to, format!("[DTMF {digits}]"), source))
-        .collect()
+    let entry = |(from, to, digits, scripted)| TranscriptEntry {
+        scripted,
+        ..TranscriptEntry::of(speaker, from, to, format!("[DTMF {digits}]"), source)
+    };
+    runs.into_iter().map(entry).collect()
 }
 
 /// True when nothing is left of a text once filler phrases are taken away.
@@ -236,6 +248,34 @@ mod tests {
                 at(4, 1100, "turn.ended", "agent", turn("", 1100, 1100)),
             ]),
             &[("USER", 0, 0, "Hello.", ""), ("AGENT", 700, 700, "One\ntwo.", ""), ("USER", 1000, 1000, "Bye.", "s")],
+        );
+    }
+
+    #[test]
+    fn what_is_said_or_keyed_exactly_is_scripted() {
+        let said = |exact: bool| json!({"utterance_id": 1, "text": "Hello.", "kind": "opening", "scripted": exact});
+        let response = |kind| json!({"index": 0, "match_type": "exact", "response_type": kind});
+        let digit = |digit| json!({"digits": digit, "method": "rtp_event", "duration_ms": 100});
+        for (exact, mark) in [(true, "s"), (false, "")] {
+            check(json!([at(0, 900, "speech.ended", "dh", said(exact))]), &[("USER", 900, 900, "Hello.", mark)]);
+        }
+        check(
+            json!([
+                at(0, 1000, "scripted_response", "dh", response("dtmf")),
+                at(1, 1000, "dtmf_sent", "dh", digit("1")),
+                at(2, 1200, "dtmf_sent", "dh", digit("2")),
+                at(3, 1900, "scripted_response", "dh", response("phrase")),
+                at(4, 2000, "dtmf_sent", "dh", digit("3")),
+                at(5, 9000, "dtmf_sent", "dh", digit("4")),
+                at(6, 9900, "scripted_response", "dh", response("dtmf")),
+                at(7, 9950, "dtmf_received", "agent", digit("5")),
+            ]),
+            &[
+                ("USER", 1000, 1300, "[DTMF 12]", "s"),
+                ("USER", 2000, 2100, "[DTMF 3]", ""),
+                ("USER", 9000, 9100, "[DTMF 4]", ""),
+                ("AGENT", 9950, 10_050, "[DTMF 5]", ""),
+            ],
         );
     }
 

@@ -84,7 +84,7 @@ fn of_agent(turn: &Moment) -> Option<Unheard> {
 }
 
 /// A recording that the Digital Human answered with: nobody has written down what it says.
-fn recorded(end: &Moment, moments: &[Moment]) -> Option<Unheard> {
+pub(super) fn recorded(end: &Moment, moments: &[Moment]) -> Option<Unheard> {
     if probes::is_sound(end) || end.data["kind"] != "scripted" || !end.text().is_empty() {
         return None;
     }

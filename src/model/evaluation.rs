@@ -20,6 +20,17 @@ words! {
     } default NotEvaluated
 }
 
+/// What a judge said of a goal.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JudgedGoal {
+    /// Whether it was reached.
+    pub goal_success: Option<bool>,
+    /// Why.
+    pub goal_reasoning: Option<String>,
+    /// How much of the evaluation there was.
+    pub status: EvaluationStatus,
+}
+
 /// An evaluation of one result. Values that could not be had are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -116,6 +127,16 @@ impl Evaluation {
     /// Goal success as it counts: a person's word first.
     pub fn goal(&self) -> Option<bool> {
         self.human_goal_success.or(self.goal_success)
+    }
+
+    /// What is said of the goal is `goal` from now on; answers what was.
+    pub fn judge_goal(&mut self, goal: JudgedGoal) -> JudgedGoal {
+        let JudgedGoal { goal_success, goal_reasoning, status } = goal;
+        JudgedGoal {
+            goal_success: std::mem::replace(&mut self.goal_success, goal_success),
+            goal_reasoning: std::mem::replace(&mut self.goal_reasoning, goal_reasoning),
+            status: std::mem::replace(&mut self.status, status),
+        }
     }
 
     /// Takes over what a person wrote into the evaluation that this one replaces.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::Object;
 use super::error_code::Owner;
-use super::evaluation::{CustomResult, Evaluation};
+use super::evaluation::{CustomResult, Evaluation, JudgedGoal};
 use super::id::IdString;
 use super::status::{EndedBy, Outcome, ResultStatus};
 use super::text::Inbox;
@@ -284,6 +284,9 @@ pub struct ResultDoc {
     /// Messages of the agent in a text conversation.
     #[serde(default, skip_serializing_if = "Inbox::is_empty")]
     pub inbox: Inbox,
+    /// What was judged of the goal, where tool calls have the last word of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overruled: Option<JudgedGoal>,
     /// Members of the metadata that were posted; the engine does not overwrite them.
     #[serde(default)]
     pub posted_keys: Vec<String>,

@@ -21,6 +21,7 @@ use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+pub(super) use self::route::named;
 pub use self::sound::Sounds;
 pub use self::text::TextPlaced;
 pub(super) use self::text::{alone, is_http_text, is_sms, is_written, numbers, text_number};
@@ -212,10 +213,13 @@ fn identity(result: &ResultDoc, human_id: i64, run_seed: i64) -> Seed {
 pub(super) async fn facts(db: &mut Session, result: &ResultDoc) -> Result<Vec<Trait>> {
     let Some(id) = result.body.digital_human_id else { return Ok(Vec::new()) };
     let Some(human) = db.find::<DigitalHumanSpec>(id).await? else { return Ok(Vec::new()) };
-    let traits = human.doc.traits;
-    if !traits.iter().any(|fact| is_invented(&fact.value)) {
-        return Ok(traits);
-    }
+    as_held(db, result, human.doc.traits).await
+}
+
+/// Facts with what was invented of them for this conversation.
+pub(super) async fn as_held(db: &mut Session, result: &ResultDoc, traits: Vec<Trait>) -> Result<Vec<Trait>> {
+    let is_open = traits.iter().any(|fact| is_invented(&fact.value));
+    let Some(id) = result.body.digital_human_id.filter(|_| is_open) else { return Ok(traits) };
     let run = db.get::<RunDoc>(result.body.simulation_run_id).await?;
     Ok(bound(traits, identity(result, id, run.doc.seed)))
 }
@@ -278,7 +282,7 @@ impl Cast {
                 digit_turn_ms: None,
             },
             opening: self.opening(behaviour),
-            interruption: manner::interruption(human, behaviour, placer.model.is_some(), warnings),
+            interruption: manner::interruption(human, traits, behaviour, placer.model.is_some(), warnings),
             probes: manner::probes(human),
             script: manner::script(self, traits, placer, settings).await?,
             script_ordered: human.scripted_responses_ordered,
@@ -401,7 +405,7 @@ impl Cast {
 
     /// Facts by name, as text.
     fn traits(&self) -> Vec<(String, String)> {
-        self.human.traits.iter().map(|fact| (fact.trait_name.clone(), route::text(&fact.value))).collect()
+        named(&self.human.traits)
     }
 
     /// The numbers behind the levels of this call.

@@ -225,6 +225,7 @@ pub(super) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()>
     through(&mut doc.heard_calls, redactor, CALLED)?;
     through(&mut doc.recorded_transcript, redactor, &["utterance"])?;
     through(&mut doc.body.evaluations, redactor, JUDGED)?;
+    through(&mut doc.overruled, redactor, JUDGED)?;
     through(&mut doc.body.custom_metrics, redactor, JUDGED)?;
     redact_metrics(&mut doc.body.metrics, redactor);
     through(&mut doc.body.result, redactor, JUDGED)

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::io::Word;
+use super::utterance::Spoken;
 use crate::echo::EchoFigures;
 use crate::frame::Sample;
 
@@ -47,7 +48,7 @@ pub enum What {
     /// This side's words end; `text` is what was really said.
     SpeechEnded {
         utterance_id: u32,
-        text: String,
+        text: Spoken,
         kind: Kind,
         interrupted: bool,
         exact: bool,
@@ -94,8 +95,8 @@ pub enum What {
     ScriptedResponse { index: usize, match_type: &'static str, response_type: &'static str },
     /// A cut-in is planned.
     InterruptionDecided { kind: &'static str, u: f64, at_ms: u32, keyword: Option<String> },
-    /// The mind chose silence.
-    SilenceTool,
+    /// The mind chose silence, for so long at the most.
+    SilenceTool { seconds: u32 },
     /// The one re-prompt.
     Reprompt { n: u32 },
     /// One digit, at its onset.

@@ -51,6 +51,8 @@ pub enum Input<'a> {
     Release,
     /// The receive pass of the same tick: decode, analyse, decide, record.
     Listen,
+    /// Synthesized speech will have these words: those that were asked for, with fillers between them. Comes before its audio.
+    Voiced(EffectId, String),
     /// A (part of a) result of an effect.
     Done(EffectId, Effected),
     /// From the control API.

@@ -34,6 +34,7 @@ pub use event::*;
 pub use io::*;
 pub use script::{ByScript, Script, contains_phrase, normal_form, same_words, unspaced};
 pub use spec::*;
+pub use utterance::Spoken;
 
 use self::barge_in::{Cut, Overlap};
 use self::dial::Dial;
@@ -171,8 +172,21 @@ impl Call {
             Input::Tick { late, sent } => self.tick(now, late, sent),
             Input::Release => self.release(now),
             Input::Listen => self.listen(now),
+            Input::Voiced(id, voiced) => self.voice(id, voiced),
             Input::Done(id, done) => self.done(id, done),
             Input::Command(Command::Hangup(reason)) => self.hang_up(now, reason),
+        }
+    }
+
+    /// The words that `id` brings are said as `voiced`. Those that cut in are known to the mouth alone.
+    fn voice(&mut self, id: EffectId, voiced: String) {
+        let planned = self.plan.as_mut().and_then(|plan| plan.utterance.as_mut());
+        let left = match planned {
+            Some(said) => said.voice(id, voiced),
+            None => Some(voiced),
+        };
+        if let Some(voiced) = left {
+            self.mouth.voice(id, voiced);
         }
     }
 

@@ -334,7 +334,7 @@ impl Call {
 
     /// A silence that the mind chose.
     pub(super) fn stay_silent(&mut self) {
-        self.event(self.frame_at, Side::Dh, What::SilenceTool);
+        self.event(self.frame_at, Side::Dh, What::SilenceTool { seconds: STAY_SILENT_MS / 1000 });
         let text = self.spec.phrases.still_there.clone();
         let then = Some(self.words(&text, super::event::Kind::Reprompt, true));
         let until = Some(self.frame_at + ms(STAY_SILENT_MS));

@@ -24,7 +24,7 @@ impl Event {
             What::LateTurn { .. } => "late_turn",
             What::ScriptedResponse { .. } => "scripted_response",
             What::InterruptionDecided { .. } => "interruption.decided",
-            What::SilenceTool => "silence_tool",
+            What::SilenceTool { .. } => "silence_tool",
             What::Reprompt { .. } => "reprompt",
             What::DtmfSent { .. } => "dtmf_sent",
             What::DtmfReceived { .. } => "dtmf_received",
@@ -58,7 +58,8 @@ impl Event {
             }
             What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } => {
                 let mut data = json!({
-                    "utterance_id": utterance_id, "text": text, "kind": kind, "interrupted": interrupted, "scripted": exact,
+                    "utterance_id": utterance_id, "text": text.voiced(), "kind": kind, "interrupted": interrupted,
+                    "scripted": exact,
                 });
                 if !pauses.is_empty() {
                     data["pauses"] = pauses.iter().map(pause).collect();
@@ -102,7 +103,8 @@ impl Event {
                 json!({ "type": kind, "u": round3(*u), "at_ms": at_ms, "keyword": keyword })
             }
             What::Note { why, .. } if !why.is_empty() => json!({ "message": why }),
-            What::SilenceTool | What::Note { .. } => json!({}),
+            What::SilenceTool { seconds } => json!({ "seconds": seconds }),
+            What::Note { .. } => json!({}),
             What::SessionAnswered { code } => json!({ "code": code }),
             // The endpoint answers a change of the session that it takes with 200.
             What::Held | What::Unheld => json!({ "code": 200 }),

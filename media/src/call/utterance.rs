@@ -1,5 +1,6 @@
 //! Speech being said: words in parts, the audio of each part as it arrives, and how much of it was heard.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::event::Kind;
@@ -17,6 +18,8 @@ const CHARS_PER_SECOND: usize = 15;
 #[derive(Clone, Debug)]
 pub struct Part {
     text: String,
+    /// The same with what its voice added to it, where it did.
+    voiced: Option<String>,
     effect: EffectId,
     audio: Vec<Arc<[i16]>>,
     complete: bool,
@@ -25,6 +28,37 @@ pub struct Part {
 impl Part {
     fn samples(&self) -> usize {
         self.audio.iter().map(|chunk| chunk.len()).sum()
+    }
+
+    fn voiced(&self) -> &str {
+        self.voiced.as_deref().unwrap_or(&self.text)
+    }
+}
+
+/// What was said. Reads as the words that were meant to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    words: String,
+    voiced: Option<String>,
+}
+
+impl Spoken {
+    /// The words that were meant to be said.
+    pub fn as_str(&self) -> &str {
+        &self.words
+    }
+
+    /// All that was heard: those words, and the fillers between them.
+    pub fn voiced(&self) -> &str {
+        self.voiced.as_deref().unwrap_or(&self.words)
+    }
+}
+
+impl Deref for Spoken {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.words
     }
 }
 
@@ -84,12 +118,22 @@ impl Utterance {
 
     /// Adds words whose audio `effect` will bring.
     pub fn add_words(&mut self, text: &str, effect: EffectId) {
-        self.parts.push(Part { text: text.into(), effect, audio: Vec::new(), complete: false });
+        self.parts.push(Part { text: text.into(), voiced: None, effect, audio: Vec::new(), complete: false });
     }
 
     /// Adds audio that is ready, with its words, if it has any.
     pub fn add_clip(&mut self, text: &str, pcm: Arc<[i16]>) {
-        self.parts.push(Part { text: text.into(), effect: EffectId(0), audio: vec![pcm], complete: true });
+        let effect = EffectId(0);
+        self.parts.push(Part { text: text.into(), voiced: None, effect, audio: vec![pcm], complete: true });
+    }
+
+    /// The words that `effect` brings are said as `voiced`, with fillers between them; hands it back when they are not of this.
+    pub fn voice(&mut self, effect: EffectId, voiced: String) -> Option<String> {
+        match self.parts.iter_mut().find(|part| part.effect == effect) {
+            Some(part) => part.voiced = Some(voiced),
+            None => return Some(voiced),
+        }
+        None
     }
 
     /// Gives audio to the part that waits for `effect`; false when none does.
@@ -109,9 +153,9 @@ impl Utterance {
         self.parts.iter().filter(|part| !part.complete).map(|part| part.effect)
     }
 
-    /// The words as planned.
+    /// All that is planned to be heard.
     pub fn text(&self) -> String {
-        join(self.parts.iter().map(|part| part.text.as_str()))
+        join(self.parts.iter().map(Part::voiced))
     }
 
     /// True when the first sample can be said.
@@ -185,17 +229,21 @@ impl Utterance {
     }
 
     /// The words really said (cut at the last whole word) and the words left.
-    pub fn split(&self) -> (String, String) {
-        let done = self.parts.iter().take(self.part).map(|part| part.text.as_str());
-        let Some(part) = self.parts.get(self.part) else { return (join(done), String::new()) };
+    pub fn split(&self) -> (Spoken, String) {
+        let done = &self.parts[..self.part.min(self.parts.len())];
+        let words = done.iter().map(|part| part.text.as_str());
+        let voiced = done.iter().map(Part::voiced);
+        let spoken = |words: String, voiced: String| Spoken { voiced: (voiced != words).then_some(voiced), words };
+        let Some(part) = self.parts.get(self.part) else { return (spoken(join(words), join(voiced)), String::new()) };
         let total = if part.complete {
             part.samples()
         } else {
-            part.text.chars().count() * crate::frame::RATE_HZ as usize / CHARS_PER_SECOND
+            part.voiced().chars().count() * crate::frame::RATE_HZ as usize / CHARS_PER_SECOND
         };
-        let (heard, left) = cut_words(&part.text, self.said as f64 / total.max(1) as f64);
+        let heard = cut_words(part.voiced(), self.said as f64 / total.max(1) as f64);
+        let (said, left) = if part.voiced.is_some() { meant(&part.text, heard) } else { heard };
         let rest = self.parts.iter().skip(self.part + 1).map(|part| part.text.as_str());
-        (join(done.chain([heard])), join([left].into_iter().chain(rest)))
+        (spoken(join(words.chain([said])), join(voiced.chain([heard.0]))), join([left].into_iter().chain(rest)))
     }
 }
 
@@ -222,6 +270,21 @@ fn cut_words(text: &str, share: f64) -> (&str, &str) {
     (text[..end].trim_end(), text[end..].trim_start())
 }
 
+/// What of `text` was said when it was `heard` with fillers between its words, of which others were left; and the rest.
+fn meant<'t>(text: &'t str, (heard, left): (&str, &str)) -> (&'t str, &'t str) {
+    if left.is_empty() {
+        return (text, "");
+    }
+    let (mut heard, mut end) = (heard.split_whitespace(), 0);
+    for word in text.split_inclusive(char::is_whitespace) {
+        if !heard.any(|heard| heard == word.trim_end()) {
+            break;
+        }
+        end += word.len();
+    }
+    (text[..end].trim_end(), text[end..].trim_start())
+}
+
 fn fade_out(frame: &mut [i32]) {
     let count = frame.len() as i32;
     for (at, sample) in frame.iter_mut().enumerate() {
@@ -243,6 +306,12 @@ mod tests {
         said
     }
 
+    /// The words that were said, what was heard of them, and the words left.
+    fn split(said: &Utterance) -> [String; 3] {
+        let (spoken, left) = said.split();
+        [spoken.as_str().to_owned(), spoken.voiced().to_owned(), left]
+    }
+
     #[test]
     fn says_its_parts_with_a_gap_and_ends_on_the_sample() {
         let mut said = spoken(&[("One two.", 500), ("Three.", 300)]);
@@ -257,7 +326,7 @@ mod tests {
             }
         }
         assert_eq!(heard.iter().filter(|sample| **sample != 0).count(), 800);
-        assert_eq!(said.split(), ("One two. Three.".into(), String::new()));
+        assert_eq!(split(&said), ["One two. Three.", "One two. Three.", ""]);
     }
 
     #[test]
@@ -271,7 +340,30 @@ mod tests {
         let mut frame = [0i32; 320];
         assert_eq!(said.render(&mut frame, 0).ended, Some(FADE));
         assert!(frame[0] > 900 && frame[FADE - 1] < 30 && frame[FADE] == 0);
-        assert_eq!(said.split(), ("one two".into(), "three four".into()));
+        assert_eq!(split(&said), ["one two", "one two", "three four"]);
+    }
+
+    #[test]
+    fn fillers_are_heard_and_are_none_of_the_words() {
+        let mut said = spoken(&[("one two three four", 3200), ("five", 320)]);
+        let fill = |said: &mut Utterance| said.voice(EffectId(1), "one um, two three uh, four".into());
+        assert_eq!(fill(&mut said), None);
+        assert_eq!(said.voice(EffectId(9), "six".into()), Some("six".into()), "of another utterance");
+        assert_eq!(said.text(), "one um, two three uh, four five");
+        let mut told = Vec::new();
+        for _ in 0..10 {
+            said.render(&mut [0i32; 320], 0);
+            told.push(split(&said));
+        }
+        for (frames, expect) in [
+            (2, ["one", "one", "two three four five"]),
+            (3, ["one", "one um,", "two three four five"]),
+            (7, ["one two three", "one um, two three", "four five"]),
+            (9, ["one two three", "one um, two three uh,", "four five"]),
+            (10, ["one two three four", "one um, two three uh, four", "five"]),
+        ] {
+            assert_eq!(told[frames - 1], expect, "after {frames} frames");
+        }
     }
 
     #[test]

@@ -44,13 +44,13 @@ pub fn segments(pcm: &[i16]) -> Vec<Span> {
 /// active level this is the distance of that level from the noise. `None` with under 0.5 s of speech or 1 s of noise; 60 when
 /// the noise is digital silence.
 pub fn snr_db(pcm: &[i16], speech: &[Span]) -> Option<f64> {
-    Powers::of(pcm, speech, &[])?.snr_db()
+    Powers::of(pcm, speech, &[], 0)?.snr_db()
 }
 
 /// Level of the noise beside the speech in dB of full scale (32768): its long-term mean power. `None` with under 0.5 s of
 /// speech or 1 s of noise; -96 for digital silence.
 pub fn noise_dbfs(pcm: &[i16], speech: &[Span]) -> Option<f64> {
-    Some(Powers::of(pcm, speech, &[])?.noise_dbfs())
+    Some(Powers::of(pcm, speech, &[], 0)?.noise_dbfs())
 }
 
 /// Mean powers of the speech and of the noise beside it.
@@ -60,8 +60,8 @@ pub(super) struct Powers {
 }
 
 impl Powers {
-    /// What lies in `apart` is neither speech nor noise. `None` with under 0.5 s of speech or 1 s of noise.
-    pub fn of(pcm: &[i16], speech: &[Span], apart: &[Span]) -> Option<Powers> {
+    /// What lies in `apart` is neither speech nor noise, and noise of no more than `idle` is digital silence. `None` with under 0.5 s of speech or 1 s of noise.
+    pub fn of(pcm: &[i16], speech: &[Span], apart: &[Span], idle: u16) -> Option<Powers> {
         let total = |spans: &[Span]| {
             let samples = || spans.iter().flat_map(|span| samples(pcm, *span));
             let count = samples().count();
@@ -73,6 +73,7 @@ impl Powers {
         let beside = without(&[Span { from: 0, to: pcm.len() as Sample }], &around);
         let (speech, speech_count) = total(&without(&speech, apart));
         let (noise, noise_count) = total(&without(&beside, apart));
+        let noise = if noise <= f64::from(idle).powi(2) { 0.0 } else { noise };
         (speech_count >= LEAST_SPEECH && noise_count >= LEAST_NOISE).then_some(Powers { speech, noise })
     }
 

@@ -61,7 +61,7 @@ pub struct Word {
     pub text: String,
 }
 
-/// A text of the agent with its time.
+/// A text of one side with its time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Text {
     /// When it was said.
@@ -108,8 +108,8 @@ pub struct Conversation {
     pub fillers: Vec<String>,
     /// What the agent said, a turn or a part of one each.
     pub texts: Vec<Text>,
-    /// Words that the Digital Human said.
-    pub dh_words: usize,
+    /// What the Digital Human said, an utterance each.
+    pub dh_texts: Vec<Text>,
     /// `PHONE` or `WEB`.
     pub interface: &'static str,
 }
@@ -186,6 +186,10 @@ pub struct Metrics {
     /// The same of words to somebody else; by silence alone, not by what the agent says then.
     pub non_directed_selectivity: Option<f64>,
 
+    /// No word tells where a sentence of the agent ends: to the selectivities it ends with its turn.
+    #[serde(skip)]
+    pub no_punctuation: bool,
+
     /// Time in which the agent speaks.
     pub agent_speak_percentage: Option<f64>,
     /// Time in which the Digital Human speaks.
@@ -202,7 +206,7 @@ pub struct Metrics {
     pub agent_turn_duration_avg: Option<f64>,
     /// Words in an agent turn, mean of the turns whose words are known.
     pub agent_words_per_turn_avg: Option<f64>,
-    /// Words in a turn of the Digital Human, mean.
+    /// Words in a turn of the Digital Human, mean of the turns whose words are known.
     pub customer_words_per_turn_avg: Option<f64>,
     /// Words in a minute of the agent's speech, as far as its words are known, pauses over 300 ms left out.
     pub agent_wpm: Option<f64>,
@@ -294,31 +298,37 @@ fn shares(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Hear
         heard.turns_of(Side::Agent).map(|turn| (turn.to() - turn.from()) as f64 / PER_MS as f64).collect();
     metrics.num_turns = Some(lengths.len() as f64);
     metrics.agent_turn_duration_avg = mean(&lengths);
-    metrics.customer_words_per_turn_avg = ratio(conversation.dh_words as f64, heard.turns_of(Side::Dh).count() as f64);
+    metrics.customer_words_per_turn_avg = words_per_turn(heard.turns_of(Side::Dh), &conversation.dh_texts);
     words(metrics, conversation, heard);
 }
 
 /// Words count where all of them are known: what was not heard is left out, and never counted as silence.
 fn words(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Heard) {
-    let known: Vec<(Span, usize)> =
-        conversation.texts.iter().filter_map(|text| Some((text.span, text.words?))).collect();
-    if known.is_empty() {
+    let texts = &conversation.texts;
+    if texts.iter().all(|text| text.words.is_none()) {
         return;
     }
-    let unheard: Vec<Span> =
-        conversation.texts.iter().filter(|text| text.words.is_none()).map(|text| text.span).collect();
-    let holds_unheard = |span: &Span| unheard.iter().any(|unheard| unheard.overlap(*span) > 0);
-    let turns = heard.turns_of(Side::Agent).map(|turn| Span { from: turn.from(), to: turn.to() });
-    let (left_out, turns): (Vec<Span>, Vec<Span>) = turns.partition(holds_unheard);
-    let counts = |(span, _): &&(Span, usize)| !left_out.iter().any(|turn| turn.overlap(*span) > 0);
-    let said: usize = known.iter().filter(counts).map(|(_, words)| words).sum();
-    metrics.agent_words_per_turn_avg = ratio(said as f64, turns.len() as f64);
-
+    metrics.agent_words_per_turn_avg = words_per_turn(heard.turns_of(Side::Agent), texts);
+    let unheard = unheard(texts);
     let rest = |span: &Span| span.length() - unheard.iter().map(|unheard| unheard.overlap(*span)).sum::<Sample>();
     let speech: Sample = heard.agent.iter().map(rest).sum();
     let minutes = speech as f64 / (60_000.0 * PER_MS as f64);
-    let said: usize = known.iter().map(|(_, words)| words).sum();
+    let said: usize = texts.iter().filter_map(|text| text.words).sum();
     metrics.agent_wpm = (said >= 10).then(|| ratio(said as f64, minutes)).flatten();
+}
+
+fn unheard(texts: &[Text]) -> Vec<Span> {
+    texts.iter().filter(|text| text.words.is_none()).map(|text| text.span).collect()
+}
+
+/// Turns that hold words which are not known are left out.
+fn words_per_turn<'t>(turns: impl Iterator<Item = &'t Turn>, texts: &[Text]) -> Option<f64> {
+    let unheard = unheard(texts);
+    let holds_unheard = |span: &Span| unheard.iter().any(|unheard| unheard.overlap(*span) > 0);
+    let (left_out, turns): (Vec<Span>, Vec<Span>) = turns.map(Turn::span).partition(holds_unheard);
+    let counts = |text: &&Text| !left_out.iter().any(|turn| turn.overlap(text.span) > 0);
+    let said: usize = texts.iter().filter(counts).filter_map(|text| text.words).sum();
+    ratio(said as f64, turns.len() as f64)
 }
 
 /// The `p`-th percentile, linear between ranks: position (n - 1) p / 100 in the sorted values. `None` without values.

@@ -45,6 +45,7 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard
     metrics.backchannel_selectivity = selectivity(ProbeKind::Backchannel);
     metrics.vocal_tic_selectivity = selectivity(ProbeKind::VocalTic);
     metrics.non_directed_selectivity = selectivity(ProbeKind::NonDirected);
+    metrics.no_punctuation = !tells_sentences(conversation);
 }
 
 /// A probe that counts.
@@ -78,7 +79,7 @@ fn counted(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> Vec<C
             continue;
         }
         let silence = silence_after(onset, conversation, heard);
-        if !silence.is_some_and(|silence| natural_end(silence, conversation)) {
+        if !silence.is_some_and(|silence| natural_end(silence, conversation, heard)) {
             counted.push(Counted { span: probe.span, spoken_through: silence.is_none() });
         }
     }
@@ -98,8 +99,16 @@ fn ms(ms: u32) -> Sample {
     Sample::from(ms) * PER_MS
 }
 
-/// True when the word with which the agent fell silent ends a sentence. Without the times of its words it is not known to.
-fn natural_end(silence: Sample, conversation: &Conversation) -> bool {
+/// Whether the agent's words are known with their times, and written with punctuation.
+fn tells_sentences(conversation: &Conversation) -> bool {
+    conversation.words.iter().any(|word| ends_sentence(&word.text))
+}
+
+/// True when the word with which the agent fell silent ends a sentence, or its turn where no word tells of sentences.
+fn natural_end(silence: Sample, conversation: &Conversation, heard: &Heard) -> bool {
+    if !tells_sentences(conversation) {
+        return heard.turns_of(Side::Agent).any(|turn| turn.to() == silence);
+    }
     let middle = |word: &&super::Word| (word.span.from + word.span.to) / 2 <= silence;
     let last = conversation.words.iter().rev().find(middle);
     last.is_some_and(|word| word.span.to >= silence - WORD_BEFORE && ends_sentence(&word.text))

@@ -53,6 +53,8 @@ pub struct Channel<'a> {
     pub apart: &'a [Span],
     /// The greatest value that the side's codec can carry, 1 to 32768.
     pub full_scale: u16,
+    /// What that codec makes of digital silence, 0 or more.
+    pub idle: u16,
 }
 
 /// How a side sounds. Rounded to three decimals.
@@ -80,7 +82,7 @@ pub struct Sound {
 
 /// Measures a channel; `None` with under 1 s of speech.
 pub fn sound(channel: &Channel<'_>) -> Option<Sound> {
-    let Channel { pcm, full_scale, apart, .. } = *channel;
+    let Channel { pcm, full_scale, apart, idle, .. } = *channel;
     let speech = joined(channel.speech.to_vec());
     let clean = without(&speech, apart);
     let length = |spans: &[Span]| spans.iter().map(|span| samples(pcm, *span).len() as Sample).sum::<Sample>();
@@ -92,7 +94,7 @@ pub fn sound(channel: &Channel<'_>) -> Option<Sound> {
     let clipping = 100.0 * clipped as f64 / examined as f64;
     let gaps = dropouts(pcm, &speech, channel.concealed);
     let per_minute = gaps.len() as f64 / (spoken as f64 / (60.0 * f64::from(RATE_HZ)));
-    let powers = Powers::of(pcm, &speech, apart);
+    let powers = Powers::of(pcm, &speech, apart, idle);
     let snr = powers.as_ref().and_then(Powers::snr_db);
     let clarity = snr.map(|snr| {
         let clean = 100.0 * ((snr - POOR_SNR_DB) / SNR_RANGE_DB).clamp(0.0, 1.0);

@@ -51,7 +51,8 @@ fn ordinary() -> Conversation {
     let dh = [(3000, 5000), (9500, 11_000), (11_200, 12_000), (15_500, 18_500), (21_500, 23_000)];
     let agent = [(500, 2500), (5800, 9000), (13_000, 15_000), (16_500, 16_900), (19_700, 22_000), (24_000, 26_000)];
     let texts = vec![text(0, 30_000, Some(50))];
-    Conversation { texts, dh_words: 30, ..conversation(30_000, &dh, &agent) }
+    let dh_texts = vec![text(0, 30_000, Some(30))];
+    Conversation { texts, dh_texts, ..conversation(30_000, &dh, &agent) }
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn measured(case: &Value, own: &[i16], far: &[i16]) -> Value {
     let mut all = serde_json::to_value(metrics(&conversation)).expect("metrics are plain numbers");
     let (_, said) = speech(&conversation);
     let apart = echoes(&conversation);
-    let channel = Channel { pcm: far, speech: &said, concealed: &[], apart: &apart, full_scale: 32_124 };
+    let channel = Channel { pcm: far, speech: &said, concealed: &[], apart: &apart, full_scale: 32_124, idle: 0 };
     let found = sound(&channel).expect("the agent speaks");
     for (name, value) in [
         ("agent_perceived_loudness", json!(found.loudness_lufs)),

@@ -108,7 +108,8 @@ fn sounds_measure_what_they_are_made_of() {
     for case in fixture["signals"].as_array().expect("signals") {
         let (name, pcm) = (case["name"].as_str().expect("a name"), signal(case));
         let [speech, concealed, apart] = ["speech", "concealed", "apart"].map(|kind| spans(&case[kind]));
-        let channel = Channel { pcm: &pcm, speech: &speech, concealed: &concealed, apart: &apart, full_scale: 32_768 };
+        let channel =
+            Channel { pcm: &pcm, speech: &speech, concealed: &concealed, apart: &apart, full_scale: 32_768, idle: 0 };
         match sound(&channel) {
             Some(sound) => check(name, &case["expect"], |measure| value(&sound, measure)),
             None => assert!(case["expect"].is_null(), "{name}: nothing was measured"),
@@ -121,7 +122,7 @@ fn a_codec_that_carries_less_is_clipped_earlier() {
     let pcm: Vec<i16> = (0..64_000).map(|n| if n % 10 < 5 { 32_124 } else { 4000 }).collect();
     let speech = [Span { from: 0, to: 64_000 }];
     for (full_scale, percent) in [(32_768, 0.0), (32_124, 50.0)] {
-        let channel = Channel { pcm: &pcm, speech: &speech, concealed: &[], apart: &[], full_scale };
+        let channel = Channel { pcm: &pcm, speech: &speech, concealed: &[], apart: &[], full_scale, idle: 0 };
         assert_eq!(sound(&channel).map(|sound| sound.clipping_percent), Some(percent));
     }
 }
@@ -154,8 +155,9 @@ fn a_natural_voice_has_a_melody_and_no_dropouts() {
         let mut pcm = say(voice);
         pcm.resize(pcm.len() + 24_000, 0);
         let speech = segments(&pcm);
-        let found = sound(&Channel { pcm: &pcm, speech: &speech, concealed: &[], apart: &[], full_scale: 32_768 })
-            .expect("speech");
+        let found =
+            sound(&Channel { pcm: &pcm, speech: &speech, concealed: &[], apart: &[], full_scale: 32_768, idle: 0 })
+                .expect("speech");
         println!("{voice}: {found:?}");
         assert!(found.pitch_semitones.is_some_and(|pitch| range.contains(&pitch)), "{voice}: {found:?}");
         assert_eq!((found.dropouts, found.clipping_percent), (0, 0.0), "{voice}");

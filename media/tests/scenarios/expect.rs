@@ -40,7 +40,9 @@ pub fn check(rig: &Rig, line: &Line) -> Parsed<()> {
         utterance(log, line, begun)
     } else if line.eat("caller stops") {
         let ended = |event: &Event| match &event.what {
-            What::SpeechEnded { text, interrupted, .. } => Some((seconds(event), text.clone(), *interrupted)),
+            What::SpeechEnded { text, interrupted, .. } => {
+                Some((seconds(event), text.voiced().to_owned(), *interrupted))
+            }
             _ => None,
         };
         utterance(log, line, ended)

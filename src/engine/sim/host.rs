@@ -64,6 +64,8 @@ pub(super) struct Setup {
 
 /// Something that happens by itself.
 enum Due {
+    /// How words will be said.
+    Voiced(EffectId, String),
     Done(EffectId, Effected),
     /// Running text of the segment.
     Partial(EffectId),
@@ -464,7 +466,7 @@ impl Host {
             What::SpeechEnded { utterance_id, text, .. } => {
                 let to = Some(self.time(event.sample));
                 if let Some(said) = self.said.iter_mut().rfind(|said| said.utterance == *utterance_id) {
-                    (said.to, said.text) = (to, text.clone());
+                    (said.to, said.text) = (to, text.voiced().to_owned());
                 }
             }
             _ => {}
@@ -482,7 +484,7 @@ impl Host {
 impl Due {
     fn of(&self) -> EffectId {
         match self {
-            Due::Done(id, _) | Due::Partial(id) | Due::Final(id, _) => *id,
+            Due::Voiced(id, _) | Due::Done(id, _) | Due::Partial(id) | Due::Final(id, _) => *id,
         }
     }
 }

@@ -35,6 +35,7 @@ pub(super) fn opening(human: &DigitalHumanSpec, opens: bool, traits: &Traits, be
 /// When the caller cuts in.
 pub(super) fn interruption(
     human: &DigitalHumanSpec,
+    traits: &Traits,
     behaviour: &Behaviour,
     has_model: bool,
     warnings: &mut Vec<String>,
@@ -49,14 +50,14 @@ pub(super) fn interruption(
         Some(Interruptions::High {}) => level(levels.high),
         Some(Interruptions::Keywords { keyword_responses }) => {
             let keyword = |of: &crate::model::playback::KeywordResponse| KeywordResponse {
-                keyword: of.keyword.clone(),
-                response: of.response.clone(),
+                keyword: fill(&of.keyword, traits),
+                response: fill(&of.response, traits),
                 probability: of.probability,
             };
             Interruption::Keywords(keyword_responses.iter().map(keyword).collect())
         }
         Some(Interruptions::Contextual { contextual_prompt }) if has_model => {
-            Interruption::Contextual { prompt: contextual_prompt.clone() }
+            Interruption::Contextual { prompt: fill(contextual_prompt, traits) }
         }
         Some(Interruptions::Contextual { .. }) => {
             warnings.push("contextual_interruptions_need_language_model".to_owned());
@@ -249,6 +250,8 @@ mod tests {
         let level = |probability| Interruption::Level { probability, from_ms: 800, to_ms: 3000, at_most: None };
         let keyword = KeywordResponse { keyword: "fee".into(), response: "No!".into(), probability: 1.0 };
         let contextual = json!({"type": "contextual", "contextual_prompt": "it repeats itself"});
+        let traits = [("name".to_owned(), "Ann".to_owned())];
+        let named = KeywordResponse { keyword: "Ann".into(), response: "I am Ann, {{x}}.".into(), probability: 1.0 };
         for (given, has_model, expect, warned) in [
             (json!(null), false, Interruption::None, 0),
             (json!({"type": "none"}), false, Interruption::None, 0),
@@ -261,12 +264,25 @@ mod tests {
                 Interruption::Keywords(vec![keyword]),
                 0,
             ),
+            (
+                json!({"type": "keywords", "keyword_responses": [{"keyword": "{{name}}", "response": "I am {{name}}, {{x}}."}]}),
+                false,
+                Interruption::Keywords(vec![named]),
+                0,
+            ),
+            (
+                json!({"type": "contextual", "contextual_prompt": "it calls {{name}}"}),
+                true,
+                Interruption::Contextual { prompt: "it calls Ann".into() },
+                0,
+            ),
             (contextual.clone(), true, Interruption::Contextual { prompt: "it repeats itself".into() }, 0),
             (contextual, false, Interruption::None, 1),
         ] {
             let mut warnings = Vec::new();
             let human = human(json!({ "interruptions": given }));
-            assert_eq!(interruption(&human, &Behaviour::default(), has_model, &mut warnings), expect, "{given}");
+            let found = interruption(&human, &traits, &Behaviour::default(), has_model, &mut warnings);
+            assert_eq!(found, expect, "{given}");
             assert_eq!(warnings, vec!["contextual_interruptions_need_language_model"; warned], "{given}");
         }
     }

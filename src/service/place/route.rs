@@ -9,6 +9,7 @@ use super::{Cast, Obstacle};
 use crate::config::Secret;
 use crate::engine::Dial;
 use crate::model::agent::ConnectionType;
+use crate::model::digital_human::Trait;
 use crate::provider::guard::{Blocked, Guard};
 use crate::service::Settings;
 use crate::transport::sip;
@@ -107,6 +108,11 @@ fn header_value(value: &str) -> String {
     let mut line: String = value.chars().filter(|c| !c.is_control() || *c == '\t').collect();
     line.truncate(line.floor_char_boundary(VALUE_BYTES));
     line.trim().to_owned()
+}
+
+/// Traits by name, as they are said.
+pub(in crate::service) fn named(traits: &[Trait]) -> Vec<(String, String)> {
+    traits.iter().map(|fact| (fact.trait_name.clone(), text(&fact.value))).collect()
 }
 
 /// A trait's value as it is said and sent.

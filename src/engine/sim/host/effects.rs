@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::effects::{failed, no_voice};
+use crate::human::voiced;
 use crate::provider::Failure;
 
 /// A failure that was drawn.
@@ -100,6 +101,9 @@ impl Host {
 
     fn speak(&mut self, id: EffectId, text: &str, fluent: bool, at: Time) {
         let parts = if fluent { self.fluency.parts(text) } else { vec![SpeechPart::Words(text.into())] };
+        if let Some(voiced) = voiced(&parts, text) {
+            self.schedule(at, Due::Voiced(id, voiced));
+        }
         let count = parts.len();
         for (n, part) in parts.into_iter().enumerate() {
             let pcm: Result<Arc<[i16]>, Failure> = match (part, &self.voice) {
@@ -121,6 +125,7 @@ impl Host {
 
     pub(super) fn happen(&mut self, now: Time, due: Due, said: &[Said]) {
         let (id, done) = match due {
+            Due::Voiced(id, voiced) => return self.tell(now, Input::Voiced(id, voiced)),
             Due::Done(id, done) => (id, done),
             Due::Partial(id) => {
                 let Some(&from) = self.segments.get(&id) else { return };
