@@ -42,6 +42,11 @@ impl Cut {
     fn at(at: Sample) -> Cut {
         Cut { at, thinking: None, utterance: None, notes: Vec::new(), to_the_end: false }
     }
+
+    /// Its words, once they are known.
+    pub(super) fn utterance(&mut self) -> Option<&mut Utterance> {
+        self.utterance.as_mut()
+    }
 }
 
 /// Both sides speak.

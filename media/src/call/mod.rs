@@ -178,15 +178,13 @@ impl Call {
         }
     }
 
-    /// The words that `id` brings are said as `voiced`. Those that cut in are known to the mouth alone.
+    /// The words that `id` brings are said as `voiced`.
     fn voice(&mut self, id: EffectId, voiced: String) {
         let planned = self.plan.as_mut().and_then(|plan| plan.utterance.as_mut());
-        let left = match planned {
-            Some(said) => said.voice(id, voiced),
-            None => Some(voiced),
-        };
-        if let Some(voiced) = left {
-            self.mouth.voice(id, voiced);
+        let cutting = self.cut.as_mut().and_then(Cut::utterance);
+        let mut left = Some(voiced);
+        for said in planned.into_iter().chain(cutting).chain(self.mouth.saying()) {
+            left = left.and_then(|voiced| said.voice(id, voiced));
         }
     }
 

@@ -1,6 +1,5 @@
 //! Everything that this side sends: probes, words, tones, background noise, in this order, through the audio quality lever.
 
-use super::io::EffectId;
 use super::pauses::Pauses;
 use super::spec::{CallSpec, NoiseSpec};
 use super::utterance::Utterance;
@@ -22,8 +21,6 @@ pub struct Mouth {
     mixer: Mixer,
     /// Of what is said before noise is added.
     clean: Mixer,
-    /// How words will be voiced that are not yet known to be said.
-    voiced: Option<(EffectId, String)>,
     /// One past the last sample of the utterance that has words.
     said_to: Sample,
     /// Of the utterance.
@@ -65,7 +62,6 @@ impl Mouth {
             impair: Impair::new(spec.audio_quality, rate_hz, spec.seed.stream("audio_quality")),
             mixer: Mixer::new(),
             clean: Mixer::new(),
-            voiced: None,
             said_to: 0,
             pauses: Pauses::new(),
         }
@@ -74,21 +70,9 @@ impl Mouth {
     /// Begins `utterance` at `at`.
     pub fn say(&mut self, mut utterance: Utterance, at: Sample) {
         utterance.started = Some(at);
-        if let Some((effect, voiced)) = self.voiced.take() {
-            utterance.voice(effect, voiced);
-        }
         self.said_to = at;
         self.pauses.begin();
         self.utterance = Some(utterance);
-    }
-
-    /// The words of `effect` are said as `voiced`: now, or as what is said next.
-    pub fn voice(&mut self, effect: EffectId, voiced: String) {
-        let left = match &mut self.utterance {
-            Some(said) => said.voice(effect, voiced),
-            None => Some(voiced),
-        };
-        self.voiced = left.map(|voiced| (effect, voiced)).or(self.voiced.take());
     }
 
     /// What is being said.
