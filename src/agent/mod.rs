@@ -117,6 +117,7 @@ pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Pl
         },
         opening: Opening::Say(GREETING.into()),
         interruption: Interruption::Level {
+            name: "level",
             probability: 1.0,
             from_ms: CUT_IN_MS.0,
             to_ms: CUT_IN_MS.1,

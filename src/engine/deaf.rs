@@ -99,7 +99,8 @@ mod tests {
             Interruption::Keywords(vec![keyword])
         };
         let contextual = || Interruption::Contextual { prompt: "it repeats itself".into() };
-        let level = || Interruption::Level { probability: 0.5, from_ms: 800, to_ms: 3000, at_most: None };
+        let level =
+            || Interruption::Level { name: "level", probability: 0.5, from_ms: 800, to_ms: 3000, at_most: None };
         for (interruption, keyterms, hears, running, takes, expect) in [
             (Interruption::None, 0, true, true, true, &[][..]),
             (keywords(), 1, true, true, true, &[]),

@@ -155,7 +155,8 @@ async fn keys_arrive_exactly_and_in_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_agent_gives_way_when_it_is_cut_in_on() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-    let interruption = Interruption::Level { probability: 1.0, from_ms: 1500, to_ms: 1600, at_most: Some(1) };
+    let interruption =
+        Interruption::Level { name: "level", probability: 1.0, from_ms: 1500, to_ms: 1600, at_most: Some(1) };
     let (report, log) =
         call(folder.path(), "I would like to see a doctor. Yes.", CallSpec { interruption, ..spec() }).await;
 

@@ -107,13 +107,13 @@ impl Call {
 
     /// At the onset of a turn of the other side.
     pub(super) fn draw_interruption(&mut self, onset: Sample) {
-        let Interruption::Level { probability, from_ms, to_ms, at_most } = self.spec.interruption else { return };
+        let Interruption::Level { name, probability, from_ms, to_ms, at_most } = self.spec.interruption else { return };
         let u = self.draws.interruption.unit();
         let at_ms = self.draws.interruption.range(from_ms.into(), to_ms.into()) as u32;
         if u >= probability || !self.may_cut_in() || at_most.is_some_and(|limit| self.cuts >= limit) {
             return;
         }
-        self.event(onset, Side::Dh, What::InterruptionDecided { kind: "level", u, at_ms, keyword: None });
+        self.event(onset, Side::Dh, What::InterruptionDecided { kind: name, u, at_ms, keyword: None });
         self.drop_cut();
         let thinking = Some(self.think(Purpose::CutIn));
         self.cut = Some(Cut { thinking, ..Cut::at(onset + ms(at_ms)) });

@@ -105,6 +105,8 @@ pub enum Interruption {
     None,
     /// With `probability`, at a moment drawn uniformly in `from_ms..to_ms` of the other side's turn.
     Level {
+        /// What the level is called in the timeline: `low`, `medium`, `high`, or `level` where it is none of these.
+        name: &'static str,
         /// 0 to 1.
         probability: f64,
         /// Earliest moment after the turn's onset.

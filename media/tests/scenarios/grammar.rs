@@ -449,15 +449,15 @@ fn answer(line: &mut Line) -> Parsed<Vec<Move>> {
 
 fn level(line: &mut Line) -> Parsed<Interruption> {
     let word = line.word()?;
-    let probability = match word.as_str() {
-        "low" => 0.1,
-        "medium" => 0.25,
-        "high" => 0.5,
-        number => number.parse().map_err(|_| "low, medium, high or a probability is wanted")?,
+    let (name, probability) = match word.as_str() {
+        "low" => ("low", 0.1),
+        "medium" => ("medium", 0.25),
+        "high" => ("high", 0.5),
+        number => ("level", number.parse().map_err(|_| "low, medium, high or a probability is wanted")?),
     };
     let from_ms = if line.eat("from") { line.seconds_ms()? } else { 800 };
     let to_ms = if line.eat("to") { line.seconds_ms()? } else { 3000 };
-    Ok(Interruption::Level { probability, from_ms, to_ms, at_most: None })
+    Ok(Interruption::Level { name, probability, from_ms, to_ms, at_most: None })
 }
 
 fn probes(s: &mut Scenario, line: &mut Line) -> Parsed<()> {

@@ -33,7 +33,7 @@ pub fn plain(seed: u64, voices: &Arc<Canned>) -> Sim {
     let spec = CallSpec {
         seed,
         opening: Opening::Listen { open_after_ms: Some(10_000) },
-        interruption: Interruption::Level { probability, from_ms: 800, to_ms: 3000, at_most: None },
+        interruption: Interruption::Level { name: "level", probability, from_ms: 800, to_ms: 3000, at_most: None },
         ..CallSpec::default()
     };
     let profile = Profile { intent: INTENT.into(), ..Profile::default() };

@@ -41,13 +41,13 @@ pub(super) fn interruption(
     warnings: &mut Vec<String>,
 ) -> Interruption {
     let levels = &behaviour.interruption;
-    let level =
-        |probability| Interruption::Level { probability, from_ms: levels.from_ms, to_ms: levels.to_ms, at_most: None };
+    let (from_ms, to_ms) = (levels.from_ms, levels.to_ms);
+    let level = |name, probability| Interruption::Level { name, probability, from_ms, to_ms, at_most: None };
     match &human.interruptions {
         None | Some(Interruptions::None {}) => Interruption::None,
-        Some(Interruptions::Low {}) => level(levels.low),
-        Some(Interruptions::Medium {}) => level(levels.medium),
-        Some(Interruptions::High {}) => level(levels.high),
+        Some(Interruptions::Low {}) => level("low", levels.low),
+        Some(Interruptions::Medium {}) => level("medium", levels.medium),
+        Some(Interruptions::High {}) => level("high", levels.high),
         Some(Interruptions::Keywords { keyword_responses }) => {
             let keyword = |of: &crate::model::playback::KeywordResponse| KeywordResponse {
                 keyword: fill(&of.keyword, traits),
@@ -70,8 +70,8 @@ pub(super) fn interruption(
 pub(super) fn interruption_in_force(interruption: &Interruption) -> Value {
     match interruption {
         Interruption::None => json!({ "type": "none" }),
-        Interruption::Level { probability, from_ms, to_ms, .. } => {
-            json!({ "type": "level", "probability": probability, "from_ms": from_ms, "to_ms": to_ms })
+        Interruption::Level { name, probability, from_ms, to_ms, .. } => {
+            json!({ "type": name, "probability": probability, "from_ms": from_ms, "to_ms": to_ms })
         }
         Interruption::Keywords(keywords) => json!({ "type": "keywords", "count": keywords.len() }),
         Interruption::Contextual { .. } => json!({ "type": "contextual" }),
@@ -247,7 +247,8 @@ mod tests {
 
     #[test]
     fn levels_and_words_that_cut_in() {
-        let level = |probability| Interruption::Level { probability, from_ms: 800, to_ms: 3000, at_most: None };
+        let level =
+            |name, probability| Interruption::Level { name, probability, from_ms: 800, to_ms: 3000, at_most: None };
         let keyword = KeywordResponse { keyword: "fee".into(), response: "No!".into(), probability: 1.0 };
         let contextual = json!({"type": "contextual", "contextual_prompt": "it repeats itself"});
         let traits = [("name".to_owned(), "Ann".to_owned())];
@@ -255,9 +256,9 @@ mod tests {
         for (given, has_model, expect, warned) in [
             (json!(null), false, Interruption::None, 0),
             (json!({"type": "none"}), false, Interruption::None, 0),
-            (json!({"type": "low"}), false, level(0.10), 0),
-            (json!({"type": "medium"}), false, level(0.25), 0),
-            (json!({"type": "high"}), false, level(0.50), 0),
+            (json!({"type": "low"}), false, level("low", 0.10), 0),
+            (json!({"type": "medium"}), false, level("medium", 0.25), 0),
+            (json!({"type": "high"}), false, level("high", 0.50), 0),
             (
                 json!({"type": "keywords", "keyword_responses": [{"keyword": "fee", "response": "No!"}]}),
                 false,

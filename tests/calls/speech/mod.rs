@@ -164,7 +164,8 @@ async fn a_cut_in_drops_the_connection(form: Form) -> f64 {
     let server = Server::start(form, Fault::None, &speech, HEARD, true).await;
     let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
     let ours = Speech { synthesizer: synthesizer(form, server.remote()), recognizer };
-    let interruption = Interruption::Level { probability: 1.0, from_ms: 1500, to_ms: 1600, at_most: Some(1) };
+    let interruption =
+        Interruption::Level { name: "level", probability: 1.0, from_ms: 1500, to_ms: 1600, at_most: Some(1) };
     let mut spec = spec();
     spec.limits.max_duration_ms = Some(9000);
     let outcome = call(&speech, ours, spec, CALLER, Far { interruption, ..desk() }).await;
