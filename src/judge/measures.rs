@@ -55,6 +55,14 @@ pub fn measure(moments: &[Moment], facts: &Facts) -> Measured {
     Measured { evaluation: evaluation(&metrics), latency: metrics.latency.clone(), metrics: values(&metrics) }
 }
 
+/// Measures what of a spoken conversation lies in `window`; nothing of a written one.
+pub(super) fn measure_part(moments: &[Moment], facts: &Facts, window: Span) -> Vec<MetricValue> {
+    match messages::are_written(moments) {
+        true => Vec::new(),
+        false => values(&media::metrics(&conversation(moments, facts).part(window))),
+    }
+}
+
 /// The conversation in spans of speech.
 pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
     let end = moments.iter().find(|moment| moment.event == "call.ended").or(moments.last());
