@@ -108,9 +108,7 @@ fn text(turn: &Moment) -> Text {
 
 /// The words of an utterance that has ended.
 fn own_text(end: &Moment, moments: &[Moment]) -> Text {
-    let id = &end.data["utterance_id"];
-    let is_start = |moment: &&Moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id;
-    let from = moments.iter().find(is_start).map_or(end.sample, |start| start.sample);
+    let from = end.beginning(moments).map_or(end.sample, |start| start.sample);
     let words = recorded(end, moments).is_none().then(|| word_count(end.text()));
     Text { span: Span { from, to: end.sample }, words }
 }

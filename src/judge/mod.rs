@@ -76,6 +76,12 @@ impl Moment {
         self.event == event && self.side == side
     }
 
+    /// Where the utterance began that ends here.
+    fn beginning<'m>(&self, moments: &'m [Moment]) -> Option<&'m Moment> {
+        let id = Some(&self.data["utterance_id"]).filter(|id| !id.is_null())?;
+        moments.iter().find(|moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id)
+    }
+
     fn is_reprompt(&self) -> bool {
         self.is("speech.started", "dh") && self.data["kind"] == "reprompt"
     }
