@@ -137,7 +137,7 @@ fn conversations_give_every_metric_that_is_measured() {
             Facts { extension_digits: 0, interface: "PHONE", fillers: judge::fillers("en", &[]), ..Facts::default() };
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), &outcome.caller.recording).expect("it is writable");
-        let heard = judge::audio_metrics(&moments, &facts, None, file.path()).expect("the recording can be read");
+        let heard = judge::audio_metrics(&moments, &facts, None, file.path(), None).expect("the recording can be read");
         for metric in judge::measure(&moments, &facts).metrics.into_iter().chain(heard) {
             assert!(MEASURED.contains(&metric.name.as_str()), "{} is no published name", metric.name);
             assert!(!metric.value.is_null(), "seed {seed}: {} has no value and is left out", metric.name);

@@ -102,12 +102,15 @@ async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Resu
     let entries = if is_apart { entries } else { Vec::new() };
     let call = Imported { entries, sides: sides.clone(), interface, fillers };
     let duration_ms = call.duration_ms();
-    let measured = tokio::task::spawn_blocking(move || call.measure()).await.map_err(Error::internal)?;
+    let parts = judge::parts_to_measure(&work.metrics, Material { entries: &said, ..Material::default() });
+    let measuring = move || (call.measure(), call.measure_parts(&parts));
+    let (measured, parts) = tokio::task::spawn_blocking(measuring).await.map_err(Error::internal)?;
     let (mut evaluation, mut metrics) = (measured.evaluation, measured.metrics);
     evaluation.id = crate::clock::new_id();
     evaluation.created_at = Timestamp(upkeep.service.clock().now_ms());
     let material = Material {
         entries: &said,
+        parts: &parts,
         calls: work.call.tool_calls.as_deref().unwrap_or_default(),
         metadata: work.call.metadata.as_ref(),
         agent_prompt: &work.agent_prompt,

@@ -126,27 +126,33 @@ async fn judged(
     if let Some(model) = model {
         judge::judge_asides(&moments, &facts, model, &mut metrics).await;
     }
-    let heard = recording.clone();
-    if let Some(recording) = recording {
-        let codec = noted(&body.metadata, "codec").and_then(Value::as_str).map(str::to_owned);
-        let measuring = move || judge::audio_metrics(&moments, &facts, codec.as_deref(), &recording);
-        let measured = tokio::task::spawn_blocking(measuring).await.map_err(Error::internal)?;
-        metrics.extend(measured.map_err(Error::internal)?);
-    }
     let given = workshop.service.to_judge(organization, result_id).await?;
+    let entries = given.transcript.as_ref().map(|transcript| &transcript.entries[..]).unwrap_or_default();
+    let material = Material { entries, unheard: &given.unheard, ..Material::default() };
+    let wanted = judge::parts_to_measure(&given.metrics, material);
+    let heard = recording.clone();
+    let codec = noted(&body.metadata, "codec").and_then(Value::as_str).map(str::to_owned);
+    let measuring = move || {
+        let (codec, recording) = (codec.as_deref(), recording.as_deref());
+        let sound = recording.map(|path| judge::audio_metrics(&moments, &facts, codec, path, None)).transpose()?;
+        Ok((sound, judge::measure_parts(&wanted, (&moments, &facts), codec, recording)?))
+    };
+    let measured = tokio::task::spawn_blocking(measuring).await.map_err(Error::internal)?;
+    let (sound, parts) = measured.map_err(|error: std::io::Error| Error::internal(error))?;
+    metrics.extend(sound.into_iter().flatten());
     let listener = workshop.ear.as_deref();
     let listened = listener.is_some() && given.metrics.iter().any(|metric| judge::is_by_ear(&metric.spec));
     let sides = if listened { sides(heard).await? } else { Vec::new() };
     let material = Material {
         ear: listener.map(|model| Ear { model, sides: &sides }),
-        entries: given.transcript.as_ref().map(|transcript| &transcript.entries[..]).unwrap_or_default(),
-        unheard: &given.unheard,
         calls: &given.calls,
         metadata: Some(&given.metadata),
         measures: &given.measures,
+        parts: &parts,
         agent_prompt: &given.agent_prompt,
         success_criteria: &given.success_criteria,
         rules: &given.rules,
+        ..material
     };
     let metadata = judge::judge_words(material, &given.metrics, model, &mut metrics, &mut evaluation).await;
     let mut judged = Judged { evaluation, metrics, latency, metadata, ..Judged::default() };

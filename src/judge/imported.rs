@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use ringer_media::frame::PER_MS;
-use ringer_media::measure::{self as media, Channel, Conversation, Sound, Span, Text, Word, segments, sound};
+use ringer_media::frame::{PER_MS, Sample};
+use ringer_media::measure::{self as media, Channel, Conversation, Metrics, Sound, Span, Text, Word, segments, sound};
 use serde_json::json;
 
 use super::measures::{Measured, evaluation, values};
 use super::sound::values as sound_values;
+use super::{PartMeasures, span_of};
 use crate::human::text::word_count;
+use crate::model::custom_metric::EvalSegment;
 use crate::model::digital_human::Role;
 use crate::model::result::MetricValue;
 use crate::model::transcript::PostedEntry;
@@ -41,10 +43,31 @@ impl Imported {
     /// Measures the call. Who spoke when is heard where each side has a channel, else read from the transcript; a call that
     /// tells neither has a length and nothing more.
     pub fn measure(&self) -> Measured {
+        let Some(conversation) = self.conversation() else { return self.length_alone() };
+        let metrics = self.metrics(&conversation);
+        let mut all = values(&metrics);
+        all.extend(self.audio(&conversation, Span { from: 0, to: Sample::MAX }));
+        Measured { evaluation: evaluation(&metrics), metrics: all, latency: metrics.latency }
+    }
+
+    /// Measures parts of the call; nothing where it has a length alone.
+    pub fn measure_parts(&self, parts: &[(EvalSegment, (i64, i64))]) -> Vec<PartMeasures> {
+        let Some(conversation) = self.conversation() else { return Vec::new() };
+        let measured = |&(segment, span_ms): &(EvalSegment, (i64, i64))| {
+            let window = span_of(span_ms);
+            let part = conversation.part(window);
+            let mut measures = values(&self.metrics(&part));
+            measures.extend(self.audio(&part, window));
+            PartMeasures { segment, measures }
+        };
+        parts.iter().map(measured).collect()
+    }
+
+    fn conversation(&self) -> Option<Conversation> {
         let duration = self.duration_ms() * PER_MS;
         let (dh, agent) = match self.sides.as_slice() {
             [caller, agent] => (segments(caller), segments(agent)),
-            _ if self.entries.is_empty() => return self.length_alone(),
+            _ if self.entries.is_empty() => return None,
             _ => (self.spans(Role::User), self.spans(Role::Agent)),
         };
         let of = |role| self.entries.iter().filter(move |entry| entry.speaker == role);
@@ -53,7 +76,7 @@ impl Imported {
         let together = |entry: &PostedEntry| entry.utterance.split_whitespace().collect::<String>();
         let word = |entry: &PostedEntry| Word { span: span(entry), text: together(entry) };
         let flagged = of(Role::Agent).filter(|entry| entry.filler_utterance == Some(true));
-        let conversation = Conversation {
+        Some(Conversation {
             duration,
             dh,
             agent,
@@ -63,20 +86,24 @@ impl Imported {
             dh_texts: of(Role::User).map(text).collect(),
             interface: self.interface,
             ..Conversation::default()
-        };
-        let mut metrics = media::metrics(&conversation);
+        })
+    }
+
+    fn metrics(&self, conversation: &Conversation) -> Metrics {
+        let mut metrics = media::metrics(conversation);
         if self.entries.is_empty() {
             metrics.customer_words_per_turn_avg = None;
         }
-        let mut all = values(&metrics);
-        all.extend(self.audio(&conversation));
-        Measured { evaluation: evaluation(&metrics), metrics: all, latency: metrics.latency }
+        metrics
     }
 
-    /// How both sides sound. In one channel with both sides, what the other says is neither speech nor noise of this one.
-    fn audio(&self, conversation: &Conversation) -> Vec<MetricValue> {
+    /// How both sides sound in a stretch of the call. In one channel with both sides, what the other says is neither speech nor
+    /// noise of this one.
+    fn audio(&self, conversation: &Conversation, window: Span) -> Vec<MetricValue> {
         let (dh, agent) = media::speech(conversation);
         let heard = |pcm: &[i16], speech: &[Span], apart: &[Span]| -> Option<Sound> {
+            let at = |sample: Sample| sample.clamp(0, pcm.len() as Sample) as usize;
+            let pcm = &pcm[at(window.from)..at(window.to)];
             sound(&Channel { pcm, speech, concealed: &[], apart, full_scale: FULL_SCALE, idle: 0 })
         };
         match self.sides.as_slice() {
@@ -192,6 +219,24 @@ mod tests {
             assert!(has("num_turns"));
             assert_eq!((has("agent_words_per_turn_avg"), has("customer_words_per_turn_avg")), (agent, customer));
         }
+    }
+
+    #[test]
+    fn a_part_has_measures_of_its_own() {
+        let entries = dialogue();
+        let sides = [(Role::User, 8000.0), (Role::Agent, 2000.0)].map(|side| channel(&[side], &entries));
+        let call = Imported { entries, sides: Arc::new(sides.to_vec()), interface: "PHONE", fillers: vec![] };
+        let parts = [(EvalSegment::Opening, (i64::MIN, 9000)), (EvalSegment::Closing, (5200, i64::MAX))];
+        let value = |part: &PartMeasures, name: &str| {
+            part.measures.iter().find(|metric| metric.name == name).and_then(|metric| metric.value.as_f64())
+        };
+        let measured = call.measure_parts(&parts);
+        let of = |name: &str| [0, 1].map(|at| value(&measured[at], name));
+        assert_eq!((of("num_turns"), of("duration")), ([Some(2.0), Some(2.0)], [Some(9000.0), Some(9800.0)]));
+        assert_eq!(of("agent_words_per_turn_avg"), [Some(5.5), Some(4.0)]);
+        assert!(of("agent_snr").iter().flatten().all(|snr| (34.0..38.5).contains(snr)), "{:?}", of("agent_snr"));
+        let whole = call.measure_parts(&[(EvalSegment::All, (i64::MIN, i64::MAX))]);
+        assert_eq!(whole[0].measures, call.measure().metrics);
     }
 
     #[test]

@@ -55,6 +55,14 @@ pub fn measure(moments: &[Moment], facts: &Facts) -> Measured {
     Measured { evaluation: evaluation(&metrics), latency: metrics.latency.clone(), metrics: values(&metrics) }
 }
 
+/// Measures what of a spoken conversation lies in `window`; nothing of a written one.
+pub(super) fn measure_part(moments: &[Moment], facts: &Facts, window: Span) -> Vec<MetricValue> {
+    match messages::are_written(moments) {
+        true => Vec::new(),
+        false => values(&media::metrics(&conversation(moments, facts).part(window))),
+    }
+}
+
 /// The conversation in spans of speech.
 pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
     let end = moments.iter().find(|moment| moment.event == "call.ended").or(moments.last());
@@ -100,9 +108,7 @@ fn text(turn: &Moment) -> Text {
 
 /// The words of an utterance that has ended.
 fn own_text(end: &Moment, moments: &[Moment]) -> Text {
-    let id = &end.data["utterance_id"];
-    let is_start = |moment: &&Moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id;
-    let from = moments.iter().find(is_start).map_or(end.sample, |start| start.sample);
+    let from = end.beginning(moments).map_or(end.sample, |start| start.sample);
     let words = recorded(end, moments).is_none().then(|| word_count(end.text()));
     Text { span: Span { from, to: end.sample }, words }
 }

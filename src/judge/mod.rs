@@ -26,6 +26,8 @@ mod words;
 
 use std::ops::Range;
 
+use ringer_media::frame::PER_MS;
+use ringer_media::measure::Span;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -35,7 +37,9 @@ use crate::model::result::noted;
 pub use self::asides::judge_asides;
 pub use self::ask::{Unanswered, Wrong, ask, ask_text, question};
 pub use self::conversation::judge_words;
-pub use self::custom::{Ear, Material, Metric, NO_MODEL, is_by_ear, is_of_tool_calls, judge_by_rules, told};
+pub use self::custom::{
+    Ear, Material, Metric, NO_MODEL, PartMeasures, is_by_ear, is_of_tool_calls, judge_by_rules, parts_to_measure, told,
+};
 pub use self::cuts::cuts;
 pub use self::decide::{Decision, decide, decide_of};
 pub use self::fillers::fillers;
@@ -45,7 +49,7 @@ pub use self::measures::{Facts, Measured, measure};
 pub use self::playback::{Played, enter_playback, judge_meanings, playback};
 pub use self::redact::{Redactor, key_spans};
 pub use self::schema::schema_of;
-pub use self::sound::audio_metrics;
+pub use self::sound::{audio_metrics, measure_parts};
 pub use self::summary::sum_up;
 pub use self::transcript::transcript;
 pub use self::unheard::{Lack, Unheard, unheard};
@@ -70,6 +74,12 @@ pub struct Moment {
 impl Moment {
     fn is(&self, event: &str, side: &str) -> bool {
         self.event == event && self.side == side
+    }
+
+    /// Where the utterance began that ends here.
+    fn beginning<'m>(&self, moments: &'m [Moment]) -> Option<&'m Moment> {
+        let id = Some(&self.data["utterance_id"]).filter(|id| !id.is_null())?;
+        moments.iter().find(|moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id)
     }
 
     fn is_reprompt(&self) -> bool {
@@ -101,6 +111,12 @@ impl Moment {
 pub fn language(metadata: &Object) -> &str {
     let taken = noted(metadata, "languages").and_then(|taken| taken.as_array()?.last()?["language"].as_str());
     taken.or_else(|| noted(metadata, "behaviour")?["language"].as_str()).unwrap_or("en")
+}
+
+/// A stretch of milliseconds, which may be open at its ends.
+fn span_of((from_ms, to_ms): (i64, i64)) -> Span {
+    let at = |ms: i64| ms.clamp(0, i64::MAX / PER_MS) * PER_MS;
+    Span { from: at(from_ms), to: at(to_ms) }
 }
 
 /// The lines of a stored timeline in order; lines that are no events are left out.

@@ -257,10 +257,7 @@ fn own_end(moment: &Moment) -> Option<i64> {
 
 /// Where the piece that ends with `end` began.
 fn own_start(end: &Moment, moments: &[Moment]) -> i64 {
-    let id = &end.data["utterance_id"];
-    let begins = |moment: &&Moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id;
-    let start = if id.is_null() { None } else { moments.iter().find(begins) };
-    start.map_or(end.sample, |start| start.sample)
+    end.beginning(moments).map_or(end.sample, |start| start.sample)
 }
 
 fn alike(heard: &str, expected: &str) -> bool {

@@ -3,19 +3,21 @@
 use std::io;
 use std::path::Path;
 
-use ringer_media::frame::PER_MS;
+use ringer_media::frame::{PER_MS, Sample};
 use ringer_media::measure::{Channel, Sound, Span, echoes, sound, speech};
 use ringer_media::recording::WAV_HEADER;
 use serde_json::{Value, json};
 
-use super::Moment;
-use super::measures::{Facts, conversation};
+use super::measures::{Facts, conversation, measure_part};
+use super::{Moment, PartMeasures, span_of};
+use crate::model::custom_metric::EvalSegment;
 use crate::model::result::MetricValue;
 
 /// The Digital Human's channel of a recording, and the agent's.
 const CHANNELS: [usize; 2] = [0, 1];
 
-/// The audio metrics that have a value. `codec` is that of the call; reads the stereo recording, a channel at a time.
+/// The audio metrics that have a value, of the whole call or of a part. `codec` is that of the call; reads the stereo recording,
+/// a channel at a time.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -24,15 +26,18 @@ pub fn audio_metrics(
     facts: &Facts,
     codec: Option<&str>,
     recording: &Path,
+    part: Option<Span>,
 ) -> io::Result<Vec<MetricValue>> {
-    let conversation = conversation(moments, facts);
+    let whole = conversation(moments, facts);
+    let window = part.unwrap_or(Span { from: 0, to: Sample::MAX });
+    let conversation = whole.part(window);
     let (mut dh, agent) = speech(&conversation);
     // Probes are no noise.
     dh.extend(conversation.probes.iter().map(|probe| probe.span));
     let made_up: Vec<Span> = moments.iter().filter(|moment| moment.event == "rx_underrun").map(stretch).collect();
     let start = conversation.start;
-    let shifted = |spans: &[Span]| -> Vec<Span> {
-        spans.iter().map(|span| Span { from: span.from - start, to: span.to - start }).collect()
+    let shifted = |spans: &[Span], by: Sample| -> Vec<Span> {
+        spans.iter().map(|span| Span { from: span.from - by, to: span.to - by }).collect()
     };
     let bytes = std::fs::read(recording)?;
     // The agent's channel is recorded as it came: with the Digital Human's own words, where they come back.
@@ -40,13 +45,40 @@ pub fn audio_metrics(
     let [user, agent] = [(CHANNELS[0], dh, vec![], vec![]), (CHANNELS[1], agent, made_up, echo)].map(
         |(channel, speech, made_up, echo)| {
             let pcm = channel_of(&bytes, channel);
-            let pcm = pcm.get(start.max(0) as usize..).unwrap_or_default();
-            let (speech, concealed, apart) = (shifted(&speech), shifted(&made_up), shifted(&echo));
+            let end = window.to.clamp(0, pcm.len() as Sample) as usize;
+            let pcm = pcm.get((window.from + start).max(0) as usize..end).unwrap_or_default();
+            let (speech, apart) = (shifted(&speech, start), shifted(&echo, start));
+            let concealed = shifted(&made_up, window.from + start);
             let (full_scale, idle) = if channel == CHANNELS[1] { range(codec) } else { (32_768, 0) };
             sound(&Channel { pcm, speech: &speech, concealed: &concealed, apart: &apart, full_scale, idle })
         },
     );
-    Ok(values(agent, user, packet_loss(moments)))
+    Ok(values(agent, user, packet_loss(moments).filter(|_| part.is_none())))
+}
+
+/// What was measured of parts of a call, how they sounded too where there is a recording.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn measure_parts(
+    parts: &[(EvalSegment, (i64, i64))],
+    (moments, facts): (&[Moment], &Facts),
+    codec: Option<&str>,
+    recording: Option<&Path>,
+) -> io::Result<Vec<PartMeasures>> {
+    let mut all = Vec::new();
+    for &(segment, span_ms) in parts {
+        let window = span_of(span_ms);
+        let mut measures = measure_part(moments, facts, window);
+        if measures.is_empty() {
+            continue;
+        }
+        if let Some(recording) = recording {
+            measures.extend(audio_metrics(moments, facts, codec, recording, Some(window))?);
+        }
+        all.push(PartMeasures { segment, measures });
+    }
+    Ok(all)
 }
 
 /// One channel of a stereo file as this engine writes it.
@@ -139,7 +171,7 @@ mod tests {
         ]);
         let file = recording(false);
         let facts = Facts { interface: "PHONE", ..Facts::default() };
-        let found = audio_metrics(&moments(&timeline), &facts, Some("PCMU"), file.path()).expect("reads");
+        let found = audio_metrics(&moments(&timeline), &facts, Some("PCMU"), file.path(), None).expect("reads");
         let value = |name: &str| found.iter().find(|metric| metric.name == name).map(|metric| metric.value.clone());
         let loudness = value("agent_perceived_loudness").and_then(|value| value.as_f64()).expect("a loudness");
         assert!((loudness + 23.0).abs() < 0.2, "{loudness}");
@@ -157,7 +189,13 @@ mod tests {
         let fidelity = value("audio_fidelity").expect("fidelity");
         assert_eq!((&fidelity["overall"], &fidelity["packet_loss"]), (&json!(40.0), &json!(1.0)), "{fidelity}");
         assert_eq!((&fidelity["noise"], &fidelity["reverb"]), (&json!(-96.0), &Value::Null));
-        let absent = audio_metrics(&moments(&json!([])), &facts, None, file.path()).expect("reads");
+        let opening = Span { from: 0, to: 64_000 };
+        let part = audio_metrics(&moments(&timeline), &facts, Some("PCMU"), file.path(), Some(opening)).expect("reads");
+        let of_part = |name: &str| part.iter().find(|metric| metric.name == name).map(|metric| metric.value.clone());
+        // What was made up came later; of the tone 1.9 s are in it.
+        assert_eq!((of_part("agent_audio_dropouts"), of_part("agent_snr")), (Some(json!(1)), Some(json!(60.0))));
+        assert_eq!(of_part("audio_fidelity").map(|all| all["packet_loss"].clone()), Some(Value::Null));
+        let absent = audio_metrics(&moments(&json!([])), &facts, None, file.path(), None).expect("reads");
         assert_eq!(absent, []);
     }
 
@@ -180,7 +218,7 @@ mod tests {
             wav.extend(pcm.iter().flat_map(|sample| [0, *sample]).flat_map(i16::to_le_bytes));
             let file = tempfile::NamedTempFile::new().expect("a file");
             std::fs::write(file.path(), wav).expect("writes");
-            let found = audio_metrics(&moments(&timeline), &Facts::default(), Some(codec.name()), file.path());
+            let found = audio_metrics(&moments(&timeline), &Facts::default(), Some(codec.name()), file.path(), None);
             let found = found.expect("reads");
             let value = |name: &str| found.iter().find(|metric| metric.name == name).expect("a value").value.clone();
             assert_eq!(
@@ -205,7 +243,7 @@ mod tests {
         let snr = |timeline: &[Value]| {
             let facts = Facts { interface: "PHONE", ..Facts::default() };
             let moments = moments(&Value::from(timeline));
-            let found = audio_metrics(&moments, &facts, None, file.path()).expect("reads");
+            let found = audio_metrics(&moments, &facts, None, file.path(), None).expect("reads");
             found
                 .iter()
                 .find(|metric| metric.name == "agent_snr")

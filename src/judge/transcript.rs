@@ -38,10 +38,7 @@ fn spoken(moments: &[Moment]) -> Vec<TranscriptEntry> {
     let mut entries = Vec::new();
     let said = moments.iter().filter(|moment| moment.is("speech.ended", "dh") && !probes::is_sound(moment));
     for end in said.filter(|moment| !moment.text().is_empty()) {
-        let id = &end.data["utterance_id"];
-        let start =
-            moments.iter().find(|moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id);
-        let from = start.map_or(end.sample, |start| start.sample);
+        let from = end.beginning(moments).map_or(end.sample, |start| start.sample);
         let time = from / PER_MS..(end.sample / PER_MS).max(from / PER_MS);
         let pauses: Vec<_> = end.pauses().map(|pause| pause.start / PER_MS..pause.end / PER_MS).collect();
         let runs = spoken::runs(end.text(), time, &pauses);

@@ -88,10 +88,8 @@ pub(super) fn recorded(end: &Moment, moments: &[Moment]) -> Option<Unheard> {
     if probes::is_sound(end) || end.data["kind"] != "scripted" || !end.text().is_empty() {
         return None;
     }
-    let id = &end.data["utterance_id"];
-    let is_start = |moment: &&Moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id;
     // Words that were cut off before the first was said were known before.
-    let start = moments.iter().find(is_start).filter(|start| start.text().is_empty())?;
+    let start = end.beginning(moments).filter(|start| start.text().is_empty())?;
     let (from_ms, to_ms) = (start.sample / PER_MS, end.sample.max(start.sample) / PER_MS);
     Some(Unheard { speaker: Role::User, from_ms, to_ms, lack: Lack::Words })
 }

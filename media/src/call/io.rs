@@ -259,6 +259,7 @@ pub enum Effect {
     /// Tell what the turn just heard means; answer with `Meant`, or with `Failed` where nobody can tell.
     Compare(Comparison),
     /// Speak these words; answer with `Audio` in one or more parts: 16 kHz, leading silence removed, at -26 dBov active level.
+    /// Where fillers are added, [`Input::Voiced`] comes first.
     Synthesize {
         /// Exact words (no markup).
         text: String,

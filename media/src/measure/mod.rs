@@ -114,6 +114,40 @@ pub struct Conversation {
     pub interface: &'static str,
 }
 
+impl Conversation {
+    /// What of it lies in `window`, as a conversation of its own that begins there. What is said counts where it begins.
+    pub fn part(&self, window: Span) -> Conversation {
+        let at = |sample: Sample| sample - window.from;
+        let span = |span: Span| Span { from: at(span.from), to: at(span.to) };
+        let spans = |all: &[Span]| all.iter().copied().map(span).collect();
+        let moments =
+            |all: &[Sample]| all.iter().filter(|sample| window.holds(**sample)).map(|sample| at(*sample)).collect();
+        let texts = |all: &[Text]| {
+            let inside = all.iter().filter(|text| window.holds(text.span.from));
+            inside.map(|text| Text { span: span(text.span), ..*text }).collect()
+        };
+        let probes = self.probes.iter().filter(|probe| window.holds(probe.span.from));
+        let words = self.words.iter().filter(|word| window.holds(word.span.from));
+        Conversation {
+            duration: at(window.to.min(self.duration)).max(0),
+            start: at(self.start).max(0),
+            dh: spans(&self.dh),
+            stopped: moments(&self.stopped),
+            agent: spans(&self.agent),
+            digits: spans(&self.digits),
+            reprompts: moments(&self.reprompts),
+            probes: probes.map(|probe| Probe { span: span(probe.span), ..*probe }).collect(),
+            probe_times: self.probe_times,
+            echo: self.echo.map(|echo| Echo { known: at(echo.known), ..echo }),
+            words: words.map(|word| Word { span: span(word.span), text: word.text.clone() }).collect(),
+            fillers: self.fillers.clone(),
+            texts: texts(&self.texts),
+            dh_texts: texts(&self.dh_texts),
+            interface: self.interface,
+        }
+    }
+}
+
 /// The metrics of one conversation; fields are named as they are published, `None` where a metric has no value.
 ///
 /// Latencies are seconds, rounded to milliseconds; percentages 0 to 100; rates and ratios 0 to 1.

@@ -126,6 +126,43 @@ fn words_that_were_not_heard_are_left_out() {
 }
 
 #[test]
+fn recordings_of_the_caller_are_left_out() {
+    let dh = [(3000, 4000), (9000, 10_000)];
+    let base = conversation(15_000, &dh, &[(0, 2000), (5000, 8000), (11_000, 12_000)]);
+    for (texts, expect) in [
+        (vec![text(3000, 4000, Some(4)), text(9000, 10_000, Some(2))], Some(3.0)),
+        (vec![text(3000, 4000, Some(4)), text(9000, 10_000, None)], Some(4.0)),
+        (vec![text(3000, 4000, None), text(9000, 10_000, None)], None),
+    ] {
+        check(&Conversation { dh_texts: texts, ..base.clone() }, &[("customer_words_per_turn_avg", expect)]);
+    }
+}
+
+#[test]
+fn a_part_is_measured_as_a_conversation_of_its_own() {
+    let texts = vec![text(500, 2500, Some(4)), text(13_000, 15_000, Some(6)), text(19_700, 22_000, Some(8))];
+    let whole = Conversation { texts, words: words(&[(19_800, 20_000, "um"), (20_400, 21_000, "yes")]), ..ordinary() };
+    let whole = Conversation { fillers: vec!["um".into()], ..whole };
+    // From the third of the agent's turns to the middle of its last but one, which the caller cuts into.
+    let part = whole.part(span(13_000, 21_700));
+    assert_eq!(metrics(&part).latency, [1.2]);
+    check(
+        &part,
+        &[
+            ("duration", Some(8700.0)),
+            ("num_turns", Some(2.0)),
+            ("avg_customer_latency", Some(0.5)),
+            ("avg_filler_ignored_latency", Some(1.9)),
+            ("agent_words_per_turn_avg", Some(7.0)),
+            ("customer_interruption_count", Some(1.0)),
+            ("agent_speak_percentage", Some(50.575)),
+        ],
+    );
+    let same = whole.part(span(0, 99_000));
+    assert_eq!(metrics(&same), metrics(&whole));
+}
+
+#[test]
 fn nobody_speaks() {
     let silent = conversation(5000, &[], &[]);
     check(

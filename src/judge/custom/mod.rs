@@ -49,6 +49,8 @@ pub struct Material<'m> {
     pub metadata: Option<&'m Object>,
     /// Built-in metrics that have a value.
     pub measures: &'m [MetricValue],
+    /// What was measured of parts of the conversation.
+    pub parts: &'m [PartMeasures],
     /// The agent's prompt in the version that was tested.
     pub agent_prompt: &'m str,
     /// What the caller was to reach.
@@ -57,6 +59,32 @@ pub struct Material<'m> {
     pub rules: &'m [String],
     /// Judges by ear, when there is a model that hears.
     pub ear: Option<Ear<'m>>,
+}
+
+/// What was measured of a part of a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartMeasures {
+    /// Which part.
+    pub segment: EvalSegment,
+    /// Metrics that have a value there.
+    pub measures: Vec<MetricValue>,
+}
+
+/// The parts that `metrics` measure, each with its span in milliseconds; without those that are the whole conversation.
+pub fn parts_to_measure(metrics: &[Metric], material: Material<'_>) -> Vec<(EvalSegment, (i64, i64))> {
+    let mut parts = Vec::new();
+    for spec in metrics.iter().map(|metric| &metric.spec).filter(|spec| is_measured(spec)) {
+        let part = segment::part(spec.eval_segment, material);
+        let wanted = (spec.eval_segment, part.span_ms);
+        if !part.is_whole() && !parts.contains(&wanted) {
+            parts.push(wanted);
+        }
+    }
+    parts
+}
+
+fn is_measured(spec: &CustomMetricSpec) -> bool {
+    spec.method() == EvalMethod::Audio && spec.settings.contains_key("measure")
 }
 
 /// Judges metrics, in their order. `model` is asked where a metric needs one.
@@ -106,7 +134,7 @@ async fn found(spec: &CustomMetricSpec, material: Material<'_>, model: Option<&d
     }
     match spec.method() {
         EvalMethod::Deterministic => rules::deterministic(spec, &part),
-        EvalMethod::Audio if spec.settings.contains_key("measure") => rules::measured(spec, material.measures),
+        EvalMethod::Audio if is_measured(spec) => rules::measured(spec, &part),
         EvalMethod::Audio | EvalMethod::LlmJudge if spec.eval_modality == EvalModality::Audio => {
             Finding::not_evaluated(NO_EAR)
         }

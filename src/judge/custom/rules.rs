@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::segment::{Part, agent_turns, spoken};
 use super::value::{Finding, Given, is_number, needs_flag};
 use crate::judge::unheard::{Unheard, told};
-use crate::model::custom_metric::{CustomMetricSpec, ResponseType};
+use crate::model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
 use crate::model::digital_human::Role;
 use crate::model::result::MetricValue;
 use crate::model::transcript::TranscriptEntry;
@@ -162,15 +162,19 @@ fn turns(spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
     }
 }
 
-/// A measure of the whole conversation, as it is or compared.
-pub(super) fn measured(spec: &CustomMetricSpec, measures: &[MetricValue]) -> Finding {
+/// A measure of the conversation or of a part, as it is or compared.
+pub(super) fn measured(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     let Some(name) = spec.settings.get("measure").and_then(Value::as_str) else {
         return Finding::error("settings.measure must be the name of a metric");
+    };
+    let (of, measures) = match measures_of(spec.eval_segment, name, part) {
+        Ok(measures) => measures,
+        Err(why) => return Finding::not_evaluated(why),
     };
     let Some(found) = measures.iter().find(|measure| measure.name == name) else {
         return Finding::not_evaluated(format!("{name} has no value"));
     };
-    let reason = Some(format!("{name} of the whole conversation is {}", text_of(&found.value)));
+    let reason = Some(format!("{name} of the {of} is {}", text_of(&found.value)));
     if !needs_flag(spec.response_type) {
         return match (&found.value, spec.response_type) {
             (value, ResponseType::Qualitative | ResponseType::Enum) => {
@@ -194,6 +198,46 @@ pub(super) fn measured(spec: &CustomMetricSpec, measures: &[MetricValue]) -> Fin
     }
 }
 
+/// What a measure is of, and where its value stands.
+///
+/// # Errors
+/// Why there is none of that part.
+fn measures_of<'p>(
+    segment: EvalSegment,
+    name: &str,
+    part: &Part<'p>,
+) -> Result<(&'static str, &'p [MetricValue]), String> {
+    let whole = part.whole;
+    let of = match segment {
+        EvalSegment::Agent if measured_side(name) != Some(Role::Agent) => {
+            return Err(format!("{name} does not measure the agent alone"));
+        }
+        EvalSegment::Caller if measured_side(name) != Some(Role::User) => {
+            return Err(format!("{name} does not measure the caller alone"));
+        }
+        _ if part.is_whole() => return Ok(("whole conversation", whole.measures)),
+        EvalSegment::Closing => "closing",
+        _ => "opening",
+    };
+    let found = whole.parts.iter().find(|measured| measured.segment == segment);
+    found.map(|measured| (of, &measured.measures[..])).ok_or_else(|| format!("{name} was not measured of the {of}"))
+}
+
+/// The side that a measure is of; `None` for measures of both, and for what is no measure of sound and time.
+fn measured_side(name: &str) -> Option<Role> {
+    let ends = |names: &[&str]| names.iter().any(|end| name.ends_with(end));
+    match name {
+        "num_turns" | "audio_fidelity" => Some(Role::Agent),
+        "dh_yield_latency_ms" => Some(Role::User),
+        _ if name.contains("customer") || name.starts_with("user_") => Some(Role::User),
+        _ if name.contains("agent") => Some(Role::Agent),
+        _ if ends(&["ignored_latency", "punctuation_latency", "_selectivity", "_rate", "yield_latency"]) => {
+            Some(Role::Agent)
+        }
+        _ => None,
+    }
+}
+
 /// Compares by number where both are numbers, else by text.
 ///
 /// # Errors
@@ -213,5 +257,70 @@ fn compared(found: &Value, operator: &str, value: &Value) -> Result<bool, String
         "contains" => Ok(text_of(found).contains(&text_of(value))),
         "not_contains" => Ok(!text_of(found).contains(&text_of(value))),
         _ => Err(format!("settings.operator {operator} is not known")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::segment;
+    use super::*;
+    use crate::judge::custom::{Material, Metric, PartMeasures, parts_to_measure};
+    use crate::model::transcript::EntrySource;
+
+    fn measures(given: Value) -> Vec<MetricValue> {
+        let members = given.as_object().cloned().unwrap_or_default();
+        members.into_iter().map(|(name, value)| MetricValue { name, value, note: None }).collect()
+    }
+
+    #[test]
+    fn a_measure_is_of_its_segment() {
+        let said = |(at, speaker): (i64, Role)| {
+            TranscriptEntry::of(speaker, 1000 * at, 1000 * at + 900, "So.".to_owned(), EntrySource::Recognized)
+        };
+        let turns = [Role::Agent, Role::User, Role::Agent, Role::User, Role::Agent];
+        let entries: Vec<TranscriptEntry> = (0..).zip(turns).map(said).collect();
+        let whole =
+            measures(json!({"agent_snr": 20.0, "avg_customer_latency": 0.5, "talk_ratio": 0.6, "goal_success": true}));
+        let parts = [PartMeasures { segment: EvalSegment::Opening, measures: measures(json!({"agent_snr": 30.0})) }];
+        let material = Material { entries: &entries, measures: &whole, parts: &parts, ..Material::default() };
+        let metric = |segment: &str, name: &str| {
+            Metric {
+            id: uuid::Uuid::nil(),
+            spec: serde_json::from_value(json!({
+                "name": "m", "description": "d", "response_type": "float", "eval_method": "audio", "eval_segment": segment,
+                "settings": {"measure": name},
+            }))
+            .expect("a metric"),
+        }
+        };
+        for (segment, name, expect) in [
+            ("all", "agent_snr", Ok(20.0)),
+            ("agent", "agent_snr", Ok(20.0)),
+            ("caller", "avg_customer_latency", Ok(0.5)),
+            ("opening", "agent_snr", Ok(30.0)),
+            ("opening", "talk_ratio", Err("talk_ratio has no value")),
+            ("closing", "agent_snr", Err("agent_snr was not measured of the closing")),
+            ("agent", "talk_ratio", Err("talk_ratio does not measure the agent alone")),
+            ("agent", "avg_customer_latency", Err("avg_customer_latency does not measure the agent alone")),
+            ("agent", "goal_success", Err("goal_success does not measure the agent alone")),
+            ("caller", "agent_snr", Err("agent_snr does not measure the caller alone")),
+        ] {
+            let spec = metric(segment, name).spec;
+            let expect = match expect {
+                Ok(number) => {
+                    let of = if segment == "opening" { segment } else { "whole conversation" };
+                    Finding::given(Given::Number(number), Some(format!("{name} of the {of} is {number:?}")))
+                }
+                Err(why) => Finding::not_evaluated(why),
+            };
+            assert_eq!(measured(&spec, &segment::part(spec.eval_segment, material)), expect, "{segment} {name}");
+        }
+        let all = ["all", "opening", "opening", "closing", "agent"].map(|segment| metric(segment, "agent_snr"));
+        let wanted = [(EvalSegment::Opening, (i64::MIN, 2900)), (EvalSegment::Closing, (2000, i64::MAX))];
+        assert_eq!(parts_to_measure(&all, material), wanted);
+        let short = Material { entries: &entries[..2], measures: &whole, ..Material::default() };
+        assert_eq!(parts_to_measure(&all, short), [], "fewer turns than that are the whole");
     }
 }

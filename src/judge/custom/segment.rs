@@ -17,6 +17,13 @@ pub(super) struct Part<'m> {
     pub span_ms: (i64, i64),
 }
 
+impl Part<'_> {
+    /// It begins and ends with the conversation.
+    pub fn is_whole(&self) -> bool {
+        self.span_ms == (i64::MIN, i64::MAX)
+    }
+}
+
 /// Agent turns of an opening and of a closing.
 const TURNS: usize = 2;
 
