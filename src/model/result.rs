@@ -134,7 +134,7 @@ pub struct MetricValue {
     pub name: String,
     /// Number, boolean, string or object.
     pub value: Value,
-    /// What the value lacks: `no_language_model` where only a part could be measured.
+    /// What the value lacks: `no_language_model`: words are not judged; `no_punctuation`: turns stand for sentences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
