@@ -17,6 +17,7 @@ mod follow_up;
 mod generate;
 mod generated;
 pub mod idempotency;
+mod incidents;
 mod issues;
 mod judged;
 mod metrics;
