@@ -224,8 +224,8 @@ mod tests {
     #[test]
     fn a_part_has_measures_of_its_own() {
         let entries = dialogue();
-        let sides = [(Role::User, 8000.0), (Role::Agent, 2000.0)].map(|side| channel(&[side], &entries));
-        let call = Imported { entries, sides: Arc::new(sides.to_vec()), interface: "PHONE", fillers: vec![] };
+        let both = channel(&[(Role::Agent, 2000.0), (Role::User, 8000.0)], &entries);
+        let call = Imported { entries, sides: Arc::new(vec![both]), interface: "PHONE", fillers: vec![] };
         let parts = [(EvalSegment::Opening, (i64::MIN, 9000)), (EvalSegment::Closing, (5200, i64::MAX))];
         let value = |part: &PartMeasures, name: &str| {
             part.measures.iter().find(|metric| metric.name == name).and_then(|metric| metric.value.as_f64())
