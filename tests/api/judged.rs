@@ -278,9 +278,9 @@ async fn an_attack_is_held_off_or_not_by_what_was_called_too() {
             let evaluation = &result["evaluations"][0];
             let goal = evaluation["goal_success"].clone();
             let metrics = result["metrics"].as_array().expect("metrics").iter();
-            let metric =
+            let mut metric =
                 metrics.filter(|metric| metric["name"] == "goal_success").map(|metric| metric["value"].clone());
-            assert_eq!(metric.last().unwrap_or_default(), goal, "{result}");
+            assert_eq!(metric.next_back().unwrap_or_default(), goal, "{result}");
             assert_eq!(result["result"]["goal_success"], goal);
             let reason = evaluation["goal_reasoning"].as_str().unwrap_or_default().to_owned();
             ([goal, result["metadata"]["red_team"]["verdict"].clone()], result["outcome"].clone(), reason)

@@ -100,12 +100,13 @@ async fn what_may_be_a_mistake_is_told_for_linked_agents() {
 async fn paths_that_are_not_used_are_told_when_an_agent_is_linked() {
     let world = World::with_rows().await;
     let agent: i64 = world.name("agent").parse().expect("an id");
-    let branches: Vec<Value> =
-        (0..201).map(|at| json!({"id": format!("b{at}"), "type": "dtmf", "digits": "1"})).collect();
-    let definition = json!({
-        "nodes": [{"id": "start", "type": "start"}, {"id": "menu", "type": "options", "data": {"branch_options": branches}}],
-        "edges": [{"id": "1", "source": "start", "target": "menu"}],
-    });
+    let ids: Vec<String> = (0..15).map(|at| format!("b{at}")).collect();
+    let branches: Vec<Value> = ids.iter().map(|id| json!({"id": id, "type": "dtmf", "digits": "1"})).collect();
+    let menu = |id: &str| json!({"id": id, "type": "options", "data": {"branch_options": branches}});
+    let mut edges = vec![json!({"id": "first", "source": "start", "target": "menu"})];
+    edges.extend(ids.iter().map(|id| json!({"id": id, "source": "menu", "sourceHandle": id, "target": "other"})));
+    // 225 paths.
+    let definition = json!({"nodes": [{"id": "start", "type": "start"}, menu("menu"), menu("other")], "edges": edges});
     let cut = json!(["Only the first 200 paths are used"]);
     let made = world.post("/v1/scenario", json!({"name": "Wide", "definition": definition})).await;
     assert_eq!(made["warnings"], json!([]));

@@ -15,7 +15,7 @@ use crate::vad::Edge;
 
 /// Other sound not longer than this is no speech: on the 10 ms grid of its edges a sound seems up to 20 ms longer than it is.
 pub(super) const SHORT_MS: u32 = 200;
-/// Speech that goes on after less than this never stopped (`results.md` has segments so).
+/// Speech that goes on after less than this never stopped: measures join it, too.
 pub(super) const JOINED_MS: u32 = 300;
 /// A recognizer hears words that belong together better in one piece: it goes on through pauses of this length, when the
 /// endpointing delay leaves [`ANSWER_MS`] for its final text and the answer.
