@@ -182,7 +182,9 @@ impl Call {
         self.drop_cut();
         if !turn.counts && turn.digits.is_empty() {
             let left = turn.give_up();
-            return self.cancel(left);
+            self.cancel(left);
+            // It was no turn: those before it may have been enough.
+            return self.hang_up_after(self.other.turns, turn.end);
         }
         if turn.counts {
             self.other.turns += 1;
