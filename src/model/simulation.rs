@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::id::IdString;
 use super::one;
-use super::time::Timestamp;
+use super::time::{Timestamp, span_ms};
 
 words! {
     /// How the results of a run are started.
@@ -192,10 +192,10 @@ impl SimulationSpec {
     /// Longest conversation, in milliseconds.
     pub fn max_duration_ms(&self) -> i64 {
         let unit = match self.max_call_duration_units {
-            DurationUnit::Minutes => 60_000,
-            DurationUnit::Seconds => 1000,
+            DurationUnit::Minutes => 60.0,
+            DurationUnit::Seconds => 1.0,
         };
-        self.max_call_duration.unwrap_or_else(ten).saturating_mul(unit)
+        span_ms(self.max_call_duration.unwrap_or_else(ten) as f64 * unit)
     }
 
     /// The part of the record that stands under `settings`.

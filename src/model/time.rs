@@ -7,6 +7,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub(super) const DAY_US: i64 = 86_400_000_000;
+/// A century.
+const LONGEST_SPAN_S: f64 = 100.0 * 365.25 * 86_400.0;
+
+/// A span of time in milliseconds, from none to a century, so that it can be added to any moment.
+pub fn span_ms(seconds: f64) -> i64 {
+    (seconds.clamp(0.0, LONGEST_SPAN_S) * 1000.0).round() as i64
+}
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +40,8 @@ impl GivenTime {
         let mut clock = clock.splitn(3, ':').map(|part| part.parse::<i64>().ok());
         let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
         let known = (1..=12).contains(&month) && (1..=31).contains(&day) && (0..=9999).contains(&year);
-        if !known || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        let of_a_day = (0..24).contains(&hour) && (0..60).contains(&minute) && (0..=60).contains(&second);
+        if !known || !of_a_day || !fraction.bytes().all(|b| b.is_ascii_digit()) {
             return None;
         }
         let us = format!("{fraction:0<6}")[..6].parse::<i64>().ok()?;
@@ -132,6 +140,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_span_is_added_to_any_moment() {
+        let century = 3_155_760_000_000;
+        for (seconds, ms) in [(1.25, 1250), (-1.0, 0), (1e300, century), (f64::NAN, 0), (i64::MAX as f64, century)] {
+            assert_eq!(span_ms(seconds), ms, "{seconds}");
+        }
+    }
+
+    #[test]
     fn prints_and_reads_back() {
         for (ms, text) in [
             (0, "1970-01-01T00:00:00.000000Z"),
@@ -151,7 +167,15 @@ mod tests {
             assert_eq!(GivenTime::parse(text).map(|time| (time, time.ms())), Some((GivenTime(us), ms)));
             assert_eq!(Timestamp::parse(text), Some(Timestamp(ms)));
         }
-        for bad in ["", "2026-01-05", "2026-13-05T00:00:00.0Z", "2026-01-05T09:00:00.xZ", "x-01-05T09:00:00.0Z"] {
+        for bad in [
+            "",
+            "2026-01-05",
+            "2026-01-05T9000000000000000:00:00.0Z",
+            "2026-01-05T09:60:00.0Z",
+            "2026-13-05T00:00:00.0Z",
+            "2026-01-05T09:00:00.xZ",
+            "x-01-05T09:00:00.0Z",
+        ] {
             assert_eq!(Timestamp::parse(bad), None, "{bad}");
         }
     }

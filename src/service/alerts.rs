@@ -18,7 +18,7 @@ use crate::model::evaluation::CustomResult;
 use crate::model::notification::{Notice, NoticeKind};
 use crate::model::patch::Patch;
 use crate::model::result::ResultBody;
-use crate::model::time::Timestamp;
+use crate::model::time::{Timestamp, span_ms};
 use crate::queue::AlertJob;
 use crate::store::{Row, Session};
 
@@ -157,7 +157,7 @@ impl Service {
     async fn count_violations(&self, db: &mut Session, mut row: Row<AlertDoc>) -> Result<()> {
         let now = self.clock.now_ms();
         let spec = &row.doc.spec;
-        let window_ms = spec.threshold_time_interval.saturating_mul(1000);
+        let window_ms = span_ms(spec.threshold_time_interval as f64);
         let times = db.violation_times(row.id, now.saturating_sub(window_ms), spec.min_events).await?;
         let is_due = spec.is_enabled && times.len() as i64 >= spec.min_events;
         if is_due && let Some(oldest) = times.last() {

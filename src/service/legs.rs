@@ -21,7 +21,7 @@ use crate::model::digital_human::{DigitalHumanSpec, Direction, JourneyStep, Moda
 use crate::model::result::ResultDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
-use crate::model::time::Timestamp;
+use crate::model::time::{Timestamp, span_ms};
 use crate::queue::{CallAgain, CallJob, TextAgain, UnansweredJob};
 use crate::store::{Row, Session};
 
@@ -90,8 +90,7 @@ pub(super) fn agent_calls(agent: &AgentSpec, step: Option<&JourneyStep>) -> bool
 /// How long the agent is waited for.
 pub(super) fn patience_ms(step: Option<&JourneyStep>, simulation: &SimulationSpec) -> i64 {
     let of_step = step.filter(|step| step.direction == Direction::Outbound);
-    let window = of_step.map(|step| (step.response_window_seconds.max(0.0) * 1000.0) as i64);
-    window.unwrap_or_else(|| simulation.ringing_timeout.saturating_mul(1000))
+    span_ms(of_step.map_or(simulation.ringing_timeout as f64, |step| step.response_window_seconds))
 }
 
 /// True when a call over SIP is waited for.

@@ -12,7 +12,7 @@ use crate::model::result::{ResultDoc, StatusChange, noted};
 use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus, RunStatus};
-use crate::model::time::Timestamp;
+use crate::model::time::{Timestamp, span_ms};
 use crate::model::triage::SourceKind;
 use crate::queue::{CallJob, EvaluateJob, Lane};
 use crate::store::{Owner, Row, Session};
@@ -173,7 +173,7 @@ impl Service {
         };
         let steps = human.and_then(|row| row.doc.journey_steps).unwrap_or_default();
         let wait = steps.iter().find(|step| Some(step.step) == next.doc.body.journey_step);
-        let wait_ms = wait.map_or(0, |step| (step.wait_seconds.max(0.0) * 1000.0) as i64);
+        let wait_ms = wait.map_or(0, |step| span_ms(step.wait_seconds));
         let organization = db.organization().to_owned();
         let job = CallJob { organization, result_id: next.id, attempt: next.doc.body.attempt };
         let simulation = db.get::<SimulationSpec>(done.body.simulation_id).await?.doc;

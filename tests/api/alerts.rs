@@ -183,6 +183,14 @@ async fn enough_violations_in_the_window_are_an_alarm_until_there_are_fewer() {
 }
 
 #[tokio::test]
+async fn a_window_may_reach_back_for_ever() {
+    let world = World::with_rows().await;
+    world.post("/v1/create-alert", rule(json!({ "threshold_time_interval": i64::MAX, "min_events": 1 }))).await;
+    end(&world, slow(2.5)).await;
+    assert_eq!(read(&world).await["in_alert"], true);
+}
+
+#[tokio::test]
 async fn a_rule_looks_only_at_what_it_names() {
     let world = World::with_rows().await;
     let create = async |more: Value| {

@@ -385,6 +385,24 @@ async fn a_written_step_says_who_begins_how_long_is_waited_and_who_answers() {
 }
 
 #[tokio::test]
+async fn a_conversation_may_take_as_long_as_a_number_says() {
+    let hook = Receiver::new(&[]).await;
+    let step = json!({ "step": 1, "intent": "I want a table.", "modality": "chat", "direction": "outbound" });
+    let human = json!({ "journey_steps": [with(step, json!({ "response_window_seconds": 1e300 }))] });
+    let simulation = json!({ "max_call_duration": i64::MAX, "inactivity_timeout_seconds": i64::MAX });
+    let agent = json!({ "http_webhook": hook.url("/hook") });
+    let talk = Talk::of(World::at_work(None).await, agent, simulation, human).await;
+    talk.until("READY").await;
+    talk.advance(86_400_000);
+    talk.says("Hello?").await;
+    hook.wait_for(1).await;
+    talk.event("message.sent", 1).await;
+    talk.advance(86_400_000);
+    assert_eq!(talk.send(json!({ "message": "Bye.", "end_conversation": true })).await.0, 200);
+    assert_eq!(talk.until("COMPLETED").await["end_reason"], "api_hangup");
+}
+
+#[tokio::test]
 async fn a_conversation_that_waits_outlives_its_process() {
     let hook = Receiver::new(&[]).await;
     let world = World::at_work(None).await;

@@ -319,6 +319,23 @@ async fn journey_steps_follow_each_other() {
 }
 
 #[tokio::test]
+async fn a_step_may_wait_longer_than_anybody_lives() {
+    let f = Fixture::new().await;
+    let (_, simulation, _) = f.booth(json!({}), 0).await;
+    let steps = json!([{"step": 1, "intent": "call"}, {"step": 2, "intent": "call again", "wait_seconds": 1e300}]);
+    f.human(json!({"journey_steps": steps}), &[simulation]).await;
+    let (_, ids) = f.run(simulation, json!({})).await;
+    let queue = f.service.queue();
+    let claim = || queue.claim(&["call"], 3_600_000);
+    assert!(claim().await.expect("claims").is_some());
+    f.walk(ids[0], &[S::Queued, S::Dispatched, S::NoAnswer]).await;
+    assert_eq!((f.status(ids[1]).await, claim().await), (S::Initializing, Ok(None)));
+    // A cancelled step lets the next one go just so.
+    let (run, _) = f.run(simulation, json!({})).await;
+    assert_eq!(f.service.cancel_run(&f.caller, run, false).await.expect("cancelled").cancelled, 2);
+}
+
+#[tokio::test]
 async fn a_failed_result_is_repeated_when_asked() {
     let f = Fixture::new().await;
     let (_, simulation, _) = f.booth(json!({"enable_rerun_failed_test_results": true}), 1).await;

@@ -18,6 +18,7 @@ use crate::model::agent_version::VersionDoc;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::run::QueueSpec;
 use crate::model::simulation::SimulationSpec;
+use crate::model::time::span_ms;
 use crate::provider::LanguageModel;
 use crate::provider::messages::{Carrier, ChatAgent, Contact, Webhook};
 use crate::provider::post::Poster;
@@ -156,7 +157,7 @@ impl Cast {
             reply_delay_ms: 0,
             group_ms: 0,
             max_duration_ms: longest_ms(simulation),
-            inactivity_ms: inactivity_s.saturating_mul(1000),
+            inactivity_ms: span_ms(inactivity_s as f64),
             max_turns: simulation.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
             script: script(self, &traits, warnings),
             script_ordered: human.scripted_responses_ordered,
