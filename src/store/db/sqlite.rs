@@ -31,8 +31,9 @@ const STATEMENTS: usize = 256;
 const CHECKPOINT_PAGES: i32 = 8000;
 /// Pages from which writers wait for that, so that the log can begin anew (64 MB).
 const MOST_PAGES: i32 = 16_000;
-/// What a savepoint may have to undo, in memory; more goes to a temporary file. SQLite takes it in one piece.
-const SAVEPOINT_BYTES: std::ffi::c_int = 1024 * 1024;
+/// What a savepoint may have to undo, in memory; more goes to a temporary file. SQLite takes it in one piece, and writes the whole
+/// piece to that file at once: no more than 131,071 bytes, of more it writes the remainder and says that the disk is full.
+const SAVEPOINT_BYTES: std::ffi::c_int = 124 * 1024;
 /// How long a reader waits while another process recovers the file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -301,6 +302,31 @@ pub fn fault(error: rusqlite::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_piece_of_work_may_change_more_than_is_kept_in_memory() {
+        const ROWS: i64 = 500;
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = Sqlite::open(folder.path().join("a.db")).expect("a file");
+        let change = async |sql: &str| {
+            let mut turn = file.write().await?;
+            execute(turn.statement()?, sql, &[])?;
+            Ok::<_, Error>(turn)
+        };
+        change("CREATE TABLE t (n INTEGER, pad TEXT)").await.expect("it runs").commit().await.expect("kept");
+        let fill = format!(
+            "WITH RECURSIVE up (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < {ROWS}) \
+             INSERT INTO t SELECT 1, hex(zeroblob(2000)) FROM up"
+        );
+        change(&fill).await.expect("it runs").commit().await.expect("kept");
+        // 2 MB of pages that are there already.
+        change("UPDATE t SET n = n + 1").await.expect("it runs").commit().await.expect("kept");
+        drop(change("UPDATE t SET n = n + 10").await.expect("it runs"));
+        let sum =
+            rows(file.read().await.expect("it reads").connection(), "SELECT sum(n) FROM t", &[], 1).expect("a row");
+        assert_eq!(sum[0].try_get::<i64, _>(0).expect("a number"), 2 * ROWS);
+        file.close().await;
+    }
 
     #[tokio::test]
     async fn a_file_is_of_one_engine_at_a_time() {
