@@ -35,7 +35,10 @@ impl Talk {
 #[tokio::test]
 async fn what_is_ready_holds_no_place_and_what_is_written_to_does() {
     let hook = Receiver::new(&[]).await;
-    let simulation = json!({ "max_concurrent": 1, "runs_per_digital_human": 3 });
+    let simulation = json!({
+        "max_concurrent": 1, "runs_per_digital_human": 3, "ringing_timeout": 3600, "inactivity_timeout_seconds": 60,
+        "max_call_duration": 90, "max_call_duration_units": "seconds",
+    });
     let agent = json!({ "http_webhook": hook.url("/hook") });
     let mut talk = Talk::of(World::at_work(None).await, agent, simulation, json!({})).await;
     let ids = talk.all().await;
@@ -46,18 +49,19 @@ async fn what_is_ready_holds_no_place_and_what_is_written_to_does() {
     talk.turn_to(&ids[1]);
     talk.says("Hello?").await;
     talk.until("RUNNING").await;
-    // The next one that is written to waits for its place, and loses nothing.
+    talk.event("message.sent", 1).await;
+    // The next one that is written to waits for its place, and loses nothing: no message and no time.
     talk.turn_to(&ids[2]);
     talk.says("Good day.").await;
     talk.held().await;
     assert_eq!(talk.result().await["status"], "READY");
+    talk.advance(100_000);
     talk.turn_to(&ids[1]);
-    talk.event("message.sent", 1).await;
-    assert_eq!(talk.send(json!({ "message": "Bye.", "end_conversation": true })).await.0, 200);
-    talk.until("COMPLETED").await;
+    assert_eq!(talk.until("COMPLETED").await["end_reason"], "max_duration");
     talk.turn_to(&ids[2]);
     talk.event("message.sent", 1).await;
-    assert_eq!(talk.result().await["status"], "RUNNING");
+    let result = talk.result().await;
+    assert_eq!((&result["status"], &result["start_time"]), (&json!("RUNNING"), &json!("2026-01-05T09:01:40.000000Z")));
     talk.turn_to(&ids[0]);
     assert_eq!(talk.result().await["status"], "READY");
 }

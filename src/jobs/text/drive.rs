@@ -193,6 +193,8 @@ impl<'a> Drive<'a> {
         let news = self.work.news(self.messages, self.calls).await?;
         let now = self.work.workshop.service.clock().now_ms();
         self.running |= news.status == ResultStatus::Running;
+        // What came before a place was free is heard when the conversation begins.
+        let began_ms = if news.status == ResultStatus::Running { news.since_ms } else { 0 };
         self.messages += news.messages.len();
         self.calls += news.calls.len();
         for message in news.messages {
@@ -200,7 +202,7 @@ impl<'a> Drive<'a> {
             // Ending it is a request to the interface.
             let ends = message.ends.then_some(EndReason::ApiHangup);
             let heard = Heard { message_id: message.message_id, text: message.text, more: message.more, ends };
-            self.dialogue.handle(now, Input::Heard(message.at_ms, heard));
+            self.dialogue.handle(now, Input::Heard(message.at_ms.max(began_ms), heard));
         }
         for call in news.calls {
             let at_ms = self.dialogue.began_ms().unwrap_or(now) + call.start_offset_ms;

@@ -134,13 +134,14 @@ impl TextWork<'_> {
                 service.queue().leave_lane(self.claimed).await?;
                 in_lane = false;
             }
-            let Some(began_ms) = self.awaited(placed.ringing_ms, &mut changes).await? else {
+            if !self.is_written_to(placed.ringing_ms, &mut changes).await? {
                 return Ok(if self.stopping.is_cancelled() { Left::Waiting } else { Left::Done });
-            };
+            }
             if let Some(lane) = self.lane_to_enter(in_lane).await? {
                 return Ok(Left::Enters(lane));
             }
-            let start = move |doc: &mut ResultDoc| doc.body.start_time = Some(Timestamp(began_ms));
+            let now = Timestamp(service.clock().now_ms());
+            let start = move |doc: &mut ResultDoc| doc.body.start_time = Some(now);
             if !self.advance(ResultStatus::Ready, ResultStatus::Running, start).await? {
                 return Ok(Left::Done);
             }
@@ -164,25 +165,22 @@ impl TextWork<'_> {
         }
     }
 
-    /// Waits for the agent's first message and answers when it came. `None`: nobody is waited for any more.
-    async fn awaited(&self, ringing_ms: i64, changes: &mut Option<watch::Receiver<u64>>) -> Result<Option<i64>> {
+    /// Waits for the agent's first message. False: nobody is waited for any more.
+    async fn is_written_to(&self, ringing_ms: i64, changes: &mut Option<watch::Receiver<u64>>) -> Result<bool> {
         let clock = self.workshop.service.clock();
         loop {
             let news = self.news(0, 0).await?;
-            if news.status != ResultStatus::Ready {
-                return Ok(None);
-            }
-            if let Some(first) = news.messages.first() {
-                return Ok(Some(first.at_ms));
+            if news.status != ResultStatus::Ready || !news.messages.is_empty() {
+                return Ok(news.status == ResultStatus::Ready);
             }
             let deadline = news.since_ms + ringing_ms;
             if clock.now_ms() >= deadline {
                 let message = format!("The agent did not write within {} s", ringing_ms / 1000);
                 let obstacle = Obstacle { code: "INBOUND_NO_INCOMING_CALL", message };
-                return self.refuse(ResultStatus::Ready, obstacle).await.map(|()| None);
+                return self.refuse(ResultStatus::Ready, obstacle).await.map(|()| false);
             }
             tokio::select! {
-                () = self.stopping.cancelled() => return Ok(None),
+                () = self.stopping.cancelled() => return Ok(false),
                 () = clock.until(deadline) => {}
                 () = changed(changes) => {}
             }
