@@ -49,9 +49,9 @@ impl ResultStatus {
         matches!(self, S::Dispatched | S::Running)
     }
 
-    /// True while the result may hold an address that it is called on, or wait for one.
-    pub fn may_have_leg(self) -> bool {
-        matches!(self, S::Queued | S::Ready | S::Dispatched | S::Running)
+    /// True while the conversation is still to be held, or is being held.
+    pub fn is_open(self) -> bool {
+        self.is_early() || self == S::Running
     }
 
     /// True when a result may change from this state to `to`.

@@ -230,17 +230,23 @@ impl Service {
         db.put(&job, now + patience_ms(stage.step.as_ref(), &stage.simulation.doc), None).await
     }
 
-    /// A result no longer needs its addresses: who has waited for them may look again.
+    /// A conversation is over or will not be: who has waited for its addresses, or for its end, may look again.
     pub(super) async fn free_legs(&self, db: &mut Session, result: &Row<ResultDoc>) -> Result<()> {
         let organization = db.organization().to_owned();
         let attempt = result.doc.body.attempt;
         db.withdraw(&UnansweredJob { organization, result_id: result.id, attempt }).await?;
-        let mut woken = Vec::new();
-        for address in db.drop_legs(result.id).await? {
+        let mut addresses = db.drop_legs(result.id).await?;
+        let order = in_order(result.doc.body.simulation_run_id);
+        if !addresses.contains(&order) {
+            // It may have been waited for without ever having had its turn.
+            addresses.push(order);
+        }
+        let mut taken = Vec::new();
+        for address in addresses {
+            if taken.contains(&address) {
+                continue;
+            }
             for (organization, result_id) in db.leg_waiters(&address).await? {
-                if woken.contains(&result_id) {
-                    break;
-                }
                 let wanted = db.legs_of(result_id).await?;
                 if is_blocked(db, result_id, &wanted).await? {
                     continue;
@@ -253,7 +259,8 @@ impl Service {
                     true => db.put(&TextAgain(again), self.clock.now_ms(), None).await?,
                     false => db.put(&again, self.clock.now_ms(), None).await?,
                 }
-                woken.push(result_id);
+                // It looks itself whether it has to wait again.
+                taken.extend(db.drop_legs(result_id).await?);
                 break;
             }
         }

@@ -134,7 +134,7 @@ impl Service {
             db.put(&job, now, None).await?;
             self.tell_ended(db, row).await?;
         }
-        if from.may_have_leg() && !to.may_have_leg() {
+        if from.is_open() && !to.is_open() {
             self.free_legs(db, row).await?;
         }
         if to == ResultStatus::Ready {

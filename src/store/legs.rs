@@ -107,7 +107,7 @@ impl Session {
     /// True when an earlier result of the same run is still to be held, or is being held.
     pub(crate) async fn has_earlier_open(&mut self, result_id: i64) -> Result<bool> {
         let mut cells: Vec<Cell> = vec![result_id.into()];
-        let open = ResultStatus::ALL.iter().filter(|status| status.is_early() || **status == ResultStatus::Running);
+        let open = ResultStatus::ALL.iter().filter(|status| status.is_open());
         cells.extend(open.map(|status| Cell::from(status.as_str())));
         let marks: Vec<String> = (2..=cells.len()).map(|n| format!("${n}")).collect();
         let sql = format!(
