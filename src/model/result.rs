@@ -337,7 +337,13 @@ impl ResultDoc {
         if self.is_posted(key) { beside(key) } else { key.to_owned() }
     }
 
-    fn is_posted(&self, key: &str) -> bool {
+    /// A metadata member of the engine.
+    pub fn noted(&self, key: &str) -> Option<&Value> {
+        self.body.metadata.get(&self.own_key(key))
+    }
+
+    /// True for a metadata member that was posted.
+    pub fn is_posted(&self, key: &str) -> bool {
         self.posted_keys.iter().any(|posted| posted == key)
     }
 }

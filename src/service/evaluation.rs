@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Service;
-use super::in_force::human_in_force;
+use super::in_force::{SETTINGS, human_in_force};
 use super::judging::unheard_in;
 use super::outcome::outcome;
 use super::place::{as_held, named};
@@ -20,7 +20,6 @@ use crate::model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
 use crate::model::result::{EngineQuality, MetricValue, ResultBody, ResultDoc, ToolCallGroup};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
-use crate::model::text::Inbox;
 use crate::model::tool_call::{self, attack_verdict, stray};
 use crate::model::transcript::Transcript;
 use crate::model::triage::SourceKind;
@@ -136,24 +135,15 @@ impl Service {
     /// Queues a failed result again; what it was is kept in its metadata. What the last attempt has left is gone before the next
     /// one may begin.
     async fn rerun(&self, db: &mut Session, row: &mut Row<ResultDoc>, simulation: &SimulationSpec) -> Result<()> {
-        let body = &mut row.doc.body;
+        let body = &row.doc.body;
         let goal = body.evaluations.first().and_then(Evaluation::goal);
         let attempt = json!({
             "attempt": body.attempt, "status": final_status(body), "error_code": body.error_code, "goal_success": goal,
             "start_time": body.start_time, "end_time": body.end_time,
         });
-        let mut attempts = match body.metadata.remove("attempts") {
-            Some(Value::Array(attempts)) => attempts,
-            _ => vec![],
-        };
+        let mut attempts = row.doc.noted("attempts").and_then(Value::as_array).cloned().unwrap_or_default();
         attempts.push(attempt);
-        *body = afresh(body);
-        row.doc.posted_calls.clear();
-        row.doc.heard_calls.clear();
-        row.doc.unanswered.clear();
-        row.doc.body.metadata.remove("unanswered_calls");
-        row.doc.inbox = Inbox::default();
-        row.doc.recorded_transcript = None;
+        row.doc = afresh(&row.doc);
         row.doc.note("attempts", Value::Array(attempts));
         self.step(db, row, ResultStatus::Queued).await?;
         let organization = db.organization().to_owned();
@@ -164,10 +154,13 @@ impl Service {
         if let Some(lane) = &lane {
             db.release(lane).await?;
         }
-        for table in ["transcripts", "timelines"] {
+        for table in ["transcripts", "timelines", SETTINGS] {
             db.drop_text(table, row.id).await?;
         }
-        remove(&self.result_folder(row.id), |_| true).await.map(drop)
+        if let Err(error) = remove(&self.result_folder(row.id), |_| true).await {
+            tracing::warn!(result_id = row.id, %error, "files of an earlier attempt could not be removed");
+        }
+        Ok(())
     }
 }
 
@@ -288,9 +281,12 @@ fn rerun_is_due(body: &ResultBody, end: ResultStatus, simulation: &SimulationSpe
     (failed && simulation.enable_rerun_failed_test_results) || (custom_error && simulation.enable_rerun_on_custom_error)
 }
 
-/// The result as it is before its next attempt: same id, seed and history, nothing of the last conversation.
-fn afresh(body: &ResultBody) -> ResultBody {
-    ResultBody {
+/// The result as it is before its next attempt: same id, seed and history and what was posted beside the conversation, nothing
+/// of the last conversation.
+fn afresh(doc: &ResultDoc) -> ResultDoc {
+    let body = &doc.body;
+    let posted = body.metadata.iter().filter(|(key, _)| doc.is_posted(key));
+    let body = ResultBody {
         digital_human_id: body.digital_human_id,
         simulation_run_id: body.simulation_run_id,
         simulation_id: body.simulation_id,
@@ -300,11 +296,18 @@ fn afresh(body: &ResultBody) -> ResultBody {
         events: body.events.clone(),
         trace_ids: body.trace_ids.clone(),
         tags: body.tags.iter().filter(|tag| *tag != CUSTOM_ERROR).cloned().collect(),
-        metadata: body.metadata.clone(),
+        metadata: posted.map(|(key, value)| (key.clone(), value.clone())).collect(),
         attempt: body.attempt + 1,
         journey_step: body.journey_step,
         agent_version_id: body.agent_version_id,
         seed: body.seed,
         ..ResultBody::default()
+    };
+    ResultDoc {
+        body,
+        repetition: doc.repetition,
+        private: doc.private,
+        posted_keys: doc.posted_keys.clone(),
+        ..ResultDoc::default()
     }
 }

@@ -367,6 +367,13 @@ async fn the_next_attempt_has_nothing_of_the_last_one() {
     let call_it = async || f.service.update_result(&f.caller, spec(called.clone())).await.expect("it is added");
     f.walk(id, TO_EVALUATION).await;
     call_it().await;
+    let posted = json!({"simulation_result_id": id.to_string(), "metadata": {"build": 7, "attempts": "ours"}});
+    f.service.update_result(&f.caller, spec(posted)).await.expect("it is added");
+    let engines = |doc: &mut ResultDoc| {
+        doc.note("codec", json!("PCMU"));
+        doc.warn("no language model");
+    };
+    f.service.amend(&f.caller.organization, id, engines).await.expect("amended");
     f.service.store_timeline(&f.caller.organization, id, &[json!({"event": "call.ended"})]).await.expect("is kept");
     let transcript = json!({"simulation_result_id": id, "language": "en", "entries": []});
     f.service.store_transcript(&f.caller.organization, &spec::<Transcript>(transcript)).await.expect("is kept");
@@ -375,7 +382,11 @@ async fn the_next_attempt_has_nothing_of_the_last_one() {
     for name in ["recording.wav", "caller_clean.wav", "sip.log"] {
         std::fs::write(folder.join(name), "of the first attempt").expect("a file");
     }
-    assert_eq!(f.judge(id, json!({"goal_success": false})).await.body.attempt, 2);
+    let again = f.judge(id, json!({"goal_success": false})).await.body;
+    let mut names: Vec<&str> = again.metadata.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    assert_eq!((again.attempt, names), (2, vec!["attempts", "build", "engine.attempts"]), "{:?}", again.metadata);
+    assert_eq!(again.metadata["engine.attempts"][0]["attempt"], 1);
     assert_eq!(refusal(f.service.timeline(&f.caller, id).await), "Timeline not available");
     assert_eq!(refusal(f.service.transcript(&f.caller, id).await), "Transcript not available");
     assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 0);
