@@ -55,12 +55,12 @@ pub fn measure(moments: &[Moment], facts: &Facts) -> Measured {
     Measured { evaluation: evaluation(&metrics), latency: metrics.latency.clone(), metrics: values(&metrics) }
 }
 
-/// Measures what of a spoken conversation lies in `window`; nothing of a written one.
+/// Measures what of a conversation lies in `window`.
 pub(super) fn measure_part(moments: &[Moment], facts: &Facts, window: Span) -> Vec<MetricValue> {
-    match messages::are_written(moments) {
-        true => Vec::new(),
-        false => values(&media::metrics(&conversation(moments, facts).part(window))),
-    }
+    values(&match messages::are_written(moments) {
+        true => messages::metrics(&messages::part(moments, window), &facts.fillers),
+        false => media::metrics(&conversation(moments, facts).part(window)),
+    })
 }
 
 /// The conversation in spans of speech.

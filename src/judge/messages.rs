@@ -1,7 +1,7 @@
 //! What a text conversation measured. A message has a moment and no length: there is latency, and nothing that is heard.
 
 use ringer_media::frame::PER_MS;
-use ringer_media::measure::{Metrics, mean, percentile};
+use ringer_media::measure::{Metrics, Span, mean, percentile};
 
 use super::Moment;
 use super::transcript::only_fillers;
@@ -18,6 +18,12 @@ pub(super) fn is_written(turn: &Moment) -> bool {
 /// Whether messages were exchanged.
 pub(super) fn are_written(moments: &[Moment]) -> bool {
     moments.iter().any(|moment| moment.event == "message.sent" || moment.event == "message.received")
+}
+
+/// What of a conversation lies in `window`, as a conversation of its own that begins there.
+pub(super) fn part(moments: &[Moment], window: Span) -> Vec<Moment> {
+    let inside = moments.iter().filter(|moment| window.holds(moment.sample));
+    inside.map(|moment| Moment { sample: moment.sample - window.from, ..moment.clone() }).collect()
 }
 
 /// Messages of one side without one of the other side between.
@@ -93,7 +99,8 @@ fn turns(moments: &[Moment], fillers: &[String]) -> Vec<Turn> {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::judge::{Facts, measure, moments};
+    use crate::judge::{Facts, measure, measure_parts, moments};
+    use crate::model::custom_metric::EvalSegment;
 
     #[test]
     fn latency_runs_from_message_to_message() {
@@ -132,6 +139,18 @@ mod tests {
             assert_eq!(metric(heard), None::<&Value>, "{heard}");
         }
         assert_eq!(measured.evaluation.avg_agent_latency, Some(0.875));
+        let parts = [(EvalSegment::Opening, (i64::MIN, 3501)), (EvalSegment::Closing, (1750, i64::MAX))];
+        let parts = measure_parts(&parts, (&moments(&timeline), &facts), None, None).expect("no file is read");
+        let value = |part: usize, name: &str| {
+            parts[part].measures.iter().find(|metric| metric.name == name).map(|metric| metric.value.clone())
+        };
+        for (name, opening, closing) in [
+            ("avg_agent_latency", json!(1.25), json!(0.5)),
+            ("num_turns", json!(2), json!(2)),
+            ("duration", json!(3500), json!(4250)),
+        ] {
+            assert_eq!((value(0, name), value(1, name)), (Some(opening), Some(closing)), "{name}");
+        }
         assert_eq!(measured.evaluation.agent_speak_percentage, None);
     }
 }

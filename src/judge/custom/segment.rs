@@ -70,9 +70,23 @@ pub(super) fn spoken<'e>(entries: impl IntoIterator<Item = &'e TranscriptEntry>,
     all
 }
 
-/// Start and end of each turn of the agent, in milliseconds.
+/// Start and end of each turn of the agent, in milliseconds. A message, which has no length, lies within its turn.
 pub(super) fn agent_turns(spoken: &[Spoken]) -> Vec<(i64, i64)> {
     let runs = spoken.chunk_by(|one, next| one.0 == next.0);
     let agents = runs.filter(|run| run[0].0 == Role::Agent);
-    agents.map(|run| (run[0].1, run.iter().map(|(_, _, to)| *to).max().unwrap_or(0))).collect()
+    agents
+        .map(|run| (run[0].1, run.iter().map(|(_, from, to)| (*to).max(from.saturating_add(1))).max().unwrap_or(0)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_lies_within_its_turn() {
+        let at = |speaker, ms| (speaker, ms, ms);
+        let all = [at(Role::Agent, 0), at(Role::User, 500), at(Role::Agent, 1750), at(Role::Agent, 3500)];
+        assert_eq!(agent_turns(&all), [(0, 1), (1750, 3501)]);
+    }
 }
