@@ -223,7 +223,9 @@ async fn what_is_private_is_in_no_answer_of_a_judge() {
         Some(json!({ "value": value, "reasoning": "They said 98765." }).to_string())
     });
     let private = with(agent, json!({ "redact_pii": true }));
-    let talk = Talk::of(World::at_work(Some(model)).await, private, json!({}), caller("")).await;
+    let named = json!([{ "trait_name": "channel", "trait_data_type": "STRING", "value": "web" }]);
+    let human = with(caller(""), json!({ "traits": named }));
+    let talk = Talk::of(World::at_work(Some(model)).await, private, json!({}), human).await;
     let result = talk.until("COMPLETED").await;
     for (name, kind) in [("words", "qualitative"), ("object", "json"), ("figure", "int")] {
         let metric = json!({
@@ -243,6 +245,7 @@ async fn what_is_private_is_in_no_answer_of_a_judge() {
     let metrics = result["metrics"].as_array().expect("metrics");
     let metric = |name: &str| metrics.iter().find(|metric| metric["name"] == name).map(|metric| &metric["value"]);
     assert_eq!(metric("call_summary"), Some(&json!("The number is [NUMBER].")));
+    assert_eq!(metric("interface"), Some(&json!("WEB")), "a name of a kind, whatever is private");
     assert_eq!(metric("sentiment_label"), Some(&result["evaluations"][0]["sentiment_label"]));
     let all = result["custom_metrics"].as_array().expect("results");
     let answer = |name: &str| all.iter().find(|one| one["name"] == name).expect("it is judged").clone();

@@ -402,7 +402,7 @@ async fn who_comes_next_does_not_wait_for_a_step_that_will_not_be_held() {
     let (simulation, humans) = f.callers(agent, json!({ "sequential_calling": true }), &callers).await;
     let (_, ids) = f.run(simulation, json!({})).await;
     assert_eq!(f.turns().await, [(ids[0], Turn::Dials), (ids[2], Turn::Waits)]);
-    f.walk(ids[0], &[S::Queued, S::Dispatched, S::NoAnswer]).await;
+    f.walk(ids[0], &[S::Dispatched, S::NoAnswer]).await;
     assert_eq!(f.turns().await, [], "the pause before the second step, which comes first");
     f.service.delete_digital_human(&f.caller, humans[0]).await.expect("deleted");
     assert_eq!((f.status(ids[1]).await, f.turns().await), (S::Cancelled, vec![(ids[2], Turn::Dials)]));
