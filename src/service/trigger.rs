@@ -1,6 +1,5 @@
 //! Asking an agent's owner for the conversation of a result: what the request says, how often it is made, and what comes of it.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -136,11 +135,7 @@ fn filled_text(text: &str, tokens: &Tokens, room: &Room) -> Value {
     if let Some(value) = whole.and_then(|name| tokens.get(name.trim())).filter(|value| !value.is_string()) {
         return value.clone();
     }
-    let value = |name: &str| match tokens.get(name.trim())? {
-        Value::String(value) => Some(Cow::from(value.as_str())),
-        value => Some(Cow::from(value.to_string())),
-    };
-    Value::String(placeholder::filled(text, room, value))
+    Value::String(placeholder::filled(text, room, |name| tokens.get(name.trim()).map(placeholder::text_of)))
 }
 
 #[cfg(test)]
