@@ -27,6 +27,7 @@ pub use self::opening::opening_line;
 use self::playback::PlaybackMind;
 pub use self::playback::Step;
 use self::template::Template;
+pub use self::text::Facts;
 use crate::config::Hesitation;
 use crate::provider::{Failure, Job, LanguageModel};
 
@@ -205,14 +206,9 @@ pub async fn whole_move(mut parts: mpsc::Receiver<Move>) -> Move {
     Move { say: said.join(" "), ..whole }
 }
 
-/// `text` with each `{{name}}` replaced by the trait's value; an unknown placeholder stays.
-pub fn fill(text: &str, traits: &[(String, String)]) -> String {
-    text::filled(text, traits)
-}
-
 /// Opening words as they were given.
 fn exactly(text: &str, profile: &Profile) -> Move {
-    Move { say: fill(text, &profile.traits), exact: true, ..Move::default() }
+    Move { say: Facts::of(&profile.traits).fill(text), exact: true, ..Move::default() }
 }
 
 struct TemplateMind(Template);

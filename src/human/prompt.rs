@@ -5,7 +5,7 @@ use ringer_media::call::{Line, Purpose, Thought};
 use serde_json::json;
 
 use super::phrases::phrases;
-use super::text::filled;
+use super::text::Facts;
 use super::{FluencyLevel, Profile};
 use crate::config::Words;
 use crate::provider::{ChatMessage, ChatRequest, ChatRole, ChatTool};
@@ -104,10 +104,11 @@ fn system(profile: &Profile) -> String {
     if !profile.name.is_empty() {
         add(format!("Your name: {}", profile.name));
     }
+    let facts = Facts::of(&profile.traits);
     if !profile.role_description.is_empty() {
-        add(format!("Who you are: {}", filled(&profile.role_description, &profile.traits)));
+        add(format!("Who you are: {}", facts.fill(&profile.role_description)));
     }
-    add(format!("What you want: {}", filled(&profile.intent, &profile.traits)));
+    add(format!("What you want: {}", facts.fill(&profile.intent)));
     if !profile.traits.is_empty() {
         add("Facts about you. Give them exactly as written, letter by letter and digit by digit:".into());
         profile.traits.iter().for_each(|(name, value)| add(format!("- {name}: {value}")));

@@ -9,7 +9,7 @@ use ringer_media::seed::{Seed, Stream};
 use super::Profile;
 use super::phrases::{Phrases, phrases};
 use super::plain::manner;
-use super::text::{filled, plain_words, sentences};
+use super::text::{Facts, plain_words, sentences};
 
 /// What it is called.
 pub(super) const NAME: &str = "template";
@@ -31,7 +31,7 @@ pub(super) struct Template {
 
 impl Template {
     pub(super) fn new(profile: &Profile, seed: Seed) -> Template {
-        let intent = filled(&profile.intent, &profile.traits);
+        let intent = Facts::of(&profile.traits).fill(&profile.intent);
         Template {
             sentences: sentences(&intent).iter().map(|sentence| manner(profile, sentence)).collect(),
             intent: plain_words(&intent),

@@ -1,7 +1,12 @@
 //! Words and sentences of a spoken text, in any of the languages. Knows no meaning.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 pub(crate) use ringer_media::call::unspaced;
 use ringer_media::measure;
+
+use crate::model::placeholder::{self, Room};
 
 /// Number of words; in scripts without blanks two letters count as one.
 pub(crate) fn word_count(text: &str) -> usize {
@@ -87,9 +92,26 @@ pub(super) fn first_words(text: &str, count: usize) -> String {
     format!("{}.", text[..cut].trim_end_matches(|c: char| !c.is_alphanumeric()))
 }
 
-/// Replaces `{{name}}` by the trait's value; an unknown placeholder stays.
-pub(super) fn filled(text: &str, traits: &[(String, String)]) -> String {
-    traits.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{{{name}}}}}"), value))
+/// The traits of a Digital Human for the texts that name them. Values bring only so much into all of these texts together.
+pub struct Facts<'t> {
+    values: HashMap<&'t str, &'t str>,
+    room: Room,
+}
+
+impl<'t> Facts<'t> {
+    /// Names with their values; of two that have one name the first counts.
+    pub fn of(traits: &'t [(String, String)]) -> Facts<'t> {
+        let mut values = HashMap::new();
+        for (name, value) in traits {
+            values.entry(name.as_str()).or_insert(value.as_str());
+        }
+        Facts { values, room: Room::default() }
+    }
+
+    /// `text` with each `{{name}}` replaced by the trait's value, which is given exactly; an unknown placeholder stays.
+    pub fn fill(&self, text: &str) -> String {
+        placeholder::filled(text, &self.room, |name| self.values.get(name).map(|value| Cow::from(*value)))
+    }
 }
 
 #[cfg(test)]
@@ -127,7 +149,25 @@ mod tests {
 
     #[test]
     fn placeholders_take_the_traits() {
-        let traits = [("member_id".to_owned(), "M-4411".to_owned())];
-        assert_eq!(filled("I am {{member_id}} of {{city}}.", &traits), "I am M-4411 of {{city}}.");
+        let traits = [("member_id", "M-4411"), ("a b", "Ann"), ("a b", "Bob")];
+        let traits = traits.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let check = |text: &str, expect: &str| assert_eq!(Facts::of(&traits).fill(text), expect);
+        check("I am {{member_id}} of {{city}}.", "I am M-4411 of {{city}}.");
+        check("{{a b}} {{ a b }} {{A b}}", "Ann {{ a b }} {{A b}}");
+    }
+
+    #[test]
+    fn traits_are_not_filled_into_each_other() {
+        let names = |at: usize| (format!("t{at}"), format!("{{{{t{0}}}}}{{{{t{0}}}}}", at + 1));
+        let traits: Vec<_> = (0..40).map(names).collect();
+        assert_eq!(Facts::of(&traits).fill("I want {{t0}}."), "I want {{t1}}{{t1}}.");
+    }
+
+    #[test]
+    fn many_texts_share_what_one_long_trait_may_bring() {
+        let traits = [("long".to_owned(), "x".repeat(1 << 20))];
+        let facts = Facts::of(&traits);
+        let total: usize = (0..1_000_000).map(|_| facts.fill("{{long}}").len()).sum();
+        assert_eq!(total, (1 << 20) + 999_999 * "{{long}}".len());
     }
 }

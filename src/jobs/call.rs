@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::Workshop;
 use super::ending::{Verdict, verdict};
+use super::{Workshop, caught};
 use crate::engine::{CallHandle, CallNews, CallReport, PlaceError, TimelineEntry};
 use crate::error::{Error, Result};
 use crate::events::Happening;
@@ -42,7 +42,7 @@ const TRUSTED_CONCEALED: f64 = 0.01;
 pub(super) async fn run(workshop: &Workshop, job: &CallJob, stopping: &CancellationToken) -> Result<()> {
     tracing::Span::current().record("result_id", job.result_id);
     let call = CallWork { workshop, job, stopping, answers: false };
-    let done = call.hold().await;
+    let done = caught(call.hold()).await;
     call.settle(done).await
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn answer(
 ) -> Result<()> {
     let span = tracing::info_span!("incoming", result_id = job.result_id);
     let call = CallWork { workshop, job, stopping, answers: true };
-    let answered = async { call.settle(call.take(incoming).await).await };
+    let answered = async { call.settle(caught(call.take(incoming)).await).await };
     answered.instrument(span).await
 }
 
@@ -127,7 +127,7 @@ impl CallWork<'_> {
         let running = &self.workshop.running;
         running.begin(self.job.result_id, handle.control.clone());
         let control = handle.control.clone();
-        let watched = self.watch(handle, redactor, notes, warnings).await;
+        let watched = caught(self.watch(handle, redactor, notes, warnings)).await;
         // Does nothing when it is over; a call that cannot be followed must not go on.
         control.hangup(EndReason::Fault);
         running.end(self.job.result_id);

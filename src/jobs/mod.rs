@@ -18,10 +18,12 @@ mod summary;
 mod text;
 mod upkeep;
 
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use ringer_media::measure::ProbeTimes;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -31,7 +33,7 @@ use tracing::field::Empty;
 
 use crate::config::{Retention, Sources};
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::provider::LanguageModel;
 use crate::queue::{CallJob, CallLogJob, Claimed, EvaluateJob, Job, Lane, TextJob};
 use crate::service::{Cleared, EVALUATION_MS, Placer, Running, Service};
@@ -142,7 +144,7 @@ async fn admit(workshop: Workshop) {
     loop {
         pace.tick().await;
         changes.mark_unchanged();
-        logged("new results could not be looked for", workshop.service.admit().await);
+        logged("new results could not be looked for", caught(workshop.service.admit()).await);
         let _ = tokio::time::timeout(LOOK_EVERY, changes.changed()).await;
     }
 }
@@ -150,7 +152,7 @@ async fn admit(workshop: Workshop) {
 /// Deletes what is older than the settings allow.
 async fn clear_old(workshop: Workshop) {
     loop {
-        match workshop.service.clear_old(&workshop.retention).await {
+        match caught(workshop.service.clear_old(&workshop.retention)).await {
             Ok(cleared) if cleared != Cleared::default() => {
                 let Cleared { results, calls, recordings } = cleared;
                 tracing::info!(results, calls, recordings, "deleted by retention");
@@ -227,11 +229,12 @@ async fn sweep(workshop: Workshop) {
     let began_ms = workshop.service.clock().now_ms();
     loop {
         pace.tick().await;
-        logged("lost journey steps could not be looked for", workshop.service.sweep_journeys().await);
-        logged("schedules without a job could not be looked for", workshop.service.restore_schedules().await);
-        logged("the usage limit could not be looked at", workshop.service.end_unpaid_calls().await);
-        logged("other engines may think that this one is gone", workshop.service.stay().await);
-        let late = workshop.service.end_late_evaluations(began_ms).await;
+        let service = &workshop.service;
+        logged("lost journey steps could not be looked for", caught(service.sweep_journeys()).await);
+        logged("schedules without a job could not be looked for", caught(service.restore_schedules()).await);
+        logged("the usage limit could not be looked at", caught(service.end_unpaid_calls()).await);
+        logged("other engines may think that this one is gone", caught(service.stay()).await);
+        let late = caught(service.end_late_evaluations(began_ms)).await;
         logged("evaluations that take too long could not be looked for", late);
     }
 }
@@ -273,12 +276,17 @@ async fn claim_of(service: &Service, kinds: &[&str]) -> Claimed {
     }
 }
 
+/// What work gives; a panic is a fault of this work alone. Its message stays out: it may hold what somebody said.
+async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(Error::internal("it panicked")))
+}
+
 /// Does work while its claim is renewed. What is logged meanwhile names the job, and whatever it records as its result.
-async fn held<T>(service: &Service, claimed: &Claimed, work: impl Future<Output = T>) -> T {
+async fn held<T>(service: &Service, claimed: &Claimed, work: impl Future<Output = Result<T>>) -> Result<T> {
     let mut renew = paced(RENEW_EVERY);
     renew.tick().await;
     let span = tracing::info_span!("job", id = claimed.id, kind = claimed.kind, result_id = Empty);
-    let mut work = pin!(work.instrument(span));
+    let mut work = pin!(caught(work).instrument(span));
     loop {
         tokio::select! {
             done = &mut work => return done,
@@ -324,7 +332,7 @@ async fn settled(service: &Service, claimed: &Claimed, done: Result<()>) {
     match claimed.attempts < MOST_ATTEMPTS {
         true => logged("a job could not be given back", queue.retry(claimed, again).await),
         false => {
-            logged("what waits for a job that failed could not go on", give_up(service, claimed).await);
+            logged("what waits for a job that failed could not go on", caught(give_up(service, claimed)).await);
             logged("a job could not be closed", queue.done(claimed).await);
         }
     }
@@ -401,10 +409,15 @@ mod tests {
     }
 
     /// Claims the one job of a kind as often as it comes back, and lets it fail.
-    async fn fail(service: &Service, kind: &str) -> usize {
+    async fn fail(service: &Service, kind: &str, panics: bool) -> usize {
+        let work = async || -> Result<()> {
+            assert!(!panics, "as told");
+            Err(Error::internal("as told"))
+        };
         let mut failures = 0;
         while let Some(claimed) = service.queue().claim(&[kind], LEASE_MS).await.expect("claimed") {
-            settled(service, &claimed, Err(crate::error::Error::internal("as told"))).await;
+            let done = held(service, &claimed, work()).await;
+            settled(service, &claimed, done).await;
             failures += 1;
             service.clock().advance_ms(60_000);
         }
@@ -416,7 +429,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (service, caller) = product(folder.path()).await;
         let id = ended(&service, &caller).await;
-        assert_eq!(fail(&service, EvaluateJob::NAME).await, MOST_ATTEMPTS as usize);
+        assert_eq!(fail(&service, EvaluateJob::NAME, false).await, MOST_ATTEMPTS as usize);
         let body = service.result(&caller, id).await.expect("it").body;
         assert_eq!((body.status, body.error_code.as_deref()), (ResultStatus::SystemError, Some("EVALUATION_TIMEOUT")));
         let call = json!({
@@ -425,13 +438,23 @@ mod tests {
             "transcript": [{ "start_offset_ms": 0, "end_offset_ms": 900, "speaker": "AGENT", "utterance": "Hello." }],
         });
         let call_id = service.evaluate_call(&caller, read(call)).await.expect("queued").call_id;
-        assert_eq!(fail(&service, CallLogJob::NAME).await, MOST_ATTEMPTS as usize);
+        assert_eq!(fail(&service, CallLogJob::NAME, false).await, MOST_ATTEMPTS as usize);
         let log = service.call_log(&caller, &call_id).await.expect("the log");
         assert_eq!(log.status, CallLogStatus::Incompleted);
         assert!(log.error_message.is_some_and(|text| text.starts_with("EVALUATION_TIMEOUT: ")));
         // What was deleted meanwhile needs nothing.
         let job = CallLogJob { organization: caller.organization.clone(), call_id: Uuid::nil(), serial: 0 };
         assert_eq!(service.give_up_log(&job).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_job_that_panics_is_done_again_a_few_times() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (service, caller) = product(folder.path()).await;
+        let id = ended(&service, &caller).await;
+        assert_eq!(fail(&service, EvaluateJob::NAME, true).await, MOST_ATTEMPTS as usize);
+        let body = service.result(&caller, id).await.expect("it").body;
+        assert_eq!((body.status, body.error_code.as_deref()), (ResultStatus::SystemError, Some("EVALUATION_TIMEOUT")));
     }
 
     #[tokio::test]

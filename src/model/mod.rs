@@ -63,6 +63,7 @@ pub mod noise;
 pub mod notification;
 pub mod patch;
 pub mod phone_number;
+pub mod placeholder;
 pub mod playback;
 pub mod result;
 pub mod run;

@@ -1,5 +1,7 @@
 //! A result: one conversation, what it was and what is known about it.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -321,15 +323,18 @@ impl ResultDoc {
         self.body.metadata.insert(self.own_key(key), value);
     }
 
-    /// Sets a metadata member as posted; what the engine had there moves to `engine.NAME`.
-    pub fn post_metadata(&mut self, key: &str, value: Value) {
-        if !self.is_posted(key) {
-            if let Some(engines) = self.body.metadata.get(key).cloned() {
-                self.body.metadata.insert(beside(key), engines);
+    /// Sets metadata members as posted; what the engine had there moves to `engine.NAME`.
+    pub fn post_metadata(&mut self, members: Object) {
+        let mut posted: HashSet<String> = self.posted_keys.iter().cloned().collect();
+        for (key, value) in members {
+            if posted.insert(key.clone()) {
+                if let Some(engines) = self.body.metadata.get(&key).cloned() {
+                    self.body.metadata.insert(beside(&key), engines);
+                }
+                self.posted_keys.push(key.clone());
             }
-            self.posted_keys.push(key.to_owned());
+            self.body.metadata.insert(key, value);
         }
-        self.body.metadata.insert(key.to_owned(), value);
     }
 
     /// What the engine's own metadata member is called.

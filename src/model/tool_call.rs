@@ -1,5 +1,7 @@
 //! Expected and actual tool calls: grouped by name, and whether what was expected was done.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::Object;
@@ -8,30 +10,40 @@ use super::result::{ActualCall, ExpectedCall, PostedToolCall, ToolCallGroup};
 
 /// Groups calls by name: names that were expected first, in their order, then the others by first time.
 pub fn group<'a>(
-    expected: &[ExpectedToolCall],
+    expected: &'a [ExpectedToolCall],
     actual: impl IntoIterator<Item = &'a PostedToolCall>,
 ) -> Vec<ToolCallGroup> {
-    let mut groups: Vec<ToolCallGroup> = Vec::new();
+    let mut groups = Groups::default();
     for call in expected {
         let entry = ExpectedCall { parameters: call.parameters.clone(), output: call.output.clone() };
-        group_named(&mut groups, &call.name).expected.push(entry);
+        groups.named(&call.name).expected.push(entry);
     }
     let mut actual: Vec<&PostedToolCall> = actual.into_iter().collect();
     actual.sort_by_key(|call| call.start_offset_ms);
     for call in actual {
         let (parameters, output) = (call.parameters.clone(), call.output.clone());
         let entry = ActualCall { parameters, output, start_offset_ms: call.start_offset_ms };
-        group_named(&mut groups, &call.name).actual.push(entry);
+        groups.named(&call.name).actual.push(entry);
     }
-    groups
+    groups.list
 }
 
-fn group_named<'a>(groups: &'a mut Vec<ToolCallGroup>, name: &str) -> &'a mut ToolCallGroup {
-    let at = groups.iter().position(|group| group.name == name).unwrap_or_else(|| {
-        groups.push(ToolCallGroup { name: name.to_owned(), expected: vec![], actual: vec![] });
-        groups.len() - 1
-    });
-    &mut groups[at]
+/// Groups in the order of their first calls.
+#[derive(Default)]
+struct Groups<'a> {
+    list: Vec<ToolCallGroup>,
+    /// Where in the list they are.
+    places: HashMap<&'a str, usize>,
+}
+
+impl<'a> Groups<'a> {
+    fn named(&mut self, name: &'a str) -> &mut ToolCallGroup {
+        let at = *self.places.entry(name).or_insert_with(|| {
+            self.list.push(ToolCallGroup { name: name.to_owned(), expected: vec![], actual: vec![] });
+            self.list.len() - 1
+        });
+        &mut self.list[at]
+    }
 }
 
 /// True when every expected call has an actual call of its name whose parameters and output contain the expected ones;
@@ -230,5 +242,20 @@ mod tests {
         .expect("fits");
         let names: Vec<String> = group(&expected, &actual).into_iter().map(|group| group.name).collect();
         assert_eq!(names, ["b", "a", "c"]);
+    }
+
+    #[test]
+    fn calls_of_many_names_are_grouped_without_a_search_for_each() {
+        let call = |at: i64| PostedToolCall {
+            name: format!("tool {at}"),
+            start_offset_ms: at,
+            description: None,
+            parameters: None,
+            output: Value::Null,
+        };
+        let actual: Vec<PostedToolCall> = (0..500_000).map(call).collect();
+        let groups = group(&[], actual.iter().chain(&actual));
+        assert_eq!(groups.len(), actual.len());
+        assert!(groups.iter().zip(&actual).all(|(group, call)| group.name == call.name && group.actual.len() == 2));
     }
 }

@@ -12,7 +12,7 @@ use super::progress::lane;
 use super::retention::remove;
 use super::texts::{put_conversation, writes};
 use crate::error::{Error, Result};
-use crate::human::fill;
+use crate::human::Facts;
 use crate::judge::{WordErrors, predicted_wer};
 use crate::model::Object;
 use crate::model::error_code;
@@ -95,11 +95,12 @@ impl Service {
         let mut db = self.store.org(organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
         let human = human_in_force(&mut db, &row).await?.unwrap_or_default();
-        let facts = named(&as_held(&mut db, &row.doc, human.traits).await?);
+        let traits = named(&as_held(&mut db, &row.doc, human.traits).await?);
+        let facts = Facts::of(&traits);
         let mut steps = human.enriched_playback.unwrap_or_default();
         for value in steps.iter_mut().flat_map(Object::values_mut) {
             if let Value::String(text) = value {
-                *text = fill(text, &facts);
+                *text = facts.fill(text);
             }
         }
         Ok(steps)

@@ -1,5 +1,7 @@
 //! Custom metrics: what is judged of an agent's conversations.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
@@ -246,8 +248,8 @@ pub(super) fn broken_rules(spec: &CustomMetricSpec) -> Vec<Error> {
         _ => {}
     }
     let options = &spec.enum_options;
-    let repeated = options.iter().enumerate().any(|(at, option)| options[..at].contains(option));
-    if spec.response_type == ResponseType::Enum && (options.len() < 2 || repeated) {
+    let is_too_few = || options.len() < 2 || options.iter().collect::<HashSet<_>>().len() < options.len();
+    if spec.response_type == ResponseType::Enum && is_too_few() {
         refuse("enum_options needs at least two different options");
     }
     if spec.response_type == ResponseType::ToolCall && spec.tool_names.is_empty() {
@@ -297,5 +299,30 @@ fn shown(caller: &Caller, row: Row<CustomMetricSpec>, hears: bool) -> CustomMetr
         updated_at: Timestamp(row.updated_ms),
         created_by: None,
         updated_by: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn options_differ_however_many_there_are() {
+        let many: Vec<String> = (0..500_000).map(|at| format!("option {at}")).collect();
+        let twice = [&many[..], &many[..1]].concat();
+        for (options, is_right) in [
+            (json!([]), false),
+            (json!(["a"]), false),
+            (json!(["a", "a"]), false),
+            (json!(["a", "b"]), true),
+            (json!(many), true),
+            (json!(twice), false),
+        ] {
+            let spec = json!({"name": "m", "description": "d", "response_type": "enum", "enum_options": options});
+            let spec: CustomMetricSpec = serde_json::from_value(spec).expect("a metric");
+            assert_eq!(check_fields(&spec).is_ok(), is_right, "{} options", spec.enum_options.len());
+        }
     }
 }

@@ -32,7 +32,7 @@ use crate::config::{Behaviour, Capture, Dtmf};
 use crate::engine::Placement;
 use crate::engine::noise::NoiseBeds;
 use crate::error::Result;
-use crate::human::{self, FluencyLevel, Profile, Verbosity, phrases};
+use crate::human::{self, Facts, FluencyLevel, Profile, Verbosity, phrases};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, Provider};
 use crate::model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality, Trait};
@@ -231,7 +231,7 @@ impl Cast {
         warnings.extend(self.follows_without(placer.model.is_some()));
         let language = self.language();
         let traits = self.traits();
-        let spec = self.spec(placer, settings, &traits, &mut warnings).await?;
+        let spec = self.spec(placer, settings, &Facts::of(&traits), &mut warnings).await?;
         let wanted = self.voice();
         let voice = placer.synthesizer.voice(&wanted);
         let voice = voice.map_err(|failure| Obstacle::new("SYNTHESIZER_FAILED", failure.message))?;
@@ -266,7 +266,7 @@ impl Cast {
         &self,
         placer: &Placer,
         settings: &Settings,
-        traits: &[(String, String)],
+        traits: &Facts<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<CallSpec, Obstacle> {
         let (human, behaviour) = (&self.human, &placer.behaviour);
@@ -287,7 +287,7 @@ impl Cast {
             script: manner::script(self, traits, placer, settings).await?,
             script_ordered: human.scripted_responses_ordered,
             meaning_ms: placer.model.as_ref().map(|_| MEANING_MS),
-            hangup_phrases: human.hangup_phrases.iter().map(|phrase| human::fill(phrase, traits)).collect(),
+            hangup_phrases: human.hangup_phrases.iter().map(|phrase| traits.fill(phrase)).collect(),
             hangup_on_transfer: self.simulation.hangup_on_transfer,
             extension: human.extension.clone().filter(|_| !self.agent_calls()),
             dtmf: match placer.dtmf {
@@ -307,7 +307,7 @@ impl Cast {
 
     /// Who speaks first, and what.
     fn opening(&self, behaviour: &Behaviour) -> Opening {
-        let made = manner::opening(&self.human, self.opens(), &self.traits(), behaviour);
+        let made = manner::opening(&self.human, self.opens(), &Facts::of(&self.traits()), behaviour);
         match (&self.first_line, made) {
             (Some(line), Opening::Made) => Opening::Say(line.clone()),
             (_, made) => made,
@@ -342,7 +342,7 @@ impl Cast {
         let human = &self.human;
         let fluency = FluencyLevel::named(human.fluency.as_str());
         let step_intent = self.step.as_ref().map(|step| step.intent.clone()).filter(|intent| !intent.is_empty());
-        let playback = manner::playback(human, &traits);
+        let playback = manner::playback(human, &Facts::of(&traits));
         Profile {
             name: human.name.clone().unwrap_or_default(),
             intent: step_intent.unwrap_or_else(|| human.intent.clone()),

@@ -1,6 +1,6 @@
 //! Results: reading, adding to, ending and deleting them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ringer_media::call::EndReason;
 use schemars::JsonSchema;
@@ -198,15 +198,45 @@ fn add(doc: &mut ResultDoc, spec: UpdateResultSpec) {
     }
     add_new(&mut doc.body.tags, spec.tags);
     add_new(&mut doc.body.trace_ids, spec.trace_ids);
-    for (key, value) in spec.metadata.unwrap_or_default() {
-        doc.post_metadata(&key, value);
-    }
+    doc.post_metadata(spec.metadata.unwrap_or_default());
 }
 
 fn add_new(list: &mut Vec<String>, more: Option<Vec<String>>) {
-    for entry in more.unwrap_or_default() {
-        if !list.contains(&entry) {
-            list.push(entry);
-        }
+    let mut known: HashSet<String> = list.iter().cloned().collect();
+    list.extend(more.unwrap_or_default().into_iter().filter(|entry| known.insert(entry.clone())));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn posted(body: serde_json::Value) -> UpdateResultSpec {
+        serde_json::from_value(body).expect("an update")
+    }
+
+    #[test]
+    fn what_is_new_is_added_in_order() {
+        let mut doc = ResultDoc::default();
+        doc.body.tags = ["old", "kept"].map(str::to_owned).to_vec();
+        doc.note("codec", json!("PCMU"));
+        add(&mut doc, posted(json!({"tags": ["b", "old", "b", "a"], "metadata": {"codec": 1, "x": 2}})));
+        add(&mut doc, posted(json!({"metadata": {"x": 3, "codec": 4}})));
+        assert_eq!(doc.body.tags, ["old", "kept", "b", "a"]);
+        assert_eq!(json!(doc.body.metadata), json!({"codec": 4, "engine.codec": "PCMU", "x": 3}));
+        assert_eq!(doc.posted_keys, ["codec", "x"]);
+    }
+
+    #[test]
+    fn long_lists_are_added_without_a_search_for_each_entry() {
+        let names: Vec<String> = (0..500_000).map(|at| format!("entry {at}")).collect();
+        let members: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), json!(1))).collect();
+        let update = || posted(json!({"tags": names, "trace_ids": names, "metadata": members}));
+        let mut doc = ResultDoc::default();
+        add(&mut doc, update());
+        add(&mut doc, update());
+        assert!(doc.body.tags == names && doc.body.trace_ids == names && doc.posted_keys == names);
+        assert_eq!(doc.body.metadata.len(), names.len());
     }
 }

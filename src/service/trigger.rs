@@ -10,6 +10,7 @@ use super::simulations::name_of;
 use crate::error::Result;
 use crate::model::Object;
 use crate::model::agent::AgentDoc;
+use crate::model::placeholder::{self, Room};
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::provider::guard::Guard;
@@ -102,7 +103,7 @@ impl Service {
             ("agent.id", json!(body.agent_id)),
             ("agent.name", json!(stage.agent.name)),
         ]);
-        Value::Object(filled(template, &tokens))
+        Value::Object(filled(template, &tokens, &Room::default()))
     }
 }
 
@@ -116,39 +117,25 @@ type Tokens = std::collections::BTreeMap<&'static str, Value>;
 
 /// A template with its tokens (`{{agent.id}}`) replaced in every text at any depth, but not in keys. A text that is one token
 /// becomes the token's own value; within other text it becomes text. What is no known token stays.
-fn filled(template: &Object, tokens: &Tokens) -> Object {
-    template.iter().map(|(key, value)| (key.clone(), filled_value(value, tokens))).collect()
+fn filled(template: &Object, tokens: &Tokens, room: &Room) -> Object {
+    template.iter().map(|(key, value)| (key.clone(), filled_value(value, tokens, room))).collect()
 }
 
-fn filled_value(value: &Value, tokens: &Tokens) -> Value {
+fn filled_value(value: &Value, tokens: &Tokens, room: &Room) -> Value {
     match value {
-        Value::String(text) => filled_text(text, tokens),
-        Value::Array(items) => items.iter().map(|item| filled_value(item, tokens)).collect(),
-        Value::Object(members) => Value::Object(filled(members, tokens)),
+        Value::String(text) => filled_text(text, tokens, room),
+        Value::Array(items) => items.iter().map(|item| filled_value(item, tokens, room)).collect(),
+        Value::Object(members) => Value::Object(filled(members, tokens, room)),
         plain => plain.clone(),
     }
 }
 
-fn filled_text(text: &str, tokens: &Tokens) -> Value {
+fn filled_text(text: &str, tokens: &Tokens, room: &Room) -> Value {
     let whole = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
-    if let Some(value) = whole.and_then(|name| tokens.get(name.trim())) {
+    if let Some(value) = whole.and_then(|name| tokens.get(name.trim())).filter(|value| !value.is_string()) {
         return value.clone();
     }
-    let (mut out, mut rest) = (String::new(), text);
-    while let Some(start) = rest.find("{{") {
-        let (before, from) = rest.split_at(start);
-        out.push_str(before);
-        let token = from.find("}}").and_then(|end| Some((end + 2, tokens.get(from[2..end].trim())?)));
-        let (length, value) = match token {
-            Some((length, Value::String(value))) => (length, value.clone()),
-            Some((length, value)) => (length, value.to_string()),
-            None => (1, "{".to_owned()),
-        };
-        out.push_str(&value);
-        rest = &from[length..];
-    }
-    out.push_str(rest);
-    Value::String(out)
+    Value::String(placeholder::filled(text, room, |name| tokens.get(name.trim()).map(placeholder::text_of)))
 }
 
 #[cfg(test)]
@@ -184,7 +171,18 @@ mod tests {
             ),
         ] {
             let given = template.as_object().expect("an object");
-            assert_eq!(Value::Object(filled(given, &tokens)), expect, "{template}");
+            assert_eq!(Value::Object(filled(given, &tokens, &Room::default())), expect, "{template}");
         }
+    }
+
+    #[test]
+    fn a_long_value_comes_in_only_so_often() {
+        let tokens = Tokens::from([("digital_human.intent", json!("x".repeat(1 << 20)))]);
+        let token = "{{digital_human.intent}}";
+        let template = json!({ "a": [token, token, format!("{token}{token}"), "{".repeat(4 << 20)] });
+        let given = template.as_object().expect("an object");
+        let made = Value::Object(filled(given, &tokens, &Room::default()));
+        assert!(made.to_string().len() < template.to_string().len() + (1 << 20));
+        assert_eq!(made["a"][2], template["a"][2]);
     }
 }

@@ -26,6 +26,7 @@ mod no_http;
 mod noises;
 mod operations;
 mod oracle;
+mod panics;
 mod patience;
 mod phone_numbers;
 mod places;

@@ -147,6 +147,15 @@ impl World {
         self.works = Some((workshop, workers));
     }
 
+    /// Stops the jobs, and starts them again with what `change` makes of it.
+    pub async fn restart_with(&mut self, change: impl FnOnce(&mut Workshop)) {
+        let Some((mut workshop, workers)) = self.works.take() else { panic!("nothing works in this world") };
+        workers.finish().await;
+        change(&mut workshop);
+        let workers = Workers::start(workshop.clone(), nobody_calls());
+        self.works = Some((workshop, workers));
+    }
+
     async fn over(
         store: Store,
         folder: TempDir,

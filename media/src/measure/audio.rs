@@ -1,7 +1,7 @@
 //! What a recorded channel itself tells: where there is speech on it, and how far the speech stands above the noise.
 
 use super::Span;
-use super::turn::joined;
+use super::turn::{joined, near};
 use crate::frame::{FRAME, Frame, Sample};
 use crate::vad::{Edge, VoiceActivity};
 
@@ -94,14 +94,32 @@ impl Powers {
 
 /// What is left of `spans` where none of `apart` is.
 pub(super) fn without(spans: &[Span], apart: &[Span]) -> Vec<Span> {
-    let mut left = spans.to_vec();
-    for hole in apart {
-        let parts = |span: Span| {
-            [Span { from: span.from, to: span.to.min(hole.from) }, Span { from: span.from.max(hole.to), to: span.to }]
-        };
-        left = left.into_iter().flat_map(parts).filter(|span| span.length() > 0).collect();
+    let holes = united(apart);
+    let mut left = Vec::new();
+    for span in spans {
+        let mut from = span.from;
+        for hole in near(&holes, *span) {
+            left.push(Span { from, to: hole.from });
+            from = hole.to;
+        }
+        left.push(Span { from, to: span.to });
     }
+    left.retain(|span| span.length() > 0);
     left
+}
+
+/// The same samples in spans that lie apart and in order.
+fn united(spans: &[Span]) -> Vec<Span> {
+    let mut sorted: Vec<Span> = spans.iter().copied().filter(|span| span.length() > 0).collect();
+    sorted.sort_unstable();
+    let mut united: Vec<Span> = Vec::new();
+    for span in sorted {
+        match united.last_mut() {
+            Some(last) if span.from <= last.to => last.to = last.to.max(span.to),
+            _ => united.push(span),
+        }
+    }
+    united
 }
 
 /// What `pcm` holds of a span.

@@ -1,7 +1,9 @@
 //! Both sides at once: interruptions, and how they end.
 
+use std::collections::HashSet;
+
 use super::Span;
-use super::turn::{Heard, Turn};
+use super::turn::{Heard, Turn, holding, near};
 use super::{Conversation, Metrics, mean, ratio, seconds};
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
@@ -25,7 +27,7 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard
     metrics.agent_interruption_count = Some(by_agent.len() as f64);
     metrics.customer_interruption_count = Some(by_dh.len() as f64);
 
-    let silent = |onset: Sample| heard.dh.iter().find(|span| span.holds(onset)).map(|span| span.to);
+    let silent = |onset: Sample| holding(&heard.dh, onset).map(|span| span.to);
     let yields: Vec<f64> = by_agent
         .iter()
         .filter_map(|(turn, _)| Some((silent(turn.from())? - turn.from()) as f64 / PER_MS as f64))
@@ -37,7 +39,8 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard
     metrics.yield_latency = mean(&yielded);
 
     let long: Vec<&Turn> = heard.turns_of(Side::Dh).filter(|turn| turn.span().length() >= LONG_TURN).collect();
-    let hit = long.iter().filter(|turn| by_agent.iter().any(|(_, other)| std::ptr::eq(*other, **turn))).count();
+    let interrupted: HashSet<*const Turn> = by_agent.iter().map(|(_, other)| std::ptr::from_ref(*other)).collect();
+    let hit = long.iter().filter(|turn| interrupted.contains(&std::ptr::from_ref(**turn))).count();
     metrics.agent_interrupts_rate = ratio(hit as f64, long.len() as f64);
 
     metrics.response_rate = response_rate(conversation, heard);
@@ -49,20 +52,34 @@ fn interruptions(heard: &Heard, side: Side, spoken: Sample) -> Vec<(&Turn, &Turn
     let into = |turn: &&Turn, other: &&Turn| {
         other.from() + spoken <= turn.from() && turn.from() < other.to() && turn.overlap(other) >= OVERLAP
     };
+    let others: Vec<&Turn> = heard.turns.iter().filter(|other| other.side != side).collect();
+    let ends = latest_ends(&others);
     heard
         .turns_of(side)
         .filter_map(|turn| {
-            let interrupted = heard.turns.iter().filter(|other| other.side != side).find(|other| into(&turn, other))?;
-            Some((turn, interrupted))
+            // Those before have ended, those after have not begun.
+            let first = ends.partition_point(|end| *end <= turn.from());
+            let after = others.partition_point(|other| other.from() < turn.from());
+            let interrupted = others.get(first..after)?.iter().find(|other| into(&turn, other))?;
+            Some((turn, *interrupted))
         })
         .collect()
+}
+
+/// The latest end of each turn and those before it.
+fn latest_ends(turns: &[&Turn]) -> Vec<Sample> {
+    let latest = |end: &mut Sample, turn: &&Turn| {
+        *end = turn.to().max(*end);
+        Some(*end)
+    };
+    turns.iter().scan(Sample::MIN, latest).collect()
 }
 
 /// From the onset of `turn` to the agent's silence, when it comes within 2 s and while the Digital Human speaks.
 fn agent_yields(turn: &Turn, heard: &Heard) -> Option<Sample> {
     // Stretches are joined over less than 300 ms: each of their ends is a silence that counts.
-    let end = heard.agent.iter().map(|span| span.to).find(|to| *to > turn.from())?;
-    let speaking = heard.dh.iter().any(|span| (span.from..=span.to).contains(&end));
+    let end = heard.agent.get(heard.agent.partition_point(|span| span.to <= turn.from()))?.to;
+    let speaking = !near(&heard.dh, Span { from: end - 1, to: end + 1 }).is_empty();
     (speaking && end - turn.from() <= YIELD).then_some(end - turn.from())
 }
 
@@ -71,16 +88,20 @@ fn agent_yields(turn: &Turn, heard: &Heard) -> Option<Sample> {
 /// own here, and the one before it was not answered.
 fn response_rate(conversation: &Conversation, heard: &Heard) -> Option<f64> {
     let (mut answered, mut possible) = (0, 0);
+    let agents: Vec<&Turn> = heard.turns_of(Side::Agent).collect();
+    let (ends, onsets) = (latest_ends(&agents), heard.turns_of(Side::Dh).map(Turn::from).collect::<Vec<_>>());
     for turn in heard.turns_of(Side::Dh) {
         let again = |span: &&Span| conversation.reprompts.iter().any(|onset| span.holds(*onset));
         possible += turn.spans.iter().skip(1).filter(again).count();
         let end = turn.to();
-        let next = heard.turns_of(Side::Dh).map(Turn::from).find(|from| *from > end);
+        let next = onsets.get(onsets.partition_point(|from| *from <= end)).copied();
         let limit = next.unwrap_or(Sample::MAX).min(end + ANSWER + 1);
-        if heard.turns_of(Side::Agent).any(|agent| agent.from() > end && agent.from() < limit) {
+        let begun = agents.partition_point(|agent| agent.from() <= end);
+        let is_speaking = begun.checked_sub(1).is_some_and(|last| ends[last] > end);
+        if agents.get(begun).is_some_and(|agent| agent.from() < limit) {
             answered += 1;
             possible += 1;
-        } else if !heard.turns_of(Side::Agent).any(|agent| agent.span().holds(end))
+        } else if !is_speaking
             && (next.is_some_and(|next| next <= end + ANSWER) || end + ANSWER <= conversation.duration)
         {
             possible += 1;

@@ -292,10 +292,9 @@ fn latencies(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::H
         [50.0, 90.0, 95.0, 99.0].map(|p| percentile(&latency, p));
     metrics.latency = latency;
 
-    let filled: Vec<f64> = answers
-        .iter()
-        .filter_map(|(turn, asked)| Some(seconds(turn::meaning_from(turn, conversation)? - asked.to())))
-        .collect();
+    let words = turn::Words::of(conversation);
+    let filled: Vec<f64> =
+        answers.iter().filter_map(|(turn, asked)| Some(seconds(words.meaning_from(turn)? - asked.to()))).collect();
     metrics.avg_filler_ignored_latency = mean(&filled);
     [
         metrics.p50_filler_ignored_latency,
@@ -308,7 +307,7 @@ fn latencies(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::H
     metrics.avg_customer_latency = mean(&customer);
     [metrics.p50_customer_latency, metrics.p90_customer_latency] = [50.0, 90.0].map(|p| percentile(&customer, p));
 
-    let pauses: Vec<f64> = turn::sentence_pauses(heard, conversation).into_iter().map(seconds).collect();
+    let pauses: Vec<f64> = turn::sentence_pauses(heard, &words).into_iter().map(seconds).collect();
     metrics.avg_punctuation_latency = mean(&pauses);
     [metrics.p50_punctuation_latency, metrics.p90_punctuation_latency] = [50.0, 90.0].map(|p| percentile(&pauses, p));
 
@@ -319,8 +318,8 @@ fn latencies(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::H
 fn shares(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Heard) {
     let total = |spans: &[Span]| spans.iter().map(|span| span.length()).sum::<Sample>();
     let (agent, dh) = (total(&heard.agent), total(&heard.dh));
-    let both: Sample =
-        heard.dh.iter().map(|dh| heard.agent.iter().map(|agent| agent.overlap(*dh)).sum::<Sample>()).sum();
+    let with_agent = |dh: &Span| turn::near(&heard.agent, *dh).iter().map(|agent| agent.overlap(*dh)).sum::<Sample>();
+    let both: Sample = heard.dh.iter().map(with_agent).sum();
     let share = |samples| ratio(100.0 * samples as f64, conversation.duration as f64);
     metrics.agent_speak_percentage = share(agent);
     metrics.customer_speak_percentage = share(dh);

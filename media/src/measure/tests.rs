@@ -344,6 +344,53 @@ fn what_came_before_the_start_is_not_counted_and_digits_are_turns() {
 }
 
 #[test]
+fn long_conversations_are_measured_without_a_look_at_all_for_each_turn() {
+    let many = 300_000;
+    let each = |from: Sample, to: Sample| -> Vec<(Sample, Sample)> {
+        (0..many).map(|turn| (2000 * turn + from, 2000 * turn + to)).collect()
+    };
+    let (dh, agent) = (each(0, 900), each(1000, 1900));
+    let said = agent.iter().map(|&(from, to)| Word { span: span(from, to), text: "one".into() });
+    let apart = Conversation {
+        words: said.collect(),
+        fillers: (0..many).map(|phrase| format!("one {phrase}")).collect(),
+        ..conversation(2000 * many, &dh, &agent)
+    };
+    check(
+        &apart,
+        &[
+            ("num_turns", Some(many as f64)),
+            ("avg_filler_ignored_latency", Some(0.1)),
+            ("avg_customer_latency", Some(0.1)),
+            ("response_rate", Some(1.0)),
+            ("overlap_percentage", Some(0.0)),
+        ],
+    );
+    let over = conversation(2000 * many, &dh, &each(600, 1500));
+    check(&over, &[("agent_interruption_count", Some(many as f64)), ("overlap_percentage", Some(15.0))]);
+    // One turn of many stretches, with many turns of the agent in its last.
+    let mut dh = each(0, 500);
+    dh.push((2000 * many, 4000 * many));
+    let agent: Vec<(Sample, Sample)> =
+        each(500, 1200).into_iter().map(|(from, to)| (2000 * many + from, 2000 * many + to)).collect();
+    check(&conversation(4000 * many, &dh, &agent), &[("agent_interruption_count", Some(many as f64))]);
+    let whole = [Span { from: 0, to: span(0, 2000 * many).to }];
+    let left = audio::without(&whole, &spans(&each(0, 900)));
+    assert!(left == spans(&each(900, 2000)));
+}
+
+#[test]
+fn what_is_left_of_spans() {
+    let check = |of: &[(Sample, Sample)], apart: &[(Sample, Sample)], expect: &[(Sample, Sample)]| {
+        assert_eq!(audio::without(&spans(of), &spans(apart)), spans(expect), "{of:?} without {apart:?}");
+    };
+    check(&[(0, 10), (20, 30)], &[], &[(0, 10), (20, 30)]);
+    check(&[(0, 10), (20, 30)], &[(25, 40), (5, 22)], &[(0, 5), (22, 25)]);
+    check(&[(0, 10)], &[(2, 4), (3, 6), (6, 7), (10, 12)], &[(0, 2), (7, 10)]);
+    check(&[(0, 10), (20, 30)], &[(-5, 10)], &[(20, 30)]);
+}
+
+#[test]
 fn percentiles_are_linear_between_ranks() {
     assert_eq!(percentile(&[], 50.0), None);
     assert_eq!(percentile(&[3.0], 99.0), Some(3.0));

@@ -1,7 +1,10 @@
 //! From stretches of speech to turns. A turn is a run of one side's stretches without a turn of the other side between;
 //! backchannels and probes are none.
 
-use super::{Conversation, Echo, Span};
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use super::{Conversation, Echo, Span, Word};
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
 
@@ -23,6 +26,9 @@ const SEAM: Sample = 60 * PER_MS;
 /// How far a recognizer's word times may lie outside of the speech that was found.
 const WORD_SLACK: Sample = 250 * PER_MS;
 
+/// A longer phrase is no filler, in letters.
+const FILLER_CHARS: usize = 1000;
+
 /// One turn: at least one stretch of speech (or of digits) of one side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
@@ -30,9 +36,20 @@ pub struct Turn {
     pub side: Side,
     /// Its stretches, in order.
     pub spans: Vec<Span>,
+    /// The latest end of each stretch and those before it: digits may be sent while somebody speaks.
+    ends: Vec<Sample>,
 }
 
 impl Turn {
+    fn new(side: Side, span: Span) -> Turn {
+        Turn { side, spans: vec![span], ends: vec![span.to] }
+    }
+
+    fn push(&mut self, span: Span) {
+        self.ends.push(span.to.max(self.to()));
+        self.spans.push(span);
+    }
+
     /// Onset.
     pub fn from(&self) -> Sample {
         self.spans.first().map_or(0, |span| span.from)
@@ -40,7 +57,7 @@ impl Turn {
 
     /// End.
     pub fn to(&self) -> Sample {
-        self.spans.iter().map(|span| span.to).max().unwrap_or(0)
+        self.ends.last().copied().unwrap_or(0)
     }
 
     /// From onset to end.
@@ -50,8 +67,27 @@ impl Turn {
 
     /// Samples in which both speak.
     pub fn overlap(&self, other: &Turn) -> Sample {
-        self.spans.iter().map(|mine| other.spans.iter().map(|theirs| mine.overlap(*theirs)).sum::<Sample>()).sum()
+        self.spans.iter().map(|mine| other.near(*mine).iter().map(|theirs| mine.overlap(*theirs)).sum::<Sample>()).sum()
     }
+
+    /// Its stretches without those that end before `stretch` begins, or begin after its end.
+    fn near(&self, stretch: Span) -> &[Span] {
+        let first = self.ends.partition_point(|end| *end <= stretch.from);
+        let after = self.spans.partition_point(|span| span.from < stretch.to);
+        self.spans.get(first..after).unwrap_or_default()
+    }
+}
+
+/// Of spans that lie apart and in order, those that share a sample with `stretch`. However many there are, few are looked at.
+pub fn near(spans: &[Span], stretch: Span) -> &[Span] {
+    let first = spans.partition_point(|span| span.to <= stretch.from);
+    let after = spans.partition_point(|span| span.from < stretch.to);
+    spans.get(first..after).unwrap_or_default()
+}
+
+/// Of spans that lie apart and in order, the one that holds `at`.
+pub fn holding(spans: &[Span], at: Sample) -> Option<&Span> {
+    near(spans, Span { from: at, to: at + 1 }).first()
 }
 
 /// The turns of a conversation, by onset.
@@ -97,13 +133,13 @@ impl Heard {
         let (dh, agent) = (joined(cut(&conversation.dh)), joined(cut(&agent)));
         let probe = |span: &Span| conversation.probes.iter().any(|probe| 2 * probe.span.overlap(*span) > span.length());
         let dh: Vec<Span> = dh.into_iter().filter(|span| !probe(span)).collect();
-        let mut asked = dh.clone();
         // What stops the Digital Human is none, also where it was over first.
         let stops =
             |span: &Span| conversation.stopped.iter().any(|at| (span.from..=span.to + STOPS_WITHIN).contains(at));
-        let within = |span: &Span| asked.iter().any(|dh| dh.holds(span.from) && dh.to >= span.to);
+        let within = |span: &Span| holding(&dh, span.from).is_some_and(|dh| dh.to >= span.to);
         let backchannel = |span: &Span| span.length() < BACKCHANNEL && within(span) && !stops(span);
         let said: Vec<Span> = agent.iter().copied().filter(|span| !backchannel(span)).collect();
+        let mut asked = dh.clone();
         asked.extend(cut(&conversation.digits));
         asked.sort_unstable();
         let mut turns = runs(Side::Dh, &asked, &said);
@@ -151,59 +187,95 @@ fn begins_echo(span: Span, echo: Echo, own: &[Span]) -> bool {
     span.to <= echo.known && own.iter().any(is_back)
 }
 
-/// Runs of `mine` without anything of `theirs` between: something that ends after the one and begins before the next.
+/// Runs of `mine` without anything of `theirs` between: something that ends after the one and begins before the next. Both are in
+/// order of onset.
 fn runs(side: Side, mine: &[Span], theirs: &[Span]) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
+    // Where the last of those ends that begin before the next.
+    let (mut others, mut end) = (theirs.iter().peekable(), Sample::MIN);
     for &span in mine {
+        while let Some(other) = others.next_if(|other| other.from < span.from) {
+            end = end.max(other.to);
+        }
         match turns.last_mut() {
-            Some(turn) if !theirs.iter().any(|other| other.to > turn.to() && other.from < span.from) => {
-                turn.spans.push(span);
-            }
-            _ => turns.push(Turn { side, spans: vec![span] }),
+            Some(turn) if end <= turn.to() => turn.push(span),
+            _ => turns.push(Turn::new(side, span)),
         }
     }
     turns
 }
 
-/// Where a turn begins to say something: its onset, or the first word after leading fillers. `None` when its words are not
-/// known, or are fillers alone.
-pub fn meaning_from(turn: &Turn, conversation: &Conversation) -> Option<Sample> {
-    let words: Vec<&super::Word> = words_of(turn, conversation).collect();
-    let plain: Vec<String> = words.iter().map(|word| plain(&word.text)).collect();
-    let mut skipped = 0;
-    while let Some(length) = filler(&plain[skipped..], &conversation.fillers) {
-        skipped += length;
-    }
-    match words.get(skipped)? {
-        _ if skipped == 0 => Some(turn.from()),
-        word => Some(word.span.from.max(turn.from())),
-    }
+/// The agent's words, and the phrases that only fill time.
+pub struct Words<'c> {
+    words: &'c [Word],
+    /// The middle of each with its place, in order of time.
+    middles: Vec<(Sample, usize)>,
+    /// Without blanks and signs.
+    fillers: BTreeSet<String>,
+    /// Letters of the longest.
+    filler_chars: usize,
 }
 
-/// Words of the longest filler phrase that `words` begin with. Blanks do not count: recognizers part some languages anywhere.
-fn filler(words: &[String], fillers: &[String]) -> Option<usize> {
-    let begins = |phrase: &String| {
-        let phrase: String = phrase.split_whitespace().map(plain).collect();
-        let mut said = String::new();
-        let ends = |word: &String| {
+impl<'c> Words<'c> {
+    /// Those of a conversation.
+    pub fn of(conversation: &'c Conversation) -> Words<'c> {
+        let words = &conversation.words[..];
+        let middle = |(at, word): (usize, &Word)| ((word.span.from + word.span.to) / 2, at);
+        let mut middles: Vec<(Sample, usize)> = words.iter().enumerate().map(middle).collect();
+        middles.sort_unstable();
+        let together = |phrase: &String| phrase.split_whitespace().map(plain).collect::<String>();
+        let chars = |phrase: &String| phrase.chars().count();
+        let fillers = conversation.fillers.iter().map(together);
+        let fillers: BTreeSet<String> = fillers.filter(|phrase| (1..=FILLER_CHARS).contains(&chars(phrase))).collect();
+        let filler_chars = fillers.iter().map(chars).max().unwrap_or(0);
+        Words { words, middles, fillers, filler_chars }
+    }
+
+    /// The words of a turn, in their order.
+    fn of_turn(&self, turn: &Turn) -> Vec<&'c Word> {
+        let (from, to) = (turn.from() - WORD_SLACK, turn.to() + WORD_SLACK);
+        let place = |at: Sample| self.middles.partition_point(|(middle, _)| *middle < at);
+        let within = self.middles.get(place(from)..place(to)).unwrap_or_default();
+        let mut places: Vec<usize> = within.iter().map(|(_, at)| *at).collect();
+        places.sort_unstable();
+        places.into_iter().map(|at| &self.words[at]).collect()
+    }
+
+    /// Where a turn begins to say something: its onset, or the first word after leading fillers. `None` when its words are not
+    /// known, or are fillers alone.
+    pub fn meaning_from(&self, turn: &Turn) -> Option<Sample> {
+        let words = self.of_turn(turn);
+        let plain: Vec<String> = words.iter().map(|word| plain(&word.text)).collect();
+        let mut skipped = 0;
+        while let Some(length) = self.filler(&plain[skipped..]) {
+            skipped += length;
+        }
+        match words.get(skipped)? {
+            _ if skipped == 0 => Some(turn.from()),
+            word => Some(word.span.from.max(turn.from())),
+        }
+    }
+
+    /// Words of the longest filler phrase that `words` begin with. Blanks do not count: recognizers part some languages anywhere.
+    fn filler(&self, words: &[String]) -> Option<usize> {
+        let (mut said, mut longest) = (String::new(), None);
+        for (at, word) in words.iter().take(self.filler_chars).enumerate() {
             said.push_str(word);
-            said == phrase
-        };
-        let shorter = words.iter().take(phrase.chars().count());
-        (!phrase.is_empty()).then(|| shorter.map(ends).position(|is_whole| is_whole).map(|last| last + 1)).flatten()
-    };
-    let blank = words.first().is_some_and(String::is_empty).then_some(1);
-    fillers.iter().filter_map(begins).max().or(blank)
+            let next = self.fillers.range::<str, _>((Bound::Included(&*said), Bound::Unbounded)).next();
+            let Some(phrase) = next.filter(|phrase| phrase.starts_with(&*said)) else { break };
+            // A blank word ends no phrase.
+            if !word.is_empty() && *phrase == said && at < said.chars().count() {
+                longest = Some(at + 1);
+            }
+        }
+        let blank = words.first().is_some_and(String::is_empty).then_some(1);
+        longest.or(blank)
+    }
 }
 
 /// Lower case, without punctuation at its ends.
 fn plain(word: &str) -> String {
     word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
-}
-
-fn words_of<'a>(turn: &'a Turn, conversation: &'a Conversation) -> impl Iterator<Item = &'a super::Word> {
-    let near = Span { from: turn.from() - WORD_SLACK, to: turn.to() + WORD_SLACK };
-    conversation.words.iter().filter(move |word| near.holds((word.span.from + word.span.to) / 2))
 }
 
 /// True when a sentence ends with this word.
@@ -222,10 +294,10 @@ pub fn abbreviated(word: &str) -> bool {
 }
 
 /// Pauses inside agent turns between the last word of a sentence and the first of the next.
-pub fn sentence_pauses(heard: &Heard, conversation: &Conversation) -> Vec<Sample> {
+pub fn sentence_pauses(heard: &Heard, words: &Words<'_>) -> Vec<Sample> {
     let mut pauses = Vec::new();
     for turn in heard.turns_of(Side::Agent) {
-        let words: Vec<&super::Word> = words_of(turn, conversation).collect();
+        let words = words.of_turn(turn);
         let ends = words.windows(2).filter(|pair| ends_sentence(&pair[0].text));
         pauses.extend(ends.map(|pair| (pair[1].span.from - pair[0].span.to).max(0)));
     }

@@ -12,7 +12,7 @@ use ringer_media::call::EndReason;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{LOOK_EVERY, Left, Workshop, claim, held, left_behind, left_off, paced};
+use super::{LOOK_EVERY, Left, Workshop, caught, claim, held, left_behind, left_off, paced};
 use crate::engine::CallControl;
 use crate::engine::dialogue::First;
 use crate::error::{Error, Result};
@@ -68,7 +68,7 @@ struct TextWork<'a> {
 impl TextWork<'_> {
     async fn run(&self) -> Result<Left> {
         tracing::Span::current().record("result_id", self.job.result_id);
-        match self.hold().await {
+        match caught(self.hold()).await {
             Err(Error::NotFound(_)) => Ok(Left::Done),
             Err(error) => self.break_off(&error).await.map(|()| Left::Done),
             done => done,
@@ -100,7 +100,7 @@ impl TextWork<'_> {
         };
         let (hangup, hangups) = mpsc::channel(4);
         self.workshop.running.begin(id, CallControl { hangup });
-        let left = self.hold_placed(from, placed, hangups).await;
+        let left = caught(self.hold_placed(from, placed, hangups)).await;
         self.workshop.running.end(id);
         left
     }

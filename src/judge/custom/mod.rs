@@ -94,8 +94,13 @@ pub async fn judge_metrics(
     model: Option<&dyn LanguageModel>,
 ) -> Vec<CustomResult> {
     let mut results: Vec<CustomResult> = metrics.iter().map(|metric| blank(metric.id, &metric.spec)).collect();
+    let ruled = |metric: &&Metric| metric.spec.method() == EvalMethod::Deterministic;
+    let by_rules = judge_apart(metrics.iter().filter(ruled).cloned().collect(), material).await;
+    let mut by_rules = by_rules.into_iter();
     for (metric, result) in metrics.iter().zip(&mut results) {
-        if metric.spec.method() != EvalMethod::Formula {
+        if ruled(&metric) {
+            *result = by_rules.next().expect("there is one for each");
+        } else if metric.spec.method() != EvalMethod::Formula {
             let finding = found(&metric.spec, material, model).await;
             *result = settled(metric.id, &metric.spec, finding);
         }
@@ -125,6 +130,22 @@ pub fn judge_by_rules(metric: &Metric, material: Material<'_>) -> CustomResult {
     settled(metric.id, &metric.spec, rules::deterministic(&metric.spec, &part))
 }
 
+/// Judges metrics by rules beside everything else: long texts take them seconds.
+async fn judge_apart(metrics: Vec<Metric>, material: Material<'_>) -> Vec<CustomResult> {
+    if metrics.is_empty() {
+        return Vec::new();
+    }
+    let (entries, unheard) = (material.entries.to_vec(), material.unheard.to_vec());
+    let (calls, metadata) = (material.calls.to_vec(), material.metadata.cloned());
+    let judged = tokio::task::spawn_blocking(move || {
+        let (calls, metadata) = (&calls[..], metadata.as_ref());
+        let material = Material { entries: &entries, unheard: &unheard, calls, metadata, ..Material::default() };
+        metrics.iter().map(|metric| judge_by_rules(metric, material)).collect()
+    });
+    // What panics there panics here: whoever does the work deals with it.
+    judged.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
 async fn found(spec: &CustomMetricSpec, material: Material<'_>, model: Option<&dyn LanguageModel>) -> Finding {
     let part = segment::part(spec.eval_segment, material);
     if let Some(ear) = material.ear
@@ -133,7 +154,7 @@ async fn found(spec: &CustomMetricSpec, material: Material<'_>, model: Option<&d
         return ear::judged(spec, &part, ear).await;
     }
     match spec.method() {
-        EvalMethod::Deterministic => rules::deterministic(spec, &part),
+        EvalMethod::Deterministic => Finding::error("rules are judged before the others"),
         EvalMethod::Audio if is_measured(spec) => rules::measured(spec, &part),
         EvalMethod::Audio | EvalMethod::LlmJudge if spec.eval_modality == EvalModality::Audio => {
             Finding::not_evaluated(NO_EAR)

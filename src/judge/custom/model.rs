@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::rules::text_of;
 use super::segment::Part;
 use super::value::{Finding, Given, Verdict, fits, is_number};
 use crate::judge::unheard::{self, Unheard};
 use crate::judge::{Unanswered, Wrong, ask, question};
 use crate::model::Object;
 use crate::model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
+use crate::model::placeholder::{self, Room};
 use crate::provider::{ChatRequest, LanguageModel};
 
 /// Most times that one metric is judged.
@@ -95,7 +95,8 @@ fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
 
 /// What is asked of a part of a conversation.
 pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
-    let filled = |text: &str| with_values(text, part.whole.metadata);
+    let room = Room::default();
+    let filled = |text: &str| with_values(text, part.whole.metadata, &room);
     let mut task = match &spec.prompt {
         Some(prompt) => filled(prompt),
         None => "You judge one metric of a conversation between a voice agent (AGENT) and a caller (USER). Judge by what \
@@ -190,24 +191,9 @@ pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
 }
 
 /// `{{key}}` becomes the member `key` of the metadata; unknown ones stay.
-fn with_values(text: &str, metadata: Option<&Object>) -> String {
+fn with_values(text: &str, metadata: Option<&Object>, room: &Room) -> String {
     let Some(metadata) = metadata else { return text.to_owned() };
-    let mut parts = text.split("{{");
-    let mut filled = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let value = part.split_once("}}").and_then(|(key, rest)| Some((text_of(metadata.get(key.trim())?), rest)));
-        match value {
-            Some((value, rest)) => {
-                filled.push_str(&value);
-                filled.push_str(rest);
-            }
-            None => {
-                filled.push_str("{{");
-                filled.push_str(part);
-            }
-        }
-    }
-    filled
+    placeholder::filled(text, room, |key| metadata.get(key.trim()).map(placeholder::text_of))
 }
 
 fn read(spec: &CustomMetricSpec, answer: &Object, may_depend: bool) -> Result<Finding, Wrong> {

@@ -1,6 +1,8 @@
 //! Metrics that need no judgement: what was said, keyed and called is counted, what was measured is compared.
 
-use regex_lite::RegexBuilder;
+use std::collections::HashSet;
+
+use regex_lite::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::segment::{Part, agent_turns, spoken};
@@ -11,8 +13,12 @@ use crate::model::digital_human::Role;
 use crate::model::result::MetricValue;
 use crate::model::transcript::TranscriptEntry;
 
-/// Largest regular expression, compiled, in bytes.
+/// Largest regular expression, compiled and as a text, in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
+/// Smallest size that a compiled regular expression is taken to have.
+const REGEX_BYTES_MIN: usize = 1 << 10;
+/// What the search for one regular expression may cost: bytes that may be read times the bytes of the expression. Some seconds.
+const REGEX_WORK_MAX: usize = 1 << 36;
 
 /// What `settings.check` of a metric asks.
 pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
@@ -31,8 +37,8 @@ pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding
         },
     };
     let counted = match check {
+        "regex" => return matched(spec, part, least),
         "contains" | "not_contains" => wanted(spec).map(|value| occurrences(&value, spec, part)),
-        "regex" => wanted(spec).and_then(|value| matches(&value, spec, part)),
         "tool_called" | "tool_not_called" => {
             wanted(spec).map(|name| part.calls.iter().filter(|call| call.name == name).count())
         }
@@ -49,7 +55,7 @@ pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding
     let is_found = count >= if is_without { least.max(1) } else { least };
     // What was not heard may hold more of it: what is found decides, what is missing does not.
     let is_decided = is_found && !is_number(spec.response_type);
-    if matches!(check, "contains" | "not_contains" | "regex")
+    if matches!(check, "contains" | "not_contains")
         && !is_decided
         && let Some(why) = told(&unheard(spec, part))
     {
@@ -75,7 +81,10 @@ fn tools_called(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
             let mut rest = calls.iter();
             spec.tool_names.iter().find(|name| !rest.any(|call| call.name == **name))
         }
-        _ => spec.tool_names.iter().find(|name| !calls.iter().any(|call| call.name == **name)),
+        _ => {
+            let called: HashSet<&str> = calls.iter().map(|call| &*call.name).collect();
+            spec.tool_names.iter().find(|name| !called.contains(name.as_str()))
+        }
     };
     let reason = missing.map(|name| format!("{name} was not called"));
     Finding::given(Given::Flag(missing.is_none()), reason)
@@ -115,11 +124,66 @@ fn occurrences(value: &str, spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
     said(spec, part).map(|entry| form(&entry.utterance).matches(&value).count()).sum()
 }
 
-fn matches(value: &str, spec: &CustomMetricSpec, part: &Part<'_>) -> Result<usize, String> {
+/// Whether at least so many places match.
+fn matched(spec: &CustomMetricSpec, part: &Part<'_>, least: usize) -> Finding {
+    let found = wanted(spec).and_then(|value| compiled(&value, spec));
+    let (regex, bytes) = match found {
+        Ok(regex) => regex,
+        Err(why) => return Finding::error(why),
+    };
+    let texts = said(spec, part).map(|entry| &*entry.utterance);
+    decided(spec, part, least, matches(&regex, REGEX_WORK_MAX / bytes, texts))
+}
+
+/// What `count` matches say when at least so many are wanted. What was not heard, or not searched, may hold more of them.
+fn decided(spec: &CustomMetricSpec, part: &Part<'_>, least: usize, (count, is_all): (usize, bool)) -> Finding {
+    let is_found = count >= least;
+    if !(is_found && !is_number(spec.response_type)) {
+        if !is_all {
+            let why = "the rest was not searched: it takes too long";
+            return Finding::not_evaluated(format!("regex: {count} in what was searched, and {why}"));
+        }
+        if let Some(why) = told(&unheard(spec, part)) {
+            return Finding::not_evaluated(format!("regex: {count} in what was heard, and {why}"));
+        }
+    }
+    let least = if is_all { "" } else { "at least " };
+    Finding::checked(spec, is_found, count as f64, Some(format!("regex: {least}{count}")))
+}
+
+/// A regular expression, with the least limit that its compiled size keeps to.
+fn compiled(value: &str, spec: &CustomMetricSpec) -> Result<(Regex, usize), String> {
+    let wrong = |why: &dyn std::fmt::Display| format!("settings.value is no regular expression: {why}");
+    if value.len() > REGEX_BYTES_MAX {
+        return Err(wrong(&format_args!("it is longer than {REGEX_BYTES_MAX} bytes")));
+    }
     let mut builder = RegexBuilder::new(value);
-    let builder = builder.case_insensitive(!is_case_sensitive(spec)).size_limit(REGEX_BYTES_MAX);
-    let regex = builder.build().map_err(|error| format!("settings.value is no regular expression: {error}"))?;
-    Ok(said(spec, part).map(|entry| regex.find_iter(&entry.utterance).count()).sum())
+    builder.case_insensitive(!is_case_sensitive(spec));
+    let mut limit = REGEX_BYTES_MIN;
+    loop {
+        match builder.size_limit(limit).build() {
+            Ok(regex) => return Ok((regex, limit)),
+            Err(error) if limit >= REGEX_BYTES_MAX => return Err(wrong(&error)),
+            Err(_) => limit *= 4,
+        }
+    }
+}
+
+/// Matches in texts, and whether all were looked for. Each look for a match may read on to the end of its text, so that many
+/// matches in a long text cost its length squared: `left` is how many bytes may be read in all.
+fn matches<'t>(regex: &Regex, mut left: usize, texts: impl Iterator<Item = &'t str>) -> (usize, bool) {
+    let mut count = 0;
+    for text in texts {
+        let (mut found, mut from) = (regex.find_iter(text), 0);
+        loop {
+            let Some(rest) = left.checked_sub(text.len() - from + 1) else { return (count, false) };
+            left = rest;
+            let Some(next) = found.next() else { break };
+            from = next.end();
+            count += 1;
+        }
+    }
+    (count, true)
 }
 
 /// Times that the wanted digits came from the agent, or digits in all when none are wanted.
@@ -145,7 +209,7 @@ fn lower(text: &str) -> String {
 }
 
 /// A member of metadata as text.
-pub(super) fn text_of(value: &Value) -> String {
+fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -265,9 +329,61 @@ mod tests {
     use serde_json::json;
 
     use super::super::segment;
+    use super::super::value::Verdict;
     use super::*;
     use crate::judge::custom::{Material, Metric, PartMeasures, parts_to_measure};
     use crate::model::transcript::EntrySource;
+
+    fn rule(settings: Value, kind: &str) -> CustomMetricSpec {
+        serde_json::from_value(json!({
+            "name": "m", "description": "d", "response_type": kind, "eval_method": "deterministic", "settings": settings,
+        }))
+        .expect("a metric")
+    }
+
+    #[test]
+    fn a_search_that_takes_too_long_is_given_up() {
+        let text = "a".repeat(1 << 20);
+        let entries = [TranscriptEntry::of(Role::Agent, 0, 900, text, EntrySource::Recognized)];
+        let part = segment::part(EvalSegment::All, Material { entries: &entries, ..Material::default() });
+        // Each look for a match reads all that follows, in vain.
+        let settings = json!({"check": "regex", "value": "a.*z|a", "count_min": 1 << 20});
+        let judged = deterministic(&rule(settings.clone(), "pass_fail"), &part);
+        let why = "regex: 64 in what was searched, and the rest was not searched: it takes too long";
+        assert_eq!(judged, Finding::not_evaluated(why));
+        // Of what is given up only what was found decides.
+        let judged = |kind: &str, found| decided(&rule(settings.clone(), kind), &part, 3, found);
+        let passed = |passed, why: &str| Finding::given(Given::Flag(passed), Some(why.to_owned()));
+        assert_eq!(judged("pass_fail", (3, false)), passed(true, "regex: at least 3"));
+        assert!(matches!(judged("pass_fail", (2, false)).verdict, Verdict::NotEvaluated(_)));
+        assert!(matches!(judged("int", (3, false)).verdict, Verdict::NotEvaluated(_)));
+        assert_eq!(judged("pass_fail", (3, true)), passed(true, "regex: 3"));
+        assert_eq!(judged("pass_fail", (2, true)), passed(false, "regex: 2"));
+    }
+
+    #[test]
+    fn matches_are_counted_as_far_as_may_be_read() {
+        for (value, texts, left, expect) in [
+            ("a", &["banana", "a"][..], 100, (4, true)),
+            // 7 + 5 + 3 + 1 bytes for the three of the first and its end, 2 + 1 for the second.
+            ("a", &["banana", "a"], 19, (4, true)),
+            ("a", &["banana", "a"], 18, (4, false)),
+            ("a", &["banana", "a"], 16, (3, false)),
+            ("a", &["banana", "a"], 6, (0, false)),
+            ("x*", &["axa"], 100, (3, true)),
+            ("ü", &["üü"], 100, (2, true)),
+            ("a", &[], 0, (0, true)),
+        ] {
+            let spec = rule(json!({}), "int");
+            let (regex, bytes) = compiled(value, &spec).expect("an expression");
+            assert_eq!(matches(&regex, left, texts.iter().copied()), expect, "{value} {texts:?} {left}");
+            assert_eq!(bytes, REGEX_BYTES_MIN, "{value}");
+        }
+        let spec = rule(json!({}), "int");
+        assert!(compiled("(a?b){200}", &spec).is_ok_and(|(_, bytes)| bytes > REGEX_BYTES_MIN));
+        assert!(compiled("(a{1000}){1000}", &spec).is_err());
+        assert!(compiled(&"a".repeat(REGEX_BYTES_MAX + 1), &spec).is_err());
+    }
 
     fn measures(given: Value) -> Vec<MetricValue> {
         let members = given.as_object().cloned().unwrap_or_default();

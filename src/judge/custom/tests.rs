@@ -525,6 +525,16 @@ async fn the_judge_is_told_what_it_needs() {
 }
 
 #[tokio::test]
+async fn a_long_value_of_the_metadata_comes_in_only_so_often() {
+    let metadata = json!({"long": "x".repeat(1 << 20)});
+    let material = Material { metadata: metadata.as_object(), ..Material::default() };
+    let metric = metric("m", json!({"description": "{{long}}".repeat(10_000)}));
+    let model = ScriptedModel::new(vec![Reply::says(&["{\"value\": \"pass\"}"])]);
+    judge_metrics(&[metric], material, Some(&model)).await;
+    assert!(model.asked()[0].messages[0].content.len() < 2 << 20);
+}
+
+#[tokio::test]
 async fn values_stand_in_the_member_of_their_type() {
     let value = |value: Value| json!({"value": value});
     for (fields, answer, member, expect) in [

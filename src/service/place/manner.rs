@@ -10,16 +10,13 @@ use serde_json::{Value, json};
 
 use super::{Cast, Obstacle, Placer, Settings, ms};
 use crate::config::Behaviour;
-use crate::human::{Step, fill, phrases};
+use crate::human::{Facts, Step, phrases};
 use crate::model::Object;
 use crate::model::digital_human::{BackgroundNoise, DigitalHumanSpec, SpeaksFirstMode};
 use crate::model::playback::{Interruptions, MatchType, OccurrenceMode, ResponseType, ScriptedResponse};
 
-/// Facts by name.
-type Traits = [(String, String)];
-
 /// Who speaks first, and what. `opens`: the Digital Human does, when nothing is said of it.
-pub(super) fn opening(human: &DigitalHumanSpec, opens: bool, traits: &Traits, behaviour: &Behaviour) -> Opening {
+pub(super) fn opening(human: &DigitalHumanSpec, opens: bool, traits: &Facts<'_>, behaviour: &Behaviour) -> Opening {
     let greeting = || Opening::Say(phrases::phrases(human.language.as_str()).greeting.to_owned());
     let Some(config) = &human.speaks_first_config else {
         let listens = Opening::Listen { open_after_ms: Some(behaviour.open_after_ms) };
@@ -27,7 +24,7 @@ pub(super) fn opening(human: &DigitalHumanSpec, opens: bool, traits: &Traits, be
     };
     match (config.speaks_first, config.mode, &config.message) {
         (false, ..) => Opening::Listen { open_after_ms: None },
-        (true, Some(SpeaksFirstMode::Custom), Some(message)) => Opening::Say(fill(message, traits)),
+        (true, Some(SpeaksFirstMode::Custom), Some(message)) => Opening::Say(traits.fill(message)),
         (true, ..) => Opening::Made,
     }
 }
@@ -35,7 +32,7 @@ pub(super) fn opening(human: &DigitalHumanSpec, opens: bool, traits: &Traits, be
 /// When the caller cuts in.
 pub(super) fn interruption(
     human: &DigitalHumanSpec,
-    traits: &Traits,
+    traits: &Facts<'_>,
     behaviour: &Behaviour,
     has_model: bool,
     warnings: &mut Vec<String>,
@@ -50,14 +47,14 @@ pub(super) fn interruption(
         Some(Interruptions::High {}) => level("high", levels.high),
         Some(Interruptions::Keywords { keyword_responses }) => {
             let keyword = |of: &crate::model::playback::KeywordResponse| KeywordResponse {
-                keyword: fill(&of.keyword, traits),
-                response: fill(&of.response, traits),
+                keyword: traits.fill(&of.keyword),
+                response: traits.fill(&of.response),
                 probability: of.probability,
             };
             Interruption::Keywords(keyword_responses.iter().map(keyword).collect())
         }
         Some(Interruptions::Contextual { contextual_prompt }) if has_model => {
-            Interruption::Contextual { prompt: fill(contextual_prompt, traits) }
+            Interruption::Contextual { prompt: traits.fill(contextual_prompt) }
         }
         Some(Interruptions::Contextual { .. }) => {
             warnings.push("contextual_interruptions_need_language_model".to_owned());
@@ -79,12 +76,12 @@ pub(super) fn interruption_in_force(interruption: &Interruption) -> Value {
 }
 
 /// What the Digital Human plays, step by step. A step that says nothing that can be played is left out; `idle` tells of it.
-pub(super) fn playback(human: &DigitalHumanSpec, traits: &Traits) -> Vec<Step> {
+pub(super) fn playback(human: &DigitalHumanSpec, traits: &Facts<'_>) -> Vec<Step> {
     human.enriched_playback.iter().flatten().filter_map(|given| step(given, traits)).collect()
 }
 
 /// What is played of a step; `None`: nothing.
-pub(super) fn step(given: &Object, traits: &Traits) -> Option<Step> {
+pub(super) fn step(given: &Object, traits: &Facts<'_>) -> Option<Step> {
     let text = |key: &str| given.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let speaker = text("speaker").or(text("role")).unwrap_or("user");
     let agent = speaker.eq_ignore_ascii_case("agent");
@@ -95,11 +92,11 @@ pub(super) fn step(given: &Object, traits: &Traits) -> Option<Step> {
         "silence" => duration_ms().map(Step::SilenceMs),
         _ if agent => Some(Step::Hear),
         "dtmf" => {
-            text("digits").map(|digits| keys(&fill(digits, traits))).filter(|keys| !keys.is_empty()).map(Step::Keys)
+            text("digits").map(|digits| keys(&traits.fill(digits))).filter(|keys| !keys.is_empty()).map(Step::Keys)
         }
         _ => match (text("exact_message"), text("intent")) {
-            (Some(words), _) => Some(Step::Say(fill(words, traits))),
-            (None, meant) => meant.map(|meant| Step::Mean(fill(meant, traits))),
+            (Some(words), _) => Some(Step::Say(traits.fill(words))),
+            (None, meant) => meant.map(|meant| Step::Mean(traits.fill(meant))),
         },
     }
 }
@@ -132,7 +129,7 @@ pub(super) fn probes(human: &DigitalHumanSpec) -> ProbeRates {
 /// The scripted answers; recordings are fetched first.
 pub(super) async fn script(
     cast: &Cast,
-    traits: &Traits,
+    traits: &Facts<'_>,
     placer: &Placer,
     settings: &Settings,
 ) -> Result<Vec<ScriptRule>, Obstacle> {
@@ -151,17 +148,17 @@ pub(super) async fn script(
 }
 
 /// One scripted answer.
-pub(super) fn rule_of(index: usize, rule: &ScriptedResponse, response: Response, traits: &Traits) -> ScriptRule {
+pub(super) fn rule_of(index: usize, rule: &ScriptedResponse, response: Response, traits: &Facts<'_>) -> ScriptRule {
     let always = rule.occurrence_mode == OccurrenceMode::Always;
     let count = rule.occurrence_n.filter(|_| !always).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
     let matching = if rule.match_type == MatchType::Exact { Matching::Exact } else { Matching::Context };
-    let phrase = fill(&rule.match_phrase, traits);
+    let phrase = traits.fill(&rule.match_phrase);
     ScriptRule { index, matching, phrase, response, first_n: count }
 }
 
 /// What is answered; `None` for a recording.
-pub(super) fn response(rule: &ScriptedResponse, traits: &Traits) -> Option<Response> {
-    let words = || rule.response_value.as_ref().map(|value| fill(value, traits));
+pub(super) fn response(rule: &ScriptedResponse, traits: &Facts<'_>) -> Option<Response> {
+    let words = || rule.response_value.as_ref().map(|value| traits.fill(value));
     Some(match rule.response_type {
         ResponseType::Phrase => Response::Phrase(words().unwrap_or_default()),
         ResponseType::Silence => {
@@ -241,7 +238,7 @@ mod tests {
         ] {
             let human = human(json!({ "speaks_first_config": config }));
             let traits = [("name".to_owned(), "Ann".to_owned())];
-            assert_eq!(opening(&human, opens, &traits, &Behaviour::default()), expect, "{config}");
+            assert_eq!(opening(&human, opens, &Facts::of(&traits), &Behaviour::default()), expect, "{config}");
         }
     }
 
@@ -282,7 +279,7 @@ mod tests {
         ] {
             let mut warnings = Vec::new();
             let human = human(json!({ "interruptions": given }));
-            let found = interruption(&human, &traits, &Behaviour::default(), has_model, &mut warnings);
+            let found = interruption(&human, &Facts::of(&traits), &Behaviour::default(), has_model, &mut warnings);
             assert_eq!(found, expect, "{given}");
             assert_eq!(warnings, vec!["contextual_interruptions_need_language_model"; warned], "{given}");
         }
@@ -396,7 +393,7 @@ mod tests {
         let traits = [("what".to_owned(), "name".to_owned())];
         let cast = cast(json!({}), json!({ "scripted_responses": rules }), json!({}));
         let (placer, settings) = (placer(), Settings::new("/tmp"));
-        let script = script(&cast, &traits, &placer, &settings).await.expect("all can be answered");
+        let script = script(&cast, &Facts::of(&traits), &placer, &settings).await.expect("all can be answered");
         let Response::Audio(pcm) = script[1].response.clone() else { panic!("{:?}", script[1]) };
         let level = active_level_dbov(&pcm, RATE_HZ).expect("it sounds").level_dbov;
         assert!(pcm.len() == 32_000 && (level + 26.0).abs() < 0.3, "{} samples at {level:.2} dBov", pcm.len());
@@ -491,7 +488,7 @@ mod tests {
             Step::SilenceMs(1500),
             Step::WaitMs(2000),
         ];
-        assert_eq!(playback(&human, &traits), expect);
+        assert_eq!(playback(&human, &Facts::of(&traits)), expect);
     }
 
     #[tokio::test]

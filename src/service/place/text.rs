@@ -11,7 +11,7 @@ use super::{Cast, Obstacle, Placer, manner};
 use crate::config::{Behaviour, Secret, Sms};
 use crate::engine::dialogue::{DialogueSpec, First};
 use crate::error::Result;
-use crate::human::{self, Mind, Profile, Verbosity, fill};
+use crate::human::{self, Facts, Mind, Profile, Verbosity};
 use crate::model::Object;
 use crate::model::agent::{AgentMode, AgentSpec, ConnectionType};
 use crate::model::agent_version::VersionDoc;
@@ -148,6 +148,7 @@ impl Cast {
     /// A conversation of this Digital Human that the other side begins.
     fn dialogue(&self, channel: &'static str, warnings: &mut Vec<String>) -> DialogueSpec {
         let (human, simulation, traits) = (&self.human, &self.simulation, self.traits());
+        let facts = Facts::of(&traits);
         let inactivity_s = simulation.inactivity_timeout_seconds.unwrap_or(INACTIVITY_S);
         DialogueSpec {
             channel,
@@ -159,10 +160,10 @@ impl Cast {
             max_duration_ms: longest_ms(simulation),
             inactivity_ms: span_ms(inactivity_s as f64),
             max_turns: simulation.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
-            script: script(self, &traits, warnings),
+            script: script(self, &facts, warnings),
             script_ordered: human.scripted_responses_ordered,
             asks_meaning: false,
-            hangup_phrases: human.hangup_phrases.iter().map(|phrase| fill(phrase, &traits)).collect(),
+            hangup_phrases: human.hangup_phrases.iter().map(|phrase| facts.fill(phrase)).collect(),
             follows_language: self.follows(),
         }
     }
@@ -272,7 +273,7 @@ fn longest_ms(simulation: &SimulationSpec) -> Option<i64> {
 }
 
 /// The scripted answers that can be written.
-fn script(cast: &Cast, traits: &[(String, String)], warnings: &mut Vec<String>) -> Vec<ScriptRule> {
+fn script(cast: &Cast, traits: &Facts<'_>, warnings: &mut Vec<String>) -> Vec<ScriptRule> {
     let mut rules = Vec::new();
     for (index, rule) in cast.human.scripted_responses.iter().enumerate() {
         match manner::response(rule, traits) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Cast;
 use super::manner::{keys, no_keys, step};
-use crate::human::{Step, fill};
+use crate::human::{Facts, Step};
 use crate::model::Object;
 use crate::model::playback::ResponseType;
 
@@ -13,13 +13,14 @@ impl Cast {
     /// Names what is left out, or taken otherwise than it says.
     pub(super) fn unplayed(&self) -> Vec<String> {
         let traits = self.traits();
+        let traits = Facts::of(&traits);
         let mut told = Vec::new();
         for (index, given) in self.human.enriched_playback.iter().flatten().enumerate() {
             told.extend(misread(given, &traits).map(|text| format!("enriched_playback[{index}]: {text}")));
         }
         for (index, rule) in self.human.scripted_responses.iter().enumerate() {
             let digits = rule.response_value.as_deref().filter(|_| rule.response_type == ResponseType::Dtmf);
-            let text = digits.and_then(|digits| unpressed(&fill(digits, &traits)));
+            let text = digits.and_then(|digits| unpressed(&traits.fill(digits)));
             told.extend(text.map(|text| format!("scripted_responses[{index}]: {text}")));
         }
         told
@@ -27,7 +28,7 @@ impl Cast {
 }
 
 /// What of a step is not played as it is written.
-fn misread(given: &Object, traits: &[(String, String)]) -> impl Iterator<Item = String> {
+fn misread(given: &Object, traits: &Facts<'_>) -> impl Iterator<Item = String> {
     let unknown = |key: &str, is_known: fn(&str) -> bool, meant: &str| {
         let value = given.get(key).filter(|value| !value.is_null())?;
         let known = value.as_str().is_some_and(is_known);
@@ -40,7 +41,7 @@ fn misread(given: &Object, traits: &[(String, String)]) -> impl Iterator<Item = 
         unknown("speaker", is_speaker, "user"),
         unknown("role", is_speaker, "user"),
         unknown("type", |text| ["message", "silence", "dtmf"].contains(&text), "message"),
-        digits.and_then(|digits| unpressed(&fill(digits, traits))),
+        digits.and_then(|digits| unpressed(&traits.fill(digits))),
         played.is_none().then(|| "there is nothing to play, it is left out".to_owned()),
     ];
     told.into_iter().flatten()
