@@ -167,11 +167,11 @@ impl Redactor {
                 word.word = "[PRIVATE]".into();
             }
             if hidden && exact {
-                spans.push(word.start_offset_ms - AROUND_MS..word.end_offset_ms + AROUND_MS);
+                spans.push(around(word.start_offset_ms, word.end_offset_ms));
             }
         }
         if spans.is_empty() {
-            spans.push(entry.start_offset_ms - AROUND_MS..entry.end_offset_ms + AROUND_MS);
+            spans.push(around(entry.start_offset_ms, entry.end_offset_ms));
         }
         spans
     }
@@ -199,12 +199,17 @@ pub fn key_spans(moments: &[Moment]) -> Vec<Range<i64>> {
             if digits >= LEAST_DIGITS {
                 spans.extend(run.iter().map(|key| {
                     let from = key.sample / 16;
-                    from - AROUND_MS..from + key.number("duration_ms").unwrap_or(100) + AROUND_MS
+                    around(from, from.saturating_add(key.number("duration_ms").unwrap_or(100)))
                 }));
             }
         }
     }
     spans
+}
+
+/// What is silenced for something private that was said from and to these milliseconds; they may be any that somebody wrote.
+fn around(from_ms: i64, to_ms: i64) -> Range<i64> {
+    from_ms.saturating_sub(AROUND_MS)..to_ms.saturating_add(AROUND_MS)
 }
 
 /// The places of a longest common part of two lists, in order.
@@ -433,6 +438,15 @@ mod tests {
         assert_eq!(redactor().transcript(&mut own), vec![950..1850], "its times are estimated");
         // The places of words that are silent are known; without words the sound may be another one.
         assert_eq!(redactor().transcript(&mut transcript), vec![950..1850]);
+    }
+
+    #[test]
+    fn words_may_have_any_times() {
+        let entry = |from, to| TranscriptEntry::of(Role::User, from, to, "98765".into(), EntrySource::Recognized);
+        let entries = vec![entry(i64::MIN, i64::MIN), entry(i64::MAX, i64::MAX)];
+        let mut transcript = Transcript { simulation_result_id: 1, language: "en".into(), entries };
+        let spans = redactor().transcript(&mut transcript);
+        assert_eq!(spans, [i64::MIN..i64::MIN + 50, i64::MAX - 50..i64::MAX]);
     }
 
     #[test]
