@@ -19,6 +19,8 @@ const PHONE_DIGITS: Range<usize> = 7..16;
 const CARD_DIGITS: Range<usize> = 13..20;
 /// Keys further apart than this are two entries.
 const KEYS_APART: i64 = 3 * 16_000;
+/// Words of an entry up to which those that are private are told from the others: that takes a table of their square.
+const MOST_WORDS: usize = 2000;
 /// Audio that is silenced around a private word, milliseconds.
 const AROUND_MS: i64 = 50;
 
@@ -176,12 +178,19 @@ impl Redactor {
         spans
     }
 
-    /// Which of the words belong to something private.
+    /// Which of the words belong to something private. Among very many, where there is something private, all count as that.
     fn private(&self, words: &[String]) -> Vec<bool> {
         // Each word with the words around it: it is private when the text is another one without it being there as it was.
         let text = words.join(" ");
-        let left: Vec<String> = self.text(&text).split(' ').map(str::to_owned).collect();
+        let left = self.text(&text);
+        if left == text {
+            return vec![false; words.len()];
+        }
+        let left: Vec<String> = left.split(' ').map(str::to_owned).collect();
         let mut hidden = vec![true; words.len()];
+        if words.len().max(left.len()) > MOST_WORDS {
+            return hidden;
+        }
         for (at, _) in longest_common(words, &left) {
             hidden[at] = false;
         }
@@ -438,6 +447,19 @@ mod tests {
         assert_eq!(redactor().transcript(&mut own), vec![950..1850], "its times are estimated");
         // The places of words that are silent are known; without words the sound may be another one.
         assert_eq!(redactor().transcript(&mut transcript), vec![950..1850]);
+    }
+
+    #[test]
+    fn very_many_words_are_private_together() {
+        for (count, hidden) in [(MOST_WORDS, 1), (MOST_WORDS + 1, MOST_WORDS + 1), (10_000, 10_000)] {
+            for (word, hidden) in [("98765", hidden), ("thanks", 0)] {
+                let mut words = vec!["well".to_owned(); count];
+                words[count / 2] = word.into();
+                let private = redactor().private(&words);
+                let found = private.iter().filter(|hidden| **hidden).count();
+                assert_eq!((found, private[count / 2]), (hidden, hidden > 0), "{count} with {word}");
+            }
+        }
     }
 
     #[test]
