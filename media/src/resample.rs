@@ -1,15 +1,14 @@
 //! Change of sample rate: [`Up2`] and [`Down2`] between 8 and 16 kHz for streams, [`Resampler`] between any other two rates for
-//! streams, [`resample_whole`] for finished clips.
+//! streams, [`resample_whole`] for finished clips and [`ClipResampler`] for those that come in pieces.
 //!
 //! The two share one half-band FIR (71 taps, Kaiser window): flat within 0.01 dB to 3.4 kHz, images and aliases
 //! more than 80 dB down, [`DELAY`] late. They take blocks of any length, give exactly twice or half as many samples, and
 //! do not allocate.
 
-use rubato::audioadapter_buffers::owned::InterleavedOwned;
-use rubato::{Fft, FixedSync, Resampler as _, WindowFunction};
-
+mod clip;
 mod ratio;
 
+pub use clip::{ClipResampler, resample_whole};
 pub use ratio::Resampler;
 
 /// Delay of [`Up2`] and of [`Down2`], in samples at 16 kHz (2.19 ms).
@@ -177,32 +176,6 @@ fn to_pcm(value: f32) -> i16 {
     let rounded = (value + 12_582_912.0).to_bits() as i32 - 0x4b40_0000;
     rounded.clamp(i16::MIN as i32, i16::MAX as i32) as i16
 }
-
-/// A whole clip at another rate, without delay: `n` samples become `n * to_hz / from_hz`, rounded up. Flat to 0.8 of the lower
-/// Nyquist frequency, 78 dB down above it (synchronous resampling by the Fourier transform), at any pair of rates from 1 kHz to
-/// 1 MHz; other rates give nothing.
-pub fn resample_whole(pcm: &[i16], from_hz: u32, to_hz: u32) -> Vec<i16> {
-    if from_hz == to_hz || pcm.is_empty() {
-        return pcm.to_vec();
-    }
-    if [from_hz, to_hz].iter().any(|hz| !(1000..=1_000_000).contains(hz)) {
-        return Vec::new();
-    }
-    let count = (pcm.len() as u64 * u64::from(to_hz)).div_ceil(u64::from(from_hz)) as usize;
-    let (from, to) = (from_hz as usize, to_hz as usize);
-    // A whole and even count of the shortest blocks: the middle of an odd one lies between two samples, which is a delay.
-    let shortest = from / greatest_divisor(from_hz, to_hz) as usize;
-    let block = (POINTS * from).div_ceil(from.min(to) * shortest).next_multiple_of(2) * shortest;
-    let window = WindowFunction::BlackmanHarris2;
-    let mut fft = Fft::<f32>::new_custom(from, to, block, 1, 1, window, FixedSync::Both).expect("no rate is 0");
-    let samples = pcm.iter().map(|&sample| f32::from(sample)).collect();
-    let samples = InterleavedOwned::new_from(samples, 1, pcm.len()).expect("it is one channel of this length");
-    let made = fft.process_all(&samples, pcm.len(), None).expect("the sizes are the resampler's own").take_data();
-    made.into_iter().map(to_pcm).chain(std::iter::repeat(0)).take(count).collect()
-}
-
-/// Points that a block of a clip has at the lower of its rates, at least.
-const POINTS: usize = 1024;
 
 pub(crate) fn sinc(x: f64) -> f64 {
     let x = x * std::f64::consts::PI;

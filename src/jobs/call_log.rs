@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::judge::{self, Ear, Imported, Material};
 use crate::model::Object;
 use crate::model::call_log::{CallInterface, CallSpec};
-use crate::model::time::Timestamp;
+use crate::model::time::{LONGEST_SPAN_MS, Timestamp};
 use crate::model::transcript::{PostedEntry, TranscriptEntry};
 use crate::provider::audio::{self, CallAudio};
 use crate::provider::fetch::{Bounds, fetch_within};
@@ -207,7 +207,8 @@ async fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     tokio::fs::rename(&unfinished, path).await
 }
 
-/// The transcript: nothing when there is none.
+/// The transcript: nothing when there is none. Its offsets are brought within a century of connect: they come as they were
+/// written, times of day in nanoseconds among them, and are counted in samples and added up.
 async fn transcript(
     call: &CallSpec,
     allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
@@ -220,6 +221,9 @@ async fn transcript(
             read(&bytes.map_err(|failure| format!("transcript_url: {}", failure.message))?)?
         }
     };
+    for ms in entries.iter_mut().flat_map(|entry| [&mut entry.start_offset_ms, &mut entry.end_offset_ms]) {
+        *ms = (*ms).clamp(-LONGEST_SPAN_MS, LONGEST_SPAN_MS);
+    }
     entries.sort_by_key(|entry| (entry.start_offset_ms, entry.end_offset_ms));
     Ok(entries)
 }
@@ -239,4 +243,49 @@ fn read(bytes: &[u8]) -> Result<Vec<PostedEntry>, String> {
         serde_json::from_value(item).map_err(why)
     };
     items.into_iter().enumerate().map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::digital_human::Role;
+    use crate::provider::fake::WebServer;
+
+    #[tokio::test]
+    async fn offsets_of_a_transcript_are_within_a_century() {
+        let epoch_ns = 1_767_600_000_000_000_000i64;
+        for (given, expect) in [
+            ([-500, 900], [-500, 900]),
+            ([i64::MIN, i64::MAX], [-LONGEST_SPAN_MS, LONGEST_SPAN_MS]),
+            ([i64::MIN, i64::MIN + 1], [-LONGEST_SPAN_MS; 2]),
+            ([epoch_ns, epoch_ns + 900_000_000], [LONGEST_SPAN_MS; 2]),
+            ([i64::MAX / 16 - 2, i64::MAX / 16], [LONGEST_SPAN_MS; 2]),
+        ] {
+            let words = [("USER", given), ("AGENT", [100, 200]), ("AGENT", given)].map(|(speaker, [from, to])| {
+                json!({
+                    "start_offset_ms": from, "end_offset_ms": to, "speaker": speaker, "utterance": "Booked.",
+                })
+            });
+            let words = json!(words);
+            let file = WebServer::file(words.to_string().as_bytes());
+            let server = WebServer::start(move |_: &str| file.clone()).await.expect("loopback has a free port");
+            for (transcript, url) in [(words, None), (Value::Null, Some(server.url("/words.json")))] {
+                let call = json!({
+                    "start_time_utc": "2026-01-05T08:00:00Z", "participants": [{ "role": "AGENT" }, { "role": "USER" }],
+                    "transcript": transcript, "transcript_url": url,
+                });
+                let call: CallSpec = serde_json::from_value(call).expect("a call");
+                let entries = transcript_of(&call).await;
+                let of_caller = entries.iter().find(|entry| entry.speaker == Role::User).expect("the caller's words");
+                assert_eq!([of_caller.start_offset_ms, of_caller.end_offset_ms], expect, "{given:?}");
+                let call = Imported { entries, interface: "PHONE", ..Imported::default() };
+                assert_eq!(call.duration_ms(), expect[1].max(200), "{given:?}");
+                assert!(call.measure().evaluation.num_turns.is_some(), "{given:?}");
+            }
+        }
+    }
+
+    async fn transcript_of(call: &CallSpec) -> Vec<PostedEntry> {
+        transcript(call, |_| true).await.expect("a transcript")
+    }
 }

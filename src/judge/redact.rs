@@ -19,6 +19,8 @@ const PHONE_DIGITS: Range<usize> = 7..16;
 const CARD_DIGITS: Range<usize> = 13..20;
 /// Keys further apart than this are two entries.
 const KEYS_APART: i64 = 3 * 16_000;
+/// Words of an entry up to which those that are private are told from the others: that takes a table of their square.
+const MOST_WORDS: usize = 2000;
 /// Audio that is silenced around a private word, milliseconds.
 const AROUND_MS: i64 = 50;
 
@@ -167,21 +169,28 @@ impl Redactor {
                 word.word = "[PRIVATE]".into();
             }
             if hidden && exact {
-                spans.push(word.start_offset_ms - AROUND_MS..word.end_offset_ms + AROUND_MS);
+                spans.push(around(word.start_offset_ms, word.end_offset_ms));
             }
         }
         if spans.is_empty() {
-            spans.push(entry.start_offset_ms - AROUND_MS..entry.end_offset_ms + AROUND_MS);
+            spans.push(around(entry.start_offset_ms, entry.end_offset_ms));
         }
         spans
     }
 
-    /// Which of the words belong to something private.
+    /// Which of the words belong to something private. Among very many, where there is something private, all count as that.
     fn private(&self, words: &[String]) -> Vec<bool> {
         // Each word with the words around it: it is private when the text is another one without it being there as it was.
         let text = words.join(" ");
-        let left: Vec<String> = self.text(&text).split(' ').map(str::to_owned).collect();
+        let left = self.text(&text);
+        if left == text {
+            return vec![false; words.len()];
+        }
+        let left: Vec<String> = left.split(' ').map(str::to_owned).collect();
         let mut hidden = vec![true; words.len()];
+        if words.len().max(left.len()) > MOST_WORDS {
+            return hidden;
+        }
         for (at, _) in longest_common(words, &left) {
             hidden[at] = false;
         }
@@ -199,12 +208,17 @@ pub fn key_spans(moments: &[Moment]) -> Vec<Range<i64>> {
             if digits >= LEAST_DIGITS {
                 spans.extend(run.iter().map(|key| {
                     let from = key.sample / 16;
-                    from - AROUND_MS..from + key.number("duration_ms").unwrap_or(100) + AROUND_MS
+                    around(from, from.saturating_add(key.number("duration_ms").unwrap_or(100)))
                 }));
             }
         }
     }
     spans
+}
+
+/// What is silenced for something private that was said from and to these milliseconds; they may be any that somebody wrote.
+fn around(from_ms: i64, to_ms: i64) -> Range<i64> {
+    from_ms.saturating_sub(AROUND_MS)..to_ms.saturating_add(AROUND_MS)
 }
 
 /// The places of a longest common part of two lists, in order.
@@ -433,6 +447,28 @@ mod tests {
         assert_eq!(redactor().transcript(&mut own), vec![950..1850], "its times are estimated");
         // The places of words that are silent are known; without words the sound may be another one.
         assert_eq!(redactor().transcript(&mut transcript), vec![950..1850]);
+    }
+
+    #[test]
+    fn very_many_words_are_private_together() {
+        for (count, hidden) in [(MOST_WORDS, 1), (MOST_WORDS + 1, MOST_WORDS + 1), (10_000, 10_000)] {
+            for (word, hidden) in [("98765", hidden), ("thanks", 0)] {
+                let mut words = vec!["well".to_owned(); count];
+                words[count / 2] = word.into();
+                let private = redactor().private(&words);
+                let found = private.iter().filter(|hidden| **hidden).count();
+                assert_eq!((found, private[count / 2]), (hidden, hidden > 0), "{count} with {word}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_may_have_any_times() {
+        let entry = |from, to| TranscriptEntry::of(Role::User, from, to, "98765".into(), EntrySource::Recognized);
+        let entries = vec![entry(i64::MIN, i64::MIN), entry(i64::MAX, i64::MAX)];
+        let mut transcript = Transcript { simulation_result_id: 1, language: "en".into(), entries };
+        let spans = redactor().transcript(&mut transcript);
+        assert_eq!(spans, [i64::MIN..i64::MIN + 50, i64::MAX - 50..i64::MAX]);
     }
 
     #[test]

@@ -7,12 +7,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub(super) const DAY_US: i64 = 86_400_000_000;
-/// A century.
-const LONGEST_SPAN_S: f64 = 100.0 * 365.25 * 86_400.0;
+/// A century in milliseconds.
+pub const LONGEST_SPAN_MS: i64 = 36_525 * 86_400_000;
 
 /// A span of time in milliseconds, from none to a century, so that it can be added to any moment.
 pub fn span_ms(seconds: f64) -> i64 {
-    (seconds.clamp(0.0, LONGEST_SPAN_S) * 1000.0).round() as i64
+    (seconds * 1000.0).round().clamp(0.0, LONGEST_SPAN_MS as f64) as i64
 }
 
 /// Milliseconds since 1970-01-01T00:00:00Z.

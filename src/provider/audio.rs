@@ -5,7 +5,7 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ringer_media::frame::RATE_HZ;
-use ringer_media::resample::resample_whole;
+use ringer_media::resample::ClipResampler;
 use symphonia::core::codecs::audio::well_known::CODEC_ID_OPUS;
 use symphonia::core::codecs::audio::{AudioDecoder, AudioDecoderOptions};
 use symphonia::core::errors::Error;
@@ -103,14 +103,41 @@ fn read(bytes: Vec<u8>, part: Part) -> Result<CallAudio, String> {
     read_track(&mut *format, id, decoder, part)
 }
 
+/// One side of a file, brought to 16 kHz as it is read: a small file may hold hours of silence at a high rate.
+struct Side {
+    /// `None`: it is at 16 kHz.
+    clip: Option<ClipResampler>,
+    pcm: Vec<i16>,
+}
+
+impl Side {
+    fn new(rate_hz: u32) -> Side {
+        Side { clip: ClipResampler::new(rate_hz, RATE_HZ).filter(|_| rate_hz != RATE_HZ), pcm: Vec::new() }
+    }
+
+    fn push(&mut self, pcm: &[i16]) {
+        match &mut self.clip {
+            Some(clip) => clip.push(pcm, &mut self.pcm),
+            None => self.pcm.extend(pcm),
+        }
+    }
+
+    fn finish(mut self) -> Vec<i16> {
+        if let Some(clip) = self.clip {
+            clip.finish(&mut self.pcm);
+        }
+        self.pcm
+    }
+}
+
 fn read_track(
     format: &mut dyn FormatReader,
     id: u32,
     mut decoder: Box<dyn AudioDecoder>,
     part: Part,
 ) -> Result<CallAudio, String> {
-    let (mut pcm, mut rate_hz, mut broken) = (vec![Vec::new()], 0, 0);
-    let mut interleaved: Vec<f32> = Vec::new();
+    let (mut sides, mut rate_hz, mut left, mut broken) = (Vec::new(), 0, 0, 0);
+    let (mut interleaved, mut pcm): (Vec<f32>, Vec<i16>) = Default::default();
     while let Ok(Some(packet)) = format.next_packet() {
         if packet.track_id != id {
             continue;
@@ -127,25 +154,32 @@ fn read_track(
         if !RATES_HZ.contains(&rate) || channels == 0 {
             return Err(format!("{channels} channels at {rate} Hz are not read: use 8000 to 192000 Hz"));
         }
-        let sides = part.sides.min(channels);
+        let count = part.sides.min(channels);
         if rate_hz == 0 {
-            (rate_hz, pcm) = (rate, vec![Vec::new(); sides]);
+            (rate_hz, left) = (rate, part.seconds as usize * rate as usize);
+            sides = (0..count).map(|_| Side::new(rate)).collect();
         }
-        if rate_hz != rate || pcm.len() != sides {
+        if rate_hz != rate || sides.len() != count {
             break;
         }
         decoded.copy_to_vec_interleaved(&mut interleaved);
+        let taken = left.min(interleaved.len() / channels);
         let sample = |value: f32| (value * 32_768.0).round() as i16;
-        let frames = || interleaved.chunks_exact(channels);
-        match pcm.as_mut_slice() {
-            [one] => one.extend(frames().map(|frame| sample(frame.iter().sum::<f32>() / channels as f32))),
-            sides => sides.iter_mut().enumerate().for_each(|(n, side)| side.extend(frames().map(|f| sample(f[n])))),
+        for (n, side) in sides.iter_mut().enumerate() {
+            let frames = interleaved.chunks_exact(channels).take(taken);
+            pcm.clear();
+            match count {
+                1 => pcm.extend(frames.map(|frame| sample(frame.iter().sum::<f32>() / channels as f32))),
+                _ => pcm.extend(frames.map(|frame| sample(frame[n]))),
+            }
+            side.push(&pcm);
         }
-        if cut(&mut pcm, part.seconds as usize * rate as usize) {
+        left -= taken;
+        if left == 0 {
             break;
         }
     }
-    Ok(CallAudio { sides: pcm.iter().map(|side| resample_whole(side, rate_hz, RATE_HZ)).collect(), rate_hz })
+    Ok(CallAudio { sides: sides.into_iter().map(Side::finish).collect(), rate_hz })
 }
 
 /// Leaves at most so many samples of each side; true when there is no room for more.
@@ -226,6 +260,7 @@ mod tests {
             ("pcm.wav", &[][..]),
             ("float.wav", &["-c:a", "pcm_f32le"]),
             ("24.wav", &["-c:a", "pcm_s24le", "-ar", "96000"]),
+            ("high.flac", &["-c:a", "flac", "-ar", "192000"]),
             ("alaw.wav", &["-c:a", "pcm_alaw", "-ar", "8000"]),
             ("a.mp3", &["-c:a", "libmp3lame", "-b:a", "128k"]),
             ("a.flac", &["-c:a", "flac"]),
@@ -307,11 +342,12 @@ mod tests {
         // Eleven minutes of silence are 16 kB of FLAC: a small file may hold much.
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("long.flac");
-        let input =
-            ["-hide_banner", "-loglevel", "error", "-f", "lavfi", "-i", "anullsrc=r=16000:cl=mono", "-t", "660"];
-        let done = Command::new("ffmpeg").args(input).arg(&path).status();
-        assert!(done.expect("the package ffmpeg is installed").success(), "ffmpeg writes FLAC");
-        let pcm = decode(std::fs::read(&path).expect("ffmpeg wrote a file")).expect("silence is audio");
-        assert_eq!(pcm.len(), (MAX_SECONDS * RATE_HZ) as usize);
+        for source in ["anullsrc=r=16000:cl=mono", "anullsrc=r=48000:cl=stereo"] {
+            let input = ["-y", "-hide_banner", "-loglevel", "error", "-f", "lavfi", "-i", source, "-t", "660"];
+            let done = Command::new("ffmpeg").args(input).arg(&path).status();
+            assert!(done.expect("the package ffmpeg is installed").success(), "ffmpeg writes FLAC");
+            let pcm = decode(std::fs::read(&path).expect("ffmpeg wrote a file")).expect("silence is audio");
+            assert_eq!(pcm.len(), (MAX_SECONDS * RATE_HZ) as usize, "{source}");
+        }
     }
 }

@@ -344,13 +344,15 @@ fn header<'m>(message: &'m [u8], names: &[&str]) -> Option<&'m str> {
     })
 }
 
-/// The message as text, credentials and media keys (`a=crypto`, RFC 4568) left out.
+/// The message as text, credentials and media keys (`a=crypto`, RFC 4568) left out. A blank stands before each of its lines:
+/// whatever the other side writes, no line of it can be taken for one of the log's own.
 pub fn masked(message: &[u8]) -> String {
     let mut text = String::with_capacity(message.len());
     for line in String::from_utf8_lossy(message).lines() {
         let name = line.split(':').next().unwrap_or_default().trim_end();
         let secret = name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("proxy-authorization");
         let key = line.to_ascii_lowercase().find("inline:").map(|at| at + "inline:".len());
+        text.push(' ');
         match (secret, key) {
             (true, _) => text.extend([name, ": (masked)\n"]),
             (false, Some(key)) => text.extend([&line[..key], "(masked)\n"]),
@@ -486,8 +488,10 @@ mod tests {
         assert_eq!(call_id(message), Some("77@x"));
         assert_eq!(call_id(b"\xff\xfe"), None);
         let text = masked(message);
-        assert!(text.contains("Authorization: (masked)") && !text.contains("dead"), "{text}");
+        assert_eq!(text, " INVITE sip:a@b SIP/2.0\n i : 77@x\n Authorization: (masked)\n \n");
         let text = masked(b"a=crypto:1 AES_CM_128_HMAC_SHA1_80 Inline:WVNfX19z|2^20;inline:beef\r\na=ptime:20\r\n");
-        assert_eq!(text, "a=crypto:1 AES_CM_128_HMAC_SHA1_80 Inline:(masked)\na=ptime:20\n");
+        assert_eq!(text, " a=crypto:1 AES_CM_128_HMAC_SHA1_80 Inline:(masked)\n a=ptime:20\n");
+        let text = masked(b"BYE sip:a@b SIP/2.0\r\n7 sent to 192.0.2.1:5 at 192.0.2.2:9\n\n8 sent to 192.0.2.1:5\r\n");
+        assert!(text.lines().count() == 4 && text.lines().all(|line| line.starts_with(' ')), "{text}");
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use ringer::provider::fake::{Reply, ScriptedModel, WebServer};
 use serde_json::{Value, json};
 
@@ -88,4 +90,31 @@ async fn what_is_added_to_a_call_that_waits_leaves_its_words_for_the_judge() {
     assert_eq!(read["status"], "COMPLETED");
     assert!(read["events"][0]["title"].as_str().is_some_and(|title| title.starts_with("call [")), "{read}");
     assert!(!read.to_string().contains("98765") && !read.to_string().contains("77889900"), "{read}");
+}
+
+#[tokio::test]
+async fn a_recording_whose_private_words_are_elsewhere_is_not_kept() {
+    let world = with_private_agent().await;
+    let data = format!("data:audio/wav;base64,{}", STANDARD.encode(stereo()));
+    let (day_ms, day_ns) = (1_767_600_000_000i64, 1_767_600_000_000_000_000i64);
+    // Overflow in samples, and with what is silenced around.
+    let edge = i64::MAX / 16 - 100;
+    for [from, to] in [
+        [day_ms, day_ms + 1500],
+        [day_ns, day_ns + 1_500_000_000],
+        [edge, edge + 200],
+        [i64::MIN, i64::MIN + 1500],
+        [i64::MAX - 1, i64::MAX],
+    ] {
+        let mut words = transcript();
+        (words[1]["start_offset_ms"], words[1]["end_offset_ms"]) = (json!(from), json!(to));
+        let call = json!({ "recording_base64": data, "multichannel": true, "transcript": words });
+        let id = queued(&world, call).await;
+        world.work_off().await;
+        let read = log(&world, &id).await;
+        let told = "the recording was not kept: private words have times at which there is nothing in it";
+        assert_eq!((&read["status"], &read["error_message"]), (&json!("COMPLETED"), &json!(told)), "{from}: {read}");
+        assert!(!read.to_string().contains("98765"), "{from}: {read}");
+        assert!(!world.service.settings().data.join("call-logs").join(&id).exists(), "{from}");
+    }
 }

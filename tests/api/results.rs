@@ -314,7 +314,7 @@ async fn evidence_is_an_archive_of_all_there_is() {
         .await;
     finish(&world, first).await;
     recorded(&world, first, 100_000).await;
-    let log = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\nINVITE sip:a@b SIP/2.0\nCall-ID: 1\n\n";
+    let log = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\n INVITE sip:a@b SIP/2.0\n Call-ID: 1\n \n\n";
     std::fs::write(world.service.result_folder(first).join("sip.log"), log).expect("a file");
     let transcript = Transcript { simulation_result_id: first, language: "en".into(), entries: Vec::new() };
     world.service.store_transcript(organization, &transcript).await.expect("is kept");

@@ -96,7 +96,10 @@ async fn what_is_private_is_taken_out_of_a_call_that_nobody_has_judged() {
     let agent = f.agent(json!({"name": "Desk", "redact_pii": true})).await;
     let sound = format!("data:audio/wav;base64,{}", STANDARD.encode(write_wav(16_000, 1, &[1000; 32_000])));
     let words = json!([{"start_offset_ms": 0, "end_offset_ms": 900, "speaker": "USER", "utterance": "I am 98765."}]);
-    for (transcript, is_kept) in [(words, true), (json!(null), false)] {
+    let elsewhere = json!([
+        {"start_offset_ms": i64::MAX - 9, "end_offset_ms": i64::MAX, "speaker": "USER", "utterance": "I am 98765."},
+    ]);
+    for (transcript, is_kept) in [(words, true), (json!(null), false), (elsewhere, false)] {
         let call = json!({
             "agent_id": agent.to_string(), "start_time_utc": "2026-01-05T08:00:00Z", "participants": [{"role": "AGENT"}, {"role": "USER"}],
             "transcript": transcript, "recording_base64": sound,
@@ -119,7 +122,7 @@ async fn what_is_private_is_taken_out_of_a_call_that_nobody_has_judged() {
         assert_eq!(log.status, CallLogStatus::Incompleted);
         let calls = serde_json::to_value(&log.tool_calls).expect("JSON");
         assert_eq!(calls[0]["parameters"]["member"], "[NUMBER]");
-        assert_eq!(file.exists(), is_kept, "what nobody wrote down may be private");
+        assert_eq!(file.exists(), is_kept, "what nobody knows the time of may be private");
         if is_kept {
             let bytes = std::fs::read(&file).expect("the recording");
             let pcm: Vec<i16> =

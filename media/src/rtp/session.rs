@@ -19,6 +19,9 @@ const VOLUME: u8 = 10;
 /// Copies of an event's last packet, one each tick: a short burst of losses does not take them all (RFC 4733 2.5.1.4).
 const END_PACKETS: u8 = 3;
 
+/// An event that is heard lasts no longer, whatever is said of it: what waits for its end waits for so long.
+const LONGEST_HEARD_MS: u32 = 10_000;
+
 /// An event without an end is over when nothing came of it for this long.
 const EVENT_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -182,7 +185,7 @@ pub struct ReceivedDigit {
     pub digit: char,
     /// Its onset.
     pub from: Sample,
-    /// As the sender says.
+    /// As the sender says, up to 10 s.
     pub duration_ms: u32,
 }
 
@@ -239,7 +242,7 @@ impl EventReceiver {
                 event.last = arrived;
             }
             Some(event) if !header.marker && continues(event.key, key) => {
-                event.before += key.1.wrapping_sub(event.key.1);
+                event.before = event.before.saturating_add(key.1.wrapping_sub(event.key.1));
                 (event.key, event.duration, event.last) = (key, duration, arrived);
             }
             // Its successor has begun: it is over, and comes before that one.
@@ -286,7 +289,8 @@ impl EventReceiver {
         self.overs += 1;
         let slot = &mut self.digits[self.stored % self.digits.len()];
         if let (None, Some(digit)) = (*slot, digit_of(event.key.2)) {
-            let duration_ms = (event.before + event.duration) / self.per_ms;
+            let units = event.before.saturating_add(event.duration);
+            let duration_ms = (units / self.per_ms).min(LONGEST_HEARD_MS);
             *slot = Some(ReceivedDigit { digit, from: event.from, duration_ms });
             self.stored += 1;
         }
@@ -441,6 +445,21 @@ mod tests {
         assert_eq!(received(&given), [('7', 0, 10_000)]);
         given.retain(|packet| packet.0 % 300 < 260);
         assert_eq!(received(&given), [('7', 0, 10_000)]);
+    }
+
+    #[test]
+    fn an_event_that_is_continued_for_good_has_a_longest_length() {
+        for (segments, end) in [(2, false), (100, false), (70_000, false), (70_000, true)] {
+            let mut receiver = EventReceiver::new(8000);
+            for i in 0..segments {
+                let header = Header { timestamp: 0xffffu32.wrapping_mul(i), ssrc: 1, ..Header::default() };
+                let payload = EventPayload { event: 5, end: end && i == segments - 1, volume: 10, duration: u16::MAX };
+                receiver.receive(Time::from_millis(u64::from(i) * 20), &header, payload, 0);
+            }
+            receiver.expire(Time::from_millis(u64::from(segments) * 20 + 1000));
+            let digits: Vec<_> = std::iter::from_fn(|| receiver.digit()).collect();
+            assert_eq!(digits, [ReceivedDigit { digit: '5', from: 0, duration_ms: 10_000 }], "{segments}");
+        }
     }
 
     #[test]

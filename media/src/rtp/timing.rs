@@ -20,6 +20,10 @@ pub const TICKS_HZ: u32 = 8000;
 /// Earlier than predicted by more than this: the sender's timestamps jumped.
 const EARLIEST_NS: i64 = 1_000_000_000;
 
+/// Later than predicted by more than this: they jumped, too. No network holds a packet for so long, and timestamps that run
+/// backwards for good would never be taken out.
+const LATEST_EVER_NS: i64 = 10_000_000_000;
+
 /// Later than predicted by more than this in every packet of `STEADY_NS`: the sender's timestamps stood still.
 const LATEST_NS: i64 = 250_000_000;
 const STEADY_NS: u64 = 300_000_000;
@@ -160,6 +164,9 @@ impl Timing {
         if lateness <= LATEST_NS {
             self.overdue = None;
             return lateness < -EARLIEST_NS;
+        }
+        if lateness > LATEST_EVER_NS {
+            return true;
         }
         let (since, best) = self.overdue.unwrap_or((arrived, lateness));
         self.overdue = Some((since, best.min(lateness)));
@@ -309,6 +316,22 @@ mod tests {
         check(0, 400_000_000);
         check(0, 30_000_000_000);
         check(40_000, 5_000_000_000);
+    }
+
+    #[test]
+    fn ticks_follow_the_clock_whatever_the_timestamps_do() {
+        // As far backwards and forwards as there is; a little less than a jump in each packet.
+        for step in [0x8000_0001u32, 0x7fff_ffff, 0x8000_0000, 0u32.wrapping_sub(70_000), 7000] {
+            for clock_hz in [8000, 16_000, 48_000] {
+                let mut timing = Timing::new(clock_hz);
+                for i in 0..80_000u32 {
+                    let arrived = Time(START_NS + u64::from(i) * 20_000_000);
+                    let ticks = timing.arrive(arrived, i.wrapping_mul(step), true).expect("it is the newest");
+                    let late = arrived.0 as i64 - timing.at(ticks);
+                    assert!(late.abs() <= LATEST_EVER_NS, "{step:x} at {clock_hz} Hz, packet {i}: {late}");
+                }
+            }
+        }
     }
 
     #[test]

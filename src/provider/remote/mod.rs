@@ -195,9 +195,11 @@ fn bytes_of(pcm: &[i16]) -> Vec<u8> {
     pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect()
 }
 
+/// Most words of one stretch of speech.
+const WORDS_MAX: usize = 10_000;
+
 /// Words with their times in seconds, as far as they are usable.
 fn words_of(value: &Value) -> Vec<RecognizedWord> {
-    const WORDS_MAX: usize = 10_000;
     let word = |word: &Value| {
         let at =
             |name: &str| word[name].as_f64().filter(|s| (0.0..86_400.0).contains(s)).map(|s| (s * 16_000.0) as i64);

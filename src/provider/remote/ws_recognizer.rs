@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::websocket::{Connection, Heard};
-use super::{LastUse, RECOGNIZER, Remote, bytes_of, tongue_of, words_of};
+use super::{LastUse, RECOGNIZER, Remote, WORDS_MAX, bytes_of, tongue_of, words_of};
 use crate::provider::feed::{AudioFeed, Order};
 use crate::provider::{Failure, Recognized, RecognizedWord, Recognizer, RecognizerFeed, SpokenIn, Status};
 use crate::tasks::Tasks;
 
-/// Longest text of one stretch of speech.
+/// Longest text of one stretch of speech, and of its words with times together.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// A recognizer by WebSocket.
@@ -79,7 +79,10 @@ impl Recognizer for WsRecognizer {
 struct Texts {
     text: String,
     words: Vec<RecognizedWord>,
-    confidences: Vec<f32>,
+    /// Bytes of the texts of `words`.
+    word_bytes: usize,
+    /// Sum and count.
+    confidences: (f32, usize),
     /// Of the last piece that has one.
     tongue: Tongue,
 }
@@ -97,16 +100,25 @@ impl Texts {
 
     fn add(&mut self, piece: &Value) {
         self.text = self.with(piece["text"].as_str().unwrap_or_default());
-        self.words.extend(words_of(piece));
+        let words = words_of(piece);
+        self.word_bytes += words.iter().map(|word| word.text.len()).sum::<usize>();
+        self.words.extend(words);
         if let told @ Tongue::Told(_) = tongue_of(piece) {
             self.tongue = told;
         }
-        self.confidences.extend(piece["confidence"].as_f64().map(|share| share as f32));
+        if let Some(share) = piece["confidence"].as_f64() {
+            self.confidences = (self.confidences.0 + share as f32, self.confidences.1 + 1);
+        }
+    }
+
+    /// There are more words than one stretch can have: a piece may have words and no text.
+    fn has_too_many_words(&self) -> bool {
+        self.words.len() > WORDS_MAX || self.word_bytes > TEXT_BYTES_MAX
     }
 
     fn whole(self) -> Recognized {
-        let mean = self.confidences.iter().sum::<f32>() / self.confidences.len().max(1) as f32;
-        let confidence = (!self.confidences.is_empty()).then_some(mean);
+        let (sum, count) = self.confidences;
+        let confidence = (count > 0).then(|| sum / count as f32);
         Recognized::Final { text: self.text, words: self.words, confidence, tongue: self.tongue }
     }
 }
@@ -149,6 +161,9 @@ async fn listen(
             }
             ("final", Some(text)) if text.len() + texts.text.len() <= TEXT_BYTES_MAX => {
                 texts.add(&message);
+                if texts.has_too_many_words() {
+                    return Err(RECOGNIZER.failed("sent too many words"));
+                }
                 let _ = news.try_send(Recognized::Partial(texts.text.clone()));
             }
             ("partial" | "final", _) => return Err(RECOGNIZER.failed("sent a text that is missing or too long")),

@@ -20,6 +20,11 @@ use crate::queue::CallLogJob;
 use crate::service::privacy::{CALLED, JUDGED, NOTED, redact_metrics, through};
 use crate::store::Session;
 
+/// Why a recording is not kept: there are no words, or no sound that can be read.
+const UNWRITTEN: &str = "the recording was not kept: words that nobody wrote down may be private";
+/// Why a recording is not kept: when its private words were said is not known.
+const ELSEWHERE: &str = "the recording was not kept: private words have times at which there is nothing in it";
+
 impl Service {
     /// Takes what is private out of what an evaluation gave and out of the recording, when the call's agent asks for it. What is
     /// left to redact is in the record itself ([`redact_call`]).
@@ -40,7 +45,7 @@ impl Service {
     }
 
     /// Takes the sound of what is private out of the recording of a call in which these words were `said`. One that nobody knows
-    /// the words of is not kept; what is to be told of that.
+    /// the words of, or the times of those that are private, is not kept; what is to be told of that.
     pub(in crate::service) async fn redact_recording(
         &self,
         call_id: Uuid,
@@ -57,12 +62,11 @@ impl Service {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::internal(error)),
             _ => {}
         }
-        if is_heard && silenced(&path, two_sides, spans).await? {
-            return Ok(None);
-        }
+        let silenced = if is_heard { silenced(&path, two_sides, spans).await? } else { Err(UNWRITTEN) };
+        let Err(why) = silenced else { return Ok(None) };
         let was_there = fs::try_exists(&path).await.map_err(Error::internal)?;
         self.remove_call_files(call_id).await;
-        Ok(was_there.then_some("the recording was not kept: words that nobody wrote down may be private"))
+        Ok(was_there.then_some(why))
     }
 }
 
@@ -81,29 +85,31 @@ pub(in crate::service) fn redact_call(doc: &mut CallLogDoc, redactor: &Redactor)
     through(&mut doc.evaluations, redactor, JUDGED)
 }
 
-/// Writes a recording anew without the sound of some stretches (milliseconds). False: there is none that can be read.
-async fn silenced(path: &Path, two_sides: bool, spans: Vec<Range<i64>>) -> Result<bool> {
-    let Ok(bytes) = fs::read(path).await else { return Ok(false) };
+/// Writes a recording anew without the sound of some stretches (milliseconds). The inner error says why it cannot be kept.
+async fn silenced(path: &Path, two_sides: bool, spans: Vec<Range<i64>>) -> Result<Result<(), &'static str>> {
+    let Ok(bytes) = fs::read(path).await else { return Ok(Err(UNWRITTEN)) };
     let written = tokio::task::spawn_blocking(move || {
-        let mut sides = audio::decode_call(bytes, two_sides).ok()?.sides;
+        let mut sides = audio::decode_call(bytes, two_sides).map_err(|_| UNWRITTEN)?.sides;
         for side in &mut sides {
-            silence(side, &spans);
+            silence(side, &spans).ok_or(ELSEWHERE)?;
         }
-        Some(wav(&sides))
+        Ok(wav(&sides))
     });
-    let Some(written) = written.await.map_err(Error::internal)? else { return Ok(false) };
+    let written = match written.await.map_err(Error::internal)? {
+        Ok(written) => written,
+        Err(why) => return Ok(Err(why)),
+    };
     let unfinished = path.with_extension("part");
     fs::write(&unfinished, written).await.map_err(Error::internal)?;
     fs::rename(&unfinished, path).await.map_err(Error::internal)?;
-    Ok(true)
+    Ok(Ok(()))
 }
 
-fn silence(pcm: &mut [i16], spans: &[Range<i64>]) {
-    let at = |ms: i64| (ms * PER_MS).clamp(0, pcm.len() as i64) as usize;
+/// `None` where one of the stretches has nothing in it.
+fn silence(pcm: &mut [i16], spans: &[Range<i64>]) -> Option<()> {
+    let at = |ms: i64| (ms.clamp(0, i64::MAX / PER_MS) * PER_MS).min(pcm.len() as i64) as usize;
     let spans: Vec<Range<usize>> = spans.iter().map(|span| at(span.start)..at(span.end)).collect();
-    for span in spans.into_iter().filter(|span| span.start < span.end) {
-        pcm[span].fill(0);
-    }
+    spans.into_iter().try_for_each(|span| pcm.get_mut(span).filter(|pcm| !pcm.is_empty()).map(|pcm| pcm.fill(0)))
 }
 
 /// The channels in one file.
@@ -123,12 +129,25 @@ mod tests {
         let side = |level: i16| vec![level; 1600];
         let mut sides = vec![side(1000), side(-2000)];
         for side in &mut sides {
-            silence(side, &[-50..10, 40..50, 95..400]);
+            assert_eq!(silence(side, &[-50..10, 40..50, 95..400]), Some(()));
         }
         let read = audio::decode_call(wav(&sides), true).expect("it is a WAV file").sides;
         assert_eq!(read, sides);
         let silent: Vec<usize> = (0..100).filter(|ms| read[1][ms * 16..][..16] == [0; 16]).collect();
         assert_eq!(silent, (0..10).chain(40..50).chain(95..100).collect::<Vec<_>>());
         assert!(read[0][10 * 16..40 * 16].iter().all(|sample| *sample == 1000));
+    }
+
+    #[test]
+    fn a_stretch_that_is_not_in_the_recording_is_told() {
+        for (span, expect) in [
+            (i64::MIN..i64::MAX, Some(())),
+            (99..i64::MAX, Some(())),
+            (100..i64::MAX, None),
+            (i64::MAX / 16..i64::MAX / 16 + 100, None),
+            (i64::MIN..-1, None),
+        ] {
+            assert_eq!(silence(&mut [1000; 1600], &[0..10, span.clone()]), expect, "{span:?}");
+        }
     }
 }

@@ -18,7 +18,7 @@ const LONGEST: usize = 70_000;
 /// A message of the log.
 #[derive(Debug, PartialEq)]
 struct Message {
-    at_ms: u64,
+    at_us: u64,
     from: SocketAddr,
     to: SocketAddr,
     text: String,
@@ -29,8 +29,8 @@ struct Message {
 pub fn write(log: &str, media: Option<impl Read>, out: &mut impl Write) -> io::Result<bool> {
     out.write_all(&head())?;
     let mut waiting = Waiting::default();
-    for Message { at_ms, from, to, text } in messages(log) {
-        let (at_us, payload) = (at_ms * 1000, &text.as_bytes()[..text.len().min(MOST_BYTES)]);
+    for Message { at_us, from, to, text } in messages(log) {
+        let payload = &text.as_bytes()[..text.len().min(MOST_BYTES)];
         let mut block = Vec::new();
         Datagram { at_us, from, to, payload }.write(&mut block);
         waiting.add(at_us, block);
@@ -87,13 +87,17 @@ fn next_block(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// A message's lines follow the one that says when and between whom it went.
+/// A message's lines, a blank before each, follow the one that says when and between whom it went. In logs of earlier versions
+/// there is no blank.
 fn messages(log: &str) -> Vec<Message> {
+    let is_apart = log.lines().nth(1).is_some_and(|line| line.starts_with(' '));
     let mut messages: Vec<Message> = Vec::new();
     for line in log.lines() {
         if let Some(message) = first_line(line) {
             messages.push(message);
-        } else if let Some(message) = messages.last_mut() {
+        } else if let (Some(message), Some(line)) =
+            (messages.last_mut(), if is_apart { line.strip_prefix(' ') } else { Some(line) })
+        {
             message.text.extend([line, "\r\n"]);
         }
     }
@@ -108,24 +112,44 @@ fn first_line(line: &str) -> Option<Message> {
         None => (false, rest.strip_prefix("received from ")?),
     };
     let (peer, local) = rest.split_once(" at ")?;
-    let (at_ms, peer, local) = (at_ms.parse().ok()?, peer.parse().ok()?, local.parse().ok()?);
+    let (at_ms, peer, local): (u64, _, _) = (at_ms.parse().ok()?, peer.parse().ok()?, local.parse().ok()?);
     let (from, to) = if sent { (local, peer) } else { (peer, local) };
-    Some(Message { at_ms, from, to, text: String::new() })
+    Some(Message { at_us: at_ms.checked_mul(1000)?, from, to, text: String::new() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::io::masked;
 
-    const LOG: &str = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\nINVITE sip:a@b SIP/2.0\nCall-ID: 1\n\n\
-                       1767600000456 received from [::1]:5061 at [::1]:5060\nSIP/2.0 200 OK\n\n";
+    const LOG: &str = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\n INVITE sip:a@b SIP/2.0\n Call-ID: 1\n \n\n\
+                       1767600000456 received from [::1]:5061 at [::1]:5060\n SIP/2.0 200 OK\n \n\n";
 
     #[test]
     fn messages_are_found_in_the_log() {
-        let messages = messages(LOG);
-        let text: Vec<&str> = messages.iter().map(|message| message.text.as_str()).collect();
-        assert_eq!(text, ["INVITE sip:a@b SIP/2.0\r\nCall-ID: 1\r\n\r\n", "SIP/2.0 200 OK\r\n\r\n"]);
-        assert_eq!((messages[0].from.port(), messages[1].from.port()), (5060, 5061));
+        let earlier = LOG.replace("\n\n", "\n").replace("\n ", "\n");
+        for log in [LOG, &earlier] {
+            let messages = messages(log);
+            let text: Vec<&str> = messages.iter().map(|message| message.text.as_str()).collect();
+            assert_eq!(text, ["INVITE sip:a@b SIP/2.0\r\nCall-ID: 1\r\n\r\n", "SIP/2.0 200 OK\r\n\r\n"], "{log}");
+            assert_eq!((messages[0].from.port(), messages[1].from.port()), (5060, 5061));
+        }
+    }
+
+    #[test]
+    fn the_other_side_writes_no_lines_of_the_log() {
+        let forged = "18446744073709551615 sent to 192.0.2.1:5 at 192.0.2.2:9";
+        let message = format!("SIP/2.0 200 OK\r\n{forged}\r\n {forged}\r\n\n{forged}\r\n");
+        let masked = masked(message.as_bytes());
+        let log = format!("{LOG}1767600000789 received from [::1]:5061 at [::1]:5060\n{masked}\n");
+        let messages = messages(&log);
+        assert_eq!(messages.len(), 3);
+        assert_eq!(messages[2].text, message.replace("\n\n", "\n\r\n"), "it is in the message");
+        let mut out = Vec::new();
+        // A log of an earlier version may hold such a line; there is no such time.
+        let earlier = format!("{}{forged}\nOPTIONS\n", LOG.replace("\n ", "\n"));
+        assert!(write(&earlier, None::<&[u8]>, &mut out).expect("memory takes it"));
+        assert_eq!(super::messages(&earlier).len(), 2);
     }
 
     #[test]

@@ -271,6 +271,33 @@ async fn every_trouble_of_a_websocket_recognizer_has_its_code() {
 }
 
 #[tokio::test]
+async fn pieces_without_text_bring_no_more_words_than_a_stretch_can_have() {
+    for (words, bytes, is_heard) in [(5000, 5, true), (5001, 5, false), (10, 3200, true), (10, 3300, false)] {
+        let server = Server::start(move |socket| async move {
+            let mut stream = accepted(socket).await;
+            while let Some(Ok(message)) = stream.next().await {
+                if matches!(&message, Message::Text(text) if text.contains("finish")) {
+                    let word = json!({"word": "a".repeat(bytes), "start": 0.5, "end": 1.0});
+                    let piece = json!({"type": "final", "text": "", "words": vec![word; words]}).to_string();
+                    for text in [piece.clone(), piece, json!({"type": "done"}).to_string()] {
+                        let _ = stream.send(Message::text(text)).await;
+                    }
+                }
+            }
+        })
+        .await;
+        let recognizer = WsRecognizer::new(server.ws());
+        if is_heard {
+            let said = hear(&recognizer).await;
+            let Some(Recognized::Final { words: heard, .. }) = said.last() else { panic!("{words} of {bytes}") };
+            assert_eq!(heard.len(), 2 * words, "{bytes}");
+        } else {
+            fails_as(&recognizer, "recognizer_failed").await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_is_given_up_closes_its_connection() {
     let over = Arc::new(Notify::new());
     let ended = over.clone();
