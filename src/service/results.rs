@@ -212,7 +212,8 @@ mod tests {
 
     use super::*;
 
-    fn posted(body: serde_json::Value) -> UpdateResultSpec {
+    fn posted(mut body: serde_json::Value) -> UpdateResultSpec {
+        body["simulation_result_id"] = "1".into();
         serde_json::from_value(body).expect("an update")
     }
 
