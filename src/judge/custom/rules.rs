@@ -138,7 +138,7 @@ fn matched(spec: &CustomMetricSpec, part: &Part<'_>, least: usize) -> Finding {
 /// What `count` matches say when at least so many are wanted. What was not heard, or not searched, may hold more of them.
 fn decided(spec: &CustomMetricSpec, part: &Part<'_>, least: usize, (count, is_all): (usize, bool)) -> Finding {
     let is_found = count >= least;
-    if !(is_found && !is_number(spec.response_type)) {
+    if !is_found || is_number(spec.response_type) {
         if !is_all {
             let why = "the rest was not searched: it takes too long";
             return Finding::not_evaluated(format!("regex: {count} in what was searched, and {why}"));
