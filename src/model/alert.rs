@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::notification::Channel;
 use super::time::Timestamp;
 use super::triage::SourceKind;
-use super::yes;
+use super::{text_of, yes};
 
 words! {
     /// What a rule looks at.
@@ -61,14 +61,6 @@ impl Operator {
             Operator::Contains => within(),
             Operator::NotContains => !within(),
         }
-    }
-}
-
-/// A value as it is shown: texts without quotes.
-pub fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 

@@ -4,6 +4,8 @@
 //! No IO, no axum, no sqlx. Schema words beyond JSON Schema: `x-id` marks a string id that may also arrive as an integer,
 //! `x-number-or-uuid` a path segment that is either.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 /// Declares an enum of fixed words: variants, wire words, `as_str`, `parse`, and a default where one is named.
@@ -87,6 +89,14 @@ pub mod webhook_event;
 
 /// A JSON object whose members are not described.
 pub type Object = Map<String, Value>;
+
+/// A value as it is shown: texts without quotes.
+pub fn text_of(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::from(text.as_str()),
+        other => Cow::from(other.to_string()),
+    }
+}
 
 /// One page of a list; `page` counts from 1.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]

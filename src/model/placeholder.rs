@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::Value;
-
 /// What values may bring into all the texts that share a room, in bytes.
 const ROOM_BYTES: usize = 1 << 20;
 
@@ -61,14 +59,6 @@ pub fn filled<'v>(text: &str, room: &Room, value: impl Fn(&str) -> Option<Cow<'v
     }
     out.push_str(rest);
     out
-}
-
-/// A value as it stands in a text.
-pub fn text_of(value: &Value) -> Cow<'_, str> {
-    match value {
-        Value::String(text) => Cow::from(text.as_str()),
-        other => Cow::from(other.to_string()),
-    }
 }
 
 #[cfg(test)]

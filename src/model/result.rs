@@ -347,8 +347,7 @@ impl ResultDoc {
         self.body.metadata.get(&self.own_key(key))
     }
 
-    /// True for a metadata member that was posted.
-    pub fn is_posted(&self, key: &str) -> bool {
+    fn is_posted(&self, key: &str) -> bool {
         self.posted_keys.iter().any(|posted| posted == key)
     }
 }

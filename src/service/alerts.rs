@@ -13,11 +13,12 @@ use super::{Caller, Service};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
-use crate::model::alert::{AlertDoc, AlertRecord, AlertSpec, EntityType, Violation, text_of};
+use crate::model::alert::{AlertDoc, AlertRecord, AlertSpec, EntityType, Violation};
 use crate::model::evaluation::CustomResult;
 use crate::model::notification::{Notice, NoticeKind};
 use crate::model::patch::Patch;
 use crate::model::result::ResultBody;
+use crate::model::text_of;
 use crate::model::time::{Timestamp, span_ms};
 use crate::queue::AlertJob;
 use crate::store::{Row, Session};
@@ -133,7 +134,7 @@ impl Service {
                 id: clock::new_id(),
                 alert_id: row.id,
                 triggered_at: Timestamp(self.clock.now_ms()),
-                value: text_of(&value),
+                value: text_of(&value).into_owned(),
                 kind: of.source,
                 source_id: of.source_id.clone(),
             };

@@ -286,7 +286,7 @@ fn rerun_is_due(body: &ResultBody, end: ResultStatus, simulation: &SimulationSpe
 /// of the last conversation.
 fn afresh(doc: &ResultDoc) -> ResultDoc {
     let body = &doc.body;
-    let posted = body.metadata.iter().filter(|(key, _)| doc.is_posted(key));
+    let posted = doc.posted_keys.iter().filter_map(|key| Some((key.clone(), body.metadata.get(key)?.clone())));
     let body = ResultBody {
         digital_human_id: body.digital_human_id,
         simulation_run_id: body.simulation_run_id,
@@ -297,7 +297,7 @@ fn afresh(doc: &ResultDoc) -> ResultDoc {
         events: body.events.clone(),
         trace_ids: body.trace_ids.clone(),
         tags: body.tags.iter().filter(|tag| *tag != CUSTOM_ERROR).cloned().collect(),
-        metadata: posted.map(|(key, value)| (key.clone(), value.clone())).collect(),
+        metadata: posted.collect(),
         attempt: body.attempt + 1,
         journey_step: body.journey_step,
         agent_version_id: body.agent_version_id,

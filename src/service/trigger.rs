@@ -8,11 +8,11 @@ use super::Service;
 use super::legs::{Stage, leg_uri, leg_user, over_sip, stage};
 use super::simulations::name_of;
 use crate::error::Result;
-use crate::model::Object;
 use crate::model::agent::AgentDoc;
 use crate::model::placeholder::{self, Room};
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
+use crate::model::{Object, text_of};
 use crate::provider::guard::Guard;
 use crate::provider::post::{Poster, RESULT_ID, SIGNATURE, signature};
 use crate::queue::TriggerJob;
@@ -135,7 +135,7 @@ fn filled_text(text: &str, tokens: &Tokens, room: &Room) -> Value {
     if let Some(value) = whole.and_then(|name| tokens.get(name.trim())).filter(|value| !value.is_string()) {
         return value.clone();
     }
-    Value::String(placeholder::filled(text, room, |name| tokens.get(name.trim()).map(placeholder::text_of)))
+    Value::String(placeholder::filled(text, room, |name| tokens.get(name.trim()).map(text_of)))
 }
 
 #[cfg(test)]

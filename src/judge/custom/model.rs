@@ -8,9 +8,9 @@ use super::segment::Part;
 use super::value::{Finding, Given, Verdict, fits, is_number};
 use crate::judge::unheard::{self, Unheard};
 use crate::judge::{Unanswered, Wrong, ask, question};
-use crate::model::Object;
 use crate::model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
 use crate::model::placeholder::{self, Room};
+use crate::model::{Object, text_of};
 use crate::provider::{ChatRequest, LanguageModel};
 
 /// Most times that one metric is judged.
@@ -193,7 +193,7 @@ pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
 /// `{{key}}` becomes the member `key` of the metadata; unknown ones stay.
 fn with_values(text: &str, metadata: Option<&Object>, room: &Room) -> String {
     let Some(metadata) = metadata else { return text.to_owned() };
-    placeholder::filled(text, room, |key| metadata.get(key.trim()).map(placeholder::text_of))
+    placeholder::filled(text, room, |key| metadata.get(key.trim()).map(text_of))
 }
 
 fn read(spec: &CustomMetricSpec, answer: &Object, may_depend: bool) -> Result<Finding, Wrong> {

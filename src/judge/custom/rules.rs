@@ -1,5 +1,6 @@
 //! Metrics that need no judgement: what was said, keyed and called is counted, what was measured is compared.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use regex_lite::{Regex, RegexBuilder};
@@ -11,6 +12,7 @@ use crate::judge::unheard::{Unheard, told};
 use crate::model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
 use crate::model::digital_human::Role;
 use crate::model::result::MetricValue;
+use crate::model::text_of;
 use crate::model::transcript::TranscriptEntry;
 
 /// Largest regular expression, compiled and as a text, in bytes.
@@ -200,20 +202,13 @@ fn digits(spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
 fn equals(value: &str, spec: &CustomMetricSpec, part: &Part<'_>) -> Result<usize, String> {
     let key = spec.settings.get("key").and_then(Value::as_str).ok_or("settings.key is required for metadata_equals")?;
     let found = part.whole.metadata.and_then(|metadata| metadata.get(key)).map(text_of);
-    let same = |found: String| if is_case_sensitive(spec) { found == value } else { lower(&found) == lower(value) };
+    let same =
+        |found: Cow<'_, str>| if is_case_sensitive(spec) { found == value } else { lower(&found) == lower(value) };
     Ok(usize::from(found.is_some_and(same)))
 }
 
 fn lower(text: &str) -> String {
     text.to_lowercase()
-}
-
-/// A member of metadata as text.
-fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 /// Turns of a side, the agent's when none is named.
@@ -242,7 +237,7 @@ pub(super) fn measured(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     if !needs_flag(spec.response_type) {
         return match (&found.value, spec.response_type) {
             (value, ResponseType::Qualitative | ResponseType::Enum) => {
-                Finding::given(Given::Text(text_of(value)), reason)
+                Finding::given(Given::Text(text_of(value).into_owned()), reason)
             }
             (value @ Value::Object(_), ResponseType::Json) => Finding::given(Given::Object(value.clone()), reason),
             (value, _) => match value.as_f64() {
@@ -318,8 +313,8 @@ fn compared(found: &Value, operator: &str, value: &Value) -> Result<bool, String
         "less_than" => ordered().map(|(one, other)| one < other),
         "greater_than_or_equal" => ordered().map(|(one, other)| one >= other),
         "less_than_or_equal" => ordered().map(|(one, other)| one <= other),
-        "contains" => Ok(text_of(found).contains(&text_of(value))),
-        "not_contains" => Ok(!text_of(found).contains(&text_of(value))),
+        "contains" => Ok(text_of(found).contains(&*text_of(value))),
+        "not_contains" => Ok(!text_of(found).contains(&*text_of(value))),
         _ => Err(format!("settings.operator {operator} is not known")),
     }
 }

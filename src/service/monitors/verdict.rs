@@ -5,12 +5,12 @@ use uuid::Uuid;
 
 use crate::human::text::plain_words;
 use crate::judge::{Decision, Unheard};
-use crate::model::alert::text_of;
 use crate::model::digital_human::Role;
 use crate::model::error_code::Owner;
 use crate::model::monitor::{Check, CheckItem, CheckType, Verdict};
 use crate::model::result::ResultBody;
 use crate::model::status::ResultStatus;
+use crate::model::text_of;
 use crate::model::transcript::Transcript;
 
 /// What a broken agent says.
