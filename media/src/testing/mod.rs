@@ -5,6 +5,7 @@
 mod driver;
 mod far;
 mod mind;
+pub mod speaker;
 mod voice;
 
 pub use driver::{Heard, Log, Rig, RigSpec, SentPacket};
