@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+mod language;
 mod linked;
 mod locks;
 mod scan;
