@@ -122,6 +122,8 @@ pub(super) struct Driver {
     /// How far the wall clock was ahead of the media threads' when the call connected.
     ahead_ns: i64,
     codec: Option<&'static str>,
+    /// Profile of the media that was agreed on last.
+    profile: Option<&'static str>,
     remote: Option<String>,
     ending: Option<Ending>,
     sip_over: bool,
@@ -160,6 +162,7 @@ impl Driver {
             connected_at_ms: None,
             ahead_ns: 0,
             codec: None,
+            profile: None,
             remote: None,
             ending: None,
             sip_over: false,
@@ -185,6 +188,7 @@ impl Driver {
         let text = self.can_hear_words(settled);
         self.remote = Some(settled.rtp.to_string());
         self.codec = Some(settled.media.codec.name());
+        self.profile = Some(settled.profile());
         self.tell(ToShard::Connect(self.no, settled.rtp, settled.rtcp));
         self.tell(ToShard::Signal(self.no, Signal::Answered { code, media: settled.media, text }));
     }
@@ -192,6 +196,7 @@ impl Driver {
     /// The other side changed the session. The old way of putting on hold names no address (RFC 3264 8.4): audio goes where it
     /// went.
     fn renegotiate(&mut self, settled: sip::Settled) {
+        self.profile = Some(settled.profile());
         if !settled.rtp.ip().is_unspecified() {
             self.remote = Some(settled.rtp.to_string());
             self.tell(ToShard::Connect(self.no, settled.rtp, settled.rtcp));
@@ -364,6 +369,7 @@ impl Driver {
             connected_at_ms: self.connected_at_ms,
             ended_at_ms,
             codec: self.codec.map(String::from),
+            transport: [Some(sip::SIGNALLING), self.profile].into_iter().flatten().collect::<Vec<_>>().join(", "),
             sip_call_id: call_id,
             remote_address: self.remote,
             warnings: self.files.warnings,

@@ -179,6 +179,8 @@ pub struct CallReport {
     pub ended_at_ms: i64,
     /// Negotiated codec name.
     pub codec: Option<String>,
+    /// Signalling, and the profile of the media where they were agreed on: `SIP/UDP, RTP/AVP`, or `RTP/SAVP` with keys.
+    pub transport: String,
     /// SIP Call-ID.
     pub sip_call_id: String,
     /// Address that media came from.

@@ -22,7 +22,7 @@ use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
 pub use self::fluency::{Fluency, FluencyLevel, voiced};
-use self::model::{ModelMind, Patience};
+use self::model::{ModelMind, Patience, Spoken};
 pub use self::opening::opening_line;
 use self::playback::PlaybackMind;
 pub use self::playback::Step;
@@ -30,6 +30,9 @@ use self::template::Template;
 pub use self::text::Facts;
 use crate::config::Hesitation;
 use crate::provider::{Failure, Job, LanguageModel};
+
+/// What the speaker is called where the model and the built-in speaker both have spoken.
+pub const MIXED: &str = "mixed";
 
 /// Decides a Digital Human's next move. Lives as long as its call.
 pub trait Mind: Send {
@@ -46,8 +49,8 @@ pub trait Mind: Send {
         Box::pin(std::future::ready(Err(meaning::not_told())))
     }
 
-    /// Who has spoken, for the result's metadata: the model's name, or `template` where it has said nothing so far but the built-in
-    /// speaker in its place.
+    /// Who has spoken, for the result's metadata: the model's name; `template` where the built-in speaker has; [`MIXED`] where both
+    /// have. Before anything was said, who is to speak.
     fn speaker(&self) -> String;
 }
 
@@ -181,9 +184,16 @@ impl Profile {
 pub fn mind(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed) -> Box<dyn Mind> {
     match model {
         model if !profile.playback.is_empty() => Box::new(PlaybackMind::new(profile, model, seed)),
+        model => free_mind(profile, model, seed, &Spoken::default()),
+    }
+}
+
+/// The mind of a free conversation; who speaks is noted in `spoken`.
+fn free_mind(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed, spoken: &Spoken) -> Box<dyn Mind> {
+    match model {
         Some(model) => {
             let patience = Patience::of(&profile);
-            Box::new(ModelMind::new(profile, model, seed, patience))
+            Box::new(ModelMind::new(profile, model, seed, patience).noting(spoken))
         }
         None => Box::new(TemplateMind(Template::new(&profile, seed))),
     }

@@ -18,7 +18,7 @@ use super::plain::manner;
 use super::prompt::{self, END_CALL, SEND_DTMF, STAY_SILENT};
 use super::template::{self, Template};
 use super::text::{first_words, sentence_end, sentences, spoken, word_count};
-use super::{Mind, Profile, meaning};
+use super::{MIXED, Mind, Profile, meaning};
 use crate::config::Words;
 use crate::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel};
 
@@ -90,6 +90,24 @@ impl Late {
     }
 }
 
+/// Who has spoken in a call so far; known to all minds of it.
+#[derive(Clone, Default)]
+pub(super) struct Spoken {
+    model: Arc<AtomicBool>,
+    built_in: Arc<AtomicBool>,
+}
+
+impl Spoken {
+    /// The name of whoever has spoken; `model` also before anybody has.
+    pub(super) fn name(&self, model: &dyn LanguageModel) -> String {
+        match [&self.model, &self.built_in].map(|flag| flag.load(Ordering::Relaxed)) {
+            [true, true] => MIXED.into(),
+            [false, true] => template::NAME.into(),
+            [_, false] => model.name(),
+        }
+    }
+}
+
 /// Asks a language model.
 pub(super) struct ModelMind {
     profile: Profile,
@@ -98,20 +116,23 @@ pub(super) struct ModelMind {
     draw: Stream,
     patience: Patience,
     late: Late,
-    /// It has said something, and somebody else has in its place.
-    spoke: bool,
-    replaced: bool,
+    spoken: Spoken,
 }
 
 impl ModelMind {
     pub(super) fn new(profile: Profile, model: Arc<dyn LanguageModel>, seed: Seed, patience: Patience) -> ModelMind {
         let (template, draw) = (Template::new(&profile, seed), seed.stream("model"));
-        ModelMind { profile, model, template, draw, patience, late: Late::default(), spoke: false, replaced: false }
+        ModelMind { profile, model, template, draw, patience, late: Late::default(), spoken: Spoken::default() }
     }
 
     /// What is known of the model from other minds of the same call.
     pub(super) fn knowing(self, late: &Late) -> ModelMind {
         ModelMind { late: late.clone(), ..self }
+    }
+
+    /// Notes there who speaks.
+    pub(super) fn noting(self, spoken: &Spoken) -> ModelMind {
+        ModelMind { spoken: spoken.clone(), ..self }
     }
 
     async fn answer(&mut self, thought: Thought, out: mpsc::Sender<Move>) {
@@ -130,7 +151,7 @@ impl ModelMind {
         let mut speech = Speech::new(&self.profile, length, contextual, out);
         let waited = listen(&*self.model, &request, waits, &mut speech, &self.late).await;
         if speech.said_or_did() || contextual {
-            self.spoke |= speech.said_or_did();
+            self.spoken.model.fetch_or(speech.said_or_did(), Ordering::Relaxed);
             return speech.close().await;
         }
         let mut instead = self.template.next(&thought);
@@ -138,7 +159,7 @@ impl ModelMind {
             instead.notes.push("late_first_token");
         }
         instead.notes.push("fallback_speaker");
-        self.replaced = true;
+        self.spoken.built_in.store(true, Ordering::Relaxed);
         let _ = speech.out.send(instead).await;
     }
 }
@@ -161,7 +182,7 @@ impl Mind for ModelMind {
     }
 
     fn speaker(&self) -> String {
-        if self.replaced && !self.spoke { template::NAME.into() } else { self.model.name() }
+        self.spoken.name(&*self.model)
     }
 }
 
@@ -517,7 +538,7 @@ mod tests {
         assert_eq!(turn(&mut mind).await, [instead(&["late_first_token", "fallback_speaker"])]);
         assert_eq!(turn(&mut mind).await, [instead(&["fallback_speaker"])], "it failed in time");
         assert_eq!(turn(&mut mind).await, [("Here I am.".to_owned(), vec![])]);
-        assert_eq!(mind.speaker(), "scripted");
+        assert_eq!(mind.speaker(), "mixed", "both have spoken");
         assert_eq!(turn(&mut mind).await, [filler(), instead(&["fallback_speaker"])], "it was in time before");
     }
 

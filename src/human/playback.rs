@@ -7,7 +7,7 @@ use ringer_media::call::{Comparison, Line, Move, Purpose, Then, Thought};
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
-use super::model::{Late, ModelMind, Patience};
+use super::model::{Late, ModelMind, Patience, Spoken};
 use super::text::plain_words;
 use super::{Mind, Profile};
 use crate::provider::{Failure, Job, LanguageModel};
@@ -49,6 +49,7 @@ pub(super) struct PlaybackMind {
     seed: Seed,
     behind: Box<dyn Mind>,
     late: Late,
+    spoken: Spoken,
     at: usize,
     pending: Option<Pending>,
 }
@@ -56,8 +57,9 @@ pub(super) struct PlaybackMind {
 impl PlaybackMind {
     pub(super) fn new(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed) -> PlaybackMind {
         let free = Profile { playback: Vec::new(), ..profile.clone() };
-        let behind = super::mind(free, model.clone(), seed);
-        PlaybackMind { profile, model, seed, behind, late: Late::default(), at: 0, pending: None }
+        let spoken = Spoken::default();
+        let behind = super::free_mind(free, model.clone(), seed, &spoken);
+        PlaybackMind { profile, model, seed, behind, late: Late::default(), spoken, at: 0, pending: None }
     }
 
     /// Moves on over what really happened since the last move.
@@ -149,7 +151,7 @@ impl PlaybackMind {
         let seed = Seed::of(&format!("{} step {}", self.seed.0, self.at));
         let Some(model) = self.model.clone() else { return };
         let patience = Patience::of(&profile);
-        let mut voice = ModelMind::new(profile, model, seed, patience).knowing(&self.late);
+        let mut voice = ModelMind::new(profile, model, seed, patience).knowing(&self.late).noting(&self.spoken);
         let (parts, mut moves) = mpsc::channel(8);
         let thought = Thought { purpose: Purpose::Reply, ..thought };
         tokio::join!(voice.think(thought, parts), async {
@@ -196,7 +198,7 @@ impl Mind for PlaybackMind {
     }
 
     fn speaker(&self) -> String {
-        self.model.as_ref().map_or_else(|| self.behind.speaker(), |model| model.name())
+        self.behind.speaker()
     }
 }
 
@@ -277,5 +279,25 @@ mod tests {
         assert_eq!((last.more, last.dtmf.as_str(), last.then), (false, "", Then::Pause { ms: 0 }));
         let keys = next(&mut worded, Purpose::GoOn, &[heard[0].clone(), line(false, "Is Ann there?", false)]).await;
         assert_eq!((keys[0].dtmf.as_str(), keys[0].then), ("1", Then::Pause { ms: 0 }));
+    }
+
+    #[tokio::test]
+    async fn who_worded_the_steps_and_what_came_between_is_known() {
+        let fails = || Reply::status(500);
+        let words = || Reply::says(&["Is Ann there?"]);
+        for (model, replies, expect) in [
+            (false, vec![], "template"),
+            (true, vec![words(), words()], "scripted"),
+            (true, vec![fails(), fails()], "template"),
+            (true, vec![words(), fails()], "mixed"),
+            (true, vec![fails(), words()], "mixed"),
+        ] {
+            let model = model.then(|| Arc::new(ScriptedModel::new(replies)) as Arc<dyn LanguageModel>);
+            let mut mind = mind(vec![Step::Mean("Ask for Ann.".into()), Step::Hear], model);
+            next(&mut mind, Purpose::Reply, &[line(true, "hello", false)]).await;
+            // The mind behind the steps is asked.
+            next(&mut mind, Purpose::CutIn, &[line(true, "hello", false)]).await;
+            assert_eq!(mind.speaker(), expect);
+        }
     }
 }

@@ -327,6 +327,7 @@ fn fill_in(
     }
     let known = [
         ("codec", json!(report.codec)),
+        ("transport", json!(report.transport)),
         ("remote_address", json!(report.remote_address)),
         ("sip_call_id", json!(report.sip_call_id)),
         ("speaker", json!(report.speaker)),

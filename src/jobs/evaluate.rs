@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::judge::{self, Ear, Facts, Material};
+use crate::judge::{self, Ear, Facts, Material, Measured};
 use crate::model::Object;
 use crate::model::result::{ResultBody, noted};
 use crate::model::status::ResultStatus;
@@ -64,9 +64,10 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
 
 /// Judges how the agent followed the steps that were played, and says so in the timeline.
 async fn play(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline: &mut Value, judged: &mut Judged) {
-    let speaker = noted(&body.metadata, "speaker");
-    let joined = speaker.and_then(Value::as_str) == Some("template");
-    let mut played = judge::playback(steps, &judge::moments(timeline), joined);
+    let (moments, speaker) = (judge::moments(timeline), noted(&body.metadata, "speaker").and_then(Value::as_str));
+    // Where the built-in speaker stood in for a model, each step was a move of its own.
+    let joined = speaker == Some("template") && !moments.iter().any(|moment| moment.event == "fallback_speaker");
+    let mut played = judge::playback(steps, &moments, joined);
     if let Some(model) = workshop.placer.model.as_deref()
         && let Err(why) = judge::judge_meanings(&mut played, model).await
     {
@@ -116,12 +117,14 @@ async fn judged(
         probe_times: workshop.probe_times,
     };
     let moments = judge::moments(timeline);
-    let measured = judge::measure(&moments, &facts);
+    // Of what did not take place, or is not known any more, nothing is measured.
+    let is_known = !moments.is_empty();
+    let measured = if is_known { judge::measure(&moments, &facts) } else { Measured::default() };
     let cuts = if cuts_in { judge::cuts(&moments) } else { None };
     let mut evaluation = measured.evaluation;
     evaluation.id = crate::clock::new_id();
     evaluation.created_at = Timestamp(workshop.service.clock().now_ms());
-    let (mut metrics, latency) = (measured.metrics, Some(measured.latency));
+    let (mut metrics, latency) = (measured.metrics, is_known.then_some(measured.latency));
     let model = workshop.placer.model.as_deref();
     if let Some(model) = model {
         judge::judge_asides(&moments, &facts, model, &mut metrics).await;
@@ -152,6 +155,7 @@ async fn judged(
         agent_prompt: &given.agent_prompt,
         success_criteria: &given.success_criteria,
         rules: &given.rules,
+        attempts: &given.attempts,
         ..material
     };
     let metadata = judge::judge_words(material, &given.metrics, model, &mut metrics, &mut evaluation).await;

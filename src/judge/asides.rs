@@ -1,6 +1,6 @@
 //! Whether the agent came back to words that were not meant for it: what the silence rule of non-directed probes cannot tell.
 
-use ringer_media::measure::asides;
+use ringer_media::measure::{Counted, asides};
 use serde_json::json;
 
 use super::measures::{UNJUDGED, conversation};
@@ -19,6 +19,12 @@ pub async fn judge_asides(moments: &[Moment], facts: &Facts, model: &dyn Languag
         return;
     }
     let counted = asides(&conversation(moments, facts));
+    let unheard =
+        |aside: &Counted| aside.spoken_through && next_turn(moments, aside.span.from).is_some_and(Moment::lacks_words);
+    if counted.iter().any(unheard) {
+        metric.note = Some("words were not judged: the agent's next turn was not heard".to_owned());
+        return;
+    }
     let mut passed = 0u32;
     for aside in counted.iter().filter(|aside| aside.spoken_through) {
         let reacted = match told(moments, aside.span.from) {
@@ -35,6 +41,13 @@ pub async fn judge_asides(moments: &[Moment], facts: &Facts, model: &dyn Languag
     }
     let share = f64::from(passed) / counted.len() as f64;
     (metric.value, metric.note) = (json!((share * 1000.0).round() / 1000.0), None);
+}
+
+/// The agent's turn after the one in which words began at `onset`.
+fn next_turn(moments: &[Moment], onset: i64) -> Option<&Moment> {
+    let ends_at = |turn: &&Moment| turn.number("end_sample").unwrap_or(turn.sample);
+    let turns = moments.iter().filter(|moment| moment.is("turn.ended", "agent"));
+    turns.skip_while(|turn| ends_at(turn) < onset).nth(1)
 }
 
 /// The words that began at `onset`, what the agent was saying, and what it said next; `None` where it said nothing more.
@@ -117,5 +130,18 @@ mod tests {
                 "{asked:?}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn a_next_turn_that_was_not_heard_is_not_taken_for_no_reaction() {
+        let (mut moments, facts) = (timeline(None), Facts { interface: "PHONE", ..Facts::default() });
+        let next = moments.iter_mut().rfind(|moment| moment.is("turn.ended", "agent")).expect("there are two");
+        (next.data["text"], next.data["text_missing"]) = (json!(""), json!("unclear"));
+        let mut metrics = measure(&moments, &facts).metrics;
+        let model = ScriptedModel::new(Vec::new());
+        judge_asides(&moments, &facts, &model, &mut metrics).await;
+        let metric = metrics.iter().find(|metric| metric.name == UNJUDGED).expect("it is counted");
+        let note = Some("words were not judged: the agent's next turn was not heard");
+        assert_eq!((metric.value.as_f64(), metric.note.as_deref(), model.asked().len()), (Some(1.0), note, 0));
     }
 }

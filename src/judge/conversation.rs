@@ -5,8 +5,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ask::{Wrong, ask, question};
+use super::attempts::judge_attempts;
 use super::custom::{Material, Metric, NO_MODEL, judge_metrics, told};
-use super::decide::unread;
+use super::decide::{Decision, unread};
 use super::pronunciation::{Pronunciation, judge_pronunciation};
 use super::unheard::{self, Unheard};
 use crate::model::Object;
@@ -32,6 +33,13 @@ const TASK: &str = "You judge a conversation between a voice agent (AGENT) and a
 /// What may be answered where words of a conversation are not known.
 const NOT_KNOWN: &str = "\n\nWords of this conversation are not known: goal_success, hallucination and redundancy are null where \
     they depend on them.";
+
+/// What the goal is where the caller was not to answer.
+const ATTEMPTS: &str = "\n\nThe caller was not to answer, and did not. goal_success says whether the attempts of the agent, by \
+    their number, their times and what it wrote, fulfil what the agent was to do; goal_reasoning says why.";
+
+/// What is left open where only attempts are known.
+const ONLY_ATTEMPTS: &str = "Nothing was said: only the attempts of the agent were judged";
 
 /// What cannot be heard in a transcript.
 const NOT_HEARD: &str = "Pronunciation is not judged: no audio model is configured";
@@ -70,7 +78,8 @@ struct Shares {
 pub async fn judge_conversation(material: Material<'_>, model: &dyn LanguageModel) -> Result<Judgement, String> {
     let has_goal = !material.success_criteria.is_empty();
     let may_depend = material.unheard.iter().any(Unheard::lacks_words);
-    let task = format!("{TASK}{}", if may_depend { NOT_KNOWN } else { "" });
+    let of_attempts = if material.attempts.is_empty() { "" } else { ATTEMPTS };
+    let task = format!("{TASK}{of_attempts}{}", if may_depend { NOT_KNOWN } else { "" });
     let request = question(task, told(material), 0.0);
     ask(model, request, |answer| read(answer, has_goal, may_depend)).await.map_err(unread)
 }
@@ -84,8 +93,18 @@ pub async fn judge_words(
     metrics: &mut Vec<MetricValue>,
     evaluation: &mut Evaluation,
 ) -> Object {
+    let only_attempts = material.entries.is_empty() && !material.attempts.is_empty();
+    let mut judges = !material.entries.is_empty();
     let judgement = match model {
         None => Err(NO_MODEL.to_owned()),
+        Some(model) if only_attempts => match judge_attempts(material, model).await {
+            Ok(decision) => {
+                enter_attempts(decision, evaluation, metrics);
+                judges = true;
+                Err(ONLY_ATTEMPTS.to_owned())
+            }
+            Err(why) => Err(why),
+        },
         Some(_) if material.entries.is_empty() => Err(match unheard::told(material.unheard) {
             Some(why) => format!("Nothing was heard: {why}"),
             None => "Nothing was said".to_owned(),
@@ -113,8 +132,17 @@ pub async fn judge_words(
     let measures: Vec<MetricValue> = metrics.iter().chain(material.measures).cloned().collect();
     material.measures = &measures;
     evaluation.set_custom_metrics(judge_metrics(custom, material, model).await);
-    let judge = model.filter(|_| !material.entries.is_empty());
+    let judge = model.filter(|_| judges);
     judge.map(|model| ("judge_model".to_owned(), model.name().into())).into_iter().collect()
+}
+
+/// Puts what was found of attempts into an evaluation, and as metrics beside the measured ones.
+fn enter_attempts(decision: Decision, evaluation: &mut Evaluation, metrics: &mut Vec<MetricValue>) {
+    for name in ["goal_success", "success"] {
+        metrics.push(MetricValue { name: name.to_owned(), value: json!(decision.yes), note: None });
+    }
+    (evaluation.goal_success, evaluation.goal_reasoning) = (Some(decision.yes), decision.reasoning);
+    evaluation.status = EvaluationStatus::Partial;
 }
 
 fn read(answer: &Object, has_goal: bool, may_depend: bool) -> Result<Judgement, Wrong> {

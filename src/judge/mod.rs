@@ -3,6 +3,7 @@
 
 mod asides;
 mod ask;
+mod attempts;
 mod conversation;
 mod custom;
 mod cuts;

@@ -65,7 +65,10 @@ pub fn playback(steps: &[Object], moments: &[Moment], joined: bool) -> Vec<Playe
                 None => played(Some(false), "", end),
             },
             (None, _) => played(Some(false), "", end),
-            (Some(turn), "dtmf") => played(Some(turn.digits == text(step, "digits")), turn.heard(), turn.known),
+            (Some(turn), "dtmf") => {
+                let wanted = text(step, "digits");
+                played((!wanted.is_empty()).then_some(turn.digits == wanted), turn.heard(), turn.known)
+            }
             (Some(turn), _) if !expected.is_empty() => {
                 let passed = alike(&turn.text, expected);
                 played((passed || !turn.lacks_words).then_some(passed), turn.heard(), turn.known)
@@ -215,10 +218,13 @@ fn silence(
     let to = [agent, other].into_iter().flatten().min().unwrap_or(last).max(from);
     let ms = (to - from) / PER_MS;
     let (low, high) = (wanted_ms * (1.0 - SILENCE_OFF), wanted_ms * (1.0 + SILENCE_OFF));
-    // Whom the Digital Human, or the end, has kept from going on was silent for at least so long.
-    let is_broken = agent == Some(to);
-    let passed = ms as f64 >= low && (!is_broken || ms as f64 <= high);
-    Some(((wanted_ms > 0.0).then_some(passed), ms, to))
+    let is_long = ms as f64 >= low;
+    let passed = match agent == Some(to) {
+        true => Some(is_long && ms as f64 <= high),
+        // Whom the Digital Human, or the end, has kept from going on was silent for at least so long.
+        false => is_long.then_some(true),
+    };
+    Some((passed.filter(|_| wanted_ms > 0.0), ms, to))
 }
 
 /// In how many pieces the Digital Human says and keys these steps.
@@ -309,7 +315,7 @@ mod tests {
                 {"index": 0, "passed": true, "heard": "press 1 for support"},
                 {"index": 2, "passed": meant, "heard": "let us see"},
                 {"index": 5, "passed": false, "heard": "what else"},
-                {"index": 6, "passed": false, "heard": "0 ms"},
+                {"index": 6, "passed": null, "heard": "0 ms"},
                 {"index": 7, "passed": false, "heard": ""},
             ])
         };
@@ -340,7 +346,7 @@ mod tests {
             (7, 1, data(0, true)),
             (8, 4, data(2, true)),
             (9, 6, data(5, false)),
-            (10, 6, data(6, false)),
+            (10, 6, json!({"index": 6, "passed": null})),
             (11, 6, data(7, false)),
         ];
         assert_eq!(events, expect);
@@ -361,6 +367,27 @@ mod tests {
         let played = playback(&steps, &moments(&timeline), true);
         let passed: Vec<_> = played.iter().map(|step| (step.passed, step.is_open())).collect();
         assert_eq!(passed, [(None, false), (None, false), (Some(true), false)]);
+    }
+
+    #[test]
+    fn digits_pass_where_they_are_those_that_were_wanted() {
+        for (wanted, keyed, expect) in [
+            (json!("12"), "12", Some(true)),
+            (json!("12"), "1", Some(false)),
+            (json!("12"), "", Some(false)),
+            (json!(""), "", None),
+            (Value::Null, "7", None),
+        ] {
+            let steps = objects(json!([{"speaker": "agent", "type": "dtmf", "digits": wanted}]));
+            let mut lines: Vec<Value> = keyed
+                .chars()
+                .zip(1..)
+                .map(|(key, ms)| at(ms, "dtmf_received", "agent", json!({"digits": key})))
+                .collect();
+            lines.push(at(100, "turn.ended", "agent", json!({"text": ""})));
+            let played = playback(&steps, &moments(&Value::from(lines)), true);
+            assert_eq!(played[0].passed, expect, "{wanted} {keyed}");
+        }
     }
 
     /// A line of a timeline in milliseconds.
@@ -395,7 +422,13 @@ mod tests {
             (json!([say, quiet(2000), hear]), agent_after(2410), Some(false), "2410 ms"),
             // The Digital Human goes on: how much longer the agent would have been silent is not known.
             (json!([hear, quiet(2000), say]), own_after(2900), Some(true), "2900 ms"),
-            (json!([hear, quiet(2000), say]), own_after(1500), Some(false), "1500 ms"),
+            (json!([hear, quiet(2000), say]), own_after(1500), None, "1500 ms"),
+            (
+                json!([hear, quiet(2000)]),
+                [said(0, 1000, "agent"), vec![at(2500, "call.ended", "engine", json!({}))]].concat(),
+                None,
+                "1500 ms",
+            ),
             (
                 json!([hear, quiet(2000)]),
                 [said(0, 1000, "agent"), vec![at(4000, "call.ended", "engine", json!({}))]].concat(),

@@ -21,12 +21,12 @@ pub struct AddNumberSpec {
 pub struct NumberDoc {
     /// E.164.
     pub phone_number: String,
-    /// How the carrier calls it.
+    /// Id at the carrier; empty where nobody told.
     pub carrier_sid: String,
-    /// `YYYY-MM-DD`.
-    pub purchase_date: String,
-    /// Smallest unit of the currency, a month.
-    pub price: i64,
+    /// `YYYY-MM-DD`; null for a number that was bought elsewhere.
+    pub purchase_date: Option<String>,
+    /// Smallest unit of the currency, a month; null where nobody told.
+    pub price: Option<i64>,
 }
 
 /// A number as read.
@@ -38,10 +38,10 @@ pub struct NumberRecord {
     pub created_at: Timestamp,
     /// E.164.
     pub phone_number: String,
-    /// `YYYY-MM-DD`.
-    pub purchase_date: String,
-    /// Smallest unit of the currency, a month.
-    pub price: i64,
+    /// `YYYY-MM-DD`; null for a number that was bought elsewhere.
+    pub purchase_date: Option<String>,
+    /// Smallest unit of the currency, a month; null where nobody told.
+    pub price: Option<i64>,
     /// Whose it is.
     pub organization_id: String,
 }

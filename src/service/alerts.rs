@@ -14,6 +14,7 @@ use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
 use crate::model::alert::{AlertDoc, AlertRecord, AlertSpec, EntityType, Violation};
+use crate::model::error_code::Owner;
 use crate::model::evaluation::CustomResult;
 use crate::model::notification::{Notice, NoticeKind};
 use crate::model::patch::Patch;
@@ -220,6 +221,10 @@ impl Service {
 /// What a rule looks at in a conversation; `None` when it is not there, or cannot be relied on.
 fn value_of(body: &ResultBody, spec: &AlertSpec) -> Option<Value> {
     let field = spec.entity_field.as_str();
+    // What this side broke off tells nothing of the agent.
+    if body.error_owner.is_some_and(Owner::is_own) && spec.entity_type != EntityType::MetadataField {
+        return None;
+    }
     match spec.entity_type {
         EntityType::StandardMetric => {
             let is_late = body.engine_quality.as_ref().is_some_and(|quality| !quality.trusted);
@@ -284,5 +289,46 @@ fn shown(caller: &Caller, row: Row<AlertDoc>) -> AlertRecord {
         min_events: spec.min_events,
         in_alert,
         source_scope: spec.source_scope,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_this_side_broke_off_breaks_no_rule() {
+        let metric =
+            json!({ "name": "Kept", "status": "evaluated", "response_value": "fail", "response_type": "pass_fail" });
+        let evaluation = json!({ "goal_success": false, "hallucination": true, "custom_metrics": [metric] });
+        let mut body = ResultBody {
+            evaluations: vec![serde_json::from_value(evaluation).expect("an evaluation")],
+            metrics: vec![serde_json::from_value(json!({ "name": "num_turns", "value": 0 })).expect("a metric")],
+            metadata: serde_json::from_value(json!({ "tenant": "42" })).expect("an object"),
+            ..ResultBody::default()
+        };
+        let rules = [
+            ("standard_metric", "num_turns", json!(0)),
+            ("standard_metric", "hallucination", json!(true)),
+            ("custom_goal", "goal", json!(false)),
+            ("custom_metric", "Kept", json!("fail")),
+            ("metadata_field", "tenant", json!("42")),
+        ];
+        for (code, counts) in [
+            (None, true),
+            (Some("MEDIA_TIMEOUT"), true),
+            (Some("P2_CONNECTION_FAILED"), true),
+            (Some("INSUFFICIENT_BALANCE"), false),
+            (Some("CUSTOM_NOISE_FAILED"), false),
+        ] {
+            code.into_iter().for_each(|code| body.fail(code, "It is so."));
+            for (kind, field, value) in &rules {
+                let rule = json!({ "name": "a", "entity_type": kind, "entity_field": field, "operator": "equals",
+                    "comparison_value": "x" });
+                let rule: AlertSpec = serde_json::from_value(rule).expect("a rule");
+                let expect = (counts || *kind == "metadata_field").then(|| value.clone());
+                assert_eq!(value_of(&body, &rule), expect, "{code:?} {kind} {field}");
+            }
+        }
     }
 }

@@ -195,12 +195,6 @@ fn set(metrics: &mut Vec<MetricValue>, name: &str, value: Option<Value>) {
 /// Takes what was found over into a result.
 fn keep(doc: &mut ResultDoc, judged: Judged) {
     let Judged { mut evaluation, metrics, latency, engine_quality, metadata, custom_error, warnings } = judged;
-    let tries = doc.unanswered.len();
-    if tries > 0 && evaluation.goal_success.is_none() {
-        evaluation.goal_success = Some(true);
-        evaluation.goal_reasoning = Some(format!("The agent called {tries} time(s) and was not to be answered"));
-        (evaluation.status, evaluation.not_evaluated_reason) = (EvaluationStatus::Evaluated, None);
-    }
     if let Some(old) = doc.body.evaluations.first() {
         evaluation.keep_human_fields(old);
     }

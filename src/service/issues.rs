@@ -11,6 +11,7 @@ use crate::clock;
 use crate::error::Result;
 use crate::judge::Trigrams;
 use crate::model::Object;
+use crate::model::error_code::Owner;
 use crate::model::evaluation::{CustomResult, Evaluation};
 use crate::model::result::ResultBody;
 use crate::model::time::Timestamp;
@@ -37,7 +38,8 @@ pub(super) enum Found {
 }
 
 impl Found {
-    /// Everything that went wrong in a conversation.
+    /// Everything that went wrong in a conversation. Where this side broke it off, that the agent's own tools failed is all that is
+    /// known of the agent.
     pub fn of(body: &ResultBody) -> Vec<Found> {
         let mut all = Vec::new();
         for group in &body.tool_calls {
@@ -45,6 +47,9 @@ impl Found {
                 let message = format!("{}: {text}", group.name);
                 all.push(Found::Known { source: "tool_call", code, message });
             }
+        }
+        if body.error_owner.is_some_and(Owner::is_own) {
+            return all;
         }
         if let Some(code) = &body.error_code {
             let message = body.error_message.clone().unwrap_or_else(|| code.clone());
@@ -304,6 +309,34 @@ fn shown(row: Row<IssueDoc>) -> IssueRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::result::PostedToolCall;
+
+    #[test]
+    fn a_fault_of_this_side_is_no_failure_of_the_agent() {
+        use serde_json::json;
+        let failed = |code: &str, calls: bool| {
+            let mut body = ResultBody::default();
+            body.fail(code, "It is so.");
+            let evaluation = json!({ "goal_success": false, "goal_reasoning": "Nothing was booked." });
+            body.evaluations = vec![serde_json::from_value(evaluation).expect("an evaluation")];
+            let call = json!([{ "name": "book", "start_offset_ms": 1, "output": { "status": 500 } }]);
+            let call: Vec<PostedToolCall> = serde_json::from_value(call).expect("a call");
+            body.tool_calls = if calls { tool_call::group(&[], &call) } else { Vec::new() };
+            Found::of(&body).len()
+        };
+        for (code, alone, with_tools) in [
+            ("SIP_DIAL_FAILED", 2, 3),
+            ("NO_ANSWER", 2, 3),
+            ("CUSTOMER_CONCURRENCY_LIMIT", 2, 3),
+            ("CONNECTION_NOT_SUPPORTED", 0, 1),
+            ("P3_ADAPTER_NOT_CONFIGURED", 0, 1),
+            ("INSUFFICIENT_BALANCE", 0, 1),
+            ("UNUSABLE_CALLER_ID", 0, 1),
+            ("INTERNAL_ERROR", 0, 1),
+        ] {
+            assert_eq!((failed(code, false), failed(code, true)), (alone, with_tools), "{code}");
+        }
+    }
 
     #[test]
     fn messages_that_mean_the_same_are_written_the_same() {

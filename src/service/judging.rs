@@ -14,11 +14,12 @@ use crate::model::Object;
 use crate::model::agent_version::VersionDoc;
 use crate::model::call_log::CallSpec;
 use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
-use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::digital_human::{DigitalHumanSpec, Direction, Role};
 use crate::model::result::{MetricValue, PostedToolCall, ResultDoc};
 use crate::model::simulation::SimulationSpec;
+use crate::model::time::Timestamp;
 use crate::model::tool_call;
-use crate::model::transcript::Transcript;
+use crate::model::transcript::{Transcript, TranscriptEntry};
 use crate::store::{Metrics, Row, Session};
 
 /// What the custom metrics of a result are judged by, beside what the conversation measured.
@@ -42,6 +43,8 @@ pub struct ToJudge {
     pub success_criteria: String,
     /// Rules of the agent that the Digital Human probes.
     pub rules: Vec<String>,
+    /// Attempts of the agent to reach a Digital Human that was not to answer, a line each.
+    pub attempts: Vec<String>,
     /// What the simulation asks of each of its conversations; a yes is a custom error. Empty: it asks, and does not say what.
     pub custom_error: Option<String>,
 }
@@ -68,8 +71,10 @@ impl Service {
         let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
         let custom_error = simulation.custom_error_enabled.then(|| simulation.custom_error_prompt.unwrap_or_default());
         let measures = [measure(CALLS_MET, met.map(Value::Bool)), measure(WORD_ERRORS, errors.map(Value::from))];
+        let attempts = attempts(&row.doc, &human, transcript.as_ref());
         Ok(ToJudge {
             metrics,
+            attempts,
             transcript,
             unheard,
             calls,
@@ -162,6 +167,28 @@ pub(super) async fn unheard_in(db: &mut Session, result_id: i64) -> Result<Vec<U
 pub(super) async fn prompt_of(db: &mut Session, version: Option<Uuid>) -> Result<String> {
     let Some(id) = version else { return Ok(String::new()) };
     Ok(db.find::<VersionDoc>(id).await?.map(|row| row.doc.prompt_text).unwrap_or_default())
+}
+
+/// What an agent did to reach a Digital Human that does not answer: its calls, or its messages, with their times. Empty when the
+/// Digital Human was to answer, or has.
+fn attempts(doc: &ResultDoc, human: &DigitalHumanSpec, transcript: Option<&Transcript>) -> Vec<String> {
+    let mut steps = human.journey_steps.iter().flatten();
+    let step = steps.find(|step| Some(step.step) == doc.body.journey_step);
+    let entries = transcript.map(|held| &held.entries[..]).unwrap_or_default();
+    let answered = entries.iter().any(|entry| entry.speaker == Role::User);
+    if answered || step.is_none_or(|step| !step.unresponsive || step.direction != Direction::Outbound) {
+        return Vec::new();
+    }
+    let call = |about: &Object| {
+        let of = |key: &str| about.get(key).and_then(Value::as_str).unwrap_or("not known");
+        format!("{}: a call from {}, not answered", of("at"), of("from"))
+    };
+    let began_ms = doc.body.start_time.map_or(0, |at| at.0);
+    let message = |entry: &TranscriptEntry| {
+        let at = Timestamp(began_ms.saturating_add(entry.start_offset_ms));
+        format!("{at}: a message, read and not answered")
+    };
+    doc.unanswered.iter().map(call).chain(entries.iter().map(message)).collect()
 }
 
 /// Rules that are probed, each behind its id where it has one.

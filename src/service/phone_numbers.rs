@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Caller, Service, check};
-use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::phone_number::{AddNumberSpec, NumberDoc, NumberRecord};
@@ -16,14 +15,14 @@ use crate::store::Row;
 pub struct NumberAdded {
     /// E.164.
     pub phone_number: String,
-    /// How the carrier calls it.
+    /// Id at the carrier; empty where nobody told.
     pub carrier_sid: String,
     /// Whose it is.
     pub organization_id: String,
-    /// `YYYY-MM-DD`.
-    pub purchase_date: String,
-    /// Smallest unit of the currency, a month.
-    pub price: i64,
+    /// `YYYY-MM-DD`; null for a number that was bought elsewhere.
+    pub purchase_date: Option<String>,
+    /// Smallest unit of the currency, a month; null where nobody told.
+    pub price: Option<i64>,
 }
 
 /// What giving a number back answers.
@@ -55,12 +54,12 @@ impl Service {
         check::phone("phone_number", &mut spec.phone_number)?;
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
-        let (phone_number, price) = match spec.phone_number {
+        let (phone_number, bought) = match spec.phone_number {
             Some(number) => {
                 if !db.numbers_taken(std::slice::from_ref(&number)).await?.is_empty() {
                     return Err(Error::Conflict("Phone number is already registered".into()));
                 }
-                (number, 0)
+                (number, None)
             }
             None => {
                 let pool = &self.settings.number_pool;
@@ -68,15 +67,12 @@ impl Service {
                 let area = spec.area_code.as_deref().unwrap_or_default();
                 let free = pool.iter().find(|number| !taken.contains(number) && lies_in(number, area));
                 let free = free.ok_or_else(|| Error::Conflict("No phone number available".into()))?;
-                (free.clone(), self.settings.number_price)
+                let today = Timestamp(now).to_string().chars().take(10).collect();
+                (free.clone(), Some((today, self.settings.number_price)))
             }
         };
-        let doc = NumberDoc {
-            phone_number,
-            carrier_sid: format!("PN{}", clock::new_id().simple()),
-            purchase_date: Timestamp(now).to_string().chars().take(10).collect(),
-            price,
-        };
+        let (purchase_date, price) = bought.unzip();
+        let doc = NumberDoc { phone_number, carrier_sid: String::new(), purchase_date, price };
         db.insert(&doc, now, Some(caller.key_id)).await?;
         let NumberDoc { phone_number, carrier_sid, purchase_date, price } = doc;
         let organization_id = caller.organization.clone();

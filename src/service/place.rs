@@ -238,7 +238,6 @@ impl Cast {
         let voice = voice.at(placer.behaviour.speed.named(&wanted.speed) as f32);
         let mut notes = Object::from_iter([
             ("behaviour".to_owned(), self.in_force(placer, &spec)),
-            ("transport".to_owned(), json!("SIP/UDP, RTP/AVP")),
             ("voice".to_owned(), json!(voice.id)),
             ("channel_layout".to_owned(), json!({ "0": "digital_human", "1": "agent" })),
         ]);

@@ -30,7 +30,15 @@ pub struct Settled {
     pub rtcp: SocketAddr,
 }
 
+/// How signalling goes.
+pub const SIGNALLING: &str = "SIP/UDP";
+
 impl Settled {
+    /// The RTP profile in force (RFC 3551, RFC 3711): `RTP/SAVP` where both sides have keys, however they were offered.
+    pub fn profile(&self) -> &'static str {
+        if self.media.srtp.is_some() { "RTP/SAVP" } else { "RTP/AVP" }
+    }
+
     /// Itself, where `guard` lets the far side's media go.
     ///
     /// # Errors
@@ -206,6 +214,7 @@ mod tests {
         assert_eq!(keys.len(), 3, "a key for each suite: {ours}");
         let (answer, there) = answer(&ours, &side(Encryption::Optional, 2)).unwrap();
         let here = settled(&sdp::read_answer(&ours, &answer).unwrap()).unwrap();
+        assert_eq!([here.profile(), there.profile()], ["RTP/SAVP"; 2]);
         let (here, there) = (here.media.srtp.unwrap(), there.media.srtp.unwrap());
         assert_eq!((here.suite, here.send, here.receive), (there.suite, there.receive, there.send));
         assert_ne!(here.send, here.receive);
@@ -216,6 +225,7 @@ mod tests {
         let plain = side(Encryption::Off, 1).session().to_string();
         let refused = answer(&plain, &side(Encryption::Required, 2)).unwrap_err();
         assert!(refused.contains("encryption"), "{refused}");
-        assert!(answer(&plain, &side(Encryption::Optional, 2)).unwrap().1.media.srtp.is_none());
+        let open = answer(&plain, &side(Encryption::Optional, 2)).unwrap().1;
+        assert_eq!((open.media.srtp.is_none(), open.profile()), (true, "RTP/AVP"));
     }
 }

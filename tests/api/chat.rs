@@ -102,11 +102,17 @@ async fn agents_that_nothing_is_set_up_for_say_what_is_missing() {
     let stored = json!({ "P6_credentials": "k", "P2_base_url": "https://203.0.113.5" });
     for (agent, stored, code, owner) in [
         (&json!({ "P8_base_url": "https://203.0.113.5" }), &json!({}), "MISSING_P8_CONFIGURATION", "agent_owner"),
-        (&p8, &json!({}), "P8_ADAPTER_NOT_CONFIGURED", "agent_owner"),
+        (&p8, &json!({}), "P8_ADAPTER_NOT_CONFIGURED", "engine"),
         (&p6, &json!({}), "MISSING_P6_INTEGRATION", "agent_owner"),
-        (&p6, &stored, "P6_ADAPTER_NOT_CONFIGURED", "agent_owner"),
+        (&p6, &stored, "P6_ADAPTER_NOT_CONFIGURED", "engine"),
         (&json!({ "mode": "VOICE", "P2_agent_name": "n" }), &json!({}), "MISSING_P2_INTEGRATION", "agent_owner"),
-        (&json!({ "mode": "VOICE", "P2_agent_name": "n" }), &stored, "P2_ADAPTER_NOT_CONFIGURED", "agent_owner"),
+        (&json!({ "mode": "VOICE", "P2_agent_name": "n" }), &stored, "CONNECTION_NOT_SUPPORTED", "engine"),
+        (
+            &json!({ "mode": "VOICE", "websocket_url": "wss://203.0.113.5" }),
+            &json!({}),
+            "CONNECTION_NOT_SUPPORTED",
+            "engine",
+        ),
         (&json!({ "mode": "EMAIL", "email_address": "a@b.example" }), &json!({}), "EMAIL_NOT_CONFIGURED", "engine"),
     ] {
         let world = World::at_work(None).await;

@@ -37,9 +37,11 @@ async fn an_incident_is_told_once_and_its_end_once() {
         (Call::NoAnswer, "DOWN", 1, 0),
         (Call::Nothing, "DOWN", 1, 0),
         (Call::Fault, "UNKNOWN", 1, 0),
+        (Call::Unspoken, "UNKNOWN", 1, 0),
         (Call::NoAnswer, "DOWN", 1, 0),
         (Call::Says("Hello."), "UP", 1, 1),
         (Call::Says("Hello."), "UP", 1, 1),
+        (Call::Unspoken, "UNKNOWN", 1, 1),
     ] {
         answer(&world, &monitor, call).await;
         let now = read(&world, &monitor).await;

@@ -300,3 +300,52 @@ async fn an_attack_is_held_off_or_not_by_what_was_called_too() {
         assert_eq!(told(&after(&[]).await), quiet);
     }
 }
+
+#[tokio::test]
+async fn what_an_agent_writes_to_who_does_not_answer_is_judged_by_its_attempts() {
+    for (goal, outcome) in [(true, "passed"), (false, "failed")] {
+        let judged = json!({ "goal_success": goal });
+        let model = Oracle::new(move |first, _| {
+            let judgement: Value = serde_json::from_str(&judgement()).expect("JSON");
+            first.contains(CONVERSATION).then(|| with(judgement, judged.clone()).to_string())
+        });
+        let hook = Receiver::new(&[]).await;
+        let step = json!({ "step": 1, "intent": "Hide.", "modality": "chat", "direction": "outbound",
+            "unresponsive": true, "success_criteria": "It writes twice." });
+        let (agent, human) = (json!({ "http_webhook": hook.url("/hook") }), json!({ "journey_steps": [step] }));
+        let talk = Talk::of(World::at_work(Some(model.clone())).await, agent, json!({}), human).await;
+        talk.until("READY").await;
+        for (text, count) in [("Hello?", 1), ("Are you there?", 2)] {
+            talk.says(text).await;
+            talk.event("message.received", count).await;
+        }
+        talk.retry(300_000).await;
+        let result = talk.until("COMPLETED").await;
+        let evaluation = &result["evaluations"][0];
+        assert_eq!((&evaluation["goal_success"], &result["outcome"]), (&json!(goal), &json!(outcome)), "{evaluation}");
+        let asked = model.asked("The caller was not to answer, and did not.");
+        let [asked] = asked.as_slice() else { panic!("{asked:?}") };
+        assert!(asked.contains("What the agent was to do:\nIt writes twice."), "{asked}");
+        assert!(asked.contains("Attempts of the agent to reach it, 2 in all:\n- 2026-01-05T"), "{asked}");
+        assert!(asked.contains("AGENT: Hello?\n") && asked.contains("AGENT: Are you there?"), "{asked}");
+        assert!(hook.seen().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn who_wrote_is_told_when_the_conversation_is_over() {
+    for (fails, expect) in [([false, false], "oracle"), ([true, true], "template"), ([false, true], "mixed")] {
+        let times = AtomicUsize::new(0);
+        let model = Oracle::new(move |first, _| {
+            let is_judge = [CONVERSATION, PLAYBACK, QUESTION].iter().any(|judge| first.contains(judge));
+            let at = times.fetch_add(usize::from(!is_judge), Ordering::SeqCst);
+            (!is_judge && !fails[at.min(1)]).then(|| "I want a table for two.".to_owned())
+        });
+        let (_hook, agent) = answering("For which day?").await;
+        let simulation = json!({ "max_turns": 2 });
+        let world = World::at_work(Some(model)).await;
+        let talk = Talk::of(world, agent, simulation, json!({ "allow_end_call_tool": false })).await;
+        let result = talk.until("COMPLETED").await;
+        assert_eq!(result["metadata"]["speaker"], expect, "{fails:?}: {}", result["metadata"]);
+    }
+}

@@ -52,6 +52,8 @@ pub enum Call {
     Says(&'static str),
     Nothing,
     NoAnswer,
+    /// This build does not speak the agent's channel.
+    Unspoken,
     Fault,
 }
 
@@ -73,6 +75,11 @@ async fn answer_judged(world: &World, monitor: &Value, call: Call, model: Option
     match call {
         Call::NoAnswer => {
             let ended = world.service.advance(organization, id, S::Dispatched, S::NoAnswer, failed("NO_ANSWER"));
+            ended.await.expect("an allowed step");
+        }
+        Call::Unspoken => {
+            let code = "CONNECTION_NOT_SUPPORTED";
+            let ended = world.service.advance(organization, id, S::Dispatched, S::NoConnection, failed(code));
             ended.await.expect("an allowed step");
         }
         Call::Fault => {

@@ -27,7 +27,7 @@ const LEAST_PLACES: usize = 400;
 const LEAST_ALIVE: usize = 150;
 
 /// Fields whose values are drawn.
-const DRAWN: [&str; 6] = ["api_key", "carrier_sid", "http_webhook_key", "seed", "signing_key", "P11_inbound_token"];
+const DRAWN: [&str; 5] = ["api_key", "http_webhook_key", "seed", "signing_key", "P11_inbound_token"];
 
 /// Whose id a parameter of a path is, and the words of the path before it where parameters share a name.
 const NAMED: [(&str, &str, &str); 13] = [

@@ -372,6 +372,8 @@ async fn a_written_step_says_who_begins_how_long_is_waited_and_who_answers() {
     talk.retry(300_000).await;
     let result = talk.until("COMPLETED").await;
     assert_eq!(result["end_reason"], "inactivity_timeout");
+    assert_eq!((&result["metadata"]["speaker"], &result["outcome"]), (&json!("none"), &json!("not_evaluated")));
+    assert_eq!(result["evaluations"][0]["not_evaluated_reason"], "No language model is configured");
     assert!(result["metadata"]["warnings"].as_array().is_none_or(Vec::is_empty), "{result}");
     assert!(hook.seen().is_empty());
     let entries = talk.part("transcript").await["entries"].clone();

@@ -343,7 +343,12 @@ async fn a_journey_of_calls_goes_both_ways() {
     assert!(names(&report).contains(&"call.ringing"), "{:?}", names(&report));
     let events = house.events(&ids[2]).await;
     let result = house.result(&ids[2]).await;
-    assert_eq!((&result["status"], &result["outcome"]), (&json!("COMPLETED"), &json!("passed")), "{events:?} {result}");
+    let ended = (&result["status"], &result["outcome"]);
+    assert_eq!(ended, (&json!("COMPLETED"), &json!("not_evaluated")), "{events:?} {result}");
+    let evaluation = &result["evaluations"][0];
+    assert_eq!(evaluation["goal_success"], Value::Null);
+    assert_eq!(evaluation["not_evaluated_reason"], "No language model is configured");
+    assert_eq!(result["metrics"], json!([]), "nothing was said, and nothing measured");
     assert_eq!(result["metadata"]["unanswered_calls"].as_array().map(Vec::len), Some(1));
     let voices = [house.result(&ids[0]).await, house.result(&ids[1]).await].map(|one| one["metadata"]["voice"].clone());
     assert_eq!(voices[0], voices[1], "one caller in all steps");

@@ -275,6 +275,7 @@ async fn a_call_that_requires_keys_does_not_come_about_without() {
     let (stage, peer) = (Stage::with(Encryption::Required).await, Peer::baresip("PCMU/8000/1"));
     let report = stage.call(stage.placement(&at(&peer), "Hello.")).await.expect("it was placed");
     assert!(!report.ending.connected, "{:?}", report.ending);
+    assert_eq!(report.transport, "SIP/UDP", "no media was agreed on");
     let end = report.ending.remote.expect("it says why");
     assert!(matches!(end.kind, RemoteKind::NoMedia | RemoteKind::Refused) && !end.text.is_empty(), "{end:?}");
     assert!(report.recording.is_none());
@@ -293,6 +294,8 @@ async fn talks_with_a_softphone(srtp: Encryption, codec: Codec, peer: Peer) -> S
     let log = std::fs::read_to_string(folder.path().join("sip.log")).expect("it was written");
     assert_eq!(report.ending.reason, EndReason::MaxDuration, "{log}");
     assert_eq!(report.codec.as_deref(), Some(codec.name()));
+    let profile = if srtp == Encryption::Off { "RTP/AVP" } else { "RTP/SAVP" };
+    assert_eq!(report.transport, format!("SIP/UDP, {profile}"));
     let [sent, heard] = channels(report.recording.as_deref().expect("it was recorded"));
     let steady = &heard[16_000..48_000];
     assert!(share_at(steady, f64::from(TONE_HZ)) > 0.95, "the tone is what is heard");

@@ -110,6 +110,7 @@ async fn kept(house: &House, id: &str) {
     assert!(metric("silence_percentage").is_some() && metric("customer_speak_percentage").is_some());
     let metadata = &result["metadata"];
     assert_eq!((&metadata["codec"], &metadata["speaker"]), (&json!("PCMU"), &json!("template")));
+    assert_eq!(metadata["transport"], "SIP/UDP, RTP/AVP");
     assert!(metadata["sip_call_id"].is_string() && metadata["remote_address"].is_string(), "{metadata}");
     let timeline = house.call("GET", &format!("/v1/simulation-result/{id}/timeline"), Value::Null).await;
     let samples: Vec<i64> =
@@ -357,6 +358,9 @@ async fn what_cannot_be_called_says_why() {
     let unknown = json!({ "sip_uri": "sip:bob@nowhere.invalid" });
     check(unknown, ("NO_CONNECTION", "SIP_DIAL_FAILED", "network", Value::Null)).await;
     check(json!({}), ("NO_CONNECTION", "NO_CONNECTION_TYPE", "agent_owner", Value::Null)).await;
+    let unspoken = ("NO_CONNECTION", "CONNECTION_NOT_SUPPORTED", "engine", Value::Null);
+    check(json!({ "websocket_url": "wss://203.0.113.5" }), unspoken.clone()).await;
+    check(json!({ "sip_uri": "sip:bob@127.0.0.1;transport=tcp" }), unspoken).await;
     let phone = json!({ "phone_number": "+15550001111" });
     check(phone, ("NO_CONNECTION", "SIP_NOT_CONFIGURED", "engine", Value::Null)).await;
 }

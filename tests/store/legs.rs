@@ -335,7 +335,8 @@ async fn steps_of_a_journey_are_called_or_call() {
     let steps = json!([
         { "step": 1, "intent": "Ask.", "direction": "outbound", "response_window_seconds": 40, "phone_number": "+15550003333" },
         { "step": 2, "intent": "Call.", "wait_seconds": 5 },
-        { "step": 3, "intent": "Hide.", "direction": "outbound", "response_window_seconds": 60, "unresponsive": true },
+        { "step": 3, "intent": "Hide.", "direction": "outbound", "response_window_seconds": 60, "unresponsive": true,
+          "success_criteria": "It calls twice." },
     ]);
     let human = json!({ "phone_number": "+15550001111", "journey_steps": steps });
     // What the agent is does not matter: each step says who makes contact.
@@ -363,11 +364,22 @@ async fn steps_of_a_journey_are_called_or_call() {
     let calls = body.metadata["unanswered_calls"].as_array().expect("a list").clone();
     assert_eq!((body.status, calls.len()), (S::ConversationEnded, 2));
     f.walk(ids[2], &[S::Evaluating]).await;
+    let given = f.service.to_judge(&f.caller.organization, ids[2]).await.expect("it is there");
+    let attempt = |call: &Value| {
+        let at = call["at"].as_str().expect("a time");
+        format!("{at}: a call from sip:agent@h, not answered")
+    };
+    assert_eq!(given.attempts, calls.iter().map(attempt).collect::<Vec<_>>());
+    assert_eq!(given.success_criteria, "It calls twice.");
+    let called = f.service.to_judge(&f.caller.organization, ids[0]).await.expect("it is there");
+    assert!(called.attempts.is_empty(), "who would have answered: {:?}", called.attempts);
     let done = f.judge(ids[2], json!({})).await.body;
-    assert_eq!((done.status, done.evaluations[0].goal_success), (S::Completed, Some(true)));
-    let reason = "The agent called 2 time(s) and was not to be answered";
-    assert_eq!(done.evaluations[0].goal_reasoning.as_deref(), Some(reason));
-    assert_eq!(done.outcome.map(|outcome| outcome.as_str()), Some("passed"));
+    assert_eq!((done.status, done.evaluations[0].goal_success), (S::Completed, None));
+    assert_eq!(done.outcome.map(|outcome| outcome.as_str()), Some("not_evaluated"));
+    for (goal, outcome) in [(true, "passed"), (false, "failed")] {
+        let judged = f.judge(ids[2], json!({ "goal_success": goal })).await.body;
+        assert_eq!(judged.outcome.map(|outcome| outcome.as_str()), Some(outcome));
+    }
 }
 
 #[tokio::test]

@@ -37,6 +37,8 @@ pub(super) struct Drive<'a> {
     dialogue: Dialogue,
     contact: Contact,
     mind: Option<Box<dyn Mind>>,
+    /// Who has spoken, as the mind said last: at the end it may still think.
+    speaker: String,
     notes: Object,
     warnings: Vec<String>,
     redactor: Option<Redactor>,
@@ -62,8 +64,10 @@ impl<'a> Drive<'a> {
         hangups: mpsc::Receiver<EndReason>,
     ) -> Drive<'a> {
         let TextPlaced { spec, contact, mind, notes, warnings, .. } = placed;
+        let speaker = mind.speaker();
         Drive {
             work,
+            speaker,
             dialogue: Dialogue::new(spec),
             contact,
             mind: Some(mind),
@@ -95,6 +99,7 @@ impl<'a> Drive<'a> {
         self.dialogue.handle(clock.now_ms(), Input::Begin);
         loop {
             if let Some(end) = self.carry_out().await? {
+                self.notes.insert("speaker".to_owned(), self.speaker.into());
                 return self.work.ended(end, self.timeline, self.notes, self.warnings).await;
             }
             let due = self.dialogue.due();
@@ -103,6 +108,7 @@ impl<'a> Drive<'a> {
                 reason = self.hangups.recv() => Some(Input::Hangup(reason.unwrap_or(EndReason::Fault))),
                 () = self.work.stopping.cancelled() => Some(Input::Hangup(EndReason::Shutdown)),
                 (mind, answer) = of(&mut self.thinking) => {
+                    self.speaker = mind.speaker();
                     (self.mind, self.thinking) = (Some(mind), None);
                     Some(answer)
                 }

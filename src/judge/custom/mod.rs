@@ -57,6 +57,8 @@ pub struct Material<'m> {
     pub success_criteria: &'m str,
     /// Rules of the agent that the caller was to probe.
     pub rules: &'m [String],
+    /// Attempts of the agent to reach a caller who was not to answer, a line each; empty for every other caller.
+    pub attempts: &'m [String],
     /// Judges by ear, when there is a model that hears.
     pub ear: Option<Ear<'m>>,
 }

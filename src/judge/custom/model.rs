@@ -156,8 +156,21 @@ pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
     if !part.whole.agent_prompt.is_empty() {
         let _ = write!(text, "The agent's instructions:\n{}\n\n", part.whole.agent_prompt);
     }
+    let attempts = part.whole.attempts;
     if !part.whole.success_criteria.is_empty() {
-        let _ = write!(text, "What the caller was to reach:\n{}\n\n", part.whole.success_criteria);
+        let whose = if attempts.is_empty() { "What the caller was to reach" } else { "What the agent was to do" };
+        let _ = write!(text, "{whose}:\n{}\n\n", part.whole.success_criteria);
+    }
+    if !attempts.is_empty() {
+        let _ = writeln!(
+            text,
+            "The caller was not to answer. Attempts of the agent to reach it, {} in all:",
+            attempts.len()
+        );
+        for attempt in attempts {
+            let _ = writeln!(text, "- {attempt}");
+        }
+        text.push('\n');
     }
     if !part.whole.rules.is_empty() {
         let _ = writeln!(text, "Rules of the agent that the caller was to probe:");

@@ -1,5 +1,6 @@
 //! What a finished call shows about its agent: the verdict of each check. Pure.
 
+use ringer_media::call::EndReason;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -7,6 +8,7 @@ use crate::human::text::plain_words;
 use crate::judge::{Decision, Unheard};
 use crate::model::digital_human::Role;
 use crate::model::error_code::Owner;
+use crate::model::evaluation::{CustomResult, CustomStatus};
 use crate::model::monitor::{Check, CheckItem, CheckType, Verdict};
 use crate::model::result::ResultBody;
 use crate::model::status::ResultStatus;
@@ -76,6 +78,8 @@ pub(super) fn judge(check: &Check, seen: &Seen<'_>) -> CheckItem {
     let unknown = |why: &str| CheckItem::new(check, Verdict::Unknown, Value::Null, why);
     match seen.body.status {
         S::SystemError | S::OutOfFunds | S::Cancelled => unknown(&seen.error()),
+        // What went wrong on this side shows nothing about the agent, whatever was measured before.
+        _ if seen.body.error_owner.is_some_and(Owner::is_own) => unknown(&seen.error()),
         S::NoConnection | S::NoAnswer if check.kind == CheckType::AgentResponds => unreached(check, seen),
         S::NoConnection | S::NoAnswer => unknown("there was no conversation"),
         S::CallDropped if check.kind == CheckType::AgentResponds => unreached(check, seen),
@@ -92,14 +96,16 @@ pub(super) fn judge(check: &Check, seen: &Seen<'_>) -> CheckItem {
 /// A call that failed counts against the agent when it was not this side's fault.
 fn unreached(check: &Check, seen: &Seen<'_>) -> CheckItem {
     let verdict = match seen.body.error_owner {
-        Some(Owner::AgentOwner | Owner::Provider | Owner::Network) => Verdict::Down,
+        Some(owner) if !owner.is_own() => Verdict::Down,
         _ => Verdict::Unknown,
     };
     CheckItem::new(check, verdict, Value::from(seen.body.status.as_str()), seen.error())
 }
 
 fn responds(check: &Check, seen: &Seen<'_>) -> CheckItem {
+    let taken_off = seen.body.end_reason.as_deref() == Some(EndReason::ApiHangup.as_str());
     let (verdict, value, message) = match seen.agent_spoke() {
+        Some(false) if taken_off => (Verdict::Unknown, Value::Null, "the call was hung up from outside"),
         Some(true) => (Verdict::Up, json!(true), "the agent answered and spoke"),
         Some(false) => (Verdict::Down, json!(false), "the agent answered and said nothing"),
         None => (Verdict::Unknown, Value::Null, "it is not known whether the agent spoke"),
@@ -108,8 +114,13 @@ fn responds(check: &Check, seen: &Seen<'_>) -> CheckItem {
 }
 
 fn malfunction(check: &Check, seen: &Seen<'_>) -> CheckItem {
+    let unknown = |why: &str| CheckItem::new(check, Verdict::Unknown, Value::Null, why);
     if seen.transcript.is_none() {
-        return CheckItem::new(check, Verdict::Unknown, Value::Null, "there is no transcript");
+        return unknown("there is no transcript");
+    }
+    let lost = seen.lost().count();
+    if lost == 0 && seen.agent_lines().next().is_none() {
+        return unknown("the agent said nothing");
     }
     if let Some(Decision { yes, reasoning }) = seen.told_error {
         let verdict = if *yes { Verdict::Down } else { Verdict::Up };
@@ -122,12 +133,10 @@ fn malfunction(check: &Check, seen: &Seen<'_>) -> CheckItem {
         let phrase = plain_words(phrase);
         !phrase.is_empty() && words.windows(phrase.len()).any(|said| said == phrase)
     };
-    let lost = seen.lost().count();
     match seen.phrases.iter().find(says) {
         Some(phrase) => CheckItem::new(check, Verdict::Down, json!(phrase), format!("the agent said '{phrase}'")),
         None if lost > 0 => {
-            let why = format!("words of {lost} of the agent's turns are not known, and the others tell of no error");
-            CheckItem::new(check, Verdict::Unknown, Value::Null, why)
+            unknown(&format!("words of {lost} of the agent's turns are not known, and the others tell of no error"))
         }
         None => CheckItem::new(check, Verdict::Up, Value::Null, "the agent told of no error"),
     }
@@ -154,7 +163,14 @@ fn custom(check: &Check, seen: &Seen<'_>) -> CheckItem {
     let config = &check.config;
     let metrics = seen.body.evaluations.first().map(|evaluation| evaluation.custom_metrics.as_slice());
     let found = metrics.into_iter().flatten().find(|metric| Some(metric.metric_id) == config.custom_metric_id);
-    let found = found.map(|metric| metric.human_response_value.as_ref().unwrap_or(&metric.response_value));
+    // A metric that was not judged, or does not apply, has a text and no value.
+    let judged = |metric: &&CustomResult| metric.status == CustomStatus::Evaluated;
+    let found = found.and_then(|metric| {
+        metric
+            .human_response_value
+            .as_ref()
+            .or_else(|| Some(metric).filter(judged).map(|metric| &metric.response_value))
+    });
     if found.is_none() && config.custom_metric_id.is_some_and(|id| seen.elsewhere.contains(&id)) {
         let why = "the metric has scope observability: it is judged in production calls alone";
         return CheckItem::new(check, Verdict::Unknown, Value::Null, why);
@@ -200,10 +216,13 @@ mod tests {
             json!({ "pacing_p99_ms": 0.1, "late_frames": 0, "lost_packets": 0, "concealed_ms": 0, "trusted": trusted,
                 "echo": null })
         };
+        let custom =
+            |value: &str, status: &str| json!({ "metric_id": metric, "response_value": value, "status": status });
+        let rated = |metric: Value| json!({ "evaluations": [{ "custom_metrics": [metric] }] });
         let fine = json!({
             "status": "COMPLETED", "engine_quality": quality(true),
             "metrics": [{ "name": "num_turns", "value": 2 }, { "name": "avg_agent_latency", "value": 1.25 }],
-            "evaluations": [{ "custom_metrics": [{ "metric_id": metric, "response_value": "80" }] }],
+            "evaluations": [{ "custom_metrics": [custom("80", "evaluated")] }],
         });
         let with = |more: Value| {
             let mut body = fine.clone();
@@ -228,6 +247,20 @@ mod tests {
             ("agent_responds", json!({}), failed("CALL_DROPPED", "network"), &[][..], "DOWN"),
             ("agent_responds", json!({}), failed("NO_CONNECTION", "engine"), &[][..], "UNKNOWN"),
             ("agent_responds", json!({}), failed("SYSTEM_ERROR", "engine"), &[][..], "UNKNOWN"),
+            ("agent_responds", json!({}), failed("NO_CONNECTION", "simulated_caller"), &[][..], "UNKNOWN"),
+            ("agent_responds", json!({}), failed("NO_CONNECTION", "provider"), &[][..], "DOWN"),
+            ("agent_responds", json!({}), failed("CALL_DROPPED", "engine"), &polite[..], "UNKNOWN"),
+            ("agent_malfunction", json!({}), failed("CALL_DROPPED", "engine"), &broken[..], "UNKNOWN"),
+            ("latency", json!({ "latency_threshold_ms": 1 }), failed("CALL_DROPPED", "engine"), &polite[..], "UNKNOWN"),
+            ("custom_metric", rule("less_than"), failed("CALL_DROPPED", "simulated_caller"), &polite[..], "UNKNOWN"),
+            (
+                "agent_responds",
+                json!({}),
+                with(json!({ "metrics": [{ "name": "num_turns", "value": 0 }], "end_reason": "api_hangup" })),
+                &[][..],
+                "UNKNOWN",
+            ),
+            ("agent_malfunction", json!({}), fine.clone(), &[("USER", "Hello?")][..], "UNKNOWN"),
             ("agent_malfunction", json!({}), fine.clone(), &polite[..], "UP"),
             ("agent_malfunction", json!({}), fine.clone(), &broken[..], "DOWN"),
             ("agent_malfunction", json!({}), failed("NO_ANSWER", "agent_owner"), &[][..], "UNKNOWN"),
@@ -239,6 +272,21 @@ mod tests {
             ("custom_metric", rule("greater_than"), fine.clone(), &polite[..], "UP"),
             ("custom_metric", rule("less_than"), fine.clone(), &polite[..], "DOWN"),
             ("custom_metric", rule("less_than"), with(json!({ "evaluations": [] })), &polite[..], "UNKNOWN"),
+            (
+                "custom_metric",
+                rule("not_equals"),
+                with(rated(custom("Not Applicable", "not_applicable"))),
+                &polite[..],
+                "UNKNOWN",
+            ),
+            ("custom_metric", rule("not_equals"), with(rated(custom("", "not_evaluated"))), &polite[..], "UNKNOWN"),
+            (
+                "custom_metric",
+                rule("not_equals"),
+                with(rated(json!({ "metric_id": metric, "status": "error", "human_response_value": "70" }))),
+                &polite[..],
+                "UP",
+            ),
         ] {
             let mut whole = serde_json::to_value(ResultBody::default()).expect("an object");
             whole.as_object_mut().expect("an object").extend(body.as_object().expect("an object").clone());

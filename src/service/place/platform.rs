@@ -12,8 +12,11 @@ use crate::model::integration::IntegrationSpec;
 use crate::service::folders::stored_integrations;
 use crate::store::Session;
 
-/// A platform: its code where it has no adapter, and before that, for each thing it needs, the code where that is missing
-/// and the settings of which one is enough.
+/// Code of an agent or a step that this build has no way to reach.
+pub(super) const NOT_SUPPORTED: &str = "CONNECTION_NOT_SUPPORTED";
+
+/// A platform: its code where all is set and nothing here reaches it, and before that, for each thing it needs, the code where
+/// that is missing and the settings of which one is enough.
 type Platform = (ConnectionType, &'static str, &'static [(&'static str, &'static [&'static str])]);
 
 const PLATFORMS: [Platform; 11] = {
@@ -21,14 +24,14 @@ const PLATFORMS: [Platform; 11] = {
     [
         (
             C::P1,
-            "P1_ADAPTER_NOT_CONFIGURED",
+            NOT_SUPPORTED,
             &[
                 ("MISSING_P1_INTEGRATION", &["P1_url", "P1_token_webhook_url"]),
                 ("MISSING_P1_INTEGRATION", &["P1_api_key", "P1_token_webhook_url"]),
                 ("MISSING_P1_INTEGRATION", &["P1_api_secret", "P1_token_webhook_url"]),
             ],
         ),
-        (C::P2, "P2_ADAPTER_NOT_CONFIGURED", &[("MISSING_P2_INTEGRATION", &["P2_base_url"])]),
+        (C::P2, NOT_SUPPORTED, &[("MISSING_P2_INTEGRATION", &["P2_base_url"])]),
         (
             C::P3,
             "P3_ADAPTER_NOT_CONFIGURED",
@@ -112,11 +115,11 @@ impl Cast {
             Some(Modality::Sms) if sms.send_url.is_none() => Err(no_carrier()),
             Some(Modality::Sms) => {
                 let message = "Text message steps of agents of another connection_type are not held in this version";
-                Err(Obstacle::new("SMS_NOT_CONFIGURED", message))
+                Err(Obstacle::new(NOT_SUPPORTED, message))
             }
             Some(_) => {
                 let message = "Chat steps of agents that speak or text are not held in this version";
-                Err(Obstacle::new("NO_CONNECTION_TYPE", message))
+                Err(Obstacle::new(NOT_SUPPORTED, message))
             }
         }
     }
@@ -124,14 +127,8 @@ impl Cast {
     /// Why an agent of this kind cannot be met: the first setting that is missing, else what is not set up for it.
     pub(super) fn unmet(&self, kind: ConnectionType) -> Obstacle {
         let name = kind.as_str();
-        let Some((_, adapter, needed)) = PLATFORMS.iter().find(|(platform, ..)| *platform == kind) else {
-            return match kind {
-                ConnectionType::Email => no_mail(),
-                _ => {
-                    let message = format!("connection_type {name} is not spoken in this version");
-                    Obstacle::new("NO_CONNECTION_TYPE", message)
-                }
-            };
+        let Some((_, lacking, needed)) = PLATFORMS.iter().find(|(platform, ..)| *platform == kind) else {
+            return if kind == ConnectionType::Email { no_mail() } else { not_spoken(name) };
         };
         let given = [json!(self.overrides), json!(self.agent.spec), json!(self.platforms)];
         let is_set = |setting: &&str| {
@@ -139,9 +136,14 @@ impl Cast {
         };
         match needed.iter().find(|(_, settings)| !settings.iter().any(is_set)) {
             Some((code, settings)) => Obstacle::new(code, format!("{} is not set", settings.join(" or "))),
-            None => Obstacle::new(adapter, format!("No adapter for {name} is set up")),
+            None if *lacking == NOT_SUPPORTED => not_spoken(name),
+            None => Obstacle::new(lacking, format!("No adapter for {name} is set up")),
         }
     }
+}
+
+fn not_spoken(name: &str) -> Obstacle {
+    Obstacle::new(NOT_SUPPORTED, format!("connection_type {name} is not spoken in this version"))
 }
 
 /// No text message can be sent.
@@ -156,6 +158,7 @@ fn no_mail() -> Obstacle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::error_code::{self, Owner};
     use crate::service::place::tests::cast;
 
     /// Settings of all platforms, the agent's and the organization's.
@@ -183,10 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_platform_is_refused_for_its_first_missing_setting_and_then_for_its_adapter() {
+    fn a_platform_is_refused_for_its_first_missing_setting_and_then_for_what_this_build_lacks() {
         let (agent, stored) = all_set();
-        for (kind, adapter, needed) in PLATFORMS {
-            assert_eq!(unmet(agent.clone(), &stored, kind).code, adapter);
+        for (kind, lacking, needed) in PLATFORMS {
+            let refused = unmet(agent.clone(), &stored, kind).code;
+            assert_eq!((refused, error_code::owner(refused)), (lacking, Owner::Engine));
+            let is_channel = matches!(kind, ConnectionType::P1 | ConnectionType::P2);
+            let adapter = format!("{}_ADAPTER_NOT_CONFIGURED", kind.as_str());
+            assert_eq!(refused, if is_channel { "CONNECTION_NOT_SUPPORTED" } else { &adapter });
             for (code, settings) in needed {
                 let (mut agent, mut stored) = (agent.clone(), stored.clone());
                 for setting in *settings {
@@ -217,7 +224,7 @@ mod tests {
             (C::P10, "MISSING_P10_AGENT_TOKEN"),
             (C::P11, "MISSING_P11_CONFIGURATION"),
             (C::Email, "EMAIL_NOT_CONFIGURED"),
-            (C::WebSocket, "NO_CONNECTION_TYPE"),
+            (C::WebSocket, "CONNECTION_NOT_SUPPORTED"),
         ] {
             assert_eq!(unmet(json!({}), &json!({}), kind).code, code);
         }

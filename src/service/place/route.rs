@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use ringer_media::codec::Codec;
 use serde_json::Value;
 
+use super::platform::NOT_SUPPORTED;
 use super::{Cast, Obstacle};
 use crate::config::Secret;
 use crate::engine::Dial;
@@ -69,7 +70,7 @@ async fn destination(target: &str, guard: &Guard) -> Result<SocketAddr, Obstacle
     }
     let lower = target.to_ascii_lowercase();
     if lower.starts_with("sips:") || lower.contains("transport=tcp") || lower.contains("transport=tls") {
-        return Err(Obstacle::new("SIP_DIAL_FAILED", "Only SIP over UDP is spoken in this version"));
+        return Err(Obstacle::new(NOT_SUPPORTED, "Only SIP over UDP is spoken in this version"));
     }
     sip::locate(&uri, guard).await.map_err(|blocked| match blocked {
         Blocked::NotAllowed => invalid("sip_uri points to a host that is not allowed".to_owned()),
@@ -156,9 +157,9 @@ mod tests {
         let with_carrier = Settings { sms: std::sync::Arc::new(carrier), ..Settings::new("unused") };
         for (modality, settings, code, text) in [
             ("sms", Settings::new("unused"), "SMS_NOT_CONFIGURED", "No carrier for text messages is set up"),
-            ("sms", with_carrier.clone(), "SMS_NOT_CONFIGURED", "connection_type are not held in this version"),
+            ("sms", with_carrier.clone(), NOT_SUPPORTED, "connection_type are not held in this version"),
             ("email", with_carrier.clone(), "EMAIL_NOT_CONFIGURED", "mail is not spoken in this version"),
-            ("chat", with_carrier, "NO_CONNECTION_TYPE", "agents that speak or text are not held in this version"),
+            ("chat", with_carrier, NOT_SUPPORTED, "agents that speak or text are not held in this version"),
         ] {
             let step = serde_json::from_value(json!({ "step": 1, "modality": modality })).expect("it fits");
             let agent = json!({ "sip_uri": "sip:bob@127.0.0.1:5080" });
@@ -178,19 +179,19 @@ mod tests {
             (json!({}), json!({"sip_uri": sip}), None),
             (json!({}), json!({}), Some("NO_CONNECTION_TYPE")),
             (json!({"phone_number": "+15550001111"}), json!({}), Some("SIP_NOT_CONFIGURED")),
-            (json!({"websocket_url": "ws://h"}), json!({}), Some("NO_CONNECTION_TYPE")),
+            (json!({"websocket_url": "ws://h"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
             (json!({"mode": "EMAIL"}), json!({}), Some("EMAIL_NOT_CONFIGURED")),
             (json!({"P4_agent_id": "a"}), json!({}), Some("MISSING_P4_INTEGRATION")),
             (json!({"P10_agent_token": "t"}), json!({}), Some("P10_ADAPTER_NOT_CONFIGURED")),
             (json!({"connection_type": "SIP"}), json!({}), Some("INVALID_SIP_DESTINATION")),
             (json!({"sip_uri": "sip:127.0.0.1"}), json!({}), Some("INVALID_SIP_DESTINATION")),
             (json!({"sip_uri": "sip:bob@169.254.169.254"}), json!({}), Some("INVALID_SIP_DESTINATION")),
-            (json!({"sip_uri": "sip:bob@127.0.0.1;transport=tcp"}), json!({}), Some("SIP_DIAL_FAILED")),
+            (json!({"sip_uri": "sip:bob@127.0.0.1;transport=tcp"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
             (json!({"sip_uri": "sip:bob@host.invalid"}), json!({}), Some("SIP_DIAL_FAILED")),
             (json!({"sip_uri": sip, "type": "OUTBOUND"}), json!({}), None),
             (json!({"connection_type": "SIP", "type": "OUTBOUND"}), json!({}), None),
             (json!({"phone_number": "+15550001111", "type": "OUTBOUND"}), json!({}), None),
-            (json!({"websocket_url": "ws://h", "type": "OUTBOUND"}), json!({}), Some("NO_CONNECTION_TYPE")),
+            (json!({"websocket_url": "ws://h", "type": "OUTBOUND"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
             (json!({"dynamic_sip_webhook_url": "http://h"}), json!({"sip_uri": sip}), None),
         ] {
             let dialled = dial(&cast(agent.clone(), json!({}), run.clone()), &[Codec::Pcmu], &settings).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringer_media::call::{Opening, ScriptRule};
 use ringer_media::seed::Seed;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::platform::no_carrier;
 use super::{Cast, Obstacle, Placer, manner};
@@ -137,11 +137,7 @@ impl Cast {
             true => human::silent(),
             false => self.writer(&placer.behaviour, placer.model.clone()),
         };
-        let notes = Object::from_iter([
-            ("behaviour".to_owned(), in_force),
-            ("transport".to_owned(), json!(transport)),
-            ("speaker".to_owned(), Value::from(mind.speaker())),
-        ]);
+        let notes = Object::from_iter([("behaviour".to_owned(), in_force), ("transport".to_owned(), json!(transport))]);
         TextPlaced { spec, contact, mind, ringing_ms, notes, warnings }
     }
 
