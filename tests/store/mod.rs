@@ -13,6 +13,7 @@ mod resources;
 mod schedules;
 mod seam;
 mod secrets;
+mod texts;
 mod urls;
 mod usage;
 mod webhooks;
