@@ -9,6 +9,7 @@ mod older;
 mod overdue;
 mod queue;
 mod receiver;
+mod rerun;
 mod resources;
 mod schedules;
 mod seam;
