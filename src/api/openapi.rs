@@ -13,7 +13,7 @@ use crate::api::endpoint::Endpoint;
 use crate::api::gate::Ready;
 use crate::api::idempotency;
 use crate::api::openapi::links::Maker;
-use crate::model::schema::{self, ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, PATCH, PLAIN, TAG_DEFAULT};
+use crate::model::schema::{self, ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, OPEN, PATCH, PLAIN, TAG_DEFAULT, UNLESS};
 
 /// Version of the interface.
 pub const VERSION: &str = "0.1.0";
@@ -242,7 +242,7 @@ fn resolved<'v>(schema: &'v Value, definitions: &'v Map<String, Value>) -> &'v V
 fn without_marks(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            for mark in [ALIASES, PATCH, ID, PLAIN, NEEDS, NUMBER_OR_UUID, TAG_DEFAULT] {
+            for mark in [ALIASES, PATCH, ID, PLAIN, NEEDS, NUMBER_OR_UUID, TAG_DEFAULT, OPEN, UNLESS] {
                 map.remove(mark);
             }
             map.values_mut().for_each(without_marks);

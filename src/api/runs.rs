@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::answer::{CSV, JSON, Table, XML, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
 use crate::error::{Error, Result};
-use crate::model::run::{QueueAnswer, QueueSpec, RunItem};
+use crate::model::run::{QueueAnswer, QueueRequest, RunItem};
 use crate::model::text::{SmsQueueSpec, TextQueueSpec};
 use crate::service::{ExportFormat, RunCancelled, RunDeleted, RunResults, SmsQueued};
 
@@ -72,8 +72,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     tagged("Runs", "Simulation run", endpoints).collect()
 }
 
-async fn queue(ctx: Ctx, request: In<Nothing, Nothing, QueueSpec>) -> Result<QueueAnswer> {
-    ctx.service.queue_simulation_run(&ctx.caller, request.body).await
+async fn queue(ctx: Ctx, request: In<Nothing, Nothing, QueueRequest>) -> Result<QueueAnswer> {
+    ctx.service.queue_named_run(&ctx.caller, request.body).await
 }
 
 async fn queue_text(ctx: Ctx, request: In<Nothing, Nothing, TextQueueSpec>) -> Result<QueueAnswer> {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
 use crate::error::Result;
 use crate::model::patch::Patch;
-use crate::model::scenario::{Definition, ScenarioChange, ScenarioRecord, ScenarioSpec};
+use crate::model::scenario::{GivenDefinition, ScenarioChange, ScenarioRecord, ScenarioSpec};
 use crate::service::{ScenarioDeleted, ScenarioList, Validated};
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,7 +35,7 @@ struct Duplicate {
 struct ToValidate {
     /// The graph.
     #[serde(default)]
-    definition: Option<Definition>,
+    definition: Option<GivenDefinition>,
     /// The graph as JSON text.
     #[serde(default)]
     json_text: Option<String>,

@@ -32,6 +32,7 @@ pub(super) fn delivered(carrier: &Sms) -> Node {
         required,
         patch: false,
         needs: Vec::new(),
+        unless: None,
         node: Node { kind: Kind::TextId, nullable: !required },
     };
     let fields = [("from", true), ("to", true), ("text", true), ("message_id", false)];

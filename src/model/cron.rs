@@ -44,6 +44,11 @@ impl Cron {
         })
     }
 
+    /// True when there is a day that fits: there is none for 30 February.
+    pub fn comes(&self) -> bool {
+        self.after(0).is_some()
+    }
+
     /// The first time after a moment, both in milliseconds since 1970; `None` when there is none (30 February).
     pub fn after(&self, ms: i64) -> Option<i64> {
         let first = ms.div_euclid(MINUTE_MS) + 1;
@@ -171,7 +176,7 @@ mod tests {
     #[test]
     fn a_day_that_never_comes_has_no_time() {
         let cron = Cron::parse("0 0 30 2 *").expect("each field fits");
-        assert_eq!(cron.after(minute(2026, 1, 5, 9, 0)), None);
+        assert_eq!((cron.after(minute(2026, 1, 5, 9, 0)), cron.comes()), (None, false));
         let leap = Cron::parse("0 0 29 2 *").expect("each field fits");
         assert_eq!(leap.after(minute(2096, 2, 29, 0, 0)), Some(minute(2104, 2, 29, 0, 0)));
     }

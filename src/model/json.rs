@@ -311,13 +311,13 @@ impl<'a> Reader<'a> {
 
     /// `\uXXXX`, with its low surrogate when it is a high one. A lone surrogate is no character: U+FFFD.
     fn unicode(&mut self) -> Read<char> {
-        let first = self.hex(self.at + 2)?;
+        let first = self.hex(self.at + 1)?;
         self.at += 6;
         if let Some(whole) = char::from_u32(first) {
             return Ok(whole);
         }
         if first < 0xdc00 && self.bytes[self.at..].starts_with(b"\\u") {
-            let second = self.hex(self.at + 2)?;
+            let second = self.hex(self.at + 1)?;
             if (0xdc00..0xe000).contains(&second) {
                 self.at += 6;
                 let whole = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
@@ -327,10 +327,12 @@ impl<'a> Reader<'a> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    fn hex(&self, at: usize) -> Read<u32> {
-        let digits = self.bytes.get(at..at + 4).ok_or((UNICODE, at))?;
+    /// The number in the four digits behind the `u` at `letter`, where a fault in them is placed.
+    fn hex(&self, letter: usize) -> Read<u32> {
+        let fault = (UNICODE, letter);
+        let digits = self.bytes.get(letter + 1..letter + 5).ok_or(fault)?;
         digits.iter().try_fold(0, |sum, digit| {
-            let value = char::from(*digit).to_digit(16).ok_or((UNICODE, at))?;
+            let value = char::from(*digit).to_digit(16).ok_or(fault)?;
             Ok(sum * 16 + value)
         })
     }
@@ -420,7 +422,10 @@ mod tests {
             ("{\"é\":\"x", "Unterminated string starting at @5"),
             ("\"a\nb\"", "Invalid control character at @2"),
             (r#""a\x""#, "Invalid \\escape @2"),
-            (r#""a\u12g4""#, "Invalid \\uXXXX escape @4"),
+            (r#""a\u12g4""#, "Invalid \\uXXXX escape @3"),
+            (r#""é\u12"#, "Invalid \\uXXXX escape @3"),
+            (r#""\u12é4""#, "Invalid \\uXXXX escape @2"),
+            (r#""\ud83d\uzz00""#, "Invalid \\uXXXX escape @8"),
             ("{} x", "Extra data @3"),
             ("01", "Extra data @1"),
             ("NaN", "Expecting value @0"),

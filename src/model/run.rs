@@ -103,6 +103,21 @@ impl JsonSchema for RunSettings {
     }
 }
 
+/// Asks for a run of the simulation that has the id, the identifier of the declarative push, or both.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+pub struct QueueRequest {
+    /// What to run; needed where `svc_as_code_id` is not given.
+    #[serde(default)]
+    #[schemars(with = "IdString", extend("x-unless" = "svc_as_code_id"))]
+    pub simulation_id: Option<IdString>,
+    /// The same by its stable identifier.
+    #[serde(default)]
+    pub svc_as_code_id: Option<Uuid>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub settings: RunSettings,
+}
+
 /// What queueing answers.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct QueueAnswer {

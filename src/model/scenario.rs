@@ -1,6 +1,8 @@
 //! A scenario: a graph of what an agent and its caller say, each of whose paths can be played by a Digital Human.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -10,6 +12,7 @@ use super::time::Timestamp;
 
 /// The graph. What stands inside its nodes and edges is checked as a whole and kept as it was given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-open" = true))]
 pub struct Definition {
     /// `{id, type: start | single | options, position, data}`.
     pub nodes: Vec<Object>,
@@ -23,6 +26,32 @@ pub struct Definition {
     pub others: Object,
 }
 
+/// An object that is given for a graph. The rules of a graph begin with its members' types, so that the walker leaves them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct GivenDefinition(pub Object);
+
+impl GivenDefinition {
+    /// The graph; `None` when its nodes and edges are not arrays of objects.
+    pub fn graph(self) -> Option<Definition> {
+        serde_json::from_value(Value::Object(self.0)).ok()
+    }
+}
+
+impl JsonSchema for GivenDefinition {
+    fn schema_name() -> Cow<'static, str> {
+        Definition::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        Definition::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Definition::json_schema(generator)
+    }
+}
+
 /// A new scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioSpec {
@@ -30,7 +59,7 @@ pub struct ScenarioSpec {
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
     /// The graph.
-    pub definition: Definition,
+    pub definition: GivenDefinition,
     /// Agents that it is linked to.
     #[serde(default)]
     pub agent_ids: Vec<i64>,
@@ -40,7 +69,7 @@ pub struct ScenarioSpec {
 }
 
 /// What of a scenario can be changed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioChange {
     /// 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
@@ -50,7 +79,7 @@ pub struct ScenarioChange {
     /// Free text; empty clears it.
     pub description: String,
     /// Replaces the whole graph.
-    pub definition: Definition,
+    pub definition: GivenDefinition,
 }
 
 /// A scenario as stored; its agents are links.

@@ -1,6 +1,6 @@
 //! JSON Schema (2020-12, as derived from the model's structs) compiled into a tree that `validate` walks. Compiled once at
 //! start: no reference is resolved and no expression is built while a request is read. It understands what the derive
-//! writes and marks of its own (`ALIASES`, `PATCH`, `ID`, `PLAIN`, `NUMBER_OR_UUID`, `NEEDS`), not every JSON Schema.
+//! writes and marks of its own (`ALIASES`, `PATCH`, `ID`, `PLAIN`, `NUMBER_OR_UUID`, `NEEDS`, `OPEN`, `UNLESS`), not every JSON Schema.
 
 use std::borrow::Cow;
 
@@ -26,6 +26,10 @@ pub const NUMBER_OR_UUID: &str = "x-number-or-uuid";
 /// Schema key of a field that holds an object: what the object must have when a field beside it has some value
 /// (`{"kind": {"a": ["x", "y"]}}`: x and y, when kind is a).
 pub const NEEDS: &str = "x-needs";
+/// Schema key of an object whose members are judged as a whole: the walker asks only for an object.
+pub const OPEN: &str = "x-open";
+/// Schema key of a field that need not be there where the field of this name is given.
+pub const UNLESS: &str = "x-unless";
 /// Where shared schemas stand in a document.
 pub const DEFINITIONS: &str = "/components/schemas";
 
@@ -74,6 +78,8 @@ pub enum Kind {
     Fields(Vec<Field>, Option<Box<Node>>),
     /// An object with free names.
     Map(Box<Node>),
+    /// An object whose members, each of the type inside, are judged as a whole elsewhere.
+    Open(Box<Node>),
     /// An object whose kind is told by the field `tag`; `expected` lists all tags, `default` is the one of an object without.
     Tagged { tag: String, members: Vec<(String, Node)>, expected: String, default: Option<String> },
     /// One of some types, told apart by trying them.
@@ -115,6 +121,8 @@ pub struct Field {
     pub patch: bool,
     /// What its object must have, by what stands beside it.
     pub needs: Vec<Need>,
+    /// The field beside it without which it must be present.
+    pub unless: Option<String>,
     /// Its type.
     pub node: Node,
 }
@@ -157,6 +165,9 @@ impl Compiler<'_> {
         let Value::Object(schema) = schema else { return any };
         if depth > MAX_NESTING {
             return any;
+        }
+        if schema.contains_key(OPEN) {
+            return Node { kind: Kind::Open(Box::new(any)), nullable: false };
         }
         if schema.contains_key(NUMBER_OR_UUID) {
             return Node { kind: Kind::NumberOrUuid, nullable: false };
@@ -243,6 +254,7 @@ impl Compiler<'_> {
                 required: required(name),
                 patch: property.get(PATCH) == Some(&Value::Bool(true)),
                 needs: needs(property),
+                unless: property.get(UNLESS).and_then(Value::as_str).map(str::to_owned),
                 node: self.node(property, depth + 1),
             });
         }

@@ -62,8 +62,8 @@ impl ResultStatus {
         let next: &[ResultStatus] = match self {
             S::Initializing => &[S::Queued, S::OutOfFunds, S::NoConnection, S::Cancelled],
             S::Queued => &[S::NoConnection, S::Dispatched, S::Ready, S::Cancelled],
-            S::Ready => &[S::Dispatched, S::Running, S::NoAnswer, S::NoConnection, S::Cancelled],
-            S::Dispatched => &[S::Running, S::NoAnswer, S::NoConnection, S::Cancelled],
+            S::Ready => &[S::Queued, S::Dispatched, S::Running, S::NoAnswer, S::NoConnection, S::Cancelled],
+            S::Dispatched => &[S::Queued, S::Running, S::NoAnswer, S::NoConnection, S::Cancelled],
             S::Running => &[S::ConversationEnded, S::NoAnswer],
             S::ConversationEnded => &[S::Evaluating],
             S::Evaluating => &[S::Completed, S::CallDropped, S::OutOfFunds, S::Queued],
@@ -81,8 +81,8 @@ mod tests {
     const TABLE: &str = "
         INITIALIZING       . Q . . . . . . n . . f s x
         QUEUED             . . r D . . . . n . . . s x
-        READY              . . . D R . . . n a . . s x
-        DISPATCHED         . . . . R . . . n a . . s x
+        READY              . Q . D R . . . n a . . s x
+        DISPATCHED         . Q . . R . . . n a . . s x
         RUNNING            . . . . . E . . . a . . s .
         CONVERSATION_ENDED . . . . . . e . . . . . s .
         EVALUATING         . Q . . . . . C . . d f s .

@@ -77,6 +77,9 @@ pub struct Inbox {
     /// The Digital Human has said its last words.
     #[serde(default)]
     pub closed: bool,
+    /// The agent or a request has ended the conversation: nothing more is taken.
+    #[serde(default)]
+    pub ended: bool,
 }
 
 impl Inbox {

@@ -127,6 +127,10 @@ impl<'s> Walk<'s> {
             Kind::List { item, least, most } => self.list(item, *least, *most, json),
             Kind::Fields(fields, others) => self.fields(fields, others.as_deref(), json),
             Kind::Map(values) => self.map(values, json),
+            Kind::Open(values) => match json {
+                Json::Object(_) => self.map(values, json),
+                _ => self.fail(&Problem::plain("model_attributes_type"), json),
+            },
             Kind::Tagged { tag, members, expected, default } => {
                 self.tagged(tag, members, expected, default.as_deref(), json)
             }
@@ -182,10 +186,12 @@ impl<'s> Walk<'s> {
         let needed = std::mem::take(&mut self.needed);
         for field in fields {
             let given = given(field, json);
+            let stands_alone = |other: &String| matches!(json.get(other), None | Some(Json::Null));
+            let required = field.required || field.unless.as_ref().is_some_and(stands_alone);
             let stands = |need: &&Need| matches!(json.get(&need.beside), Some(Json::Text(text)) if *text == need.value);
             let inside: &[String] = field.needs.iter().find(stands).map_or(&[], |need| &need.names);
             let Some((name, value)) = given else {
-                if field.required || !inside.is_empty() || needed.contains(&field.name) {
+                if required || !inside.is_empty() || needed.contains(&field.name) {
                     self.loc.push(Step::Name(Cow::Borrowed(&field.name)));
                     let input = if self.shows_parent { json } else { &Json::Null };
                     self.fail(&Problem::plain("missing"), input);
@@ -193,7 +199,7 @@ impl<'s> Walk<'s> {
                 }
                 continue;
             };
-            let absent = *value == Json::Null && !field.required && !field.node.nullable;
+            let absent = *value == Json::Null && !required && !field.node.nullable;
             self.needed = inside;
             let walked = match absent {
                 false => Some(self.inside(Step::Name(Cow::Borrowed(name)), &field.node, value)),

@@ -37,12 +37,23 @@ pub struct AgentAdded {
 /// What changing an agent answers.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AgentUpdated {
-    /// The given fields as they now are.
-    pub agent: Object,
+    /// What was changed.
+    pub agent: AgentGiven,
     /// `200`.
     pub status: String,
     /// Signing key, when one was made.
     pub http_webhook_key: Option<String>,
+}
+
+/// The agent that was named for a change, and the given fields as they now are.
+#[derive(Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(extend("required" = ["agent_id"]))]
+pub struct AgentGiven {
+    /// Id as it was sent; that of the agent where it was named by `external_agent_id` alone. Null when null was sent.
+    pub agent_id: Option<String>,
+    /// The given fields.
+    #[serde(flatten)]
+    pub fields: Object,
 }
 
 /// What a change came to.
@@ -64,7 +75,7 @@ pub struct SigningKey {
     pub message: String,
 }
 
-masked_debug!(AgentAdded, AgentUpdated, SigningKey);
+masked_debug!(AgentAdded, AgentGiven, AgentUpdated, SigningKey);
 
 impl Service {
     /// Makes an agent with version 1 of its prompt, labelled production, latest and as asked.
@@ -132,7 +143,8 @@ impl Service {
         let external = patch.get("external_agent_id").and_then(Value::as_str);
         let row = find_agent(&mut db, agent_id, external).await?;
         looked?;
-        self.change_agent(db, caller, row, patch).await
+        let named = AgentGiven { agent_id: agent_id.map(|id| id.0.clone()), fields: Object::new() };
+        self.change_agent(db, caller, row, patch, named).await
     }
 
     /// As [`Service::update_agent`], found by the customer's own identifier.
@@ -146,7 +158,9 @@ impl Service {
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = by_external_id(&mut db, external_id).await?;
         looked?;
-        self.change_agent(db, caller, row, patch).await
+        let fields = Object::from_iter([("external_agent_id".to_owned(), external_id.into())]);
+        let named = AgentGiven { agent_id: Some(row.id.to_string()), fields };
+        self.change_agent(db, caller, row, patch, named).await
     }
 
     /// Deletes an agent with its simulations, runs, results, versions, monitors, issues and call logs. Alerts and webhooks
@@ -209,9 +223,10 @@ impl Service {
         caller: &Caller,
         row: Row<AgentDoc>,
         patch: Object,
+        mut agent: AgentGiven,
     ) -> Result<AgentUpdated> {
         let changed = self.amend_agent(&mut db, caller, row, &patch).await?;
-        let agent = given(&patch, &changed.spec)?;
+        agent.fields.extend(given(&patch, &changed.spec)?);
         db.answer(AgentUpdated { agent, status: "200".into(), http_webhook_key: changed.new_key }).await
     }
 

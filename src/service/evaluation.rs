@@ -3,14 +3,12 @@
 use serde_json::{Value, json};
 
 use super::Service;
-use super::in_force::{SETTINGS, human_in_force};
+use super::in_force::human_in_force;
 use super::judging::unheard_in;
 use super::outcome::outcome;
 use super::place::{as_held, named};
 use super::privacy::{redacted_calls, redactor_of};
-use super::progress::lane;
-use super::retention::remove;
-use super::texts::{put_conversation, writes};
+use super::rerun::rerun_is_due;
 use crate::error::{Error, Result};
 use crate::human::Facts;
 use crate::judge::{WordErrors, predicted_wer};
@@ -19,11 +17,10 @@ use crate::model::error_code;
 use crate::model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
 use crate::model::result::{EngineQuality, MetricValue, ResultBody, ResultDoc, ToolCallGroup};
 use crate::model::simulation::SimulationSpec;
-use crate::model::status::{Outcome, ResultStatus};
+use crate::model::status::ResultStatus;
 use crate::model::tool_call::{self, attack_verdict, stray};
 use crate::model::transcript::Transcript;
 use crate::model::triage::SourceKind;
-use crate::queue::CallJob;
 use crate::store::{Row, Session};
 
 /// Name of the metric that tells whether the expected tool calls were made.
@@ -33,7 +30,7 @@ pub(super) const CALLS_MET: &str = "expected_tool_calls_met";
 pub(super) const WORD_ERRORS: &str = "predicted_wer";
 
 /// Tag of a result whose simulation's own question was answered with yes.
-const CUSTOM_ERROR: &str = "custom_error";
+pub(super) const CUSTOM_ERROR: &str = "custom_error";
 
 /// How warnings begin that an evaluation gives; the next one takes their place.
 const JUDGING: &str = "evaluation: ";
@@ -80,7 +77,7 @@ impl Service {
         } else {
             let end = final_status(&row.doc.body);
             if rerun_is_due(&row.doc.body, end, &simulation) {
-                self.rerun(&mut db, &mut row, &simulation).await?;
+                self.rerun(&mut db, &mut row, &simulation, end).await?;
             } else {
                 self.step(&mut db, &mut row, end).await?;
             }
@@ -129,37 +126,6 @@ impl Service {
         if body.status.is_terminal() {
             let simulation = db.get::<SimulationSpec>(body.simulation_id).await?;
             body.outcome = outcome(body, &simulation.doc);
-        }
-        Ok(())
-    }
-
-    /// Queues a failed result again; what it was is kept in its metadata. What the last attempt has left is gone before the next
-    /// one may begin.
-    async fn rerun(&self, db: &mut Session, row: &mut Row<ResultDoc>, simulation: &SimulationSpec) -> Result<()> {
-        let body = &row.doc.body;
-        let goal = body.evaluations.first().and_then(Evaluation::goal);
-        let attempt = json!({
-            "attempt": body.attempt, "status": final_status(body), "error_code": body.error_code, "goal_success": goal,
-            "start_time": body.start_time, "end_time": body.end_time,
-        });
-        let mut attempts = row.doc.noted("attempts").and_then(Value::as_array).cloned().unwrap_or_default();
-        attempts.push(attempt);
-        row.doc = afresh(&row.doc);
-        row.doc.note("attempts", Value::Array(attempts));
-        self.step(db, row, ResultStatus::Queued).await?;
-        let organization = db.organization().to_owned();
-        let job = CallJob { organization, result_id: row.id, attempt: row.doc.body.attempt };
-        let lane = lane(row.doc.body.simulation_run_id, simulation);
-        let written = writes(db, row.doc.body.agent_id).await?;
-        put_conversation(db, job, written, self.clock.now_ms(), lane.as_ref()).await?;
-        if let Some(lane) = &lane {
-            db.release(lane).await?;
-        }
-        for table in ["transcripts", "timelines", SETTINGS] {
-            db.drop_text(table, row.id).await?;
-        }
-        if let Err(error) = remove(&self.result_folder(row.id), |_| true).await {
-            tracing::warn!(result_id = row.id, %error, "files of an earlier attempt could not be removed");
         }
         Ok(())
     }
@@ -263,46 +229,5 @@ fn final_status(body: &ResultBody) -> ResultStatus {
     match error_code::status(code, true) {
         end @ (ResultStatus::OutOfFunds | ResultStatus::SystemError) => end,
         _ => ResultStatus::CallDropped,
-    }
-}
-
-fn rerun_is_due(body: &ResultBody, end: ResultStatus, simulation: &SimulationSpec) -> bool {
-    if body.attempt > simulation.rerun_max_retries || end == ResultStatus::OutOfFunds {
-        return false;
-    }
-    let ended = ResultBody { status: end, ..body.clone() };
-    let failed = outcome(&ended, simulation) == Some(Outcome::Failed);
-    let custom_error = body.tags.iter().any(|tag| tag == CUSTOM_ERROR);
-    (failed && simulation.enable_rerun_failed_test_results) || (custom_error && simulation.enable_rerun_on_custom_error)
-}
-
-/// The result as it is before its next attempt: same id, seed and history and what was posted beside the conversation, nothing
-/// of the last conversation.
-fn afresh(doc: &ResultDoc) -> ResultDoc {
-    let body = &doc.body;
-    let posted = doc.posted_keys.iter().filter_map(|key| Some((key.clone(), body.metadata.get(key)?.clone())));
-    let body = ResultBody {
-        digital_human_id: body.digital_human_id,
-        simulation_run_id: body.simulation_run_id,
-        simulation_id: body.simulation_id,
-        agent_id: body.agent_id,
-        status: body.status,
-        status_history: body.status_history.clone(),
-        events: body.events.clone(),
-        trace_ids: body.trace_ids.clone(),
-        tags: body.tags.iter().filter(|tag| *tag != CUSTOM_ERROR).cloned().collect(),
-        metadata: posted.collect(),
-        attempt: body.attempt + 1,
-        journey_step: body.journey_step,
-        agent_version_id: body.agent_version_id,
-        seed: body.seed,
-        ..ResultBody::default()
-    };
-    ResultDoc {
-        body,
-        repetition: doc.repetition,
-        private: doc.private,
-        posted_keys: doc.posted_keys.clone(),
-        ..ResultDoc::default()
     }
 }

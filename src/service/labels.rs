@@ -93,7 +93,7 @@ impl Service {
     }
 
     /// The version that a conversation is judged by, and a warning when it is not the one that was asked for. A number goes
-    /// before a label; an unknown label is made and put on the production version.
+    /// before a label; an unknown label is made and put on the production version, whatever the number.
     pub(super) async fn version_to_judge(
         &self,
         db: &mut Session,
@@ -107,21 +107,21 @@ impl Service {
         let find = |fits: &dyn Fn(&VersionDoc) -> bool| versions.iter().find(|row| fits(&row.doc)).cloned();
         let production = find(&|doc| doc.holds(PRODUCTION));
         let production = production.ok_or_else(|| Error::internal("an agent has no production version"))?;
-        if let Some(number) = version {
-            let warning = || format!("Version {number} does not exist, the production version was used");
-            return Ok(match find(&|doc| doc.version == number) {
-                Some(row) => (row.id, None),
-                None => (production.id, Some(warning())),
-            });
+        let labelled = find(&|doc| doc.holds(&label.0));
+        if labelled.is_none() {
+            let mut row = production.clone();
+            self.keep_labels(db, caller, agent_id, std::slice::from_ref(label)).await?;
+            row.doc.labels.push(label.0.clone());
+            db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         }
-        if let Some(row) = find(&|doc| doc.holds(&label.0)) {
-            return Ok((row.id, None));
-        }
-        let mut row = production;
-        self.keep_labels(db, caller, agent_id, std::slice::from_ref(label)).await?;
-        row.doc.labels.push(label.0.clone());
-        db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
-        Ok((row.id, None))
+        let Some(number) = version else { return Ok((labelled.unwrap_or(production).id, None)) };
+        Ok(match find(&|doc| doc.version == number) {
+            Some(row) => (row.id, None),
+            None => {
+                let warning = format!("Version {number} does not exist, the production version was used");
+                (production.id, Some(warning))
+            }
+        })
     }
 }
 

@@ -46,6 +46,7 @@ mod privacy;
 mod progress;
 mod pull;
 mod push;
+mod rerun;
 mod results;
 mod retention;
 mod runs;

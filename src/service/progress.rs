@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::outcome::outcome;
+use super::rerun::reconnects;
 use super::texts::{put_conversation, writes};
 use super::{Caller, Service};
 use crate::error::{Error, Result};
@@ -22,7 +23,7 @@ impl Service {
     /// change that is not allowed, is a conflict and nothing is changed.
     ///
     /// CONVERSATION_ENDED asks for the evaluation; a terminal state starts the next journey step and completes the run
-    /// when it was the last.
+    /// when it was the last. What could not be connected is QUEUED again instead, where another attempt is due.
     pub async fn advance(
         &self,
         organization: &str,
@@ -41,7 +42,8 @@ impl Service {
         self.step(&mut db, &mut row, to).await?;
         db.commit().await?;
         self.live.changed(result_id);
-        let (from, to, error_code) = (from.as_str(), to.as_str(), row.doc.body.error_code.as_deref());
+        let (from, to) = (from.as_str(), row.doc.body.status.as_str());
+        let error_code = row.doc.body.error_code.as_deref();
         // Known where the call is over.
         let call_id = || noted(&row.doc.body.metadata, "sip_call_id").and_then(Value::as_str);
         tracing::info!(result_id, from, to, error_code, call_id = call_id(), "a result moved on");
@@ -114,6 +116,9 @@ impl Service {
         if !from.may_become(to) {
             let text = format!("Simulation result cannot change from {} to {}", from.as_str(), to.as_str());
             return Err(Error::Conflict(text));
+        }
+        if let Some(simulation) = reconnects(db, row, to).await? {
+            return Box::pin(self.rerun(db, row, &simulation, to)).await;
         }
         row.doc.body.status = to;
         row.doc.body.status_history.push(StatusChange { status: to, at: Timestamp(now) });

@@ -19,7 +19,7 @@ use crate::model::bundle::{Bundle, RootType};
 use crate::model::custom_metric::CustomMetricSpec;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::folder::FolderSpec;
-use crate::model::run::{QueueAnswer, RunSettings};
+use crate::model::run::{QueueAnswer, QueueRequest, RunSettings};
 use crate::model::simulation::SimulationSpec;
 use crate::store::{Metrics, Resource, Row, Session};
 
@@ -78,11 +78,7 @@ impl Service {
 
     /// Queues a run of the simulation with a stable identifier.
     pub async fn run_by_code(&self, caller: &Caller, code: Uuid, settings: RunSettings) -> Result<QueueAnswer> {
-        let mut db = self.store.org(&caller.organization).read().await?;
-        let found = db.by::<SimulationSpec>("code_id", code).await?.pop();
-        drop(db);
-        let simulation = found.ok_or(Error::NotFound("Simulation"))?;
-        self.queue_simulation_run(caller, settings.of(simulation.id).map_err(Error::internal)?).await
+        self.queue_named_run(caller, QueueRequest { simulation_id: None, svc_as_code_id: Some(code), settings }).await
     }
 
     async fn pulled_agent(&self, db: &mut Session, caller: &Caller, id: i64) -> Result<Object> {

@@ -100,12 +100,17 @@ impl Service {
 
     /// Ends running conversations; results in any other state fail.
     pub async fn end_conversations(&self, caller: &Caller, result_ids: &[i64]) -> Result<ConversationsEnded> {
-        let mut db = self.store.org(&caller.organization).read().await?;
+        let mut running = Vec::with_capacity(result_ids.len());
+        {
+            let mut db = self.store.org(&caller.organization).read().await?;
+            for id in result_ids {
+                let row = db.find::<ResultDoc>(*id).await?;
+                running.push(row.is_some_and(|row| row.doc.body.status == ResultStatus::Running));
+            }
+        }
         let (mut ended, mut failed) = (vec![], vec![]);
-        for id in result_ids {
-            let row = db.find::<ResultDoc>(*id).await?;
-            let running = row.is_some_and(|row| row.doc.body.status == ResultStatus::Running);
-            let list = if running && self.live.hangup(*id, EndReason::ApiHangup) { &mut ended } else { &mut failed };
+        for (id, running) in result_ids.iter().zip(running) {
+            let list = if running && self.end_running(caller, *id).await? { &mut ended } else { &mut failed };
             list.push(*id);
         }
         Ok(ConversationsEnded {
@@ -134,10 +139,22 @@ impl Service {
         if before == ResultStatus::Dispatched {
             self.live.hangup(result_id, EndReason::Cancelled);
         }
-        if before == ResultStatus::Running && self.live.hangup(result_id, EndReason::ApiHangup) {
+        if before == ResultStatus::Running && self.end_running(caller, result_id).await? {
             status = ResultStatus::ConversationEnded;
         }
         Ok(HungUp { simulation_result_id: result_id, status })
+    }
+
+    /// Asks a running conversation to end: from now on it takes no message. False when it does not run in this process.
+    async fn end_running(&self, caller: &Caller, result_id: i64) -> Result<bool> {
+        if !self.live.hangup(result_id, EndReason::ApiHangup) {
+            return Ok(false);
+        }
+        match self.amend(&caller.organization, result_id, |doc| doc.inbox.ended = true).await {
+            // It was deleted as soon as it was over.
+            Err(Error::NotFound(_)) => Ok(true),
+            amended => amended.map(|_| true),
+        }
     }
 
     /// Deletes a result with its files.

@@ -22,7 +22,7 @@ use crate::model::agent::{AgentDoc, AgentMode, AgentSpec, ConnectionType};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::id::IdString;
 use crate::model::result::{ResultBody, ResultDoc, ResultRecord, StatusChange};
-use crate::model::run::{Counters, QueueAnswer, QueueSpec, RunDoc, RunItem, RunRecord};
+use crate::model::run::{Counters, QueueAnswer, QueueRequest, QueueSpec, RunDoc, RunItem, RunRecord};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{ResultStatus, RunOutcome, RunStatus};
 use crate::model::time::Timestamp;
@@ -109,6 +109,15 @@ impl Service {
     /// Makes a run with all its results, and a call job for each conversation that need not wait for another.
     pub async fn queue_simulation_run(&self, caller: &Caller, spec: QueueSpec) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
+        let answer = self.queue_in(&mut db, caller, spec, Purpose::default()).await?;
+        db.answer(answer).await
+    }
+
+    /// As [`Service::queue_simulation_run`], of the simulation that a request names in one of two ways, or in both.
+    pub async fn queue_named_run(&self, caller: &Caller, request: QueueRequest) -> Result<QueueAnswer> {
+        let mut db = self.store.org(&caller.organization).write().await?;
+        let simulation_id = named_simulation(&mut db, request.simulation_id.as_ref(), request.svc_as_code_id).await?;
+        let spec = request.settings.of(simulation_id).map_err(Error::internal)?;
         let answer = self.queue_in(&mut db, caller, spec, Purpose::default()).await?;
         db.answer(answer).await
     }
@@ -299,6 +308,25 @@ impl Service {
             return Err(Error::Refused(format!("Run would create {total} results, the limit is {limit}")));
         }
         Ok(plan)
+    }
+}
+
+/// The simulation with the id, with the stable identifier, or with both.
+async fn named_simulation(db: &mut Session, id: Option<&IdString>, code: Option<Uuid>) -> Result<i64> {
+    let unknown = Error::NotFound("Simulation");
+    let by_id = match id {
+        Some(id) => Some(db.get::<SimulationSpec>(id.get().ok_or(unknown.clone())?).await?.id),
+        None => None,
+    };
+    let by_code = match code {
+        Some(code) => Some(db.by::<SimulationSpec>("code_id", code).await?.pop().ok_or(unknown.clone())?.id),
+        None => None,
+    };
+    match (by_id, by_code) {
+        (Some(id), Some(other)) if id != other => {
+            Err(Error::Refused("simulation_id and svc_as_code_id must name the same simulation".into()))
+        }
+        (id, other) => id.or(other).ok_or(unknown),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::model::Object;
 use crate::model::agent::{AgentDoc, AgentMode};
 use crate::model::customer::TraitDoc;
 use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::scenario::{Definition, ScenarioDoc, ScenarioRecord, ScenarioSpec, SyncSummary};
+use crate::model::scenario::{Definition, GivenDefinition, ScenarioDoc, ScenarioRecord, ScenarioSpec, SyncSummary};
 use crate::model::time::Timestamp;
 use crate::store::{Row, Session};
 
@@ -56,6 +56,7 @@ impl Service {
     /// Makes a scenario.
     pub async fn create_scenario(&self, caller: &Caller, spec: ScenarioSpec) -> Result<ScenarioRecord> {
         let ScenarioSpec { name, definition, agent_ids, description } = spec;
+        let definition = graph_of(definition)?;
         Graph::read(&definition)?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let agents = check_agents(&mut db, agent_ids).await?;
@@ -106,7 +107,7 @@ impl Service {
         }
         let mut graph = None;
         if let Some(definition) = given("definition") {
-            doc.definition = serde_json::from_value(definition).map_err(Error::internal)?;
+            doc.definition = graph_of(serde_json::from_value(definition).map_err(Error::internal)?)?;
             graph = Some(Graph::read(&doc.definition)?);
         }
         if let Some(agent_ids) = patch.get("agent_ids") {
@@ -151,9 +152,13 @@ impl Service {
     }
 
     /// Checks a graph that is given as such or as JSON text.
-    pub fn validate_definition(&self, definition: Option<Definition>, json_text: Option<&str>) -> Result<Validated> {
+    pub fn validate_definition(
+        &self,
+        definition: Option<GivenDefinition>,
+        json_text: Option<&str>,
+    ) -> Result<Validated> {
         let definition = match (definition, json_text) {
-            (Some(definition), _) => definition,
+            (Some(definition), _) => graph_of(definition)?,
             (None, Some(text)) => read_definition(text)?,
             (None, None) => return Err(Error::Refused("definition or json_text is required".into())),
         };
@@ -295,8 +300,18 @@ pub(super) fn check_definition(definition: &Definition) -> Result<usize> {
 fn read_definition(text: &str) -> Result<Definition> {
     let json: Value =
         serde_json::from_str(text).map_err(|error| Error::Refused(format!("json_text is not valid JSON: {error}")))?;
-    let shape = || Error::Refused("definition must have nodes and edges arrays".into());
-    serde_json::from_value(json).map_err(|_| shape())
+    match json {
+        Value::Object(definition) => graph_of(GivenDefinition(definition)),
+        _ => Err(shapeless()),
+    }
+}
+
+fn graph_of(given: GivenDefinition) -> Result<Definition> {
+    given.graph().ok_or_else(shapeless)
+}
+
+fn shapeless() -> Error {
+    Error::Refused("definition must have nodes and edges arrays".into())
 }
 
 /// With its links, and with what is worth a warning now.

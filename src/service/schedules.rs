@@ -168,7 +168,7 @@ async fn find(db: &mut Session, schedule_id: &str) -> Result<Row<ScheduleDoc>> {
 fn read(schedule: &Schedule) -> Result<(String, Cron)> {
     let refused = |text: &str| Error::Refused(text.into());
     let expression = schedule.expression().ok_or_else(|| refused("time must be a valid HH:MM time"))?;
-    let cron = Cron::parse(&expression);
+    let cron = Cron::parse(&expression).filter(Cron::comes);
     Ok((expression, cron.ok_or_else(|| refused("expression is not a valid 5-field cron expression"))?))
 }
 

@@ -85,7 +85,7 @@ impl Service {
             if let Some(mut row) = open_between(&mut db, [&to, &from]).await? {
                 let inbox = &mut row.doc.inbox;
                 let repeated = message_id.as_ref().is_some_and(|id| inbox.knows(id));
-                if !repeated && !inbox.closed && inbox.messages.len() < INBOX_MOST {
+                if !repeated && !inbox.closed && !inbox.ended && inbox.messages.len() < INBOX_MOST {
                     let at_ms = self.clock.now_ms();
                     inbox.messages.push(Arrived { at_ms, message_id, text, more: false, ends: false });
                     db.update(row.id, &row.doc, at_ms, None).await?;

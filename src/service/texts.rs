@@ -15,6 +15,9 @@ use crate::model::time::Timestamp;
 use crate::queue::{CallJob, Lane, TextJob};
 use crate::store::{Row, Session};
 
+/// Refusal of a message that comes after the end.
+pub(super) const ENDED: &str = "Conversation has already ended";
+
 /// Messages and tool calls of an agent in one conversation.
 pub(super) const INBOX_MOST: usize = 5000;
 
@@ -57,8 +60,8 @@ impl Service {
         if message_id.as_ref().is_some_and(|known| row.doc.inbox.knows(known)) {
             return Ok(taken(row.doc.inbox.closed));
         }
-        if is_over {
-            return Err(Error::Refused("Conversation has already ended".into()));
+        if is_over || row.doc.inbox.ended {
+            return Err(Error::Refused(ENDED.into()));
         }
         let agent = db.get::<AgentDoc>(row.doc.body.agent_id).await?.doc;
         if !is_http_text(&agent.spec) {
@@ -75,6 +78,7 @@ impl Service {
                 let (more, ends) = (!end_turn, end_conversation);
                 row.doc.inbox.messages.push(Arrived { at_ms: now, message_id, text: message, more, ends });
                 row.doc.inbox.closed |= ends;
+                row.doc.inbox.ended |= ends;
                 ends
             }
             AgentMessage::ToolCall { name, parameters, output, .. } => {

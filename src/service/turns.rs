@@ -10,6 +10,7 @@ use tokio::sync::{OwnedMutexGuard, mpsc};
 
 use super::humans::owned;
 use super::place::alone;
+use super::texts::ENDED;
 use super::{Caller, Service};
 use crate::clock;
 use crate::engine::dialogue::{Dialogue, Heard, Input, Output};
@@ -66,6 +67,9 @@ impl Service {
                 Talk { dialogue: Dialogue::new(dialogue), mind }
             })
         });
+        if talk.dialogue.is_over() {
+            return Err(Error::Refused(ENDED.into()));
+        }
         let now = self.clock.now_ms();
         talk.dialogue.handle(now, Input::Tick);
         if begins {

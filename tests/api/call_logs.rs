@@ -312,6 +312,11 @@ async fn a_call_belongs_to_the_version_that_was_named() {
     assert_eq!(labels().await, ["production", "latest", "beta"], "an unknown label is given to the production version");
     send(json!({ "label": "beta" })).await;
     assert_eq!(labels().await.len(), 3, "once");
+    let both = json!({ "version": 7, "label": "gamma" });
+    assert_eq!(warning(&send(both).await), expect);
+    assert_eq!(labels().await[3..], ["gamma"], "a number that is not there does not keep the label from being made");
+    assert_eq!(warning(&send(json!({ "version": 1, "label": "delta" })).await), Value::Null);
+    assert_eq!(labels().await[3..], ["gamma", "delta"]);
     let listed = world.get(&format!("/v1/retrieve-call-logs/{agent}?label=beta")).await;
     assert_eq!(listed["total_count"], 2);
 }

@@ -19,6 +19,16 @@ async fn access() {
 }
 
 #[tokio::test]
+async fn agents() {
+    check_all(include_str!("../../fixtures/api/agents.http"), 8).await;
+}
+
+#[tokio::test]
+async fn queue() {
+    check_all(include_str!("../../fixtures/api/queue.http"), 17).await;
+}
+
+#[tokio::test]
 async fn webhooks() {
     check_all(include_str!("../../fixtures/api/webhooks.http"), 25).await;
 }

@@ -88,6 +88,7 @@ fn needed(path: &str) -> Value {
     let start = json!({ "id": "start", "type": "start" });
     let channel = json!([{ "role": "USER" }, { "role": "AGENT" }]);
     match path {
+        "/v1/queue-simulation-run" => json!({ "simulation_id": "$simulation" }),
         "/v1/queue-http-text-simulation-run" => json!({ "simulation_id": "$text_simulation" }),
         "/v1/queue-sms-simulation-run" => json!({ "simulation_id": "$sms_simulation" }),
         "/v1/send-http-text-message" => json!({ "simulation_result_id": "$text_result" }),

@@ -469,7 +469,12 @@ async fn one_turn_at_a_time_for_whoever_holds_the_conversation() {
     assert_eq!(turn("b", "Good day.").await, said("I want a table.", false), "another conversation");
     assert_eq!(turn("a", "For how many?").await, said("For two.", false));
     assert_eq!(turn("a", "Booked.").await, said("Thank you, goodbye.", true));
-    assert_eq!(turn("a", "Hello?").await, said("", true), "nothing follows");
+    for format in ["frames", "text"] {
+        let late = json!({ "redis_key": "a", "test_case_id": human, "response_format": format, "message": "Hello?" });
+        let answer = world.send("POST", "/v1/send-text", &[], late.to_string().into_bytes()).await;
+        let ended = json!({ "detail": "Conversation has already ended" });
+        assert_eq!((answer.status, answer.json()), (400, ended), "nothing follows");
+    }
     let body = json!({ "conversation_key": "c", "test_case_id": human, "response_format": "text", "message": "Hi." });
     assert_eq!(world.post("/v1/send-text", body).await, json!({ "response": "I want a table." }));
 }

@@ -365,6 +365,28 @@ async fn what_cannot_be_called_says_why() {
     check(phone, ("NO_CONNECTION", "SIP_NOT_CONFIGURED", "engine", Value::Null)).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_dialled_is_dialled_again() {
+    let house = House::new().await;
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("one is free");
+    let nobody = json!({ "sip_uri": format!("sip:bob@{free}") });
+    let again = json!({ "enable_rerun_failed_test_results": true, "rerun_max_retries": 2, "max_concurrent": 1 });
+    let (_, ids) = house.queue(nobody, again, &[json!({}), json!({})]).await;
+    for id in &ids {
+        let events = house.events(id).await;
+        let tries = ["QUEUED", "DISPATCHED"].repeat(3);
+        assert_eq!(statuses(&events), [&["INITIALIZING"][..], &tries, &["NO_CONNECTION"]].concat());
+        let result = house.result(id).await;
+        let told = result["metadata"]["attempts"].as_array().expect("the attempts before it");
+        let codes: Vec<(i64, &Value)> =
+            told.iter().map(|one| (one["attempt"].as_i64().expect("a number"), &one["error_code"])).collect();
+        let failed = json!("SIP_DIAL_FAILED");
+        assert_eq!(codes, [(1, &failed), (2, &failed)]);
+        assert_eq!((&result["attempt"], &result["error_code"]), (&json!(3), &failed));
+    }
+    house.stop().await;
+}
+
 /// The monitor's own call finds out, and those who watch are told by what runs behind the API.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_monitor_calls_and_tells() {

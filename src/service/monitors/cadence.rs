@@ -29,9 +29,7 @@ impl Cadence {
         let refused = || Error::Refused("frequency must be <n>m, <n>h, <n>d or a cron expression".into());
         let text = text.trim();
         if text.contains(char::is_whitespace) {
-            // A 30th of February never comes.
-            let comes = |cron: &Cron| cron.after(0).is_some();
-            return Cron::parse(text).filter(comes).map(Cadence::Cron).ok_or_else(refused);
+            return Cron::parse(text).filter(Cron::comes).map(Cadence::Cron).ok_or_else(refused);
         }
         let (most, unit_ms) = match text.chars().last() {
             Some('m') => (59, MINUTE_MS),
