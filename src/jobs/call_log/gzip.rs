@@ -76,7 +76,7 @@ fn inflate(bits: &mut Bits<'_>, out: &mut Vec<u8>, from: usize, most: usize) -> 
         let is_last = bits.take(1)? == 1;
         match bits.take(2)? {
             0 => {
-                bits.to_byte();
+                bits.skip_rest();
                 let head = bits.whole(4)?;
                 let length = u16::from_le_bytes([head[0], head[1]]);
                 if length != !u16::from_le_bytes([head[2], head[3]]) {
@@ -106,7 +106,7 @@ fn inflate(bits: &mut Bits<'_>, out: &mut Vec<u8>, from: usize, most: usize) -> 
             _ => return Err(Packed::Broken),
         }
         if is_last {
-            bits.to_byte();
+            bits.skip_rest();
             return Ok(());
         }
     }
@@ -239,7 +239,7 @@ impl<'a> Bits<'a> {
     }
 
     /// Leaves out what is left of a byte.
-    fn to_byte(&mut self) {
+    fn skip_rest(&mut self) {
         (self.held, self.count) = (0, 0);
     }
 
