@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
+use crate::model::transcript::Transcript;
 
 /// Something that a handler may give back.
 pub trait Answer: Send {
@@ -28,7 +29,7 @@ pub trait Answer: Send {
 pub struct Described {
     /// Its content types, one a form that can be asked for; none when there is no body.
     pub content_types: &'static [&'static str],
-    /// Its schema; anything when not given.
+    /// Its schema as JSON; anything when not given.
     pub schema: Option<Schema>,
 }
 
@@ -68,6 +69,9 @@ pub struct Raw<const KIND: usize>(pub Response);
 const CONTENT_TYPES: [&[&str]; 8] =
     [&[HTML], &[WAV, FLAC, OGG], &[EVENTS], &[JSON], &[OPENMETRICS], &[TAR], &[JSON, TEXT, VTT], &[CSV, JSON, XML]];
 
+/// Of these, transcripts.
+const SCRIPT: usize = 6;
+
 /// A page.
 pub type Page = Raw<0>;
 /// Audio in the form that was asked for.
@@ -81,7 +85,7 @@ pub type Figures = Raw<4>;
 /// An archive.
 pub type Archive = Raw<5>;
 /// A transcript in the form that was asked for.
-pub type Script = Raw<6>;
+pub type Script = Raw<SCRIPT>;
 /// A table in the form that was asked for.
 pub type Table = Raw<7>;
 
@@ -96,8 +100,9 @@ impl<const KIND: usize> Answer for Raw<KIND> {
         Ok(self.0)
     }
 
-    fn described(_: &mut SchemaGenerator) -> Described {
-        Described { content_types: CONTENT_TYPES[KIND], schema: None }
+    fn described(generator: &mut SchemaGenerator) -> Described {
+        let schema = (KIND == SCRIPT).then(|| generator.subschema_for::<Transcript>());
+        Described { content_types: CONTENT_TYPES[KIND], schema }
     }
 }
 

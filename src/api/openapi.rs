@@ -9,6 +9,7 @@ use axum::http::Method;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
+use crate::api::answer::JSON;
 use crate::api::endpoint::Endpoint;
 use crate::api::gate::Ready;
 use crate::api::idempotency;
@@ -112,6 +113,7 @@ fn success(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     let mut success = json!({ "description": "Success" });
     let schema = described.schema.map_or(json!({}), |schema| schema.to_value());
     for content_type in described.content_types {
+        let schema = if *content_type == JSON { schema.clone() } else { json!({}) };
         success["content"][content_type] = json!({ "schema": schema });
     }
     success

@@ -1,6 +1,8 @@
 //! The job `call_log`: gets the recording and the transcript of a production call and measures it as a simulated one. A recording
 //! without a transcript is transcribed.
 
+mod file;
+mod gzip;
 mod transcribe;
 
 use std::net::IpAddr;
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::transcribe::{Unheard, transcribe};
 use super::{Upkeep, in_time};
@@ -217,8 +219,10 @@ async fn transcript(
         (Some(entries), _) if !entries.is_empty() => entries.clone(),
         (_, None) => return Ok(Vec::new()),
         (_, Some(url)) => {
-            let bytes = fetch_within(TRANSCRIPT, url, allowed).await;
-            read(&bytes.map_err(|failure| format!("transcript_url: {}", failure.message))?)?
+            let told = |why: String| format!("transcript_url: {why}");
+            let bytes = fetch_within(TRANSCRIPT, url, allowed).await.map_err(|failure| told(failure.message))?;
+            let read = tokio::task::spawn_blocking(move || file::entries(&bytes, TRANSCRIPT.bytes)).await;
+            read.map_err(|error| told(error.to_string()))?.map_err(told)?
         }
     };
     for ms in entries.iter_mut().flat_map(|entry| [&mut entry.start_offset_ms, &mut entry.end_offset_ms]) {
@@ -228,25 +232,10 @@ async fn transcript(
     Ok(entries)
 }
 
-/// A list of entries, alone or under `transcript` or `entries`. The message never shows what the file says.
-fn read(bytes: &[u8]) -> Result<Vec<PostedEntry>, String> {
-    let no_list = || "transcript_url: the file is no list of transcript entries".to_owned();
-    let mut file: Value =
-        serde_json::from_slice(bytes).map_err(|_| "transcript_url: the file is no JSON".to_owned())?;
-    let list = match &mut file {
-        Value::Object(members) => ["transcript", "entries"].iter().find_map(|key| members.remove(*key)),
-        _ => Some(file),
-    };
-    let Some(Value::Array(items)) = list else { return Err(no_list()) };
-    let entry = |(at, item)| {
-        let why = |_| format!("transcript_url: entry {at} is no transcript entry");
-        serde_json::from_value(item).map_err(why)
-    };
-    items.into_iter().enumerate().map(entry).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::model::digital_human::Role;
     use crate::provider::fake::WebServer;

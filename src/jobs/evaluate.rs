@@ -1,6 +1,6 @@
 //! The job `evaluate`: measures a conversation that is over and keeps the verdict.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -136,12 +136,17 @@ async fn judged(
     let heard = recording.clone();
     let codec = noted(&body.metadata, "codec").and_then(Value::as_str).map(str::to_owned);
     let measuring = move || {
-        let (codec, recording) = (codec.as_deref(), recording.as_deref());
-        let sound = recording.map(|path| judge::audio_metrics(&moments, &facts, codec, path, None)).transpose()?;
-        Ok((sound, judge::measure_parts(&wanted, (&moments, &facts), codec, recording)?))
+        let codec = codec.as_deref();
+        let of = |recording: Option<&Path>| {
+            let sound = recording.map(|path| judge::audio_metrics(&moments, &facts, codec, path, None)).transpose()?;
+            Ok((sound, judge::measure_parts(&wanted, (&moments, &facts), codec, recording)?))
+        };
+        let whole = of(recording.as_deref()).map(|found| (found, None));
+        // A recording that cannot be read leaves everything that is told without it.
+        whole.or_else(|error: std::io::Error| Ok((of(None)?, Some(error))))
     };
     let measured = tokio::task::spawn_blocking(measuring).await.map_err(Error::internal)?;
-    let (sound, parts) = measured.map_err(|error: std::io::Error| Error::internal(error))?;
+    let ((sound, parts), unread) = measured.map_err(|error: std::io::Error| Error::internal(error))?;
     metrics.extend(sound.into_iter().flatten());
     let listener = workshop.ear.as_deref();
     let listened = listener.is_some() && given.metrics.iter().any(|metric| judge::is_by_ear(&metric.spec));
@@ -160,6 +165,7 @@ async fn judged(
     };
     let metadata = judge::judge_words(material, &given.metrics, model, &mut metrics, &mut evaluation).await;
     let mut judged = Judged { evaluation, metrics, latency, metadata, ..Judged::default() };
+    judged.warnings.extend(unread.map(|error| format!("recording: how it sounds was not measured: {error}")));
     judged.metadata.extend(cuts.map(|cuts| ("interruptions".to_owned(), cuts)));
     if let Some(wanted) = &given.custom_error {
         custom_error(wanted, material, model, &mut judged).await;
@@ -167,10 +173,10 @@ async fn judged(
     Ok(judged)
 }
 
-/// Caller and agent as they were recorded; nothing when they were not.
+/// Caller and agent as they were recorded; nothing when they were not, or cannot be read.
 async fn sides(recording: Option<PathBuf>) -> Result<Vec<Vec<i16>>> {
     let Some(path) = recording else { return Ok(Vec::new()) };
-    let bytes = tokio::fs::read(path).await.map_err(Error::internal)?;
+    let Ok(bytes) = tokio::fs::read(path).await else { return Ok(Vec::new()) };
     let decoded = tokio::task::spawn_blocking(move || audio::decode_call(bytes, true)).await;
     // An empty file is no recording.
     Ok(decoded.map_err(Error::internal)?.map(|audio| audio.sides).unwrap_or_default())

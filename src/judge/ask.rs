@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
+use super::answer::read_object;
 use crate::model::Object;
+use crate::model::json::Json;
 use crate::provider::{ChatMessage, ChatRequest, ChatRole, LanguageModel, complete};
 
 /// An answer that cannot be read is asked for again so often.
@@ -52,8 +54,11 @@ pub async fn ask<T>(
     request: ChatRequest,
     read: impl Fn(&Object) -> Result<T, Wrong>,
 ) -> Result<T, Unanswered> {
-    let none = || Wrong::Form("it was not one JSON object".into());
-    ask_text(model, request, REPEATS, |text| read(&object(text).ok_or_else(none)?)).await
+    let read = |object: &Json<'_>| match object.to_value() {
+        Value::Object(object) => read(&object),
+        _ => Err(Wrong::Form("it was not one JSON object".into())),
+    };
+    ask_text(model, request, REPEATS, |text| read_object(text, read)).await
 }
 
 /// Asks until `read` takes the answer, again `repeats` times. The model is told what was wrong with the one before.
@@ -82,15 +87,6 @@ pub async fn ask_text<T>(
     }
 }
 
-/// The object in a text; some models put it between fences or words.
-fn object(text: &str) -> Option<Object> {
-    let (from, to) = (text.find('{')?, text.rfind('}')?);
-    match serde_json::from_str(text.get(from..=to)?).ok()? {
-        Value::Object(object) => Some(object),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +103,7 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_read_is_asked_again_twice() {
         assert_eq!(answer(&[r#"{"n": 1}"#]).await, (Ok(1), 1));
+        assert_eq!(answer(&[r#"The set {a, b} has {"n": 1} as its size. }"#]).await, (Ok(1), 1));
         assert_eq!(answer(&["```json\n{\"n\": 2}\n```"]).await, (Ok(2), 1));
         assert_eq!(answer(&["no", r#"{"m": 1}"#, r#"Well: {"n": 3}."#]).await, (Ok(3), 3));
         assert_eq!(answer(&["a", "}{", "[1]", r#"{"n": 4}"#]).await.1, 3);

@@ -1,18 +1,20 @@
 //! What a language model judges of a whole conversation: whether the goal was reached, what was made up or said twice, how the
 //! caller felt, and what happened. Values that were not judged are null.
 
-use serde::Deserialize;
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::{Value, json};
 
+use super::answer::{Number, is_nothing, truth};
 use super::ask::{Wrong, ask, question};
 use super::attempts::judge_attempts;
 use super::custom::{Material, Metric, NO_MODEL, judge_metrics, told};
-use super::decide::{Decision, unread};
+use super::decide::{Decision, UNREAD, unread};
 use super::pronunciation::{Pronunciation, judge_pronunciation};
 use super::unheard::{self, Unheard};
-use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::MetricValue;
+use crate::model::{Object, text_of};
 use crate::provider::LanguageModel;
 
 const TASK: &str = "You judge a conversation between a voice agent (AGENT) and a caller (USER). Judge by what stands in the \
@@ -48,7 +50,7 @@ const NOT_HEARD: &str = "Pronunciation is not judged: no audio model is configur
 const SUM_OFF: f64 = 0.05;
 
 /// What the model found.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
     goal_success: Option<bool>,
     goal_reasoning: Option<String>,
@@ -56,36 +58,55 @@ pub struct Judgement {
     hallucination_reasoning: Option<String>,
     redundancy: Option<bool>,
     redundancy_reasoning: Option<String>,
-    sentiment_scores: Shares,
-    sentiment_score: f64,
-    call_summary: String,
+    sentiment_scores: Option<Shares>,
+    sentiment_score: Option<f64>,
+    call_summary: Option<String>,
     /// What depends on words that are not known.
-    #[serde(skip)]
     open: Vec<&'static str>,
+    /// What was asked for and could not be read.
+    unread: Vec<&'static str>,
 }
 
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Copy, Clone, Debug, PartialEq)]
 struct Shares {
     positive: f64,
     neutral: f64,
     negative: f64,
 }
 
-/// Asks the model for its judgement.
+/// Asks the model for its judgement. An answer that lacks members is asked for again; if none is whole, the one of which the most
+/// could be read counts.
 ///
 /// # Errors
 /// Why there is none, as `not_evaluated_reason` says it.
 pub async fn judge_conversation(material: Material<'_>, model: &dyn LanguageModel) -> Result<Judgement, String> {
     let has_goal = !material.success_criteria.is_empty();
-    let may_depend = material.unheard.iter().any(Unheard::lacks_words);
+    let may_depend = material.all_unheard().iter().any(Unheard::lacks_words);
     let of_attempts = if material.attempts.is_empty() { "" } else { ATTEMPTS };
     let task = format!("{TASK}{of_attempts}{}", if may_depend { NOT_KNOWN } else { "" });
     let request = question(task, told(material), 0.0);
-    ask(model, request, |answer| read(answer, has_goal, may_depend)).await.map_err(unread)
+    let best: Mutex<Option<Judgement>> = Mutex::default();
+    let whole = |answer: &Object| {
+        let judgement = read(answer, has_goal, may_depend)?;
+        if judgement.unread.is_empty() {
+            return Ok(judgement);
+        }
+        let why =
+            Wrong::Form(format!("these members are missing or are not as asked: {}", judgement.unread.join(", ")));
+        let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
+        if best.as_ref().is_none_or(|best| judgement.unread.len() < best.unread.len()) {
+            *best = Some(judgement);
+        }
+        Err(why)
+    };
+    let answered = ask(model, request, whole).await;
+    let best = best.into_inner().unwrap_or_else(PoisonError::into_inner);
+    answered.or_else(|unanswered| best.ok_or_else(|| unread(unanswered)))
 }
 
 /// Judges a conversation and the custom metrics, and enters what was found into its evaluation and beside its `metrics`; the
-/// material's measures are those that no metric holds. Answers what is to be noted: who judged.
+/// material's measures are those that no metric holds. Answers what is to be noted: who judged. What cannot be judged takes
+/// nothing else with it.
 pub async fn judge_words(
     mut material: Material<'_>,
     custom: &[Metric],
@@ -93,8 +114,9 @@ pub async fn judge_words(
     metrics: &mut Vec<MetricValue>,
     evaluation: &mut Evaluation,
 ) -> Object {
+    let has_words = material.has_words();
     let only_attempts = material.entries.is_empty() && !material.attempts.is_empty();
-    let mut judges = !material.entries.is_empty();
+    let mut judges = has_words;
     let judgement = match model {
         None => Err(NO_MODEL.to_owned()),
         Some(model) if only_attempts => match judge_attempts(material, model).await {
@@ -105,30 +127,38 @@ pub async fn judge_words(
             }
             Err(why) => Err(why),
         },
-        Some(_) if material.entries.is_empty() => Err(match unheard::told(material.unheard) {
+        Some(_) if !has_words => Err(match unheard::told(&material.all_unheard()) {
             Some(why) => format!("Nothing was heard: {why}"),
             None => "Nothing was said".to_owned(),
         }),
         Some(model) => judge_conversation(material, model).await,
     };
-    match judgement {
-        Ok(judgement) => {
-            let open = judgement.open.join(", ");
+    let pronunciation = match material.ear {
+        Some(ear) if has_words && model.is_some() => Some(judge_pronunciation(material, ear).await),
+        _ => None,
+    };
+    let mut lacking = Vec::new();
+    let is_judged = judgement.is_ok() || matches!(pronunciation, Some(Ok(_)));
+    match (judgement, &pronunciation) {
+        (Ok(judgement), pronunciation) => {
+            lacking.extend(judgement.lacking());
             judgement.enter(evaluation, metrics);
-            if let Some(ear) = material.ear {
-                match judge_pronunciation(material, ear).await {
-                    Ok(found) => found.enter(evaluation, metrics),
-                    Err(why) => evaluation.not_evaluated_reason = Some(format!("Pronunciation is not judged: {why}")),
-                }
-            }
-            if !open.is_empty() {
-                let more = evaluation.not_evaluated_reason.take().map(|why| format!("; {why}")).unwrap_or_default();
-                let why = format!("It depends on words that are not known: {open}{more}");
-                (evaluation.status, evaluation.not_evaluated_reason) = (EvaluationStatus::Partial, Some(why));
+            match pronunciation {
+                None => lacking.push(NOT_HEARD.to_owned()),
+                Some(Err(why)) => lacking.push(format!("Pronunciation is not judged: {why}")),
+                Some(Ok(_)) => {}
             }
         }
-        Err(why) => evaluation.not_evaluated_reason = Some(why),
+        (Err(why), _) => lacking.push(why),
     }
+    if let Some(Ok(found)) = pronunciation {
+        found.enter(evaluation, metrics);
+    }
+    if is_judged {
+        let is_whole = lacking.is_empty();
+        evaluation.status = if is_whole { EvaluationStatus::Evaluated } else { EvaluationStatus::Partial };
+    }
+    evaluation.not_evaluated_reason = Some(lacking.join("; ")).filter(|why| !why.is_empty());
     let measures: Vec<MetricValue> = metrics.iter().chain(material.measures).cloned().collect();
     material.measures = &measures;
     evaluation.set_custom_metrics(judge_metrics(custom, material, model).await);
@@ -145,51 +175,89 @@ fn enter_attempts(decision: Decision, evaluation: &mut Evaluation, metrics: &mut
     evaluation.status = EvaluationStatus::Partial;
 }
 
+/// What can be read of an answer.
+///
+/// # Errors
+/// When nothing that was asked for is in it.
 fn read(answer: &Object, has_goal: bool, may_depend: bool) -> Result<Judgement, Wrong> {
-    let mut judgement: Judgement =
-        serde_json::from_value(Value::Object(answer.clone())).map_err(|error| Wrong::Form(error.to_string()))?;
-    let Shares { positive, neutral, negative } = judgement.sentiment_scores;
-    let sum = positive + neutral + negative;
-    if [positive, neutral, negative].into_iter().any(|share| !(0.0..=1.0).contains(&share))
-        || (sum - 1.0).abs() > SUM_OFF
-    {
-        return Err(Wrong::Form("sentiment_scores must be from 0 to 1, in sum 1".into()));
+    let value = |name: &str| answer.get(name).unwrap_or(&Value::Null);
+    let reason = |name: &str| match value(name) {
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+        given => Some(text_of(given).into_owned()),
+    };
+    let mut found = Judgement {
+        goal_success: truth(value("goal_success")),
+        goal_reasoning: reason("goal_reasoning"),
+        hallucination: truth(value("hallucination")),
+        hallucination_reasoning: reason("hallucination_reasoning"),
+        redundancy: truth(value("redundancy")),
+        redundancy_reasoning: reason("redundancy_reasoning"),
+        sentiment_scores: shares(value("sentiment_scores")),
+        sentiment_score: Number::of(value("sentiment_score")).map(|score| score.on_scale(1.0)),
+        call_summary: reason("call_summary").filter(|summary| !summary.trim().is_empty()),
+        ..Judgement::default()
+    };
+    found.sentiment_score = found.sentiment_score.filter(|score| (-1.0..=1.0).contains(score));
+    let verdicts = [
+        ("goal_success", found.goal_success, has_goal),
+        ("hallucination", found.hallucination, true),
+        ("redundancy", found.redundancy, true),
+    ];
+    for (name, _, _) in verdicts.into_iter().filter(|(_, verdict, is_asked)| *is_asked && verdict.is_none()) {
+        let is_open = may_depend && is_nothing(value(name));
+        if is_open { &mut found.open } else { &mut found.unread }.push(name);
     }
-    if !(-1.0..=1.0).contains(&judgement.sentiment_score) {
-        return Err(Wrong::Form("sentiment_score must be from -1 to 1".into()));
+    found.unread.extend(found.sentiment_scores.is_none().then_some("sentiment_scores"));
+    found.unread.extend(found.sentiment_score.is_none().then_some("sentiment_score"));
+    found.unread.extend(found.call_summary.is_none().then_some("call_summary"));
+    let is_empty = [found.goal_success, found.hallucination, found.redundancy].iter().all(Option::is_none)
+        && found.sentiment_scores.is_none()
+        && found.sentiment_score.is_none()
+        && found.call_summary.is_none();
+    if is_empty {
+        return Err(Wrong::Form("none of the members that were asked for is in it".into()));
     }
     if !has_goal {
         // There is nothing that could have been reached.
-        (judgement.goal_success, judgement.goal_reasoning) = (None, None);
+        (found.goal_success, found.goal_reasoning) = (None, None);
     }
-    for (name, value, is_asked) in [
-        ("goal_success", judgement.goal_success, has_goal),
-        ("hallucination", judgement.hallucination, true),
-        ("redundancy", judgement.redundancy, true),
-    ] {
-        match value {
-            None if is_asked && may_depend => judgement.open.push(name),
-            None if is_asked => return Err(Wrong::Form(format!("{name} must be true or false"))),
-            _ => {}
-        }
+    Ok(found)
+}
+
+/// Shares that come to one, or to 100, in sum are scaled to one; others are none.
+fn shares(value: &Value) -> Option<Shares> {
+    let share = |name: &str| Number::of(value.get(name)?).map(|share| share.on_scale(1.0));
+    let (positive, neutral, negative) = (share("positive")?, share("neutral")?, share("negative")?);
+    let sum = positive + neutral + negative;
+    let is_near = |whole: f64| (sum / whole - 1.0).abs() <= SUM_OFF;
+    if [positive, neutral, negative].iter().any(|share| *share < 0.0) || !(is_near(1.0) || is_near(100.0)) {
+        return None;
     }
-    let share = |share: f64| (share / sum * 1000.0).round() / 1000.0;
-    let (positive, negative) = (share(positive), share(negative));
+    let scaled = |share: f64| (share / sum * 1000.0).round() / 1000.0;
+    let (positive, negative) = (scaled(positive), scaled(negative));
     let neutral = ((1.0 - positive - negative) * 1000.0).round() / 1000.0;
-    judgement.sentiment_scores = Shares { positive, neutral, negative };
-    Ok(judgement)
+    Some(Shares { positive, neutral, negative })
 }
 
 impl Judgement {
+    /// What is not known of the conversation, for a person.
+    fn lacking(&self) -> impl Iterator<Item = String> {
+        let unread = (!self.unread.is_empty()).then(|| format!("{UNREAD}: {}", self.unread.join(", ")));
+        let open = (!self.open.is_empty())
+            .then(|| format!("It depends on words that are not known: {}", self.open.join(", ")));
+        unread.into_iter().chain(open)
+    }
+
     /// Puts what was found into an evaluation, and as metrics beside the measured ones.
-    pub fn enter(self, evaluation: &mut Evaluation, metrics: &mut Vec<MetricValue>) {
-        let Shares { positive, neutral, negative } = self.sentiment_scores;
-        let label = match () {
+    fn enter(self, evaluation: &mut Evaluation, metrics: &mut Vec<MetricValue>) {
+        let label = self.sentiment_scores.map(|Shares { positive, neutral, negative }| match () {
             () if positive > neutral && positive > negative => "positive",
             () if negative > neutral && negative >= positive => "negative",
             () => "neutral",
-        };
-        let scores = json!({ "positive": positive, "neutral": neutral, "negative": negative });
+        });
+        let scores = self.sentiment_scores.map(|Shares { positive, neutral, negative }| {
+            json!({ "positive": positive, "neutral": neutral, "negative": negative })
+        });
         for (name, value) in [
             ("goal_success", json!(self.goal_success)),
             ("success", json!(self.goal_success)),
@@ -197,7 +265,7 @@ impl Judgement {
             ("redundancy", json!(self.redundancy)),
             ("sentiment_label", json!(label)),
             ("sentiment_score", json!(self.sentiment_score)),
-            ("sentiment_scores", scores.clone()),
+            ("sentiment_scores", json!(scores)),
             ("call_summary", json!(self.call_summary)),
         ] {
             if value != Value::Null {
@@ -210,22 +278,18 @@ impl Judgement {
         evaluation.hallucination_reasoning = self.hallucination_reasoning;
         evaluation.redundancy = self.redundancy;
         evaluation.redundancy_reasoning = self.redundancy_reasoning;
-        evaluation.sentiment_label = Some(label.to_owned());
-        evaluation.sentiment_score = Some(self.sentiment_score);
-        evaluation.sentiment_scores = scores.as_object().cloned();
-        evaluation.call_summary = Some(self.call_summary);
-        evaluation.status = EvaluationStatus::Partial;
-        evaluation.not_evaluated_reason = Some(NOT_HEARD.to_owned());
+        evaluation.sentiment_label = label.map(str::to_owned);
+        evaluation.sentiment_score = self.sentiment_score;
+        evaluation.sentiment_scores = scores.and_then(|scores| scores.as_object().cloned());
+        evaluation.call_summary = self.call_summary;
     }
 }
 
 impl Pronunciation {
-    /// The last of what is judged of a conversation.
     fn enter(self, evaluation: &mut Evaluation, metrics: &mut Vec<MetricValue>) {
         metrics.push(MetricValue { name: "pronunciation_score".to_owned(), value: json!(self.score), note: None });
         evaluation.pronunciation_score = Some(self.score);
         evaluation.pronunciation_reasoning = self.reasoning;
-        (evaluation.status, evaluation.not_evaluated_reason) = (EvaluationStatus::Evaluated, None);
     }
 }
 
@@ -266,13 +330,13 @@ mod tests {
         let open = answer(json!({ "goal_success": null, "redundancy": null }));
         let no_sound = "Pronunciation is not judged: no audio model is configured";
         let both = format!("It depends on words that are not known: goal_success, redundancy; {no_sound}");
-        let unread = "Judge answer could not be read".to_owned();
+        let unread = format!("Judge answer could not be read: goal_success, redundancy; {no_sound}");
         let silent = "Nothing was heard: words of 1 turn are not known".to_owned();
         for (entries, unheard, answers, found, reason) in [
             (&said[..], &lost[..], vec![&open], [None, Some(false), None], both),
             (&said, &lost, vec![&answer(json!({}))], [Some(true), Some(false), Some(true)], no_sound.to_owned()),
-            (&said, &late, vec![&open; 3], [None; 3], unread.clone()),
-            (&said, &[], vec![&open; 3], [None; 3], unread),
+            (&said, &late, vec![&open; 3], [None, Some(false), None], unread.clone()),
+            (&said, &[], vec![&open; 3], [None, Some(false), None], unread),
             (&[], &lost, vec![], [None; 3], silent),
             (&[], &[], vec![], [None; 3], "Nothing was said".to_owned()),
         ] {
@@ -292,7 +356,7 @@ mod tests {
             for request in asked {
                 let (task, material) = (&request.messages[0].content, &request.messages[1].content);
                 assert_eq!(task.contains("are null where they depend on them"), is_open, "{task}");
-                assert_eq!(material.contains("AGENT: [the words of this turn are not known]"), is_open, "{material}");
+                assert_eq!(material.contains("AGENT: [speech not understood]"), is_open, "{material}");
             }
         }
     }
@@ -306,7 +370,7 @@ mod tests {
         assert_eq!(evaluation.sentiment_label.as_deref(), Some("positive"));
         let scores = json!({ "positive": 0.686, "neutral": 0.206, "negative": 0.108 });
         assert_eq!(evaluation.sentiment_scores.map(Value::Object), Some(scores));
-        assert_eq!((evaluation.status, evaluation.pronunciation_score), (EvaluationStatus::Partial, None));
+        assert_eq!(evaluation.pronunciation_score, None);
         let names: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
         assert_eq!(names[..4], ["goal_success", "success", "hallucination", "redundancy"]);
         assert_eq!(names.len(), 8);
@@ -323,11 +387,105 @@ mod tests {
         .map(answer);
         let (judgement, asked) = judged(&[wrong[0].clone(), wrong[1].clone(), answer(json!({}))], "Book.").await;
         assert_eq!((judgement.is_ok(), asked), (true, 3));
-        let (judgement, asked) = judged(&wrong[1..], "Book.").await;
-        assert_eq!((judgement, asked), (Err("Judge answer could not be read".to_owned()), 3));
+        let unread = "Judge answer could not be read".to_owned();
+        for broken in ["no", "{}", r#"{"goal": true}"#, r#"{"goal_success": "perhaps"}"#] {
+            assert_eq!(judged(&[(); 3].map(|()| broken.to_owned()), "Book.").await, (Err(unread.clone()), 3));
+        }
         // Without criteria no goal is reached or missed.
         let (judgement, _) = judged(&[answer(json!({}))], "").await;
         assert_eq!(judgement.expect("it can be read").goal_success, None);
         assert_eq!(judged(&[], "Book.").await.0, Err("scripted failure".to_owned()));
+    }
+
+    /// The evaluation after three times the same answer, with what the metrics say of the goal.
+    async fn evaluated(change: Value) -> (Evaluation, Option<Value>) {
+        let entries = [TranscriptEntry::of(Role::Agent, 0, 900, "Booked.".into(), EntrySource::Recognized)];
+        let reply = answer(change);
+        let model = ScriptedModel::new(vec![Reply::says(&[&reply]); 3]);
+        let material = Material { entries: &entries, success_criteria: "Book.", ..Material::default() };
+        let (mut evaluation, mut metrics) = (Evaluation::default(), Vec::new());
+        judge_words(material, &[], Some(&model), &mut metrics, &mut evaluation).await;
+        (evaluation, metrics.into_iter().find(|metric| metric.name == "goal_success").map(|metric| metric.value))
+    }
+
+    #[tokio::test]
+    async fn a_broken_member_loses_nothing_else() {
+        let no_sound = "Pronunciation is not judged: no audio model is configured";
+        for (change, missing) in [
+            (json!({ "sentiment_score": 2 }), "sentiment_score"),
+            (json!({ "sentiment_score": null, "call_summary": 3 }), "sentiment_score"),
+            (json!({ "sentiment_scores": { "positive": 1, "neutral": 1, "negative": 0 } }), "sentiment_scores"),
+            (json!({ "sentiment_scores": "good", "call_summary": "" }), "sentiment_scores, call_summary"),
+            (json!({ "hallucination": "perhaps", "redundancy": {} }), "hallucination, redundancy"),
+            (json!({ "redundancy": null, "redundancy_reasoning": [] }), "redundancy"),
+        ] {
+            let (evaluation, metric) = evaluated(change.clone()).await;
+            assert_eq!((evaluation.goal_success, metric), (Some(true), Some(json!(true))), "{change}");
+            let reason = format!("Judge answer could not be read: {missing}; {no_sound}");
+            assert_eq!(evaluation.not_evaluated_reason, Some(reason), "{change}");
+            assert_eq!(evaluation.status, EvaluationStatus::Partial, "{change}");
+            let given =
+                missing.split(", ").map(|name| (name, serde_json::to_value(&evaluation).unwrap()[name].clone()));
+            given.for_each(|(name, value)| assert_eq!(value, Value::Null, "{name}"));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_written_as_a_text_is_taken() {
+        let shares = |positive: Value, neutral: Value, negative: Value| json!({ "sentiment_scores": { "positive": positive, "neutral": neutral, "negative": negative } });
+        let tenths = json!({ "positive": 0.7, "neutral": 0.2, "negative": 0.1 });
+        for (change, name, expect) in [
+            (json!({ "goal_success": "False" }), "goal_success", json!(false)),
+            (json!({ "goal_success": "yes" }), "goal_success", json!(true)),
+            (json!({ "hallucination": "TRUE" }), "hallucination", json!(true)),
+            (json!({ "redundancy": 0 }), "redundancy", json!(false)),
+            (json!({ "sentiment_score": "-0.5" }), "sentiment_score", json!(-0.5)),
+            (json!({ "sentiment_score": "50 %" }), "sentiment_score", json!(0.5)),
+            (json!({ "call_summary": 3 }), "call_summary", json!("3")),
+            (json!({ "goal_reasoning": 7 }), "goal_reasoning", json!("7")),
+            (shares(json!("0.7"), json!("0.2"), json!(0.1)), "sentiment_scores", tenths.clone()),
+            (shares(json!("70 %"), json!("20%"), json!("10 %")), "sentiment_scores", tenths.clone()),
+            (shares(json!(70), json!(20), json!(10)), "sentiment_scores", tenths),
+        ] {
+            let (evaluation, _) = evaluated(change.clone()).await;
+            assert_eq!(serde_json::to_value(&evaluation).unwrap()[name], expect, "{change}");
+            let reason = evaluation.not_evaluated_reason.unwrap_or_default();
+            assert!(!reason.contains("could not be read"), "{change}: {reason}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_answer_of_which_most_can_be_read_counts() {
+        let replies = [
+            json!({ "goal_success": false, "call_summary": "Less." }).to_string(),
+            answer(json!({ "sentiment_score": "good" })),
+        ];
+        // What comes after it does not matter: nobody answers any more.
+        let (judgement, asked) = judged(&replies, "Book.").await;
+        let judgement = judgement.expect("most of it can be read");
+        assert_eq!((judgement.goal_success, judgement.unread, asked), (Some(true), vec!["sentiment_score"], 3));
+    }
+
+    #[tokio::test]
+    async fn a_judge_that_fails_does_not_keep_another_from_hearing() {
+        let entries = [TranscriptEntry::of(Role::Agent, 0, 900, "Booked.".into(), EntrySource::Recognized)];
+        let sides = [vec![100; 1600], vec![-200; 1600]];
+        for (model, status, reason, score) in [
+            (None, EvaluationStatus::NotEvaluated, Some("No language model is configured"), None),
+            (Some(vec![]), EvaluationStatus::Partial, Some("scripted failure"), Some(85.0)),
+            (Some(vec![answer(json!({}))]), EvaluationStatus::Evaluated, None, Some(85.0)),
+        ] {
+            let model = model.map(|replies: Vec<String>| {
+                ScriptedModel::new(replies.iter().map(|reply| Reply::says(&[reply])).collect())
+            });
+            let ear = ScriptedModel::new(vec![Reply::says(&[r#"{"pronunciation_score": "85 %"}"#])]);
+            let ear = Some(crate::judge::Ear { model: &ear, sides: &sides });
+            let material = Material { entries: &entries, ear, ..Material::default() };
+            let (mut evaluation, mut metrics) = (Evaluation::default(), Vec::new());
+            let model = model.as_ref().map(|model| model as &dyn LanguageModel);
+            judge_words(material, &[], model, &mut metrics, &mut evaluation).await;
+            assert_eq!((evaluation.status, evaluation.pronunciation_score), (status, score));
+            assert_eq!(evaluation.not_evaluated_reason.as_deref(), reason);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::answer::truth;
 use super::ask::{Unanswered, Wrong, ask, question};
 use super::custom::{Material, told};
 use crate::model::Object;
@@ -38,24 +39,19 @@ pub async fn decide_of(wanted: &str, material: String, model: &dyn LanguageModel
     ask(model, request, read).await.map_err(unread)
 }
 
+/// What is said of an answer that could not be read.
+pub(super) const UNREAD: &str = "Judge answer could not be read";
+
 /// The reason for a missing answer, as it is shown.
 pub(super) fn unread(unanswered: Unanswered) -> String {
     match unanswered {
         Unanswered::Failed(why) => why,
-        Unanswered::Unread(_) => "Judge answer could not be read".to_owned(),
+        Unanswered::Unread(_) => UNREAD.to_owned(),
     }
 }
 
 fn read(answer: &Object) -> Result<Decision, Wrong> {
-    let yes = match answer.get("answer") {
-        Some(Value::Bool(yes)) => Some(*yes),
-        Some(Value::String(word)) => match word.trim().to_lowercase().as_str() {
-            "yes" | "true" => Some(true),
-            "no" | "false" => Some(false),
-            _ => None,
-        },
-        _ => None,
-    };
+    let yes = answer.get("answer").and_then(truth);
     let yes = yes.ok_or_else(|| Wrong::Form("answer must be \"yes\" or \"no\"".into()))?;
     Ok(Decision { yes, reasoning: answer.get("reasoning").and_then(Value::as_str).map(str::to_owned) })
 }
@@ -70,6 +66,9 @@ mod tests {
         for (replies, expect, asked) in [
             (&[r#"{"reasoning": "It did.", "answer": "Yes"}"#][..], Ok((true, Some("It did."))), 1),
             (&[r#"{"answer": false}"#], Ok((false, None)), 1),
+            (&[r#"{"answer": "False"}"#], Ok((false, None)), 1),
+            (&[r#"{"answer": "'yes'."}"#], Ok((true, None)), 1),
+            (&[r#"It is {not} clear. {"answer": 1} }"#], Ok((true, None)), 1),
             (&[r#"{"answer": "perhaps"}"#, r#"{"answer": "no"}"#], Ok((false, None)), 2),
             (&["?", "?", "?"], Err("Judge answer could not be read"), 3),
             (&[], Err("scripted failure"), 1),

@@ -71,16 +71,18 @@ impl Imported {
             _ => (self.spans(Role::User), self.spans(Role::Agent)),
         };
         let of = |role| self.entries.iter().filter(move |entry| entry.speaker == role);
-        let text = |entry: &PostedEntry| Text { span: span(entry), words: Some(word_count(&entry.utterance)) };
+        let count = |words: &str| (!words.trim().is_empty()).then(|| word_count(words));
+        let text = |entry: &PostedEntry| Text { span: span(entry), words: count(&entry.utterance) };
         // Nobody says when each word was: an entry is one, written together as a filler phrase is compared.
         let together = |entry: &PostedEntry| entry.utterance.split_whitespace().collect::<String>();
         let word = |entry: &PostedEntry| Word { span: span(entry), text: together(entry) };
-        let flagged = of(Role::Agent).filter(|entry| entry.filler_utterance == Some(true));
+        let has_words = |entry: &&PostedEntry| !entry.utterance.trim().is_empty();
+        let flagged = of(Role::Agent).filter(has_words).filter(|entry| entry.filler_utterance == Some(true));
         Some(Conversation {
             duration,
             dh,
             agent,
-            words: of(Role::Agent).map(word).collect(),
+            words: of(Role::Agent).filter(has_words).map(word).collect(),
             fillers: self.fillers.iter().cloned().chain(flagged.map(|entry| together(entry).to_lowercase())).collect(),
             texts: of(Role::Agent).map(text).collect(),
             dh_texts: of(Role::User).map(text).collect(),
@@ -247,5 +249,24 @@ mod tests {
         let names: Vec<&str> = measured.metrics.iter().map(|metric| metric.name.as_str()).collect();
         assert_eq!(names, ["duration", "interface"]);
         assert_eq!((call.duration_ms(), measured.evaluation.agent_speak_percentage), (3000, None));
+    }
+
+    #[test]
+    fn a_turn_without_words_is_a_turn_and_no_words() {
+        let words = |entries: Vec<PostedEntry>| {
+            let measured = Imported { entries, interface: "PHONE", ..Imported::default() }.measure();
+            ["num_turns", "agent_words_per_turn_avg", "agent_wpm"].map(|name| value(&measured, name))
+        };
+        let ten = "one two three four five six seven eight nine ten";
+        let call = |last: &str| {
+            vec![
+                entry(0, 6000, Role::Agent, ten),
+                entry(7000, 8000, Role::User, "Yes."),
+                entry(9000, 15_000, Role::Agent, last),
+            ]
+        };
+        assert_eq!(words(call(ten)), [Some(json!(2)), Some(json!(10.0)), Some(json!(100.0))]);
+        assert_eq!(words(call(" ")), [Some(json!(2)), Some(json!(10.0)), Some(json!(100.0))]);
+        assert_eq!(words(vec![entry(0, 900, Role::Agent, "")]), [Some(json!(1)), None, None]);
     }
 }

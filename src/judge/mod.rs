@@ -1,6 +1,7 @@
 //! What a conversation was, from its timeline: the transcript, the metrics and the evaluation. Works on what is stored, so
 //! that a conversation can be judged again at any time. Words are judged by rules, or by a language model that is asked.
 
+mod answer;
 mod asides;
 mod ask;
 mod attempts;
@@ -35,6 +36,7 @@ use serde_json::Value;
 use crate::model::Object;
 use crate::model::result::noted;
 
+pub use self::answer::read_object;
 pub use self::asides::judge_asides;
 pub use self::ask::{Unanswered, Wrong, ask, ask_text, question};
 pub use self::conversation::judge_words;

@@ -6,6 +6,7 @@ use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
 use super::Moment;
+use super::answer::{Number, truth};
 use super::ask::{Wrong, ask, question};
 use super::decide::unread;
 use crate::model::Object;
@@ -120,8 +121,8 @@ fn read(answer: &Object, wanted: &[usize]) -> Result<Vec<(usize, bool)>, Wrong> 
     let steps = answer.get("steps").and_then(Value::as_array);
     let steps = steps.ok_or_else(|| Wrong::Form("steps must be an array".into()))?;
     let of = |index: &usize| {
-        let step = steps.iter().find(|step| step["index"].as_u64() == Some(*index as u64));
-        let passed = step.and_then(|step| step["passed"].as_bool());
+        let is_it = |step: &&Value| Number::of(&step["index"]).is_some_and(|number| number.value == *index as f64);
+        let passed = steps.iter().find(is_it).and_then(|step| truth(&step["passed"]));
         passed
             .map(|passed| (*index, passed))
             .ok_or_else(|| Wrong::Form(format!("the turn of index {index} is missing")))
@@ -321,7 +322,7 @@ mod tests {
         };
         assert_eq!(told(&played), expect(None));
         assert_eq!(playback(&[], &moments(&timeline), true), []);
-        let replies = [r#"{"steps": []}"#, r#"{"steps": [{"index": 2, "passed": true}]}"#];
+        let replies = [r#"{"steps": []}"#, r#"{"steps": [{"index": "2", "passed": "True"}]}"#];
         let model = ScriptedModel::new(replies.map(|reply| Reply::says(&[reply])).to_vec());
         assert_eq!(judge_meanings(&mut played, &model).await, Ok(()));
         assert_eq!(told(&played), expect(Some(true)));

@@ -1,8 +1,8 @@
 //! How well the agent's words are pronounced, judged by a model that hears.
 
-use serde::Deserialize;
 use serde_json::Value;
 
+use super::answer::Number;
 use super::ask::{Wrong, ask, question};
 use super::custom::{Ear, Material, heard, told};
 use super::decide::unread;
@@ -17,13 +17,11 @@ const TASK: &str = "You judge how well a voice agent pronounces its words. Attac
     \"pronunciation_reasoning\": why, in one or two sentences, with the words that are wrong.";
 
 /// What was found.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Pronunciation {
     /// 0 to 100.
-    #[serde(rename = "pronunciation_score")]
     pub score: f64,
     /// Why.
-    #[serde(rename = "pronunciation_reasoning")]
     pub reasoning: Option<String>,
 }
 
@@ -40,10 +38,10 @@ pub async fn judge_pronunciation(material: Material<'_>, ear: Ear<'_>) -> Result
 }
 
 fn read(answer: &Object) -> Result<Pronunciation, Wrong> {
-    let found: Pronunciation =
-        serde_json::from_value(Value::Object(answer.clone())).map_err(|error| Wrong::Form(error.to_string()))?;
-    match found.score {
-        0.0..=100.0 => Ok(found),
+    let score = answer.get("pronunciation_score").and_then(Number::of).map(|score| score.value);
+    let reasoning = answer.get("pronunciation_reasoning").and_then(Value::as_str).map(str::to_owned);
+    match score {
+        Some(score) if (0.0..=100.0).contains(&score) => Ok(Pronunciation { score, reasoning }),
         _ => Err(Wrong::Form("pronunciation_score must be from 0 to 100".into())),
     }
 }
@@ -71,6 +69,11 @@ mod tests {
         assert_eq!(asked.len(), 2);
         let sound = Clip::from_wav(asked[0].audio.as_ref().expect("a recording")).expect("a WAV file");
         assert!(sound.pcm.iter().all(|sample| *sample == -200) && sound.pcm.len() == 1600);
+        for (score, expect) in [(json!("85"), 85.0), (json!("85 %"), 85.0), (json!(" 0.9 "), 0.9)] {
+            let (found, _) =
+                judged(&[json!({ "pronunciation_score": score, "pronunciation_reasoning": 3 })], &sides).await;
+            assert_eq!(found, Ok(Pronunciation { score: expect, reasoning: None }));
+        }
         let (found, asked) = judged(&[bad.clone(), bad.clone(), bad], &sides).await;
         assert_eq!((found, asked.len()), (Err("Judge answer could not be read".to_owned()), 3));
         assert_eq!(judged(&[], &[]).await.0, Err("There is no recording".to_owned()));

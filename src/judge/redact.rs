@@ -386,7 +386,7 @@ mod tests {
 
     use super::*;
     use crate::model::digital_human::Role;
-    use crate::model::transcript::{EntrySource, Word};
+    use crate::model::transcript::{EntrySource, TextMissing, Word};
 
     fn redactor() -> Redactor {
         Redactor::new(["M-4411 x".to_owned(), "Alvarez".to_owned(), "no".to_owned()])
@@ -469,6 +469,17 @@ mod tests {
         let mut transcript = Transcript { simulation_result_id: 1, language: "en".into(), entries };
         let spans = redactor().transcript(&mut transcript);
         assert_eq!(spans, [i64::MIN..i64::MIN + 50, i64::MAX - 50..i64::MAX]);
+    }
+
+    #[test]
+    fn an_entry_without_words_has_nothing_private() {
+        let lost = TranscriptEntry {
+            text_missing: Some(TextMissing::Unclear),
+            ..TranscriptEntry::of(Role::Agent, 0, 900, String::new(), EntrySource::Recognized)
+        };
+        let mut transcript = Transcript { simulation_result_id: 1, language: "en".into(), entries: vec![lost.clone()] };
+        assert_eq!(redactor().transcript(&mut transcript), []);
+        assert_eq!(transcript.entries, [lost]);
     }
 
     #[test]

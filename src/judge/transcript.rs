@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::spoken::{self, Run};
+use super::unheard::{Unheard, recorded};
 use super::{Moment, messages, probes};
 use crate::model::digital_human::Role;
-use crate::model::transcript::{EntrySource, Transcript, TranscriptEntry, Word};
+use crate::model::transcript::{EntrySource, TextMissing, Transcript, TranscriptEntry, Word};
 
 /// Samples in a millisecond.
 const PER_MS: i64 = 16;
@@ -20,6 +21,8 @@ pub fn transcript(result_id: i64, language: &str, moments: &[Moment], fillers: &
     for moment in moments {
         if moment.is("turn.ended", "agent") {
             entries.extend(heard(moment, moments));
+        } else if moment.is("speech.ended", "dh") {
+            entries.extend(recorded(moment, moments).map(|turn| played(&turn)));
         } else if moment.is("message.sent", "dh") {
             entries.push(written(moment));
         }
@@ -56,6 +59,15 @@ fn spoken(moments: &[Moment]) -> Vec<TranscriptEntry> {
     entries
 }
 
+/// A recording that the Digital Human played: nobody has written down what it says.
+fn played(turn: &Unheard) -> TranscriptEntry {
+    TranscriptEntry {
+        scripted: true,
+        text_missing: Some(TextMissing::NoRecognizer),
+        ..TranscriptEntry::of(turn.speaker, turn.from_ms, turn.to_ms, String::new(), EntrySource::Synthesized)
+    }
+}
+
 /// Runs of words that belong to one part.
 fn said_in(part: &[Run]) -> TranscriptEntry {
     let text: Vec<&str> = part.iter().map(|run| run.text.as_str()).collect();
@@ -73,7 +85,8 @@ fn written(message: &Moment) -> TranscriptEntry {
     }
 }
 
-/// One turn of the agent, in parts.
+/// One turn of the agent, in parts. One whose words are not known is an entry without words; of one whose words are known in part,
+/// the last entry says so.
 fn heard(turn: &Moment, moments: &[Moment]) -> Vec<TranscriptEntry> {
     let text = turn.text();
     let to = turn.number("end_sample").unwrap_or(turn.sample);
@@ -89,7 +102,7 @@ fn heard(turn: &Moment, moments: &[Moment]) -> Vec<TranscriptEntry> {
     let whole =
         || TranscriptEntry::of(Role::Agent, from / PER_MS, to / PER_MS, text.to_owned(), EntrySource::Recognized);
     let mut entries: Vec<TranscriptEntry> = match parts[..] {
-        [] if text.is_empty() => return Vec::new(),
+        [] if text.is_empty() && !turn.lacks_words() => return Vec::new(),
         [] | [_] => vec![TranscriptEntry { words, ..whole() }],
         _ => parts.into_iter().map(part).collect(),
     };
@@ -99,6 +112,7 @@ fn heard(turn: &Moment, moments: &[Moment]) -> Vec<TranscriptEntry> {
     entries.iter_mut().for_each(|entry| entry.confidence = confidence);
     if let Some(last) = entries.last_mut() {
         last.interrupted = interrupted;
+        last.text_missing = turn.data["text_missing"].as_str().map(TextMissing::of);
     }
     entries
 }
@@ -230,6 +244,48 @@ mod tests {
             entries[0].words.iter().map(|word| (word.word.as_str(), word.start_offset_ms)).collect();
         assert_eq!(starts, [("Well,", 1000), ("um,", 1800), ("yes.", 2080)]);
         check(timeline, &[("USER", 1000, 2500, "Well, um, yes.", ""), ("USER", 3500, 4500, "That is it.", "i")]);
+    }
+
+    #[test]
+    fn turns_whose_words_are_not_known_are_entries_without_words() {
+        let turn = |ms: i64, text: &str, missing: Value| {
+            let data = json!({"text": text, "from_sample": ms * 16, "end_sample": (ms + 500) * 16, "words": [], "text_missing": missing});
+            at(ms, ms + 700, "turn.ended", "agent", data)
+        };
+        let written = json!({"text": "", "from_sample": 96_000, "end_sample": 96_000, "channel": "http", "text_missing": "unclear"});
+        let said = |id: i64, kind: &str, text: &str| json!({"utterance_id": id, "kind": kind, "text": text});
+        let timeline = json!([
+            turn(1000, "", json!("recognizer_late")),
+            turn(2000, "", json!("recognizer_busy")),
+            turn(3000, "", json!("no_recognizer")),
+            turn(4000, "Yes, and", json!("not_understood")),
+            turn(5000, "", json!("unsupported_language")),
+            at(6000, 6000, "turn.ended", "agent", written),
+            turn(7000, "Bye.", json!(null)),
+            turn(8000, "", json!(null)),
+            // A recording that the Digital Human played, and one whose words were cut off before the first.
+            at(9000, 9000, "speech.started", "dh", said(1, "scripted", "")),
+            at(9900, 9900, "speech.ended", "dh", said(1, "scripted", "")),
+            at(10_000, 10_000, "speech.started", "dh", said(2, "scripted", "Hello.")),
+            at(10_100, 10_100, "speech.ended", "dh", said(2, "scripted", "")),
+        ]);
+        let entries = transcript(1, "en", &moments(&timeline), &fillers("en", &[])).entries;
+        let missing: Vec<_> = entries
+            .iter()
+            .map(|entry| (entry.start_offset_ms, entry.utterance.as_str(), entry.text_missing.map(TextMissing::as_str)))
+            .collect();
+        let expect = [
+            (1000, "", Some("recognizer_late")),
+            (2000, "", Some("recognizer_busy")),
+            (3000, "", Some("no_recognizer")),
+            (4000, "Yes, and", Some("unclear")),
+            (5000, "", Some("unsupported_language")),
+            (7000, "Bye.", None),
+            (9000, "", Some("no_recognizer")),
+        ];
+        assert_eq!(missing, expect);
+        assert!(entries.iter().all(|entry| !entry.filler_utterance && entry.words.is_empty() || entry.has_words()));
+        assert_eq!((entries[6].speaker, entries[6].scripted, entries[6].end_offset_ms), (Role::User, true, 9900));
     }
 
     #[test]

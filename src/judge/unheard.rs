@@ -3,6 +3,7 @@
 
 use super::{Moment, probes};
 use crate::model::digital_human::Role;
+use crate::model::transcript::{NOT_UNDERSTOOD, TranscriptEntry};
 
 /// Samples in a millisecond.
 const PER_MS: i64 = 16;
@@ -40,8 +41,7 @@ impl Unheard {
     /// What stands in its place, or behind what is known of it, where a conversation is shown.
     pub(super) fn marker(&self) -> &'static str {
         match self.lack {
-            Lack::Words => "[the words of this turn are not known]",
-            Lack::Rest => "[further words of this turn are not known]",
+            Lack::Words | Lack::Rest => NOT_UNDERSTOOD,
             Lack::Time => "[this turn was answered before its words were known]",
         }
     }
@@ -60,6 +60,27 @@ pub fn unheard(moments: &[Moment]) -> Vec<Unheard> {
     let mut turns: Vec<Unheard> = agents.chain(own).collect();
     turns.sort_by_key(|turn| turn.from_ms);
     turns
+}
+
+/// `unheard` with those turns of `entries` that lack words and are not among them, as in a transcript without a timeline. In order
+/// of start.
+pub(super) fn with_entries(unheard: &[Unheard], entries: &[TranscriptEntry]) -> Vec<Unheard> {
+    let mut all = unheard.to_vec();
+    for entry in entries.iter().filter(|entry| entry.text_missing.is_some()) {
+        let lack = if entry.has_words() { Lack::Rest } else { Lack::Words };
+        let turn = Unheard { speaker: entry.speaker, from_ms: entry.start_offset_ms, to_ms: entry.end_offset_ms, lack };
+        let is_same = |known: &Unheard| {
+            known.speaker == turn.speaker
+                && known.lacks_words()
+                && known.from_ms <= turn.to_ms
+                && turn.from_ms <= known.to_ms
+        };
+        if !unheard.iter().any(is_same) {
+            all.push(turn);
+        }
+    }
+    all.sort_by_key(|turn| turn.from_ms);
+    all
 }
 
 /// How many turns lack words, for a person; `None` when all words are known.
@@ -100,6 +121,26 @@ mod tests {
 
     use super::*;
     use crate::judge::moments;
+
+    #[test]
+    fn a_turn_that_the_transcript_tells_of_is_counted_once() {
+        use crate::model::transcript::{EntrySource, TextMissing};
+        let entry = |from_ms: i64, words: &str, text_missing| TranscriptEntry {
+            text_missing,
+            ..TranscriptEntry::of(Role::Agent, from_ms, from_ms + 900, words.into(), EntrySource::Recognized)
+        };
+        let turn = |from_ms: i64, lack| Unheard { speaker: Role::Agent, from_ms, to_ms: from_ms + 900, lack };
+        let unclear = Some(TextMissing::Unclear);
+        let entries =
+            [entry(0, "Hi.", None), entry(2000, "", unclear), entry(4000, "Yes", unclear), entry(9000, "", None)];
+        let both = vec![turn(2000, Lack::Words), turn(4000, Lack::Rest)];
+        assert_eq!(with_entries(&[], &entries), both);
+        assert_eq!(with_entries(&both, &entries), both);
+        // Words that came too late are known; those that were never written down are not.
+        let late = [turn(2000, Lack::Time)];
+        assert_eq!(with_entries(&late, &entries).len(), 3);
+        assert_eq!(with_entries(&[Unheard { speaker: Role::User, ..both[0] }], &[]).len(), 1);
+    }
 
     #[test]
     fn turns_without_words_are_found() {

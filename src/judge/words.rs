@@ -1,6 +1,6 @@
 //! How well the recognizer understood the agent: word errors against the agent's own transcript.
 
-use super::Unheard;
+use super::unheard::{Unheard, with_entries};
 use crate::human::text::{plain_words, unspaced};
 use crate::model::digital_human::Role;
 use crate::model::transcript::{EntrySource, PostedEntry, TranscriptEntry};
@@ -28,9 +28,11 @@ pub fn predicted_wer(recorded: &[PostedEntry], heard: &[TranscriptEntry], unhear
     // Keys that the agent pressed are written in brackets, and are no words.
     let said = |entry: &&TranscriptEntry| {
         entry.speaker == Role::Agent
+            && entry.has_words()
             && entry.source == EntrySource::Recognized
             && !entry.utterance.starts_with("[DTMF ")
     };
+    let unheard = with_entries(unheard, heard);
     let heard: Vec<&TranscriptEntry> = heard.iter().filter(said).collect();
     let lost = unheard.iter().filter(|turn| turn.speaker == Role::Agent && turn.lacks_words());
     let lost: Vec<(i64, i64)> = lost.map(|turn| (turn.from_ms, turn.to_ms)).collect();
@@ -186,6 +188,21 @@ mod tests {
                 vec![lost(agent, 0, 1900, Lack::Rest), lost(agent, 4100, 6100, Lack::Words)],
                 Some(0.0),
                 Some("2 turns of the agent, whose words are not known, left out"),
+            ),
+            // An entry without words tells of its turn, as the timeline does.
+            (
+                recorded,
+                &[(100, 1900, "one too"), (4100, 6100, ""), (8000, 9100, "five six")],
+                vec![],
+                Some(0.25),
+                Some(one),
+            ),
+            (
+                recorded,
+                &[(100, 1900, "one too"), (4100, 6100, ""), (8000, 9100, "five six")],
+                vec![lost(agent, 4100, 6100, Lack::Words)],
+                Some(0.25),
+                Some(one),
             ),
             // Nothing was recorded of what was not heard.
             (recorded, heard, vec![lost(agent, 2500, 3500, Lack::Words)], Some(0.5), Some(one)),

@@ -214,7 +214,7 @@ pub struct CustomResult {
     pub reasoning: Option<String>,
     /// How it came out.
     pub status: CustomStatus,
-    /// Why there is no value.
+    /// Why there is no value, or what is to be known of the one there is.
     pub reason: Option<String>,
     /// pass or fail.
     pub pass_fail_response: Option<String>,

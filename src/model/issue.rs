@@ -223,6 +223,11 @@ impl Issues {
         self.items.len()
     }
 
+    /// The first item.
+    pub fn first(&self) -> Option<Value> {
+        self.items.first().and_then(|item| serde_json::from_str(item).ok())
+    }
+
     /// The body of the answer: `{"detail":[item, ...]}`.
     pub fn body(&self) -> String {
         format!("{{\"detail\":[{}]}}", self.items.join(","))

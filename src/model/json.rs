@@ -59,6 +59,18 @@ pub fn read(text: &str) -> Result<Json<'_>, Fault> {
     read.map_err(|(why, at)| Fault { why, at_char: text[..at].chars().count() })
 }
 
+/// Reads the value that a text begins with, whatever comes after it: the value and its length in bytes.
+///
+/// # Errors
+/// Number of bytes that were read before the text turned out to be no JSON.
+pub fn read_prefix(text: &str) -> Result<(Json<'_>, usize), usize> {
+    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0 };
+    match reader.value(0) {
+        Ok(value) => Ok((value, reader.at)),
+        Err(_) => Err(reader.at),
+    }
+}
+
 impl<'a> Json<'a> {
     /// The member called `name`; `None` when this is no object or has no such member.
     pub fn get(&self, name: &str) -> Option<&Json<'a>> {

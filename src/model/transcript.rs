@@ -1,5 +1,6 @@
 //! Who said what, and when.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use schemars::JsonSchema;
@@ -11,6 +12,27 @@ words! {
     /// Where an entry's words come from.
     EntrySource { Synthesized = "synthesized", Recognized = "recognized", Message = "message" }
 }
+
+words! {
+    /// Why the words of a turn are not known.
+    TextMissing {
+        NoRecognizer = "no_recognizer", RecognizerLate = "recognizer_late", RecognizerBusy = "recognizer_busy",
+        Unclear = "unclear", UnsupportedLanguage = "unsupported_language",
+    }
+}
+
+impl TextMissing {
+    /// The reason that a timeline names. A recognizer that failed gave no words in time.
+    pub fn of(word: &str) -> TextMissing {
+        match word {
+            "not_understood" => TextMissing::Unclear,
+            word => TextMissing::parse(word).unwrap_or(TextMissing::RecognizerLate),
+        }
+    }
+}
+
+/// Text that is shown where words are not known.
+pub const NOT_UNDERSTOOD: &str = "[speech not understood]";
 
 /// One word with its place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,8 +56,10 @@ pub struct TranscriptEntry {
     pub end_offset_ms: i64,
     /// USER is the Digital Human.
     pub speaker: Role,
-    /// Words really said (Digital Human) or recognised (agent).
+    /// Words really said (Digital Human) or recognised (agent); empty when they are not known.
     pub utterance: String,
+    /// Why words of the turn are not known; null where they are. A turn known in part says so in its last entry.
+    pub text_missing: Option<TextMissing>,
     /// Only filler words.
     pub filler_utterance: bool,
     /// Cut off by the other side.
@@ -58,12 +82,27 @@ impl TranscriptEntry {
             end_offset_ms: to_ms.max(from_ms),
             speaker,
             utterance,
+            text_missing: None,
             filler_utterance: false,
             interrupted: false,
             scripted: false,
             confidence: None,
             source,
             words: Vec::new(),
+        }
+    }
+
+    /// True when words of it are known.
+    pub fn has_words(&self) -> bool {
+        !self.utterance.trim().is_empty()
+    }
+
+    /// The words as they are shown: where some are not known, it says so.
+    pub fn shown(&self) -> Cow<'_, str> {
+        match (self.text_missing, self.has_words()) {
+            (None, _) => Cow::from(&self.utterance),
+            (Some(_), false) => Cow::from(NOT_UNDERSTOOD),
+            (Some(_), true) => Cow::from(format!("{} {NOT_UNDERSTOOD}", self.utterance.trim_end())),
         }
     }
 }
@@ -87,7 +126,10 @@ pub struct PostedEntry {
 impl From<&PostedEntry> for TranscriptEntry {
     fn from(entry: &PostedEntry) -> TranscriptEntry {
         let (from, to, words) = (entry.start_offset_ms, entry.end_offset_ms, entry.utterance.clone());
+        // Speech of some length of which nothing is written.
+        let is_lost = words.trim().is_empty() && to > from;
         TranscriptEntry {
+            text_missing: is_lost.then_some(TextMissing::Unclear),
             filler_utterance: entry.filler_utterance == Some(true),
             ..TranscriptEntry::of(entry.speaker, from, to, words, EntrySource::Recognized)
         }
@@ -108,23 +150,47 @@ pub struct Transcript {
 impl Transcript {
     /// `AGENT: ...` and `USER: ...` lines.
     pub fn text(&self) -> String {
-        let mut text = String::new();
-        for entry in &self.entries {
-            let _ = writeln!(text, "{}: {}", entry.speaker.as_str(), entry.utterance);
-        }
-        text
+        lines(self.entries.iter().map(|entry| (entry.speaker, entry.shown())))
     }
 
-    /// WebVTT (W3C) with voice spans.
+    /// As [`Transcript::text`], of the words that are known and nothing else.
+    pub fn known_text(&self) -> String {
+        let known = self.entries.iter().filter(|entry| entry.has_words());
+        lines(known.map(|entry| (entry.speaker, Cow::from(&entry.utterance))))
+    }
+
+    /// WebVTT (W3C) with voice spans, a cue an entry in order of start. Each cue has at least 1 ms: a message is one moment.
     pub fn vtt(&self) -> String {
         let mut text = String::from("WEBVTT\n");
-        for entry in &self.entries {
-            let words = entry.utterance.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-            let (from, to) = (vtt_time(entry.start_offset_ms), vtt_time(entry.end_offset_ms));
+        let mut entries: Vec<&TranscriptEntry> = self.entries.iter().collect();
+        entries.sort_by_key(|entry| entry.start_offset_ms);
+        for entry in entries {
+            let words = vtt_text(&entry.shown());
+            if words.is_empty() {
+                continue;
+            }
+            let from = entry.start_offset_ms.max(0);
+            let to = entry.end_offset_ms.max(from.saturating_add(1));
+            let (from, to) = (vtt_time(from), vtt_time(to));
             let _ = write!(text, "\n{from} --> {to}\n<v {}>{words}\n", entry.speaker.as_str());
         }
         text
     }
+}
+
+fn lines<'t>(said: impl Iterator<Item = (Role, Cow<'t, str>)>) -> String {
+    let mut text = String::new();
+    for (speaker, words) in said {
+        let _ = writeln!(text, "{}: {words}", speaker.as_str());
+    }
+    text
+}
+
+/// Text of a cue (WebVTT 4.2): a blank line would end it, and NUL is no character of it.
+fn vtt_text(words: &str) -> String {
+    let lines: Vec<&str> = words.split(['\r', '\n']).map(str::trim).filter(|line| !line.is_empty()).collect();
+    let escaped = lines.join("\n").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    escaped.replace('\0', "\u{fffd}")
 }
 
 fn vtt_time(ms: i64) -> String {
@@ -147,5 +213,62 @@ mod tests {
         let cues = "WEBVTT\n\n00:00:00.000 --> 00:00:00.500\n<v AGENT>Hi &lt;you&gt;\n\n\
             01:01:01.250 --> 01:01:01.750\n<v USER>Hello\n";
         assert_eq!(transcript.vtt(), cues);
+    }
+
+    #[test]
+    fn a_cue_holds_its_text_and_lasts() {
+        let cue = |from: i64, to: i64, utterance: &str| {
+            let entry = TranscriptEntry::of(Role::User, from, to, utterance.into(), EntrySource::Message);
+            let transcript = Transcript { simulation_result_id: 1, language: "en".into(), entries: vec![entry] };
+            transcript.vtt()["WEBVTT\n".len()..].to_owned()
+        };
+        for (from, to, text, expect) in [
+            (0, 500, "one\n\ntwo", "\n00:00:00.000 --> 00:00:00.500\n<v USER>one\ntwo\n"),
+            (0, 500, "one\r\n \t\r\n\r\rtwo\n", "\n00:00:00.000 --> 00:00:00.500\n<v USER>one\ntwo\n"),
+            (0, 500, "a --> b", "\n00:00:00.000 --> 00:00:00.500\n<v USER>a --&gt; b\n"),
+            (0, 500, "<b>&amp;\u{0}", "\n00:00:00.000 --> 00:00:00.500\n<v USER>&lt;b&gt;&amp;amp;\u{fffd}\n"),
+            (700, 700, "now", "\n00:00:00.700 --> 00:00:00.701\n<v USER>now\n"),
+            (900, 700, "back", "\n00:00:00.900 --> 00:00:00.901\n<v USER>back\n"),
+            (-900, -700, "early", "\n00:00:00.000 --> 00:00:00.001\n<v USER>early\n"),
+            (0, 500, " \n", ""),
+        ] {
+            assert_eq!(cue(from, to, text), expect, "{from} {to} {text:?}");
+        }
+    }
+
+    #[test]
+    fn cues_are_in_order_and_speech_without_words_is_shown() {
+        let entry = |from: i64, utterance: &str, text_missing| TranscriptEntry {
+            text_missing,
+            ..TranscriptEntry::of(Role::Agent, from, from + 500, utterance.into(), EntrySource::Recognized)
+        };
+        let late = Some(TextMissing::RecognizerLate);
+        let entries = vec![entry(3000, "Bye", None), entry(1000, "", late), entry(2000, "Yes, ", late)];
+        let transcript = Transcript { simulation_result_id: 1, language: "en".into(), entries };
+        assert_eq!(
+            transcript.text(),
+            "AGENT: Bye\nAGENT: [speech not understood]\nAGENT: Yes, [speech not understood]\n"
+        );
+        assert_eq!(transcript.known_text(), "AGENT: Bye\nAGENT: Yes, \n");
+        let cues = "WEBVTT\n\n00:00:01.000 --> 00:00:01.500\n<v AGENT>[speech not understood]\n\n\
+            00:00:02.000 --> 00:00:02.500\n<v AGENT>Yes, [speech not understood]\n\n\
+            00:00:03.000 --> 00:00:03.500\n<v AGENT>Bye\n";
+        assert_eq!(transcript.vtt(), cues);
+        // A transcript that was kept before there was a reason reads as one without.
+        let kept = serde_json::json!({
+            "start_offset_ms": 0, "end_offset_ms": 1, "speaker": "AGENT", "utterance": "Hi", "filler_utterance": false,
+            "interrupted": false, "scripted": false, "confidence": null, "source": "recognized", "words": [],
+        });
+        let kept: TranscriptEntry = serde_json::from_value(kept).expect("an entry");
+        assert_eq!((kept.text_missing, kept.shown().as_ref()), (None, "Hi"));
+        for (word, expect) in [
+            ("no_recognizer", TextMissing::NoRecognizer),
+            ("recognizer_busy", TextMissing::RecognizerBusy),
+            ("not_understood", TextMissing::Unclear),
+            ("unclear", TextMissing::Unclear),
+            ("recognizer_failed", TextMissing::RecognizerLate),
+        ] {
+            assert_eq!(TextMissing::of(word), expect, "{word}");
+        }
     }
 }

@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
-use crate::judge::{Unanswered, Wrong, ask_text};
+use crate::judge::{Unanswered, Wrong, ask_text, read_object};
 use crate::model::issue::Issues;
-use crate::model::json;
+use crate::model::json::Json;
 use crate::model::schema::Node;
 use crate::model::validate::{Source, validate};
 use crate::provider::{ChatMessage, ChatRequest, ChatRole, LanguageModel};
@@ -40,20 +40,18 @@ where
         json: true,
         ..ChatRequest::default()
     };
-    let read = |text: &str| read::<T>(text).and_then(&check).map_err(Wrong::Form);
-    ask_text(model, request, REPEATS, read).await.map_err(|unanswered| match unanswered {
+    let read =
+        |object: &Json<'_>| read::<T>(object).map_err(Wrong::Form).and_then(|it| check(it).map_err(Wrong::Value));
+    ask_text(model, request, REPEATS, |text| read_object(text, read)).await.map_err(|unanswered| match unanswered {
         Unanswered::Failed(why) => Error::Unavailable(why),
         Unanswered::Unread(_) => Error::Unavailable("The language model's answer could not be read".into()),
     })
 }
 
-/// The object in an answer; models like to wrap it in words or fences.
-fn read<T: DeserializeOwned + JsonSchema>(text: &str) -> std::result::Result<T, String> {
-    let (from, to) = (text.find('{').ok_or("there is no object")?, text.rfind('}').ok_or("the object has no end")?);
-    let object = text.get(from..=to).ok_or("there is no object")?;
-    let json = json::read(object).map_err(|fault| format!("{} at character {}", fault.why, fault.at_char))?;
+/// An object of an answer, converted along the schema.
+fn read<T: DeserializeOwned + JsonSchema>(object: &Json<'_>) -> std::result::Result<T, String> {
     let mut issues = Issues::default();
-    let value = validate(Source::Body, &Node::of::<T>(), &json, &mut issues);
+    let value = validate(Source::Body, &Node::of::<T>(), object, &mut issues);
     if !issues.is_empty() {
         return Err(issues.body().chars().take(SHOWN_CHARS).collect());
     }
@@ -86,6 +84,10 @@ mod tests {
         for (replies, expect, requests) in [
             (&[r#"{"count": 3}"#][..], Some(3), 1),
             (&["Here it is:\n```json\n{\"count\": \"4\"}\n```"], Some(4), 1),
+            (&[r#"Of the set {a, b}: {"count": 4}. {} }"#], Some(4), 1),
+            (&[r#"{"count": 3} or rather {"count": 4}"#], Some(4), 1),
+            // What the check refuses is not taken where there is another one.
+            (&[r#"{"count": 3}, not {"count": 50}"#], Some(3), 1),
             (&["none", r#"{"count": 5}"#], Some(5), 2),
             (&[r#"{"count": 50}"#, r#"{"count": 6}"#], Some(6), 2),
             (&[r#"{"number": 1}"#, r#"{"count": null}"#, r#"{"count": 1}"#], None, 2),

@@ -2,16 +2,19 @@
 
 use std::collections::btree_map::{BTreeMap, Entry};
 
-use serde_json::{Value, json};
+use serde_json::{Number, Value, json};
 
 use super::simulations::name_of;
 use super::{Caller, RunResults, Service};
 use crate::error::{Error, Result};
 use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::evaluation::Evaluation;
+use crate::model::evaluation::{CustomResult, Evaluation};
 use crate::model::result::{ResultDoc, ResultRecord};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
+
+/// What formulas begin with in spreadsheets.
+const FORMULA: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\n'];
 
 /// Forms of a run.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -119,9 +122,7 @@ impl Export {
             let value = |name: &&str| body.metrics.iter().find(|metric| metric.name == **name);
             cells.extend(measured.iter().map(|name| value(name).map_or(Value::Null, |metric| metric.value.clone())));
             let value = |name: &&str| evaluation.custom_metrics.iter().find(|metric| metric.name == **name);
-            cells.extend(
-                judged.iter().map(|name| value(name).map_or(Value::Null, |metric| json!(metric.response_value))),
-            );
+            cells.extend(judged.iter().map(|name| value(name).map_or(Value::Null, judged_value)));
             line(&mut out, cells);
         }
         out
@@ -193,6 +194,13 @@ fn evaluation(result: &ResultRecord) -> Evaluation {
     result.body.evaluations.first().cloned().unwrap_or_default()
 }
 
+/// The value of a metric: a number where it is one.
+fn judged_value(metric: &CustomResult) -> Value {
+    let is_number = matches!(metric.response_type.as_str(), "int" | "float" | "quantitative");
+    let number = is_number.then(|| serde_json::from_str::<Number>(&metric.response_value).ok()).flatten();
+    number.map_or_else(|| json!(metric.response_value), Value::Number)
+}
+
 fn add_new<'a>(known: &mut Vec<&'a str>, names: impl Iterator<Item = &'a str>) {
     for name in names {
         if !known.contains(&name) {
@@ -216,9 +224,11 @@ fn line(out: &mut String, cells: impl IntoIterator<Item = Value>) {
     out.push_str("\r\n");
 }
 
+/// A value as a cell. A text that a spreadsheet would take for a formula begins with an apostrophe.
 fn cell(value: Value) -> String {
     let text = match value {
         Value::Null => String::new(),
+        Value::String(text) if text.starts_with(FORMULA) => format!("'{text}"),
         Value::String(text) => text,
         other => other.to_string(),
     };
@@ -256,6 +266,35 @@ mod tests {
             (cell(Value::Null), cell(json!(1.5)), cell(json!({"a": 1}))),
             (String::new(), "1.5".into(), "\"{\"\"a\"\":1}\"".into())
         );
+        for (value, expect) in [
+            (json!("=1+1"), "'=1+1"),
+            (json!("+41 44 668 18 00"), "'+41 44 668 18 00"),
+            (json!("-5"), "'-5"),
+            (json!("@SUM(A1)"), "'@SUM(A1)"),
+            (json!("\tx"), "'\tx"),
+            (json!("\rx"), "\"'\rx\""),
+            (json!("\nx"), "\"'\nx\""),
+            (json!("=HYPERLINK(\"a\",\"b\")"), "\"'=HYPERLINK(\"\"a\"\",\"\"b\"\")\""),
+            (json!("a=1"), "a=1"),
+            (json!(-1.5), "-1.5"),
+            (json!(-3), "-3"),
+        ] {
+            assert_eq!(cell(value.clone()), expect, "{value}");
+        }
+        for (kind, value, expect) in [
+            ("float", "-1.5", "-1.5"),
+            ("int", "-3", "-3"),
+            ("quantitative", "-2", "-2"),
+            ("float", "", ""),
+            ("qualitative", "-1.5", "'-1.5"),
+            ("enum", "=A1", "'=A1"),
+        ] {
+            let (response_type, response_value) = (kind.to_owned(), value.to_owned());
+            let metric = CustomResult { response_type, response_value, ..CustomResult::default() };
+            assert_eq!(cell(judged_value(&metric)), expect, "{kind} {value}");
+        }
+        let forbidden: String = (0..0x20).map(char::from).filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
+        assert_eq!(escaped(&format!("{forbidden}\u{fffe}\u{ffff}a\u{7f}")), "a\u{7f}");
         assert_eq!(escaped("a<b>&\"c\"\n\u{1}d"), "a&lt;b&gt;&amp;&quot;c&quot;&#10;d");
     }
 }

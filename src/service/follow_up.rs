@@ -57,7 +57,7 @@ impl Service {
                 continue;
             }
             let transcript: Option<Transcript> = db.text("transcripts", id).await?;
-            let alike = transcript.map_or(0.0, |held| said.likeness(&Trigrams::of(&held.text())));
+            let alike = transcript.map_or(0.0, |held| said.likeness(&Trigrams::of(&held.known_text())));
             let is_better = best
                 .as_ref()
                 .is_none_or(|(most, latest, ..)| alike.total_cmp(most).then_with(|| ended.0.cmp(&latest.0)).is_gt());

@@ -147,12 +147,12 @@ fn counts(spec: &GenerateSpec) -> Vec<(String, i64)> {
     entries.map(|(id, count)| (id.clone(), count.as_i64().unwrap_or(0))).collect()
 }
 
-/// The transcript of a result, in lines with roles.
+/// The transcript of a result, in lines with roles, without the turns of which nobody knows the words.
 async fn conversation(db: &mut Session, result_id: Option<i64>) -> Result<String> {
     let result_id = result_id.ok_or(Error::NotFound("Simulation result"))?;
     db.get::<ResultDoc>(result_id).await?;
     let held: Option<Transcript> = db.text("transcripts", result_id).await?;
-    held.map(|held| held.text()).ok_or_else(|| Error::NotAvailable("Transcript not available".into()))
+    held.map(|held| held.known_text()).ok_or_else(|| Error::NotAvailable("Transcript not available".into()))
 }
 
 /// What will be made, in the order of the request.

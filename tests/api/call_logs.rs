@@ -44,7 +44,7 @@ pub fn body(world: &World, more: Value) -> Value {
 }
 
 /// Brings a call in, evaluates it and reads it.
-async fn evaluated(world: &World, more: Value) -> Value {
+pub async fn evaluated(world: &World, more: Value) -> Value {
     let queued = world.post("/v1/evaluate-call", body(world, more)).await;
     assert_eq!(queued["message"], "Call queued for evaluation");
     world.work_off().await;
@@ -269,7 +269,7 @@ async fn files_are_fetched_and_what_is_missing_is_told() {
         ),
         (
             json!({ "transcript_url": server.url("/broken.json"), "transcript": null }),
-            "transcript_url: entry 0 is no transcript entry",
+            "transcript_url: entry 0: start_offset_ms: Field required (1 more)",
             false,
         ),
         (
@@ -284,7 +284,7 @@ async fn files_are_fetched_and_what_is_missing_is_told() {
     }
 }
 
-fn body_entries() -> Value {
+pub fn body_entries() -> Value {
     json!([
         { "start_offset_ms": 5200, "end_offset_ms": 7600, "speaker": "AGENT", "utterance": "Tuesday is free." },
         { "start_offset_ms": 500, "end_offset_ms": 2000, "speaker": "AGENT", "utterance": "Welcome." },

@@ -148,7 +148,7 @@ async fn meanings_of_a_playback_are_judged_and_its_steps_stand_in_the_timeline()
 
 #[tokio::test]
 async fn turns_that_were_not_heard_are_told_to_who_judges_and_decide_nothing() {
-    const MISSING: &str = "AGENT: [the words of this turn are not known]\n";
+    const MISSING: &str = "AGENT: [speech not understood]\n";
     let (_hook, agent) = answering("Gladly, for two?").await;
     let model = Oracle::new(|first, last| match first {
         _ if first.contains(CONVERSATION) && last.contains(MISSING) => {

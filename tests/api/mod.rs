@@ -4,6 +4,7 @@
 mod alerts;
 mod bundle;
 mod by_ear;
+mod call_files;
 mod call_logs;
 mod callers;
 mod case;

@@ -116,18 +116,27 @@ async fn parts_that_are_not_there_say_so() {
 #[tokio::test]
 async fn a_transcript_has_three_forms() {
     let (world, _, [first, _]) = queued().await;
-    let entry = json!({
-        "start_offset_ms": 0, "end_offset_ms": 500, "speaker": "AGENT", "utterance": "Hello.", "filler_utterance": false,
-        "interrupted": false, "scripted": false, "confidence": null, "source": "recognized", "words": [],
-    });
-    let whole = json!({ "simulation_result_id": first, "language": "en", "entries": [entry] });
+    let entry = |from: i64, words: &str, missing: Value| {
+        json!({
+            "start_offset_ms": from, "end_offset_ms": from + 500, "speaker": "AGENT", "utterance": words,
+            "text_missing": missing, "filler_utterance": false, "interrupted": false, "scripted": false, "confidence": null,
+            "source": "recognized", "words": [],
+        })
+    };
+    let entries = [entry(0, "Hello.", Value::Null), entry(900, "", json!("recognizer_late"))];
+    let whole = json!({ "simulation_result_id": first, "language": "en", "entries": entries });
     let transcript: Transcript = serde_json::from_value(whole.clone()).expect("a transcript");
     world.service.store_transcript(world.name("organization"), &transcript).await.expect("is kept");
     let path = format!("/v1/simulation-result/{first}/transcript");
     assert_eq!(world.get(&path).await, whole);
     for (format, kind, expect) in [
-        ("text", "text/plain; charset=utf-8", "AGENT: Hello.\n"),
-        ("vtt", "text/vtt; charset=utf-8", "WEBVTT\n\n00:00:00.000 --> 00:00:00.500\n<v AGENT>Hello.\n"),
+        ("text", "text/plain; charset=utf-8", "AGENT: Hello.\nAGENT: [speech not understood]\n"),
+        (
+            "vtt",
+            "text/vtt; charset=utf-8",
+            "WEBVTT\n\n00:00:00.000 --> 00:00:00.500\n<v AGENT>Hello.\n\n\
+             00:00:00.900 --> 00:00:01.400\n<v AGENT>[speech not understood]\n",
+        ),
     ] {
         let answer = world.send("GET", &format!("{path}?format={format}"), &[], Vec::new()).await;
         assert_eq!(String::from_utf8_lossy(&answer.body), expect);

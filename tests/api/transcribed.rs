@@ -99,6 +99,20 @@ async fn each_channel_gives_the_words_of_its_side() {
 }
 
 #[tokio::test]
+async fn speech_that_is_not_understood_is_a_turn_without_words() {
+    let world = World::with_rows().await;
+    rules(&world, &[("AGENT", "welcome"), ("AGENT", "tuesday"), ("USER", "tuesday")]).await;
+    let words = [WORDS[0], WORDS[1], "", WORDS[3], WORDS[4]];
+    let log = heard(&world, sent(&stereo(), true), Some(Arc::new(FakeRecognizer::new(&words, i64::MAX)))).await;
+    assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
+    // It may have been said there; the caller's words are all known.
+    let expect = [("AGENT: welcome", "pass"), ("AGENT: tuesday", ""), ("USER: tuesday", "fail")];
+    assert_eq!(verdicts(&log), pairs(&expect));
+    assert_eq!(metric(&log, "agent_words_per_turn_avg"), Some(json!(4.0)));
+    assert_eq!(metric(&log, "num_turns"), Some(json!(3)));
+}
+
+#[tokio::test]
 async fn one_channel_is_one_speaker_and_says_so() {
     let world = World::with_rows().await;
     rules(&world, &[("any", "tuesday"), ("AGENT", "a visit")]).await;

@@ -73,17 +73,10 @@ pub(super) async fn transcribe(
         let (from, to) = ((span.from - MARGIN).max(0) as usize, ((span.to + MARGIN) as usize).min(pcm.len()));
         let text =
             hear(recognizer, language, &pcm[from..to], clock).await.map_err(|failure| failed(failure.message))?;
-        if !text.is_empty() {
-            let speaker = if sides.len() == 2 && side == 0 { Role::User } else { Role::Agent };
-            let (start_offset_ms, end_offset_ms) = (span.from / PER_MS, span.to / PER_MS);
-            entries.push(PostedEntry {
-                start_offset_ms,
-                end_offset_ms,
-                speaker,
-                utterance: text,
-                filler_utterance: None,
-            });
-        }
+        let speaker = if sides.len() == 2 && side == 0 { Role::User } else { Role::Agent };
+        let (start_offset_ms, end_offset_ms) = (span.from / PER_MS, span.to / PER_MS);
+        // Speech that is not understood stays, without words.
+        entries.push(PostedEntry { start_offset_ms, end_offset_ms, speaker, utterance: text, filler_utterance: None });
     }
     let mut warnings = Vec::new();
     warnings.extend((sides.len() < 2).then(|| ONE_CHANNEL.to_owned()));

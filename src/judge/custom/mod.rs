@@ -14,7 +14,7 @@ use uuid::Uuid;
 pub use self::ear::{Ear, heard, is_by_ear};
 use self::formula::Trouble;
 use self::value::{Finding, Given, blank, settled};
-use super::Unheard;
+use super::unheard::{self, Unheard};
 use crate::model::Object;
 use crate::model::custom_metric::{CustomMetricSpec, EvalMethod, EvalModality, EvalSegment, ResponseType};
 use crate::model::evaluation::{CustomResult, CustomStatus};
@@ -61,6 +61,18 @@ pub struct Material<'m> {
     pub attempts: &'m [String],
     /// Judges by ear, when there is a model that hears.
     pub ear: Option<Ear<'m>>,
+}
+
+impl Material<'_> {
+    /// True when words of somebody are known.
+    pub fn has_words(&self) -> bool {
+        self.entries.iter().any(TranscriptEntry::has_words)
+    }
+
+    /// Turns that were not heard, those included that the transcript alone tells of; in order of start.
+    pub fn all_unheard(&self) -> Vec<Unheard> {
+        unheard::with_entries(self.unheard, self.entries)
+    }
 }
 
 /// What was measured of a part of a conversation.

@@ -6,9 +6,12 @@ use serde_json::Value;
 
 use super::segment::Part;
 use super::value::{Finding, Given, Verdict, fits, is_number};
+use crate::judge::answer::{Number, bare, read_object, truth};
+use crate::judge::decide::UNREAD;
 use crate::judge::unheard::{self, Unheard};
 use crate::judge::{Unanswered, Wrong, ask, question};
 use crate::model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
+use crate::model::json::Json;
 use crate::model::placeholder::{self, Room};
 use crate::model::{Object, text_of};
 use crate::provider::{ChatRequest, LanguageModel};
@@ -16,13 +19,16 @@ use crate::provider::{ChatRequest, LanguageModel};
 /// Most times that one metric is judged.
 const RUNS_MAX: i64 = 25;
 
+/// After so many runs, one after the other, in which the model could not be asked, no other is tried.
+const FAILED_MAX: usize = 3;
+
 /// What may be answered where words of a conversation are not known.
 const NOT_KNOWN: &str =
     " If it depends on words that are not known, answer with \"not_known\": true instead of a value.";
 
 /// What is said of a conversation in which words are not known.
-const LOST: &str = "\nWhere words are not known somebody spoke, and nobody can tell what was said: conclude nothing from its \
-    being missing.\n";
+const LOST: &str = "\nWhere words are not known ([speech not understood]) somebody spoke, and nobody can tell what was said: \
+    conclude nothing from its being missing.\n";
 
 /// Asks `settings.runs` times and takes the majority, or of numbers the mean.
 pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, model: &dyn LanguageModel) -> Finding {
@@ -55,15 +61,34 @@ pub(super) async fn judged_by(
         },
     };
     let mut findings = Vec::new();
+    let mut last: Option<(Finding, String)> = None;
+    let mut failed = 0;
     for _ in 0..runs {
-        match ask(model, request.clone(), |answer| read(spec, answer, may_depend)).await {
-            Ok(finding) => findings.push(finding),
-            Err(Unanswered::Failed(why)) => return Finding::not_evaluated(why),
-            Err(Unanswered::Unread(Wrong::Form(_))) => return Finding::not_evaluated("Judge answer could not be read"),
-            Err(Unanswered::Unread(Wrong::Value(why))) => return Finding::error(why),
+        let unanswered = match ask(model, request.clone(), |answer| read(spec, answer, may_depend)).await {
+            Ok(finding) => {
+                findings.push(finding);
+                failed = 0;
+                continue;
+            }
+            Err(unanswered) => unanswered,
+        };
+        failed = if matches!(unanswered, Unanswered::Failed(_)) { failed + 1 } else { 0 };
+        last = Some(match unanswered {
+            Unanswered::Failed(why) => (Finding::not_evaluated(&*why), why),
+            Unanswered::Unread(Wrong::Form(_)) => (Finding::not_evaluated(UNREAD), UNREAD.to_owned()),
+            Unanswered::Unread(Wrong::Value(why)) => (Finding::error(&*why), why),
+        });
+        if failed == FAILED_MAX {
+            break;
         }
     }
-    joined(spec, findings)
+    match (last, findings.len()) {
+        (Some((finding, _)), 0) => finding,
+        (None, _) => joined(spec, findings),
+        (Some((_, why)), answered) => {
+            Finding { note: Some(format!("{answered} of {runs} runs answered: {why}")), ..joined(spec, findings) }
+        }
+    }
 }
 
 fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
@@ -211,37 +236,80 @@ fn with_values(text: &str, metadata: Option<&Object>, room: &Room) -> String {
 
 fn read(spec: &CustomMetricSpec, answer: &Object, may_depend: bool) -> Result<Finding, Wrong> {
     let reasoning = answer.get("reasoning").and_then(Value::as_str).map(str::to_owned);
-    if may_depend && answer.get("not_known") == Some(&Value::Bool(true)) {
-        return Ok(Finding {
-            verdict: Verdict::NotEvaluated("It depends on words that are not known".into()),
-            reasoning,
-        });
+    let says = |name: &str| answer.get(name).and_then(truth) == Some(true);
+    if may_depend && says("not_known") {
+        let why = "It depends on words that are not known".into();
+        return Ok(Finding { verdict: Verdict::NotEvaluated(why), reasoning, note: None });
     }
-    if answer.get("not_applicable") == Some(&Value::Bool(true)) && spec.allow_not_applicable {
-        return Ok(Finding { verdict: Verdict::NotApplicable, reasoning });
+    let value = answer.get("value");
+    if spec.allow_not_applicable && (says("not_applicable") || value.is_some_and(does_not_apply)) {
+        return Ok(Finding { verdict: Verdict::NotApplicable, reasoning, note: None });
     }
-    let value = answer.get("value").ok_or_else(|| Wrong::Form("value is missing".into()))?;
-    let given =
-        given(spec.response_type, value).ok_or_else(|| Wrong::Form(format!("value must be {}", wanted(spec))))?;
+    let value = value.ok_or_else(|| Wrong::Form("value is missing".into()))?;
+    let given = given(spec, value)?.ok_or_else(|| Wrong::Form(format!("value must be {}", wanted(spec))))?;
     fits(spec, &given).map_err(Wrong::Value)?;
     Ok(Finding::given(given, reasoning))
 }
 
-fn given(kind: ResponseType, value: &Value) -> Option<Given> {
-    let flag = |yes: &str, no: &str| match value {
-        Value::Bool(truth) => Some(Given::Flag(*truth)),
-        Value::String(text) if text.trim().eq_ignore_ascii_case(yes) => Some(Given::Flag(true)),
-        Value::String(text) if text.trim().eq_ignore_ascii_case(no) => Some(Given::Flag(false)),
-        _ => None,
+/// A text in the place of a value that says that there is none.
+fn does_not_apply(value: &Value) -> bool {
+    let says_so = |text: &str| matches!(&*bare(text).to_lowercase(), "not applicable" | "not_applicable" | "n/a");
+    value.as_str().is_some_and(says_so)
+}
+
+/// The value of a metric; `None` for one of another type.
+///
+/// # Errors
+/// A text that is none of the options.
+fn given(spec: &CustomMetricSpec, value: &Value) -> Result<Option<Given>, Wrong> {
+    let flag = |yes: &[&str], no: &[&str]| {
+        let word = value.as_str().map(|text| bare(text).to_lowercase()).unwrap_or_default();
+        let told = yes.contains(&&*word).then_some(true).or(no.contains(&&*word).then_some(false));
+        told.or_else(|| truth(value)).map(Given::Flag)
     };
-    match kind {
-        ResponseType::PassFail | ResponseType::ToolCall => flag("pass", "fail"),
-        ResponseType::YesNo => flag("yes", "no"),
-        ResponseType::Boolean => flag("true", "false"),
-        ResponseType::Int | ResponseType::Float | ResponseType::Quantitative => {
-            value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()).map(Given::Number)
+    let text = match value {
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+        given => Some(text_of(given).into_owned()),
+    };
+    Ok(match spec.response_type {
+        ResponseType::PassFail | ResponseType::ToolCall => flag(&["pass", "passed"], &["fail", "failed"]),
+        ResponseType::YesNo | ResponseType::Boolean => flag(&[], &[]),
+        ResponseType::Int | ResponseType::Float => Number::of(value).map(|number| Given::Number(number.value)),
+        ResponseType::Quantitative => {
+            let most = spec.max_value.unwrap_or(f64::INFINITY);
+            Number::of(value).map(|number| Given::Number(number.on_scale(most)))
         }
-        ResponseType::Enum | ResponseType::Qualitative => value.as_str().map(|text| Given::Text(text.to_owned())),
-        ResponseType::Json => value.is_object().then(|| Given::Object(value.clone())),
+        ResponseType::Enum => match text {
+            Some(text) => Some(Given::Text(option(&spec.enum_options, &text).map_err(Wrong::Value)?)),
+            None => None,
+        },
+        ResponseType::Qualitative => text.map(Given::Text),
+        ResponseType::Json => match value {
+            Value::Object(_) => Some(Given::Object(value.clone())),
+            Value::String(text) => read_object(text, |object: &Json<'_>| Ok(Given::Object(object.to_value()))).ok(),
+            _ => None,
+        },
+    })
+}
+
+/// The option that a text names, as the metric spells it: exactly, without the blanks and quotes around it, or in another case.
+///
+/// # Errors
+/// When none is meant, or several that differ in case alone.
+fn option(options: &[String], text: &str) -> Result<String, String> {
+    if options.iter().any(|option| option == text) {
+        return Ok(text.to_owned());
     }
+    let same: [&dyn Fn(&str) -> bool; 2] =
+        [&|option| bare(option) == bare(text), &|option| bare(option).to_lowercase() == bare(text).to_lowercase()];
+    for is_it in same {
+        let mut meant: Vec<&String> = options.iter().filter(|option| is_it(option)).collect();
+        meant.dedup();
+        match meant[..] {
+            [] => {}
+            [option] => return Ok(option.clone()),
+            _ => return Err(format!("the value {text} is more than one of the options")),
+        }
+    }
+    Err(format!("the value {text} is none of the options"))
 }

@@ -9,6 +9,7 @@ use crate::model::transcript::TranscriptEntry;
 
 /// A part of a conversation, with what the whole is judged by.
 pub(super) struct Part<'m> {
+    /// Those that have words.
     pub entries: Vec<&'m TranscriptEntry>,
     pub unheard: Vec<Unheard>,
     pub calls: Vec<&'m PostedToolCall>,
@@ -29,7 +30,9 @@ const TURNS: usize = 2;
 
 /// The part that `segment` names. A conversation with fewer agent turns than that is taken whole.
 pub(super) fn part(segment: EvalSegment, whole: Material<'_>) -> Part<'_> {
-    let turns = agent_turns(&spoken(whole.entries, whole.unheard));
+    let unheard = whole.all_unheard();
+    let known = || whole.entries.iter().filter(|entry| entry.has_words());
+    let turns = agent_turns(&spoken(known(), &unheard));
     let (from, to) = match segment {
         EvalSegment::Opening if turns.len() >= TURNS => (i64::MIN, turns[TURNS - 1].1),
         EvalSegment::Closing if turns.len() >= TURNS => (turns[turns.len() - TURNS].0, i64::MAX),
@@ -48,8 +51,8 @@ pub(super) fn part(segment: EvalSegment, whole: Material<'_>) -> Part<'_> {
     // Tools are called by the agent.
     let call = |call: &&PostedToolCall| inside(call.start_offset_ms) && side != Some(Role::User);
     Part {
-        entries: whole.entries.iter().filter(entry).collect(),
-        unheard: whole.unheard.iter().filter(turn).copied().collect(),
+        entries: known().filter(entry).collect(),
+        unheard: unheard.iter().filter(turn).copied().collect(),
         calls: whole.calls.iter().filter(call).collect(),
         whole,
         span_ms: (from, to),

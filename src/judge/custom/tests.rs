@@ -1,5 +1,7 @@
 //! Custom metrics judged by rules, formulas and a scripted model.
 
+mod answers;
+
 use serde_json::json;
 
 use super::*;
@@ -315,14 +317,14 @@ async fn a_model_is_told_what_was_not_heard_and_may_say_that_it_depends_on_it() 
             &[agent(2910, Lack::Words)][..],
             vec![&value],
             "pass",
-            Some("AGENT: Let me see.\nAGENT: [the words of this turn are not known]\nUSER: Thanks.\n\nWhere words"),
+            Some("AGENT: Let me see.\nAGENT: [speech not understood]\nUSER: Thanks.\n\nWhere words"),
         ),
         (
             &all,
             &[lost(Role::Agent, 2000, 2900, Lack::Rest)],
             vec![&open],
             no_reason,
-            Some("AGENT: Let me see.\nAGENT: [further words of this turn are not known]\nUSER: Thanks.\n"),
+            Some("AGENT: Let me see.\nAGENT: [speech not understood]\nUSER: Thanks.\n"),
         ),
         (
             &all,
@@ -337,7 +339,7 @@ async fn a_model_is_told_what_was_not_heard_and_may_say_that_it_depends_on_it() 
             &[lost(Role::User, 950, 990, Lack::Words)],
             vec![&value],
             "pass",
-            Some("Good morning.\nUSER: [the words of this turn are not known]\nUSER: Is Friday free?\n"),
+            Some("Good morning.\nUSER: [speech not understood]\nUSER: Is Friday free?\n"),
         ),
         (&all, &[], vec![&open, &value], "pass", Some("USER: Thanks.\n")),
         (
@@ -453,7 +455,7 @@ async fn a_language_model_judges_every_type() {
         // Asked again, then given up.
         (range.clone(), vec![value(json!(6)), value(json!(4))], "4", 2),
         (range, vec![value(json!(6)), value(json!(0)), value(json!(9))], "error: the value 9 is outside 1 to 5", 3),
-        (options, vec![value(json!("good")); 3], "error: the value good is none of the options", 3),
+        (options, vec![value(json!("so-so")); 3], "error: the value so-so is none of the options", 3),
         (
             schema,
             vec![value(json!({})); 3],

@@ -33,11 +33,13 @@ pub(super) enum Verdict {
 pub(super) struct Finding {
     pub verdict: Verdict,
     pub reasoning: Option<String>,
+    /// What is to be known of the value, for a person.
+    pub note: Option<String>,
 }
 
 impl Finding {
     pub fn given(given: Given, reasoning: Option<String>) -> Finding {
-        Finding { verdict: Verdict::Given(given), reasoning }
+        Finding { verdict: Verdict::Given(given), reasoning, note: None }
     }
 
     /// A check that passed or failed, with what was counted: metrics of numbers give the count.
@@ -52,11 +54,11 @@ impl Finding {
     }
 
     pub fn not_evaluated(reason: impl Into<String>) -> Finding {
-        Finding { verdict: Verdict::NotEvaluated(reason.into()), reasoning: None }
+        Finding { verdict: Verdict::NotEvaluated(reason.into()), reasoning: None, note: None }
     }
 
     pub fn error(reason: impl Into<String>) -> Finding {
-        Finding { verdict: Verdict::Error(reason.into()), reasoning: None }
+        Finding { verdict: Verdict::Error(reason.into()), reasoning: None, note: None }
     }
 }
 
@@ -92,7 +94,7 @@ pub(super) fn blank(id: Uuid, spec: &CustomMetricSpec) -> CustomResult {
 /// The result of a metric.
 pub(super) fn settled(id: Uuid, spec: &CustomMetricSpec, finding: Finding) -> CustomResult {
     let mut result = blank(id, spec);
-    result.reasoning = finding.reasoning;
+    (result.reasoning, result.reason) = (finding.reasoning, finding.note);
     let verdict = match finding.verdict {
         Verdict::Given(given) => fits(spec, &given).map_or_else(Verdict::Error, |()| Verdict::Given(given)),
         other => other,

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use crate::model::Object;
 use crate::model::digital_human::{DigitalHumanSpec, Role, TranscriptLine};
 use crate::model::generate::ReplayMode;
+use crate::model::transcript::NOT_UNDERSTOOD;
 
 /// The lines of a text in which every line is `ROLE: text`; `None` for other forms. A line without a role goes on with the one
-/// before it.
+/// before it. Speech that a transcript shows as not understood is nothing that can be said.
 pub fn lines(text: &str) -> Option<Vec<TranscriptLine>> {
     let mut lines: Vec<TranscriptLine> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -18,6 +19,9 @@ pub fn lines(text: &str) -> Option<Vec<TranscriptLine>> {
                 last.utterance = format!("{} {line}", last.utterance).trim().to_owned();
             }
         }
+    }
+    for line in lines.iter_mut().filter(|line| line.utterance.contains(NOT_UNDERSTOOD)) {
+        line.utterance = line.utterance.replace(NOT_UNDERSTOOD, "").trim().to_owned();
     }
     lines.retain(|line| !line.utterance.is_empty());
     lines.iter().any(|line| line.role == Role::User).then_some(lines)
@@ -84,6 +88,8 @@ mod tests {
                 Some("AHi.|UI need help with my bill.|ASure."),
             ),
             ("caller: It is 10:30.", Some("UIt is 10:30.")),
+            ("User: Hi.\nAgent: [speech not understood]\nUser: Yes, [speech not understood]", Some("UHi.|UYes,")),
+            ("User: [speech not understood]", None),
             ("**User**: x", Some("Ux")),
             ("Hello there.\nUser: x", None),
             ("agent: only me", None),

@@ -139,7 +139,8 @@ impl Service {
             return Ok(None);
         }
         let transcript: Option<Transcript> = db.text("transcripts", result_id).await?;
-        let spoke = |held: &Transcript| held.entries.iter().any(|entry| entry.speaker == Role::Agent);
+        let spoke =
+            |held: &Transcript| held.entries.iter().any(|entry| entry.speaker == Role::Agent && entry.has_words());
         let Some(transcript) = transcript.filter(spoke) else { return Ok(None) };
         Ok(Some((transcript, unheard_in(&mut db, result_id).await?)))
     }

@@ -51,7 +51,8 @@ pub(super) struct Seen<'a> {
 impl Seen<'_> {
     fn agent_lines(&self) -> impl Iterator<Item = &str> {
         let entries = self.transcript.into_iter().flat_map(|transcript| &transcript.entries);
-        entries.filter(|entry| entry.speaker == Role::Agent).map(|entry| entry.utterance.as_str())
+        let said = entries.filter(|entry| entry.speaker == Role::Agent && entry.has_words());
+        said.map(|entry| entry.utterance.as_str())
     }
 
     /// `None` when it cannot be told.

@@ -1,0 +1,221 @@
+//! Reading what a language model answers: the object in its text, and values that it wrote as texts.
+
+use serde_json::Value;
+
+use super::ask::Wrong;
+use crate::model::json::{self, Json};
+
+/// Objects of one answer that are looked at, the last ones.
+const OBJECTS_MAX: usize = 64;
+/// Bytes that are read in search of objects, those included that are read more than once.
+const WORK_MAX: usize = 8 << 20;
+
+/// Reads an answer by the object in it that `read` takes. Models put objects between fences, words and braces that are no JSON: of
+/// several the last one counts. An object that is the only member of another is looked at when nothing else is taken.
+///
+/// # Errors
+/// What is wrong with the object that comes nearest: one whose value is wrong, else the one with the most members.
+pub fn read_object<T>(text: &str, read: impl Fn(&Json<'_>) -> Result<T, Wrong>) -> Result<T, Wrong> {
+    let found = objects(text);
+    let wrapped: Vec<&Json<'_>> = found.iter().filter_map(only_object).collect();
+    let mut nearest: Option<((bool, usize), Wrong)> = None;
+    for object in found.iter().rev().chain(wrapped.into_iter().rev()) {
+        let wrong = match read(object) {
+            Ok(answer) => return Ok(answer),
+            Err(wrong) => wrong,
+        };
+        let near = (matches!(wrong, Wrong::Value(_)), members(object).len());
+        if nearest.as_ref().is_none_or(|(nearest, _)| near > *nearest) {
+            nearest = Some((near, wrong));
+        }
+    }
+    Err(nearest.map_or_else(|| Wrong::Form("it was not one JSON object".into()), |(_, wrong)| wrong))
+}
+
+/// The complete objects of a text in their order, without those inside others.
+fn objects(text: &str) -> Vec<Json<'_>> {
+    let mut found = std::collections::VecDeque::new();
+    let (mut at, mut left) = (0, WORK_MAX);
+    while let Some(brace) = text[at..].find('{') {
+        at += brace;
+        let read = match json::read_prefix(&text[at..]) {
+            Ok((object, length)) => {
+                found.push_back(object);
+                at += length;
+                length
+            }
+            Err(length) => {
+                at += 1;
+                length
+            }
+        };
+        if found.len() > OBJECTS_MAX {
+            found.pop_front();
+        }
+        match left.checked_sub(read) {
+            Some(rest) => left = rest,
+            None => break,
+        }
+    }
+    found.into()
+}
+
+fn members<'j, 't>(object: &'j Json<'t>) -> &'j [(std::borrow::Cow<'t, str>, Json<'t>)] {
+    match object {
+        Json::Object(members) => members,
+        _ => &[],
+    }
+}
+
+fn only_object<'j, 't>(object: &'j Json<'t>) -> Option<&'j Json<'t>> {
+    match members(object) {
+        [(_, inner @ Json::Object(_))] => Some(inner),
+        _ => None,
+    }
+}
+
+/// A text without the blanks and quotes around it.
+pub(super) fn bare(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '\u{201c}' | '\u{201d}'))
+}
+
+/// A yes or no, also one that was written as a text or a number.
+pub(super) fn truth(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(truth) => Some(*truth),
+        Value::Number(number) => match number.as_f64() {
+            Some(1.0) => Some(true),
+            Some(0.0) => Some(false),
+            _ => None,
+        },
+        Value::String(text) => match bare(bare(text).trim_end_matches(['.', '!'])).to_lowercase().as_str() {
+            "true" | "yes" | "y" | "1" => Some(true),
+            "false" | "no" | "n" | "0" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// True for null, and for texts by which models say that there is no value.
+pub(super) fn is_nothing(value: &Value) -> bool {
+    let says_so = |text: &str| matches!(bare(text).to_lowercase().as_str(), "" | "null" | "none" | "unknown" | "n/a");
+    value.is_null() || value.as_str().is_some_and(says_so)
+}
+
+/// A number, also one that was written as a text.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) struct Number {
+    /// As it was said: 85 of "85 %".
+    pub value: f64,
+    /// A percent sign stood behind it.
+    pub is_percent: bool,
+}
+
+impl Number {
+    /// The number in a value; `None` when there is none, or one that is not finite.
+    pub fn of(value: &Value) -> Option<Number> {
+        let (value, is_percent) = match value {
+            Value::Number(number) => (number.as_f64()?, false),
+            Value::String(text) => {
+                let text = bare(text);
+                let without = text.strip_suffix('%');
+                (without.unwrap_or(text).trim_end().parse().ok()?, without.is_some())
+            }
+            _ => return None,
+        };
+        value.is_finite().then_some(Number { value, is_percent })
+    }
+
+    /// The number on a scale that ends at `most`: percentages of a scale up to 1 are parts of it.
+    pub fn on_scale(self, most: f64) -> f64 {
+        if self.is_percent && most <= 1.0 { self.value / 100.0 } else { self.value }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn n_of(text: &str) -> Result<i64, Wrong> {
+        read_object(text, |object| match object.get("n").map(Json::to_value) {
+            Some(Value::Number(n)) if n.as_i64().is_some_and(|n| n < 100) => Ok(n.as_i64().unwrap_or_default()),
+            Some(_) => Err(Wrong::Value("n is too large".into())),
+            None => Err(Wrong::Form("n is missing".into())),
+        })
+    }
+
+    #[test]
+    fn the_object_is_found_beside_other_braces() {
+        let no_object = Err(Wrong::Form("it was not one JSON object".into()));
+        let missing = Err(Wrong::Form("n is missing".into()));
+        for (text, expect) in [
+            (r#"{"n": 1}"#, Ok(1)),
+            (r#"The set {a, b} has {"n": 1} as its size. }"#, Ok(1)),
+            ("```json\n{\"n\": 2}\n```\nNote: {} and {\"m\": 1}", Ok(2)),
+            (r#"{"n": 1} No, wait: {"n": 2}"#, Ok(2)),
+            (r#"{"n": 1} {"n": "unfinished"#, Ok(1)),
+            (r#"{{"n": 3}}"#, Ok(3)),
+            (r#"{ "why": "a brace } and {", "n": 4 }"#, Ok(4)),
+            (r#"function() { return {"n": 5}; }"#, Ok(5)),
+            (r#"{"answer": {"n": 6}}"#, Ok(6)),
+            (r#"[{"n": 7}]"#, Ok(7)),
+            (r#"{"n": 8, "parts": {"n": 9}}"#, Ok(8)),
+            // A member of several is not the answer.
+            (r#"{"m": 1, "parts": {"n": 9}}"#, missing.clone()),
+            (r#"{"n": 100} {}"#, Err(Wrong::Value("n is too large".into()))),
+            (r#"{"m": 1}"#, missing),
+            ("", no_object.clone()),
+            ("}{ [1] {a", no_object.clone()),
+            ("\u{feff}{\"n\": 1}", Ok(1)),
+        ] {
+            assert_eq!(n_of(text), expect, "{text}");
+        }
+        let many = r#"{"m": 1} "#.repeat(10_000);
+        assert_eq!(n_of(&format!(r#"{many}{{"n": 1}}"#)), Ok(1));
+        // Nothing that is never closed is read again and again.
+        for endless in [r#"{"a":"#.repeat(500_000), "{".repeat(500_000), r#"{"a":[1,"#.repeat(200_000)] {
+            assert_eq!(n_of(&endless), no_object);
+        }
+    }
+
+    #[test]
+    fn values_may_be_written_as_texts() {
+        for (value, expect) in [
+            (json!(true), Some(true)),
+            (json!("True"), Some(true)),
+            (json!(" 'yes' "), Some(true)),
+            (json!("No."), Some(false)),
+            (json!("FALSE"), Some(false)),
+            (json!(1), Some(true)),
+            (json!(0.0), Some(false)),
+            (json!(2), None),
+            (json!("perhaps"), None),
+            (json!(null), None),
+            (json!([true]), None),
+        ] {
+            assert_eq!(truth(&value), expect, "{value}");
+        }
+        for (value, expect, of_one) in [
+            (json!(85), Some(85.0), Some(85.0)),
+            (json!("85"), Some(85.0), Some(85.0)),
+            (json!("85 %"), Some(85.0), Some(0.85)),
+            (json!("\"0.9\""), Some(0.9), Some(0.9)),
+            (json!("-1.5e1"), Some(-15.0), Some(-15.0)),
+            (json!("NaN"), None, None),
+            (json!("inf"), None, None),
+            (json!("about 5"), None, None),
+            (json!("%"), None, None),
+            (json!(true), None, None),
+        ] {
+            let number = Number::of(&value);
+            assert_eq!((number.map(|n| n.value), number.map(|n| n.on_scale(1.0))), (expect, of_one), "{value}");
+        }
+        for (value, expect) in [(json!(null), true), (json!("Unknown"), true), (json!("no"), false), (json!(0), false)]
+        {
+            assert_eq!(is_nothing(&value), expect, "{value}");
+        }
+    }
+}
