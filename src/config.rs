@@ -127,6 +127,8 @@ pub struct LanguageModel {
     pub api_key: Option<Secret>,
     /// Name of the model.
     pub model: Option<String>,
+    /// Tokens of each answer; a model that reasons before its words needs thousands. Not given: a few for each word that is wanted.
+    pub max_tokens: Option<u32>,
 }
 
 impl LanguageModel {
@@ -134,6 +136,9 @@ impl LanguageModel {
         from.maybe_text(&format!("{part}.base_url"), &mut self.base_url);
         from.secret(&format!("{part}.api_key"), &mut self.api_key);
         from.maybe_text(&format!("{part}.model"), &mut self.model);
+        let mut tokens = self.max_tokens.unwrap_or(0);
+        from.whole(&format!("{part}.max_tokens"), 1..=1_000_000, &mut tokens);
+        self.max_tokens = Some(tokens).filter(|tokens| *tokens > 0);
         if self.base_url.is_some() && self.model.is_none() {
             from.refuse(format!("{part}.model is missing: {part}.base_url is set"));
         }

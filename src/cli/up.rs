@@ -270,7 +270,8 @@ async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::
 fn language_model(settings: &config::LanguageModel, config: &Config) -> Result<Option<Arc<dyn LanguageModel>>, String> {
     let (Some(base_url), Some(model)) = (&settings.base_url, &settings.model) else { return Ok(None) };
     let key = settings.api_key.as_ref().map(|key| key.expose().to_owned());
-    let place = ChatConfig { roots: local::roots(config)?, ..ChatConfig::new(base_url, key, model) };
+    let roots = local::roots(config)?;
+    let place = ChatConfig { roots, tokens_max: settings.max_tokens, ..ChatConfig::new(base_url, key, model) };
     let model = ChatModel::new(place).map_err(|failure| failure.message)?;
     Ok(Some(Arc::new(model)))
 }

@@ -198,6 +198,11 @@ fn problems_name_the_place_the_value_and_what_is_allowed() {
         &[],
         "language_model.model is missing: language_model.base_url is set",
     );
+    check(
+        "[language_model]\nmax_tokens = 0",
+        &[],
+        "r.toml:2: language_model.max_tokens = 0 is not allowed: it must be a whole number from 1 to 1000000",
+    );
     check("security = 5", &[], "r.toml:1: unknown setting security");
     check("[sip", &[], "r.toml:1: unclosed table, expected `]`");
     check(
@@ -236,6 +241,14 @@ fn a_database_server_is_named_without_showing_it() {
     assert_eq!(read("", &[("RINGER_DATABASE_URL", "")], &[]).expect("allowed").database.url, None);
     let problem = read("database.url = 'mysql://u:tell-nobody@h'", &[], &[]).expect_err("no such kind");
     assert_eq!(problem, "database.url must be like postgres://USER:PASSWORD@HOST:PORT/NAME");
+}
+
+#[test]
+fn tokens_of_answers_are_set_for_each_model() {
+    let config = read("[language_model]\nmax_tokens = 8000", &[("RINGER_AUDIO_MODEL_MAX_TOKENS", "9000")], &[]);
+    let config = config.expect("all are allowed");
+    assert_eq!((config.language_model.max_tokens, config.audio_model.max_tokens), (Some(8000), Some(9000)));
+    assert_eq!(read("", &[], &[]).expect("allowed").language_model.max_tokens, None);
 }
 
 #[test]

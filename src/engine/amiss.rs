@@ -75,7 +75,10 @@ fn model(timeline: &[TimelineEntry]) -> Vec<String> {
     let replaced = count("fallback_speaker").map(|count| {
         format!("the built-in speaker spoke in {}: the language model failed, or was waited for in vain", turns(count))
     });
-    late.into_iter().chain(replaced).collect()
+    let broken = count("answer_broke_off").map(|count| {
+        format!("the language model's answer broke off in {}, which was said as far as it had come", turns(count))
+    });
+    late.into_iter().chain(replaced).chain(broken).collect()
 }
 
 /// Speech that was made or recognised by others than it should have been, each trouble once.
@@ -177,6 +180,11 @@ mod tests {
                 "the language model was late in 2 turns",
                 "the built-in speaker spoke in 1 turn: the language model failed, or was waited for in vain",
             ],
+        );
+        check(
+            &[note("answer_broke_off")],
+            false,
+            &["the language model's answer broke off in 1 turn, which was said as far as it had come"],
         );
         let message = "flite is missing: install the package flite; another voice speaks";
         let missing = || entry("synthesizer_missing", json!({ "message": message }));

@@ -47,6 +47,7 @@ fn request(comparison: &Comparison) -> ChatRequest {
         ],
         temperature: 0.0,
         tokens_max: TOKENS_MAX,
+        live: true,
         ..ChatRequest::default()
     }
 }

@@ -26,6 +26,8 @@ use crate::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel};
 const CUT_IN: Words = Words { target: 12, maximum: 12 };
 /// Digits of one move.
 const DIGITS_MAX: usize = 32;
+/// Note of a move that is said only as far as its answer had come.
+const BROKE_OFF: &str = "answer_broke_off";
 /// Longest text that is held while its sentence is not over.
 const OPEN_BYTES_MAX: usize = 4096;
 
@@ -149,13 +151,13 @@ impl ModelMind {
         let cuts_in = matches!(thought.purpose, Purpose::CutIn | Purpose::Contextual { .. });
         let waits = if self.late.get() || cuts_in { self.patience.short() } else { self.patience.whole() };
         let mut speech = Speech::new(&self.profile, length, contextual, out);
-        let waited = listen(&*self.model, &request, waits, &mut speech, &self.late).await;
+        let end = listen(&*self.model, &request, waits, &mut speech, &self.late).await;
         if speech.said_or_did() || contextual {
             self.spoken.model.fetch_or(speech.said_or_did(), Ordering::Relaxed);
-            return speech.close().await;
+            return speech.close(end).await;
         }
         let mut instead = self.template.next(&thought);
-        if waited.is_err() && !speech.covered {
+        if end == End::InVain && !speech.covered {
             instead.notes.push("late_first_token");
         }
         instead.notes.push("fallback_speaker");
@@ -186,8 +188,16 @@ impl Mind for ModelMind {
     }
 }
 
-/// It was not waited for any longer.
-struct InVain;
+/// How an answer came to its end.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum End {
+    /// By itself.
+    Whole,
+    /// The model failed.
+    Failed,
+    /// It was not waited for any longer.
+    InVain,
+}
 
 /// Takes the model's answer until it is over, fails, or is too late. `late` learns whether its first words are, also when the future
 /// is dropped before they come.
@@ -197,32 +207,35 @@ async fn listen(
     waits: Waits,
     speech: &mut Speech<'_>,
     late: &Late,
-) -> Result<(), InVain> {
+) -> End {
     let (sender, mut parts) = mpsc::channel(64);
     let mut chat = model.chat(request, sender);
     let mut filler = pin!(sleep(waits.filler));
     let mut give_up = pin!(sleep(waits.first));
-    let (mut begun, mut over) = (false, false);
+    let (mut begun, mut closed, mut over) = (false, false, None);
     loop {
+        if let (true, Some(end)) = (closed, over) {
+            return end;
+        }
         tokio::select! {
             biased;
-            part = parts.recv() => match part {
+            part = parts.recv(), if !closed => match part {
                 Some(part) => {
                     begun = true;
                     late.set(false);
                     give_up.set(sleep(waits.next));
                     speech.take(part).await;
                 }
-                None => return Ok(()),
+                None => closed = true,
             },
-            _ = &mut chat, if !over => over = true,
+            result = &mut chat, if over.is_none() => over = Some(if result.is_ok() { End::Whole } else { End::Failed }),
             () = &mut filler, if !begun && !speech.covered => {
                 late.set(true);
                 speech.cover().await;
             }
             () = &mut give_up => {
                 late.set(late.get() || !begun);
-                return Err(InVain);
+                return End::InVain;
             }
         }
     }
@@ -333,13 +346,15 @@ impl<'a> Speech<'a> {
         said.join(" ")
     }
 
-    async fn close(mut self) {
+    async fn close(mut self, end: End) {
+        let breaks_off = end != End::Whole && self.said_or_did();
+        let notes = if breaks_off { vec![BROKE_OFF] } else { Vec::new() };
         let mut rest = std::mem::take(&mut self.open);
         if self.contextual && is_no(&rest) {
             rest.clear();
         }
         let (dtmf, then) = (std::mem::take(&mut self.dtmf), self.then.unwrap_or_default());
-        self.say(&rest, Move { dtmf, then, ..Move::default() }).await;
+        self.say(&rest, Move { dtmf, then, notes, ..Move::default() }).await;
     }
 }
 
@@ -488,8 +503,22 @@ mod tests {
         check(Reply::says(&[]).cut()).await;
         check(Reply::says(&[])).await;
         check(Reply::says(&["*nods*"])).await;
-        let said = reply(Reply::says(&["My name is Maria. And my"]).cut()).await;
-        assert_eq!(texts(&said), ["My name is Maria.", "And my"]);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_breaks_off_is_said_as_far_as_it_came_and_that_is_told() {
+        let check = async |answer: Reply, expect: &[&str], notes: &[&str]| {
+            let profile = Profile { intent: "I want help.".into(), ..Profile::default() };
+            let patience = Patience { filler: LONG, give_up: Duration::from_millis(50) };
+            let said = moves(profile, answer, Purpose::Reply, patience).await;
+            assert_eq!((texts(&said), &said.last().expect("an end").notes[..]), (expect.to_vec(), notes));
+        };
+        let halves = ["My name is Maria.", "And my"];
+        check(Reply::says(&["My name is Maria. And my"]).cut(), &halves, &["answer_broke_off"]).await;
+        check(Reply::says(&["My name is Maria. And my"]).stall(), &halves, &["answer_broke_off"]).await;
+        check(Reply::says(&["My name is Maria."]).cut(), &["My name is Maria."], &["answer_broke_off"]).await;
+        check(Reply::says(&["My name is Maria. And my"]), &halves, &[]).await;
+        check(Reply::says(&["*nods*"]).cut(), &["I want help."], &["fallback_speaker"]).await;
     }
 
     #[tokio::test]

@@ -37,6 +37,7 @@ pub(super) fn request(profile: &Profile, thought: &Thought, seed: u64) -> ChatRe
         json: false,
         seed: Some(seed),
         audio: None,
+        live: !profile.written,
     }
 }
 

@@ -45,6 +45,7 @@ pub fn question(instructions: String, material: String, temperature: f64) -> Cha
         json: true,
         seed: None,
         audio: None,
+        live: false,
     }
 }
 

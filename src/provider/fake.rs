@@ -144,6 +144,8 @@ pub struct Reply {
     tools: Vec<(String, String)>,
     delay_ms: u64,
     end: End,
+    /// More header lines.
+    head: String,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -152,13 +154,15 @@ enum End {
     Cut,
     Stall,
     Raw,
+    /// Not even a head is sent.
+    Dropped,
 }
 
 impl Reply {
     /// These pieces of text.
     pub fn says(pieces: &[&str]) -> Reply {
         let pieces = pieces.iter().map(|&piece| piece.to_owned()).collect();
-        Reply { status: 200, pieces, tools: Vec::new(), delay_ms: 0, end: End::Whole }
+        Reply { status: 200, pieces, tools: Vec::new(), delay_ms: 0, end: End::Whole, head: String::new() }
     }
 
     /// An HTTP status and nothing else.
@@ -166,7 +170,22 @@ impl Reply {
         Reply { status, ..Reply::says(&[]) }
     }
 
-    /// This event stream as it stands.
+    /// A status with this body.
+    pub fn refuses(status: u16, body: &str) -> Reply {
+        Reply { status, ..Reply::raw(body) }
+    }
+
+    /// The connection is closed before anything is said.
+    pub fn drops() -> Reply {
+        Reply { end: End::Dropped, ..Reply::says(&[]) }
+    }
+
+    /// With this header line, for example `retry-after: 1`.
+    pub fn headed(self, line: &str) -> Reply {
+        Reply { head: format!("{}{line}\r\n", self.head), ..self }
+    }
+
+    /// This body as it stands: an event stream, or what a server may send instead.
     pub fn raw(events: &str) -> Reply {
         Reply { end: End::Raw, ..Reply::says(&[events]) }
     }
@@ -219,7 +238,7 @@ impl ScriptedModel {
             let _ = out.send(ChatPart::Text(piece)).await;
         }
         match reply.end {
-            End::Cut | End::Raw => return Err(failed()),
+            End::Cut | End::Raw | End::Dropped => return Err(failed()),
             End::Stall => std::future::pending().await,
             End::Whole => {}
         }
@@ -341,9 +360,12 @@ impl WebServer {
 async fn serve(mut socket: TcpStream, reply: Reply, seen: &Mutex<Vec<String>>) -> io::Result<()> {
     let request = read_request(&mut socket).await?;
     seen.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+    if reply.end == End::Dropped {
+        return Ok(());
+    }
     let head = format!(
-        "HTTP/1.1 {} Scripted\r\ncontent-type: text/event-stream\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n",
-        reply.status
+        "HTTP/1.1 {} Scripted\r\ncontent-type: text/event-stream\r\nconnection: close\r\ntransfer-encoding: chunked\r\n{}\r\n",
+        reply.status, reply.head
     );
     socket.write_all(head.as_bytes()).await?;
     let event = |delta: serde_json::Value| format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta}]}));
@@ -355,7 +377,7 @@ async fn serve(mut socket: TcpStream, reply: Reply, seen: &Mutex<Vec<String>>) -
     match reply.end {
         End::Cut => return Ok(()),
         End::Stall => std::future::pending().await,
-        End::Whole | End::Raw => {}
+        End::Whole | End::Raw | End::Dropped => {}
     }
     for (index, (name, arguments)) in reply.tools.iter().enumerate() {
         // In two pieces, as real servers do.

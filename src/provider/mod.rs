@@ -334,6 +334,8 @@ pub struct ChatRequest {
     pub seed: Option<u64>,
     /// A WAV file that goes with the first message of the user, to models that hear.
     pub audio: Option<Arc<[u8]>>,
+    /// Somebody waits on the telephone: an answer that is late is of no use.
+    pub live: bool,
 }
 
 /// A piece of a model's answer.
@@ -363,7 +365,7 @@ pub trait LanguageModel: Send + Sync {
     fn status(&self) -> Status;
 }
 
-/// The whole text of an answer, at most 1 MiB; tool calls are left out.
+/// The whole text of an answer without its reasoning, at most 1 MiB; tool calls are left out.
 pub async fn complete(model: &dyn LanguageModel, request: &ChatRequest) -> Result<String, Failure> {
     const BYTES_MAX: usize = 1 << 20;
     let (out, mut parts) = mpsc::channel(64);
@@ -379,5 +381,5 @@ pub async fn complete(model: &dyn LanguageModel, request: &ChatRequest) -> Resul
         text
     };
     let (result, text) = tokio::join!(model.chat(request, out), collect);
-    result.map(|()| text)
+    result.map(|()| chat::without_reasoning(text))
 }

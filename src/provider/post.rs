@@ -6,11 +6,14 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use hmac::{Hmac, Mac};
+use jiff::fmt::rfc2822::DateTimeParser;
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Method};
 use sha2::Sha256;
 use url::Url;
 
 use super::guard::{Blocked, Guard};
+use crate::clock::Clock;
 
 /// Header of the signature.
 pub const SIGNATURE: &str = "X-Svc-Signature";
@@ -46,7 +49,7 @@ pub struct Posting<'a> {
 pub struct Posted {
     /// Its status.
     pub status: u16,
-    /// Seconds that its `Retry-After` asks for (RFC 9110 10.2.3), when it gives a number.
+    /// Seconds that its `Retry-After` asks for (RFC 9110 10.2.3), as a number or as a date; rounded up.
     pub retry_after_s: Option<u64>,
     /// Its body, when it was asked for.
     pub body: Vec<u8>,
@@ -101,8 +104,7 @@ impl Poster {
             None => format!("no connection: {}", root(&error)),
         };
         let mut answer = request.send().await.map_err(failed)?;
-        let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
-        let retry_after_s = retry_after.and_then(|text| text.trim().parse().ok());
+        let retry_after_s = retry_after(answer.headers()).map(|wait| wait.as_millis().div_ceil(1000) as u64);
         let mut posted = Posted { status: answer.status().as_u16(), retry_after_s, body: Vec::new() };
         while answer_bytes > 0
             && let Some(piece) = answer.chunk().await.map_err(failed)?
@@ -122,6 +124,24 @@ impl Poster {
         let made = self.guard.client().map_err(|error| root(&error))?;
         Ok(self.client.get_or_init(|| made))
     }
+}
+
+/// The wait that an answer asks for by `Retry-After` (RFC 9110 10.2.3): a number of seconds, or a date, which is compared with the
+/// answer's own `Date` where it has one. At most a day.
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    const LONGEST_S: f64 = 86_400.0;
+    let text =
+        |name| headers.get(name).and_then(|value: &reqwest::header::HeaderValue| value.to_str().ok()).map(str::trim);
+    let date_ms = |text: &str| Some(DateTimeParser::new().parse_timestamp(text).ok()?.as_millisecond());
+    let asked = text(RETRY_AFTER)?;
+    let seconds = match asked.parse::<f64>() {
+        Ok(seconds) => seconds,
+        Err(_) => {
+            let now_ms = text(DATE).and_then(date_ms).unwrap_or_else(|| Clock::Real.now_ms());
+            (date_ms(asked)? - now_ms).max(0) as f64 / 1000.0
+        }
+    };
+    (seconds >= 0.0).then(|| Duration::from_secs_f64(seconds.min(LONGEST_S)))
 }
 
 /// The first cause of a failure; the outer ones name the URL.
@@ -145,6 +165,27 @@ mod tests {
         // RFC 4231, test case 2.
         let expect = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
         assert_eq!(signature("Jefe", b"what do ya want for nothing?"), expect);
+    }
+
+    #[test]
+    fn the_wait_that_is_asked_for_is_a_number_or_a_date() {
+        let check = |asked: &str, date: Option<&str>, expect: Option<u64>| {
+            let given = [(RETRY_AFTER, asked)].into_iter().chain(date.map(|date| (DATE, date)));
+            let headers = given.map(|(name, text)| (name, text.parse().expect("a value"))).collect();
+            assert_eq!(retry_after(&headers).map(|wait| wait.as_millis() as u64), expect, "{asked} {date:?}");
+        };
+        check("7", None, Some(7000));
+        check(" 0 ", None, Some(0));
+        check("1.5", None, Some(1500));
+        check("999999999999999999999", None, Some(86_400_000));
+        check("-1", None, None);
+        check("NaN", None, None);
+        check("soon", None, None);
+        let date = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        check("Sun, 06 Nov 1994 08:50:07 GMT", date, Some(30_000));
+        check("Sun, 06 Nov 1994 08:49:00 GMT", date, Some(0));
+        check("Sun, 06 Nov 1994 08:50:07 GMT", None, Some(0));
+        assert_eq!(retry_after(&HeaderMap::new()), None);
     }
 
     #[tokio::test]

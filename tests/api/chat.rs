@@ -62,6 +62,35 @@ async fn an_agent_behind_chat_completions_may_be_asked_to_begin() {
 }
 
 #[tokio::test]
+async fn replies_in_parts_are_words_and_replies_of_unknown_forms_are_no_silence() {
+    let part = |kind: &str, text: &str| json!({ "type": kind, "text": text });
+    let answers = vec![
+        chat_reply(json!({ "content": [part("text", "For how "), part("output_text", "many?")] })),
+        chat_reply(json!({ "content": null, "refusal": "I cannot say." })),
+        chat_reply(json!({ "content": "Bye." })),
+    ];
+    let server = Receiver::answering(answers).await;
+    let talk = Talk::of(World::at_work(None).await, chat_agent(&server), json!({}), json!({})).await;
+    talk.until("COMPLETED").await;
+    let transcript = talk.part("transcript").await;
+    let said = |at: usize| transcript["entries"][at]["utterance"].clone();
+    assert_eq!((said(1), said(3)), (json!("For how many?"), json!("I cannot say.")), "{transcript}");
+    let fine = || chat_reply(json!({ "content": "For how many?" }));
+    for (content, form) in [(json!(5), "a number"), (json!([{ "type": "card" }]), "a list without text")] {
+        let unknown = vec![chat_reply(json!({ "content": content })); 4];
+        let server = Receiver::answering([vec![fine()], unknown].concat()).await;
+        let talk = Talk::of(World::at_work(None).await, chat_agent(&server), json!({}), json!({})).await;
+        for retry in 0..3 {
+            server.wait_for(retry + 2).await;
+            talk.retry(1000 << retry).await;
+        }
+        let result = talk.until("CALL_DROPPED").await;
+        assert_eq!(result["error_code"], "P12_AGENT_ERROR");
+        assert!(result.to_string().contains(&format!("content of an unknown form: {form}")), "{result}");
+    }
+}
+
+#[tokio::test]
 async fn troubles_of_chat_completions_have_their_codes() {
     let fine = || chat_reply(json!({ "content": "For how many?" }));
     let of = |status: u16, count: usize| vec![(status, String::new()); count];

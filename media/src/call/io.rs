@@ -414,7 +414,7 @@ pub struct Move {
     pub then: Then,
     /// More parts of the same move follow.
     pub more: bool,
-    /// Notes for the timeline (`late_first_token`, `fallback_speaker`): each is told once, when the move is made.
+    /// Notes for the timeline (`late_first_token`, `fallback_speaker`, `answer_broke_off`): each is told once, when the move is made.
     pub notes: Vec<&'static str>,
 }
 

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{ANSWER_BYTES, Called, Exchange, Message, PATIENCE, REPLY_PATIENCE, Reply, Trouble, asked_wait, exchange};
 use crate::config::Secret;
+use crate::provider::chat::{content, surrogates};
 use crate::provider::post::{Poster, Posting, RESULT_ID, SIGNATURE, signature};
 
 const CODES: [&str; 2] = ["HTTP_WEBHOOK_FAILED"; 2];
@@ -31,26 +31,6 @@ impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Webhook").field("conversation", &self.conversation).finish_non_exhaustive()
     }
-}
-
-/// The answer of an agent that replies at once.
-#[derive(Default, Deserialize)]
-struct Answer {
-    #[serde(default)]
-    message: Option<String>,
-    #[serde(default)]
-    end_conversation: Option<bool>,
-    #[serde(default)]
-    tool_calls: Option<Vec<Call>>,
-}
-
-#[derive(Deserialize)]
-struct Call {
-    name: String,
-    #[serde(default)]
-    parameters: Option<Map<String, Value>>,
-    #[serde(default)]
-    output: Value,
 }
 
 impl Webhook {
@@ -78,7 +58,7 @@ impl Webhook {
         let again = match posted.status {
             200..=299 if self.sync => return reply(&posted.body).map_err(|why| failed(why, None)),
             200..=299 => return Ok(Reply::default()),
-            429 => Some(asked_wait(&posted)),
+            429 | 503 => Some(asked_wait(&posted)),
             408 | 425 | 500..=599 => Some(None),
             _ => None,
         };
@@ -86,19 +66,39 @@ impl Webhook {
     }
 }
 
+/// The reply in an answer; an empty one is silence, and one of another form an error that names what is wrong with it.
 fn reply(body: &[u8]) -> Result<Reply, String> {
     if body.trim_ascii().is_empty() {
         return Ok(Reply::default());
     }
-    let answer: Answer =
-        serde_json::from_slice(body).map_err(|_| "http_webhook answered with no valid reply".to_owned())?;
-    let called = |Call { name, parameters, output }| Called { name, parameters, output };
-    Ok(Reply {
-        text: answer.message,
-        ends: answer.end_conversation.unwrap_or(false),
-        calls: answer.tool_calls.into_iter().flatten().map(called).collect(),
-        id: None,
-    })
+    const NO_REPLY: &str = "http_webhook answered with no valid reply";
+    let wrong = |why: &str| format!("{NO_REPLY}: {why}");
+    let answer = surrogates::read(body).map_err(|_| NO_REPLY.to_owned())?;
+    let answer = answer.as_object().ok_or_else(|| wrong("it is no object"))?;
+    let part = |name: &str| answer.get(name).unwrap_or(&Value::Null);
+    let text = content::words(part("message")).map_err(|form| wrong(&format!("message is {form}")))?;
+    let ends = match part("end_conversation") {
+        Value::Null => false,
+        Value::Bool(ends) => *ends,
+        _ => return Err(wrong("end_conversation is neither true nor false")),
+    };
+    let calls = match part("tool_calls") {
+        Value::Null => &[],
+        Value::Array(calls) => &calls[..],
+        _ => return Err(wrong("tool_calls is no list")),
+    };
+    let called = |(at, call): (usize, &Value)| {
+        let name =
+            call["name"].as_str().ok_or_else(|| wrong(&format!("tool_calls[{at}].name is missing or no text")))?;
+        let parameters = match &call["parameters"] {
+            Value::Null => None,
+            Value::Object(parameters) => Some(parameters.clone()),
+            _ => return Err(wrong(&format!("tool_calls[{at}].parameters is no object"))),
+        };
+        Ok(Called { name: name.to_owned(), parameters, output: call["output"].clone() })
+    };
+    let calls = calls.iter().enumerate().map(called).collect::<Result<_, String>>()?;
+    Ok(Reply { text, ends, calls, id: None })
 }
 
 #[cfg(test)]
@@ -124,12 +124,36 @@ mod tests {
                 r#"{"message":"Hi","tool_calls":[{"name":"book","output":7}]}"#,
                 Some(Reply { calls: vec![call], ..said("Hi") }),
             ),
-            ("{", None),
-            ("[]x", None),
-            (r#"{"message":5}"#, None),
-            (r#"{"tool_calls":[{}]}"#, None),
+            (
+                r#"{"message":[{"type":"text","text":"Good "},{"type":"output_text","text":"day"},"."]}"#,
+                Some(said("Good day.")),
+            ),
+            (r#"{"message":{"type":"text","text":"Hi"}}"#, Some(said("Hi"))),
+            (r#"{"message":"Hi \ud83d"}"#, Some(said("Hi \u{FFFD}"))),
+            (r#"{"message":null,"tool_calls":null,"end_conversation":null}"#, Some(Reply::default())),
         ] {
             assert_eq!(reply(body.as_bytes()).ok(), expect, "{body}");
+        }
+        for (body, why) in [
+            ("{", ""),
+            ("[]x", ""),
+            ("[]", ": it is no object"),
+            ("null", ": it is no object"),
+            (r#"["Hi"]"#, ": it is no object"),
+            (r#""Hi""#, ": it is no object"),
+            (r#"{"message":5}"#, ": message is a number"),
+            (r#"{"message":false}"#, ": message is true or false"),
+            (r#"{"message":{"say":"Hi"}}"#, ": message is an object without text"),
+            (r#"{"message":[{"type":"card"}]}"#, ": message is a list without text"),
+            (r#"{"end_conversation":"yes"}"#, ": end_conversation is neither true nor false"),
+            (r#"{"tool_calls":{}}"#, ": tool_calls is no list"),
+            (r#"{"tool_calls":[{}]}"#, ": tool_calls[0].name is missing or no text"),
+            (
+                r#"{"tool_calls":[{"name":"a"},{"name":"b","parameters":[]}]}"#,
+                ": tool_calls[1].parameters is no object",
+            ),
+        ] {
+            assert_eq!(reply(body.as_bytes()), Err(format!("http_webhook answered with no valid reply{why}")));
         }
     }
 
