@@ -25,9 +25,9 @@ const TAIL_BYTES: usize = 4096;
 
 /// Names of chunks that stand in WAV files.
 const KNOWN: [&[u8; 4]; 34] = [
-    b"fmt ", b"data", b"LIST", b"fact", b"bext", b"cue ", b"JUNK", b"junk", b"Junk", b"PAD ", b"FLLR", b"id3 ", b"ID3 ", b"iXML",
-    b"axml", b"_PMX", b"smpl", b"inst", b"PEAK", b"DISP", b"ds64", b"afsp", b"cart", b"LGWV", b"SAUR", b"INFO", b"minf", b"elm1",
-    b"regn", b"umid", b"levl", b"acid", b"strc", b"plst",
+    b"fmt ", b"data", b"LIST", b"fact", b"bext", b"cue ", b"JUNK", b"junk", b"Junk", b"PAD ", b"FLLR", b"id3 ",
+    b"ID3 ", b"iXML", b"axml", b"_PMX", b"smpl", b"inst", b"PEAK", b"DISP", b"ds64", b"afsp", b"cart", b"LGWV",
+    b"SAUR", b"INFO", b"minf", b"elm1", b"regn", b"umid", b"levl", b"acid", b"strc", b"plst",
 ];
 
 /// Why bytes are not a clip. Each says what a user would have to change.
@@ -343,7 +343,10 @@ enum After {
 fn after(bytes: &[u8], data_at: usize, end: usize, is_big_endian: bool) -> After {
     let mut at = match end.saturating_sub(data_at) % 2 {
         0 => end,
-        _ => match [end + 1, end].into_iter().find(|&at| bytes.get(at..).is_some_and(|rest| is_wav(rest) || is_known(rest))) {
+        _ => match [end + 1, end]
+            .into_iter()
+            .find(|&at| bytes.get(at..).is_some_and(|rest| is_wav(rest) || is_known(rest)))
+        {
             Some(at) => at,
             None => end + 1,
         },

@@ -73,6 +73,26 @@ impl Flow {
         })
     }
 
+    /// What comes next has this rate. Errors: `synthesizer_failed` for a rate that cannot be brought to 16 kHz.
+    pub(super) fn turn_to(&mut self, rate_hz: u32) -> Result<(), Failure> {
+        if rate_hz == self.rate_hz {
+            return Ok(());
+        }
+        let unread = || SYNTHESIZER.failed(&format!("sent sound at {rate_hz} Hz, which is not read"));
+        let resampler = Resampler::new(rate_hz, RATE_HZ).ok_or_else(unread)?;
+        if !self.heard.is_empty() {
+            self.drain()?;
+        }
+        (self.resampler, self.rate_hz) = (resampler, rate_hz);
+        Ok(())
+    }
+
+    /// Takes what the filter still holds.
+    fn drain(&mut self) -> Result<(), Failure> {
+        let held = (self.resampler.delay_s() * f64::from(self.rate_hz)).ceil() as usize;
+        self.hear(&vec![0; held])
+    }
+
     /// The next samples as received. Errors: `synthesizer_failed` when they do not end.
     pub(super) async fn take(&mut self, pcm: &[i16]) -> Result<(), Failure> {
         self.hear(pcm)?;
@@ -88,8 +108,7 @@ impl Flow {
     /// The end: what is left goes out, silence does not.
     pub(super) async fn finish(mut self) -> Result<Option<Measured>, Failure> {
         // What the filter still holds comes out before the silence behind it.
-        let held = (self.resampler.delay_s() * f64::from(self.rate_hz)).ceil() as usize;
-        self.hear(&vec![0; held])?;
+        self.drain()?;
         let Some(last) = self.heard.iter().rposition(|sample| sample.unsigned_abs() > QUIET) else { return Ok(None) };
         let end = self.heard.len().min(last + 1 + EDGE);
         self.send(end).await;

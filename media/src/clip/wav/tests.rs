@@ -81,15 +81,19 @@ fn a_file_is_read_whatever_its_sizes_say() {
         ("a chunk behind", file(&[fmt(8000), chunk("data", &odd), chunk("LIST", b"abcdefghijklm")]), &four),
         ("an odd one behind", file(&[fmt(8000), unpadded("data", &odd), chunk("LIST", b"abcdefghijklm")]), &four),
         ("a tag behind", [plain.clone(), b"TAG".to_vec(), vec![0; 125]].concat(), &four),
+        ("no samples", file(&[fmt(8000), chunk("data", b""), chunk("LIST", b"abcdefgh"), chunk("data", &data)]), &four),
+        ("joined", [plain.clone(), other.clone()].concat(), &both),
         (
-            "no samples",
-            file(&[fmt(8000), chunk("data", b""), chunk("LIST", b"abcdefgh"), chunk("data", &data)]),
+            "joined behind a chunk",
+            [file(&[fmt(8000), chunk("data", &odd), chunk("id3 ", b"a")]), other.clone()].concat(),
+            &both,
+        ),
+        ("joined without a size", [file(&[fmt(8000), sized("data", u32::MAX, &data)]), other.clone()].concat(), &both),
+        (
+            "two chunks of samples",
+            file(&[fmt(8000), chunk("data", &pcm(&[1])), chunk("data", &pcm(&[2, 3, 4]))]),
             &four,
         ),
-        ("joined", [plain.clone(), other.clone()].concat(), &both),
-        ("joined behind a chunk", [file(&[fmt(8000), chunk("data", &odd), chunk("id3 ", b"a")]), other.clone()].concat(), &both),
-        ("joined without a size", [file(&[fmt(8000), sized("data", u32::MAX, &data)]), other.clone()].concat(), &both),
-        ("two chunks of samples", file(&[fmt(8000), chunk("data", &pcm(&[1])), chunk("data", &pcm(&[2, 3, 4]))]), &four),
         (
             "64 bits",
             [
