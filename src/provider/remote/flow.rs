@@ -47,6 +47,8 @@ pub(super) struct Flow {
     resampler: Resampler,
     rate_hz: u32,
     out: mpsc::Sender<Spoken>,
+    /// Samples that the filter's delay puts before those of a new rate, and that are left out.
+    lead: usize,
     /// As received, at 16 kHz, from the first sound on.
     heard: Vec<i16>,
     /// Position in `heard` up to which has gone out.
@@ -64,6 +66,7 @@ impl Flow {
             resampler: Resampler::new(rate_hz, RATE_HZ)?,
             rate_hz,
             out,
+            lead: 0,
             heard: Vec::new(),
             sent: 0,
             looked: 0,
@@ -82,6 +85,7 @@ impl Flow {
         let resampler = Resampler::new(rate_hz, RATE_HZ).ok_or_else(unread)?;
         if !self.heard.is_empty() {
             self.drain()?;
+            self.lead = (resampler.delay_s() * f64::from(RATE_HZ)).round() as usize;
         }
         (self.resampler, self.rate_hz) = (resampler, rate_hz);
         Ok(())
@@ -123,6 +127,9 @@ impl Flow {
         let mut pcm = vec![0; most];
         let count = self.resampler.process(received, &mut pcm);
         pcm.truncate(count);
+        let lead = self.lead.min(count);
+        self.lead -= lead;
+        pcm.drain(..lead);
         let from = if self.heard.is_empty() {
             let first = pcm.iter().position(|sample| sample.unsigned_abs() > QUIET);
             first.map_or(pcm.len(), |at| at.saturating_sub(EDGE))
