@@ -387,7 +387,7 @@ pub struct Sections {
     pub sections: Vec<Section>,
     /// Bytes that the last header tells of and that are not there.
     pub missing: u64,
-    /// Bytes at the end that are neither samples nor chunks, more than a tag of another kind of file has.
+    /// Bytes at the end that are neither samples nor chunks nor zeros, more than a tag of another kind of file has.
     pub unknown: u64,
 }
 
@@ -424,7 +424,8 @@ pub fn sections(bytes: &[u8]) -> Result<Sections, ClipError> {
             }
         }
     }
-    found.unknown = Some((bytes.len() - from) as u64).filter(|count| *count > TAIL_BYTES as u64).unwrap_or(0);
+    let rest = &bytes[from..];
+    found.unknown = if rest.len() > TAIL_BYTES && rest.iter().any(|byte| *byte != 0) { rest.len() as u64 } else { 0 };
     Ok(found)
 }
 

@@ -367,6 +367,7 @@ mod tests {
     async fn web() -> WebServer {
         let answer = |path: &str| match path {
             "/a.wav" => WebServer::file(&tone()),
+            "/half.wav" => WebServer::file(&tone()[..44 + 16_000]),
             "/text" => WebServer::file(b"no audio"),
             _ => b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
         };
@@ -459,6 +460,26 @@ mod tests {
             assert_eq!((obstacle.code, obstacle.message.as_str()), ("CUSTOM_NOISE_FAILED", why));
         }
         assert_eq!(web.asked().len(), 4, "what is not allowed is not asked");
+    }
+
+    #[tokio::test]
+    async fn a_sound_that_is_not_complete_is_heard_and_told() {
+        let web = web().await;
+        let (placer, settings, url) = (placer(), Settings::new("/tmp"), web.url("/half.wav"));
+        let rule = json!({
+            "match_type": "exact", "match_phrase": "x", "response_type": "audio", "occurrence_mode": "always",
+            "scripted_response_audio_snippet_url": url,
+        });
+        let human = json!({
+            "background_noise": "custom", "custom_background_noise_url": url, "scripted_responses": [rule],
+        });
+        let cast = cast(json!({}), human, json!({}));
+        let mut warnings = Vec::new();
+        noise(&cast, &placer, &settings, &mut warnings).await.expect("it can be read").expect("there is noise");
+        script(&cast, &Facts::of(&[]), &placer, &settings, &mut warnings).await.expect("it can be read");
+        let why = "1.0 s of the audio file were read, the rest was not: the file is not complete: 1.0 s that it tells of are \
+                   not in it";
+        assert_eq!(warnings, [format!("background_noise: {why}"), format!("scripted_responses[0]: {why}")]);
     }
 
     #[tokio::test]

@@ -19,7 +19,7 @@ enum State {
     After { format: Format, is_odd: bool },
     /// Within a chunk of no interest.
     Chunk { format: Format, left: u64, is_odd: bool },
-    /// Behind all chunks: bytes so far.
+    /// Behind all chunks: bytes so far that are not zero.
     Tail(usize),
 }
 
@@ -125,10 +125,11 @@ impl WavStream {
                 self.state = State::After { format, is_odd };
             }
             State::Tail(before) => {
-                if before + length > TAIL_BYTES {
+                let count = before + self.buffer.iter().filter(|byte| **byte != 0).count();
+                if count > TAIL_BYTES {
                     return Err(ClipError::Trailing);
                 }
-                self.turn_to(length, State::Tail(before + length));
+                self.turn_to(length, State::Tail(count));
                 return Ok(false);
             }
         }
