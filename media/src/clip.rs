@@ -1,19 +1,17 @@
 //! Finished pieces of audio in memory: reads WAV files of any common kind (also hostile ones), writes plain ones, and finds
 //! where the words in a clip begin and end. The growing file of a call is not made here but in `recording`.
 
-use std::fmt;
+pub mod wav;
+
 use std::ops::Range;
 
-use crate::codec::g711;
+pub use self::wav::ClipError;
 use crate::frame::RATE_HZ;
 use crate::level::rms_dbov;
 use crate::resample::resample_whole;
 
 /// Longest clip that is read, in samples of one channel: an hour at 16 kHz, 20 minutes at 48 kHz.
 pub const MAX_SAMPLES: usize = 57_600_000;
-
-/// Rates that are read, in Hz.
-const RATES_HZ: std::ops::RangeInclusive<u32> = 1000..=192_000;
 
 /// Most channels that are read.
 const MAX_CHANNELS: u16 = 8;
@@ -27,173 +25,32 @@ pub struct Clip {
     pub pcm: Vec<i16>,
 }
 
-/// Why bytes are not a clip. Each says what a user would have to change.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum ClipError {
-    /// No RIFF/WAVE header: another kind of file.
-    NotWav,
-    /// The `fmt ` chunk is missing, comes after the data, or is too short.
-    NoFormat,
-    /// No `data` chunk.
-    NoData,
-    /// Neither PCM nor float nor G.711: the format tag.
-    Encoding(u16),
-    /// Bits per sample that the encoding does not have.
-    Bits(u16),
-    /// No channel, or more than 8.
-    Channels(u16),
-    /// A rate outside 1000 to 192000 Hz.
-    Rate(u32),
-    /// More than [`MAX_SAMPLES`] samples a channel.
-    TooLong,
-}
-
-impl fmt::Display for ClipError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ClipError::NotWav => write!(f, "not a WAV file"),
-            ClipError::NoFormat => write!(f, "the WAV file has no format chunk before its data"),
-            ClipError::NoData => write!(f, "the WAV file has no data chunk"),
-            ClipError::Encoding(tag) => write!(f, "WAV encoding {tag:#06x} is not supported: use PCM"),
-            ClipError::Bits(bits) => write!(f, "{bits} bits per sample are not supported: use 16"),
-            ClipError::Channels(count) => write!(f, "{count} channels are not supported: use 1 to {MAX_CHANNELS}"),
-            ClipError::Rate(hz) => write!(f, "a rate of {hz} Hz is not supported: use 1000 to 192000"),
-            ClipError::TooLong => write!(f, "the WAV file is longer than {MAX_SAMPLES} samples"),
-        }
-    }
-}
-
-impl std::error::Error for ClipError {}
-
 impl Clip {
-    /// Reads a WAV file (RIFF, WAVE_FORMAT_EXTENSIBLE too): PCM of 8, 16, 24 or 32 bits, float of 32 or 64 bits, G.711. Data
-    /// that ends early, or whose length was never filled in, is read as far as it goes; memory stays in proportion to `bytes`.
+    /// Reads a WAV file (RIFF, RIFX, RF64, WAVE_FORMAT_EXTENSIBLE too): PCM of 8, 16, 24 or 32 bits, float of 32 or 64 bits,
+    /// G.711. Data that ends early, or whose length was never filled in, is read as far as it goes; of joined files those are
+    /// read that have the first one's rate. Memory stays in proportion to `bytes`.
     pub fn from_wav(bytes: &[u8]) -> Result<Clip, ClipError> {
-        let (format, data) = find_chunks(bytes)?;
-        let width = format.encoding.bytes();
-        let channels = format.channels as usize;
-        if data.len() / (width * channels) > MAX_SAMPLES {
-            return Err(ClipError::TooLong);
+        let sections = wav::sections(bytes)?.sections;
+        let rate_hz = sections.first().map_or(RATE_HZ, |section| section.format.rate_hz);
+        let mut pcm = Vec::new();
+        for section in sections.iter().filter(|section| section.format.rate_hz == rate_hz) {
+            let format = section.format;
+            if format.channels > MAX_CHANNELS {
+                return Err(ClipError::Channels(format.channels));
+            }
+            if pcm.len() + section.bytes.len() / format.frame_bytes() > MAX_SAMPLES {
+                return Err(ClipError::TooLong);
+            }
+            let frames = bytes[section.bytes.clone()].chunks_exact(format.frame_bytes());
+            pcm.extend(frames.map(|frame| format.mean(frame)));
         }
-        let frames = data.chunks_exact(width * channels);
-        let pcm = frames.map(|frame| {
-            let sum: f64 = frame.chunks_exact(width).map(|sample| format.encoding.sample(sample)).sum();
-            (sum / channels as f64).round() as i16
-        });
-        Ok(Clip { rate_hz: format.rate_hz, pcm: pcm.collect() })
+        Ok(Clip { rate_hz, pcm })
     }
 
     /// The samples at 16 kHz.
     pub fn to_16k(self) -> Vec<i16> {
         if self.rate_hz == RATE_HZ { self.pcm } else { resample_whole(&self.pcm, self.rate_hz, RATE_HZ) }
     }
-}
-
-/// How a sample is written.
-#[derive(Copy, Clone, Debug)]
-enum Encoding {
-    U8,
-    I16,
-    I24,
-    I32,
-    F32,
-    F64,
-    MuLaw,
-    ALaw,
-}
-
-impl Encoding {
-    fn new(tag: u16, bits: u16) -> Result<Encoding, ClipError> {
-        match (tag, bits) {
-            (1, 8) => Ok(Encoding::U8),
-            (1, 16) => Ok(Encoding::I16),
-            (1, 24) => Ok(Encoding::I24),
-            (1, 32) => Ok(Encoding::I32),
-            (3, 32) => Ok(Encoding::F32),
-            (3, 64) => Ok(Encoding::F64),
-            (6, 8) => Ok(Encoding::ALaw),
-            (7, 8) => Ok(Encoding::MuLaw),
-            (1 | 3 | 6 | 7, _) => Err(ClipError::Bits(bits)),
-            _ => Err(ClipError::Encoding(tag)),
-        }
-    }
-
-    fn bytes(self) -> usize {
-        match self {
-            Encoding::U8 | Encoding::MuLaw | Encoding::ALaw => 1,
-            Encoding::I16 => 2,
-            Encoding::I24 => 3,
-            Encoding::I32 | Encoding::F32 => 4,
-            Encoding::F64 => 8,
-        }
-    }
-
-    /// One sample in units of 16-bit PCM, limited to its range; not a number is 0.
-    fn sample(self, bytes: &[u8]) -> f64 {
-        let integer = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |value, &byte| value << 8 | byte as u64);
-        // Integers are moved to the top of 32 bits, so that their sign is where it belongs.
-        let signed = |bits: u32| (integer(bytes) << (32 - bits)) as u32 as i32 as f64 / 65_536.0;
-        let float = |value: f64| if value.is_nan() { 0.0 } else { (value * 32_768.0).clamp(-32_768.0, 32_767.0) };
-        match self {
-            Encoding::U8 => (bytes[0] as f64 - 128.0) * 256.0,
-            Encoding::I16 => signed(16),
-            Encoding::I24 => signed(24).min(32_767.0),
-            Encoding::I32 => signed(32).min(32_767.0),
-            Encoding::F32 => float(f32::from_bits(integer(bytes) as u32) as f64),
-            Encoding::F64 => float(f64::from_bits(integer(bytes))),
-            Encoding::MuLaw => g711::FROM_MU_LAW[bytes[0] as usize] as f64,
-            Encoding::ALaw => g711::FROM_A_LAW[bytes[0] as usize] as f64,
-        }
-    }
-}
-
-#[derive(Copy, Clone, Debug)]
-struct Format {
-    encoding: Encoding,
-    channels: u16,
-    rate_hz: u32,
-}
-
-impl Format {
-    fn parse(chunk: &[u8]) -> Result<Format, ClipError> {
-        let number = |at: usize| chunk.get(at..at + 2).map(|two| u16::from_le_bytes([two[0], two[1]]));
-        let fields = (|| Some((number(0)?, number(2)?, number(4)? as u32 | (number(6)? as u32) << 16, number(14)?)))();
-        let (mut tag, channels, rate_hz, bits) = fields.ok_or(ClipError::NoFormat)?;
-        if tag == 0xfffe {
-            // WAVE_FORMAT_EXTENSIBLE: the first two bytes of the sub-format's GUID are the tag.
-            tag = number(24).ok_or(ClipError::NoFormat)?;
-        }
-        if !(1..=MAX_CHANNELS).contains(&channels) {
-            return Err(ClipError::Channels(channels));
-        }
-        if !RATES_HZ.contains(&rate_hz) {
-            return Err(ClipError::Rate(rate_hz));
-        }
-        Ok(Format { encoding: Encoding::new(tag, bits)?, channels, rate_hz })
-    }
-}
-
-/// The format and the bytes of the data chunk.
-fn find_chunks(bytes: &[u8]) -> Result<(Format, &[u8]), ClipError> {
-    let riff = bytes.len() >= 12 && matches!(&bytes[..4], b"RIFF" | b"RF64") && &bytes[8..12] == b"WAVE";
-    let mut rest = if riff { &bytes[12..] } else { return Err(ClipError::NotWav) };
-    let mut format = None;
-    while let Some((head, body)) = rest.split_at_checked(8) {
-        let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
-        let chunk = &body[..length.min(body.len())];
-        match &head[..4] {
-            b"fmt " => format = Some(Format::parse(chunk)?),
-            // A stream's header says 0 or 2^32 - 1 where the length was not yet known.
-            b"data" => {
-                let data = if length == 0 { body } else { chunk };
-                return Ok((format.ok_or(ClipError::NoFormat)?, data));
-            }
-            _ => {}
-        }
-        // Chunks are padded to an even length.
-        rest = body.get(length.saturating_add(length & 1)..).unwrap_or_default();
-    }
-    Err(if format.is_some() { ClipError::NoData } else { ClipError::NoFormat })
 }
 
 /// A WAV file of 16-bit PCM, `pcm` interleaved when there are several channels. What goes beyond the format's 4 GB is left out.

@@ -9,6 +9,7 @@ use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_T
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::stream;
+use ringer_media::clip::wav;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
@@ -128,11 +129,14 @@ impl Source {
         }
         let mut start = vec![0; MAX_HEADER_BYTES.min(usize::try_from(size).unwrap_or(MAX_HEADER_BYTES))];
         file.read_exact(&mut start).await?;
-        let wave = Wave::read(&start).ok_or_else(|| io::Error::other("not a stereo recording of 16-bit PCM"))?;
+        let head =
+            wav::head(&start, true).ok().flatten().filter(|head| head.format.is_pcm16() && head.format.channels == 2);
+        let head = head.ok_or_else(|| io::Error::other("not a stereo recording of 16-bit PCM"))?;
+        let data_at = head.data_at as u64;
         // The size in the header of a recording under way may be old: the file counts.
-        let frames = size.saturating_sub(wave.data_at) / 4;
-        let header = mono_header(wave.rate_hz, frames * 2);
-        Ok(Source { file, view, header, data_at: wave.data_at, length: HEADER_BYTES + frames * 2 })
+        let frames = size.saturating_sub(data_at) / 4;
+        let header = mono_header(head.format.rate_hz, frames * 2);
+        Ok(Source { file, view, header, data_at, length: HEADER_BYTES + frames * 2 })
     }
 
     /// The bytes from `from` to before `to`, read as they are sent.
@@ -190,36 +194,6 @@ impl View {
             View::Channel(1) => right,
             View::Mix => ((i32::from(left) + i32::from(right)) / 2) as i16,
             View::Whole | View::Plain | View::Channel(_) => left,
-        }
-    }
-}
-
-/// What the header of a stereo recording says.
-#[derive(Debug, PartialEq, Eq)]
-struct Wave {
-    rate_hz: u32,
-    data_at: u64,
-}
-
-impl Wave {
-    /// Walks the RIFF chunks up to the samples.
-    fn read(start: &[u8]) -> Option<Wave> {
-        if start.get(..4)? != b"RIFF" || start.get(8..12)? != b"WAVE" {
-            return None;
-        }
-        let (mut at, mut rate_hz) = (12, None);
-        loop {
-            let size = u32::from_le_bytes(start.get(at + 4..at + 8)?.try_into().ok()?) as usize;
-            match start.get(at..at + 4)? {
-                b"data" => return Some(Wave { rate_hz: rate_hz?, data_at: at as u64 + 8 }),
-                b"fmt " => {
-                    let format = start.get(at + 8..at + 24)?;
-                    let stereo = format[2..4] == [2, 0] && format[14..16] == [16, 0];
-                    rate_hz = Some(u32::from_le_bytes(format[4..8].try_into().ok()?)).filter(|_| stereo);
-                }
-                _ => {}
-            }
-            at = at.checked_add(8)?.checked_add(size)?.checked_add(size % 2)?;
         }
     }
 }

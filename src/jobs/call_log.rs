@@ -72,21 +72,21 @@ async fn gathered(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>>
         Vec::new()
     });
     let mut notes = Object::new();
+    let mut warnings: Vec<String> = audio.unread.iter().map(|unread| format!("recording: {unread}")).collect();
     let (sides, rate_hz) = (Arc::new(audio.sides), audio.rate_hz);
     let mut is_apart = true;
     if !sides.is_empty() && !has_transcript(&call) {
         match heard(upkeep, &path, &sides, rate_hz).await? {
             Ok(words) => {
                 notes.insert("transcript_source".to_owned(), "recognized".into());
-                notes.extend((!words.warnings.is_empty()).then(|| ("warnings".to_owned(), words.warnings.into())));
+                warnings.extend(words.warnings);
                 (entries, is_apart) = (words.entries, sides.len() == 2);
             }
-            Err(Unheard::Unsuited(why)) => {
-                notes.insert("warnings".to_owned(), vec![why].into());
-            }
+            Err(Unheard::Unsuited(why)) => warnings.push(why),
             Err(Unheard::Failed(why)) => missing.push(why),
         }
     }
+    notes.extend((!warnings.is_empty()).then(|| ("warnings".to_owned(), warnings.into())));
     Ok(Some(Gathered { entries, sides, is_apart, notes, missing }))
 }
 

@@ -10,7 +10,8 @@ use crate::model::Object;
 use crate::model::result::{ResultBody, noted};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
-use crate::provider::{LanguageModel, audio};
+use crate::provider::LanguageModel;
+use crate::provider::audio::{self, Unread};
 use crate::queue::EvaluateJob;
 use crate::service::{Judged, Service};
 
@@ -146,11 +147,11 @@ async fn judged(
         whole.or_else(|error: std::io::Error| Ok((of(None)?, Some(error))))
     };
     let measured = tokio::task::spawn_blocking(measuring).await.map_err(Error::internal)?;
-    let ((sound, parts), unread) = measured.map_err(|error: std::io::Error| Error::internal(error))?;
+    let ((sound, parts), unmeasured) = measured.map_err(|error: std::io::Error| Error::internal(error))?;
     metrics.extend(sound.into_iter().flatten());
     let listener = workshop.ear.as_deref();
     let listened = listener.is_some() && given.metrics.iter().any(|metric| judge::is_by_ear(&metric.spec));
-    let sides = if listened { sides(heard).await? } else { Vec::new() };
+    let (sides, unread) = if listened { sides(heard).await? } else { Default::default() };
     let material = Material {
         ear: listener.map(|model| Ear { model, sides: &sides }),
         calls: &given.calls,
@@ -165,7 +166,8 @@ async fn judged(
     };
     let metadata = judge::judge_words(material, &given.metrics, model, &mut metrics, &mut evaluation).await;
     let mut judged = Judged { evaluation, metrics, latency, metadata, ..Judged::default() };
-    judged.warnings.extend(unread.map(|error| format!("recording: how it sounds was not measured: {error}")));
+    judged.warnings.extend(unmeasured.map(|error| format!("recording: how it sounds was not measured: {error}")));
+    judged.warnings.extend(unread.map(|unread| format!("recording: {unread}")));
     judged.metadata.extend(cuts.map(|cuts| ("interruptions".to_owned(), cuts)));
     if let Some(wanted) = &given.custom_error {
         custom_error(wanted, material, model, &mut judged).await;
@@ -173,11 +175,11 @@ async fn judged(
     Ok(judged)
 }
 
-/// Caller and agent as they were recorded; nothing when they were not, or cannot be read.
-async fn sides(recording: Option<PathBuf>) -> Result<Vec<Vec<i16>>> {
-    let Some(path) = recording else { return Ok(Vec::new()) };
-    let Ok(bytes) = tokio::fs::read(path).await else { return Ok(Vec::new()) };
+/// Caller and agent as they were recorded, and what could not be read of it; nothing when they were not, or cannot be read.
+async fn sides(recording: Option<PathBuf>) -> Result<(Vec<Vec<i16>>, Option<Unread>)> {
+    let Some(path) = recording else { return Ok(Default::default()) };
+    let Ok(bytes) = tokio::fs::read(path).await else { return Ok(Default::default()) };
     let decoded = tokio::task::spawn_blocking(move || audio::decode_call(bytes, true)).await;
     // An empty file is no recording.
-    Ok(decoded.map_err(Error::internal)?.map(|audio| audio.sides).unwrap_or_default())
+    Ok(decoded.map_err(Error::internal)?.map(|audio| (audio.sides, audio.unread)).unwrap_or_default())
 }

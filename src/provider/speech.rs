@@ -152,8 +152,7 @@ impl EmbeddedSpeech {
             run(program, command, text, limit).await?;
             read(program, &out).await?
         };
-        let clip =
-            clip::Clip::from_wav(&wav).map_err(|cause| failed(format!("{program} wrote no usable audio: {cause}")))?;
+        let clip = whole(program, &wav)?;
         Ok(Timbre { played, formant: voice.formant, bands_db: voice.bands_db }.colour(&clip.pcm, clip.rate_hz))
     }
 }
@@ -252,6 +251,16 @@ async fn read(program: &str, out: &Path) -> Result<Vec<u8>, Failure> {
         return Err(failed(format!("{program} wrote more than {AUDIO_BYTES_MAX} bytes")));
     }
     tokio::fs::read(out).await.map_err(bad)
+}
+
+/// The audio that a child wrote: what its header tells of and is not there, as on a full disk, was not said.
+fn whole(program: &str, wav: &[u8]) -> Result<clip::Clip, Failure> {
+    let unusable = |cause| failed(format!("{program} wrote no usable audio: {cause}"));
+    let missing = clip::wav::sections(wav).map_err(unusable)?.missing;
+    if missing > 0 {
+        return Err(failed(format!("{program} wrote only a part of its audio: {missing} bytes are missing")));
+    }
+    clip::Clip::from_wav(wav).map_err(unusable)
 }
 
 /// The words per minute to ask the program for instead of `asked_wpm`, which made `pcm`, when that is worth it.
@@ -398,6 +407,16 @@ mod tests {
             let pcm = speech.speak(text, &voice).await.expect("espeak-ng is installed");
             assert!(pcm.len() > 3200, "{language}: {} samples", pcm.len());
         }
+    }
+
+    #[test]
+    fn half_of_the_audio_is_not_taken_for_all_of_it() {
+        let wav = clip::write_wav(16_000, 1, &[5; 800]);
+        assert_eq!(whole("flite", &wav).map(|clip| clip.pcm.len()), Ok(800));
+        let expect = "flite wrote only a part of its audio: 600 bytes are missing";
+        assert_eq!(whole("flite", &wav[..wav.len() - 600]).map_err(|failure| failure.message), Err(expect.into()));
+        let expect = "flite wrote no usable audio: not a WAV file";
+        assert_eq!(whole("flite", b"").map_err(|failure| failure.message), Err(expect.into()));
     }
 
     #[tokio::test]

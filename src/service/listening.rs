@@ -1,12 +1,14 @@
 //! What can be heard and read of a conversation: timeline, transcript, recording.
 
+use std::io::SeekFrom;
 use std::path::PathBuf;
 
+use ringer_media::clip::wav::{self, Head};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::fs::File;
-use tokio::io::{AsyncReadExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncSeekExt, BufReader};
 
 use super::packing::{self, Packing, Track};
 use super::privacy::is_hidden;
@@ -156,8 +158,8 @@ impl Service {
         events.sort_by_key(|event| (event["sample"].as_i64(), event["seq"].as_u64()));
         db.put_text("timelines", result_id, &events).await?;
         let Ok(file) = File::open(folder.join(Track::Both.file())).await else { return Ok(()) };
-        let Ok(format) = read_header(&mut BufReader::new(file)).await else { return Ok(()) };
-        let duration_ms = format.frames() * 1000 / format.rate.max(1);
+        let Ok(Wave { head, frames }) = read_header(&mut BufReader::new(file)).await else { return Ok(()) };
+        let duration_ms = frames * 1000 / i64::from(head.format.rate_hz);
         if duration_ms > 0 {
             doc.body.audio_url = Some(Service::recording_link(result_id));
             doc.body.duration_ms = Some(duration_ms);
@@ -174,83 +176,56 @@ impl Service {
     }
 }
 
-/// Format of 16 bit PCM in a RIFF WAVE file.
-struct Format {
-    channels: usize,
-    rate: i64,
-    data_bytes: u64,
+/// Bytes that a header may have.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// 16 bit PCM in a WAV file, up to the end of the file: the size in the header of one that was not closed is an old one.
+struct Wave {
+    head: Head,
+    frames: i64,
 }
 
-impl Format {
-    fn frame_bytes(&self) -> u64 {
-        2 * self.channels as u64
-    }
-
-    fn frames(&self) -> i64 {
-        (self.data_bytes / self.frame_bytes()) as i64
-    }
-}
-
-/// Reads up to the first sample.
-async fn read_header<R: AsyncReadExt + Unpin>(file: &mut R) -> std::io::Result<Format> {
+/// Goes to the first sample of a file.
+async fn read_header<R: AsyncReadExt + AsyncSeekExt + Unpin>(file: &mut R) -> std::io::Result<Wave> {
     let bad = |what: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned());
-    let mut riff = [0; 12];
-    file.read_exact(&mut riff).await?;
-    if &riff[..4] != b"RIFF" || &riff[8..] != b"WAVE" {
-        return Err(bad("not a WAVE file"));
+    let size = file.seek(SeekFrom::End(0)).await?;
+    file.rewind().await?;
+    let mut start = Vec::new();
+    (&mut *file).take(HEAD_BYTES as u64).read_to_end(&mut start).await?;
+    let head = wav::head(&start, true).map_err(|error| bad(&error.to_string()))?.ok_or_else(|| bad("no audio"))?;
+    if !head.format.is_pcm16() {
+        return Err(bad("not 16 bit PCM"));
     }
-    let mut format = None;
-    loop {
-        let mut head = [0; 8];
-        file.read_exact(&mut head).await?;
-        let length = u64::from(u32::from_le_bytes([head[4], head[5], head[6], head[7]]));
-        match (&head[..4], format) {
-            (b"data", Some((channels, rate))) => return Ok(Format { channels, rate, data_bytes: length }),
-            (b"fmt ", _) if (16..=64).contains(&length) => {
-                let mut body = vec![0; length as usize + (length % 2) as usize];
-                file.read_exact(&mut body).await?;
-                let channels = usize::from(u16::from_le_bytes([body[2], body[3]]));
-                let bits = u16::from_le_bytes([body[14], body[15]]);
-                if !(1..=8).contains(&channels) || bits != 16 {
-                    return Err(bad("not 16 bit PCM"));
-                }
-                let rate = u32::from_le_bytes([body[4], body[5], body[6], body[7]]);
-                format = Some((channels, i64::from(rate)));
-            }
-            _ => {
-                let skipped = length + length % 2;
-                if tokio::io::copy(&mut file.take(skipped), &mut tokio::io::sink()).await? < skipped {
-                    return Err(bad("no audio"));
-                }
-            }
-        }
-    }
+    let data_at = file.seek(SeekFrom::Start(head.data_at as u64)).await?;
+    let frames = size.saturating_sub(data_at) / head.format.frame_bytes() as u64;
+    Ok(Wave { head, frames: frames as i64 })
 }
 
-async fn outline<R: AsyncReadExt + Unpin>(mut file: R, points: i64) -> std::io::Result<Peaks> {
-    let format = read_header(&mut file).await?;
-    let (frame_bytes, frames) = (format.frame_bytes(), format.frames());
+async fn outline<R: AsyncReadExt + AsyncSeekExt + Unpin>(mut file: R, points: i64) -> std::io::Result<Peaks> {
+    let Wave { head: Head { format, .. }, frames } = read_header(&mut file).await?;
+    let frame_bytes = format.frame_bytes();
     let samples_per_peak = ((frames + points - 1) / points).max(1);
-    let mut channels = vec![Vec::new(); format.channels];
+    let mut channels = vec![Vec::new(); usize::from(format.channels)];
     let mut left = frames;
     let mut stretch = Vec::new();
     while left > 0 {
         let count = left.min(samples_per_peak);
-        stretch.resize((count as u64 * frame_bytes) as usize, 0);
+        stretch.resize(count as usize * frame_bytes, 0);
         file.read_exact(&mut stretch).await?;
         for (channel, peaks) in channels.iter_mut().enumerate() {
-            let samples = stretch.chunks_exact(frame_bytes as usize);
-            let samples = samples.map(|frame| i16::from_le_bytes([frame[2 * channel], frame[2 * channel + 1]]));
+            let samples = stretch.chunks_exact(frame_bytes).map(|frame| format.channel(frame, channel));
             let (low, high) = samples.fold((i16::MAX, i16::MIN), |(low, high), s| (low.min(s), high.max(s)));
             peaks.extend([low, high].map(|sample| (f64::from(sample) / 32.768).round() / 1000.0));
         }
         left -= count;
     }
-    Ok(Peaks { sample_rate: format.rate, samples_per_peak, channels })
+    Ok(Peaks { sample_rate: i64::from(format.rate_hz), samples_per_peak, channels })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use super::*;
 
     fn wav(frames: &[[i16; 2]]) -> Vec<u8> {
@@ -264,7 +239,7 @@ mod tests {
     }
 
     async fn check(file: &[u8], points: i64, expect: Option<(i64, Vec<Vec<f64>>)>) {
-        let peaks = outline(file, points).await.ok().map(|peaks| (peaks.samples_per_peak, peaks.channels));
+        let peaks = outline(Cursor::new(file), points).await.ok().map(|peaks| (peaks.samples_per_peak, peaks.channels));
         assert_eq!(peaks, expect);
     }
 
@@ -274,7 +249,15 @@ mod tests {
         check(&file, 2, Some((3, vec![vec![-0.5, 0.5, -1.0, 0.01], vec![-0.006, 0.009, -0.01, 1.0]]))).await;
         check(&file, 100, Some((1, peaks_of_single_frames()))).await;
         check(&wav(&[]), 100, Some((1, vec![vec![], vec![]]))).await;
-        check(&file[..file.len() - 1], 2, None).await;
+        // Without its last frame and a byte of the one before, with an old size, and without any.
+        let cut = vec![vec![0.0, 0.5, -0.5, -0.5], vec![-0.006, 0.003, 0.009, 0.009]];
+        check(&file[..file.len() - 5], 2, Some((2, cut))).await;
+        for size in [4u32, 0, u32::MAX] {
+            let mut file = file.clone();
+            let at = file.len() - 24;
+            file[at..at + 4].copy_from_slice(&size.to_le_bytes());
+            check(&file, 2, Some((3, vec![vec![-0.5, 0.5, -1.0, 0.01], vec![-0.006, 0.009, -0.01, 1.0]]))).await;
+        }
         check(b"not a wave file at all", 2, None).await;
     }
 

@@ -53,8 +53,11 @@ impl Service {
         }
         let whole = bytes.clone();
         let decoded = tokio::task::spawn_blocking(move || audio::decode(whole)).await.map_err(Error::internal)?;
-        let pcm = decoded.map_err(|_| Error::Refused("Audio file could not be decoded".into()))?;
-        if pcm.len() < MIN_SAMPLES {
+        let sound = decoded.map_err(|_| Error::Refused("Audio file could not be decoded".into()))?;
+        if let Some(unread) = sound.unread.filter(|unread| !unread.is_limit) {
+            return Err(Error::Refused(format!("Audio file could not be decoded: {unread}")));
+        }
+        if sound.pcm.len() < MIN_SAMPLES {
             return Err(Error::Refused("Audio file must be at least 1 second long".into()));
         }
         let mut db = self.store.org(&caller.organization).write().await?;

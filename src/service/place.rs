@@ -283,7 +283,7 @@ impl Cast {
             opening: self.opening(behaviour),
             interruption: manner::interruption(human, traits, behaviour, placer.model.is_some(), warnings),
             probes: manner::probes(human),
-            script: manner::script(self, traits, placer, settings).await?,
+            script: manner::script(self, traits, placer, settings, warnings).await?,
             script_ordered: human.scripted_responses_ordered,
             meaning_ms: placer.model.as_ref().map(|_| MEANING_MS),
             hangup_phrases: human.hangup_phrases.iter().map(|phrase| traits.fill(phrase)).collect(),

@@ -239,6 +239,7 @@ async fn files_are_fetched_and_what_is_missing_is_told() {
     let lines = json!({ "transcript": body_entries() }).to_string();
     let server = WebServer::start(move |path: &str| match path {
         "/call.wav" => WebServer::file(&stereo()),
+        "/half.wav" => WebServer::file(&stereo()[..44 + 6 * 64_000]),
         "/words.json" => WebServer::file(lines.as_bytes()),
         "/broken.json" => WebServer::file(br#"[{"speaker": "AGENT", "utterance": "secret words"}]"#),
         "/broken.mp3" => WebServer::file(b"no audio at all"),
@@ -253,6 +254,12 @@ async fn files_are_fetched_and_what_is_missing_is_told() {
     assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
     assert_eq!(log["evaluations"][0]["latency"]["max_agent_latency"], 1.2);
     assert_eq!(log["duration_ms"], 12_000);
+    let half = json!({ "recording_url": server.url("/half.wav") });
+    let log = evaluated(&world, half).await;
+    assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
+    let expect = "recording: 6.0 s of the audio file were read, the rest was not: the file is not complete: 6.0 s that it tells \
+                  of are not in it";
+    assert_eq!(log["metadata"]["warnings"], json!([expect]));
     // One channel of two voices: the transcript tells whose is whose.
     assert!(metric(&log, "agent_snr").is_some());
 

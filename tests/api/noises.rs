@@ -119,9 +119,14 @@ async fn what_is_no_noise_is_refused() {
     let world = World::with_rows().await;
     let mut large = wav(1500);
     large.resize((20 << 20) + 1, 0);
+    let mut half = wav(3000);
+    half.truncate(44 + (half.len() - 44) / 2);
+    let incomplete = "Audio file could not be decoded: 1.5 s of the audio file were read, the rest was not: the file is not \
+                      complete: 1.5 s that it tells of are not in it";
     for (bytes, why) in [
         (b"no audio".to_vec(), "Audio file could not be decoded"),
         (Vec::new(), "Audio file could not be decoded"),
+        (half, incomplete),
         (wav(900), "Audio file must be at least 1 second long"),
         (large, "Audio file is larger than 20 MiB"),
     ] {

@@ -47,6 +47,8 @@ pub(super) struct Flow {
     resampler: Resampler,
     rate_hz: u32,
     out: mpsc::Sender<Spoken>,
+    /// Samples that the filter's delay puts before those of a new rate, and that are left out.
+    lead: usize,
     /// As received, at 16 kHz, from the first sound on.
     heard: Vec<i16>,
     /// Position in `heard` up to which has gone out.
@@ -64,6 +66,7 @@ impl Flow {
             resampler: Resampler::new(rate_hz, RATE_HZ)?,
             rate_hz,
             out,
+            lead: 0,
             heard: Vec::new(),
             sent: 0,
             looked: 0,
@@ -71,6 +74,27 @@ impl Flow {
             gain_db,
             wanted_db: gain_db,
         })
+    }
+
+    /// What comes next has this rate. Errors: `synthesizer_failed` for a rate that cannot be brought to 16 kHz.
+    pub(super) fn turn_to(&mut self, rate_hz: u32) -> Result<(), Failure> {
+        if rate_hz == self.rate_hz {
+            return Ok(());
+        }
+        let unread = || SYNTHESIZER.failed(&format!("sent sound at {rate_hz} Hz, which is not read"));
+        let resampler = Resampler::new(rate_hz, RATE_HZ).ok_or_else(unread)?;
+        if !self.heard.is_empty() {
+            self.drain()?;
+            self.lead = (resampler.delay_s() * f64::from(RATE_HZ)).round() as usize;
+        }
+        (self.resampler, self.rate_hz) = (resampler, rate_hz);
+        Ok(())
+    }
+
+    /// Takes what the filter still holds.
+    fn drain(&mut self) -> Result<(), Failure> {
+        let held = (self.resampler.delay_s() * f64::from(self.rate_hz)).ceil() as usize;
+        self.hear(&vec![0; held])
     }
 
     /// The next samples as received. Errors: `synthesizer_failed` when they do not end.
@@ -88,8 +112,7 @@ impl Flow {
     /// The end: what is left goes out, silence does not.
     pub(super) async fn finish(mut self) -> Result<Option<Measured>, Failure> {
         // What the filter still holds comes out before the silence behind it.
-        let held = (self.resampler.delay_s() * f64::from(self.rate_hz)).ceil() as usize;
-        self.hear(&vec![0; held])?;
+        self.drain()?;
         let Some(last) = self.heard.iter().rposition(|sample| sample.unsigned_abs() > QUIET) else { return Ok(None) };
         let end = self.heard.len().min(last + 1 + EDGE);
         self.send(end).await;
@@ -104,6 +127,9 @@ impl Flow {
         let mut pcm = vec![0; most];
         let count = self.resampler.process(received, &mut pcm);
         pcm.truncate(count);
+        let lead = self.lead.min(count);
+        self.lead -= lead;
+        pcm.drain(..lead);
         let from = if self.heard.is_empty() {
             let first = pcm.iter().position(|sample| sample.unsigned_abs() > QUIET);
             first.map_or(pcm.len(), |at| at.saturating_sub(EDGE))

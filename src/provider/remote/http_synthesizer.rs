@@ -4,7 +4,8 @@
 use serde_json::json;
 
 use super::flow::{Flow, Measured};
-use super::{Remote, SYNTHESIZER, Samples};
+use super::incoming::Incoming;
+use super::{Remote, SYNTHESIZER};
 use crate::provider::Failure;
 
 /// The rate of the protocol's `pcm`.
@@ -17,7 +18,7 @@ pub(super) async fn speak(
     text: &str,
     voice: &str,
     speed: f32,
-    mut flow: Flow,
+    flow: Flow,
 ) -> Result<Option<Measured>, Failure> {
     let body = json!({
         "model": remote.model,
@@ -32,12 +33,9 @@ pub(super) async fn speak(
         return Err(SYNTHESIZER.refused(response.status()));
     }
     let kind = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
-    if kind.starts_with("text/") || kind.contains("json") || kind.contains("mpeg") || kind.contains("wav") {
-        return Err(SYNTHESIZER.failed("answered with something that is not PCM"));
-    }
-    let mut samples = Samples::default();
+    let mut incoming = Incoming::new(flow, RATE_HZ, kind);
     while let Some(bytes) = response.chunk().await.map_err(|cause| SYNTHESIZER.of_http(&cause))? {
-        flow.take(&samples.of(&bytes)).await?;
+        incoming.take(&bytes).await?;
     }
-    flow.finish().await
+    incoming.finish().await
 }

@@ -28,12 +28,16 @@
 //!                                               <- PCM (binary messages), then {"type":"done"}
 //! ```
 //!
+//! Speech that begins as a WAV, MP3, AAC, FLAC, Ogg or MP4 file is taken for one, in either form, whatever was asked for. Other
+//! files and texts are failures, as is noise: nothing is said that is not known to be speech.
+//!
 //! Either side reports trouble with `{"type":"error"}`; a connection that ends before `done` is a failure. Whoever cuts in on
 //! a text drops its connection.
 
 mod flow;
 mod http_recognizer;
 mod http_synthesizer;
+mod incoming;
 mod probe;
 mod synthesizer;
 mod websocket;
@@ -168,26 +172,6 @@ impl LastUse {
 
     fn status(&self) -> Status {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Status::Ok, Status::Down)
-    }
-}
-
-/// Samples of little-endian bytes that may be cut anywhere.
-#[derive(Default)]
-struct Samples {
-    half: Option<u8>,
-}
-
-impl Samples {
-    fn of(&mut self, bytes: &[u8]) -> Vec<i16> {
-        let mut bytes = self.half.take().into_iter().chain(bytes.iter().copied());
-        let mut samples = Vec::new();
-        while let Some(low) = bytes.next() {
-            match bytes.next() {
-                Some(high) => samples.push(i16::from_le_bytes([low, high])),
-                None => self.half = Some(low),
-            }
-        }
-        samples
     }
 }
 

@@ -1,5 +1,6 @@
 //! Against servers on loopback sockets that answer well, late, wrongly, in half or not at all.
 
+mod kinds;
 mod probes;
 mod recognizers;
 mod synthesizers;

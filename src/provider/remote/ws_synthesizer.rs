@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::flow::{Flow, Measured};
+use super::incoming::Incoming;
 use super::websocket::{Connection, Heard};
-use super::{Remote, SYNTHESIZER, Samples};
+use super::{Remote, SYNTHESIZER};
 use crate::provider::Failure;
 
 /// The rate that is asked for.
@@ -17,7 +18,7 @@ pub(super) async fn speak(
     voice: &str,
     language: &str,
     speed: f32,
-    mut flow: Flow,
+    flow: Flow,
 ) -> Result<Option<Measured>, Failure> {
     let mut connection = Connection::open(remote, &SYNTHESIZER).await?;
     let order = json!({
@@ -31,15 +32,15 @@ pub(super) async fn speak(
         "model": remote.model,
     });
     connection.tell(&order).await?;
-    let mut samples = Samples::default();
+    let mut incoming = Incoming::new(flow, RATE_HZ, "");
     loop {
         match connection.next_in_time().await? {
-            Heard::Audio(bytes) => flow.take(&samples.of(&bytes)).await?,
+            Heard::Audio(bytes) => incoming.take(&bytes).await?,
             Heard::Told(kind, _) if kind == "done" => break,
             Heard::Told(..) => {}
         }
     }
-    let measured = flow.finish().await?;
+    let measured = incoming.finish().await?;
     connection.close().await;
     Ok(measured)
 }

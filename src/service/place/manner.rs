@@ -132,6 +132,7 @@ pub(super) async fn script(
     traits: &Facts<'_>,
     placer: &Placer,
     settings: &Settings,
+    warnings: &mut Vec<String>,
 ) -> Result<Vec<ScriptRule>, Obstacle> {
     let mut rules = Vec::new();
     for (index, rule) in cast.human.scripted_responses.iter().enumerate() {
@@ -139,7 +140,8 @@ pub(super) async fn script(
             Some(response) => response,
             None => {
                 let url = rule.scripted_response_audio_snippet_url.as_deref().unwrap_or_default();
-                recording(url, cast, placer, settings).await?
+                let place = format!("scripted_responses[{index}]");
+                recording(url, &place, cast, placer, settings, warnings).await?
             }
         };
         rules.push(rule_of(index, rule, response, traits));
@@ -182,9 +184,10 @@ pub(super) async fn noise(
     let noises = placer.noises.clone();
     let bed = if human.background_noise == BackgroundNoise::Custom {
         let url = human.custom_background_noise_url.as_deref().unwrap_or_default();
-        let pcm = placer.sounds.get(cast.run_id, url, settings).await;
-        let pcm = pcm.map_err(|failure| Obstacle::new("CUSTOM_NOISE_FAILED", failure.message))?;
-        tokio::task::spawn_blocking(move || noises.custom(&pcm, snr_db, &mut seed.stream("noise"))).await
+        let sound = placer.sounds.get(cast.run_id, url, settings).await;
+        let sound = sound.map_err(|failure| Obstacle::new("CUSTOM_NOISE_FAILED", failure.message))?;
+        warnings.extend(sound.unread.iter().map(|unread| format!("background_noise: {unread}")));
+        tokio::task::spawn_blocking(move || noises.custom(&sound.pcm, snr_db, &mut seed.stream("noise"))).await
     } else if let Some(kind) = Kind::from_name(human.background_noise.as_str()) {
         let language = cast.language();
         let spoken = move || noises.spoken(kind, &language, snr_db, &mut seed.stream("noise"));
@@ -198,12 +201,20 @@ pub(super) async fn noise(
     bed.map(Some).map_err(|error| Obstacle::new("INTERNAL_ERROR", error.to_string()))
 }
 
-/// The recording of a scripted answer, brought to the level of speech.
-async fn recording(url: &str, cast: &Cast, placer: &Placer, settings: &Settings) -> Result<Response, Obstacle> {
-    let pcm = placer.sounds.get(cast.run_id, url, settings).await;
-    let pcm = pcm.map_err(|failure| Obstacle::new("CUSTOM_NOISE_FAILED", failure.message))?;
+/// The recording of a scripted answer, brought to the level of speech; `place`: the field that names it.
+async fn recording(
+    url: &str,
+    place: &str,
+    cast: &Cast,
+    placer: &Placer,
+    settings: &Settings,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Obstacle> {
+    let sound = placer.sounds.get(cast.run_id, url, settings).await;
+    let sound = sound.map_err(|failure| Obstacle::new("CUSTOM_NOISE_FAILED", failure.message))?;
+    warnings.extend(sound.unread.iter().map(|unread| format!("{place}: {unread}")));
     let levelled = tokio::task::spawn_blocking(move || {
-        let mut pcm = pcm.to_vec();
+        let mut pcm = sound.pcm.to_vec();
         to_speech_level(&mut pcm, RATE_HZ);
         Response::Audio(pcm.into())
     });
@@ -356,6 +367,7 @@ mod tests {
     async fn web() -> WebServer {
         let answer = |path: &str| match path {
             "/a.wav" => WebServer::file(&tone()),
+            "/half.wav" => WebServer::file(&tone()[..44 + 16_000]),
             "/text" => WebServer::file(b"no audio"),
             _ => b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
         };
@@ -393,7 +405,8 @@ mod tests {
         let traits = [("what".to_owned(), "name".to_owned())];
         let cast = cast(json!({}), json!({ "scripted_responses": rules }), json!({}));
         let (placer, settings) = (placer(), Settings::new("/tmp"));
-        let script = script(&cast, &Facts::of(&traits), &placer, &settings).await.expect("all can be answered");
+        let script =
+            script(&cast, &Facts::of(&traits), &placer, &settings, &mut Vec::new()).await.expect("all can be answered");
         let Response::Audio(pcm) = script[1].response.clone() else { panic!("{:?}", script[1]) };
         let level = active_level_dbov(&pcm, RATE_HZ).expect("it sounds").level_dbov;
         assert!(pcm.len() == 32_000 && (level + 26.0).abs() < 0.3, "{} samples at {level:.2} dBov", pcm.len());
@@ -447,6 +460,26 @@ mod tests {
             assert_eq!((obstacle.code, obstacle.message.as_str()), ("CUSTOM_NOISE_FAILED", why));
         }
         assert_eq!(web.asked().len(), 4, "what is not allowed is not asked");
+    }
+
+    #[tokio::test]
+    async fn a_sound_that_is_not_complete_is_heard_and_told() {
+        let web = web().await;
+        let (placer, settings, url) = (placer(), Settings::new("/tmp"), web.url("/half.wav"));
+        let rule = json!({
+            "match_type": "exact", "match_phrase": "x", "response_type": "audio", "occurrence_mode": "always",
+            "scripted_response_audio_snippet_url": url,
+        });
+        let human = json!({
+            "background_noise": "custom", "custom_background_noise_url": url, "scripted_responses": [rule],
+        });
+        let cast = cast(json!({}), human, json!({}));
+        let mut warnings = Vec::new();
+        noise(&cast, &placer, &settings, &mut warnings).await.expect("it can be read").expect("there is noise");
+        script(&cast, &Facts::of(&[]), &placer, &settings, &mut warnings).await.expect("it can be read");
+        let why = "1.0 s of the audio file were read, the rest was not: the file is not complete: 1.0 s that it tells of are \
+                   not in it";
+        assert_eq!(warnings, [format!("background_noise: {why}"), format!("scripted_responses[0]: {why}")]);
     }
 
     #[tokio::test]

@@ -7,9 +7,10 @@ use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use super::Settings;
+use crate::provider::Failure;
+use crate::provider::audio::{self, Sound};
 use crate::provider::fetch::fetch;
 use crate::provider::guard::ip_allowed;
-use crate::provider::{Failure, audio};
 
 /// Sounds that are kept; the oldest is given up first. A sound of ten minutes is 19 MB.
 const KEPT: usize = 16;
@@ -18,7 +19,7 @@ const KEPT: usize = 16;
 type Key = (i64, String);
 
 /// A sound that is there or on its way, at 16 kHz.
-type Sound = Arc<OnceCell<Arc<[i16]>>>;
+type Kept = Arc<OnceCell<Arc<Sound>>>;
 
 /// The file of an uploaded noise.
 async fn uploaded(id: &str, settings: &Settings) -> Result<Vec<u8>, Failure> {
@@ -29,14 +30,14 @@ async fn uploaded(id: &str, settings: &Settings) -> Result<Vec<u8>, Failure> {
 
 /// The sounds of the latest runs.
 #[derive(Debug, Default)]
-pub struct Sounds(Mutex<VecDeque<(Key, Sound)>>);
+pub struct Sounds(Mutex<VecDeque<(Key, Kept)>>);
 
 impl Sounds {
     /// The sound at `url` for the calls of a run. What failed is tried again by the next call.
     ///
     /// # Errors
     /// As [`fetch`] and [`audio::decode`]; a text that is no URL is the id of an uploaded noise, whose file may be gone.
-    pub(super) async fn get(&self, run: i64, url: &str, settings: &Settings) -> Result<Arc<[i16]>, Failure> {
+    pub(super) async fn get(&self, run: i64, url: &str, settings: &Settings) -> Result<Arc<Sound>, Failure> {
         let sound = self.sound((run, url.to_owned()));
         let private = settings.allow_private_targets;
         let made = sound.get_or_try_init(|| async {
@@ -52,7 +53,7 @@ impl Sounds {
         made.await.cloned()
     }
 
-    fn sound(&self, key: Key) -> Sound {
+    fn sound(&self, key: Key) -> Kept {
         let mut sounds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, sound)) = sounds.iter().find(|(known, _)| *known == key) {
             return sound.clone();
@@ -60,7 +61,7 @@ impl Sounds {
         if sounds.len() == KEPT {
             sounds.pop_front();
         }
-        let sound = Sound::default();
+        let sound = Kept::default();
         sounds.push_back((key, sound.clone()));
         sound
     }

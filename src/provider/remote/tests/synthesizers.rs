@@ -65,7 +65,7 @@ fn is_woman() -> bool {
 }
 
 /// The first piece of speech is taken before the server sends the second; says how it went on.
-async fn first_before_last(form: Form) {
+async fn first_before_last(form: Form, header: &'static [u8]) {
     let heard = Arc::new(Notify::new());
     let waits = heard.clone();
     let server = Server::start(move |mut socket| {
@@ -74,7 +74,7 @@ async fn first_before_last(form: Form) {
             let pcm = tone(1000.0, 24_000.0, 24_000);
             let (first, rest) = pcm.split_at(7001);
             // Cut inside a sample.
-            let (first, rest) = (bytes_of(first), bytes_of(rest));
+            let (first, rest) = ([header, &bytes_of(first)].concat(), bytes_of(rest));
             let (rest, odd) = (&rest[1..], &rest[..1]);
             if form == Form::Http {
                 let (head_text, body) = request(&mut socket).await;
@@ -129,8 +129,12 @@ async fn first_before_last(form: Form) {
 
 #[tokio::test]
 async fn the_first_words_come_before_the_last_are_made() {
-    first_before_last(Form::Http).await;
-    first_before_last(Form::WebSocket).await;
+    let wav =
+        b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\x01\0\x01\0\xc0\x5d\0\0\x80\xbb\0\0\x02\0\x10\0data\xff\xff\xff\xff";
+    for header in [&b""[..], wav] {
+        first_before_last(Form::Http, header).await;
+        first_before_last(Form::WebSocket, header).await;
+    }
 }
 
 /// Whether the server sees the connection end within `limit` after the future is dropped.
