@@ -1,3 +1,5 @@
+//! Every event of a timeline has its line.
+
 use serde_json::json;
 
 use super::*;
