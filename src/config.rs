@@ -462,6 +462,11 @@ pub fn search_path() -> Vec<PathBuf> {
     std::env::var_os("PATH").map_or_else(Vec::new, |path| std::env::split_paths(&path).collect())
 }
 
+/// True where a terminal may be written to in colours: neither `NO_COLOR` forbids them nor is the terminal a dumb one.
+pub fn colours() -> bool {
+    variable("NO_COLOR").is_none() && variable("TERM").is_none_or(|kind| kind != "dumb")
+}
+
 /// What may be logged, in the words of tracing's filter (`RINGER_LOG`).
 pub fn log_filter() -> Option<String> {
     variable("RINGER_LOG")

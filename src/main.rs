@@ -32,7 +32,7 @@ fn log() -> Result<(), String> {
     if config::log_is_json()? {
         log.json().flatten_event(true).with_current_span(false).init();
     } else {
-        log.with_ansi(std::io::stderr().is_terminal()).init();
+        log.with_ansi(std::io::stderr().is_terminal() && config::colours()).init();
     }
     Ok(())
 }

@@ -78,6 +78,7 @@ async fn no_command_panics_when_nobody_reads_it() {
         &["config", "check"],
         &["config", "check", "--json"],
         &["keys", "create"],
+        &["keys", "create", "--json"],
         &["keys", "list"],
         &["keys", "list", "--json"],
         &["sim", "--calls", "2"],
@@ -104,7 +105,7 @@ async fn a_call_that_nobody_reads_any_more_is_hung_up() {
     let mut caller = command.spawn().expect("the program was built");
     let mut lines = BufReader::new(caller.stdout.take().expect("it is piped")).lines();
     let mut said = String::new();
-    while !said.contains("call.connected") {
+    while !said.contains("agent    answers") {
         let line = timeout(PATIENCE, lines.next_line()).await.expect("it says something in time");
         said = line.expect("it is text").expect("it goes on");
     }
@@ -157,6 +158,55 @@ async fn a_call_that_is_told_to_end_is_reported_whole() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_told_to_a_person_in_words() {
+    let (folder, scratch) = (folder(), folder());
+    let (agent, address) = agent(folder.path(), "38550-38599").await;
+    let mut command = ringer(&["call", &address, "--seed", "7", "--dtmf", "1", "--max-seconds", "25"]);
+    command.args(["--intent", "I need a table for two."]);
+    let said = done(command.current_dir(folder.path()).env("TMPDIR", scratch.path())).await;
+    let told = text(&said.stdout);
+    assert_eq!(said.status.code(), Some(0), "{told}{}", text(&said.stderr));
+    told_goodbye(agent, folder.path()).await;
+    println!("{told}");
+    assert!(!told.contains(['{', '}', '\x1b']) && !told.contains("offset_ms"), "{told}");
+    let (events, summary) = told.split_once("\n\n").expect("a blank line is before the summary");
+    let mut events = events.lines();
+    assert_eq!(events.next(), Some(format!("calling {address} (seed 7)").as_str()));
+    let mut latencies = Vec::new();
+    let events: Vec<(&str, &str)> = events
+        .map(|line| {
+            let (time, rest) = line.split_at(9);
+            assert!(time.trim().parse::<f64>().is_ok() && rest.starts_with(" s  "), "{line}");
+            let (name, what) = rest[4..].split_at(9);
+            assert!(["caller   ", "agent    ", "engine   "].contains(&name), "{line}");
+            let latency = what.split_once("(latency ").map(|(_, ms)| ms.trim_end_matches(" ms)").to_owned());
+            latencies.extend(latency);
+            (name.trim(), what)
+        })
+        .collect();
+    let is_told = |who: &str, words: &str| events.iter().any(|(name, what)| *name == who && what.contains(words));
+    for (who, words) in [
+        ("caller", "calls sip:desk@"),
+        ("agent", "answers, codec G722"),
+        ("caller", "presses 1 (telephone event)"),
+        ("caller", "Hello. I need a table for two."),
+        ("caller", "ends the call: the longest duration is over (max_duration)"),
+    ] {
+        assert!(is_told(who, words), "{who}: {words}: {told}");
+    }
+    assert!(!latencies.is_empty(), "the agent answers the caller: {told}");
+    for line in [
+        "ended: the longest duration is over (max_duration), after 25.0".to_owned(),
+        format!("latency of the agent's turns: {} ms", latencies.join(", ")),
+        "interruptions: ".to_owned(),
+        "sent: ".to_owned(),
+        "received: ".to_owned(),
+    ] {
+        assert!(summary.lines().any(|told| told.starts_with(&line)), "{line}: {told}");
+    }
+}
+
 #[tokio::test]
 async fn a_call_that_nobody_takes_is_reported_too() {
     let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("there are ports");
@@ -173,6 +223,11 @@ async fn a_call_that_nobody_takes_is_reported_too() {
     assert!(why.starts_with("not connected"), "{why}");
     assert_eq!(said.status.code(), Some(1));
     assert!(text(&said.stderr).ends_with(&format!("ringer: {why}\n")), "{}", text(&said.stderr));
+    let said = done(&mut ringer(&["call", &address])).await;
+    let told = text(&said.stdout);
+    let last = told.lines().last().expect("it says something");
+    assert!(last.starts_with("ended: ") && last.ends_with(", after 0.00 s"), "{told}");
+    assert_eq!(said.status.code(), Some(1));
 }
 
 #[tokio::test]
@@ -254,8 +309,10 @@ async fn keys_are_kept_where_the_flag_says_on_either_side() {
     };
     let (code, key, said) = run(&["create", "--data", "kept", "--name", "one"]).await;
     assert!(code == Some(0) && key.starts_with("rk_"), "{said}");
-    let (code, _, said) = run(&["--data", "kept", "create", "--name", "two"]).await;
-    assert_eq!(code, Some(0), "{said}");
+    let (code, made, said) = run(&["--data", "kept", "create", "--name", "two", "--json"]).await;
+    let made: Value = serde_json::from_str(&made).expect("JSON was asked for");
+    assert!(code == Some(0) && made["api_key"].as_str().is_some_and(|key| key.starts_with("rk_")), "{said}");
+    assert_eq!((&made["name"], &made["scope"]), (&json!("two"), &json!("admin")));
     let (code, listed, _) = run(&["list", "--data", "kept"]).await;
     assert_eq!((code, listed.lines().count()), (Some(0), 2), "{listed}");
     assert!(!listed.contains(key.trim()), "a key is shown once");

@@ -4,7 +4,7 @@ mod flags;
 mod show;
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,7 +18,8 @@ use ringer_media::seed::Seed;
 pub use self::flags::{NOISES, Noise};
 use self::flags::{digits, header};
 pub(super) use self::flags::{noise, sip_address};
-use self::show::{Outcome, Show};
+use self::show::{CALLER, Outcome, Show};
+use super::lines::{Lines, Style};
 use super::local;
 use super::out::{Out, complain};
 use super::signals::Signals;
@@ -33,6 +34,9 @@ use crate::provider::{Synthesizer, VoiceWanted};
 /// Flags of `ringer call`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Each line tells when (in seconds from the answer), who and what: words at their end, keys, interruptions, what goes wrong; at the
+end a short summary. Colours are for terminals, and NO_COLOR forbids them.
+
 With --json each line is an object with an `event`. The first is `calling`, with `to` and the `seed` that makes the same call
 again; then the events of the timeline as they happen (`seq`, `sample`, `offset_ms`, `side`, `data`); the last is `report`:
 `ok`, `error`, `seed`, `connected`, and of a call that was placed `end_reason`, `duration_ms`, `codec`, `sip_call_id`,
@@ -75,6 +79,9 @@ pub struct Args {
     /// Print one JSON object a line instead of text, see below
     #[arg(long)]
     pub json: bool,
+    /// Print also running text, beginnings of speech, plans and the network's figures
+    #[arg(long, conflicts_with = "json")]
+    pub verbose: bool,
     /// Hang up after this many seconds
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub max_seconds: u32,
@@ -113,7 +120,12 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
     let listen = args.listen.map_or_else(|| local_address(&args.to), Ok)?;
     let (engine, _incoming) = local::engine(listen, RTP_PORTS, None).await?;
     let folder = std::env::temp_dir().join(format!("ringer-call-{}", crate::clock::new_id()));
-    let (seed, show) = (args.seed.unwrap_or_else(random_seed), Show { out, json: args.json });
+    let extension_digits = args.dtmf.iter().flat_map(|keys| keys.chars()).filter(|&key| key != ',').count();
+    let lines = || {
+        let lines = Lines::new(CALLER, Style::of(std::io::stdout().is_terminal()));
+        lines.verbose(args.verbose).with_extension(extension_digits)
+    };
+    let (seed, mut show) = (args.seed.unwrap_or_else(random_seed), Show { out, lines: (!args.json).then(lines) });
     show.begun(&args.to, seed);
     let placement = tokio::select! {
         biased;
@@ -122,7 +134,7 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
         made = placement(args, Seed(seed), args.record.as_ref().map(|_| folder.clone())) => made,
     };
     let ended = match placement {
-        Ok(placement) => hold(&engine, placement, &show, &mut stop).await,
+        Ok(placement) => hold(&engine, placement, &mut show, &mut stop).await,
         Err(why) => Err(why),
     };
     engine.stop().await;
@@ -134,6 +146,7 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
     };
     show.over(&Outcome {
         seed,
+        extension_digits,
         report: ended.as_ref().ok(),
         pacing_p50_ms: quantile_ms(&engine.lateness().0, 0.5),
         recording: saved.ok().flatten(),
@@ -146,12 +159,12 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
 async fn hold(
     engine: &Engine,
     placement: Placement,
-    show: &Show<'_>,
+    show: &mut Show<'_>,
     stop: &mut Signals,
 ) -> Result<CallReport, String> {
     let mut handle = engine.place(placement).await.map_err(|refusal| refusal.to_string())?;
     let control = handle.control.clone();
-    let mut read = true;
+    let (out, mut read) = (show.out, true);
     loop {
         tokio::select! {
             news = handle.news.recv() => match news {
@@ -161,7 +174,7 @@ async fn hold(
                 None => return Err("the call was lost".into()),
             },
             () = stop.wait() => control.hangup(EndReason::ApiHangup),
-            () = show.out.gone(), if read => {
+            () = out.gone(), if read => {
                 read = false;
                 control.hangup(EndReason::ApiHangup);
             }

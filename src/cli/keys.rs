@@ -19,9 +19,14 @@ use crate::store::vault::KEY_FILE;
 
 /// Flags of `ringer keys`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(after_help = "\
+With --json `create` prints the key as POST /v1/api-keys answers it (`id`, `api_key`, `scope`, `name`, `created_at`, `revoked`),
+`list` an array of such objects, with the beginning of each key alone, and `revoke` the one that is revoked.
+
+Examples:
   ringer keys create
   ringer keys create --organization acme --scope read
+  KEY=$(ringer keys create --json | jq -r .api_key)
   ringer keys list --json
   ringer keys revoke 0b0c6f1e-8a43-4f5e-9f6e-2c1b7f7f3d11")]
 pub struct Args {
@@ -47,6 +52,9 @@ pub enum Action {
         /// A word to know the key by
         #[arg(long, default_value = "made on the command line")]
         name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// List the keys of an organization, without the keys themselves
     List {
@@ -64,6 +72,9 @@ pub enum Action {
         organization: String,
         /// Id of the key, as `list` shows it
         id: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -132,16 +143,22 @@ fn is_there(config: &Config) -> Result<()> {
 
 async fn carry_out(service: &Service, action: Action) -> Result<String> {
     match action {
-        Action::Create { organization, scope, name } => {
-            Ok(service.create_key_in(&organization, scope.into(), &name).await?.api_key)
+        Action::Create { organization, scope, name, json } => {
+            let key = service.create_key_in(&organization, scope.into(), &name).await?;
+            Ok(if json { serde_json::json!(key).to_string() } else { key.api_key })
         }
         Action::List { organization, json } => {
             let keys = service.keys(&owner(service, &organization).await?).await?;
             Ok(if json { serde_json::json!(keys).to_string() } else { table(&keys) })
         }
-        Action::Revoke { organization, id } => {
-            service.revoke_key(&owner(service, &organization).await?, &id).await?;
-            Ok(format!("{id} is revoked"))
+        Action::Revoke { organization, id, json } => {
+            let owner = owner(service, &organization).await?;
+            service.revoke_key(&owner, &id).await?;
+            if !json {
+                return Ok(format!("{id} is revoked"));
+            }
+            let revoked = service.keys(&owner).await?.into_iter().find(|key| Uuid::parse_str(&id) == Ok(key.id));
+            revoked.map(|key| serde_json::json!(key).to_string()).ok_or_else(|| Error::internal("the key is gone"))
         }
     }
 }
@@ -174,7 +191,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let config = Config { data: folder.path().join("data"), ..Config::default() };
         let organization = || "acme".to_owned();
-        let create = |scope| Action::Create { organization: organization(), scope, name: "mine".to_owned() };
+        let create =
+            |scope| Action::Create { organization: organization(), scope, name: "mine".to_owned(), json: false };
         let key = act(&config, create(Scope::Read)).await.expect("a new database");
         let mode = std::fs::metadata(&config.data).expect("it was made").permissions().mode();
         assert_eq!(mode & 0o077, 0, "the folder is of its owner alone: {mode:o}");
@@ -183,15 +201,44 @@ mod tests {
         assert!(table.contains("read ") && table.contains("valid") && table.ends_with("mine"), "{table}");
         assert!(!table.contains(&key), "a key is shown once");
         let id = table.split(' ').next().expect("a table has columns").to_owned();
-        act(&config, Action::Revoke { organization: organization(), id: id.clone() }).await.expect("the key is there");
+        let revoke = Action::Revoke { organization: organization(), id: id.clone(), json: false };
+        act(&config, revoke).await.expect("the key is there");
         let json = act(&config, list(true)).await.expect("the organization is there");
         let keys: serde_json::Value = serde_json::from_str(&json).expect("JSON was asked for");
         assert_eq!((keys[0]["id"].as_str(), keys[0]["revoked"].as_bool()), (Some(id.as_str()), Some(true)));
-        let unknown = Action::Revoke { organization: organization(), id: "x".to_owned() };
+        let unknown = Action::Revoke { organization: organization(), id: "x".to_owned(), json: false };
         assert_eq!(act(&config, unknown).await.expect_err("no such key").to_string(), "API key not found");
         let elsewhere = Action::List { organization: "nope".to_owned(), json: false };
         let why = act(&config, elsewhere).await.expect_err("no such organization").to_string();
         assert_eq!(why, "there is no organization \"nope\"");
+    }
+
+    #[tokio::test]
+    async fn each_action_prints_what_the_api_answers() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let config = Config { data: folder.path().join("data"), ..Config::default() };
+        let organization = || "acme".to_owned();
+        let run = async |action| -> serde_json::Value {
+            let text = act(&config, action).await.expect("it is carried out");
+            assert_eq!(text.lines().count(), 1, "{text}");
+            serde_json::from_str(&text).expect("JSON was asked for")
+        };
+        let (scope, name) = (Scope::Write, "mine".to_owned());
+        let mut key = run(Action::Create { organization: organization(), scope, name, json: true }).await;
+        let fields: Vec<&String> = key.as_object().expect("one object").keys().collect();
+        assert_eq!(fields, ["id", "api_key", "scope", "name", "created_at", "revoked"]);
+        let told = serde_json::json!([key["scope"], key["name"], key["revoked"]]);
+        assert_eq!(told, serde_json::json!(["write", "mine", false]));
+        let text = key["api_key"].as_str().expect("the key itself").to_owned();
+        assert!(text.starts_with("rk_") && text.len() > 20, "{text}");
+        let id = key["id"].as_str().expect("an id").to_owned();
+        key["api_key"] = format!("{}...", &text[..8]).into();
+        assert_eq!(run(Action::List { organization: organization(), json: true }).await, serde_json::json!([key]));
+        key["revoked"] = true.into();
+        let revoke = Action::Revoke { organization: organization(), id: id.clone(), json: true };
+        assert_eq!(run(revoke).await, key);
+        let again = Action::Revoke { organization: organization(), id: id.to_uppercase(), json: true };
+        assert_eq!(run(again).await, key);
     }
 
     #[tokio::test]
@@ -202,13 +249,14 @@ mod tests {
         let organization = || "default".to_owned();
         for action in [
             Action::List { organization: organization(), json: false },
-            Action::Revoke { organization: organization(), id: "x".to_owned() },
+            Action::Revoke { organization: organization(), id: "x".to_owned(), json: false },
         ] {
             let why = act(&config, action).await.expect_err("nothing is there").to_string();
             assert!(why.starts_with(&format!("there is no database in the folder {}", data.display())), "{why}");
             assert!(!data.exists());
         }
-        let create = Action::Create { organization: organization(), scope: Scope::Admin, name: "mine".to_owned() };
+        let create =
+            Action::Create { organization: organization(), scope: Scope::Admin, name: "mine".to_owned(), json: false };
         act(&config, create).await.expect("a new database");
         std::fs::remove_file(data.join("secret.key")).expect("it was made");
         let list = Action::List { organization: organization(), json: false };

@@ -20,6 +20,7 @@ pub mod config;
 pub mod demo;
 pub mod doctor;
 pub mod keys;
+mod lines;
 pub mod load;
 mod local;
 pub mod openapi;

@@ -50,7 +50,7 @@ pub(super) const NONE: Hesitation =
 pub struct Fluency {
     hesitation: Hesitation,
     fillers: &'static [&'static str],
-    /// Words inside which nothing is added.
+    /// Words inside which nothing is added, their ASCII letters in lower case.
     whole: Vec<String>,
     numbers: Numbers,
     filler: Stream,
@@ -76,7 +76,11 @@ impl Fluency {
         Fluency {
             hesitation,
             fillers: phrases(language).fillers,
-            whole: facts.iter().map(|(_, value)| value.clone()).filter(|value| value.contains(' ')).collect(),
+            whole: facts
+                .iter()
+                .map(|(_, value)| value.to_ascii_lowercase())
+                .filter(|value| value.contains(cuts))
+                .collect(),
             numbers: Numbers::of(language),
             filler: seed.stream("filler"),
             pause: seed.stream("pause"),
@@ -115,11 +119,11 @@ impl Fluency {
     /// Words with the blanks after them (clauses, where there are no blanks).
     fn pieces<'a>(&self, text: &'a str) -> Vec<Piece<'a>> {
         let ends = |c: char| matches!(c, ',' | ';' | ':' | '.' | '?' | '!' | '、' | '。' | '，' | '？' | '！' | '।');
-        let cuts = |c: char| c.is_whitespace() || matches!(c, '、' | '。' | '，' | '？' | '！');
+        let lower = text.to_ascii_lowercase();
         let protected: Vec<_> = self
             .whole
             .iter()
-            .flat_map(|fact| text.match_indices(fact.as_str()).map(|(at, found)| at..at + found.len()))
+            .flat_map(|fact| lower.match_indices(fact.as_str()).map(|(at, found)| at..at + found.len()))
             .collect();
         let numbers = self.numbers;
         let texts: Vec<&str> = text.split_inclusive(cuts).collect();
@@ -142,6 +146,11 @@ pub fn voiced(parts: &[SpeechPart], text: &str) -> Option<String> {
     let heard = spoken(parts);
     let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).count();
     (letters(&heard) != letters(text)).then_some(heard)
+}
+
+/// Words end here.
+fn cuts(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '、' | '。' | '，' | '？' | '！')
 }
 
 /// The words of pieces.
@@ -286,6 +295,11 @@ mod tests {
                 let said = spoken(&fluency.parts(&format!("i think it is {whole} if i am right")));
                 assert!(said.contains(whole), "{said}");
             }
+            // A fact may begin a sentence, and may be written without blanks.
+            assert!(spoken(&fluency.parts("Twelve elm street is where i live")).contains("Twelve elm street"));
+            let facts = [("home".to_owned(), "南京路，十二号".to_owned())];
+            let mut fluency = Fluency::new(by_default(FluencyLevel::Beginner), "zh", &facts, Seed(seed));
+            assert!(spoken(&fluency.parts("你好，我住南京路，十二号，谢谢。")).contains("南京路，十二号"));
         }
     }
 

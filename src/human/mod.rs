@@ -3,6 +3,7 @@
 
 mod fluency;
 pub mod language;
+mod markup;
 mod meaning;
 mod model;
 mod numbers;
@@ -14,6 +15,7 @@ mod prompt;
 pub mod talk;
 mod template;
 pub(crate) mod text;
+mod whole;
 
 use std::sync::Arc;
 

@@ -13,11 +13,13 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
+use super::markup::spoken;
 use super::phrases::phrases;
 use super::plain::manner;
 use super::prompt::{self, END_CALL, SEND_DTMF, STAY_SILENT};
 use super::template::{self, Template};
-use super::text::{first_words, sentence_end, sentences, spoken, word_count};
+use super::text::{first_words, sentence_end, sentences, word_count};
+use super::whole::Whole;
 use super::{MIXED, Mind, Profile, meaning};
 use crate::config::Words;
 use crate::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel};
@@ -244,6 +246,7 @@ async fn listen(
 /// A move on its way out.
 struct Speech<'a> {
     profile: &'a Profile,
+    whole: Whole<'a>,
     out: mpsc::Sender<Move>,
     open: String,
     words: usize,
@@ -262,6 +265,7 @@ impl<'a> Speech<'a> {
     fn new(profile: &'a Profile, length: &'a Words, contextual: bool, out: mpsc::Sender<Move>) -> Speech<'a> {
         Speech {
             profile,
+            whole: Whole::of(profile),
             out,
             open: String::new(),
             words: 0,
@@ -275,7 +279,10 @@ impl<'a> Speech<'a> {
     }
 
     fn said_or_did(&self) -> bool {
-        self.words > 0 || self.then.is_some() || !self.dtmf.is_empty() || word_count(&spoken(&self.open)) > 0
+        self.words > 0
+            || self.then.is_some()
+            || !self.dtmf.is_empty()
+            || word_count(&spoken(&self.open, &self.whole)) > 0
     }
 
     async fn cover(&mut self) {
@@ -330,9 +337,9 @@ impl<'a> Speech<'a> {
     fn fitting(&mut self, sentence: &str) -> String {
         let (target, maximum) = (self.length.target as usize, self.length.maximum as usize);
         let mut said = Vec::new();
-        for mut sentence in sentences(&manner(self.profile, &spoken(sentence))) {
+        for mut sentence in sentences(&manner(self.profile, &spoken(sentence, &self.whole))) {
             if self.words == 0 {
-                sentence = first_words(&sentence, maximum);
+                sentence = first_words(&sentence, maximum, &self.whole);
             }
             let words = self.words + word_count(&sentence);
             let is_nearer = words <= maximum && words.abs_diff(target) < self.words.abs_diff(target);

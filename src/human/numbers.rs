@@ -51,16 +51,21 @@ impl Numbers {
 
     /// Nothing may stand between `word` and what follows: both belong to one number.
     pub(super) fn joined(self, word: &str, rest: &[&str]) -> bool {
-        let joins = |word: &str| bare(word) == self.joins && !self.joins.is_empty();
         match rest {
-            [next, after, ..] if joins(next) => self.holds(word) && self.holds(after),
-            [next, ..] if joins(word) => self.holds(next),
+            [next, after, ..] if self.joins(next) => self.holds(word) && self.holds(after),
+            [next, ..] if self.joins(word) => self.holds(next),
             [next, ..] => self.holds(word) && self.holds(next),
             [] => false,
         }
     }
 
-    fn holds(self, word: &str) -> bool {
+    /// True of the word that joins the words of a number, as `and` does.
+    pub(super) fn joins(self, word: &str) -> bool {
+        bare(word) == self.joins && !self.joins.is_empty()
+    }
+
+    /// True of a word that is a number or a part of one.
+    pub(super) fn holds(self, word: &str) -> bool {
         let bare = bare(word);
         bare.contains(char::is_numeric)
             || bare.split('-').any(|part| !part.is_empty() && self.words.split(' ').any(|known| known == part))

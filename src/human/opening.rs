@@ -30,10 +30,17 @@ mod tests {
     async fn only_the_models_own_words_are_kept() {
         for (reply, expect) in [
             (Reply::says(&["Hello there. ", "I want a table."]), Some("Hello there. I want a table.")),
+            (
+                Reply::says(&[
+                    "*coughs* Call (555) 010-4477, **ann_lee@example.com** (blue door). (waits) It is No. 5.",
+                ]),
+                Some("Call (555) 010-4477, ann_lee@example.com (blue door). It is No. 5."),
+            ),
             (Reply::says(&[""]), None),
             (Reply::status(500), None),
         ] {
-            let profile = Profile { intent: "I want a table.".into(), ..Profile::default() };
+            let traits = vec![("house".to_owned(), "blue door".to_owned())];
+            let profile = Profile { intent: "I want a table.".into(), traits, ..Profile::default() };
             let model = Arc::new(ScriptedModel::new(vec![reply]));
             assert_eq!(opening_line(profile, model, Seed(1)).await.as_deref(), expect);
         }

@@ -4,6 +4,7 @@
 use super::fluency::joined;
 use super::numbers::Numbers;
 use super::text::word_count;
+use super::whole::Whole;
 use super::{FluencyLevel, Profile};
 
 /// Most words in a sentence.
@@ -100,7 +101,12 @@ fn short(sentence: &str, language: &str, facts: &[(String, String)]) -> String {
     let words: Vec<&str> = sentence.split_whitespace().collect();
     if words.len() <= WORDS_MAX {
         // Written without blanks: its clauses become sentences.
-        return sentence.replace(['\u{3001}', '\u{ff0c}'], "\u{3002}");
+        let places = Whole::new(facts.iter().map(|(_, value)| value.as_str()), language).places(sentence);
+        let closed = |(at, c): (usize, char)| match c {
+            '\u{3001}' | '\u{ff0c}' if !places.iter().any(|place| place.contains(&at)) => '\u{3002}',
+            c => c,
+        };
+        return sentence.char_indices().map(closed).collect();
     }
     let whole = protected(&words, language, facts);
     let (mut from, mut pieces) = (0, Vec::new());
@@ -148,7 +154,12 @@ fn closed_by(words: &[&str], end: char) -> String {
     format!("{}{end}", capitalised(text))
 }
 
+/// Addresses and codes stay as they are.
 fn capitalised(text: &str) -> String {
+    let word = text.split_whitespace().next().unwrap_or_default().trim_end_matches([',', ';', ':', '.', '!', '?']);
+    if word.contains(|c: char| !c.is_alphabetic() && !matches!(c, '\'' | '’' | '-')) {
+        return text.to_owned();
+    }
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
@@ -195,5 +206,12 @@ mod tests {
                 assert!(sentences(&said).iter().all(|sentence| word_count(sentence) <= WORDS_MAX), "{said}");
             }
         }
+        check(
+            "My other address for all of these letters is now ann_lee@example.com, which you can also use on Sunday.",
+            "My other address for all of these letters is now. ann_lee@example.com, which you can also use on Sunday.",
+        );
+        let home = [("home".to_owned(), "南京路，十二号".to_owned())];
+        let said = plain("你好我想预约医生，我住南京路，十二号，明天早上可以吗谢谢。", "zh", &home);
+        assert_eq!(said, "你好我想预约医生。我住南京路，十二号。明天早上可以吗谢谢。");
     }
 }

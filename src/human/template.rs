@@ -34,7 +34,7 @@ impl Template {
         let intent = Facts::of(&profile.traits).fill(&profile.intent);
         Template {
             sentences: sentences(&intent).iter().map(|sentence| manner(profile, sentence)).collect(),
-            intent: plain_words(&intent),
+            intent: words_and_keys(&intent),
             traits: profile.traits.clone(),
             words: phrases(&profile.language),
             may_key: profile.allow_dtmf,
@@ -70,7 +70,7 @@ impl Template {
     }
 
     fn reply(&mut self, heard: &str, history: &[Line]) -> Move {
-        let asked = plain_words(heard);
+        let asked = words_and_keys(heard);
         let fact = if is_request(heard, &asked) { self.fact(&asked) } else { None };
         if let Some(digits) = self.keys(&asked, fact.as_deref()) {
             return Move { dtmf: digits, ..Move::default() };
@@ -208,6 +208,16 @@ fn keyable(value: &str) -> Option<String> {
     (only && !digits.is_empty() && digits.len() <= DIGITS_MAX).then_some(digits)
 }
 
+/// [`plain_words`], with the names of keys that are written as signs.
+fn words_and_keys(text: &str) -> Vec<String> {
+    let named = |word: &str| match word.trim_matches(['.', ',', ';', ':', '?', '!', '"', '\'', '(', ')']) {
+        "*" => "star".to_owned(),
+        "#" => "pound".to_owned(),
+        _ => word.to_owned(),
+    };
+    plain_words(&text.split_whitespace().map(named).collect::<Vec<_>>().join(" "))
+}
+
 /// The keys of "press 1 for sales, press two for support" or "for sales press 1", each with the words of its label.
 fn options(words: &[String]) -> Vec<(char, Vec<String>)> {
     let pressed = |at: usize| words[at] == "press" || (words[at] == "number" && at > 0 && words[at - 1] == "press");
@@ -308,6 +318,8 @@ mod tests {
         check("I need help. Press 1 in the menu.", &[], false, menu, "1");
         check("I need help.", &[], false, menu, "");
         check("Support, please.", &[], false, "press 1 for sales, press 2 for support", "2");
+        check("Support, please.", &[], false, "Press 1 for sales, press * for support.", "*");
+        check("I need help. Press # in the menu.", &[], false, menu, "#");
         let pin = [("pin", "4 2 1 7")];
         check("Help.", &pin, false, "please enter your pin on the keypad", "4217");
         check("Help.", &pin, false, "please tell me your pin", "");

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 pub(crate) use ringer_media::call::unspaced;
 use ringer_media::measure;
 
+use super::markup::span_end;
+use super::whole::Whole;
 use crate::model::placeholder::{self, Room};
 
 /// Number of words; in scripts without blanks two letters count as one.
@@ -23,35 +25,98 @@ pub(crate) fn plain_words(text: &str) -> Vec<String> {
 
 /// Length in bytes of the first whole sentence, its blanks after it included; `None` while it may go on.
 pub(super) fn sentence_end(text: &str) -> Option<usize> {
-    let mut rest = text.char_indices().peekable();
-    while let Some((at, c)) = rest.next() {
+    end_of(text, false)
+}
+
+/// As [`sentence_end`]; of a text that is `finished` nothing is waited for. No sentence ends inside brackets or emphasis.
+fn end_of(text: &str, finished: bool) -> Option<usize> {
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        match span_end(text, at) {
+            Ok(Some(end)) => {
+                at = end;
+                continue;
+            }
+            Ok(None) => {}
+            Err(()) if finished => {}
+            Err(()) => return None,
+        }
         let after = at + c.len_utf8();
         match c {
             '。' | '？' | '！' | '\n' => return Some(after),
             '.' | '?' | '!' | '…' | '।' | '؟' => {
-                let blank = rest.peek().is_some_and(|(_, next)| next.is_whitespace());
-                if blank && !(c == '.' && abbreviated(&text[..at])) {
-                    let end = text[after..].find(|c: char| !c.is_whitespace());
-                    return Some(end.map_or(text.len(), |blanks| after + blanks));
+                let rest = text[after..].trim_start();
+                if rest.len() < text.len() - after {
+                    match if c == '.' { goes_on(&text[..at], rest) } else { Some(false) } {
+                        Some(false) => return Some(text.len() - rest.len()),
+                        None if !finished => return None,
+                        Some(true) | None => {}
+                    }
                 }
             }
             _ => {}
         }
+        at = after;
     }
     None
 }
 
-/// Whether a full stop after `before` belongs to its last word.
-fn abbreviated(before: &str) -> bool {
-    let word = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    word == "No" || measure::abbreviated(word)
+/// Abbreviations behind which a number stands.
+const NUMBERED: [&str; 8] = ["No", "no", "Nos", "Nr", "nr", "Ext", "Tel", "Apt"];
+/// Abbreviations inside a sentence: what follows one that ends it begins with a capital.
+const SHORT: [&str; 17] = [
+    "approx", "ext", "tel", "apt", "vs", "etc", "dept", "ste", "incl", "min", "max", "ca", "bzw", "evtl", "inkl",
+    "núm", "nº",
+];
+/// Months behind a day that is written with a full stop.
+const MONTHS: [&str; 13] = [
+    "Januar",
+    "Jänner",
+    "Februar",
+    "März",
+    "April",
+    "Mai",
+    "Juni",
+    "Juli",
+    "August",
+    "September",
+    "Oktober",
+    "November",
+    "Dezember",
+];
+
+/// True where a sentence goes on behind the full stop between `before` and `rest`; `None`: what follows tells.
+fn goes_on(before: &str, rest: &str) -> Option<bool> {
+    let token = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let word = token.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let next = rest.chars().next();
+    let is_number =
+        !word.is_empty() && word == token && word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_digit());
+    // p.m., e.g.
+    let dotted = token.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let is_dotted = dotted.contains('.') && dotted.split('.').all(|part| part.len() == 1 && part != "I");
+    if is_dotted || SHORT.contains(&word) {
+        return next.map(|c| c.is_lowercase() || c.is_numeric() || c == '#');
+    }
+    if NUMBERED.contains(&word) {
+        return next.map(|c| c.is_numeric() || c == '#');
+    }
+    if is_number && before.trim_end() != token {
+        let following = rest.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+        return match next {
+            None => None,
+            Some(c) if c.is_alphabetic() && following.len() == rest.len() => None,
+            Some(_) => Some(MONTHS.contains(&following)),
+        };
+    }
+    Some(measure::abbreviated(word))
 }
 
 /// The sentences of a finished text, trimmed.
 pub(crate) fn sentences(text: &str) -> Vec<String> {
     let (mut rest, mut all) = (text.trim(), Vec::new());
     while !rest.is_empty() {
-        let (sentence, tail) = rest.split_at(sentence_end(rest).unwrap_or(rest.len()));
+        let (sentence, tail) = rest.split_at(end_of(rest, true).unwrap_or(rest.len()));
         if sentence.contains(char::is_alphanumeric) {
             all.push(sentence.trim().to_owned());
         }
@@ -60,36 +125,21 @@ pub(crate) fn sentences(text: &str) -> Vec<String> {
     all
 }
 
-/// What may be said of a model's text: stage directions (in brackets, in parentheses, between asterisks) and markup go.
-pub(super) fn spoken(text: &str) -> String {
-    let (mut said, mut until) = (String::new(), None);
-    for (at, c) in text.char_indices() {
-        let closing = match c {
-            '(' => ')',
-            '[' => ']',
-            '*' => '*',
-            _ => '\0',
-        };
-        if until == Some(c) {
-            until = None;
-        } else if until.is_none() && closing != '\0' && text[at + 1..].contains(closing) {
-            until = Some(closing);
-        } else if until.is_none() && !matches!(c, '*' | '#' | '`' | '_') {
-            said.push(c);
-        }
-    }
-    said.split_whitespace().collect::<Vec<_>>().join(" ").replace(" ,", ",").replace(" .", ".")
-}
-
-/// The first `count` words, closed by a full stop when some are left out.
-pub(super) fn first_words(text: &str, count: usize) -> String {
+/// The first `count` words, closed by a full stop when some are left out. Nothing of `whole` is cut in two, so it may be some more.
+pub(super) fn first_words(text: &str, count: usize, whole: &Whole<'_>) -> String {
     if word_count(text) <= count {
         return text.to_owned();
     }
     let fits = |&(at, _): &(usize, char)| word_count(&text[..at]) <= count;
     let ends = |(at, c): (usize, char)| (c.is_whitespace() || unspaced(c)).then_some(at);
     let cut = text.char_indices().take_while(fits).filter_map(ends).last().unwrap_or(0);
-    format!("{}.", text[..cut].trim_end_matches(|c: char| !c.is_alphanumeric()))
+    let cut = whole.beside(text, cut);
+    if cut >= text.trim_end().len() {
+        return text.to_owned();
+    }
+    let is_mark =
+        |c: char| c.is_whitespace() || matches!(c, ',' | ';' | ':' | '.' | '-' | '–' | '—' | '(' | '[' | '、' | '，');
+    format!("{}.", text[..cut].trim_end_matches(is_mark))
 }
 
 /// The traits of a Digital Human for the texts that name them. Values bring only so much into all of these texts together.
@@ -130,11 +180,34 @@ mod tests {
     }
 
     #[test]
-    fn stage_directions_are_not_said() {
-        let check = |text: &str, expect: &str| assert_eq!(spoken(text), expect, "{text}");
-        check("*sighs* Well (pause), **yes**.", "Well, yes.");
-        check("[angry] I want 3 * 4.", "I want 3 4.");
-        check("Call me (maybe", "Call me (maybe");
+    fn a_full_stop_that_ends_no_sentence_cuts_nothing() {
+        let whole = |text: &str| assert_eq!(sentences(text), [text], "{text}");
+        for text in [
+            "It is order No. 5 of mine.",
+            "Order no. #12, ext. 7, approx. 4.50 euros.",
+            "I come at 8 p.m. tomorrow, e.g. with Ann, at 9 a.m. 30 minutes late.",
+            "Am 3. Mai bei Nr. 12, ca. 5 Uhr.",
+            "Mail ann.lee@example.com or see www.example.com/a.b?c=d now.",
+            "Hello (I am. Not) there.",
+            "I am *really. Very* sure.",
+        ] {
+            whole(text);
+        }
+        let check = |text: &str, expect: &[&str]| assert_eq!(sentences(text), expect, "{text}");
+        check("No. That is wrong.", &["No.", "That is wrong."]);
+        check("It was at 8 p.m. We left.", &["It was at 8 p.m.", "We left."]);
+        check("I have 3. My son has 4. Maybe.", &["I have 3.", "My son has 4.", "Maybe."]);
+        check("One (two. Three. Four.", &["One (two.", "Three.", "Four."]);
+        let waits = |text: &str, expect| assert_eq!(sentence_end(text), expect, "{text}");
+        waits("No. ", None);
+        waits("No. 5", None);
+        waits("No. N", Some(4));
+        waits("[Slowly. Then", None);
+        waits("Am 3. M", None);
+        waits("I have 3. My", None);
+        waits("I have 3. My ", Some(10));
+        waits("[Slowly. Then fast.] Yes. No", Some(26));
+        waits(&format!("(Oh. {}", "so ".repeat(100)), Some(5));
     }
 
     #[test]
@@ -142,9 +215,21 @@ mod tests {
         let check = |text: &str, words: usize| assert_eq!(word_count(text), words, "{text}");
         check("It's 4 - fine.", 3);
         check("我想预约医生", 3);
-        assert_eq!(first_words("one two three, four", 3), "one two three.");
-        assert_eq!(first_words("one two", 3), "one two");
-        assert_eq!(word_count(&first_words("我想预约医生明天", 2)), 2);
+        let check = |text: &str, count, expect: &str| {
+            let whole = Whole::new(["twelve elm street"], "en");
+            assert_eq!(first_words(text, count, &whole), expect, "{text}");
+        };
+        check("red green blue, grey", 3, "red green blue.");
+        check("one two", 3, "one two");
+        check("one two three, four", 3, "one two three, four");
+        check("my number is 555 010 4477 today", 5, "my number is.");
+        check("555 010 4477 today", 2, "555 010 4477.");
+        check("it is twelve elm street, I think", 4, "it is.");
+        check("twelve elm street I think", 1, "twelve elm street.");
+        check("twelve elm street", 1, "twelve elm street");
+        check("I use C# every day", 3, "I use C#.");
+        check("mail ann_lee@example.com (now)", 2, "mail ann_lee@example.com.");
+        assert_eq!(word_count(&first_words("我想预约医生明天", 2, &Whole::new([], "zh"))), 2);
     }
 
     #[test]

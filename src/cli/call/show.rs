@@ -5,21 +5,29 @@ use std::path::Path;
 use ringer_media::frame::{PER_MS, RATE_HZ};
 use serde_json::{Value, json};
 
+use crate::cli::count;
+use crate::cli::lines::{Happened, Lines, interruptions, latencies, reason};
 use crate::cli::out::Out;
 use crate::engine::{CallReport, TimelineEntry};
+use crate::judge::{self, Facts, Moment};
+
+/// What the caller is called.
+pub const CALLER: &str = "caller";
 
 /// Prints a call.
 pub struct Show<'a> {
     /// Where to.
     pub out: &'a Out,
-    /// One JSON object a line.
-    pub json: bool,
+    /// Lines for a person; `None`: one JSON object a line.
+    pub lines: Option<Lines>,
 }
 
 /// What a call came to.
 pub struct Outcome<'a> {
     /// What everything that was drawn followed from.
     pub seed: u64,
+    /// Digits before the conversation.
+    pub extension_digits: usize,
     /// `None`: it was not placed.
     pub report: Option<&'a CallReport>,
     /// Median of the sending time error, in milliseconds.
@@ -33,51 +41,82 @@ pub struct Outcome<'a> {
 impl Show<'_> {
     /// Who is called, and the seed that makes the same call again.
     pub fn begun(&self, to: &str, seed: u64) {
-        match self.json {
-            true => self.out.line(json!({ "event": "calling", "to": to, "seed": seed })),
-            false => self.out.line(format_args!("calling {to} (seed {seed})")),
+        match self.lines {
+            None => self.out.line(json!({ "event": "calling", "to": to, "seed": seed })),
+            Some(_) => self.out.line(format_args!("calling {to} (seed {seed})")),
         }
     }
 
     /// An event, as it happens.
-    pub fn event(&self, entry: &TimelineEntry) {
-        if self.json {
-            match serde_json::to_string(entry) {
+    pub fn event(&mut self, entry: &TimelineEntry) {
+        match &mut self.lines {
+            Some(lines) => lines.line(entry.into()).into_iter().for_each(|line| self.out.line(line)),
+            None => match serde_json::to_string(entry) {
                 Ok(line) => self.out.line(line),
                 Err(error) => tracing::error!("an event could not be written: {error}"),
-            }
-        } else if !matches!(entry.event.as_str(), "network" | "transcript.partial") {
-            let at_s = entry.offset_ms / 1000.0;
-            let (side, event, data) = (&entry.side, &entry.event, &entry.data);
-            self.out.line(format_args!("{at_s:>10.3} s  {side:<6} {event:<22} {data}"));
+            },
         }
     }
 
     /// The end. What failed is not among the lines for a person: it is told on standard error.
     pub fn over(&self, outcome: &Outcome) {
-        if self.json {
+        if self.lines.is_none() {
             return self.out.line(as_json(outcome));
         }
         let Some(report) = outcome.report else { return };
-        let quality = &report.ending.quality;
-        self.out.line(format_args!(
-            "ended: {} after {:.2} s; codec {}; sent {} frames, late p50 {:.2} ms, p99 {:.2} ms; received {}, lost {}, \
-             concealed {} ms",
-            report.ending.reason.as_str(),
-            report.ending.samples as f64 / f64::from(RATE_HZ),
-            report.codec.as_deref().unwrap_or("none"),
-            quality.sent_frames,
-            outcome.pacing_p50_ms,
-            quality.pacing_p99_ms,
-            quality.received_packets,
-            quality.lost_packets,
-            quality.concealed_ms,
-        ));
+        summary(report, outcome).iter().for_each(|line| self.out.line(line));
         report.warnings.iter().for_each(|warning| self.out.line(format_args!("warning: {warning}")));
         if let Some(path) = outcome.recording {
             self.out.line(format_args!("recording: {}", path.display()));
         }
     }
+}
+
+/// The call in a few lines. Of one that was never connected there is nothing but its end.
+fn summary(report: &CallReport, outcome: &Outcome) -> Vec<String> {
+    let (ending, quality) = (&report.ending, &report.ending.quality);
+    let seconds = ending.samples as f64 / f64::from(RATE_HZ);
+    let mut lines = vec![String::new(), format!("ended: {}, after {seconds:.2} s", reason(ending.reason.as_str()))];
+    if !ending.connected {
+        return lines;
+    }
+    let moments = judge::moments(&json!(report.timeline));
+    let facts = Facts { extension_digits: outcome.extension_digits, interface: "PHONE", ..Facts::default() };
+    let latency_ms: Vec<f64> = judge::measure(&moments, &facts).latency.iter().map(|s| s * 1000.0).collect();
+    lines.push(turns(&moments));
+    lines.push(latencies(&latency_ms));
+    lines.push(interruptions(report.timeline.iter().map(Happened::from), &format!("the {CALLER}")));
+    lines.push(format!(
+        "sent: {}, half of them within {:.2} ms of their time, 99 % within {:.2} ms, {} late; codec {}",
+        count(quality.sent_frames as usize, "frame"),
+        outcome.pacing_p50_ms,
+        quality.pacing_p99_ms,
+        quality.late_frames,
+        report.codec.as_deref().unwrap_or("none"),
+    ));
+    lines.push(format!(
+        "received: {}, {} lost, {} late, {} ms of sound made up",
+        count(quality.received_packets as usize, "packet"),
+        quality.lost_packets,
+        quality.late_packets,
+        quality.concealed_ms,
+    ));
+    lines
+}
+
+/// How often each side spoke, and whose words are not known.
+fn turns(moments: &[Moment]) -> String {
+    let of = |event: &str, side: &str| {
+        let counts = |moment: &&Moment| moment.event == event && moment.side == side && moment.data["kind"] != "probe";
+        moments.iter().filter(counts).count()
+    };
+    let (own, agents) = (of("speech.ended", "dh"), of("turn.ended", "agent"));
+    let unheard = judge::unheard(moments).iter().filter(|turn| turn.lacks_words()).count();
+    let unheard = match unheard {
+        0 => String::new(),
+        number => format!(" ({number} with words that are not known)"),
+    };
+    format!("said: {} by the {CALLER}, {} by the agent{unheard}", count(own, "utterance"), count(agents, "turn"))
 }
 
 fn as_json(outcome: &Outcome) -> Value {

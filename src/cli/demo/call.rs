@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::api::Api;
 use super::cast::Shows;
+use super::show;
+use crate::cli::lines::{Happened, Lines};
 use crate::model::time::Timestamp;
 
 /// A call that is over.
@@ -52,14 +54,15 @@ impl Call {
         tell: impl Fn(String),
     ) -> Result<Call, String> {
         let mut events = api.events(result_id).await?;
+        let mut lines = Lines::new(name, show::style());
         while let Some((event, data)) = events.next().await? {
             match event.as_str() {
                 "status" => bar.set_message(data["status"].as_str().unwrap_or_default().to_owned()),
                 "end" => break,
                 _ => {
                     bar.set_message(event.clone());
-                    if let Some(line) = live(name, &event, &data) {
-                        tell(line);
+                    if let Some(line) = Happened::read(&data).and_then(|happened| lines.line(happened)) {
+                        tell(format!("{name:>7} | {line}"));
                     }
                 }
             }
@@ -148,24 +151,4 @@ impl Call {
         let cuts = self.named("barge_in").filter(|entry| entry["data"]["by"] == by);
         cuts.filter_map(|entry| entry["data"]["stop_ms"].as_i64()).collect()
     }
-}
-
-/// A turn that is over, as a line.
-fn live(name: &str, event: &str, data: &Value) -> Option<String> {
-    let at_s = data["sample"].as_i64()? as f64 / PER_MS as f64 / 1000.0;
-    let (side, words) = (data["side"].as_str()?, data["data"]["text"].as_str().unwrap_or_default());
-    let who = match (event, side) {
-        ("speech.ended", "dh") if !words.is_empty() => name,
-        ("turn.ended", "agent") => "agent",
-        ("dtmf_sent", "dh") => {
-            return Some(format!("{at_s:7.2} s  {name:>7} | {name} presses {}", data["data"]["digits"].as_str()?));
-        }
-        ("barge_in", _) => {
-            let (cutter, stop) = (data["data"]["by"].as_str()?, &data["data"]["stop_ms"]);
-            let cutter = if cutter == "dh" { name } else { "the agent" };
-            return Some(format!("{at_s:7.2} s  {name:>7} | {cutter} cuts in; the other is silent after {stop} ms"));
-        }
-        _ => return None,
-    };
-    Some(format!("{at_s:7.2} s  {name:>7} | {who}: {words}"))
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::call::Call;
 use super::check::Check;
 use crate::cli::count;
+use crate::cli::lines::{Happened, Style, interruptions, latencies};
 use crate::cli::out::Out;
 
 /// A bar for one call.
@@ -22,6 +23,11 @@ pub fn bar(bars: &MultiProgress, name: &str, quiet: bool) -> ProgressBar {
     }
     bar.set_prefix(name.to_owned());
     bar
+}
+
+/// Colours of the lines above the bars, which stand on standard error where that is a terminal.
+pub fn style() -> Style {
+    Style::of(std::io::stderr().is_terminal())
 }
 
 /// A line above the bars.
@@ -48,10 +54,8 @@ pub fn call(out: &Out, call: &Call, kept: Option<&Path>) {
         let (from, to) = (ms("start_offset_ms"), ms("end_offset_ms"));
         out.line(format_args!("  {from:6.2} to {to:6.2} s  {who:>7}: {words}{cut}"));
     }
-    let latencies: Vec<String> = call.latencies_ms().iter().map(|ms| format!("{ms:.0}")).collect();
-    out.line(format_args!("  latency of the agent's turns: {} ms", latencies.join(", ")));
-    let cuts = |by: &str| call.named("barge_in").filter(|entry| entry["data"]["by"] == by).count();
-    out.line(format_args!("  interruptions: {} by {}, {} by the agent", cuts("dh"), call.name, cuts("agent")));
+    out.line(format_args!("  {}", latencies(&call.latencies_ms())));
+    out.line(format_args!("  {}", interruptions(call.events.iter().filter_map(Happened::read), call.name)));
     let quality = &call.result["engine_quality"];
     out.line(format_args!(
         "  pacing: 99 % of frames within {} ms, {} late, {} packets lost, trusted: {}",
