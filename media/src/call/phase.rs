@@ -2,11 +2,13 @@
 
 use super::dial::TONE_MS;
 use super::event::{Side, What};
-use super::io::{Control, EffectId, EndReason, Ending, Fault, Output, Purpose, Quality, RemoteEnd, RemoteKind, Signal};
+use super::io::{
+    Control, EffectId, EndReason, Ending, Fault, Output, Path, Purpose, Quality, RemoteEnd, RemoteKind, Signal,
+};
 use super::mouth::Mouth;
 use super::spec::DtmfMethod;
 use super::utterance::Utterance;
-use super::{Call, Dial, ms};
+use super::{Call, Dial, ms, ntp};
 use crate::connection::Connection;
 use crate::frame::{FRAME, RATE_HZ, Sample};
 use crate::leg::{Leg, MediaParams};
@@ -404,8 +406,9 @@ impl Call {
         if connected {
             self.stop_speech(end);
             self.other_is_cut(end, now);
-            self.drop_plans();
+            self.say_goodbye(now);
         }
+        self.drop_plans();
         let by = match reason {
             EndReason::AgentHangup | EndReason::Rejected => "AGENT",
             EndReason::Fault | EndReason::Shutdown | EndReason::MediaTimeout | EndReason::DialFailed => "engine",
@@ -427,6 +430,13 @@ impl Call {
             connection.sent.clear();
         }
         self.phase = Phase::Closing { until: now + LAST_WORDS, ending: Box::new(ending) };
+    }
+
+    /// This side leaves the RTP session (RFC 3550 6.6).
+    fn say_goodbye(&mut self, now: Time) {
+        if let Some(bytes) = self.leg.as_mut().and_then(|leg| leg.goodbye(now, ntp(now))) {
+            self.out.packet(Path::Rtcp, bytes);
+        }
     }
 
     fn begin_leg(&mut self, media: MediaParams, now: Time) {

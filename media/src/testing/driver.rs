@@ -79,6 +79,8 @@ pub struct Log {
     pub early: Vec<i16>,
     /// RTP only.
     pub packets: Vec<SentPacket>,
+    /// RTCP only.
+    pub reports: Vec<Vec<u8>>,
     /// What the recognizer was given.
     pub ears: Vec<Heard>,
     /// RTP that the call received.
@@ -269,8 +271,9 @@ impl Rig {
             match output {
                 Output::Packet { path, bytes } => {
                     self.far.receive(path, self.now, bytes);
-                    if path == Path::Rtp {
-                        self.log.packets.push(packet(self.now, bytes));
+                    match path {
+                        Path::Rtp => self.log.packets.push(packet(self.now, bytes)),
+                        Path::Rtcp => self.log.reports.push(bytes.to_vec()),
                     }
                 }
                 Output::Ears { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: false }),
