@@ -173,7 +173,7 @@ impl Call {
             Input::Release => self.release(now),
             Input::Listen => self.listen(now),
             Input::Voiced(id, voiced) => self.voice(id, voiced),
-            Input::Done(id, done) => self.done(id, done),
+            Input::Done(id, done) => self.done(now, id, done),
             Input::Command(Command::Hangup(reason)) => self.hang_up(now, reason),
         }
     }

@@ -47,6 +47,10 @@ impl Phase {
     pub(super) fn is_connected(&self) -> bool {
         matches!(self, Phase::Connected)
     }
+
+    pub(super) fn is_dialling(&self) -> bool {
+        matches!(self, Phase::Dialing { .. })
+    }
 }
 
 /// What is waited for, and since when.
@@ -103,6 +107,7 @@ impl Call {
                 self.phase = Phase::Dialing { since: now };
                 self.waits.address = Some(address.clone());
                 self.waits.before.push((now, Side::Engine, What::Dialing { address }));
+                self.prepare_opening();
             }
             Signal::Ringing { code } => {
                 let address = self.waits.address.clone();
@@ -214,10 +219,12 @@ impl Call {
         self.waits.start = Some(at);
         self.waits.quiet_since = at;
         self.waits.active_at = at;
+        // It is no answer to what the other side says already.
+        let prepared = self.take_prepared();
         if let Some(onset) = self.other.since {
             self.other_turn_begins(onset);
         }
-        self.plan_opening(at);
+        self.plan_opening(at, prepared);
     }
 
     /// Digits that are due, silences that are over, timers, plans: everything that happens at a frame's start.

@@ -4,8 +4,10 @@
 
 mod concealed;
 mod connection;
+mod edges;
 mod expect;
 mod grammar;
+mod opening;
 mod probes;
 mod promises;
 mod quiet;
