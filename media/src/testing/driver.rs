@@ -346,7 +346,10 @@ impl Rig {
                 }
             }
             Effect::Synthesize { text, .. } => {
-                let pcm = self.spec.voice.say(text.chars().count() * PER_CHARACTER, id.0 as usize * 37);
+                // The same words sound different each time, whatever else is said.
+                let before = self.log.synthesized.iter().filter(|said| **said == text).count();
+                let place = before + text.bytes().map(usize::from).sum::<usize>();
+                let pcm = self.spec.voice.say(text.chars().count() * PER_CHARACTER, place * 37);
                 let (first, rest) = pcm.split_at(pcm.len().min(FIRST_PART));
                 let after_ms = delays.synthesize_ms;
                 self.pend(after_ms, id, Effected::Audio { pcm: first.into(), last: rest.is_empty() });
