@@ -1,7 +1,16 @@
 //! An opening that is known when the call is dialled is made while it rings, and is then said on time.
 
-use ringer_media::call::{Kind, RemoteEnd, RemoteKind, Signal, What};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringer_media::call::{
+    Call, CallSpec, Effect, EffectId, Effected, Event, Input, Kind, Opening, Output, RemoteEnd, RemoteKind, Sent,
+    Signal, TICK, What,
+};
+use ringer_media::codec::Codec;
+use ringer_media::leg::MediaParams;
 use ringer_media::testing::{Log, Rig, RigSpec};
+use ringer_media::time::Time;
 
 /// A call whose synthesizer takes `ready_ms`, and which is answered after 4 s.
 fn rig(source: &str, ready_ms: u64) -> Rig {
@@ -89,5 +98,55 @@ fn a_call_that_is_not_answered_wants_no_opening() {
                 rig.log.open
             );
         }
+    }
+}
+
+/// The speech that a call asked for, and what it told.
+fn given(call: &mut Call, events: &mut Vec<Event>) -> Vec<EffectId> {
+    let mut asked = Vec::new();
+    while let Some(output) = call.poll() {
+        match output {
+            Output::Effect(id, Effect::Synthesize { .. }) => asked.push(id),
+            Output::Event(event) => events.push(event),
+            _ => {}
+        }
+    }
+    asked
+}
+
+#[test]
+fn a_failure_while_it_rings_counts_only_when_it_comes_again() {
+    for (fails_again, expect) in [
+        (false, ["call.dialing", "synthesizer_slow", "call.connected", "speech.started"]),
+        (true, ["call.dialing", "synthesizer_slow", "call.connected", "synthesizer_failed"]),
+    ] {
+        let (mut now, mut events) = (Time::from_millis(1000), Vec::new());
+        let failed = || Effected::Failed { code: "synthesizer_failed", why: String::new() };
+        let mut call = Call::new(CallSpec { opening: Opening::Say("Good morning.".into()), ..CallSpec::default() });
+        call.handle(now, Input::Signal(Signal::Dialing { address: "sip:agent@example.com".into() }));
+        let [first] = given(&mut call, &mut events)[..] else { panic!("one is asked for") };
+        now = now + TICK;
+        call.handle(now, Input::Done(first, Effected::Note { code: "synthesizer_slow", why: String::new() }));
+        call.handle(now, Input::Done(first, failed()));
+        assert_eq!(given(&mut call, &mut events), [], "it is not asked for again before it is needed");
+        now = now + Duration::from_secs(1);
+        let media = MediaParams::new(Codec::Pcmu);
+        call.handle(now, Input::Signal(Signal::Answered { code: 200, media, text: false }));
+        for tick in 0..50 {
+            call.handle(now, Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() });
+            call.handle(now, Input::Listen);
+            for id in given(&mut call, &mut events) {
+                assert_eq!(tick, 0, "it is asked for again at once");
+                let audio = Effected::Audio { pcm: Arc::new([3000; 16_000]), last: true };
+                call.handle(now, Input::Done(id, if fails_again { failed() } else { audio }));
+            }
+            now = now + TICK;
+        }
+        let told: Vec<&str> = events.iter().map(Event::name).filter(|name| expect.contains(name)).collect();
+        assert_eq!(told, expect);
+        let slow = events.iter().find(|event| event.name() == "synthesizer_slow").expect("it is told");
+        assert_eq!(slow.sample, -16_000, "it was noted while it rang");
+        let over = events.iter().any(|event| matches!(&event.what, What::Ended { reason: "fault", .. }));
+        assert_eq!(over, fails_again);
     }
 }
