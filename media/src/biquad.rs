@@ -45,6 +45,11 @@ impl Biquad {
         Biquad::of([alpha, 0.0, -alpha], 1.0 + alpha, -2.0 * cos, 1.0 - alpha)
     }
 
+    /// Forgets what was filtered.
+    pub fn clear(&mut self) {
+        self.state = [0.0; 2];
+    }
+
     /// Filters one sample.
     #[inline]
     pub fn run(&mut self, x: f64) -> f64 {

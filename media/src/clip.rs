@@ -73,10 +73,10 @@ pub fn write_wav(rate_hz: u32, channels: u16, pcm: &[i16]) -> Vec<u8> {
 }
 
 /// Level above which a window of a clip is sound, in dBov, whatever the clip.
-const SILENCE_DBOV: f64 = -50.0;
+pub(crate) const SILENCE_DBOV: f64 = -50.0;
 
 /// How far above the clip's own floor a window is sound, in dB.
-const OVER_FLOOR_DB: f64 = 5.0;
+pub(crate) const OVER_FLOOR_DB: f64 = 5.0;
 
 /// Where the sound in 16 kHz audio begins and ends: the first and the last 10 ms that are louder than -50 dBov and than the
 /// clip's floor (the level that a tenth of its windows stay below, at most -35 dBov) + 5 dB. Empty when nothing is.

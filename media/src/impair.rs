@@ -108,6 +108,14 @@ impl Impair {
         }
     }
 
+    /// Passes over 20 ms of silence.
+    pub fn skip(&mut self) {
+        self.band.iter_mut().flatten().for_each(Biquad::clear);
+        if let Some(dropouts) = &mut self.dropouts {
+            dropouts.pass();
+        }
+    }
+
     /// Impairs the next 20 ms in place.
     pub fn process(&mut self, pcm: &mut Frame) {
         let Some(band) = &mut self.band else { return };
@@ -188,7 +196,12 @@ impl Dropouts {
                 *sample = (f64::from(*sample) * gain) as i16;
             }
         }
-        self.at = end;
+        self.pass();
+    }
+
+    /// A frame has passed.
+    fn pass(&mut self) {
+        self.at += FRAME as u32;
         if self.at == WINDOW {
             self.at = 0;
             self.draw();

@@ -407,9 +407,9 @@ impl Leg {
         if self.reporter.is_due(now) { Some(self.write_report(now, ntp_now, false)) } else { None }
     }
 
-    /// The last report, which says BYE.
-    pub fn goodbye(&mut self, now: Time, ntp_now: u64) -> &[u8] {
-        self.write_report(now, ntp_now, true)
+    /// The last report, which says BYE; `None` where nothing was ever sent: who never joined cannot leave (RFC 3550 6.3.7).
+    pub fn goodbye(&mut self, now: Time, ntp_now: u64) -> Option<&[u8]> {
+        (self.sender.counts().1 > 0).then(|| self.write_report(now, ntp_now, true))
     }
 
     /// Takes a datagram of the RTCP socket.

@@ -29,6 +29,11 @@ pub fn rms_dbov(pcm: &[i16]) -> f64 {
     10.0 * (energy(pcm) / pcm.len().max(1) as f64).log10()
 }
 
+/// The level of samples of this mean square, in dBov; negative infinity for 0.
+pub(crate) fn mean_square_dbov(mean_square: f64) -> f64 {
+    10.0 * (mean_square / 32_768f64.powi(2)).log10()
+}
+
 /// Sum of squares, full scale being 1.
 fn energy(pcm: &[i16]) -> f64 {
     let sum: i64 = pcm.iter().map(|&sample| i64::from(i32::from(sample).pow(2))).sum();

@@ -11,14 +11,47 @@ pub(super) fn is_sound(moment: &Moment) -> bool {
     is_speech && moment.side == "dh" && moment.data["kind"] == "probe"
 }
 
-/// Every probe, with the time in which it sounded; one that runs at the end sounds until then.
+/// Every probe that was heard, with the time in which it was; one that runs at the end sounds until then.
 pub(super) fn probes(moments: &[Moment], end: i64) -> Vec<Probe> {
-    let told = moments.iter().filter(|moment| moment.is("probe", "dh"));
-    told.filter_map(|moment| {
-        let kind = ProbeKind::from_name(moment.data["kind"].as_str()?)?;
-        let ended = |other: &&Moment| other.event == "speech.ended" && is_sound(other) && other.sample >= moment.sample;
-        let to = moments.iter().find(ended).map_or(end, |ended| ended.sample);
-        Some(Probe { kind, span: Span { from: moment.sample, to } })
-    })
-    .collect()
+    let mut probes = Vec::new();
+    for (at, told) in moments.iter().enumerate().filter(|(_, moment)| moment.is("probe", "dh")) {
+        let Some(kind) = told.data["kind"].as_str().and_then(ProbeKind::from_name) else { continue };
+        // Before the next one; moments of one sample may stand in any order.
+        let next =
+            moments[at + 1..].iter().find(|moment| moment.is("probe", "dh")).map_or(i64::MAX, |next| next.sample);
+        let within = |moment: &&Moment| (told.sample..next).contains(&moment.sample) && is_sound(moment);
+        let mut sounds = moments.iter().filter(within);
+        let Some(started) = sounds.find(|sound| sound.event == "speech.started") else { continue };
+        let to = sounds.find(|sound| sound.event == "speech.ended").map_or(end, |ended| ended.sample);
+        probes.push(Probe { kind, span: Span { from: started.sample, to } });
+    }
+    probes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::judge::moments;
+
+    #[test]
+    fn a_probe_lasts_as_long_as_it_is_heard() {
+        let probe = |seq: i64, sample: i64| json!({ "seq": seq, "sample": sample, "event": "probe", "side": "dh", "data": { "kind": "backchannel" } });
+        let sound = |seq: i64, sample: i64, event: &str| json!({ "seq": seq, "sample": sample, "event": event, "side": "dh", "data": { "kind": "probe", "utterance_id": seq } });
+        let (start, end) = ("speech.started", "speech.ended");
+        for (told, expect) in [
+            (json!([probe(0, 100), sound(1, 100, start), sound(2, 500, end)]), vec![(100, 500)]),
+            (json!([sound(0, 100, start), probe(1, 100), sound(2, 500, end)]), vec![(100, 500)]),
+            (json!([probe(0, 100), sound(1, 260, start), sound(2, 500, end)]), vec![(260, 500)]),
+            (json!([probe(0, 100), sound(1, 260, start)]), vec![(260, 9000)]),
+            // The first one could not be heard.
+            (json!([probe(0, 100), probe(1, 4000), sound(2, 4160, start), sound(3, 5000, end)]), vec![(4160, 5000)]),
+            (json!([probe(0, 100)]), vec![]),
+        ] {
+            let found: Vec<(i64, i64)> =
+                probes(&moments(&told), 9000).iter().map(|probe| (probe.span.from, probe.span.to)).collect();
+            assert_eq!(found, expect, "{told}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ mod language;
 pub mod local;
 mod logs;
 mod memory;
+mod opening;
 mod page;
 mod peers;
 mod redirects;

@@ -1,4 +1,4 @@
-//! Where the agent's speech begins and ends: told by the timeline, and measured in the recording of the same call.
+//! Where the speech of either side begins and ends: told by the timeline, and measured in what the other one hears.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,11 @@ use ringer::provider::canned::Canned;
 use ringer::provider::speech::EmbeddedSpeech;
 use ringer::provider::{Job, Synthesizer, VoiceWanted};
 use ringer_media::call::{CallSpec, Interruption, Move, Opening, Purpose, Thought};
-use ringer_media::codec::Codec;
+use ringer_media::codec::{Codec, Decoder, Encoder};
+use ringer_media::impair::AudioQuality;
 use ringer_media::netem::NetemSpec;
 use ringer_media::recording::WAV_HEADER;
+use ringer_media::resample::{DELAY, Down2, Up2};
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
@@ -68,10 +70,10 @@ fn measured(pcm: &[i16]) -> Vec<[f64; 2]> {
     spans.iter().map(|span| span.map(|block| block as f64 * 10.0)).collect()
 }
 
-/// The same as the timeline tells it.
-fn told(side: &Side) -> Vec<[f64; 2]> {
+/// The same of `who` as the timeline tells it.
+fn told(side: &Side, who: &str) -> Vec<[f64; 2]> {
     let of = |name: &str| {
-        let entries = side.timeline.iter().filter(|entry| entry.event == name && entry.side == "agent");
+        let entries = side.timeline.iter().filter(|entry| entry.event == name && entry.side == who);
         entries.map(|entry| entry.offset_ms).collect::<Vec<f64>>()
     };
     let mut spans: Vec<[f64; 2]> = Vec::new();
@@ -108,7 +110,7 @@ fn edges_of_clean_speech_in_the_timeline_are_those_of_the_recording() {
                 ..base
             })
             .expect("it runs");
-            let (measured, told) = (measured(&heard(&outcome.caller)), told(&outcome.caller));
+            let (measured, told) = (measured(&heard(&outcome.caller)), told(&outcome.caller, "agent"));
             let case = format!("{language} {codec:?} {}: {measured:?} measured, {told:?} told", seed.0);
             assert_eq!((measured.is_empty(), measured.len()), (false, told.len()), "{case}");
             edges += 2 * measured.len();
@@ -118,4 +120,69 @@ fn edges_of_clean_speech_in_the_timeline_are_those_of_the_recording() {
     }
     println!("{edges} edges, beyond {FAR_MS} ms: {beyond:#?}");
     assert!(edges >= 40 && beyond.is_empty(), "{edges} edges: {beyond:#?}");
+}
+
+const ORDERS: [&str; 4] = [
+    "I want to cancel my order please.",
+    "Sixty six of those small boxes.",
+    "Yes, she says so.",
+    "Is this the price for all of these glasses?",
+];
+
+/// What the agent hears of the caller: its packets, decoded.
+fn on_the_wire(side: &Side, codec: Codec) -> Vec<i16> {
+    let sent: Vec<i16> =
+        side.recording[WAV_HEADER..].as_chunks().0.iter().step_by(2).map(|two| i16::from_le_bytes(*two)).collect();
+    if codec.rate_hz() == 16_000 {
+        return sent;
+    }
+    let mut narrow = vec![0; sent.len() / 2];
+    Down2::new().process(&sent, &mut narrow);
+    let mut bytes = vec![0; narrow.len()];
+    Encoder::new(codec).encode(&narrow, &mut bytes);
+    Decoder::new(codec).decode(&bytes, &mut narrow);
+    let mut wide = vec![0; 2 * narrow.len()];
+    Up2::new().process(&narrow, &mut wide);
+    wide.split_off(2 * DELAY as usize)
+}
+
+#[test]
+fn edges_of_the_callers_own_speech_are_those_of_the_wire() {
+    let speech = Arc::new(EmbeddedSpeech::new().expect("there is a temporary folder"));
+    let (mut edges, mut beyond) = (0, Vec::new());
+    for text in ORDERS {
+        for (codec, audio_quality) in [
+            (Codec::Pcmu, AudioQuality::HIGH),
+            (Codec::Pcma, AudioQuality::MEDIUM),
+            (Codec::G722, AudioQuality::HIGH),
+            (Codec::G722, AudioQuality::LOW),
+        ] {
+            for seed in SEEDS.map(Seed) {
+                let voice = speech.voice(&VoiceWanted { seed, ..VoiceWanted::of("en") }).expect("there is a voice");
+                let base = plain(seed.0, &Arc::new(Canned::default()));
+                let side = |placement: Placement, opening, text| {
+                    let (interruption, noise) = (Interruption::None, None);
+                    let spec = CallSpec { opening, interruption, noise, audio_quality, ..placement.spec.clone() };
+                    Placement { spec, mind: Box::new(Talk(text)), voice: Some(voice.clone()), ..placement }
+                };
+                let mut caller = side(base.caller, Opening::Made, text);
+                caller.dial.codecs = vec![codec];
+                let outcome = sim::run(Sim {
+                    caller,
+                    agent: side(base.agent, Opening::Listen { open_after_ms: None }, ""),
+                    synthesizer: speech.clone(),
+                    longest: Duration::from_secs(8),
+                    ..base
+                })
+                .expect("it runs");
+                let (measured, told) = (measured(&on_the_wire(&outcome.caller, codec)), told(&outcome.caller, "dh"));
+                let case = format!("{text} {codec:?} {}: {measured:?} measured, {told:?} told", seed.0);
+                let [heard, said] = [&measured, &told].map(|spans| [spans[0][0], spans[spans.len() - 1][1]]);
+                edges += 2;
+                beyond.extend((0..2).any(|n| (heard[n] - said[n]).abs() > FAR_MS).then_some(case));
+            }
+        }
+    }
+    println!("{edges} edges, beyond {FAR_MS} ms: {beyond:#?}");
+    assert!(edges >= 160 && beyond.is_empty(), "{edges} edges: {beyond:#?}");
 }

@@ -15,6 +15,8 @@ use crate::frame::{FRAME, PER_MS, Sample};
 
 /// From the last own words to the hang-up.
 pub(super) const OWN_HANGUP_MS: u32 = 500;
+/// When an opening is due before it is known when the conversation starts.
+const NOT_YET: Sample = Sample::MAX / 2;
 /// An opening begins this long after the conversation's start.
 const OPENING_MS: (f64, f64) = (400.0, 900.0);
 
@@ -57,10 +59,29 @@ impl Call {
         self.cancel(plan.effects());
     }
 
-    /// The opening, if this side opens, follows `start` by 0.4 to 0.9 s.
-    pub(super) fn plan_opening(&mut self, start: Sample) {
+    /// The opening, if this side opens, is made while the other side is awaited: it is ready when it is due.
+    pub(super) fn prepare_opening(&mut self) {
+        if self.plan.is_none() {
+            self.order_opening(NOT_YET);
+        }
+    }
+
+    /// The opening that was prepared.
+    pub(super) fn take_prepared(&mut self) -> Option<Plan> {
+        self.plan.take_if(|plan| plan.due == NOT_YET)
+    }
+
+    /// The opening, if this side opens, follows `start` by 0.4 to 0.9 s. It may have been prepared.
+    pub(super) fn plan_opening(&mut self, start: Sample, prepared: Option<Plan>) {
         let wait_ms = self.draws.opening.range(OPENING_MS.0, OPENING_MS.1);
         let due = start + (wait_ms * PER_MS as f64) as Sample;
+        match prepared {
+            Some(plan) => self.plan = Some(Plan { due, floor: due, ..plan }),
+            None => self.order_opening(due),
+        }
+    }
+
+    fn order_opening(&mut self, due: Sample) {
         match self.opening.clone() {
             Opening::Listen { .. } => {}
             Opening::Say(text) => self.plan_words(&text, Kind::Opening, due),

@@ -54,8 +54,9 @@ impl Cut {
 pub(super) struct Overlap {
     by: Side,
     at: Sample,
-    /// This side's words were over here, and the other side's end was not known yet.
-    own_end: Option<Sample>,
+    /// This side's words were over here, and the other side's end was not known yet: their true end, and one past the last
+    /// sample that was sent.
+    own_end: Option<[Sample; 2]>,
     /// The other side fell silent here; it may still go on.
     other_end: Option<Sample>,
 }
@@ -335,10 +336,17 @@ impl Call {
         }
     }
 
+    /// The true onset of this side's words became known: both sides cannot have spoken before it.
+    pub(super) fn own_speech_began(&mut self, onset: Sample) {
+        if let Some(overlap) = self.overlap.as_mut().filter(|overlap| overlap.at < onset) {
+            (overlap.by, overlap.at) = (Side::Dh, onset);
+        }
+    }
+
     /// This side's words were over at `end`: whether the other side had stopped before is known some 120 ms later.
-    pub(super) fn own_speech_ended(&mut self, end: Sample) {
+    pub(super) fn own_speech_ended(&mut self, end: Sample, sent: Sample) {
         if let Some(overlap) = &mut self.overlap {
-            overlap.own_end.get_or_insert(end);
+            overlap.own_end.get_or_insert([end, sent]);
         }
         if self.other.since.is_none() && self.overlap.as_ref().is_some_and(|overlap| overlap.other_end.is_none()) {
             self.settle_overlap();
@@ -348,9 +356,13 @@ impl Call {
     /// Reports an overlap.
     fn settle_overlap(&mut self) {
         let Some(Overlap { by, at, own_end, other_end }) = self.overlap.take() else { return };
-        let other_stopped = other_end.is_some_and(|end| own_end.is_none_or(|own| end <= own));
-        let Some(end) = (if other_stopped { other_end } else { own_end }) else { return };
-        let overlap_ms = ((end - at).max(0) / PER_MS) as u32;
+        let other_stopped = other_end.is_some_and(|end| own_end.is_none_or(|[own, _]| end <= own));
+        let ended = if other_stopped { other_end.map(|end| [end, end]) } else { own_end };
+        // How long this side spoke on does not depend on how loud its last sounds were.
+        let Some([overlap_ms, spoken_ms]) = ended.map(|ends| ends.map(|end| ((end - at).max(0) / PER_MS) as u32))
+        else {
+            return;
+        };
         // Of a sound of the other side that stops nobody, only more than a backchannel counts. Own words overlap nothing when the
         // other side had stopped before it could be known.
         let least_ms = match by {
@@ -359,7 +371,7 @@ impl Call {
             _ => SHORT_MS,
         };
         let stop_ms = (other_stopped == (by == Side::Dh)).then_some(overlap_ms);
-        if overlap_ms >= least_ms {
+        if spoken_ms >= least_ms && overlap_ms > 0 {
             self.event(at, by, What::BargeIn { by, overlap_ms, stop_ms });
         }
     }

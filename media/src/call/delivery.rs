@@ -8,7 +8,7 @@ use super::io::{EndReason, Line};
 use super::mouth::Said;
 use super::plan::{Next, Stage};
 use super::spec::{Matching, Opening};
-use super::utterance::Utterance;
+use super::utterance::{Begun, Utterance};
 use super::{Call, Dial, Hold, ms};
 use crate::frame::{FRAME, PER_MS, Sample};
 
@@ -89,10 +89,17 @@ impl Call {
     /// The first sample of `utterance` is at `at`.
     pub(super) fn begin(&mut self, utterance: Utterance, at: Sample) {
         self.cut_probe(at);
-        let (utterance_id, text, kind) = (utterance.id, utterance.text(), utterance.kind);
-        self.event(at, Side::Dh, What::SpeechStarted { utterance_id, text, kind });
         self.unsaid = None;
         self.mouth.say(utterance, at);
+    }
+
+    /// The true onset of what is said is known.
+    pub(super) fn speech_begins(&mut self, begun: Begun) {
+        let Begun { utterance_id, text, kind, onset } = begun;
+        if kind != Kind::Probe {
+            self.own_speech_began(onset);
+        }
+        self.event(onset, Side::Dh, What::SpeechStarted { utterance_id, text, kind });
     }
 
     /// Words are over: digits, then what follows.
@@ -142,7 +149,10 @@ impl Call {
     }
 
     /// An utterance is over.
-    pub(super) fn said(&mut self, Said { utterance, end, pauses }: Said) {
+    pub(super) fn said(&mut self, Said { utterance, begun, end, sent, pauses }: Said) {
+        if let Some(begun) = begun {
+            self.speech_begins(begun);
+        }
         let (spoken, left) = utterance.split();
         let interrupted = !left.is_empty();
         // The other side went on while more words were to come: they would answer what it said before.
@@ -156,7 +166,7 @@ impl Call {
         self.unsaid = interrupted.then_some(left);
         self.waits.quiet_since = self.waits.quiet_since.max(end);
         self.waits.active_at = self.waits.active_at.max(end);
-        self.own_speech_ended(end);
+        self.own_speech_ended(end, sent);
         if own_phrase && !interrupted {
             self.waits.hangup = Some((end + ms(OWN_HANGUP_MS), EndReason::HangupPhrase));
         }

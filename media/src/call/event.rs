@@ -111,7 +111,7 @@ pub enum What {
     SessionAnswered { code: u16 },
     /// The other side asked for a transfer to `to`.
     Transfer { to: String, accepted: bool },
-    /// A sound of this side that asks for no reaction, at its first sample.
+    /// A sound of this side that asks for no reaction, at its first sample. What is heard of it is told as speech.
     Probe { kind: ProbeKind },
     /// Once per second.
     Network { received: u64, lost: u64, late: u64, jitter_ms: f64 },

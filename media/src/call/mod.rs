@@ -12,6 +12,7 @@ mod concealed;
 mod delivery;
 mod dial;
 mod ears;
+mod edges;
 mod event;
 mod hearing;
 mod io;
@@ -173,7 +174,7 @@ impl Call {
             Input::Release => self.release(now),
             Input::Listen => self.listen(now),
             Input::Voiced(id, voiced) => self.voice(id, voiced),
-            Input::Done(id, done) => self.done(id, done),
+            Input::Done(id, done) => self.done(now, id, done),
             Input::Command(Command::Hangup(reason)) => self.hang_up(now, reason),
         }
     }
@@ -251,7 +252,7 @@ impl Call {
             return;
         }
         let at = self.frame_at;
-        let over = self.mouth.render(at, &mut sent.pcm, &mut sent.clean);
+        let rendered = self.mouth.render(at, &mut sent.pcm, &mut sent.clean);
         sent.position = Some(at);
         self.ears.sent(at, &sent.pcm);
         if let Some(leg) = &mut self.leg {
@@ -269,10 +270,13 @@ impl Call {
         }
         self.pacing.sent(late);
         self.frame_at += FRAME as Sample;
-        if let Some(probe) = over.probe {
-            self.probe_ended(&probe.utterance, probe.end, false);
+        if let Some(begun) = rendered.begun {
+            self.speech_begins(begun);
         }
-        if let Some(said) = over.words {
+        if let Some(probe) = rendered.probe {
+            self.probe_ended(probe, false);
+        }
+        if let Some(said) = rendered.words {
             self.said(said);
         }
     }

@@ -1,8 +1,8 @@
 //! Everything that this side sends: probes, words, tones, background noise, in this order, through the audio quality lever.
 
-use super::pauses::Pauses;
+use super::edges::Edges;
 use super::spec::{CallSpec, NoiseSpec};
-use super::utterance::Utterance;
+use super::utterance::{Begun, Utterance};
 use crate::dtmf::{Pace, Tones};
 use crate::frame::{FRAME, Frame, Sample};
 use crate::impair::Impair;
@@ -23,8 +23,8 @@ pub struct Mouth {
     clean: Mixer,
     /// One past the last sample of the utterance that has words.
     said_to: Sample,
-    /// Of the utterance.
-    pauses: Pauses,
+    /// Of the utterance, or of the probe.
+    edges: Edges,
 }
 
 /// An utterance that is over.
@@ -32,24 +32,31 @@ pub struct Mouth {
 pub struct Said {
     /// It.
     pub utterance: Utterance,
-    /// One past its last sample.
+    /// Present where its beginning was not told.
+    pub begun: Option<Begun>,
+    /// Its true end.
     pub end: Sample,
+    /// One past the last sample of it that was sent.
+    pub sent: Sample,
     /// Where it was silent for 300 ms or more.
     pub pauses: Box<[[Sample; 2]]>,
 }
 
-/// What ended in a frame.
+/// What began and ended in a frame.
 #[derive(Debug, Default)]
-pub struct Over {
-    /// Words.
+pub struct Rendered {
+    /// What goes on, and whose true onset was not known before.
+    pub begun: Option<Begun>,
+    /// Words that are over.
     pub words: Option<Said>,
-    /// A probe that was not cut short.
+    /// A probe that is over, was heard and not cut short.
     pub probe: Option<Said>,
 }
 
 impl Mouth {
     /// Nothing to say yet. `rate_hz` is the codec's.
     pub fn new(spec: &CallSpec, rate_hz: u32) -> Mouth {
+        let draws = || spec.seed.stream("audio_quality");
         Mouth {
             utterance: None,
             probe: None,
@@ -59,11 +66,11 @@ impl Mouth {
                 .as_ref()
                 .map_or(0.0, |noise| if rate_hz < crate::frame::RATE_HZ { noise.gain_narrow } else { noise.gain_wide }),
             tones: None,
-            impair: Impair::new(spec.audio_quality, rate_hz, spec.seed.stream("audio_quality")),
+            impair: Impair::new(spec.audio_quality, rate_hz, draws()),
             mixer: Mixer::new(),
             clean: Mixer::new(),
             said_to: 0,
-            pauses: Pauses::new(),
+            edges: Edges::new(spec.audio_quality, rate_hz, draws()),
         }
     }
 
@@ -71,7 +78,7 @@ impl Mouth {
     pub fn say(&mut self, mut utterance: Utterance, at: Sample) {
         utterance.started = Some(at);
         self.said_to = at;
-        self.pauses.begin();
+        self.edges.begin(at);
         self.utterance = Some(utterance);
     }
 
@@ -82,13 +89,20 @@ impl Mouth {
 
     /// Cuts what is being said at `end`, without a fade.
     pub fn cut(&mut self, end: Sample) -> Option<Said> {
-        let utterance = self.utterance.take()?;
-        Some(Said { utterance, end, pauses: self.pauses.end(end) })
+        let mut utterance = self.utterance.take()?;
+        let sounded = self.edges.end(end);
+        Some(Said {
+            begun: utterance.begin(sounded.from),
+            utterance,
+            end: sounded.to,
+            sent: end,
+            pauses: sounded.pauses,
+        })
     }
 
-    /// Since when this side speaks.
+    /// Since when this side speaks: the true onset, as soon as it is known.
     pub fn speaking_since(&self) -> Option<Sample> {
-        self.utterance.as_ref().and_then(|said| said.started)
+        self.utterance.as_ref().and_then(|said| said.onset.or(said.started))
     }
 
     /// It does not yield before the end of what it says.
@@ -99,14 +113,18 @@ impl Mouth {
     /// Sounds `probe` at `at`.
     pub fn sound(&mut self, mut probe: Utterance, at: Sample) {
         probe.started = Some(at);
+        self.edges.begin(at);
         self.probe = Some(Box::new(probe));
     }
 
-    /// Ends the probe that sounds with a 5 ms fade; hands it out once.
-    pub fn cut_probe(&mut self) -> Option<&Utterance> {
+    /// Ends the probe that sounds at `end` with a 5 ms fade; hands it out once, if it was heard.
+    pub fn cut_probe(&mut self, end: Sample) -> Option<Said> {
         let probe = self.probe.as_mut().filter(|probe| !probe.is_stopping())?;
         probe.stop();
-        Some(probe)
+        let sounded = self.edges.end(end);
+        let begun = probe.begin(sounded.from);
+        let said = Said { begun, utterance: (**probe).clone(), end: sounded.to, sent: end, pauses: Box::default() };
+        sounded.is_heard.then_some(said)
     }
 
     /// Sounds a digit's tone at `at`.
@@ -114,35 +132,64 @@ impl Mouth {
         self.tones = Some(Tones::new(digit.encode_utf8(&mut [0; 4]), at, Pace::default()));
     }
 
-    /// Makes the frame at `at`, and the same before noise and audio quality. What ends in it is handed back.
-    pub fn render(&mut self, at: Sample, frame: &mut Frame, clean: &mut Frame) -> Over {
+    /// Makes the frame at `at`, and the same before noise and audio quality. What begins and ends in it is handed back.
+    pub fn render(&mut self, at: Sample, frame: &mut Frame, clean: &mut Frame) -> Rendered {
         let mut sum = NOTHING;
-        let mut over = Over::default();
+        let mut rendered = Rendered::default();
+        let mut sounds = false;
         // A fade is of all that the sum holds: a probe is cut before words are added.
         if let Some(mut probe) = self.probe.take() {
-            match probe.render(&mut sum, first(&probe, at)).ended {
-                Some(_) if probe.is_stopping() => {}
-                Some(to) => {
-                    over.probe = Some(Said { utterance: *probe, end: at + to as Sample, pauses: Box::default() });
+            let from = first(&probe, at);
+            let ended = probe.render(&mut sum, from).ended;
+            if probe.is_stopping() {
+                self.probe = if ended.is_some() { None } else { Some(probe) };
+            } else {
+                sounds = true;
+                self.edges.follow(at, &sum, from);
+                match ended {
+                    Some(to) => {
+                        let sounded = self.edges.end(at + to as Sample);
+                        let begun = probe.begin(sounded.from);
+                        let said = Said {
+                            begun,
+                            utterance: *probe,
+                            end: sounded.to,
+                            sent: at + to as Sample,
+                            pauses: Box::default(),
+                        };
+                        rendered.probe = sounded.is_heard.then_some(said);
+                    }
+                    None => {
+                        rendered.begun = self.edges.onset().and_then(|onset| probe.begin(onset));
+                        self.probe = Some(probe);
+                    }
                 }
-                None => self.probe = Some(probe),
             }
         }
         if let Some(mut utterance) = self.utterance.take() {
             let from = first(&utterance, at);
-            let rendered = utterance.render(&mut sum, from);
-            self.pauses.follow(at, &sum, from);
-            if let Some(to) = rendered.wrote_to {
+            let said = utterance.render(&mut sum, from);
+            sounds = true;
+            self.edges.follow(at, &sum, from);
+            if let Some(to) = said.wrote_to {
                 self.said_to = at + to as Sample;
             }
             // Words may have ended before it was known that none follow.
-            match rendered.ended {
+            match said.ended {
                 Some(_) => {
-                    let (end, pauses) = (self.said_to, self.pauses.end(self.said_to));
-                    over.words = Some(Said { utterance, end, pauses });
+                    let sounded = self.edges.end(self.said_to);
+                    let begun = utterance.begin(sounded.from);
+                    rendered.words =
+                        Some(Said { begun, utterance, end: sounded.to, sent: self.said_to, pauses: sounded.pauses });
                 }
-                None => self.utterance = Some(utterance),
+                None => {
+                    rendered.begun = self.edges.onset().and_then(|onset| utterance.begin(onset));
+                    self.utterance = Some(utterance);
+                }
             }
+        }
+        if !sounds {
+            self.edges.rest();
         }
         self.tones.take_if(|tones| !tones.mix(at, &mut sum));
         self.clean.finish(&sum, clean);
@@ -154,7 +201,7 @@ impl Mouth {
             None => *frame = *clean,
         }
         self.impair.process(frame);
-        over
+        rendered
     }
 }
 

@@ -2,11 +2,13 @@
 
 use super::dial::TONE_MS;
 use super::event::{Side, What};
-use super::io::{Control, EffectId, EndReason, Ending, Fault, Output, Purpose, Quality, RemoteEnd, RemoteKind, Signal};
+use super::io::{
+    Control, EffectId, EndReason, Ending, Fault, Output, Path, Purpose, Quality, RemoteEnd, RemoteKind, Signal,
+};
 use super::mouth::Mouth;
 use super::spec::DtmfMethod;
 use super::utterance::Utterance;
-use super::{Call, Dial, ms};
+use super::{Call, Dial, ms, ntp};
 use crate::connection::Connection;
 use crate::frame::{FRAME, RATE_HZ, Sample};
 use crate::leg::{Leg, MediaParams};
@@ -44,6 +46,10 @@ pub(super) enum Phase {
 impl Phase {
     pub(super) fn is_connected(&self) -> bool {
         matches!(self, Phase::Connected)
+    }
+
+    pub(super) fn is_dialling(&self) -> bool {
+        matches!(self, Phase::Dialing { .. })
     }
 }
 
@@ -101,6 +107,7 @@ impl Call {
                 self.phase = Phase::Dialing { since: now };
                 self.waits.address = Some(address.clone());
                 self.waits.before.push((now, Side::Engine, What::Dialing { address }));
+                self.prepare_opening();
             }
             Signal::Ringing { code } => {
                 let address = self.waits.address.clone();
@@ -212,10 +219,12 @@ impl Call {
         self.waits.start = Some(at);
         self.waits.quiet_since = at;
         self.waits.active_at = at;
+        // It is no answer to what the other side says already.
+        let prepared = self.take_prepared();
         if let Some(onset) = self.other.since {
             self.other_turn_begins(onset);
         }
-        self.plan_opening(at);
+        self.plan_opening(at, prepared);
     }
 
     /// Digits that are due, silences that are over, timers, plans: everything that happens at a frame's start.
@@ -404,8 +413,9 @@ impl Call {
         if connected {
             self.stop_speech(end);
             self.other_is_cut(end, now);
-            self.drop_plans();
+            self.say_goodbye(now);
         }
+        self.drop_plans();
         let by = match reason {
             EndReason::AgentHangup | EndReason::Rejected => "AGENT",
             EndReason::Fault | EndReason::Shutdown | EndReason::MediaTimeout | EndReason::DialFailed => "engine",
@@ -427,6 +437,13 @@ impl Call {
             connection.sent.clear();
         }
         self.phase = Phase::Closing { until: now + LAST_WORDS, ending: Box::new(ending) };
+    }
+
+    /// This side leaves the RTP session (RFC 3550 6.6).
+    fn say_goodbye(&mut self, now: Time) {
+        if let Some(bytes) = self.leg.as_mut().and_then(|leg| leg.goodbye(now, ntp(now))) {
+            self.out.packet(Path::Rtcp, bytes);
+        }
     }
 
     fn begin_leg(&mut self, media: MediaParams, now: Time) {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::event::{Kind, ProbeKind, Side, What};
 use super::io::{Effect, EffectId};
+use super::mouth::Said;
 use super::spec::CallSpec;
 use super::utterance::Utterance;
 use super::{Call, ms};
@@ -302,23 +303,22 @@ impl Call {
         let mut probe = Utterance::new(self.last_utterance, Kind::Probe, true);
         probe.add_clip(text, pcm);
         self.event(at, Side::Dh, What::Probe { kind });
-        let what = What::SpeechStarted { utterance_id: probe.id, text: text.into(), kind: Kind::Probe };
-        self.event(at, Side::Dh, what);
         self.mouth.sound(probe, at);
     }
 
     /// Something else is to be heard from `at` on: a probe that sounds fades.
     pub(super) fn cut_probe(&mut self, at: Sample) {
-        if let Some(probe) = self.mouth.cut_probe().cloned() {
-            self.probe_ended(&probe, at, true);
+        if let Some(said) = self.mouth.cut_probe(at) {
+            self.probe_ended(said, true);
         }
     }
 
-    pub(super) fn probe_ended(&mut self, probe: &Utterance, end: Sample, interrupted: bool) {
-        let (text, _) = probe.split();
-        let end = end.max(probe.started.unwrap_or(end));
-        let (utterance_id, kind, exact) = (probe.id, probe.kind, probe.exact);
-        let pauses = Box::default();
+    pub(super) fn probe_ended(&mut self, Said { utterance, begun, end, pauses, .. }: Said, interrupted: bool) {
+        if let Some(begun) = begun {
+            self.speech_begins(begun);
+        }
+        let (text, _) = utterance.split();
+        let (utterance_id, kind, exact) = (utterance.id, utterance.kind, utterance.exact);
         self.event(end, Side::Dh, What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses });
     }
 

@@ -167,7 +167,7 @@ impl Call {
         if self.history.last().is_some_and(|line| !line.other && line.interrupted) {
             self.plan_thought(Purpose::Reply, Kind::Turn, due);
         } else if self.history.is_empty() {
-            self.plan_opening(due);
+            self.plan_opening(due, None);
         }
     }
 
@@ -301,12 +301,15 @@ impl Call {
 
     // --- effects that are done ---
 
-    pub(super) fn done(&mut self, id: EffectId, done: Effected) {
+    pub(super) fn done(&mut self, now: Time, id: EffectId, done: Effected) {
         match done {
             Effected::Audio { pcm, last } => self.audio_done(id, &pcm, last),
             Effected::Move(next) => self.moved(id, next),
             Effected::Language { language, by, turn, phrases } => self.speak(language, by, turn, phrases),
             Effected::Meant(which) => self.meant(id, which),
+            Effected::Note { code, why } if self.phase.is_dialling() => {
+                self.waits.before.push((now, Side::Engine, What::Note { code, why }));
+            }
             Effected::Note { code, why } => self.event(self.frame_at, Side::Engine, What::Note { code, why }),
             Effected::Failed { code, why } => self.effect_failed(id, code, why),
             Effected::Partial(_) | Effected::Final { .. } => self.heard_text(id, done),
@@ -360,6 +363,11 @@ impl Call {
     }
 
     fn effect_failed(&mut self, id: EffectId, code: &'static str, why: String) {
+        if self.phase.is_dialling() {
+            // It is asked for again when it is needed.
+            let prepared = self.take_prepared();
+            return self.cancel(prepared.map(|plan| plan.effects()).unwrap_or_default());
+        }
         let thinking = self.plan.as_ref().is_some_and(|plan| plan.thinking == Some(id));
         self.event(self.frame_at, Side::Engine, What::Note { code, why: why.clone() });
         if self.not_meant(id) {

@@ -75,6 +75,8 @@ pub struct Utterance {
     pub holds_floor: bool,
     /// Position of the first sample, once it is being said.
     pub started: Option<Sample>,
+    /// Its true onset, once it is known; its beginning was told then.
+    pub onset: Option<Sample>,
     /// More parts may be added.
     pub open: bool,
     parts: Vec<Part>,
@@ -85,6 +87,19 @@ pub struct Utterance {
     said: usize,
     gap: usize,
     stopping: bool,
+}
+
+/// The beginning of an utterance, as it is told.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    /// Its id.
+    pub utterance_id: u32,
+    /// All that is planned to be heard.
+    pub text: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its true onset.
+    pub onset: Sample,
 }
 
 /// What rendering a frame did.
@@ -105,6 +120,7 @@ impl Utterance {
             exact,
             holds_floor: false,
             started: None,
+            onset: None,
             open: false,
             parts: Vec::new(),
             part: 0,
@@ -151,6 +167,14 @@ impl Utterance {
     /// The effects that have not brought all their audio.
     pub fn waiting(&self) -> impl Iterator<Item = EffectId> + '_ {
         self.parts.iter().filter(|part| !part.complete).map(|part| part.effect)
+    }
+
+    /// Its true onset becomes known: what is to be told of it, the first time.
+    pub fn begin(&mut self, onset: Sample) -> Option<Begun> {
+        if self.onset.replace(onset).is_some() {
+            return None;
+        }
+        Some(Begun { utterance_id: self.id, text: self.text(), kind: self.kind, onset })
     }
 
     /// All that is planned to be heard.

@@ -79,6 +79,8 @@ pub struct Log {
     pub early: Vec<i16>,
     /// RTP only.
     pub packets: Vec<SentPacket>,
+    /// RTCP only.
+    pub reports: Vec<Vec<u8>>,
     /// What the recognizer was given.
     pub ears: Vec<Heard>,
     /// RTP that the call received.
@@ -269,8 +271,9 @@ impl Rig {
             match output {
                 Output::Packet { path, bytes } => {
                     self.far.receive(path, self.now, bytes);
-                    if path == Path::Rtp {
-                        self.log.packets.push(packet(self.now, bytes));
+                    match path {
+                        Path::Rtp => self.log.packets.push(packet(self.now, bytes)),
+                        Path::Rtcp => self.log.reports.push(bytes.to_vec()),
                     }
                 }
                 Output::Ears { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: false }),
@@ -343,7 +346,10 @@ impl Rig {
                 }
             }
             Effect::Synthesize { text, .. } => {
-                let pcm = self.spec.voice.say(text.chars().count() * PER_CHARACTER, id.0 as usize * 37);
+                // The same words sound different each time, whatever else is said.
+                let before = self.log.synthesized.iter().filter(|said| **said == text).count();
+                let place = before + text.bytes().map(usize::from).sum::<usize>();
+                let pcm = self.spec.voice.say(text.chars().count() * PER_CHARACTER, place * 37);
                 let (first, rest) = pcm.split_at(pcm.len().min(FIRST_PART));
                 let after_ms = delays.synthesize_ms;
                 self.pend(after_ms, id, Effected::Audio { pcm: first.into(), last: rest.is_empty() });

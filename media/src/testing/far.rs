@@ -170,6 +170,11 @@ impl Far {
         }
     }
 
+    /// What it heard, from position 0 of its own clock.
+    pub fn ears(&self) -> &[i16] {
+        &self.ears
+    }
+
     /// The words that were said in `from..to` of its own clock, by their middles.
     pub fn words(&self, from: Sample, to: Sample) -> Vec<Word> {
         let mut words: Vec<Word> = self.spoken.iter().flat_map(Spoken::words).collect();

@@ -19,6 +19,8 @@ pub struct Voice {
     pcm: Arc<[i16]>,
     /// Blocks that are not quiet.
     loud: Arc<[bool]>,
+    /// It says all of this, whatever it is to say.
+    whole: bool,
 }
 
 impl Voice {
@@ -38,18 +40,26 @@ impl Voice {
                 loud.push(is_loud);
             }
         }
-        Voice { pcm: pcm.into(), loud: loud.into() }
+        Voice { pcm: pcm.into(), loud: loud.into(), whole: false }
+    }
+
+    /// A voice that says this and nothing else.
+    pub fn of(pcm: &[i16]) -> Voice {
+        Voice { pcm: pcm.into(), loud: Arc::default(), whole: true }
     }
 
     /// The same, backwards: as loud and as fast, and never the same sound.
     pub fn reversed(&self) -> Voice {
         let pcm: Vec<i16> = self.pcm.iter().rev().copied().collect();
         let loud: Vec<bool> = self.loud.iter().rev().copied().collect();
-        Voice { pcm: pcm.into(), loud: loud.into() }
+        Voice { pcm: pcm.into(), loud: loud.into(), whole: self.whole }
     }
 
     /// `samples` of it that begin and end loud; `place` chooses where it begins (a block each, or somewhat later).
     pub fn say(&self, samples: usize, place: usize) -> Arc<[i16]> {
+        if self.whole {
+            return self.pcm.clone();
+        }
         let blocks = self.loud.len().max(1);
         let last = samples.saturating_sub(1) / BLOCK;
         let is_loud = |block: usize| self.loud.get(block % blocks).copied().unwrap_or(true);

@@ -11,7 +11,7 @@ mod detector;
 mod floor;
 mod hindsight;
 mod near;
-mod percentiles;
+pub(crate) mod percentiles;
 mod steady;
 mod tone;
 

@@ -4,8 +4,10 @@
 
 mod concealed;
 mod connection;
+mod edges;
 mod expect;
 mod grammar;
+mod opening;
 mod probes;
 mod promises;
 mod quiet;
@@ -46,6 +48,11 @@ pub fn files() -> Vec<(String, String)> {
 
 /// Plays a scenario to its end.
 pub fn play(scenario: &Scenario, voice: &Voice) -> Rig {
+    play_as(scenario, voice, voice.reversed())
+}
+
+/// The same with a caller of another voice.
+pub fn play_as(scenario: &Scenario, voice: &Voice, caller: Voice) -> Rig {
     let mut rig = Rig::new(RigSpec {
         call: scenario.call.clone(),
         media: scenario.media,
@@ -53,7 +60,7 @@ pub fn play(scenario: &Scenario, voice: &Voice) -> Rig {
         delays: scenario.delays,
         text: scenario.text,
         mind: scenario.mind.clone(),
-        voice: voice.reversed(),
+        voice: caller,
     });
     rig.far.echo = scenario.echo;
     for (place, (at, action)) in scenario.actions.iter().enumerate() {

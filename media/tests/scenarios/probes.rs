@@ -121,11 +121,20 @@ fn stretches(log: &Log) -> Vec<(usize, usize)> {
     edges.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
+/// What lies between these samples, with all that goes on before and after it without 10 ms of silence: not all of it is heard
+/// through the lever.
+fn whole(pcm: &[i16], from: usize, to: usize) -> [usize; 2] {
+    let silent = |part: &[i16]| part.iter().all(|&x| x == 0);
+    let first = (160..=from).rev().find(|&at| silent(&pcm[at - 160..at])).unwrap_or(0);
+    let last = (to..pcm.len() - 160).find(|&at| silent(&pcm[at..at + 160])).unwrap_or(pcm.len());
+    [first, last]
+}
+
 /// Probes stand in the clean track alone at their own level, and go out with the noise and through the levers.
 #[test]
 fn probes_take_the_way_of_speech() {
     let voice = super::voice();
-    let source = "caller probes backchannel 20 aside 10\n1.0 agent says 30.0 \"a story\"\nuntil 32";
+    let source = "caller probes backchannel 20 aside 10\n1.0 agent says 60.0 \"a story\"\nuntil 62";
     let log = play(source, |scenario| {
         let loop_pcm = voice.say(16_000 * 5, 4000);
         scenario.call.noise = Some(NoiseSpec { loop_pcm, gain_narrow: 0.05, gain_wide: 0.05, start: 77 });
@@ -137,6 +146,7 @@ fn probes_take_the_way_of_speech() {
     // What the voice of the tests says has strong and weak parts: a kind has its level as a whole.
     let mut said: [Vec<i16>; 2] = Default::default();
     for &(from, to) in &stretches {
+        let [from, to] = whole(&log.clean, from, to);
         assert!(log.clean[quiet..from].iter().all(|x| *x == 0), "silence between {quiet} and {from}");
         said[usize::from(to - from > 12_000)].extend(&log.clean[from..to]);
         let sent: Vec<i16> = log.recorded[2 * from..2 * to].iter().copied().step_by(2).collect();

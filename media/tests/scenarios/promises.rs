@@ -6,6 +6,7 @@ use ringer_media::call::NoiseSpec;
 use ringer_media::call::{EndReason, Event, Kind, ProbeKind, TICK, What};
 use ringer_media::frame::FRAME;
 use ringer_media::impair::AudioQuality;
+use ringer_media::rtp::rtcp::{Item, parse};
 use ringer_media::testing::{Log, Rig};
 
 use super::grammar::{Action, Scenario};
@@ -37,6 +38,7 @@ pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
     } else {
         in_order(rig, &mut check);
     }
+    goodbye(rig, &mut check);
     speech(rig, &mut check);
     probes(rig, &mut check);
     ears(scenario, rig, &mut check);
@@ -50,6 +52,26 @@ pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
 /// One channel of the recording.
 fn channel(log: &Log, channel: usize) -> impl Iterator<Item = i16> {
     log.recorded.iter().copied().skip(channel).step_by(2)
+}
+
+/// Who has sent leaves the RTP session, once and last, by a report, its name and BYE (RFC 3550 6.1, 6.6).
+fn goodbye(rig: &Rig, check: &mut impl FnMut(bool, String)) {
+    let log = &rig.log;
+    let said = |bytes: &[u8]| {
+        let mut ssrc = None;
+        parse(bytes, |item| ssrc = if let Item::Bye(of) = item { Some(of) } else { ssrc });
+        ssrc
+    };
+    let byes: Vec<usize> = (0..log.reports.len()).filter(|at| said(&log.reports[*at]).is_some()).collect();
+    if log.packets.is_empty() {
+        return check(log.reports.is_empty(), format!("{} reports of who never sent", log.reports.len()));
+    }
+    check(byes == [log.reports.len().wrapping_sub(1)], format!("BYE in {byes:?} of {} reports", log.reports.len()));
+    let Some(last) = log.reports.last() else { return };
+    let words: Vec<&[u8]> = last.chunks(4).collect();
+    check(matches!(last[1], 200 | 201), format!("the last compound packet begins with {}", last[1]));
+    check(words.iter().any(|word| word[..2] == [0x81, 202]), "the last report names nobody".into());
+    check(said(last).map(u32::to_be_bytes) == last[4..8].try_into().ok(), "BYE is of another source".into());
 }
 
 /// One packet a tick, each with the next number and the timestamp of its tick; an event keeps its timestamp.
@@ -119,7 +141,7 @@ fn speech(rig: &Rig, check: &mut impl FnMut(bool, String)) {
 }
 
 /// A probe sounds while the other side is heard to speak and this side is silent, 2 s after the one before it; a backchannel
-/// 1 s into the turn. Each has its length.
+/// 1 s into the turn. Each has its length; what is heard of it may be a little less.
 fn probes(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     let events = &rig.log.events;
     let mut last: Option<Event> = None;
@@ -147,7 +169,7 @@ fn probes(rig: &Rig, check: &mut impl FnMut(bool, String)) {
                     matches!(last.as_ref().map(|end| &end.what), Some(What::SpeechEnded { interrupted: true, .. }));
                 let [least, most] = match kind {
                     ProbeKind::Backchannel => [3200, 8000],
-                    ProbeKind::VocalTic => [3200, 12_800],
+                    ProbeKind::VocalTic => [2880, 12_800],
                     ProbeKind::NonDirected => [16_000, 32_000],
                 };
                 check(length <= most && (cut || length >= least), format!("a {kind:?} at {at} of {length} samples"));

@@ -13,6 +13,7 @@ use ringer_media::call::{
 };
 use ringer_media::frame::{FRAME, PER_MS, Sample};
 use ringer_media::recording::{Layout, wav_header};
+use ringer_media::rtp::rtcp;
 use ringer_media::seed::{Seed, Stream};
 use ringer_media::time::Time;
 use ringer_media::tongue::Tongue;
@@ -114,6 +115,8 @@ pub(super) struct Host {
     ending: Option<Ending>,
     last_sequence: Option<u16>,
     packets_in_tick: u32,
+    /// The last report said that this side leaves.
+    left: bool,
     violations: Vec<String>,
 }
 
@@ -163,6 +166,7 @@ impl Host {
             ending: None,
             last_sequence: None,
             packets_in_tick: 0,
+            left: false,
             violations: Vec::new(),
         })
     }
@@ -262,6 +266,9 @@ impl Host {
     pub fn finish(mut self) -> Side {
         if !self.endpoint.is_idle() {
             self.violations.push("a SIP call or transaction is left".into());
+        }
+        if self.left != self.last_sequence.is_some() {
+            self.violations.push(format!("the RTP session was left: {}", self.left));
         }
         if let Some(ending) = self.ending.as_ref().filter(|ending| ending.connected) {
             for (name, track) in [("heard", &mut self.heard), ("sent", &mut self.sent)] {
@@ -389,7 +396,11 @@ impl Host {
                 self.check_packet(bytes);
                 self.send(RTP, bytes);
             }
-            Output::Packet { path: Path::Rtcp, bytes } => self.send(RTCP, bytes),
+            Output::Packet { path: Path::Rtcp, bytes } => {
+                self.left = false;
+                rtcp::parse(bytes, |item| self.left |= matches!(item, rtcp::Item::Bye(_)));
+                self.send(RTCP, bytes);
+            }
             Output::Heard(pcm) => self.heard.extend_from_slice(pcm),
             Output::Early(_) | Output::Ears { .. } | Output::EarsPast { .. } => {}
             Output::Control(Control::Cancel) => self.end_sip(now, 16),

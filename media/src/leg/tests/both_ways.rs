@@ -76,9 +76,10 @@ fn reports_flow_both_ways_and_say_goodbye() {
         assert!((trip - 30.0).abs() < 0.1, "{trip}");
         assert!(leg.figures().last_report.is_some());
     }
-    let bye = legs[0].goodbye(origin, 0).to_vec();
+    let bye = legs[0].goodbye(origin, 0).expect("it has sent").to_vec();
     assert_eq!(legs[1].receive(origin, &bye), Received::Report);
     assert_eq!(bye[bye.len() - 8..bye.len() - 4], [0x81, 203, 0, 1]);
+    assert_eq!(Leg::new(params(Codec::Pcmu), Seed(3), origin).goodbye(origin, 0), None, "it never sent anything");
 }
 
 #[test]
