@@ -98,7 +98,7 @@ impl CallLog {
         let quality = &report.ending.quality;
         let data = json!({
             "reason": report.ending.reason.as_str(),
-            "codec": report.codec,
+            "codec": report.peer.codec,
             "digits": self.digits,
             "warnings": report.warnings,
             "quality": {

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ringer_media::call::{CallSpec, Interruption, Opening, Phrases, TurnSpec};
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
-use ringer_sip::CallEvent;
 use tokio::sync::mpsc;
 
 use self::log::CallLog;
@@ -21,7 +20,7 @@ use crate::engine::{CallHandle, CallNews, Dial, Engine, Placement};
 use crate::human::Fluency;
 use crate::provider::{Voice, VoiceWanted};
 use crate::tasks::Tasks;
-use crate::transport::io::IncomingCall;
+use crate::transport::port::Incoming;
 
 /// The header field by which a caller says which result its call belongs to.
 pub const RESULT_ID: &str = "X-Simulation-Result-Id";
@@ -63,7 +62,7 @@ impl Desk {
     }
 
     /// Answers what comes in until `most` calls are over, or for ever when it is `None`. Dropping the future ends no call.
-    pub async fn serve(self: &Arc<Self>, mut incoming: mpsc::Receiver<IncomingCall>, most: Option<u64>) {
+    pub async fn serve(self: &Arc<Self>, mut incoming: mpsc::Receiver<Incoming>, most: Option<u64>) {
         let (over, mut ended) = mpsc::channel(64);
         let mut count = 0;
         while most.is_none_or(|most| count < most) {
@@ -83,7 +82,7 @@ impl Desk {
         self.tasks.stop().await;
     }
 
-    fn take(self: &Arc<Self>, call: IncomingCall, over: mpsc::Sender<()>) {
+    fn take(self: &Arc<Self>, call: Incoming, over: mpsc::Sender<()>) {
         let desk = self.clone();
         self.tasks.spawn("desk call", async move {
             desk.answer(call).await;
@@ -91,9 +90,9 @@ impl Desk {
         });
     }
 
-    async fn answer(&self, incoming: IncomingCall) {
-        let CallEvent::Incoming { headers, call_id, .. } = &incoming.invite else { return };
-        let named = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(RESULT_ID));
+    async fn answer(&self, incoming: Incoming) {
+        let call_id = incoming.call_id.clone();
+        let named = incoming.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(RESULT_ID));
         let result_id = named.map(|(_, value)| value.clone());
         let mut log = self.log.clone().map(|log| CallLog::new(log, call_id.clone(), result_id));
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;

@@ -30,6 +30,7 @@ use crate::engine::noise::NoiseBeds;
 use crate::engine::{CallNews, CallReport, Dial, Engine, Placement};
 use crate::human::{self, Profile};
 use crate::provider::{Synthesizer, VoiceWanted};
+use crate::transport::sip::address::Address;
 
 /// Flags of `ringer call`.
 #[derive(Debug, clap::Args)]
@@ -257,7 +258,7 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
 
 /// The local address from which the target is reached, with a free port.
 pub(super) fn local_address(target: &str) -> Result<SocketAddr, String> {
-    let (_, to) = crate::transport::sip::resolve(target)?;
+    let to = Address::parse(target).and_then(|address| address.resolve()).map_err(|fault| fault.to_string())?;
     let host = crate::transport::sockets::address_towards(to)
         .map_err(|error| format!("{target} is not reachable from here: {error}"))?;
     Ok(SocketAddr::new(host, 0))

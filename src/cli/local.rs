@@ -17,7 +17,7 @@ use crate::provider::remote::{Form, HttpRecognizer, Part, Remote, RemoteSynthesi
 use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::tls::Roots;
 use crate::provider::{Recognizer, Synthesizer, Voice, VoiceWanted};
-use crate::transport::io::IncomingCall;
+use crate::transport::port::Incoming;
 
 /// The programs that speak. Each is in a package of its own name.
 pub const SPEAKERS: [&str; 2] = ["flite", "espeak-ng"];
@@ -160,7 +160,7 @@ pub async fn engine(
     sip: SocketAddr,
     rtp_ports: RangeInclusive<u16>,
     advertise: Option<IpAddr>,
-) -> Result<(Engine, mpsc::Receiver<IncomingCall>), String> {
+) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
     let max_calls = most_calls(raise_file_limit(), &rtp_ports);
     let config = EngineConfig { sip, rtp_ports, advertise, shards: 0, max_calls, srtp: Encryption::Off };
     Engine::start(config, speech()?, Clock::Real).await.map_err(|error| format!("the SIP socket {sip}: {error}"))

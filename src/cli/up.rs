@@ -25,7 +25,7 @@ use crate::provider::chat::{ChatConfig, ChatModel};
 use crate::provider::{LanguageModel, Status};
 use crate::service::{Placer, Running, Service};
 use crate::tasks::Tasks;
-use crate::transport::io::IncomingCall;
+use crate::transport::port::Incoming;
 
 /// Whose the first key is.
 const ORGANIZATION: &str = "default";
@@ -253,7 +253,7 @@ async fn admit_somebody(service: &Service, config: &Config, out: &Out) -> crate:
 }
 
 /// The engine, and the calls that come in to it.
-async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::Receiver<IncomingCall>), String> {
+async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
     let engine = EngineConfig {
         sip: config.sip.listen,
         rtp_ports: config.sip.rtp_ports.clone(),

@@ -7,12 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ringer_media::call::{Control, EndReason, Ending, Event, Signal, What};
+use ringer_media::call::{EndReason, Ending, Event, Signal, What};
 use ringer_media::frame::Sample;
 use ringer_media::recording::Layout;
-use ringer_sip::sdp::Negotiated;
-use ringer_sip::uri::Uri;
-use ringer_sip::{CallEvent, CallKey};
+use ringer_sip::CallKey;
 use rtrb::Consumer;
 use tokio::sync::mpsc;
 use tracing::Instrument;
@@ -28,8 +26,10 @@ use super::timeline::Journal;
 use super::wire::Wire;
 use super::{CAPTURED, CallNews, CallReport, JOURNAL, Placement};
 use crate::provider::guard::Guard;
-use crate::transport::io::SipNews;
-use crate::transport::sip;
+use crate::transport::port::{Port, PortOutput, ToPeer};
+use crate::transport::sip::address::Address;
+use crate::transport::sip::port::SipOrder;
+use crate::transport::sip::udp::SipNews;
 
 /// How long files may take to close.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -121,10 +121,7 @@ pub(super) struct Driver {
     connected_at_ms: Option<i64>,
     /// How far the wall clock was ahead of the media threads' when the call connected.
     ahead_ns: i64,
-    codec: Option<&'static str>,
-    /// Profile of the media that was agreed on last.
-    profile: Option<&'static str>,
-    remote: Option<String>,
+    port: Port,
     ending: Option<Ending>,
     sip_over: bool,
     wanted: Wanted,
@@ -144,6 +141,7 @@ impl Driver {
         news: mpsc::Sender<CallNews>,
         hangups: mpsc::Receiver<EndReason>,
         room: Room,
+        port: Port,
     ) -> Driver {
         let wanted = Wanted::of(&placement.spec, &placement.keyterms);
         let guard = placement.dial.guard();
@@ -161,9 +159,7 @@ impl Driver {
             dialled_at_ms: None,
             connected_at_ms: None,
             ahead_ns: 0,
-            codec: None,
-            profile: None,
-            remote: None,
+            port,
             ending: None,
             sip_over: false,
             wanted,
@@ -172,51 +168,73 @@ impl Driver {
         }
     }
 
-    /// An order to the call.
-    pub fn tell(&mut self, order: ToShard) {
+    /// Gives an order to the call.
+    fn tell(&mut self, order: ToShard) {
         self.inner.order(self.shard, order);
     }
 
-    /// The call was dialled.
-    pub fn dialled(&mut self) {
+    /// Passes on what the port says of a call that is about to be dialled.
+    pub fn begin(&mut self) {
+        while let Some(output) = self.port.poll() {
+            self.carry_out(output);
+        }
+    }
+
+    /// Follows a call that was dialled to its end.
+    pub async fn dialled(mut self: Box<Self>, key: CallKey, call_id: &str, news: mpsc::Receiver<SipNews>) {
         self.inner.tally.placed();
         self.dialled_at_ms = Some(self.inner.clock.now_ms());
+        let Port::Sip(port) = &mut self.port;
+        port.dialled(call_id);
+        self.run(key, news).await;
     }
 
-    /// Media is settled and the call is up.
-    pub fn connect(&mut self, code: u16, settled: sip::Settled) {
-        let text = self.can_hear_words(settled);
-        self.remote = Some(settled.rtp.to_string());
-        self.codec = Some(settled.media.codec.name());
-        self.profile = Some(settled.profile());
-        self.tell(ToShard::Connect(self.no, settled.rtp, settled.rtcp));
-        self.tell(ToShard::Signal(self.no, Signal::Answered { code, media: settled.media, text }));
+    /// Answers a call that came in, and follows it to its end.
+    pub async fn answer(mut self: Box<Self>, key: CallKey, news: mpsc::Receiver<SipNews>) {
+        self.inner.tally.answered();
+        let Port::Sip(port) = &mut self.port;
+        port.answer();
+        self.drain_port(key).await;
+        self.run(key, news).await;
     }
 
-    /// The other side changed the session. The old way of putting on hold names no address (RFC 3264 8.4): audio goes where it
-    /// went.
-    fn renegotiate(&mut self, settled: sip::Settled) {
-        self.profile = Some(settled.profile());
-        if !settled.rtp.ip().is_unspecified() {
-            self.remote = Some(settled.rtp.to_string());
-            self.tell(ToShard::Connect(self.no, settled.rtp, settled.rtcp));
+    /// Carries out the port's outputs, in order.
+    async fn drain_port(&mut self, key: CallKey) {
+        while let Some(output) = self.port.poll() {
+            match output {
+                PortOutput::Send(ToPeer::Sip(order)) => self.inner.sip.order(key, order).await,
+                PortOutput::Locate(address) => self.follow_redirect(key, address),
+                output => self.carry_out(output),
+            }
         }
-        self.tell(ToShard::Signal(self.no, Signal::Renegotiated { media: settled.media }));
     }
 
-    fn can_hear_words(&mut self, settled: sip::Settled) -> bool {
-        let supported = self.effects.hears_words(settled.media.codec.rate_hz());
+    /// Carries out an output that needs no dialog.
+    fn carry_out(&mut self, output: PortOutput) {
+        match output {
+            PortOutput::Signal(Signal::Answered { code, media, .. }) => {
+                let text = self.can_hear_words(media.codec.rate_hz());
+                self.tell(ToShard::Signal(self.no, Signal::Answered { code, media, text }));
+            }
+            PortOutput::Signal(signal) => self.tell(ToShard::Signal(self.no, signal)),
+            PortOutput::Media(plan) => self.tell(ToShard::Connect(self.no, plan.rtp, plan.rtcp)),
+            PortOutput::Warning(warning) => self.files.warnings.push(warning),
+            PortOutput::Send(_) | PortOutput::Locate(_) => {}
+        }
+    }
+
+    fn can_hear_words(&mut self, rate_hz: u32) -> bool {
+        let supported = self.effects.hears_words(rate_hz);
         self.files.warnings.extend(self.wanted.unmet(&supported, &*self.inner.speech.recognizer));
         supported.is_ok()
     }
 
-    /// Runs to the end of the call.
-    pub async fn run(self: Box<Self>, key: CallKey, call_id: String, sip_news: mpsc::Receiver<SipNews>) {
-        let span = tracing::info_span!("call", call_id);
-        self.follow(key, call_id, sip_news).instrument(span).await;
+    async fn run(self: Box<Self>, key: CallKey, news: mpsc::Receiver<SipNews>) {
+        let span = tracing::info_span!("call", call_id = self.port.peer().call_id);
+        self.follow(key, news).instrument(span).await;
     }
 
-    async fn follow(mut self: Box<Self>, key: CallKey, call_id: String, mut sip_news: mpsc::Receiver<SipNews>) {
+    async fn follow(mut self: Box<Self>, key: CallKey, mut sip_news: mpsc::Receiver<SipNews>) {
         let _ = self.news.try_send(CallNews::Dispatched);
         let mut listen = tokio::time::interval(LISTEN_EVERY);
         listen.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -234,21 +252,14 @@ impl Driver {
             }
         }
         self.effects.stop();
-        self.report(call_id, sip_news).await;
+        self.report(sip_news).await;
     }
 
     async fn follow_shard(&mut self, key: CallKey, message: FromShard) {
         match message {
-            FromShard::Control(_, Control::Cancel) => self.inner.sip.hang_up(key, 16, "Normal call clearing").await,
-            FromShard::Control(_, Control::Hangup { q850_cause }) => {
-                let text = if q850_cause == 102 { "Recovery on timer expiry" } else { "Normal call clearing" };
-                self.inner.sip.hang_up(key, q850_cause, text).await;
-            }
-            FromShard::Control(_, Control::Digit { digit, duration_ms }) => {
-                self.inner.sip.send_digit(key, digit, duration_ms).await;
-            }
-            FromShard::Control(_, Control::Transfer { accepted }) => {
-                self.inner.sip.answer_transfer(key, accepted).await
+            FromShard::Control(_, control) => {
+                self.port.control(&control);
+                self.drain_port(key).await;
             }
             FromShard::Effect(_, id, effect, tapped) => self.effects.perform(id, effect, tapped),
             FromShard::Ears(_, from) => self.effects.ears_from(from),
@@ -271,67 +282,25 @@ impl Driver {
     }
 
     async fn follow_sip(&mut self, key: CallKey, news: SipNews) {
-        let event = match news {
-            SipNews::Trace(message) => return self.log_sip(self.inner.clock.now_ms(), &message),
-            SipNews::Event(event) => *event,
-        };
-        match event {
-            CallEvent::Provisional { code, media, .. } => match media.as_ref().map(|media| self.settled(media)) {
-                Some(Ok(early)) => {
-                    self.tell(ToShard::Connect(self.no, early.rtp, early.rtcp));
-                    self.tell(ToShard::Signal(self.no, Signal::EarlyMedia { code, media: early.media }));
-                }
-                _ => self.tell(ToShard::Signal(self.no, Signal::Ringing { code })),
-            },
-            CallEvent::Answered { code, media, .. } => match self.settled(&media) {
-                Ok(settled) => self.connect(code, settled),
-                Err(text) => {
-                    self.inner.sip.hang_up(key, 88, "Incompatible destination").await;
-                    let kind = ringer_media::call::RemoteKind::NoMedia;
-                    let end = ringer_media::call::RemoteEnd { text, kind, ..Default::default() };
-                    self.tell(ToShard::Signal(self.no, Signal::Ended(end)));
-                }
-            },
-            CallEvent::Digit(digit, duration_ms) => {
-                self.tell(ToShard::Signal(self.no, Signal::Digit { digit, duration_ms }));
+        match news {
+            SipNews::Trace(message) => self.log_sip(self.inner.clock.now_ms(), &message),
+            SipNews::Event(event) => {
+                let Port::Sip(port) = &mut self.port;
+                port.receive(*event);
+                self.drain_port(key).await;
             }
-            CallEvent::DigitRefused(_) => self.tell(ToShard::Signal(self.no, Signal::DigitRefused)),
-            CallEvent::Renegotiated { media, .. } => {
-                self.tell(ToShard::Signal(self.no, Signal::SessionAnswered { code: 200 }));
-                let settled = match media.remote_rtp.ip().is_unspecified() {
-                    true => sip::settled(&media),
-                    false => self.settled(&media),
-                };
-                match settled {
-                    Ok(settled) => self.renegotiate(settled),
-                    Err(why) => self.files.warnings.push(format!("the session was changed and is not followed: {why}")),
-                }
-            }
-            CallEvent::Unchanged { code } => self.tell(ToShard::Signal(self.no, Signal::SessionAnswered { code })),
-            CallEvent::Transfer { to } => self.tell(ToShard::Signal(self.no, Signal::Transfer { to })),
-            CallEvent::Hold(held) => self.tell(ToShard::Signal(self.no, Signal::Hold(held))),
-            CallEvent::Redirected { target } => self.follow_redirect(key, target),
-            CallEvent::Ended(end) => {
-                self.tell(ToShard::Signal(self.no, Signal::Ended(sip::remote_end(&end))));
-            }
-            _ => {}
         }
     }
 
-    /// What offer and answer mean, where the far side's media may go.
-    fn settled(&self, media: &Negotiated) -> Result<sip::Settled, String> {
-        sip::settled(media)?.within(&self.guard)
-    }
-
     /// Finds out where a redirect leads, beside everything else that happens.
-    fn follow_redirect(&self, key: CallKey, target: Uri) {
+    fn follow_redirect(&self, key: CallKey, target: Address) {
         let (socket, guard) = (self.inner.sip.clone(), self.guard.clone());
         self.inner.tasks.spawn("redirect", async move {
-            let found = sip::locate(&target, &guard).await;
-            if let Err(why) = found {
-                tracing::info!(host = target.host, "a redirect is not followed: it {why}");
+            let found = target.locate(&guard).await;
+            if let Err(why) = &found {
+                tracing::info!("a redirect is not followed: {why}");
             }
-            socket.resolved(key, found.ok()).await;
+            socket.order(key, SipOrder::Resolved(found.ok())).await;
         });
     }
 
@@ -343,7 +312,7 @@ impl Driver {
         }
     }
 
-    async fn report(mut self: Box<Self>, call_id: String, mut sip_news: mpsc::Receiver<SipNews>) {
+    async fn report(mut self: Box<Self>, mut sip_news: mpsc::Receiver<SipNews>) {
         self.inner.forget(self.no);
         let Some(mut ending) = self.ending.take() else { return };
         if ending.connected {
@@ -368,10 +337,7 @@ impl Driver {
             timeline,
             connected_at_ms: self.connected_at_ms,
             ended_at_ms,
-            codec: self.codec.map(String::from),
-            transport: [Some(sip::SIGNALLING), self.profile].into_iter().flatten().collect::<Vec<_>>().join(", "),
-            sip_call_id: call_id,
-            remote_address: self.remote,
+            peer: self.port.peer().clone(),
             warnings: self.files.warnings,
             speaker,
             recording,

@@ -39,7 +39,8 @@ use crate::config::{CODECS, Encryption, Secret};
 use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
 use crate::provider::{Failure, Recognizer, Synthesizer, Voice, VoiceWanted};
-use crate::transport::sip;
+use crate::transport::port::PeerInfo;
+use crate::transport::sip::address::{Address, AddressFault};
 
 /// How the engine is set up.
 #[derive(Clone, Debug)]
@@ -87,18 +88,23 @@ impl Dial {
         self.guard.clone().unwrap_or_else(|| Guard::by(|_| true))
     }
 
-    /// What is called, and where.
+    /// Returns the URI that is called, and where it is reached.
     async fn route(&self) -> Result<(Uri, SocketAddr), PlaceError> {
-        let (uri, guard) = (sip::target(&self.target).map_err(PlaceError::BadTarget)?, self.guard());
+        let bad = |fault: AddressFault| PlaceError::BadTarget(fault.to_string());
+        let address = Address::parse(&self.target).map_err(bad)?;
+        address.check_spoken().map_err(bad)?;
         let found = match self.destination {
-            Some(address) if guard.allows(address.ip()) => Ok(address),
-            Some(_) => Err(Blocked::NotAllowed),
-            None => sip::locate(&uri, &guard).await,
+            Some(found) if self.guard().allows(found.ip()) => found,
+            Some(_) => {
+                return Err(bad(AddressFault::NotAllowed(format!(
+                    "the host of {:?} {}",
+                    self.target,
+                    Blocked::NotAllowed
+                ))));
+            }
+            None => address.locate(&self.guard()).await.map_err(bad)?,
         };
-        match found {
-            Ok(address) => Ok((uri, address)),
-            Err(blocked) => Err(PlaceError::BadTarget(format!("the host of {:?} {blocked}", self.target))),
-        }
+        Ok((address.uri().clone(), found))
     }
 
     /// The INVITE to `target` with the offer `sdp`, sent to `destination`.
@@ -177,14 +183,8 @@ pub struct CallReport {
     pub connected_at_ms: Option<i64>,
     /// Wall clock of the end.
     pub ended_at_ms: i64,
-    /// Negotiated codec name.
-    pub codec: Option<String>,
-    /// Signalling, and the profile of the media where they were agreed on: `SIP/UDP, RTP/AVP`, or `RTP/SAVP` with keys.
-    pub transport: String,
-    /// SIP Call-ID.
-    pub sip_call_id: String,
-    /// Address that media came from.
-    pub remote_address: Option<String>,
+    /// The other side and the way to it.
+    pub peer: PeerInfo,
     /// Things that a user of the result should know (no recognizer for the language, recording folder not writable, ...).
     pub warnings: Vec<String>,
     /// The mind that spoke.

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use ringer_media::call::{Call, EndReason, Signal};
+use ringer_media::call::{Call, EndReason};
 use ringer_media::codec::Codec;
-use ringer_sip::CallEvent;
 use ringer_sip::auth::{Algorithm, Demand};
 use ringer_sip::sdp::Offer;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -26,8 +25,10 @@ use crate::clock::random_bytes;
 use crate::config::Secret;
 use crate::provider::Recognizer;
 use crate::tasks::Tasks;
-use crate::transport::io::{IncomingCall, NEWS, SipSocket};
-use crate::transport::sip;
+use crate::transport::port::{Incoming, IncomingChannel, Port, Refusal};
+use crate::transport::sip::port::{SipOrder, SipPort};
+use crate::transport::sip::sdp;
+use crate::transport::sip::udp::{IncomingDialog, NEWS, SipSocket};
 use crate::transport::sockets::{MediaPorts, MediaSockets};
 
 /// Samples that wait for a recognizer (560 ms): at most 400 ms come at once when it begins to listen, the rest 20 ms at a time.
@@ -83,7 +84,7 @@ impl Engine {
         config: EngineConfig,
         speech: Speech,
         clock: crate::clock::Clock,
-    ) -> io::Result<(Engine, mpsc::Receiver<IncomingCall>)> {
+    ) -> io::Result<(Engine, mpsc::Receiver<Incoming>)> {
         let tasks = Tasks::new();
         let (sip, incoming) = SipSocket::start(config.sip, config.advertise, &tasks).await?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -131,15 +132,13 @@ impl Engine {
         let offer = self.inner.offer(placement.dial.codecs(), port, no).session().to_string();
         let invite = placement.dial.invite(uri, destination, offer);
         let (sip_news, receiver) = mpsc::channel(NEWS);
-        let address = placement.dial.target.clone();
-        let started = self.inner.start_call(no, sockets, placement, room);
-        let (mut driver, handle) = started;
-        driver.tell(ToShard::Signal(no, Signal::Dialing { address }));
+        let port = Port::Sip(Box::new(SipPort::caller(placement.dial.target.clone(), placement.dial.guard())));
+        let (mut driver, handle) = self.inner.start_call(no, sockets, placement, room, port);
+        driver.begin();
         let inner = self.inner.clone();
         self.inner.tasks.spawn("call", async move {
             let Some((key, call_id)) = inner.sip.invite(invite, sip_news).await else { return };
-            driver.dialled();
-            driver.run(key, call_id, receiver).await;
+            driver.dialled(key, &call_id, receiver).await;
         });
         Ok(handle)
     }
@@ -148,59 +147,54 @@ impl Engine {
     ///
     /// # Errors
     /// See [`PlaceError`]; the call was then refused with 488 or 486.
-    pub async fn answer(&self, incoming: IncomingCall, placement: Placement) -> Result<CallHandle, PlaceError> {
-        let key = incoming.key;
-        let answered = self.prepare_answer(&incoming, &placement.dial);
-        let (room, sockets, answer, settled, call_id) = match answered {
+    pub async fn answer(&self, incoming: Incoming, placement: Placement) -> Result<CallHandle, PlaceError> {
+        let IncomingChannel::Sip(dialog) = incoming.channel;
+        let (room, sockets, port) = match self.prepare_answer(&dialog, incoming.call_id, &placement.dial) {
             Ok(ready) => ready,
-            Err(refusal) => {
-                let code = if refusal == PlaceError::Full { 486 } else { 488 };
-                self.inner.sip.reject(key, code, (code == 486).then_some(17)).await;
-                return Err(refusal);
+            Err(why) => {
+                let refusal = if why == PlaceError::Full { Refusal::Busy } else { Refusal::NoMedia };
+                self.inner.sip.order(dialog.key, refusal.into()).await;
+                return Err(why);
             }
         };
         let no = self.inner.next_no();
-        let (mut driver, handle) = self.inner.start_call(no, sockets, placement, room);
-        self.inner.sip.answer(key, answer).await;
-        self.inner.tally.answered();
-        driver.connect(200, settled);
-        self.inner.tasks.spawn("call", async move { driver.run(key, call_id, incoming.news).await });
+        let (driver, handle) = self.inner.start_call(no, sockets, placement, room, Port::Sip(Box::new(port)));
+        self.inner.tasks.spawn("call", driver.answer(dialog.key, dialog.news));
         Ok(handle)
     }
 
     /// Tells the caller of an incoming call that it rings.
-    pub async fn ring(&self, incoming: &IncomingCall) {
-        self.inner.sip.ring(incoming.key, 180, None).await;
+    pub async fn ring(&self, incoming: &Incoming) {
+        let IncomingChannel::Sip(dialog) = &incoming.channel;
+        self.inner.sip.order(dialog.key, SipOrder::Ring(180, None)).await;
     }
 
-    /// Refuses an incoming call.
-    pub async fn refuse(&self, incoming: &IncomingCall, code: u16, q850_cause: Option<u16>) {
-        self.inner.sip.reject(incoming.key, code, q850_cause).await;
+    /// Refuses an incoming call; does nothing when it is over.
+    pub async fn refuse(&self, incoming: &Incoming, refusal: Refusal) {
+        let IncomingChannel::Sip(dialog) = &incoming.channel;
+        self.inner.sip.order(dialog.key, refusal.into()).await;
     }
 
     /// Demands digest credentials (RFC 7616) of an incoming call. True when it has them; else it was challenged or refused.
-    pub async fn authorize(&self, incoming: &IncomingCall, username: &str, password: &Secret) -> bool {
+    pub async fn authorize(&self, incoming: &Incoming, username: &str, password: &Secret) -> bool {
         // Programs that know MD5 alone often look at the first challenge alone.
         let algorithms = vec![Algorithm::Md5, Algorithm::Sha256];
         let demand = Demand { algorithms, ..Demand::new(REALM, username, password.expose()) };
-        self.inner.sip.authorize(incoming.key, demand).await
+        let IncomingChannel::Sip(dialog) = &incoming.channel;
+        self.inner.sip.authorize(dialog.key, demand).await
     }
 
     fn prepare_answer(
         &self,
-        incoming: &IncomingCall,
+        dialog: &IncomingDialog,
+        call_id: String,
         dial: &Dial,
-    ) -> Result<(Room, MediaSockets, String, sip::Settled, String), PlaceError> {
-        let CallEvent::Incoming { sdp, call_id, .. } = &incoming.invite else {
-            return Err(PlaceError::NoMedia("not an INVITE".into()));
-        };
+    ) -> Result<(Room, MediaSockets, SipPort), PlaceError> {
         let room = self.inner.take_room()?;
         let sockets = self.inner.sockets()?;
         let supported = self.inner.offer(dial.codecs(), sockets.port(), self.inner.next_no());
-        let offer = sdp.as_deref().ok_or_else(|| PlaceError::NoMedia("the INVITE has no offer".into()))?;
-        let (answer, settled) = sip::answer(offer, &supported).map_err(PlaceError::NoMedia)?;
-        let settled = settled.within(&dial.guard()).map_err(PlaceError::NoMedia)?;
-        Ok((room, sockets, answer, settled, call_id.clone()))
+        let port = SipPort::incoming(call_id, dialog.offer.as_deref(), &supported, dial.guard());
+        Ok((room, sockets, port.map_err(PlaceError::NoMedia)?))
     }
 
     /// Where SIP is heard.
@@ -290,8 +284,8 @@ impl Inner {
 
     /// What is offered, or answered with, at a media port; with keys of its own.
     fn offer(&self, codecs: &[Codec], port: u16, no: CallNo) -> Offer {
-        let plain = sip::offer(codecs, self.sip.local().ip(), port, no.0);
-        sip::secured(plain, self.config.srtp, random_bytes)
+        let plain = sdp::offer(codecs, self.sip.local().ip(), port, no.0);
+        sdp::secured(plain, self.config.srtp, random_bytes)
     }
 
     fn next_no(&self) -> CallNo {
@@ -304,6 +298,7 @@ impl Inner {
         sockets: MediaSockets,
         placement: Placement,
         room: Room,
+        port: Port,
     ) -> (Box<Driver>, CallHandle) {
         let (messages, from_shard) = mpsc::channel(MESSAGES);
         let (news, watch) = mpsc::channel::<CallNews>(WATCH);
@@ -329,7 +324,7 @@ impl Inner {
         };
         self.order(shard, ToShard::Place(Box::new(live)));
         let driver =
-            Driver::new(self.clone(), no, shard, placement, files, tap_reader, from_shard, news, hangups, room);
+            Driver::new(self.clone(), no, shard, placement, files, tap_reader, from_shard, news, hangups, room, port);
         // The task that runs it moves it more than once, and would hold room for each.
         (Box::new(driver), CallHandle { news: watch, control })
     }

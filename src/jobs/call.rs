@@ -23,7 +23,7 @@ use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::queue::CallJob;
 use crate::service::{Judged, Obstacle, Placed, Service, Turn};
-use crate::transport::io::IncomingCall;
+use crate::transport::port::{Incoming, Refusal};
 
 /// Largest sending time error of a trusted call, 99th percentile.
 const TRUSTED_PACING_MS: f64 = 5.0;
@@ -33,8 +33,6 @@ const TRUSTED_LATE_FRAMES: f64 = 0.001;
 const TRUSTED_GAP_FRAMES: u64 = 3;
 /// By how much the machine's clocks may come apart during a trusted call: one frame.
 const TRUSTED_SLIP_MS: f64 = 20.0;
-/// Q.850 cause of a call that cannot be taken for a fault of this side.
-const TEMPORARY_FAILURE: u16 = 41;
 /// Share of a trusted call that may be concealed.
 const TRUSTED_CONCEALED: f64 = 0.01;
 
@@ -51,7 +49,7 @@ pub(super) async fn answer(
     workshop: &Workshop,
     job: &CallJob,
     stopping: &CancellationToken,
-    incoming: IncomingCall,
+    incoming: Incoming,
 ) -> Result<()> {
     let span = tracing::info_span!("incoming", result_id = job.result_id);
     let call = CallWork { workshop, job, stopping, answers: true };
@@ -98,13 +96,13 @@ impl CallWork<'_> {
         }
     }
 
-    async fn take(&self, incoming: IncomingCall) -> Result<()> {
+    async fn take(&self, incoming: Incoming) -> Result<()> {
         let Workshop { service, placer, engine, .. } = self.workshop;
         engine.ring(&incoming).await;
         let redactor = service.redactor(&self.job.organization, self.job.result_id).await?;
         let placed = service.placement(&self.job.organization, self.job.result_id, placer).await;
         if !matches!(placed, Ok(Ok(_))) {
-            engine.refuse(&incoming, 500, Some(TEMPORARY_FAILURE)).await;
+            engine.refuse(&incoming, Refusal::Failure).await;
         }
         let Placed { placement, notes, warnings } = match placed? {
             Ok(placed) => placed,
@@ -326,10 +324,10 @@ fn fill_in(
         doc.note(&key, value);
     }
     let known = [
-        ("codec", json!(report.codec)),
-        ("transport", json!(report.transport)),
-        ("remote_address", json!(report.remote_address)),
-        ("sip_call_id", json!(report.sip_call_id)),
+        ("codec", json!(report.peer.codec)),
+        ("transport", json!(report.peer.transport())),
+        ("remote_address", json!(report.peer.address)),
+        ("sip_call_id", json!(report.peer.call_id)),
         ("speaker", json!(report.speaker)),
         ("impairment", json!(ending.quality.impairment.map(impairment))),
     ];

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringer_sip::{CallEvent, Uri};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -14,14 +13,8 @@ use crate::error::Result;
 use crate::model::Object;
 use crate::service::{Leg, Reached};
 use crate::tasks::Tasks;
-use crate::transport::io::{IncomingCall, SipNews};
+use crate::transport::port::{Incoming, Refusal};
 
-/// Q.850 causes (ITU-T Q.850) of calls that are not taken.
-const UNALLOCATED: u16 = 1;
-const BUSY: u16 = 17;
-const REJECTED: u16 = 21;
-const NO_ANSWER: u16 = 19;
-const FAILURE: u16 = 41;
 /// How long it rings when nobody answers.
 const RINGS: Duration = Duration::from_secs(60);
 
@@ -35,7 +28,7 @@ pub(super) struct Desk {
 
 impl Desk {
     /// Takes calls until nothing new is to begin.
-    pub async fn serve(self, mut incoming: mpsc::Receiver<IncomingCall>, tasks: Tasks) {
+    pub async fn serve(self, mut incoming: mpsc::Receiver<Incoming>, tasks: Tasks) {
         let desk = Arc::new(self);
         loop {
             let next = tokio::select! {
@@ -50,29 +43,27 @@ impl Desk {
         }
     }
 
-    async fn take(&self, incoming: IncomingCall) -> Result<()> {
+    async fn take(&self, incoming: Incoming) -> Result<()> {
         let Workshop { service, engine, inbound_allow, .. } = &self.workshop;
-        let CallEvent::Incoming { request_uri, from, to, source, .. } = &incoming.invite else { return Ok(()) };
-        if !inbound_allow.allow(source.ip()) {
-            engine.refuse(&incoming, 403, Some(REJECTED)).await;
+        if !inbound_allow.allow(incoming.source.ip()) {
+            engine.refuse(&incoming, Refusal::Forbidden).await;
             return Ok(());
         }
-        let user = Uri::parse(request_uri).ok().and_then(|uri| uri.user).unwrap_or_default();
-        let reached = match service.reached(&user).await {
+        let reached = match service.reached(&incoming.called).await {
             Ok(reached) => reached,
             Err(error) => {
-                engine.refuse(&incoming, 500, Some(FAILURE)).await;
+                engine.refuse(&incoming, Refusal::Failure).await;
                 return Err(error);
             }
         };
         let leg = match reached {
             Reached::Leg(leg) => leg,
             Reached::Nobody => {
-                engine.refuse(&incoming, 404, Some(UNALLOCATED)).await;
+                engine.refuse(&incoming, Refusal::NotFound).await;
                 return Ok(());
             }
             Reached::Busy => {
-                engine.refuse(&incoming, 486, Some(BUSY)).await;
+                engine.refuse(&incoming, Refusal::Busy).await;
                 return Ok(());
             }
         };
@@ -81,20 +72,20 @@ impl Desk {
         {
             return Ok(());
         }
-        let about = json!({ "from": from.uri, "to": to.uri, "source": source.to_string() });
+        let about = json!({ "from": incoming.from, "to": incoming.to, "source": incoming.source.to_string() });
         let about: Object = about.as_object().cloned().unwrap_or_default();
         if leg.unresponsive {
             return self.let_it_ring(&leg, about, incoming).await;
         }
         let Ok(place) = self.room.clone().try_acquire_owned() else {
-            engine.refuse(&incoming, 486, Some(BUSY)).await;
+            engine.refuse(&incoming, Refusal::Busy).await;
             return Ok(());
         };
         match service.take_call(&leg, about).await {
             Ok(Some(job)) => call::answer(&self.workshop, &job, &self.stopping, incoming).await?,
-            Ok(None) => engine.refuse(&incoming, 486, Some(BUSY)).await,
+            Ok(None) => engine.refuse(&incoming, Refusal::Busy).await,
             Err(error) => {
-                engine.refuse(&incoming, 500, Some(FAILURE)).await;
+                engine.refuse(&incoming, Refusal::Failure).await;
                 return Err(error);
             }
         }
@@ -103,24 +94,17 @@ impl Desk {
     }
 
     /// Nobody answers: it rings until the caller gives up, or for as long as telephones ring.
-    async fn let_it_ring(&self, leg: &Leg, about: Object, mut incoming: IncomingCall) -> Result<()> {
+    async fn let_it_ring(&self, leg: &Leg, about: Object, mut incoming: Incoming) -> Result<()> {
         let Workshop { service, engine, .. } = &self.workshop;
         engine.ring(&incoming).await;
         let noted = service.note_unanswered(leg, about).await;
-        let over = async {
-            while let Some(news) = incoming.news.recv().await {
-                if matches!(news, SipNews::Event(event) if matches!(*event, CallEvent::Ended(_))) {
-                    return;
-                }
-            }
-        };
         tokio::select! {
-            () = over => {}
+            () = incoming.given_up() => {}
             () = self.stopping.cancelled() => {}
             () = tokio::time::sleep(RINGS) => {}
         }
         // Does nothing when it is over.
-        engine.refuse(&incoming, 480, Some(NO_ANSWER)).await;
+        engine.refuse(&incoming, Refusal::NoAnswer).await;
         noted
     }
 }

@@ -38,7 +38,7 @@ use crate::provider::LanguageModel;
 use crate::queue::{CallJob, CallLogJob, Claimed, EvaluateJob, Job, Lane, TextJob};
 use crate::service::{Cleared, EVALUATION_MS, Placer, Running, Service};
 use crate::tasks::Tasks;
-use crate::transport::io::IncomingCall;
+use crate::transport::port::Incoming;
 
 pub use self::upkeep::Upkeep;
 
@@ -90,7 +90,7 @@ impl Workers {
     /// Starts them: one loop for each kind of work.
     ///
     /// Calls that come in are taken from `incoming`.
-    pub fn start(workshop: Workshop, incoming: mpsc::Receiver<IncomingCall>) -> Workers {
+    pub fn start(workshop: Workshop, incoming: mpsc::Receiver<Incoming>) -> Workers {
         let (tasks, claiming) = (Tasks::new(), CancellationToken::new());
         let room = Arc::new(Semaphore::new(workshop.engine.max_calls()));
         workshop.running.serve(workshop.engine.sip_address(), room.clone());

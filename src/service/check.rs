@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::merge::merge;
 use crate::provider::guard::{Blocked, Guard, host_allowed};
+use crate::transport::sip::address::Address;
 
 /// Text of two twins that differ.
 const TWINS: &str = "prompt_id and agent_version_id must be the same";
@@ -53,27 +54,13 @@ pub fn phones(field: &str, values: &mut [String]) -> Result<()> {
 /// `sip:user@host[:port][;parameters]` or `sips:`, and a host that agents may have.
 pub fn sip_uri(value: Option<&str>, settings: &Settings) -> Result<()> {
     let Some(text) = value else { return Ok(()) };
-    let Some(host) = sip_host(text) else {
-        return Err(Error::Refused("sip_uri must be of the form sip:<user>@<host>".into()));
-    };
-    // The parser of web addresses knows hosts: names, IPv4, bracketed IPv6.
-    match Url::parse(&format!("http://{host}/")) {
-        Ok(url) => allowed("sip_uri", &url, settings.allow_private_agents),
-        Err(_) => Err(Error::Refused("sip_uri must be of the form sip:<user>@<host>".into())),
+    match Address::parse(text) {
+        Ok(address) if !address.is_telephone() && !address.is_host_allowed(settings.allow_private_agents) => {
+            Err(not_allowed("sip_uri"))
+        }
+        Ok(address) if !address.is_telephone() => Ok(()),
+        _ => Err(Error::Refused("sip_uri must be of the form sip:<user>@<host>".into())),
     }
-}
-
-fn sip_host(text: &str) -> Option<&str> {
-    let (scheme, rest) = text.split_once(':')?;
-    if !matches!(scheme.to_ascii_lowercase().as_str(), "sip" | "sips") {
-        return None;
-    }
-    let (user, host) = rest.split_once('@')?;
-    let host = host.split([';', '?']).next()?;
-    let plain = |c: char| !c.is_whitespace() && !matches!(c, '@' | '/' | '<' | '>');
-    (!user.is_empty() && !host.is_empty() && rest.chars().filter(|c| *c == '@').count() == 1)
-        .then_some(host)
-        .filter(|host| host.chars().all(plain) && user.chars().all(plain))
 }
 
 /// An absolute http or https URL to a host that may be asked.

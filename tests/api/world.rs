@@ -17,7 +17,7 @@ use ringer::provider::{LanguageModel, Recognizer};
 use ringer::service::{LiveCalls, NoLiveCalls, Running, Service, Settings};
 use ringer::store::Store;
 use ringer::tasks::Tasks;
-use ringer::transport::io::IncomingCall;
+use ringer::transport::port::Incoming;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -318,6 +318,6 @@ impl World {
 }
 
 /// No call comes in.
-fn nobody_calls() -> mpsc::Receiver<IncomingCall> {
+fn nobody_calls() -> mpsc::Receiver<Incoming> {
     mpsc::channel(1).1
 }

@@ -112,12 +112,12 @@ async fn a_booking_goes_through() {
     let (report, log) = call(folder.path(), intent, spec()).await;
 
     assert_eq!(report.ending.reason, EndReason::AgentHangup, "{:?}", said(&log));
-    assert_eq!(report.codec.as_deref(), Some("G722"));
+    assert_eq!(report.peer.codec, Some("G722"));
     let agent = said(&log);
     for (at, words) in ["Thank you for calling", "date of birth", "Tuesday at nine", "booked"].iter().enumerate() {
         assert!(agent.get(at).is_some_and(|(text, _)| text.contains(words)), "{words}: {agent:?}");
     }
-    assert!(log.iter().all(|line| line["result_id"] == RESULT && line["call_id"] == report.sip_call_id.as_str()));
+    assert!(log.iter().all(|line| line["result_id"] == RESULT && line["call_id"] == report.peer.call_id.as_str()));
     let answers = log.iter().filter(|line| line["event"] == "turn.latency");
     let latencies: Vec<f64> = answers.filter_map(|line| line["data"]["latency_ms"].as_f64()).collect();
     assert_eq!(latencies.len(), 3, "{latencies:?}");

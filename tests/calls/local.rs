@@ -11,7 +11,7 @@ use ringer::jobs::Workshop;
 use ringer::provider::LanguageModel;
 use ringer::provider::fake::FakeSynthesizer;
 use ringer::service::{Placer, Running, Service};
-use ringer::transport::io::IncomingCall;
+use ringer::transport::port::Incoming;
 use ringer_media::measure::ProbeTimes;
 use tokio::sync::mpsc;
 
@@ -26,7 +26,7 @@ pub async fn engine(
     rtp_ports: RangeInclusive<u16>,
     max_calls: usize,
     speech: Speech,
-) -> (Engine, mpsc::Receiver<IncomingCall>) {
+) -> (Engine, mpsc::Receiver<Incoming>) {
     let config = config(rtp_ports, max_calls);
     Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port")
 }

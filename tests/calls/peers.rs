@@ -27,7 +27,7 @@ async fn a_call_is_answered_heard_recorded_and_hung_up() {
     peer.end();
 
     assert_eq!(report.ending.reason, EndReason::MaxDuration);
-    assert_eq!(report.codec.as_deref(), Some("PCMU"));
+    assert_eq!(report.peer.codec, Some("PCMU"));
     let names = names(&report);
     for name in ["call.dialing", "call.connected", "dtmf_sent", "call.ended"] {
         assert!(names.contains(&name), "{name} is missing in {names:?}");
@@ -58,7 +58,7 @@ async fn a_changed_session_is_followed() {
     let (held, back) = (moment("hold").expect("a hold"), moment("unhold").expect("its end"));
     assert!((900.0..3000.0).contains(&(back - held)), "on hold from {held} to {back} ms");
     // The peer's media ports: its first, and the one two above it.
-    assert_eq!(report.remote_address, Some(format!("127.0.0.1:{}", port + 4)));
+    assert_eq!(report.peer.address, Some(format!("127.0.0.1:{}", port + 4)));
     let quality = report.ending.quality;
     let away = quality.sent_frames.abs_diff(quality.received_packets);
     println!("{} packets went out, {} came back", quality.sent_frames, quality.received_packets);
@@ -275,7 +275,7 @@ async fn a_call_that_requires_keys_does_not_come_about_without() {
     let (stage, peer) = (Stage::with(Encryption::Required).await, Peer::baresip("PCMU/8000/1"));
     let report = stage.call(stage.placement(&at(&peer), "Hello.")).await.expect("it was placed");
     assert!(!report.ending.connected, "{:?}", report.ending);
-    assert_eq!(report.transport, "SIP/UDP", "no media was agreed on");
+    assert_eq!(report.peer.transport(), "SIP/UDP", "no media was agreed on");
     let end = report.ending.remote.expect("it says why");
     assert!(matches!(end.kind, RemoteKind::NoMedia | RemoteKind::Refused) && !end.text.is_empty(), "{end:?}");
     assert!(report.recording.is_none());
@@ -293,9 +293,9 @@ async fn talks_with_a_softphone(srtp: Encryption, codec: Codec, peer: Peer) -> S
     let report = stage.call(placement).await.expect("it was placed");
     let log = std::fs::read_to_string(folder.path().join("sip.log")).expect("it was written");
     assert_eq!(report.ending.reason, EndReason::MaxDuration, "{log}");
-    assert_eq!(report.codec.as_deref(), Some(codec.name()));
+    assert_eq!(report.peer.codec, Some(codec.name()));
     let profile = if srtp == Encryption::Off { "RTP/AVP" } else { "RTP/SAVP" };
-    assert_eq!(report.transport, format!("SIP/UDP, {profile}"));
+    assert_eq!(report.peer.transport(), format!("SIP/UDP, {profile}"));
     let [sent, heard] = channels(report.recording.as_deref().expect("it was recorded"));
     let steady = &heard[16_000..48_000];
     assert!(share_at(steady, f64::from(TONE_HZ)) > 0.95, "the tone is what is heard");

@@ -1,6 +1,6 @@
 //! What the flags of a call may hold.
 
-use crate::transport::sip;
+use crate::transport::sip::address::Address;
 
 /// Background noises by name.
 pub const NOISES: [&str; 9] =
@@ -48,11 +48,8 @@ pub struct Noise {
 
 /// An address that can be called.
 pub fn sip_address(text: &str) -> Result<String, String> {
-    let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
-    match scheme.as_deref() {
-        Some("sip" | "sips") => sip::target(text).map(|_| text.to_owned()),
-        _ => Err("the address must start with sip:".to_owned()),
-    }
+    let address = Address::parse(text).map_err(|fault| fault.to_string())?;
+    address.check_spoken().map(|()| text.to_owned()).map_err(|fault| fault.to_string())
 }
 
 /// `NAME` or `NAME:VOLUME`.

@@ -92,7 +92,7 @@ fn summary(report: &CallReport, outcome: &Outcome) -> Vec<String> {
         outcome.pacing_p50_ms,
         quality.pacing_p99_ms,
         quality.late_frames,
-        report.codec.as_deref().unwrap_or("none"),
+        report.peer.codec.unwrap_or("none"),
     ));
     lines.push(format!(
         "received: {}, {} lost, {} late, {} ms of sound made up",
@@ -134,8 +134,8 @@ fn as_json(outcome: &Outcome) -> Value {
         "connected": ending.connected,
         "end_reason": ending.reason.as_str(),
         "duration_ms": ending.samples as f64 / PER_MS as f64,
-        "codec": report.codec,
-        "sip_call_id": report.sip_call_id,
+        "codec": report.peer.codec,
+        "sip_call_id": report.peer.call_id,
         "sent_frames": quality.sent_frames,
         "late_frames": quality.late_frames,
         "pacing_p50_ms": round(outcome.pacing_p50_ms),

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use ringer_media::codec::Codec;
 use ringer_media::time::Time;
-use ringer_sip::CallEvent;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
@@ -20,9 +19,12 @@ use crate::cli::out::Out;
 use crate::clock::monotonic;
 use crate::engine::pace::{prefer_timing, sleep_until};
 use crate::provider::canned::SPEECH;
+use crate::provider::guard::Guard;
 use crate::tasks::Tasks;
-use crate::transport::io::{IncomingCall, SipNews, SipSocket};
-use crate::transport::sip;
+use crate::transport::port::{Incoming, IncomingChannel, PortOutput, Refusal, ToPeer};
+use crate::transport::sip::port::SipPort;
+use crate::transport::sip::sdp;
+use crate::transport::sip::udp::SipSocket;
 use crate::transport::sockets::{Batch, MediaPorts, MediaSockets};
 
 /// Mu-law bytes of 20 ms.
@@ -121,29 +123,33 @@ pub async fn run() -> ExitCode {
 
 async fn answer_all(
     socket: SipSocket,
-    mut incoming: tokio::sync::mpsc::Receiver<IncomingCall>,
+    mut incoming: tokio::sync::mpsc::Receiver<Incoming>,
     orders: SyncSender<Order>,
     port: u16,
     tasks: Tasks,
 ) {
-    let supported = sip::offer(&[Codec::Pcmu], socket.local().ip(), port, 1);
+    let supported = sdp::offer(&[Codec::Pcmu], socket.local().ip(), port, 1);
     let mut number = 0;
-    while let Some(IncomingCall { key, invite, mut news }) = incoming.recv().await {
-        let CallEvent::Incoming { sdp, .. } = invite else { continue };
-        let Ok((answer, settled)) = sip::answer(sdp.as_deref().unwrap_or_default(), &supported) else {
-            socket.reject(key, 488, None).await;
+    while let Some(Incoming { channel: IncomingChannel::Sip(mut dialog), call_id, .. }) = incoming.recv().await {
+        let port = SipPort::incoming(call_id, dialog.offer.as_deref(), &supported, Guard::by(|_| true));
+        let Ok(mut port) = port else {
+            socket.order(dialog.key, Refusal::NoMedia.into()).await;
             continue;
         };
-        socket.answer(key, answer).await;
         number += 1;
-        let _ = orders.try_send(Order::Join { number, to: settled.rtp });
+        port.answer();
+        while let Some(output) = port.poll() {
+            match output {
+                PortOutput::Send(ToPeer::Sip(order)) => socket.order(dialog.key, order).await,
+                PortOutput::Media(plan) => {
+                    let _ = orders.try_send(Order::Join { number, to: plan.rtp });
+                }
+                PortOutput::Signal(_) | PortOutput::Locate(_) | PortOutput::Warning(_) => {}
+            }
+        }
         let orders = orders.clone();
         tasks.spawn_until_stop("far call", async move {
-            while let Some(item) = news.recv().await {
-                if matches!(item, SipNews::Event(event) if matches!(*event, CallEvent::Ended(_))) {
-                    break;
-                }
-            }
+            dialog.given_up().await;
             let _ = orders.try_send(Order::Leave { number });
         });
     }

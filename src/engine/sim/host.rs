@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Sent,
-    Signal, TICK, Thought, What, Word,
+    Call, CallSpec, Command, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Sent, TICK,
+    Thought, What, Word,
 };
 use ringer_media::frame::{FRAME, PER_MS, Sample};
 use ringer_media::recording::{Layout, wav_header};
@@ -28,8 +28,11 @@ use crate::engine::timeline::Journal;
 use crate::engine::{Dial, Placement};
 use crate::human::{Fluency, Mind, SpeechPart};
 use crate::provider::{Synthesizer, Voice, whole_speech};
-use crate::transport::io::masked;
-use crate::transport::sip;
+use crate::transport::port::{PortOutput, Refusal, ToPeer};
+use crate::transport::sip::address::Address;
+use crate::transport::sip::port::{SipOrder, SipPort};
+use crate::transport::sip::sdp;
+use crate::transport::sip::udp::masked;
 
 /// Milliseconds that things take, drawn evenly from these.
 const THINKING_MS: (f64, f64) = (40.0, 120.0);
@@ -79,6 +82,7 @@ pub(super) struct Host {
     peer: Option<SocketAddr>,
     endpoint: Endpoint,
     key: Option<CallKey>,
+    port: Option<SipPort>,
     spec: CallSpec,
     dial: Dial,
     mind: Box<dyn Mind>,
@@ -94,8 +98,8 @@ pub(super) struct Host {
     hangs_up: Option<Time>,
     call: Option<Call>,
     next_tick: Option<Time>,
-    /// When the INVITE is answered, and with what.
-    answer: Option<(Time, String, sip::Settled)>,
+    /// When the INVITE is answered.
+    answer: Option<Time>,
     inbox: Vec<(Time, Path, Vec<u8>)>,
     outbox: Vec<Vec<u8>>,
     due: BTreeMap<(Time, u64), Due>,
@@ -132,6 +136,7 @@ impl Host {
             peer: None,
             endpoint: Endpoint::new(EndpointConfig { local: setup.address, user_agent, seed: sip_seed }),
             key: None,
+            port: None,
             spec: placement.spec,
             dial: placement.dial,
             mind: placement.mind,
@@ -174,13 +179,16 @@ impl Host {
     /// Sends the INVITE to `peer`.
     pub fn dial(&mut self, now: Time, peer: SocketAddr) -> Result<(), String> {
         let target = format!("sip:agent@{peer}");
-        let (uri, destination) = sip::resolve(if self.dial.target.is_empty() { &target } else { &self.dial.target })?;
+        let called = if self.dial.target.is_empty() { &target } else { &self.dial.target };
+        let address = Address::parse(called).map_err(|fault| fault.to_string())?;
+        let destination = address.resolve().map_err(|fault| fault.to_string())?;
         self.peer = Some(destination);
-        let offer = sip::offer(self.dial.codecs(), self.address.ip(), RTP_PORT, 1).session().to_string();
-        let invite = self.dial.invite(uri, destination, offer);
+        let offer = sdp::offer(self.dial.codecs(), self.address.ip(), RTP_PORT, 1).session().to_string();
+        let invite = self.dial.invite(address.uri().clone(), destination, offer);
         self.key = Some(self.endpoint.invite(sip_time(now), invite));
         self.begin(now);
-        self.tell(now, Input::Signal(Signal::Dialing { address: target }));
+        self.port = Some(SipPort::caller(target, self.dial.guard()));
+        self.drain_port(now);
         self.drain_sip(now);
         Ok(())
     }
@@ -199,10 +207,9 @@ impl Host {
     /// When something happens by itself.
     pub fn next(&self) -> Option<Time> {
         let timer = self.endpoint.next_timer().map(|at| Time(at.0));
-        let answer = self.answer.as_ref().map(|(at, ..)| *at);
         let due = self.due.first_key_value().map(|((at, _), _)| *at);
         let held = self.call.as_ref().and_then(Call::due);
-        [timer, answer, due, held, self.hangs_up, self.next_tick].into_iter().flatten().min()
+        [timer, self.answer, due, held, self.hangs_up, self.next_tick].into_iter().flatten().min()
     }
 
     /// Words of this side so far.
@@ -234,13 +241,10 @@ impl Host {
     pub fn act(&mut self, now: Time, said: &[Said]) {
         self.endpoint.tick(sip_time(now));
         self.drain_sip(now);
-        if let Some((_, sdp, settled)) = self.answer.take_if(|(at, ..)| *at <= now)
-            && let Some(key) = self.key
-        {
-            self.endpoint.answer(sip_time(now), key, sdp);
-            self.drain_sip(now);
+        if self.answer.take_if(|at| *at <= now).is_some() {
             self.begin(now);
-            self.tell(now, Input::Signal(Signal::Answered { code: 200, media: settled.media, text: true }));
+            self.port.iter_mut().for_each(SipPort::answer);
+            self.drain_port(now);
         }
         while let Some(entry) = self.due.first_entry().filter(|entry| entry.key().0 <= now) {
             let due = entry.remove();
@@ -311,39 +315,67 @@ impl Host {
     }
 
     fn sip_event(&mut self, now: Time, key: CallKey, event: CallEvent) {
-        match event {
-            CallEvent::Incoming { sdp, source, .. } => {
-                let supported = sip::offer(self.dial.codecs(), self.address.ip(), RTP_PORT, 1);
-                self.peer.get_or_insert(source);
-                match sip::answer(sdp.as_deref().unwrap_or_default(), &supported) {
-                    Ok((answer, settled)) if self.key.is_none() => {
-                        self.key = Some(key);
-                        self.endpoint.ring(sip_time(now), key, 180, None);
-                        self.answer = Some((self.after(now, RINGING_MS), answer, settled));
-                    }
-                    Ok(_) => self.endpoint.reject(sip_time(now), key, 486, Some(17)),
-                    Err(_) => self.endpoint.reject(sip_time(now), key, 488, None),
+        if let CallEvent::Incoming { sdp, source, call_id, .. } = event {
+            self.peer.get_or_insert(source);
+            return self.incoming(now, key, call_id, sdp.as_deref());
+        }
+        if matches!(event, CallEvent::Ended(_)) {
+            self.bye.get_or_insert(now);
+            self.answer = None;
+        }
+        if let Some(port) = &mut self.port {
+            port.receive(event);
+            self.drain_port(now);
+        }
+    }
+
+    fn incoming(&mut self, now: Time, key: CallKey, call_id: String, offer: Option<&str>) {
+        let supported = sdp::offer(self.dial.codecs(), self.address.ip(), RTP_PORT, 1);
+        match SipPort::incoming(call_id, offer, &supported, self.dial.guard()) {
+            Ok(mut port) if self.key.is_none() => {
+                port.ring();
+                (self.key, self.port) = (Some(key), Some(port));
+                self.drain_port(now);
+                self.answer = Some(self.after(now, RINGING_MS));
+            }
+            Ok(_) => SipOrder::from(Refusal::Busy).apply(&mut self.endpoint, sip_time(now), key),
+            Err(_) => SipOrder::from(Refusal::NoMedia).apply(&mut self.endpoint, sip_time(now), key),
+        }
+    }
+
+    /// Carries out the port's outputs, in order.
+    fn drain_port(&mut self, now: Time) {
+        while let Some(output) = self.port.as_mut().and_then(SipPort::poll) {
+            match output {
+                PortOutput::Signal(signal) => self.tell(now, Input::Signal(signal)),
+                PortOutput::Send(ToPeer::Sip(order)) => self.order(now, order),
+                PortOutput::Locate(address) => {
+                    let found = address.resolve().ok().filter(|found| self.dial.guard().allows(found.ip()));
+                    self.order(now, SipOrder::Resolved(found));
                 }
+                // Both sides have one media address each, and nobody reads warnings here.
+                PortOutput::Media(_) | PortOutput::Warning(_) => {}
             }
-            CallEvent::Provisional { code, .. } => self.tell(now, Input::Signal(Signal::Ringing { code })),
-            CallEvent::Answered { code, media, .. } => match sip::settled(&media) {
-                Ok(settled) => {
-                    self.tell(now, Input::Signal(Signal::Answered { code, media: settled.media, text: true }));
+        }
+    }
+
+    fn order(&mut self, now: Time, order: SipOrder) {
+        let Some(key) = self.key else { return };
+        let ends = matches!(order, SipOrder::Hangup(..));
+        if ends {
+            self.bye.get_or_insert(now);
+        }
+        order.apply(&mut self.endpoint, sip_time(now), key);
+        while let Some(output) = self.endpoint.poll() {
+            match output {
+                ringer_sip::Output::Datagram { bytes, .. } => {
+                    self.log(now, "sent to", &bytes);
+                    self.send(SIP, &bytes);
                 }
-                Err(_) => self.endpoint.hangup(sip_time(now), key, 88, "Incompatible destination"),
-            },
-            CallEvent::Digit(digit, duration_ms) => {
-                self.tell(now, Input::Signal(Signal::Digit { digit, duration_ms }));
+                // The end that this side asked for is no news to its Call.
+                ringer_sip::Output::Event(..) if ends => {}
+                ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),
             }
-            CallEvent::DigitRefused(_) => self.tell(now, Input::Signal(Signal::DigitRefused)),
-            CallEvent::Unchanged { code } => self.tell(now, Input::Signal(Signal::SessionAnswered { code })),
-            CallEvent::Transfer { to } => self.tell(now, Input::Signal(Signal::Transfer { to })),
-            CallEvent::Ended(end) => {
-                self.bye.get_or_insert(now);
-                self.answer = None;
-                self.tell(now, Input::Signal(Signal::Ended(sip::remote_end(&end))));
-            }
-            _ => {}
         }
     }
 
@@ -403,17 +435,9 @@ impl Host {
             }
             Output::Heard(pcm) => self.heard.extend_from_slice(pcm),
             Output::Early(_) | Output::Ears { .. } | Output::EarsPast { .. } => {}
-            Output::Control(Control::Cancel) => self.end_sip(now, 16),
-            Output::Control(Control::Hangup { q850_cause }) => self.end_sip(now, q850_cause),
-            Output::Control(Control::Digit { digit, duration_ms }) => {
-                if let Some(key) = self.key {
-                    self.endpoint.send_digit(sip_time(now), key, digit, duration_ms);
-                }
-            }
-            Output::Control(Control::Transfer { accepted }) => {
-                if let Some(key) = self.key {
-                    self.endpoint.answer_transfer(sip_time(now), key, accepted);
-                }
+            Output::Control(control) => {
+                self.port.iter_mut().for_each(|port| port.control(&control));
+                self.drain_port(now);
             }
             Output::Effect(id, effect) => self.perform(now, id, effect),
             Output::Event(event) => self.event(now, &event),
@@ -436,19 +460,6 @@ impl Host {
         let least = if ending.reason == EndReason::MediaTimeout { 0 } else { passed - FRAME as Sample };
         if !(least..=passed + FRAME as Sample).contains(&ending.samples) {
             self.violations.push(format!("the call tells {} samples of {passed}", ending.samples));
-        }
-    }
-
-    fn end_sip(&mut self, now: Time, q850_cause: u16) {
-        let Some(key) = self.key else { return };
-        self.bye.get_or_insert(now);
-        self.endpoint.hangup(sip_time(now), key, q850_cause, "Normal call clearing");
-        while let Some(output) = self.endpoint.poll() {
-            // Nothing that this side ends itself is news to its Call.
-            if let ringer_sip::Output::Datagram { bytes, .. } = output {
-                self.log(now, "sent to", &bytes);
-                self.send(SIP, &bytes);
-            }
         }
     }
 

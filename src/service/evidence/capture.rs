@@ -120,7 +120,7 @@ fn first_line(line: &str) -> Option<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::io::masked;
+    use crate::transport::sip::udp::masked;
 
     const LOG: &str = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\n INVITE sip:a@b SIP/2.0\n Call-ID: 1\n \n\n\
                        1767600000456 received from [::1]:5061 at [::1]:5060\n SIP/2.0 200 OK\n \n\n";

@@ -11,9 +11,9 @@ use crate::config::Secret;
 use crate::engine::Dial;
 use crate::model::agent::ConnectionType;
 use crate::model::digital_human::Trait;
-use crate::provider::guard::{Blocked, Guard};
+use crate::provider::guard::Guard;
 use crate::service::Settings;
-use crate::transport::sip;
+use crate::transport::sip::address::{Address, AddressFault};
 
 /// Header fields that are the engine's own.
 const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
@@ -63,18 +63,17 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
 /// Checks the address, and finds the host behind it.
 async fn destination(target: &str, guard: &Guard) -> Result<SocketAddr, Obstacle> {
     let invalid = |message: String| Obstacle::new("INVALID_SIP_DESTINATION", message);
-    let uri = ringer_sip::uri::Uri::parse(target);
-    let uri = uri.map_err(|error| invalid(format!("sip_uri is not a SIP address: {error}")))?;
-    if uri.user.as_deref().is_none_or(str::is_empty) {
-        return Err(invalid("sip_uri must be of the form sip:<user>@<host>".to_owned()));
-    }
-    let lower = target.to_ascii_lowercase();
-    if lower.starts_with("sips:") || lower.contains("transport=tcp") || lower.contains("transport=tls") {
-        return Err(Obstacle::new(NOT_SUPPORTED, "Only SIP over UDP is spoken in this version"));
-    }
-    sip::locate(&uri, guard).await.map_err(|blocked| match blocked {
-        Blocked::NotAllowed => invalid("sip_uri points to a host that is not allowed".to_owned()),
-        Blocked::NoAddress => Obstacle::new("SIP_DIAL_FAILED", format!("The host of {target:?} cannot be resolved")),
+    let found = match Address::parse(target) {
+        Ok(address) => address.locate(guard).await,
+        Err(fault) => Err(fault),
+    };
+    found.map_err(|fault| match fault {
+        AddressFault::Malformed(why) => invalid(format!("sip_uri: {why}")),
+        AddressFault::NotAllowed(_) => invalid("sip_uri points to a host that is not allowed".to_owned()),
+        AddressFault::NotSpoken(why) => Obstacle::new(NOT_SUPPORTED, format!("sip_uri: {why}")),
+        AddressFault::NotFound(_) => {
+            Obstacle::new("SIP_DIAL_FAILED", format!("The host of {target:?} cannot be resolved"))
+        }
     })
 }
 

@@ -11,8 +11,11 @@ use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, EndpointConfig,
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 
+use super::address::called_user;
+use super::port::SipOrder;
 use crate::clock::monotonic;
 use crate::tasks::Tasks;
+use crate::transport::port::{Incoming, IncomingChannel, Refusal};
 use crate::transport::sockets::{keep_errors, undelivered};
 
 /// Orders that may wait for the socket's task.
@@ -33,27 +36,32 @@ pub enum SipNews {
     Trace(String),
 }
 
-/// A call that came in.
+/// The dialog of a call that came in.
 #[derive(Debug)]
-pub struct IncomingCall {
+pub struct IncomingDialog {
     /// Names it at the socket.
     pub key: CallKey,
-    /// The INVITE.
-    pub invite: CallEvent,
-    /// What follows.
+    /// The offer of the INVITE.
+    pub offer: Option<String>,
+    /// Events that follow.
     pub news: mpsc::Receiver<SipNews>,
+}
+
+impl IncomingDialog {
+    /// Waits until the caller gives up.
+    pub async fn given_up(&mut self) {
+        while let Some(news) = self.news.recv().await {
+            if matches!(news, SipNews::Event(event) if matches!(*event, CallEvent::Ended(_))) {
+                return;
+            }
+        }
+    }
 }
 
 enum Order {
     Invite(Box<Invite>, mpsc::Sender<SipNews>, oneshot::Sender<(CallKey, String)>),
-    Hangup(CallKey, u16, String),
-    Ring(CallKey, u16, Option<String>),
-    Answer(CallKey, String),
-    Reject(CallKey, u16, Option<u16>),
+    About(CallKey, SipOrder),
     Authorize(CallKey, Box<Demand>, oneshot::Sender<bool>),
-    Digit(CallKey, char, u32),
-    Resolved(CallKey, Option<SocketAddr>),
-    Transfer(CallKey, bool),
 }
 
 /// A handle on the socket's task; cheap to clone.
@@ -72,7 +80,7 @@ impl SipSocket {
         listen: SocketAddr,
         advertise: Option<std::net::IpAddr>,
         tasks: &Tasks,
-    ) -> io::Result<(SipSocket, mpsc::Receiver<IncomingCall>)> {
+    ) -> io::Result<(SipSocket, mpsc::Receiver<Incoming>)> {
         let socket = Arc::new(UdpSocket::bind(listen).await?);
         keep_errors(&*socket, listen.is_ipv6())?;
         let bound = socket.local_addr()?;
@@ -81,7 +89,7 @@ impl SipSocket {
         let config = EndpointConfig { local, user_agent, seed: crate::clock::random_seed() };
         let (orders, waiting) = mpsc::channel(ORDERS);
         let (incoming, arrivals) = mpsc::channel(INCOMING);
-        let port = Port {
+        let port = SipDriver {
             endpoint: Endpoint::new(config),
             local,
             socket,
@@ -106,39 +114,9 @@ impl SipSocket {
         key.await.ok()
     }
 
-    /// Ends the call whatever its state: CANCEL, BYE or a rejection.
-    pub async fn hang_up(&self, key: CallKey, q850_cause: u16, text: &str) {
-        let _ = self.orders.send(Order::Hangup(key, q850_cause, text.into())).await;
-    }
-
-    /// Sends a digit of `duration_ms` by INFO.
-    pub async fn send_digit(&self, key: CallKey, digit: char, duration_ms: u32) {
-        let _ = self.orders.send(Order::Digit(key, digit, duration_ms)).await;
-    }
-
-    /// Says whether a transfer that was asked for is taken.
-    pub async fn answer_transfer(&self, key: CallKey, accepted: bool) {
-        let _ = self.orders.send(Order::Transfer(key, accepted)).await;
-    }
-
-    /// Says where a call that was redirected goes; `None` ends it.
-    pub async fn resolved(&self, key: CallKey, destination: Option<SocketAddr>) {
-        let _ = self.orders.send(Order::Resolved(key, destination)).await;
-    }
-
-    /// Sends 180 or 183 for an incoming call.
-    pub async fn ring(&self, key: CallKey, code: u16, sdp: Option<String>) {
-        let _ = self.orders.send(Order::Ring(key, code, sdp)).await;
-    }
-
-    /// Answers an incoming call.
-    pub async fn answer(&self, key: CallKey, sdp: String) {
-        let _ = self.orders.send(Order::Answer(key, sdp)).await;
-    }
-
-    /// Refuses an incoming call.
-    pub async fn reject(&self, key: CallKey, code: u16, q850_cause: Option<u16>) {
-        let _ = self.orders.send(Order::Reject(key, code, q850_cause)).await;
+    /// Gives an order about a call.
+    pub async fn order(&self, key: CallKey, order: SipOrder) {
+        let _ = self.orders.send(Order::About(key, order)).await;
     }
 
     /// Demands credentials of an incoming call. True when it has them; otherwise it was refused or challenged, and is over.
@@ -165,7 +143,7 @@ impl Leaving {
     }
 }
 
-struct Port {
+struct SipDriver {
     endpoint: Endpoint,
     /// As the endpoint names it.
     local: SocketAddr,
@@ -174,10 +152,10 @@ struct Port {
     /// Calls that are over for this side, until the far side has answered that or nobody reads their news any more.
     leaving: HashMap<CallKey, Leaving>,
     by_id: HashMap<String, CallKey>,
-    incoming: mpsc::Sender<IncomingCall>,
+    incoming: mpsc::Sender<Incoming>,
 }
 
-impl Port {
+impl SipDriver {
     async fn run(mut self, mut orders: mpsc::Receiver<Order>, tasks: Tasks) {
         let mut buffer = vec![0; DATAGRAM_BYTES];
         let socket = self.socket.clone();
@@ -232,13 +210,7 @@ impl Port {
                 self.by_id.insert(id.clone(), key);
                 let _ = reply.send((key, id));
             }
-            Order::Hangup(key, q850_cause, text) => self.endpoint.hangup(now(), key, q850_cause, &text),
-            Order::Digit(key, digit, duration_ms) => self.endpoint.send_digit(now(), key, digit, duration_ms),
-            Order::Transfer(key, accepted) => self.endpoint.answer_transfer(now(), key, accepted),
-            Order::Resolved(key, destination) => self.endpoint.resolved(now(), key, destination),
-            Order::Ring(key, code, sdp) => self.endpoint.ring(now(), key, code, sdp),
-            Order::Answer(key, sdp) => self.endpoint.answer(now(), key, sdp),
-            Order::Reject(key, code, q850_cause) => self.endpoint.reject(now(), key, code, q850_cause),
+            Order::About(key, order) => order.apply(&mut self.endpoint, now(), key),
             Order::Authorize(key, demand, reply) => {
                 let _ = reply.send(self.endpoint.authorize(now(), key, &demand));
             }
@@ -274,12 +246,22 @@ impl Port {
     }
 
     fn tell(&mut self, key: CallKey, event: CallEvent) {
-        if let CallEvent::Incoming { call_id, .. } = &event {
+        if let CallEvent::Incoming { from, to, request_uri, headers, sdp, call_id, source } = event {
             let (news, receiver) = mpsc::channel(NEWS);
             self.by_id.insert(call_id.clone(), key);
             self.calls.insert(key, news);
-            if self.incoming.try_send(IncomingCall { key, invite: event, news: receiver }).is_err() {
-                self.endpoint.reject(now(), key, 486, Some(17));
+            let dialog = IncomingDialog { key, offer: sdp, news: receiver };
+            let incoming = Incoming {
+                called: called_user(&request_uri),
+                from: from.uri.to_string(),
+                to: to.uri.to_string(),
+                source,
+                headers,
+                call_id,
+                channel: IncomingChannel::Sip(dialog),
+            };
+            if self.incoming.try_send(incoming).is_err() {
+                SipOrder::from(Refusal::Busy).apply(&mut self.endpoint, now(), key);
             }
             return;
         }
@@ -425,7 +407,6 @@ mod tests {
 
     #[tokio::test]
     async fn the_answer_to_a_hang_up_is_the_last_that_a_call_hears() {
-        use crate::transport::sip;
         use ringer_media::codec::Codec;
 
         let tasks = Tasks::new();
@@ -433,10 +414,10 @@ mod tests {
         let (socket, _incoming) = SipSocket::start(any, None, &tasks).await.expect("a loopback socket");
         let peer = UdpSocket::bind(any).await.expect("a loopback socket");
         let destination = peer.local_addr().expect("it is bound");
-        let sdp = sip::offer(&[Codec::Pcmu], any.ip(), 20_000, 1).session().to_string();
+        let sdp = crate::transport::sip::sdp::offer(&[Codec::Pcmu], any.ip(), 20_000, 1).session().to_string();
         let (news, mut heard) = mpsc::channel(NEWS);
         let invite = Invite {
-            target: sip::target(&format!("sip:far@{destination}")).expect("a target"),
+            target: ringer_sip::Uri::parse(&format!("sip:far@{destination}")).expect("a target"),
             destination,
             from_user: "near".into(),
             from_host: None,
@@ -455,7 +436,7 @@ mod tests {
             while let Some(news) = heard.recv().await {
                 match news {
                     SipNews::Event(event) if matches!(*event, CallEvent::Answered { .. }) => {
-                        socket.hang_up(key, 16, "Normal call clearing").await;
+                        socket.order(key, SipOrder::Hangup(16, "Normal call clearing")).await;
                         accept(&peer, "BYE", "").await;
                     }
                     SipNews::Event(event) => ended |= matches!(*event, CallEvent::Ended(_)),

@@ -1,0 +1,7 @@
+//! Channels to the other side: protocol state without sockets ([`port`], [`sip`]), and the files that move bytes
+//! ([`sip::udp`], [`sockets`]).
+
+pub mod capture;
+pub mod port;
+pub mod sip;
+pub mod sockets;

@@ -1,0 +1,150 @@
+//! The port of a call: the protocol state of its channel, without sockets. A driver (live or in virtual time) feeds it with
+//! that which arrives and with the [`Control`]s of the Call, and carries out its outputs in order.
+//!
+//! What an added channel implements: a variant of [`Port`] with `control` and `poll`, an input for that which arrives, and
+//! [`PeerInfo`]. Nothing behind it (engine, jobs, API) knows the protocol.
+
+use std::net::SocketAddr;
+
+use ringer_media::call::{Control, Signal};
+use ringer_media::leg::MediaParams;
+
+use super::sip::address::Address;
+use super::sip::port::{SipOrder, SipPort};
+use super::sip::udp::IncomingDialog;
+
+/// One call's channel.
+#[derive(Debug)]
+pub enum Port {
+    /// SIP dialogs over the socket that all calls share.
+    Sip(Box<SipPort>),
+}
+
+/// Something that a driver is to carry out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PortOutput {
+    /// To the other side.
+    Send(ToPeer),
+    /// Media goes there from now on; stands before the signal that says so.
+    Media(MediaPlan),
+    /// To the Call.
+    Signal(Signal),
+    /// Look this address up and tell the other side's protocol ([`SipOrder::Resolved`]).
+    Locate(Address),
+    /// For the user of the result.
+    Warning(String),
+}
+
+/// A message to the other side, in the words of its protocol.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToPeer {
+    /// For the SIP endpoint.
+    Sip(SipOrder),
+}
+
+/// Addresses and form of the media of a call.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct MediaPlan {
+    /// Parameters of the leg.
+    pub media: MediaParams,
+    /// Where RTP goes to and comes from.
+    pub rtp: SocketAddr,
+    /// Where RTCP goes to and comes from.
+    pub rtcp: SocketAddr,
+}
+
+/// The other side and the way to it, as far as they are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerInfo {
+    /// Protocol of the signalling, for example `SIP/UDP`.
+    pub protocol: &'static str,
+    /// Name of the call in that protocol: the Call-ID of SIP.
+    pub call_id: String,
+    /// Address of the media of the other side.
+    pub address: Option<String>,
+    /// Name of the codec.
+    pub codec: Option<&'static str>,
+    /// Profile of the media: `RTP/AVP`, or `RTP/SAVP` with keys (RFC 3551, RFC 3711).
+    pub profile: Option<&'static str>,
+}
+
+/// A call that came in, not answered yet.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Name that is called: the user part of the Request-URI.
+    pub called: String,
+    /// Address of the caller, as it names itself.
+    pub from: String,
+    /// Address that the caller wanted to reach.
+    pub to: String,
+    /// Network address of the caller.
+    pub source: SocketAddr,
+    /// Header fields of the request, in order, without credentials.
+    pub headers: Vec<(String, String)>,
+    /// Name of the call in its protocol.
+    pub call_id: String,
+    /// The protocol's own part.
+    pub(crate) channel: IncomingChannel,
+}
+
+/// The protocol's own part of a call that came in.
+#[derive(Debug)]
+pub(crate) enum IncomingChannel {
+    Sip(IncomingDialog),
+}
+
+impl Incoming {
+    /// Waits until the caller gives up; events before that are passed over.
+    pub async fn given_up(&mut self) {
+        match &mut self.channel {
+            IncomingChannel::Sip(dialog) => dialog.given_up().await,
+        }
+    }
+}
+
+/// Reason why a call that came in is not taken.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No place is free.
+    Busy,
+    /// Its source may not call.
+    Forbidden,
+    /// Nobody has this number.
+    NotFound,
+    /// Nobody answers.
+    NoAnswer,
+    /// No common media.
+    NoMedia,
+    /// A fault of this side.
+    Failure,
+}
+
+impl PeerInfo {
+    /// Returns protocol and profile: `SIP/UDP, RTP/AVP`, without the profile where no media was agreed on.
+    pub fn transport(&self) -> String {
+        [Some(self.protocol), self.profile].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Port {
+    /// Takes a control of the Call.
+    pub fn control(&mut self, control: &Control) {
+        match self {
+            Port::Sip(port) => port.control(control),
+        }
+    }
+
+    /// Returns the next output; `None` when there is nothing more.
+    pub fn poll(&mut self) -> Option<PortOutput> {
+        match self {
+            Port::Sip(port) => port.poll(),
+        }
+    }
+
+    /// Returns the other side, as far as it is known.
+    pub fn peer(&self) -> &PeerInfo {
+        match self {
+            Port::Sip(port) => port.peer(),
+        }
+    }
+}
