@@ -11,6 +11,7 @@ use super::check::Check;
 use crate::cli::count;
 use crate::cli::lines::{Happened, Style, interruptions, latencies};
 use crate::cli::out::Out;
+use crate::model::transcript::NOT_UNDERSTOOD;
 
 /// A bar for one call.
 pub fn bar(bars: &MultiProgress, name: &str, quiet: bool) -> ProgressBar {
@@ -50,7 +51,10 @@ pub fn call(out: &Out, call: &Call, kept: Option<&Path>) {
         let ms = |name: &str| entry[name].as_f64().unwrap_or_default() / 1000.0;
         let who = if entry["speaker"] == "USER" { call.name } else { "agent" };
         let cut = if entry["interrupted"] == true { " --" } else { "" };
-        let words = entry["utterance"].as_str().unwrap_or_default();
+        let words = match entry["utterance"].as_str().unwrap_or_default() {
+            "" if entry["text_missing"].is_string() => NOT_UNDERSTOOD,
+            words => words,
+        };
         let (from, to) = (ms("start_offset_ms"), ms("end_offset_ms"));
         out.line(format_args!("  {from:6.2} to {to:6.2} s  {who:>7}: {words}{cut}"));
     }
