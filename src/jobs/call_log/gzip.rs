@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn every_kind_of_block_is_unpacked() {
         let entry = r#"[{"start_offset_ms": "0", "end_offset_ms": 900, "speaker": "AGENT", "utterance": "Hi."}]"#;
-        let named = [&[0x1f, 0x8b, 8, 0x1e, 0, 0, 0, 0, 0, 3, 1, 0, b'x'][..], b"a.json\0", b"why\0", &[0, 0]].concat();
+        let named = [&[0x1f, 0x8b, 8, 0x1c, 0, 0, 0, 0, 0, 3, 1, 0, b'x'][..], b"a.json\0", b"why\0"].concat();
         let named = [&named[..], &bytes(STORED)[10..]].concat();
         for (packed, expect) in [
             (bytes(ENTRY), entry.to_owned()),
