@@ -183,3 +183,22 @@ async fn sides(recording: Option<PathBuf>) -> Result<(Vec<Vec<i16>>, Option<Unre
     // An empty file is no recording.
     Ok(decoded.map_err(Error::internal)?.map(|audio| (audio.sides, audio.unread)).unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::clip::write_wav;
+
+    use super::sides;
+
+    #[tokio::test]
+    async fn what_is_missing_of_a_recording_is_known() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let wav = write_wav(16_000, 2, &[5; 64_000]);
+        for (bytes, count, missing) in [(&wav[..], 2, false), (&wav[..44 + 64_000], 2, true), (b"", 0, false)] {
+            let path = folder.path().join("recording.wav");
+            std::fs::write(&path, bytes).expect("it is written");
+            let (sides, unread) = sides(Some(path)).await.expect("it is there");
+            assert_eq!((sides.len(), unread.is_some()), (count, missing), "{} bytes", bytes.len());
+        }
+    }
+}
