@@ -86,15 +86,12 @@ impl Address {
     pub fn check_spoken(&self) -> Result<(), AddressFault> {
         let transport = self.uri.params.get("transport");
         let is_udp = transport.is_none_or(|name| name.eq_ignore_ascii_case("udp"));
-        match self.uri.scheme {
-            Scheme::Sip if is_udp => Ok(()),
-            Scheme::Tel => {
-                Err(AddressFault::NotSpoken("a telephone number needs a trunk: it must start with sip:".into()))
-            }
-            Scheme::Sip | Scheme::Sips => {
-                Err(AddressFault::NotSpoken("only SIP over UDP is spoken in this version".into()))
-            }
-        }
+        let why = match self.uri.scheme {
+            Scheme::Sip if is_udp => return Ok(()),
+            Scheme::Tel => "a telephone number needs a trunk: it must start with sip:",
+            Scheme::Sip | Scheme::Sips => "only SIP over UDP is spoken in this version",
+        };
+        Err(AddressFault::NotSpoken(format!("{:?} cannot be called: {why}", self.uri.to_string())))
     }
 
     /// Looks up where the address is reached, as far as `guard` lets it be called.
@@ -103,10 +100,11 @@ impl Address {
     /// [`AddressFault::NotSpoken`], [`AddressFault::NotAllowed`], [`AddressFault::NotFound`].
     pub async fn locate(&self, guard: &Guard) -> Result<SocketAddr, AddressFault> {
         self.check_spoken()?;
-        let host = &self.uri.host;
-        let address = guard.address(host).await.map_err(|blocked| match blocked {
-            Blocked::NotAllowed => AddressFault::NotAllowed(format!("the host {host} {blocked}")),
-            Blocked::NoAddress => AddressFault::NotFound(format!("the host {host} {blocked}")),
+        let address = guard.address(&self.uri.host).await.map_err(|blocked| match blocked {
+            Blocked::NotAllowed => {
+                AddressFault::NotAllowed(format!("the host of {:?} {blocked}", self.uri.to_string()))
+            }
+            Blocked::NoAddress => AddressFault::NotFound(format!("the host of {:?} {blocked}", self.uri.to_string())),
         })?;
         Ok(SocketAddr::new(address, self.port()))
     }
@@ -118,7 +116,9 @@ impl Address {
     pub fn resolve(&self) -> Result<SocketAddr, AddressFault> {
         self.check_spoken()?;
         let host = self.uri.host.trim_start_matches('[').trim_end_matches(']');
-        let missing = |why: String| AddressFault::NotFound(format!("the host {host} cannot be resolved: {why}"));
+        let missing = |why: String| {
+            AddressFault::NotFound(format!("the host of {:?} cannot be resolved: {why}", self.uri.to_string()))
+        };
         let mut found = (host, self.port()).to_socket_addrs().map_err(|error| missing(error.to_string()))?;
         found.next().ok_or_else(|| missing("it has no address".into()))
     }
