@@ -179,7 +179,7 @@ impl Service {
 /// Bytes that a header may have.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// 16 bit PCM in a WAV file, up to the end of the file: the size in the header of one that was not closed is an old one.
+/// 16 bit PCM in a WAV file: as much as its header tells and as is there, or all of it where the header tells no size.
 struct Wave {
     head: Head,
     frames: i64,
@@ -197,7 +197,8 @@ async fn read_header<R: AsyncReadExt + AsyncSeekExt + Unpin>(file: &mut R) -> st
         return Err(bad("not 16 bit PCM"));
     }
     let data_at = file.seek(SeekFrom::Start(head.data_at as u64)).await?;
-    let frames = size.saturating_sub(data_at) / head.format.frame_bytes() as u64;
+    let there = size.saturating_sub(data_at);
+    let frames = head.data_bytes.unwrap_or(there).min(there) / head.format.frame_bytes() as u64;
     Ok(Wave { head, frames: frames as i64 })
 }
 
@@ -249,10 +250,10 @@ mod tests {
         check(&file, 2, Some((3, vec![vec![-0.5, 0.5, -1.0, 0.01], vec![-0.006, 0.009, -0.01, 1.0]]))).await;
         check(&file, 100, Some((1, peaks_of_single_frames()))).await;
         check(&wav(&[]), 100, Some((1, vec![vec![], vec![]]))).await;
-        // Without its last frame and a byte of the one before, with an old size, and without any.
+        // Without its last frame and a byte of the one before, and without a size.
         let cut = vec![vec![0.0, 0.5, -0.5, -0.5], vec![-0.006, 0.003, 0.009, 0.009]];
         check(&file[..file.len() - 5], 2, Some((2, cut))).await;
-        for size in [4u32, 0, u32::MAX] {
+        for size in [0u32, u32::MAX] {
             let mut file = file.clone();
             let at = file.len() - 24;
             file[at..at + 4].copy_from_slice(&size.to_le_bytes());

@@ -25,6 +25,7 @@ mod metrics;
 mod monitors;
 mod no_http;
 mod noises;
+mod old_calls;
 mod operations;
 mod oracle;
 mod panics;

@@ -1,3 +1,5 @@
+//! Files of every kind, whole, joined, cut and broken.
+
 use std::f64::consts::TAU;
 use std::process::Command;
 

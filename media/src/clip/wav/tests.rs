@@ -1,3 +1,5 @@
+//! WAV files as writers leave them: every form, wrong sizes, pieces of any length.
+
 use super::stream::WavStream;
 use super::*;
 use crate::clip::Clip;
