@@ -87,7 +87,9 @@ pub(super) fn spoken(text: &str, whole: &Whole<'_>) -> String {
 /// The end of the span that an opening sign at `at` begins, in bytes. `Err`: it may still end when more text comes.
 pub(super) fn span_end(text: &str, at: usize) -> Result<Option<usize>, ()> {
     let Some(sign) = text[at..].chars().next() else { return Ok(None) };
-    let line = text[at..].find('\n').map_or(text.len(), |length| at + length);
+    // One letter more, so that what is too long is told from what has not ended yet.
+    let near = text.floor_char_boundary(at + SPAN_BYTES_MAX + 4);
+    let line = text[at..near].find('\n').map_or(near, |length| at + length);
     let end = match BRACKETS.iter().find(|(open, _)| *open == sign) {
         Some(&pair) => closing(text, at..line, pair, &[]),
         None if matches!(sign, '*' | '_') => {

@@ -198,6 +198,8 @@ mod tests {
         check("It was at 8 p.m. We left.", &["It was at 8 p.m.", "We left."]);
         check("I have 3. My son has 4. Maybe.", &["I have 3.", "My son has 4.", "Maybe."]);
         check("One (two. Three. Four.", &["One (two.", "Three.", "Four."]);
+        // Each opening sign is looked at once, and not to the end of the text.
+        assert_eq!(sentences(&"(a *b ".repeat(100_000)).len(), 1);
         let waits = |text: &str, expect| assert_eq!(sentence_end(text), expect, "{text}");
         waits("No. ", None);
         waits("No. 5", None);
