@@ -191,22 +191,14 @@ async fn a_call_is_told_to_a_person_in_words() {
         ("agent", "answers, codec G722"),
         ("caller", "presses 1 (telephone event)"),
         ("caller", "I need a table for two."),
-<<<<<<< HEAD
         ("caller", "ends the call: "),
-=======
-        ("caller", "ends the call: the caller is done (dh_end_call)"),
->>>>>>> h-words
     ] {
         assert!(is_told(who, words), "{who}: {words}: {told}");
     }
     assert!(!latencies.is_empty(), "the agent answers the caller: {told}");
     let why = events.iter().find_map(|(_, what)| what.strip_prefix("ends the call: "));
     for line in [
-<<<<<<< HEAD
         format!("ended: {}, after ", why.expect("it was told")),
-=======
-        "ended: the caller is done (dh_end_call), after ".to_owned(),
->>>>>>> h-words
         format!("latency of the agent's turns: {} ms", latencies.join(", ")),
         "interruptions: ".to_owned(),
         "sent: ".to_owned(),
