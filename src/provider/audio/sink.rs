@@ -10,7 +10,7 @@ use super::{CallAudio, MISSED_S, Part, Unread};
 const RATES_HZ: std::ops::RangeInclusive<u32> = 8000..=192_000;
 
 /// Changes of the rate within a file: each takes some milliseconds to prepare for.
-const MAX_TURNS: u32 = 100;
+const MAX_TURNS: u32 = 32;
 
 /// Samples of silence that are added at once.
 const BLOCK: usize = 1 << 16;

@@ -1,3 +1,5 @@
+//! Files with sizes, chunks and ends as writers leave them, at once and in pieces.
+
 use super::stream::WavStream;
 use super::*;
 use crate::clip::Clip;
