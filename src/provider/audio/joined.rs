@@ -37,9 +37,9 @@ pub(super) struct Frame {
     pub(super) bytes: usize,
     samples: u32,
     rate_hz: u32,
-    /// What is the same in all frames that one decoder reads.
+    /// Properties that all frames of one decoder share.
     pub(super) key: u32,
-    /// Where a description of the file stands in it, if it is one.
+    /// Position of the description of the file, in a frame that has one.
     about_at: usize,
 }
 
@@ -269,7 +269,7 @@ static SUMS: [u32; 256] = {
     sums
 };
 
-/// Where the next Ogg page behind the first byte begins.
+/// Position of the next Ogg page behind the first byte.
 fn next_page(bytes: &[u8]) -> Option<usize> {
     bytes.get(1..)?.windows(5).position(|window| window == b"OggS\0").map(|at| at + 1)
 }
