@@ -202,7 +202,7 @@ fn long(four: &[u8], is_big_endian: bool) -> u32 {
     if is_big_endian { four.iter().fold(0, fold) } else { four.iter().rev().fold(0, fold) }
 }
 
-/// What stands before the samples of a file.
+/// The header of a file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// How the samples are written.
@@ -286,8 +286,8 @@ fn is_name(bytes: &[u8]) -> bool {
     bytes.get(..4).is_some_and(|name| name.iter().all(printable) && name[0].is_ascii_alphanumeric())
 }
 
-/// Where the chunk after one of `size` bytes at `body_at` begins: behind its pad byte, which some writers leave out. `None`:
-/// nowhere, or it is not known yet.
+/// Position of the chunk after one of `size` bytes at `body_at`: behind its pad byte, which some writers leave out. `None`:
+/// there is none, or it is not known yet.
 fn next_chunk(bytes: &[u8], body_at: usize, size: u32, is_whole: bool) -> Option<usize> {
     let end = body_at.checked_add(size as usize)?;
     let padded = end.checked_add(size as usize % 2)?;
@@ -326,7 +326,7 @@ fn by_name(bytes: &[u8], format: Option<Format>, is_big_endian: bool) -> Result<
     Ok(Head { format, data_at, data_bytes: data_bytes(size, None, &bytes[data_at..], is_big_endian) })
 }
 
-/// What stands behind the samples of a file.
+/// Part of a file behind its samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum After {
     /// Another file.
@@ -339,7 +339,7 @@ enum After {
     Unknown(usize),
 }
 
-/// What follows samples that end at `end`.
+/// Finds the part behind samples that end at `end`.
 fn after(bytes: &[u8], data_at: usize, end: usize, is_big_endian: bool) -> After {
     let mut at = match end.saturating_sub(data_at) % 2 {
         0 => end,
@@ -376,11 +376,11 @@ fn after(bytes: &[u8], data_at: usize, end: usize, is_big_endian: bool) -> After
 pub struct Section {
     /// How they are written.
     pub format: Format,
-    /// Where they are.
+    /// Their place in the file.
     pub bytes: Range<usize>,
 }
 
-/// What a whole file holds.
+/// The samples of a whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sections {
     /// In their order: more than one where files were joined.
@@ -429,7 +429,7 @@ pub fn sections(bytes: &[u8]) -> Result<Sections, ClipError> {
     Ok(found)
 }
 
-/// Where another file begins within samples that have no size.
+/// Position of another file within samples that have no size.
 fn next_file(bytes: &[u8]) -> Option<usize> {
     bytes.windows(12).position(is_wav)
 }

@@ -1,4 +1,4 @@
-//! What bytes are, by the first of them: names and types that come with a file are not to be relied on.
+//! The kind of a file by its first bytes: names and types that come with it are not to be relied on.
 
 use ringer_media::clip::wav::is_wav;
 
@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// What the first bytes tell.
+/// Result of a look at the first bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Nothing yet. Asked of all bytes, or of 16 KiB, it is never the answer.
@@ -112,7 +112,7 @@ pub fn look(bytes: &[u8], is_whole: bool) -> Look {
     text(bytes).map_or(Look::Unknown, |name| Look::Is(Kind::Text(name)))
 }
 
-/// What words look like; `None`: they are none. Samples that are all printable would be loud from the first on.
+/// Name of the kind of text; `None`: the bytes are none. Samples that are all printable would be loud from the first on.
 fn text(bytes: &[u8]) -> Option<&'static str> {
     let start = &bytes[..bytes.len().min(ENOUGH)];
     let words = match std::str::from_utf8(start) {

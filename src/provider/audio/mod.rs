@@ -17,10 +17,10 @@ use self::kind::{Kind, Look, look};
 use self::sink::Sink;
 use super::Failure;
 
-/// What is read of a file; the rest is left out.
+/// Seconds that are read of a file; the rest is left out.
 pub const MAX_SECONDS: u32 = 600;
 
-/// What is read of the recording of a conversation; the rest is left out.
+/// Seconds that are read of the recording of a conversation; the rest is left out.
 pub const MAX_CALL_SECONDS: u32 = 3600;
 
 /// Less than this that is missing is not worth a word: 200 ms. Encoders pad by as much.
@@ -50,7 +50,7 @@ pub fn decode_call(bytes: Vec<u8>, two_sides: bool) -> Result<CallAudio, Failure
 pub struct Sound {
     /// At 16 kHz.
     pub pcm: Arc<[i16]>,
-    /// What of the file is not in it.
+    /// The part of the file that is not in it, if any.
     pub unread: Option<Unread>,
 }
 
@@ -61,7 +61,7 @@ pub struct CallAudio {
     pub sides: Vec<Vec<i16>>,
     /// Rate of the file, in Hz, the lowest of joined ones: what is above half of it was never there.
     pub rate_hz: u32,
-    /// What of the file is not in it.
+    /// The part of the file that is not in it, if any.
     pub unread: Option<Unread>,
 }
 

@@ -91,7 +91,7 @@ struct Packets<'a> {
     format: &'a mut dyn FormatReader,
     id: u32,
     base: Option<TimeBase>,
-    /// Where the next packet should begin, once one was decoded.
+    /// Time at which the next packet should begin, once one was decoded.
     due: Option<Timestamp>,
     /// The end is not the file's.
     is_cut: bool,

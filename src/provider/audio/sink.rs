@@ -1,5 +1,5 @@
-//! Where decoded audio goes: each section brought to 16 kHz by its own rate, as it is read. A small file may hold hours of silence
-//! at a high rate.
+//! Collects decoded audio: each section is brought to 16 kHz by its own rate, as it is read. A small file may hold hours of
+//! silence at a high rate.
 
 use ringer_media::frame::RATE_HZ;
 use ringer_media::resample::ClipResampler;
@@ -10,7 +10,7 @@ use super::{CallAudio, MISSED_S, Part, Unread};
 const RATES_HZ: std::ops::RangeInclusive<u32> = 8000..=192_000;
 
 /// Changes of the rate within a file: each takes some milliseconds to prepare for.
-const MAX_TURNS: u32 = 100;
+const MAX_TURNS: u32 = 32;
 
 /// Samples of silence that are added at once.
 const BLOCK: usize = 1 << 16;
@@ -46,7 +46,7 @@ impl Side {
 pub(super) struct Sink {
     part: Part,
     sides: Vec<Side>,
-    /// Of the current section; 0 before the first.
+    /// Rate of the current section; 0 before the first.
     rate_hz: u32,
     lowest_hz: u32,
     turns: u32,
@@ -78,7 +78,7 @@ impl Sink {
         }
     }
 
-    /// Sides that are given: of a file that has begun, else those that one of so many channels will have.
+    /// Number of sides; 0 before the first audio.
     pub(super) fn sides(&self) -> usize {
         self.sides.len()
     }
@@ -160,7 +160,7 @@ impl Sink {
         self.silence((seconds * f64::from(self.rate_hz)) as usize);
     }
 
-    /// So many seconds could not be found in the file, where it goes on.
+    /// Counts seconds that are no audio within a file that goes on behind them.
     pub(super) fn skipped(&mut self, seconds: f64) {
         self.broken_s += seconds.max(0.0);
     }

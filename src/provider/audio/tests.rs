@@ -1,4 +1,4 @@
-//! Files of every kind, whole, joined, cut and broken.
+//! Files that ffmpeg wrote, as they are, joined, cut off and broken.
 
 use std::f64::consts::TAU;
 use std::process::Command;
@@ -265,5 +265,29 @@ fn other_kinds_of_files_are_named() {
     ] {
         let why = decode(bytes.repeat(40)).expect_err("it is no audio").message;
         assert_eq!(why, format!("Audio file could not be decoded: {expect}"));
+    }
+}
+
+/// Each would take hours where a part of the file is gone through again for each of its parts.
+#[test]
+fn bytes_made_to_take_long_do_not() {
+    let mp3 = file("a.mp3", &["-t", "0.2", "-c:a", "libmp3lame", "-b:a", "32k", "-ar", "16000", "-id3v2_version", "0"]);
+    let wav = |rate_hz: u32| ringer_media::clip::write_wav(rate_hz, 1, &[5; 2]);
+    for pattern in [
+        b"OggS\0".to_vec(),
+        b"fLaC\0\0\0\x22".to_vec(),
+        [b"RIFF\0\0\0\0WAVEfmt \xff\xff\xff\xff".as_slice(), &[0; 5]].concat(),
+        [wav(191_999), wav(191_991)].concat(),
+        [&mp3[..mp3.len() / 3], b"ID3\x04\0\0\0\0\0\0"].concat(),
+        vec![0xff, 0xfb, 0x10, 0x64, 0],
+        vec![0xff, 0xf1, 0x50, 0x80, 0x01, 0x1f, 0xfc],
+        b"\0\0\0\x08ftyp".to_vec(),
+        file("a.ogg", &["-t", "0.05", "-c:a", "libopus"]),
+        file("a.flac", &["-t", "0.01", "-c:a", "flac"]),
+    ] {
+        let bytes = pattern.repeat((2 << 20) / pattern.len());
+        let found = decode(bytes).map(|sound| (sound.pcm.len(), sound.unread));
+        println!("{:?}: {found:?}", String::from_utf8_lossy(&pattern[..pattern.len().min(8)]));
+        assert!(found.is_err() || found.is_ok_and(|(count, _)| count <= (MAX_SECONDS * RATE_HZ) as usize));
     }
 }

@@ -76,7 +76,7 @@ impl Flow {
         })
     }
 
-    /// What comes next has this rate. Errors: `synthesizer_failed` for a rate that cannot be brought to 16 kHz.
+    /// Takes the next samples as being of this rate. Errors: `synthesizer_failed` for a rate that cannot be brought to 16 kHz.
     pub(super) fn turn_to(&mut self, rate_hz: u32) -> Result<(), Failure> {
         if rate_hz == self.rate_hz {
             return Ok(());

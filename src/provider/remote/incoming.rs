@@ -20,7 +20,7 @@ const NOISE: (f64, f64) = (0.4, 0.2);
 /// Names that servers give to samples without a header, or to nothing in particular.
 const PLAIN: [&str; 6] = ["pcm", "l16", "raw", "octet-stream", "basic-pcm", "s16le"];
 
-/// What comes.
+/// Kind of the bytes that come.
 enum State {
     /// Not enough yet to tell.
     Begun(Vec<u8>),
@@ -35,7 +35,7 @@ enum State {
 pub(super) struct Incoming {
     flow: Flow,
     state: State,
-    /// Of samples without a header.
+    /// Format of samples without a header.
     format: Format,
     /// The server names a kind of sound that has a header; empty where it does not.
     named: String,

@@ -8,7 +8,7 @@ const HEAD_BYTES: usize = 1 << 20;
 /// Bytes that have to be there to tell what a chunk is: a pad byte, and the start of another file.
 const CHUNK_BYTES: usize = 13;
 
-/// Where in the file the next byte is.
+/// Place of the next byte in the file.
 #[derive(Debug)]
 enum State {
     /// Before the samples.

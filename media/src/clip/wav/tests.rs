@@ -1,4 +1,4 @@
-//! WAV files as writers leave them: every form, wrong sizes, pieces of any length.
+//! Files with sizes, chunks and ends as writers leave them, at once and in pieces.
 
 use super::stream::WavStream;
 use super::*;

@@ -1,4 +1,4 @@
-//! What synthesizers send instead of what they were asked for.
+//! Synthesizers that send something else than they were asked for.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ fn synthesizer(form: Form, server: &Server) -> RemoteSynthesizer {
     RemoteSynthesizer::new(form, Remote { answer: PATIENCE, ..remote }, voices).expect("TLS is there")
 }
 
-/// What is said of bytes that come in pieces of these lengths, the last of them again and again.
+/// The speech made of bytes that come in pieces of these lengths, the last of them again and again.
 async fn said(form: Form, kind: &'static str, bytes: &[u8], lengths: &[usize]) -> Result<Arc<[i16]>, Failure> {
     let (mut pieces, mut rest, mut lengths) = (Vec::new(), bytes, lengths.iter().peekable());
     while !rest.is_empty() {
