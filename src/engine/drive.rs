@@ -298,7 +298,7 @@ impl Driver {
         self.inner.tasks.spawn("redirect", async move {
             let found = target.locate(&guard).await;
             if let Err(why) = &found {
-                tracing::info!("a redirect is not followed: {why}");
+                tracing::info!(host = target.uri().host, "a redirect is not followed: {}", why.kind());
             }
             socket.order(key, SipOrder::Resolved(found.ok())).await;
         });

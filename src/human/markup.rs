@@ -272,7 +272,7 @@ fn closing(text: &str, part: Range<usize>, (open, close): (char, char), places: 
         if c == open {
             depth += 1;
         } else if c == close {
-            depth -= 1;
+            depth = depth.checked_sub(1)?;
             if depth == 0 {
                 return Some(at + c.len_utf8());
             }

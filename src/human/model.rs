@@ -151,9 +151,16 @@ impl ModelMind {
         };
         let contextual = matches!(thought.purpose, Purpose::Contextual { .. });
         let cuts_in = matches!(thought.purpose, Purpose::CutIn | Purpose::Contextual { .. });
-        let waits = if self.late.get() || cuts_in { self.patience.short() } else { self.patience.whole() };
+        // An opening may be made while it rings, when nobody waits: no filler leads it, and it tells nothing of later turns.
+        let opens = thought.purpose == Purpose::Opening;
+        let waits = match () {
+            () if opens => Waits { filler: Duration::MAX, ..self.patience.whole() },
+            () if self.late.get() || cuts_in => self.patience.short(),
+            () => self.patience.whole(),
+        };
+        let late = if opens { Late::default() } else { self.late.clone() };
         let mut speech = Speech::new(&self.profile, length, contextual, out);
-        let end = listen(&*self.model, &request, waits, &mut speech, &self.late).await;
+        let end = listen(&*self.model, &request, waits, &mut speech, &late).await;
         if speech.said_or_did() || contextual {
             self.spoken.model.fetch_or(speech.said_or_did(), Ordering::Relaxed);
             return speech.close(end).await;

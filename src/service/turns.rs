@@ -58,7 +58,11 @@ impl Service {
         let human = owned(&mut db, id).await?.doc;
         drop(db);
         let key = (caller.organization.clone(), spec.redis_key, id);
-        let kept = self.talks.of(&key).lock_owned().await;
+        let mut kept = self.talks.of(&key).lock_owned().await;
+        // An empty message begins a conversation, also anew.
+        if spec.message.is_empty() && kept.as_ref().is_some_and(|talk| talk.dialogue.is_over()) {
+            *kept = None;
+        }
         let begins = kept.is_none() && spec.message.is_empty();
         let mut talk = OwnedMutexGuard::map(kept, |kept| {
             kept.get_or_insert_with(|| {

@@ -177,9 +177,9 @@ impl Answer {
         self.done
     }
 
-    /// Something of the body has come.
+    /// True once words of the answer have come: from then on it cannot be asked for again.
     pub fn has_begun(&self) -> bool {
-        self.bytes > 0
+        self.said
     }
 
     /// How the model marks its reasoning, as far as is known now.
@@ -212,7 +212,7 @@ impl Answer {
             return Ok(());
         }
         self.answered = true;
-        if let Some(reason) = choice["finish_reason"].as_str() {
+        if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
             self.finished = true;
             reason.clone_into(&mut self.reason);
         }

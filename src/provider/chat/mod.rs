@@ -243,7 +243,12 @@ impl ChatModel {
         let message = refusal.told(&format!("the language model answered {status}"));
         let failure = Failure { code: "language_model_refused", message };
         // Some servers call a parameter that they do not know an error of their own.
-        let refusal = matches!(status.as_u16(), 400 | 422 | 500 | 501).then_some(refusal);
+        let is_of_request = match status.as_u16() {
+            400 | 422 => true,
+            500 | 501 => refusal.refuses(),
+            _ => false,
+        };
+        let refusal = is_of_request.then_some(refusal);
         Err(Trouble { failure, cause: Cause::of(status.as_u16(), asked), refusal })
     }
 

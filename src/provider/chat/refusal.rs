@@ -16,6 +16,27 @@ const SHOWN_CHARS: usize = 4;
 /// Parts of the names of secret parameters of a URL.
 const SECRET_NAMES: [&str; 7] = ["key", "token", "secret", "sig", "pass", "auth", "code"];
 
+/// Words by which a server says that it does not take a parameter.
+const REFUSING: [&str; 17] = [
+    "allowed",
+    "cannot",
+    "does not",
+    "doesn't",
+    "extra",
+    "instead",
+    "invalid",
+    "must",
+    "not available",
+    "not permitted",
+    "only",
+    "range",
+    "support",
+    "unexpected",
+    "unknown",
+    "unrecognized",
+    "default",
+];
+
 /// A server's words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
@@ -53,6 +74,12 @@ impl Refusal {
         let code = error["code"].as_str().unwrap_or_default();
         let words = words.map(|text| bounded(&surrogates::joined(&text))).unwrap_or_default();
         Refusal { words, param: param.map(str::to_owned), is_unsupported: code == "unsupported_parameter" }
+    }
+
+    /// True if the words say that something is not taken; a word that only looks like a parameter ("stream error") says nothing.
+    pub fn refuses(&self) -> bool {
+        let words = self.words.to_ascii_lowercase();
+        self.param.is_some() || self.is_unsupported || REFUSING.iter().any(|word| words.contains(word))
     }
 
     /// `told` with the server's words behind it.

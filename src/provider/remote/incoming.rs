@@ -18,7 +18,9 @@ const NOISE_SAMPLES: usize = 1024;
 /// Noise is louder than this share of full scale (RMS), and each sample knows less than this of the next.
 const NOISE: (f64, f64) = (0.4, 0.2);
 /// Names that servers give to samples without a header, or to nothing in particular.
-const PLAIN: [&str; 6] = ["pcm", "l16", "raw", "octet-stream", "basic-pcm", "s16le"];
+const PLAIN: [&str; 3] = ["octet-stream", "pcm", "raw"];
+/// Names of sound that has a header; all other names of sound are taken for samples without one.
+const WITH_HEADER: [&str; 11] = ["mpeg", "mp3", "wav", "wave", "ogg", "opus", "vorbis", "flac", "aac", "mp4", "webm"];
 
 /// Kind of the bytes that come.
 enum State {
@@ -52,7 +54,10 @@ impl Incoming {
         let told = |key: &str| parts.clone().find_map(|part| part.strip_prefix(key)?.strip_prefix('=')?.parse().ok());
         let rate_hz = told("rate").filter(|rate_hz| (8000..=192_000).contains(rate_hz)).unwrap_or(rate_hz);
         let channels = told("channels").filter(|channels| (1..=8).contains(channels)).unwrap_or(1);
-        let is_plain = name.is_empty() || PLAIN.iter().any(|plain| name.ends_with(plain));
+        let is_sound = |sound: &str| !WITH_HEADER.contains(&sound.trim_start_matches("x-"));
+        let is_plain = name.is_empty()
+            || PLAIN.iter().any(|plain| name.ends_with(plain))
+            || name.strip_prefix("audio/").is_some_and(is_sound);
         Incoming {
             flow,
             state: State::Begun(Vec::new()),

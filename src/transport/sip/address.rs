@@ -44,6 +44,18 @@ impl fmt::Display for AddressFault {
     }
 }
 
+impl AddressFault {
+    /// Returns the kind of the fault without the address, for logs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            AddressFault::Malformed(_) => "it is no address",
+            AddressFault::NotSpoken(_) => "its transport is not spoken",
+            AddressFault::NotAllowed(_) => "it may not be called",
+            AddressFault::NotFound(_) => "its host has no address",
+        }
+    }
+}
+
 impl Address {
     /// Parses an address.
     ///
@@ -91,7 +103,7 @@ impl Address {
             Scheme::Tel => "a telephone number needs a trunk: it must start with sip:",
             Scheme::Sip | Scheme::Sips => "only SIP over UDP is spoken in this version",
         };
-        Err(AddressFault::NotSpoken(format!("{:?} cannot be called: {why}", self.uri.to_string())))
+        Err(AddressFault::NotSpoken(format!("{:?} cannot be called: {why}", self.shown())))
     }
 
     /// Looks up where the address is reached, as far as `guard` lets it be called.
@@ -101,10 +113,8 @@ impl Address {
     pub async fn locate(&self, guard: &Guard) -> Result<SocketAddr, AddressFault> {
         self.check_spoken()?;
         let address = guard.address(&self.uri.host).await.map_err(|blocked| match blocked {
-            Blocked::NotAllowed => {
-                AddressFault::NotAllowed(format!("the host of {:?} {blocked}", self.uri.to_string()))
-            }
-            Blocked::NoAddress => AddressFault::NotFound(format!("the host of {:?} {blocked}", self.uri.to_string())),
+            Blocked::NotAllowed => AddressFault::NotAllowed(format!("the host of {:?} {blocked}", self.shown())),
+            Blocked::NoAddress => AddressFault::NotFound(format!("the host of {:?} {blocked}", self.shown())),
         })?;
         Ok(SocketAddr::new(address, self.port()))
     }
@@ -116,11 +126,15 @@ impl Address {
     pub fn resolve(&self) -> Result<SocketAddr, AddressFault> {
         self.check_spoken()?;
         let host = self.uri.host.trim_start_matches('[').trim_end_matches(']');
-        let missing = |why: String| {
-            AddressFault::NotFound(format!("the host of {:?} cannot be resolved: {why}", self.uri.to_string()))
-        };
+        let missing =
+            |why: String| AddressFault::NotFound(format!("the host of {:?} cannot be resolved: {why}", self.shown()));
         let mut found = (host, self.port()).to_socket_addrs().map_err(|error| missing(error.to_string()))?;
         found.next().ok_or_else(|| missing("it has no address".into()))
+    }
+
+    /// Returns the address for people, without a password and headers.
+    fn shown(&self) -> String {
+        Uri { password: None, headers: String::new(), ..self.uri.clone() }.to_string()
     }
 
     fn port(&self) -> u16 {
