@@ -73,7 +73,7 @@ fn functions(text: &str) -> Vec<(String, usize)> {
         let end = format!("{indent}}}");
         let closes = |line: &&str| **line == end;
         let ends_here = line.ends_with('}') || line.ends_with(';');
-        let length = if ends_here { 0 } else { lines[at..].iter().position(|line| closes(&line)).unwrap_or(0) };
+        let length = if ends_here { 0 } else { lines[at..].iter().position(closes).unwrap_or(0) };
         found.push((name, length + 1));
     }
     found

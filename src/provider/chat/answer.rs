@@ -231,7 +231,7 @@ impl Answer {
     /// A delta, or a whole message.
     fn part(&mut self, part: &Value, words: &mut Vec<String>) -> Result<(), Failure> {
         let is_apart = |name: &&str| !matches!(&part[*name], Value::Null) && part[*name] != "";
-        if REASONING.iter().any(|name| is_apart(name)) {
+        if REASONING.iter().any(is_apart) {
             self.thinking.is_apart();
         }
         let unknown = |form: &str| broken(&format!("the language model sent content of an unknown form: {form}"));
