@@ -155,7 +155,7 @@ impl Lines {
     }
 
     /// Follows who spoke when. Answers what the agent's turn that ends took to answer, in milliseconds.
-    fn follow(&mut self, happened: Happened<'_>) -> Option<i64> {
+    fn follow(&mut self, happened: Happened<'_>) -> Option<f64> {
         let sound = happened.text("kind") == "probe";
         match (happened.event, happened.side) {
             ("speech.started", "dh") if !sound => self.own.push((happened.sample, None)),
@@ -176,16 +176,16 @@ impl Lines {
         None
     }
 
-    fn latency_ms(&mut self, turn: Happened<'_>) -> Option<i64> {
+    fn latency_ms(&mut self, turn: Happened<'_>) -> Option<f64> {
         let from = turn.number("from_sample")?;
         let before = std::mem::replace(&mut self.agent_end, turn.number("end_sample").unwrap_or(turn.sample));
         let (_, end) = self.own.iter().rev().find(|(start, _)| *start <= from)?;
         let end = (*end).filter(|end| *end <= from && *end > before)?;
-        Some((from - end) / PER_MS)
+        Some((from - end) as f64 / PER_MS as f64)
     }
 
     /// Who, what, and of which kind.
-    fn told<'h>(&self, happened: Happened<'h>, latency_ms: Option<i64>) -> (&'h str, String, Kind) {
+    fn told<'h>(&self, happened: Happened<'h>, latency_ms: Option<f64>) -> (&'h str, String, Kind) {
         let Happened { event, side, .. } = happened;
         let (figure, text) = (|key: &str| happened.figure(key), |key: &str| happened.text(key));
         let (other, own) = if side == "dh" { ("agent", &*self.caller) } else { (&*self.caller, "agent") };
@@ -291,7 +291,7 @@ fn said(happened: Happened<'_>) -> (&str, String, Kind) {
 }
 
 /// What was heard of the agent's turn, and what was not.
-fn heard(happened: Happened<'_>, latency_ms: Option<i64>) -> (&str, String, Kind) {
+fn heard(happened: Happened<'_>, latency_ms: Option<f64>) -> (&str, String, Kind) {
     let mut what = happened.text("text").to_owned();
     let missing = Some(happened.text("text_missing")).filter(|why| !why.is_empty());
     let not_heard = match (what.is_empty(), missing) {
@@ -309,7 +309,7 @@ fn heard(happened: Happened<'_>, latency_ms: Option<i64>) -> (&str, String, Kind
         _ => {}
     }
     if let Some(ms) = latency_ms {
-        let _ = write!(what, "  (latency {ms} ms)");
+        let _ = write!(what, "  (latency {} ms)", whole_ms(ms));
     }
     ("agent", what, if not_heard.is_empty() { Kind::Words } else { Kind::Warning })
 }
@@ -461,9 +461,15 @@ fn printable(text: &str) -> String {
     text.chars().map(one).collect()
 }
 
+/// Returns a time of whole samples, in ms, to the nearest ms; the noise of its arithmetic decides no tie.
+fn whole_ms(ms: f64) -> String {
+    let samples = (ms * PER_MS as f64).round();
+    format!("{:.0}", samples / PER_MS as f64)
+}
+
 /// Latencies as a list.
 pub fn latencies(all_ms: &[f64]) -> String {
-    let list: Vec<String> = all_ms.iter().map(|ms| format!("{ms:.0}")).collect();
+    let list: Vec<String> = all_ms.iter().map(|ms| whole_ms(*ms)).collect();
     match list.is_empty() {
         true => "latency of the agent's turns: none answered the caller".into(),
         false => format!("latency of the agent's turns: {} ms", list.join(", ")),

@@ -199,7 +199,7 @@ mod tests {
     type Part = (usize, f64, f64);
 
     /// What is told of an utterance that begins in the first frame at the sample `from` (16 kHz), in milliseconds from there.
-    fn told(quality: AudioQuality, rate_hz: u32, from: usize, parts: &[Part]) -> (f64, f64, Vec<[f64; 2]>) {
+    fn measure(quality: AudioQuality, rate_hz: u32, from: usize, parts: &[Part]) -> (f64, f64, Vec<[f64; 2]>) {
         let sound = parts.iter().flat_map(|&(ms, hz, peak)| {
             let at = move |n: usize| if hz == 0.0 { 1.0 } else { (TAU * hz * n as f64 / 16_000.0).sin() };
             (0..ms * 16).map(move |n| (peak * at(n)).round() as i32)
@@ -230,7 +230,7 @@ mod tests {
             (AudioQuality { dropouts: 0, ..AudioQuality::HORRIBLE }, RATE_HZ, [150.0, 1150.0]),
         ] {
             for from in [0, 37, 160, 311] {
-                let (onset, end, pauses) = told(quality, rate_hz, from, &spoken);
+                let (onset, end, pauses) = measure(quality, rate_hz, from, &spoken);
                 // A line of the grid, and what the filters ring.
                 let near = (onset - expect[0]).abs() <= 11.0 && (end - expect[1]).abs() <= 11.0;
                 assert!(near && pauses.is_empty(), "{quality:?} {rate_hz} {from}: {onset} to {end}, {pauses:?}");
@@ -243,7 +243,11 @@ mod tests {
         for rate_hz in [NARROW, RATE_HZ] {
             for (from, ms) in [(0, 500), (37, 503), (311, 1000)] {
                 let expect = (0.0, ms as f64, vec![]);
-                assert_eq!(told(AudioQuality::HIGH, rate_hz, from, &[(ms, 500.0, LOUD)]), expect, "{rate_hz} {from}");
+                assert_eq!(
+                    measure(AudioQuality::HIGH, rate_hz, from, &[(ms, 500.0, LOUD)]),
+                    expect,
+                    "{rate_hz} {from}"
+                );
             }
         }
     }
@@ -253,7 +257,7 @@ mod tests {
         for (parts, rate_hz) in
             [(&[(700, 500.0, 100.0)][..], RATE_HZ), (&[(700, 6000.0, LOUD)], NARROW), (&[], RATE_HZ), (&[], NARROW)]
         {
-            assert_eq!(told(AudioQuality::HIGH, rate_hz, 160, parts), (0.0, 0.0, vec![]), "{parts:?}");
+            assert_eq!(measure(AudioQuality::HIGH, rate_hz, 160, parts), (0.0, 0.0, vec![]), "{parts:?}");
         }
     }
 
@@ -261,9 +265,9 @@ mod tests {
     fn noise_under_the_words_is_a_floor_and_long_sounds_are_none() {
         // 232 is -46 dBov.
         let noisy = [(300, 500.0, LOUD), (4000, 500.0, 232.0), (300, 500.0, LOUD), (400, 500.0, 232.0)];
-        let (_, end, _) = told(AudioQuality::HIGH, RATE_HZ, 0, &noisy);
+        let (_, end, _) = measure(AudioQuality::HIGH, RATE_HZ, 0, &noisy);
         assert_eq!(end, 4600.0);
-        assert_eq!(told(AudioQuality::HIGH, RATE_HZ, 0, &[(9000, 500.0, 1000.0)]).1, 9000.0);
+        assert_eq!(measure(AudioQuality::HIGH, RATE_HZ, 0, &[(9000, 500.0, 1000.0)]).1, 9000.0);
     }
 
     #[test]
@@ -284,7 +288,7 @@ mod tests {
             ),
             (0, NARROW, &[(500, 500.0, LOUD), (400, 6000.0, LOUD), (500, 500.0, LOUD)], vec![[500.0, 900.0]]),
         ] {
-            assert_eq!(told(AudioQuality::HIGH, rate_hz, from, parts).2, expect, "{parts:?}");
+            assert_eq!(measure(AudioQuality::HIGH, rate_hz, from, parts).2, expect, "{parts:?}");
         }
     }
 

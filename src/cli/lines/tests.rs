@@ -201,6 +201,22 @@ fn a_turn_tells_how_long_the_caller_waited_for_it() {
 }
 
 #[test]
+fn a_latency_is_the_same_in_its_line_and_in_the_summary() {
+    // 1,323.6 ms, and 840.5 ms with what floating point makes of it.
+    for (samples, expect) in [(21_178_i64, "1324"), (13_448, "840"), (13_464, "842")] {
+        let in_summary = samples as f64 / 16_000.0 * 1000.0;
+        assert_eq!(latencies(&[in_summary]), format!("latency of the agent's turns: {expect} ms"));
+        let mut lines = Lines::new("caller", Style::PLAIN);
+        let own = json!({"kind": "turn", "text": "Yes."});
+        line(&mut lines, 0, "dh", "speech.started", &own);
+        line(&mut lines, 16_000, "dh", "speech.ended", &own);
+        let turn = json!({"text": "Hi.", "from_sample": 16_000 + samples, "end_sample": 60_000});
+        let told = line(&mut lines, 64_000, "agent", "turn.ended", &turn).expect("words are told");
+        assert!(told.ends_with(&format!("(latency {expect} ms)")), "{told}");
+    }
+}
+
+#[test]
 fn what_is_said_moves_nothing_on_a_terminal() {
     let text = "a\x1b[2Jb\r\nc\u{202e}d\te";
     assert_eq!(told("agent", "turn.ended", json!({"text": text})), "agent: a\u{fffd}[2Jb  c\u{fffd}d e");

@@ -126,14 +126,14 @@ impl SipPort {
     /// Takes an event of the dialog.
     pub fn receive(&mut self, event: CallEvent) {
         match event {
-            CallEvent::Provisional { code, media, .. } => match media.as_ref().map(|media| self.settled(media)) {
+            CallEvent::Provisional { code, media, .. } => match media.as_ref().map(|media| self.media_plan(media)) {
                 Some(Ok(plan)) => {
                     self.out.push_back(PortOutput::Media(plan));
                     self.signal(Signal::EarlyMedia { code, media: plan.media });
                 }
                 _ => self.signal(Signal::Ringing { code }),
             },
-            CallEvent::Answered { code, media, .. } => match self.settled(&media) {
+            CallEvent::Answered { code, media, .. } => match self.media_plan(&media) {
                 Ok(plan) => self.connect(code, plan),
                 Err(text) => {
                     self.send(SipOrder::Hangup(INCOMPATIBLE.0, INCOMPATIBLE.1));
@@ -190,7 +190,7 @@ impl SipPort {
     fn renegotiated(&mut self, media: &Negotiated) {
         self.signal(Signal::SessionAnswered { code: 200 });
         let names_no_address = media.remote_rtp.ip().is_unspecified();
-        let plan = if names_no_address { sdp::settled(media) } else { self.settled(media) };
+        let plan = if names_no_address { sdp::media_plan(media) } else { self.media_plan(media) };
         match plan {
             Ok(plan) => {
                 self.agreed(&plan);
@@ -211,8 +211,8 @@ impl SipPort {
         self.peer.profile = Some(if plan.media.srtp.is_some() { "RTP/SAVP" } else { "RTP/AVP" });
     }
 
-    fn settled(&self, media: &Negotiated) -> Result<MediaPlan, String> {
-        self.within(sdp::settled(media)?)
+    fn media_plan(&self, media: &Negotiated) -> Result<MediaPlan, String> {
+        self.within(sdp::media_plan(media)?)
     }
 
     fn within(&self, plan: MediaPlan) -> Result<MediaPlan, String> {

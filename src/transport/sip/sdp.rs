@@ -59,14 +59,14 @@ fn sdp_codec(codec: Codec) -> sdp::Codec {
 /// No common codec, no usable address, no usable encryption, an offer that cannot be read.
 pub fn answer(offer: &str, supported: &Offer) -> Result<(String, MediaPlan), String> {
     let (session, negotiated) = sdp::negotiate(offer, supported).map_err(|refusal| refusal.to_string())?;
-    Ok((session.to_string(), settled(&negotiated)?))
+    Ok((session.to_string(), media_plan(&negotiated)?))
 }
 
 /// Returns the media plan that offer and answer mean.
 ///
 /// # Errors
 /// A codec or a crypto suite that this engine does not speak.
-pub fn settled(negotiated: &Negotiated) -> Result<MediaPlan, String> {
+pub fn media_plan(negotiated: &Negotiated) -> Result<MediaPlan, String> {
     let codec = Codec::from_encoding(&negotiated.codec, negotiated.clock_rate_hz)
         .ok_or_else(|| format!("no common codec: {}", negotiated.codec))?;
     let media = MediaParams {
@@ -111,7 +111,7 @@ mod tests {
         let keys: std::collections::HashSet<&str> = ours.split("inline:").skip(1).collect();
         assert_eq!(keys.len(), 3, "a key for each suite: {ours}");
         let (answer, there) = answer(&ours, &side(Encryption::Optional, 2)).unwrap();
-        let here = settled(&sdp::read_answer(&ours, &answer).unwrap()).unwrap();
+        let here = media_plan(&sdp::read_answer(&ours, &answer).unwrap()).unwrap();
         let (here, there) = (here.media.srtp.unwrap(), there.media.srtp.unwrap());
         assert_eq!((here.suite, here.send, here.receive), (there.suite, there.receive, there.send));
         assert_ne!(here.send, here.receive);
