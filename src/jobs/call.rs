@@ -40,7 +40,8 @@ const TRUSTED_CONCEALED: f64 = 0.01;
 pub(super) async fn run(workshop: &Workshop, job: &CallJob, stopping: &CancellationToken) -> Result<()> {
     tracing::Span::current().record("result_id", job.result_id);
     let call = CallWork { workshop, job, stopping, answers: false };
-    let done = caught(call.hold()).await;
+    // On the heap: unoptimised, each future around it would hold it once more on a thread's stack.
+    let done = caught(Box::pin(call.hold())).await;
     call.settle(done).await
 }
 
@@ -53,7 +54,7 @@ pub(super) async fn answer(
 ) -> Result<()> {
     let span = tracing::info_span!("incoming", result_id = job.result_id);
     let call = CallWork { workshop, job, stopping, answers: true };
-    let answered = async { call.settle(caught(call.take(incoming)).await).await };
+    let answered = async { call.settle(caught(Box::pin(call.take(incoming))).await).await };
     answered.instrument(span).await
 }
 
@@ -125,7 +126,7 @@ impl CallWork<'_> {
         let running = &self.workshop.running;
         running.begin(self.job.result_id, handle.control.clone());
         let control = handle.control.clone();
-        let watched = caught(self.watch(handle, redactor, notes, warnings)).await;
+        let watched = caught(Box::pin(self.watch(handle, redactor, notes, warnings))).await;
         // Does nothing when it is over; a call that cannot be followed must not go on.
         control.hangup(EndReason::Fault);
         running.end(self.job.result_id);
