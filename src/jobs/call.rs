@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::events::Happening;
 use crate::judge::{self, Redactor};
 use crate::model::Object;
-use crate::model::error_code;
+use crate::model::error_code::ErrorCode;
 use crate::model::result::{EchoQuality, EngineQuality, ResultDoc};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
@@ -40,7 +40,8 @@ const TRUSTED_CONCEALED: f64 = 0.01;
 pub(super) async fn run(workshop: &Workshop, job: &CallJob, stopping: &CancellationToken) -> Result<()> {
     tracing::Span::current().record("result_id", job.result_id);
     let call = CallWork { workshop, job, stopping, answers: false };
-    let done = caught(call.hold()).await;
+    // On the heap: unoptimised, each future around it would hold it once more on a thread's stack.
+    let done = caught(Box::pin(call.hold())).await;
     call.settle(done).await
 }
 
@@ -53,7 +54,7 @@ pub(super) async fn answer(
 ) -> Result<()> {
     let span = tracing::info_span!("incoming", result_id = job.result_id);
     let call = CallWork { workshop, job, stopping, answers: true };
-    let answered = async { call.settle(caught(call.take(incoming)).await).await };
+    let answered = async { call.settle(caught(Box::pin(call.take(incoming))).await).await };
     answered.instrument(span).await
 }
 
@@ -125,7 +126,7 @@ impl CallWork<'_> {
         let running = &self.workshop.running;
         running.begin(self.job.result_id, handle.control.clone());
         let control = handle.control.clone();
-        let watched = caught(self.watch(handle, redactor, notes, warnings)).await;
+        let watched = caught(Box::pin(self.watch(handle, redactor, notes, warnings))).await;
         // Does nothing when it is over; a call that cannot be followed must not go on.
         control.hangup(EndReason::Fault);
         running.end(self.job.result_id);
@@ -201,7 +202,7 @@ impl CallWork<'_> {
         }
         let mut verdict = verdict(&report.ending, self.stopping.is_cancelled());
         if self.answers && !report.ending.connected && report.ending.remote.is_some() {
-            verdict.error = Some(("NO_ANSWER", "The agent gave its call up before it was answered".to_owned()));
+            verdict.error = Some((ErrorCode::NoAnswer, "The agent gave its call up before it was answered".to_owned()));
         }
         let quality = quality(&report.ending, report.recording.as_deref()).await;
         let from = self.status().await?;
@@ -221,7 +222,7 @@ impl CallWork<'_> {
 
     /// There is no call.
     async fn refuse(&self, from: ResultStatus, obstacle: Obstacle) -> Result<()> {
-        let to = error_code::status(obstacle.code, false);
+        let to = obstacle.code.status(false);
         let patch = move |doc: &mut ResultDoc| doc.body.fail(obstacle.code, obstacle.message);
         allow_conflict(self.advance(from, to, patch).await).map(drop)
     }
@@ -235,7 +236,7 @@ impl CallWork<'_> {
         }
         let now = Timestamp(self.workshop.service.clock().now_ms());
         let patch = move |doc: &mut ResultDoc| {
-            doc.body.fail("INTERNAL_ERROR", "The engine could not go on with the call");
+            doc.body.fail(ErrorCode::InternalError, "The engine could not go on with the call");
             doc.body.end_time = Some(now);
         };
         allow_conflict(self.advance(from, ResultStatus::SystemError, patch).await)?;
@@ -283,7 +284,7 @@ fn next_status(from: ResultStatus, verdict: &Verdict) -> Option<ResultStatus> {
         _ if !connected && from != ResultStatus::Dispatched => None,
         None if connected => Some(ResultStatus::ConversationEnded),
         None => Some(ResultStatus::Cancelled),
-        Some((code, _)) => Some(match error_code::status(code, connected) {
+        Some((code, _)) => Some(match code.status(connected) {
             ResultStatus::CallDropped | ResultStatus::OutOfFunds if connected => ResultStatus::ConversationEnded,
             status => status,
         }),
@@ -420,10 +421,10 @@ fn untrusted_reason(ending: &Ending, recording_bytes: Option<u64>) -> Option<Str
 /// `answers`: the call came in; its offer had nothing that both sides can speak.
 fn obstacle(refusal: PlaceError, answers: bool) -> Obstacle {
     let code = match &refusal {
-        PlaceError::BadTarget(_) => "SIP_DIAL_FAILED",
-        PlaceError::NoMedia(_) if answers => "SIP_DIAL_FAILED",
-        PlaceError::Full | PlaceError::NoMedia(_) => "BRIDGE_PRE_START_FAILED",
-        PlaceError::Provider(_) => "SYNTHESIZER_FAILED",
+        PlaceError::BadTarget(_) => ErrorCode::SipDialFailed,
+        PlaceError::NoMedia(_) if answers => ErrorCode::SipDialFailed,
+        PlaceError::Full | PlaceError::NoMedia(_) => ErrorCode::BridgePreStartFailed,
+        PlaceError::Provider(_) => ErrorCode::SynthesizerFailed,
     };
     Obstacle { code, message: refusal.to_string() }
 }
@@ -542,17 +543,17 @@ mod tests {
         use ResultStatus::*;
         for (from, code, expect) in [
             (Running, None, Some(ConversationEnded)),
-            (Running, Some("MEDIA_TIMEOUT"), Some(ConversationEnded)),
-            (Running, Some("AGENT_HUNG_UP_BEFORE_SPEECH"), Some(NoAnswer)),
-            (Running, Some("SYNTHESIZER_FAILED"), Some(SystemError)),
-            (Running, Some("ENGINE_SHUTDOWN"), Some(SystemError)),
-            (Dispatched, Some("CALL_REJECTED"), Some(NoAnswer)),
-            (Dispatched, Some("SIP_DIAL_FAILED"), Some(NoConnection)),
+            (Running, Some(ErrorCode::MediaTimeout), Some(ConversationEnded)),
+            (Running, Some(ErrorCode::AgentHungUpBeforeSpeech), Some(NoAnswer)),
+            (Running, Some(ErrorCode::SynthesizerFailed), Some(SystemError)),
+            (Running, Some(ErrorCode::EngineShutdown), Some(SystemError)),
+            (Dispatched, Some(ErrorCode::CallRejected), Some(NoAnswer)),
+            (Dispatched, Some(ErrorCode::SipDialFailed), Some(NoConnection)),
             (Dispatched, None, Some(Cancelled)),
-            (Cancelled, Some("NO_ANSWER"), None),
+            (Cancelled, Some(ErrorCode::NoAnswer), None),
             (Cancelled, None, None),
         ] {
-            let verdict = Verdict { error: code.map(|code| (code, String::new())), ..Verdict::default() };
+            let verdict = Verdict { error: code.clone().map(|code| (code, String::new())), ..Verdict::default() };
             let to = next_status(from, &verdict);
             assert_eq!(to, expect, "{from:?} {code:?}");
             assert!(to.is_none_or(|to| from.may_become(to)), "{from:?} {code:?}");

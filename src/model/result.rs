@@ -8,7 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Object;
-use super::error_code::Owner;
+use super::error_code::{ErrorCode, Owner};
 use super::evaluation::{CustomResult, Evaluation, JudgedGoal};
 use super::id::IdString;
 use super::status::{EndedBy, Outcome, ResultStatus};
@@ -219,7 +219,7 @@ pub struct ResultBody {
     /// Posted members and the engine's.
     pub metadata: Object,
     /// Why there is no good ending.
-    pub error_code: Option<String>,
+    pub error_code: Option<ErrorCode>,
     /// The same for a person.
     pub error_message: Option<String>,
     /// Who has to act.
@@ -253,9 +253,9 @@ impl ResultBody {
     }
 
     /// Sets the ending: `code` with its message and owner.
-    pub fn fail(&mut self, code: &str, message: impl Into<String>) {
-        self.error_owner = Some(super::error_code::owner(code));
-        self.error_code = Some(code.to_owned());
+    pub fn fail(&mut self, code: ErrorCode, message: impl Into<String>) {
+        self.error_owner = Some(code.owner());
+        self.error_code = Some(code);
         self.error_message = Some(message.into());
     }
 }

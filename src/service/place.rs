@@ -36,6 +36,7 @@ use crate::human::{self, Facts, FluencyLevel, Profile, Verbosity, phrases};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, Provider};
 use crate::model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality, Trait};
+use crate::model::error_code::ErrorCode;
 use crate::model::integration::IntegrationSpec;
 use crate::model::noise::NoiseDoc;
 use crate::model::result::ResultDoc;
@@ -72,13 +73,13 @@ pub struct Placer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
     /// Error code of the result.
-    pub code: &'static str,
+    pub code: ErrorCode,
     /// For a person.
     pub message: String,
 }
 
 impl Obstacle {
-    fn new(code: &'static str, message: impl Into<String>) -> Obstacle {
+    fn new(code: ErrorCode, message: impl Into<String>) -> Obstacle {
         Obstacle { code, message: message.into() }
     }
 }
@@ -163,13 +164,13 @@ impl Service {
             None => None,
         };
         let Some(human) = human else {
-            return Ok(Err(Obstacle::new("INTERNAL_ERROR", "The Digital Human was deleted before its call")));
+            return Ok(Err(Obstacle::new(ErrorCode::InternalError, "The Digital Human was deleted before its call")));
         };
         if let Some(noise) = human.doc.uploaded_noise()
             && db.find::<NoiseDoc>(noise).await?.is_none()
         {
             let message = format!("There is no uploaded sound '{noise}'");
-            return Ok(Err(Obstacle::new("CUSTOM_NOISE_FAILED", message)));
+            return Ok(Err(Obstacle::new(ErrorCode::CustomNoiseFailed, message)));
         }
         let mut steps = human.doc.journey_steps.iter().flatten();
         let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
@@ -234,7 +235,7 @@ impl Cast {
         let spec = self.spec(placer, settings, &Facts::of(&traits), &mut warnings).await?;
         let wanted = self.voice();
         let voice = placer.synthesizer.voice(&wanted);
-        let voice = voice.map_err(|failure| Obstacle::new("SYNTHESIZER_FAILED", failure.message))?;
+        let voice = voice.map_err(|failure| Obstacle::new(ErrorCode::SynthesizerFailed, failure.message))?;
         let voice = voice.at(placer.behaviour.speed.named(&wanted.speed) as f32);
         let mut notes = Object::from_iter([
             ("behaviour".to_owned(), self.in_force(placer, &spec)),
