@@ -81,20 +81,20 @@ fn refusal(remote: &RemoteEnd) -> &'static str {
         RemoteKind::Unreachable | RemoteKind::NoMedia => return "SIP_DIAL_FAILED",
         RemoteKind::Bye | RemoteKind::Refused => {}
     }
-    match remote.q850_cause {
+    match remote.q850_cause() {
         Some(1 | 22 | 28) => "INVALID_SIP_DESTINATION",
         Some(17 | 21) => "CALL_REJECTED",
         Some(18..=20) => "NO_ANSWER",
         Some(57) => caller_refused(&text),
         Some(34 | 42) => "CUSTOMER_CONCURRENCY_LIMIT",
         Some(_) => "SIP_DIAL_FAILED",
-        None => match remote.sip_code {
+        None => match remote.sip_code() {
             Some(404 | 410 | 484 | 604) => "INVALID_SIP_DESTINATION",
             Some(486 | 600 | 603) => "CALL_REJECTED",
             Some(408 | 480) => "NO_ANSWER",
             Some(401 | 407) => "SIP_AUTH_FAILED",
             Some(403) => caller_refused(&text),
-            Some(503) if remote.retry_after => "CUSTOMER_CONCURRENCY_LIMIT",
+            Some(503) if remote.may_retry() => "CUSTOMER_CONCURRENCY_LIMIT",
             Some(500) if text.contains("limit") => "CUSTOMER_CONCURRENCY_LIMIT",
             _ => "SIP_DIAL_FAILED",
         },
@@ -116,7 +116,7 @@ fn message(remote: &RemoteEnd) -> String {
         RemoteKind::NoMedia => "No common codec",
         RemoteKind::Bye | RemoteKind::Refused => "The call was refused",
     };
-    let code = remote.sip_code.map(|code| code.to_string());
+    let code = remote.sip_code().map(|code| code.to_string());
     let answer = [code.as_deref().unwrap_or_default(), remote.text.trim()].join(" ");
     match answer.trim() {
         "" => why.to_owned(),
@@ -127,6 +127,8 @@ fn message(remote: &RemoteEnd) -> String {
 #[cfg(test)]
 mod tests {
     use ringer_media::call::Quality;
+
+    use ringer_media::call::EndDetail;
 
     use super::*;
 
@@ -155,7 +157,8 @@ mod tests {
         ] {
             let check = |sip_code, q850_cause| {
                 let kind = RemoteKind::Refused;
-                let remote = RemoteEnd { sip_code, q850_cause, text: text.into(), kind, retry_after };
+                let detail = EndDetail::Sip { code: sip_code, q850_cause, retry_after };
+                let remote = RemoteEnd { kind, detail, text: text.into() };
                 let ending = ending(EndReason::Rejected, false, Some(remote));
                 assert_eq!(code(&ending, false), Some(expect), "{sip_code:?} {q850_cause:?} {text:?}");
             };
@@ -168,8 +171,8 @@ mod tests {
             (RemoteKind::Unreachable, "", "SIP_DIAL_FAILED"),
             (RemoteKind::NoMedia, "", "SIP_DIAL_FAILED"),
         ] {
-            let (sip_code, q850_cause, text) = (Some(403), Some(17), text.to_owned());
-            let remote = RemoteEnd { sip_code, q850_cause, text, kind, retry_after: false };
+            let detail = EndDetail::Sip { code: Some(403), q850_cause: Some(17), retry_after: false };
+            let remote = RemoteEnd { kind, detail, text: text.to_owned() };
             assert_eq!(code(&ending(EndReason::DialFailed, false, Some(remote)), false), Some(expect), "{kind:?}");
         }
     }
@@ -221,10 +224,9 @@ mod tests {
     #[test]
     fn messages_hold_the_answer() {
         let remote = RemoteEnd {
-            sip_code: Some(486),
-            text: "Busy Here".into(),
             kind: RemoteKind::Refused,
-            ..RemoteEnd::default()
+            detail: EndDetail::Sip { code: Some(486), q850_cause: None, retry_after: false },
+            text: "Busy Here".into(),
         };
         let verdict = verdict(&ending(EndReason::Rejected, false, Some(remote)), false);
         assert_eq!(verdict.error, Some(("CALL_REJECTED", "The call was refused: 486 Busy Here".to_owned())));
