@@ -18,6 +18,9 @@ use super::sockets::MediaSockets;
 /// Pieces that a ring holds: 400 ms.
 const PIECES: usize = 20;
 
+/// Slots of a ring that audio leaves free, for messages that take audio back.
+const FOR_CLEARING: usize = 4;
+
 /// Samples of 16 kHz that may be on their way to the call and not heard yet: 400 ms.
 const AHEAD: u64 = 400 * PER_MS as u64;
 
@@ -136,7 +139,7 @@ pub struct FramePeer {
 
 /// Returns a pair of ends for a call with a leg of PCM.
 pub fn frame_rings(params: PcmParams) -> (FrameRings, FramePeer) {
-    let (to_call, at_call) = RingBuffer::new(PIECES);
+    let (to_call, at_call) = RingBuffer::new(PIECES + FOR_CLEARING);
     let (from_call, at_peer) = RingBuffer::new(PIECES);
     let heard = Arc::<AtomicU64>::default();
     let rings = FrameRings { to_call: at_call, from_call, heard: heard.clone(), dropped: 0 };
@@ -171,7 +174,8 @@ impl FramePeer {
 
     /// Hands on what the call may have by now; to be called at least every 200 ms while there is a backlog.
     pub fn hand_on(&mut self) {
-        while self.at_16_khz(self.handed_on) < self.heard.load(Ordering::Acquire) + AHEAD
+        while self.to_call.slots() > FOR_CLEARING
+            && self.at_16_khz(self.handed_on) < self.heard.load(Ordering::Acquire) + AHEAD
             && let Some((arrived, piece)) = self.backlog.pop_front()
         {
             let len = piece.len;
