@@ -22,7 +22,7 @@ use super::{count, failed, own_cpu};
 use crate::agent;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::sim::{self, Faults, Outcome, Side, Sim};
-use crate::engine::{Dial, Placement};
+use crate::engine::{Destination, Placement, SipDial};
 use crate::human::{self, Profile};
 use crate::provider::canned::Canned;
 
@@ -196,7 +196,7 @@ fn placement(seed: Seed, spec: CallSpec, profile: Profile, codecs: Vec<Codec>) -
     Placement {
         id: "sim".into(),
         spec,
-        dial: Dial { codecs, ..Dial::default() },
+        destination: Destination::Sip(SipDial { codecs, ..SipDial::default() }),
         fluency: profile.fluency(seed),
         mind: human::mind(profile, None, seed),
         voice: Some(Canned::named("caller")),

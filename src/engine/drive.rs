@@ -144,7 +144,7 @@ impl Driver {
         port: Port,
     ) -> Driver {
         let wanted = Wanted::of(&placement.spec, &placement.keyterms);
-        let guard = placement.dial.guard();
+        let guard = placement.destination.guard();
         inner.speech.recognizer.expect();
         let effects = Effects::new(inner.clone(), no, shard, placement, tap);
         Driver {
@@ -212,9 +212,9 @@ impl Driver {
     /// Carries out an output that needs no dialog.
     fn carry_out(&mut self, output: PortOutput) {
         match output {
-            PortOutput::Signal(Signal::Answered { code, media, .. }) => {
-                let text = self.can_hear_words(media.codec.rate_hz());
-                self.tell(ToShard::Signal(self.no, Signal::Answered { code, media, text }));
+            PortOutput::Signal(Signal::Answered { code, leg, .. }) => {
+                let text = self.can_hear_words(leg.rate_hz());
+                self.tell(ToShard::Signal(self.no, Signal::Answered { code, leg, text }));
             }
             PortOutput::Signal(signal) => self.tell(ToShard::Signal(self.no, signal)),
             PortOutput::Media(plan) => self.tell(ToShard::Connect(self.no, plan.rtp, plan.rtcp)),
@@ -265,7 +265,7 @@ impl Driver {
             FromShard::Ears(_, from) => self.effects.ears_from(from),
             FromShard::Event(_, event) => self.event(&event),
             FromShard::Ended(_, ending) => self.ending = Some(*ending),
-            FromShard::Gone(_) => {}
+            FromShard::Frames(_) | FromShard::Gone(_) => {}
         }
     }
 

@@ -311,8 +311,8 @@ fn fill_in(
     body.end_time = Some(Timestamp(report.ended_at_ms));
     body.end_reason = Some(ending.reason.as_str().to_owned());
     body.conversation_ended_by = verdict.by;
-    body.sip_code = ending.remote.as_ref().and_then(|remote| remote.sip_code).map(i64::from);
-    body.q850_cause = ending.remote.as_ref().and_then(|remote| remote.q850_cause).map(i64::from);
+    body.sip_code = ending.remote.as_ref().and_then(|remote| remote.sip_code()).map(i64::from);
+    body.q850_cause = ending.remote.as_ref().and_then(|remote| remote.q850_cause()).map(i64::from);
     if ending.connected {
         let duration_ms = (ending.samples + PER_MS / 2) / PER_MS;
         body.duration_ms = Some(duration_ms);

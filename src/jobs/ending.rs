@@ -84,20 +84,20 @@ fn refusal(remote: &RemoteEnd) -> ErrorCode {
         RemoteKind::Unreachable | RemoteKind::NoMedia => return ErrorCode::SipDialFailed,
         RemoteKind::Bye | RemoteKind::Refused => {}
     }
-    match remote.q850_cause {
+    match remote.q850_cause() {
         Some(1 | 22 | 28) => ErrorCode::InvalidSipDestination,
         Some(17 | 21) => ErrorCode::CallRejected,
         Some(18..=20) => ErrorCode::NoAnswer,
         Some(57) => caller_refused(&text),
         Some(34 | 42) => ErrorCode::CustomerConcurrencyLimit,
         Some(_) => ErrorCode::SipDialFailed,
-        None => match remote.sip_code {
+        None => match remote.sip_code() {
             Some(404 | 410 | 484 | 604) => ErrorCode::InvalidSipDestination,
             Some(486 | 600 | 603) => ErrorCode::CallRejected,
             Some(408 | 480) => ErrorCode::NoAnswer,
             Some(401 | 407) => ErrorCode::SipAuthFailed,
             Some(403) => caller_refused(&text),
-            Some(503) if remote.retry_after => ErrorCode::CustomerConcurrencyLimit,
+            Some(503) if remote.may_retry() => ErrorCode::CustomerConcurrencyLimit,
             Some(500) if text.contains("limit") => ErrorCode::CustomerConcurrencyLimit,
             _ => ErrorCode::SipDialFailed,
         },
@@ -119,7 +119,7 @@ fn message(remote: &RemoteEnd) -> String {
         RemoteKind::NoMedia => "No common codec",
         RemoteKind::Bye | RemoteKind::Refused => "The call was refused",
     };
-    let code = remote.sip_code.map(|code| code.to_string());
+    let code = remote.sip_code().map(|code| code.to_string());
     let answer = [code.as_deref().unwrap_or_default(), remote.text.trim()].join(" ");
     match answer.trim() {
         "" => why.to_owned(),
@@ -133,6 +133,8 @@ mod tests {
     use std::path::Path;
 
     use ringer_media::call::Quality;
+
+    use ringer_media::call::EndDetail;
 
     use super::*;
 
@@ -161,7 +163,8 @@ mod tests {
         ] {
             let check = |sip_code, q850_cause| {
                 let kind = RemoteKind::Refused;
-                let remote = RemoteEnd { sip_code, q850_cause, text: text.into(), kind, retry_after };
+                let detail = EndDetail::Sip { code: sip_code, q850_cause, retry_after };
+                let remote = RemoteEnd { kind, detail, text: text.into() };
                 let ending = ending(EndReason::Rejected, false, Some(remote));
                 assert_eq!(code(&ending, false).as_ref(), Some(&expect), "{sip_code:?} {q850_cause:?} {text:?}");
             };
@@ -174,8 +177,8 @@ mod tests {
             (RemoteKind::Unreachable, "", ErrorCode::SipDialFailed),
             (RemoteKind::NoMedia, "", ErrorCode::SipDialFailed),
         ] {
-            let (sip_code, q850_cause, text) = (Some(403), Some(17), text.to_owned());
-            let remote = RemoteEnd { sip_code, q850_cause, text, kind, retry_after: false };
+            let detail = EndDetail::Sip { code: Some(403), q850_cause: Some(17), retry_after: false };
+            let remote = RemoteEnd { kind, detail, text: text.to_owned() };
             assert_eq!(code(&ending(EndReason::DialFailed, false, Some(remote)), false), Some(expect), "{kind:?}");
         }
     }
@@ -276,10 +279,9 @@ mod tests {
     #[test]
     fn messages_hold_the_answer() {
         let remote = RemoteEnd {
-            sip_code: Some(486),
-            text: "Busy Here".into(),
             kind: RemoteKind::Refused,
-            ..RemoteEnd::default()
+            detail: EndDetail::Sip { code: Some(486), q850_cause: None, retry_after: false },
+            text: "Busy Here".into(),
         };
         let verdict = verdict(&ending(EndReason::Rejected, false, Some(remote)), false);
         assert_eq!(verdict.error, Some((ErrorCode::CallRejected, "The call was refused: 486 Busy Here".to_owned())));

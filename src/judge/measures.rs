@@ -359,7 +359,7 @@ mod tests {
         let voice = Voice::from_ulaw(SPEECH);
         let mut rig = Rig::new(RigSpec {
             call: spec,
-            media: MediaParams::new(Codec::Pcmu),
+            leg: MediaParams::new(Codec::Pcmu).into(),
             net: NetemSpec::default(),
             delays: Delays::default(),
             text: true,

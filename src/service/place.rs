@@ -227,7 +227,7 @@ pub(super) async fn as_held(db: &mut Session, result: &ResultDoc, traits: Vec<Tr
 
 impl Cast {
     async fn place(self, placer: &Placer, settings: &Settings) -> Result<Placed, Obstacle> {
-        let dial = route::dial(&self, &placer.codecs, settings).await?;
+        let destination = route::destination(&self, &placer.codecs, settings).await?;
         let mut warnings = self.idle_fields(placer.model.is_some(), &settings.sms);
         warnings.extend(self.follows_without(placer.model.is_some()));
         let language = self.language();
@@ -249,7 +249,7 @@ impl Cast {
         let placement = Placement {
             id: self.result_id.to_string(),
             spec,
-            dial,
+            destination,
             fluency: profile.fluency(self.seed),
             mind: human::mind(profile, placer.model.clone(), self.seed),
             voice: Some(voice),
@@ -534,7 +534,11 @@ mod tests {
             assert_eq!((cast.is_called(), cast.voice().seed), (called, Seed(9)));
             assert_eq!(cast.opens(), called);
             let placed = cast.place(&placer(), &Settings::new("unused")).await.expect("it can be placed");
-            assert_eq!(placed.placement.dial.target.is_empty(), called, "who dials");
+            assert_eq!(
+                matches!(placed.placement.destination, crate::engine::Destination::Incoming(_)),
+                called,
+                "who dials"
+            );
             assert_eq!(placed.placement.spec.extension.is_none(), called, "nothing is keyed when one is called");
             assert_eq!(placed.placement.spec.seed, Seed(5), "every step has draws of its own");
             let told: Vec<_> = placed.warnings.iter().filter(|text| text.starts_with("journey_steps: ")).collect();

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ringer::engine::{CallNews, CallReport, Dial, Placement, Speech};
+use ringer::engine::{CallNews, CallReport, Destination, Placement, SipDial, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::FakeRecognizer;
 use ringer::provider::speech::EmbeddedSpeech;
@@ -63,12 +63,12 @@ async fn call(folder: &Path, intent: &str, spec: CallSpec) -> (CallReport, Vec<V
     let profile = Profile { intent: intent.into(), ..Profile::default() };
     let placement = Placement {
         id: RESULT.into(),
-        dial: Dial {
+        destination: Destination::Sip(SipDial {
             target: agent.address.clone(),
             codecs: vec![Codec::G722],
             headers: vec![("X-Simulation-Result-Id".into(), RESULT.into())],
-            ..Dial::default()
-        },
+            ..SipDial::default()
+        }),
         fluency: profile.fluency(spec.seed),
         language: "en".into(),
         mind: human::mind(profile, None, spec.seed),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringer::engine::{CallNews, CallReport, Dial, Placement, Speech};
+use ringer::engine::{CallNews, CallReport, Destination, Placement, SipDial, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted};
@@ -55,7 +55,7 @@ fn placement(synthesizer: &dyn Synthesizer, target: String, opening: Opening, se
     let spec = CallSpec { seed, opening, ..CallSpec::default() };
     Placement {
         id: "1".into(),
-        dial: Dial { target, codecs: vec![Codec::Pcmu], ..Dial::default() },
+        destination: Destination::Sip(SipDial { target, codecs: vec![Codec::Pcmu], ..SipDial::default() }),
         fluency: profile.fluency(seed),
         language: "en".into(),
         mind: human::mind(profile, None, seed),

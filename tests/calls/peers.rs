@@ -125,7 +125,8 @@ async fn a_bad_connection_really_loses_and_delays_packets() {
 async fn header_fields_go_out_with_the_invite() {
     let (stage, peer) = (Stage::new().await, Peer::scenario("headers"));
     let mut placement = stage.placement(&at(&peer), "Hello.");
-    placement.dial.headers = vec![("X-Ringer-Test".into(), "42".into()), ("X-Trait".into(), "gold".into())];
+    let headers = vec![("X-Ringer-Test".into(), "42".into()), ("X-Trait".into(), "gold".into())];
+    placement.destination.sip().expect("it dials").headers = headers;
     placement.spec.limits.max_duration_ms = Some(500);
     let report = stage.call(placement).await.expect("it was placed");
     assert!(report.ending.connected, "{:?}", report.ending);
@@ -138,8 +139,8 @@ async fn a_challenge_is_answered_once() {
     for (password, connects) in [("secret", true), ("wrong", false)] {
         let (stage, peer) = (Stage::new().await, Peer::scenario("challenge"));
         let mut placement = stage.placement(&at(&peer), "Hello.");
-        (placement.dial.username, placement.dial.password) =
-            (Some("ringer".into()), Some(Secret::new(password.into())));
+        let dial = placement.destination.sip().expect("it dials");
+        (dial.username, dial.password) = (Some("ringer".into()), Some(Secret::new(password.into())));
         placement.spec.limits.max_duration_ms = Some(500);
         let report = stage.call(placement).await.expect("it was placed");
         assert_eq!(report.ending.connected, connects, "{password}: {:?}", report.ending);
@@ -152,7 +153,7 @@ async fn a_busy_side_refuses() {
     let report = stage.call(stage.placement(&at(&peer), "Hello.")).await.expect("it was placed");
     assert_eq!(report.ending.reason, EndReason::Rejected);
     let remote = report.ending.remote.expect("it said so");
-    assert_eq!((remote.kind, remote.sip_code), (RemoteKind::Refused, Some(486)));
+    assert_eq!((remote.kind, remote.sip_code()), (RemoteKind::Refused, Some(486)));
     assert!(report.recording.is_none());
 }
 
@@ -287,7 +288,7 @@ async fn talks_with_a_softphone(srtp: Encryption, codec: Codec, peer: Peer) -> S
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut placement = stage.placement(&at(&peer), "Hello, this is a sentence that takes a while to say.");
     placement.folder = Some(folder.path().into());
-    placement.dial.codecs = vec![codec];
+    placement.destination.set_codecs(vec![codec]);
     placement.spec.opening = ringer_media::call::Opening::Say("Hello, this is a sentence that takes a while.".into());
     placement.spec.limits.max_duration_ms = Some(4000);
     let report = stage.call(placement).await.expect("it was placed");

@@ -100,7 +100,7 @@ fn edges_of_clean_speech_in_the_timeline_are_those_of_the_recording() {
                 Placement { spec, mind: Box::new(Talk(text)), voice: Some(voice.clone()), ..placement }
             };
             let mut caller = side(base.caller, Opening::Listen { open_after_ms: None }, "");
-            caller.dial.codecs = vec![codec];
+            caller.destination.set_codecs(vec![codec]);
             let outcome = sim::run(Sim {
                 network: NetemSpec { delay_ms: 20.0, ..NetemSpec::default() },
                 caller,
@@ -166,7 +166,7 @@ fn edges_of_the_callers_own_speech_are_those_of_the_wire() {
                     Placement { spec, mind: Box::new(Talk(text)), voice: Some(voice.clone()), ..placement }
                 };
                 let mut caller = side(base.caller, Opening::Made, text);
-                caller.dial.codecs = vec![codec];
+                caller.destination.set_codecs(vec![codec]);
                 let outcome = sim::run(Sim {
                     caller,
                     agent: side(base.agent, Opening::Listen { open_after_ms: None }, ""),

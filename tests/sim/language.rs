@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ringer::engine::sim::{self, Faults, Outcome, Sim};
-use ringer::engine::{Dial, Placement};
+use ringer::engine::{Destination, Placement, SipDial};
 use ringer::human::{self, Mind, Profile, phrases};
 use ringer::provider::canned::Canned;
 use ringer::provider::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted};
@@ -90,7 +90,7 @@ fn conversation(lines: &'static [&'static str]) -> (Said, Taken, Outcome) {
     let side = |spec: CallSpec, mind: Box<dyn Mind>, voice: Voice, follows: Option<VoiceWanted>| Placement {
         id: "language".into(),
         spec,
-        dial: Dial { codecs: vec![Codec::G722], ..Dial::default() },
+        destination: Destination::Sip(SipDial { codecs: vec![Codec::G722], ..SipDial::default() }),
         fluency: human::Fluency::default(),
         mind,
         voice: Some(voice),

@@ -9,8 +9,9 @@ use super::mouth::Said;
 use super::plan::{Next, Stage};
 use super::spec::{Matching, Opening};
 use super::utterance::{Begun, Utterance};
-use super::{Call, Dial, Hold, ms};
+use super::{Call, Dial, Hold, Output, ms};
 use crate::frame::{FRAME, PER_MS, Sample};
+use crate::leg::Leg;
 
 /// What began before the turn was due is confirmed as speech by then.
 pub(super) const CONFIRM_MS: u32 = 100;
@@ -163,6 +164,9 @@ impl Call {
         self.history.push(Line { other: false, text: spoken.as_str().into(), digits: Arc::default(), interrupted });
         let what = What::SpeechEnded { utterance_id, text: spoken, kind, interrupted, exact, pauses };
         self.event(end, Side::Dh, what);
+        if interrupted && matches!(self.leg, Some(Leg::Pcm(_))) {
+            self.out.push(Output::ClearBuffered);
+        }
         self.unsaid = interrupted.then_some(left);
         self.waits.quiet_since = self.waits.quiet_since.max(end);
         self.waits.active_at = self.waits.active_at.max(end);

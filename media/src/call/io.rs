@@ -8,7 +8,7 @@ use super::spec::Phrases;
 use crate::connection::Impairment;
 use crate::echo::EchoFigures;
 use crate::frame::{Frame, SILENCE, Sample};
-use crate::leg::MediaParams;
+use crate::leg::LegParams;
 use crate::time::Time;
 use crate::tongue::Tongue;
 
@@ -39,6 +39,15 @@ pub enum Input<'a> {
         /// As received.
         bytes: &'a [u8],
     },
+    /// Audio of the other side, on a leg of PCM, in order and in pieces of any length.
+    Frames {
+        /// Receive time on the driver's clock.
+        arrived: Time,
+        /// At the leg's rate.
+        pcm: &'a [i16],
+    },
+    /// The other side takes back its audio that was not heard yet, on a leg of PCM.
+    ClearFrames,
     /// The send pass of a 20 ms tick; `now` is the tick's *scheduled* time. A scheduled time that jumps by more than 20 ms
     /// says that the ticks between were skipped.
     Tick {
@@ -92,17 +101,17 @@ pub enum Signal {
     },
     /// Media before the answer.
     EarlyMedia {
-        /// SIP status code.
+        /// Status code of the channel: of SIP, or of HTTP where a WebSocket was opened (101).
         code: u16,
-        /// What was negotiated.
-        media: MediaParams,
+        /// Parameters of the media.
+        leg: LegParams,
     },
     /// The call is up: the answer arrived (caller), or ACK-able answer was sent (answerer).
     Answered {
-        /// SIP status code.
+        /// Status code of the channel: of SIP, or of HTTP where a WebSocket was opened (101).
         code: u16,
-        /// What was negotiated.
-        media: MediaParams,
+        /// Parameters of the media.
+        leg: LegParams,
         /// A recognizer can follow this codec (and language): without, turns are taken without text.
         text: bool,
     },
@@ -118,7 +127,7 @@ pub enum Signal {
     /// The other side changed the session, and it was answered. Only a call that is up heeds it.
     Renegotiated {
         /// What holds now.
-        media: MediaParams,
+        leg: LegParams,
     },
     /// The other side asked for another session or refreshed this one (re-INVITE, UPDATE), and was answered. Only a call that is
     /// up tells of it.
@@ -140,16 +149,61 @@ pub enum Signal {
 /// How the far side (or the way to it) ended the call.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct RemoteEnd {
-    /// The final SIP status, when there was one; `None` for a BYE.
-    pub sip_code: Option<u16>,
-    /// Q.850 cause of a Reason header.
-    pub q850_cause: Option<u16>,
+    /// The kind of end.
+    pub kind: RemoteKind,
+    /// The channel's own figures.
+    pub detail: EndDetail,
     /// Reason phrase or the transport's own words, without secrets.
     pub text: String,
-    /// What kind of end.
-    pub kind: RemoteKind,
-    /// Retry-After stood in the response.
-    pub retry_after: bool,
+}
+
+impl RemoteEnd {
+    /// Returns the final SIP status; `None` for a BYE and on other channels.
+    pub fn sip_code(&self) -> Option<u16> {
+        if let EndDetail::Sip { code, .. } = self.detail { code } else { None }
+    }
+
+    /// Returns the Q.850 cause of a Reason header (RFC 3326).
+    pub fn q850_cause(&self) -> Option<u16> {
+        if let EndDetail::Sip { q850_cause, .. } = self.detail { q850_cause } else { None }
+    }
+
+    /// Returns the close code of a WebSocket (RFC 6455 7.4).
+    pub fn close_code(&self) -> Option<u16> {
+        if let EndDetail::WebSocket { close_code } = self.detail { close_code } else { None }
+    }
+
+    /// True when the other side says that the call may be tried again later.
+    pub fn may_retry(&self) -> bool {
+        matches!(self.detail, EndDetail::Sip { retry_after: true, .. })
+    }
+}
+
+/// How a channel tells an end.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum EndDetail {
+    /// Nothing beside the kind.
+    #[default]
+    None,
+    /// By SIP.
+    Sip {
+        /// The final status, when there was one; `None` for a BYE.
+        code: Option<u16>,
+        /// Q.850 cause of a Reason header.
+        q850_cause: Option<u16>,
+        /// Retry-After stood in the response.
+        retry_after: bool,
+    },
+    /// By a WebSocket.
+    WebSocket {
+        /// Close code; `None` when the connection broke without one.
+        close_code: Option<u16>,
+    },
+    /// By a media room.
+    Room {
+        /// The server's own word for it.
+        reason: String,
+    },
 }
 
 /// The kinds of end that are not this side's doing.
@@ -185,6 +239,15 @@ pub enum Output<'a> {
         /// Borrowed from the leg.
         bytes: &'a [u8],
     },
+    /// Send 20 ms of sound, on a leg of PCM.
+    Frame {
+        /// Sample position of the first sample.
+        from: Sample,
+        /// At the leg's rate.
+        pcm: &'a [i16],
+    },
+    /// Drop frames that were handed out and have not left yet, on a leg of PCM: this side has fallen silent.
+    ClearBuffered,
     /// Audio for the recognizer: 16 kHz, in order while a segment is open; a jitter buffer that becomes shallower, or stalls,
     /// makes `from` jump.
     Ears {
@@ -219,11 +282,8 @@ pub enum Output<'a> {
 pub enum Control {
     /// Give up an unanswered INVITE.
     Cancel,
-    /// BYE with this Q.850 cause.
-    Hangup {
-        /// Q.850 cause (16 normal, 102 timer).
-        q850_cause: u16,
-    },
+    /// End the call.
+    Hangup(HangupCause),
     /// Send this digit beside the media (SIP INFO).
     Digit {
         /// 0-9 * # A-D.
@@ -236,6 +296,15 @@ pub enum Control {
         /// 202 and a NOTIFY of 200 (RFC 3515), else 603.
         accepted: bool,
     },
+}
+
+/// Reason for which this side ends a call, as the channel tells it to the other side.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum HangupCause {
+    /// The conversation is over.
+    Normal,
+    /// A limit of time was reached.
+    Timer,
 }
 
 /// Work that takes time and is done outside.

@@ -31,7 +31,7 @@
 
 use ringer_media::call::*;
 use ringer_media::codec::Codec;
-use ringer_media::leg::MediaParams;
+use ringer_media::leg::{LegParams, MediaParams, PcmParams};
 use ringer_media::netem::{Loss, NetemSpec};
 use ringer_media::noise::Kind;
 use ringer_media::seed::Seed;
@@ -158,6 +158,8 @@ pub enum Dialling {
 pub struct Scenario {
     pub call: CallSpec,
     pub media: MediaParams,
+    /// Set: frames of PCM take the place of RTP.
+    pub pcm: Option<PcmParams>,
     pub net: NetemSpec,
     pub delays: Delays,
     pub text: bool,
@@ -168,6 +170,13 @@ pub struct Scenario {
     pub actions: Vec<(f64, Action)>,
     pub until: f64,
     pub expects: Vec<Line>,
+}
+
+impl Scenario {
+    /// Parameters of the media.
+    pub fn leg(&self) -> LegParams {
+        self.pcm.map_or(LegParams::Rtp(self.media), LegParams::Pcm)
+    }
 }
 
 /// Reads a file; `voice` speaks the audio responses, as the caller.
@@ -189,6 +198,7 @@ fn empty() -> Scenario {
     Scenario {
         call: CallSpec { seed: Seed(1), ..CallSpec::default() },
         media: MediaParams::new(codec),
+        pcm: None,
         net: NetemSpec::default(),
         delays: Delays::default(),
         text: true,

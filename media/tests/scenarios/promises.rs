@@ -33,7 +33,9 @@ pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
     if scenario.call.noise.is_none() && scenario.call.audio_quality == AudioQuality::HIGH {
         check(channel(log, 0).eq(log.clean.iter().copied()), "the clean track is not what was sent".into());
     }
-    if scenario.call.connection == Default::default() {
+    if scenario.pcm.is_some() {
+        frames(scenario, rig, &mut check);
+    } else if scenario.call.connection == Default::default() {
         packets(scenario, rig, &mut check);
     } else {
         in_order(rig, &mut check);
@@ -72,6 +74,26 @@ fn goodbye(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     check(matches!(last[1], 200 | 201), format!("the last compound packet begins with {}", last[1]));
     check(words.iter().any(|word| word[..2] == [0x81, 202]), "the last report names nobody".into());
     check(said(last).map(u32::to_be_bytes) == last[4..8].try_into().ok(), "BYE is of another source".into());
+}
+
+/// One frame a tick, each at the position of its tick.
+fn frames(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) {
+    let log = &rig.log;
+    check(log.packets.is_empty() && log.reports.is_empty(), "packets on a leg of PCM".into());
+    let rate_hz = scenario.pcm.map_or(0, |pcm| pcm.rate_hz as usize);
+    for pair in log.frames.windows(2) {
+        check(pair[1].from > pair[0].from, format!("a frame at {} after one at {}", pair[1].from, pair[0].from));
+    }
+    let samples: usize = log.frames.iter().map(|frame| frame.len).sum();
+    check(samples.abs_diff(log.frames.len() * rate_hz / 50) <= 1, format!("{samples} samples in frames of 20 ms"));
+    let missed: usize =
+        scenario.actions.iter().map(|(_, action)| if let Action::Misses(n) = action { *n } else { 0 }).sum();
+    let length = log.endings[0].samples as usize / FRAME;
+    check(
+        (log.frames.len() + missed).abs_diff(length)
+            <= 1 + usize::from(scenario.call.connection != Default::default()) * 5,
+        format!("{} frames in {length} ticks", log.frames.len()),
+    );
 }
 
 /// One packet a tick, each with the next number and the timestamp of its tick; an event keeps its timestamp.

@@ -25,7 +25,7 @@ use super::Side;
 use super::hearing::{Said, words};
 use crate::engine::following::Following;
 use crate::engine::timeline::Journal;
-use crate::engine::{Dial, Placement};
+use crate::engine::{Destination, Placement};
 use crate::human::{Fluency, Mind, SpeechPart};
 use crate::provider::{Synthesizer, Voice, whole_speech};
 use crate::transport::port::{PortOutput, Refusal, ToPeer};
@@ -84,7 +84,7 @@ pub(super) struct Host {
     key: Option<CallKey>,
     port: Option<SipPort>,
     spec: CallSpec,
-    dial: Dial,
+    destination: Destination,
     mind: Box<dyn Mind>,
     fluency: Fluency,
     voice: Option<Voice>,
@@ -138,7 +138,7 @@ impl Host {
             key: None,
             port: None,
             spec: placement.spec,
-            dial: placement.dial,
+            destination: placement.destination,
             mind: placement.mind,
             fluency: placement.fluency,
             following: placement
@@ -179,15 +179,16 @@ impl Host {
     /// Sends the INVITE to `peer`.
     pub fn dial(&mut self, now: Time, peer: SocketAddr) -> Result<(), String> {
         let target = format!("sip:agent@{peer}");
-        let called = if self.dial.target.is_empty() { &target } else { &self.dial.target };
+        let dial = self.destination.sip().cloned().unwrap_or_default();
+        let called = if dial.target.is_empty() { &target } else { &dial.target };
         let address = Address::parse(called).map_err(|fault| fault.to_string())?;
         let destination = address.resolve().map_err(|fault| fault.to_string())?;
         self.peer = Some(destination);
-        let offer = sdp::offer(self.dial.codecs(), self.address.ip(), RTP_PORT, 1).session().to_string();
-        let invite = self.dial.invite(address.uri().clone(), destination, offer);
+        let offer = sdp::offer(self.destination.codecs(), self.address.ip(), RTP_PORT, 1).session().to_string();
+        let invite = dial.invite(address.uri().clone(), destination, offer);
         self.key = Some(self.endpoint.invite(sip_time(now), invite));
         self.begin(now);
-        self.port = Some(SipPort::caller(target, self.dial.guard()));
+        self.port = Some(SipPort::caller(target, self.destination.guard()));
         self.drain_port(now);
         self.drain_sip(now);
         Ok(())
@@ -330,8 +331,8 @@ impl Host {
     }
 
     fn incoming(&mut self, now: Time, key: CallKey, call_id: String, offer: Option<&str>) {
-        let supported = sdp::offer(self.dial.codecs(), self.address.ip(), RTP_PORT, 1);
-        match SipPort::incoming(call_id, offer, &supported, self.dial.guard()) {
+        let supported = sdp::offer(self.destination.codecs(), self.address.ip(), RTP_PORT, 1);
+        match SipPort::incoming(call_id, offer, &supported, self.destination.guard()) {
             Ok(mut port) if self.key.is_none() => {
                 port.ring();
                 (self.key, self.port) = (Some(key), Some(port));
@@ -350,7 +351,7 @@ impl Host {
                 PortOutput::Signal(signal) => self.tell(now, Input::Signal(signal)),
                 PortOutput::Send(ToPeer::Sip(order)) => self.order(now, order),
                 PortOutput::Locate(address) => {
-                    let found = address.resolve().ok().filter(|found| self.dial.guard().allows(found.ip()));
+                    let found = address.resolve().ok().filter(|found| self.destination.guard().allows(found.ip()));
                     self.order(now, SipOrder::Resolved(found));
                 }
                 // Both sides have one media address each, and nobody reads warnings here.
@@ -435,6 +436,8 @@ impl Host {
             }
             Output::Heard(pcm) => self.heard.extend_from_slice(pcm),
             Output::Early(_) | Output::Ears { .. } | Output::EarsPast { .. } => {}
+            // Both sides talk over RTP.
+            Output::Frame { .. } | Output::ClearBuffered => {}
             Output::Control(control) => {
                 self.port.iter_mut().for_each(|port| port.control(&control));
                 self.drain_port(now);

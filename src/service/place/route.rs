@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::platform::NOT_SUPPORTED;
 use super::{Cast, Obstacle};
 use crate::config::Secret;
-use crate::engine::Dial;
+use crate::engine::{Answering, Destination, SipDial};
 use crate::model::agent::ConnectionType;
 use crate::model::digital_human::Trait;
 use crate::model::error_code::ErrorCode;
@@ -22,27 +22,27 @@ const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
 /// Longest value of a header field.
 const VALUE_BYTES: usize = 1024;
 
-/// How the agent is dialled; when it is the one that calls, only what is spoken.
-pub(super) async fn dial(cast: &Cast, codecs: &[Codec], settings: &Settings) -> Result<Dial, Obstacle> {
+/// Returns how the call with the agent comes about.
+pub(super) async fn destination(cast: &Cast, codecs: &[Codec], settings: &Settings) -> Result<Destination, Obstacle> {
     reachable(cast, settings)?;
     let agent = &cast.agent.spec;
     // Where media goes is told by the other side, whichever calls.
     let guard = Guard::new(settings.allow_private_agents);
     if cast.is_called() {
-        return Ok(Dial { codecs: codecs.to_vec(), guard: Some(guard), ..Dial::default() });
+        return Ok(Destination::Incoming(Answering { codecs: codecs.to_vec(), guard: Some(guard) }));
     }
     let target = cast.overrides.sip_uri.as_ref().or(agent.sip_uri.as_ref());
     let target = target.ok_or_else(|| Obstacle::new(ErrorCode::InvalidSipDestination, "The agent has no sip_uri"))?;
-    let destination = destination(target, &guard).await?;
-    Ok(Dial {
+    let found = locate(target, &guard).await?;
+    Ok(Destination::Sip(SipDial {
         target: target.clone(),
-        destination: Some(destination),
+        destination: Some(found),
         guard: Some(guard),
         username: agent.sip_username.clone(),
         password: agent.sip_password.clone().map(Secret::new),
         headers: headers(cast),
         codecs: codecs.to_vec(),
-    })
+    }))
 }
 
 /// Whether the agent is of a kind that can be called.
@@ -62,7 +62,7 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
 }
 
 /// Checks the address, and finds the host behind it.
-async fn destination(target: &str, guard: &Guard) -> Result<SocketAddr, Obstacle> {
+async fn locate(target: &str, guard: &Guard) -> Result<SocketAddr, Obstacle> {
     let invalid = |message: String| Obstacle::new(ErrorCode::InvalidSipDestination, message);
     let found = match Address::parse(target) {
         Ok(address) => address.locate(guard).await,
@@ -169,7 +169,7 @@ mod tests {
             let step = serde_json::from_value(json!({ "step": 1, "modality": modality })).expect("it fits");
             let agent = json!({ "sip_uri": "sip:bob@127.0.0.1:5080" });
             let cast = Cast { step: Some(step), ..cast(agent, json!({}), json!({})) };
-            let refused = dial(&cast, &[Codec::Pcmu], &settings).await.expect_err("it cannot be held");
+            let refused = destination(&cast, &[Codec::Pcmu], &settings).await.expect_err("it cannot be held");
             assert_eq!(refused.code.as_str(), code);
             assert!(refused.message.ends_with(text), "{}", refused.message);
         }
@@ -199,7 +199,7 @@ mod tests {
             (json!({"websocket_url": "ws://h", "type": "OUTBOUND"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
             (json!({"dynamic_sip_webhook_url": "http://h"}), json!({"sip_uri": sip}), None),
         ] {
-            let dialled = dial(&cast(agent.clone(), json!({}), run.clone()), &[Codec::Pcmu], &settings).await;
+            let dialled = destination(&cast(agent.clone(), json!({}), run.clone()), &[Codec::Pcmu], &settings).await;
             assert_eq!(dialled.err().map(|obstacle| obstacle.code), expect.map(ErrorCode::from), "{agent} {run}");
         }
     }

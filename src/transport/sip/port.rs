@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use ringer_media::call::{Control, RemoteEnd, RemoteKind, Signal};
+use ringer_media::call::{Control, EndDetail, HangupCause, RemoteEnd, RemoteKind, Signal};
 use ringer_sip::sdp::{Negotiated, Offer};
 use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Time};
 
@@ -129,7 +129,7 @@ impl SipPort {
             CallEvent::Provisional { code, media, .. } => match media.as_ref().map(|media| self.media_plan(media)) {
                 Some(Ok(plan)) => {
                     self.out.push_back(PortOutput::Media(plan));
-                    self.signal(Signal::EarlyMedia { code, media: plan.media });
+                    self.signal(Signal::EarlyMedia { code, leg: plan.media.into() });
                 }
                 _ => self.signal(Signal::Ringing { code }),
             },
@@ -159,8 +159,8 @@ impl SipPort {
     pub fn control(&mut self, control: &Control) {
         let order = match *control {
             Control::Cancel => SipOrder::Hangup(NORMAL.0, NORMAL.1),
-            Control::Hangup { q850_cause } if q850_cause == TIMER.0 => SipOrder::Hangup(TIMER.0, TIMER.1),
-            Control::Hangup { q850_cause } => SipOrder::Hangup(q850_cause, NORMAL.1),
+            Control::Hangup(HangupCause::Normal) => SipOrder::Hangup(NORMAL.0, NORMAL.1),
+            Control::Hangup(HangupCause::Timer) => SipOrder::Hangup(TIMER.0, TIMER.1),
             Control::Digit { digit, duration_ms } => SipOrder::Digit(digit, duration_ms),
             Control::Transfer { accepted } => SipOrder::Transfer(accepted),
         };
@@ -182,7 +182,7 @@ impl SipPort {
         self.peer.codec = Some(plan.media.codec.name());
         self.peer.address = Some(plan.rtp.to_string());
         self.out.push_back(PortOutput::Media(plan));
-        self.signal(Signal::Answered { code, media: plan.media, text: true });
+        self.signal(Signal::Answered { code, leg: plan.media.into(), text: true });
     }
 
     /// The other side changed the session. The old way of putting on hold names no address (RFC 3264 8.4): audio goes where it
@@ -198,7 +198,7 @@ impl SipPort {
                     self.peer.address = Some(plan.rtp.to_string());
                     self.out.push_back(PortOutput::Media(plan));
                 }
-                self.signal(Signal::Renegotiated { media: plan.media });
+                self.signal(Signal::Renegotiated { leg: plan.media.into() });
             }
             Err(why) => {
                 let warning = format!("the session was changed and is not followed: {why}");
@@ -240,11 +240,6 @@ fn remote_end(end: &CallEnd) -> RemoteEnd {
         EndKind::AuthFailed => RemoteKind::AuthFailed,
         EndKind::NoMedia => RemoteKind::NoMedia,
     };
-    RemoteEnd {
-        sip_code: end.sip_code,
-        q850_cause: end.q850_cause,
-        text: end.text.clone(),
-        kind,
-        retry_after: end.retry_after,
-    }
+    let detail = EndDetail::Sip { code: end.sip_code, q850_cause: end.q850_cause, retry_after: end.retry_after };
+    RemoteEnd { kind, detail, text: end.text.clone() }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::codec::Decoder;
+use crate::frame::SILENCE;
 use crate::netem::{Loss, Netem, NetemSpec};
 use crate::recording::WINDOW;
 use crate::rtp::packet::event_of;
@@ -143,7 +144,7 @@ fn hear(codec: Codec, sent: &[(u64, Vec<u8>)], spec: NetemSpec, for_ms: u64) -> 
 
 fn hear_seeded(codec: Codec, sent: &[(u64, Vec<u8>)], spec: NetemSpec, for_ms: u64, seed: Seed) -> (Take, u64) {
     let origin = Time::from_millis(ORIGIN_MS);
-    let mut leg = Leg::new(params(codec), Seed(3), origin);
+    let mut leg = RtpLeg::new(params(codec), Seed(3), origin);
     let mut netem = Netem::new(spec, seed.stream("netem"));
     let length = for_ms as usize * 16;
     let mut take = Take { record: vec![0; length], written: vec![false; length], ..Take::default() };
