@@ -215,7 +215,7 @@ fn statement(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
         let name = line.word()?;
         s.media = MediaParams::new(Codec::from_name(&name).ok_or("unknown codec")?);
     } else if line.eat("no telephone events") {
-        s.media.event_payload_type = None;
+        (s.media.event_payload_type, s.media.receive_event_payload_type) = (None, None);
     } else if line.eat("no text") {
         s.text = false;
     } else if line.eat("net") {
