@@ -161,6 +161,7 @@ impl Call {
         let packets = overflowed.saturating_sub(std::mem::replace(&mut self.ears.overflowed, overflowed));
         self.waits.media_at = self.waits.media_at.max(leg.last_sign());
         self.hear_keys();
+        self.tell_unheard(now);
         if packets > 0 {
             self.event(self.ears.heard_to, Side::Engine, What::RxOverflow { packets });
         }

@@ -15,6 +15,7 @@ mod ears;
 mod edges;
 mod event;
 mod hearing;
+mod held;
 mod io;
 mod mouth;
 mod outbox;
@@ -48,7 +49,7 @@ use self::phase::{Hold, Phase, Waits};
 use self::plan::Plan;
 use self::probe::Probes;
 use crate::connection::{Arrivals, Connection};
-use crate::frame::{FRAME, PER_MS, Sample};
+use crate::frame::{FRAME, PER_MS, SILENCE, Sample};
 use crate::leg::Leg;
 use crate::recording::Window;
 use crate::seed::Stream;
@@ -253,6 +254,10 @@ impl Call {
         }
         let at = self.frame_at;
         let rendered = self.mouth.render(at, &mut sent.pcm, &mut sent.clean);
+        if self.is_mute() {
+            // It is not sent, whatever noise there is on this side.
+            (sent.pcm, sent.clean) = (SILENCE, SILENCE);
+        }
         sent.position = Some(at);
         self.ears.sent(at, &sent.pcm);
         if let Some(leg) = &mut self.leg {

@@ -138,6 +138,8 @@ impl Call {
             Signal::Renegotiated { media } if self.phase.is_connected() => {
                 if !self.leg.as_mut().is_some_and(|leg| leg.renegotiate(media)) {
                     self.note(self.frame_at, "codec_change_not_followed");
+                } else if self.is_mute() {
+                    self.fall_silent();
                 }
             }
             Signal::SessionAnswered { code } if self.phase.is_connected() => {
@@ -145,6 +147,9 @@ impl Call {
             }
             Signal::Hold(held) if self.phase.is_connected() && held != self.waits.on_hold => {
                 self.waits.on_hold = held;
+                if held {
+                    self.fall_silent();
+                }
                 self.waits.media_at = Some(now);
                 self.event(self.frame_at, Side::Agent, if held { What::Held } else { What::Unheld });
             }
@@ -229,12 +234,18 @@ impl Call {
 
     /// Digits that are due, silences that are over, timers, plans: everything that happens at a frame's start.
     pub(super) fn act(&mut self, now: Time) {
-        self.run_dial();
+        let is_held = self.is_held();
+        if !is_held {
+            self.run_dial();
+        }
         self.run_timers(now);
         if !self.phase.is_connected() {
             return;
         }
         self.close_late(self.frame_at - ms(LATE_TEXT_MS));
+        if is_held {
+            return self.stand_still();
+        }
         self.run_hold();
         self.run_silence();
         self.run_linger();
@@ -496,6 +507,12 @@ impl Call {
             concealed_ms: figures.concealed_ms,
             jitter_ms: figures.jitter_ms,
             recording_dropped: 0,
+            unknown_payload_type: figures.unknown_payload_type,
+            wrong_length: figures.wrong_length,
+            foreign_source: figures.foreign,
+            foreign_address: 0,
+            malformed: figures.malformed,
+            unprotected: figures.forged,
             echo: self.ears.witness.as_deref().unwrap_or(&self.ears.voice).figures(),
             impairment: self.connection.as_ref().map(|connection| connection.measured()),
         }

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use grammar::{Action, Dialling, Scenario};
 use ringer_media::call::{EndReason, RemoteEnd, RemoteKind, Signal};
+use ringer_media::leg::MediaParams;
 use ringer_media::noise;
 use ringer_media::testing::{Rig, RigSpec, Spoken, Voice};
 
@@ -122,7 +123,14 @@ fn talk(scenario: &Scenario, rig: &mut Rig) {
             match action {
                 Action::Ends => rig.signal(Signal::Ended(RemoteEnd::default())),
                 Action::Sending(on) => rig.far.sending = *on,
-                Action::Hold(held) => rig.signal(Signal::Hold(*held)),
+                Action::Hold(held) => {
+                    rig.signal(Signal::Renegotiated { media: MediaParams { may_send: !held, ..scenario.media } });
+                    rig.signal(Signal::Hold(*held));
+                }
+                Action::WantsAudio(wants) => {
+                    rig.signal(Signal::Renegotiated { media: MediaParams { may_send: *wants, ..scenario.media } });
+                }
+                Action::Odd { payload_type, bytes } => rig.far.odd = Some((*payload_type, *bytes)),
                 Action::Transfers { to } => rig.signal(Signal::Transfer { to: to.clone() }),
                 Action::SessionAnswered { code } => rig.signal(Signal::SessionAnswered { code: *code }),
                 Action::Network(net) => rig.change_network(*net),
