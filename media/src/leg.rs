@@ -417,7 +417,7 @@ impl Leg {
         received
     }
 
-    /// What came for the first time and is not heard; each kind once.
+    /// Returns a kind of packets that is not heard and came for the first time; each kind once.
     pub fn unheard(&mut self, now: Time) -> Option<Unheard> {
         self.unheard.news(now)
     }
@@ -505,7 +505,7 @@ impl Leg {
             source_changes: source.changes(),
             unknown_payload_type: self.unheard.payload_types(),
             wrong_length: self.unheard.lengths(),
-            malformed: self.unheard.malformed(),
+            malformed: self.unheard.malformed_datagrams(),
             forged: self.secure.as_ref().map_or(0, |secure| secure.forged()),
             replayed: self.secure.as_ref().map_or(0, |secure| secure.replayed()),
             concealed_ms: self.concealed_ms(),

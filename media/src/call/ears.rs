@@ -283,6 +283,14 @@ impl Call {
         }
     }
 
+    /// Tells what arrives and is not heard, each kind once.
+    pub(super) fn tell_unheard(&mut self, now: Time) {
+        while let Some((leg, what)) = self.leg.as_mut().and_then(|leg| leg.unheard(now).map(|what| (leg, what))) {
+            let why = what.why(leg.params().codec, leg.params().receive_payload_type);
+            self.event(self.frame_at, Side::Engine, What::Note { code: what.code(), why });
+        }
+    }
+
     /// Audio for the recognizer begins with what was heard just before the onset was confirmed.
     pub(super) fn feed_from(&mut self, onset: Sample) {
         self.ears.feeding = true;

@@ -15,7 +15,6 @@ mod ears;
 mod edges;
 mod event;
 mod hearing;
-mod held;
 mod io;
 mod mouth;
 mod outbox;

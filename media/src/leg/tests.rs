@@ -51,14 +51,14 @@ impl Peer {
         let rate = self.codec.rate_hz() as usize;
         let pcm: Vec<i16> = (0..rate * ptime_ms / 1000).map(|i| tone(self.phase + i, rate, loud)).collect();
         self.phase += pcm.len();
-        let payload = self.encoded(&pcm);
+        let payload = self.payload_of(&pcm);
         assert_eq!(self.codec.ticks(&payload), Some(ptime_ms as u32 * 8));
         self.push(at_ms, self.codec.payload_type(), false, self.timestamp, &payload);
         self.pause(ptime_ms);
     }
 
     /// Opus makes no longer frames than 60 ms: two of them are one packet (RFC 6716 3.2.4).
-    fn encoded(&mut self, pcm: &[i16]) -> Vec<u8> {
+    fn payload_of(&mut self, pcm: &[i16]) -> Vec<u8> {
         let mut encode = |pcm: &[i16]| {
             let mut payload = vec![0; MAX_PAYLOAD];
             let len = self.encoder.encode(pcm, &mut payload);

@@ -70,7 +70,7 @@ struct Key {
     duration: i64,
     /// Each part tells the whole duration although its timestamp moves.
     counts_whole: bool,
-    /// Known length.
+    /// Length as far as it is known.
     length: i64,
     /// Parts without a marker that begin up to here are of this key.
     reach: i64,
@@ -102,7 +102,7 @@ impl Key {
     }
 
     /// Units by which `part` begins behind the newest part.
-    fn moved(&self, part: &Part) -> i64 {
+    fn units_to(&self, part: &Part) -> i64 {
         i64::from(part.timestamp.wrapping_sub(self.timestamp) as i32)
     }
 
@@ -111,7 +111,7 @@ impl Key {
         if (self.ssrc, self.code) != (part.ssrc, part.code) {
             return false;
         }
-        let moved = self.moved(part);
+        let moved = self.units_to(part);
         let offset = self.offset + moved;
         let is_known = moved == 0 || offset == 0;
         let goes_on = offset <= self.reach + packet || SEGMENT_UNITS.contains(&moved);
@@ -120,7 +120,7 @@ impl Key {
 
     /// Takes a part of it; `packet` as in `has`.
     fn take(&mut self, arrived: Time, part: &Part, packet: i64) {
-        let moved = self.moved(part);
+        let moved = self.units_to(part);
         let offset = self.offset + moved;
         self.counts_whole |= moved > 0 && part.duration >= self.duration + moved;
         let length = if self.counts_whole { part.duration } else { offset + part.duration };
@@ -150,7 +150,7 @@ pub struct EventReceiver {
     digits: [Option<ReceivedDigit>; WAITING],
     fetched: usize,
     stored: usize,
-    /// Of sources that are not believed yet.
+    /// Packets of sources that are not believed yet.
     held: Probation<EventPayload>,
 }
 
@@ -267,7 +267,7 @@ impl EventReceiver {
         self.overs += 1;
     }
 
-    /// What came late says more of a digit that waits to be fetched. One that was fetched stays as it was known then.
+    /// Corrects the length of a digit that waits to be fetched by what came late. One that was fetched stays as it is.
     fn correct(&mut self, key: &Key) {
         let per_ms = self.per_ms;
         let waits = (self.fetched..self.stored).contains(&key.number);
@@ -283,7 +283,7 @@ fn length_ms(key: &Key, per_ms: i64) -> u32 {
 
 /// True if `part` began before `key`, of the same source.
 fn is_before(part: &Part, key: &Key) -> bool {
-    part.ssrc == key.ssrc && key.offset + key.moved(part) < 0
+    part.ssrc == key.ssrc && key.offset + key.units_to(part) < 0
 }
 
 #[cfg(test)]
@@ -455,13 +455,13 @@ mod tests {
     #[test]
     fn a_key_that_is_never_let_go_is_over_after_ten_seconds() {
         // Its timestamp stands and its duration is used up, or each packet is of 20 ms.
-        let styles: [(fn(u32) -> (u32, u16), u32); 2] =
-            [(|i| (0, (i.min(400) as u16 + 1) * 160), 8020), (|i| (i * 160, 160), 10_000)];
-        for (part, expect_ms) in styles {
+        let check = |part: fn(u32) -> (u32, u16), expect_ms: u32| {
             let packet = |i: u32| (u64::from(i) * 20, part(i).0, part(i).1, false, i == 0, 9);
             let held: Vec<Given> = (0..1000).map(packet).collect();
             assert_eq!(received(&held), [('9', 0, expect_ms)]);
-        }
+        };
+        check(|i| (0, (i.min(400) as u16 + 1) * 160), 8020);
+        check(|i| (i * 160, 160), 10_000);
     }
 
     #[test]

@@ -8,23 +8,16 @@
 //! A gap in timestamps without a gap in sequence numbers (DTX, comfort noise) is silence, not a loss.
 
 use super::packet::Header;
-use super::payloads::Payloads;
+use super::payloads::{Payloads, SLOTS};
 use super::probation::{Held, Probation};
 use super::source::{Arrival, CONTESTED, MIN_SEQUENTIAL, Refused, Source};
 use super::timing::{DEEPEST_NS, Stamp, TICK_NS, Timing};
 use crate::codec::Codec;
 use crate::time::Time;
 
-/// Packets held, and blocks for their payloads.
-pub const SLOTS: i64 = 64;
+pub use super::payloads::{MAX_PAYLOAD, MAX_TICKS};
 
-/// Largest payload that is heard: 60 ms of L16 at 16 kHz, 120 ms at 8 kHz, and more than 200 ms of G.711 and G.722.
-pub const MAX_PAYLOAD: usize = 1920;
-
-/// Longest payload that is heard, in ticks: 200 ms (RFC 3551 4.2). Opus has no longer ones than 120 ms (RFC 6716 3.2.5).
-pub const MAX_TICKS: u32 = 1600;
-
-/// The same of Opus.
+/// Longest payload of Opus, in ticks: 120 ms.
 const MAX_OPUS_TICKS: u32 = 960;
 
 /// Ticks of 20 ms.
@@ -46,7 +39,7 @@ pub enum Content<'a> {
 pub enum Next<'a> {
     /// A payload to decode.
     Audio(&'a [u8]),
-    /// So many ticks are lost (at most those of one packet).
+    /// Lost ticks, at most those of one packet.
     Lost(u32),
     /// So many ticks of silence (at most 20 ms).
     Silence(u32),
@@ -77,13 +70,13 @@ struct Arrived<'a> {
 /// The payload of a packet that arrived.
 #[derive(Copy, Clone, Debug)]
 enum Payload<'a> {
-    /// As received.
+    /// Bytes that were just received.
     Given(&'a [u8]),
     /// Kept already: first block, bytes.
     Kept(u8, u16),
 }
 
-/// What is kept of a packet of a source that is not believed: first block and bytes of its payload.
+/// A packet of a source that is not believed: first block and bytes of its payload.
 #[derive(Copy, Clone, Debug)]
 struct Waiting {
     kind: Kind,

@@ -1,7 +1,15 @@
 //! Room for the payloads that a jitter buffer holds.
 
-use super::jitter::{MAX_PAYLOAD, MAX_TICKS, SLOTS};
 use crate::codec::Codec;
+
+/// Packets held, and blocks for their payloads.
+pub const SLOTS: i64 = 64;
+
+/// Largest payload that is heard: 60 ms of L16 at 16 kHz, 120 ms at 8 kHz, and more than 200 ms of G.711 and G.722.
+pub const MAX_PAYLOAD: usize = 1920;
+
+/// Longest payload that is heard, in ticks: 200 ms (RFC 3551 4.2). Opus has no longer ones than 120 ms (RFC 6716 3.2.5).
+pub const MAX_TICKS: u32 = 1600;
 
 /// Ticks of a block.
 const BLOCK_TICKS: usize = 160;

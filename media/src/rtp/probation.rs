@@ -15,9 +15,9 @@ const BEHIND: u16 = 8;
 /// A packet that is held back.
 #[derive(Copy, Clone, Debug)]
 pub struct Held<T> {
-    /// Arrival.
+    /// Time of its arrival.
     pub arrived: Time,
-    /// As received.
+    /// Its header, as received.
     pub header: Header,
     /// The rest of it.
     pub rest: T,

@@ -213,7 +213,7 @@ mod tests {
     }
 
     /// As a jitter buffer has it judged that holds nothing back.
-    fn judged(source: &mut Source, header: &Header) -> Result<Arrival, Refused> {
+    fn judge(source: &mut Source, header: &Header) -> Result<Arrival, Refused> {
         let judged = source.accept(header, MIN_SEQUENTIAL);
         if judged != Ok(Arrival::Restarted) {
             return judged;
@@ -226,7 +226,7 @@ mod tests {
     fn check(packets: &[(u32, u16)], expect: [u64; 5]) -> Source {
         let mut source = Source::default();
         for &(ssrc, sequence) in packets {
-            let _ = judged(&mut source, &packet(ssrc, sequence));
+            let _ = judge(&mut source, &packet(ssrc, sequence));
         }
         let seen = [source.received(), source.lost(), source.duplicates(), source.foreign(), source.changes()];
         assert_eq!(seen, expect, "{packets:?}");
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn sequence_numbers_stay_continuous() {
         let mut source = Source::default();
-        let mut feed = |ssrc, sequence| judged(&mut source, &packet(ssrc, sequence));
+        let mut feed = |ssrc, sequence| judge(&mut source, &packet(ssrc, sequence));
         assert_eq!(feed(1, 0xffff), Ok(Arrival::First(0)));
         assert_eq!(feed(1, 1), Ok(Arrival::Newest(2)));
         assert_eq!(feed(1, 0), Ok(Arrival::Older(1)));
@@ -294,7 +294,7 @@ mod tests {
         let reception = source.reception().unwrap();
         assert_eq!((reception.fraction_lost, reception.cumulative_lost, reception.highest), (0, 1, 0x1_0002));
         for sequence in 50..54 {
-            let _ = judged(&mut source, &packet(9, sequence));
+            let _ = judge(&mut source, &packet(9, sequence));
         }
         let reception = source.reception().unwrap();
         assert_eq!((reception.ssrc, reception.cumulative_lost, reception.highest), (9, 0, 53));

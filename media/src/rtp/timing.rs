@@ -57,9 +57,9 @@ pub const DEEPEST_NS: i64 = 200_000_000;
 /// A packet as its place in time is found.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Stamp {
-    /// Extended number.
+    /// Sequence number, extended to 64 bits.
     pub sequence: i64,
-    /// On the wire.
+    /// Timestamp as it is on the wire.
     pub timestamp: u32,
     /// Ticks that it lasts; 0 for comfort noise.
     pub span: u16,
@@ -82,7 +82,7 @@ struct Last {
 }
 
 impl Last {
-    fn extended(&self, timestamp: u32) -> i64 {
+    fn extend(&self, timestamp: u32) -> i64 {
         self.units + i64::from(timestamp.wrapping_sub(self.wire) as i32)
     }
 }
@@ -157,7 +157,7 @@ impl Timing {
             return Some(0);
         };
         let base = self.before.filter(|before| !newest && sequence < before.sequence).unwrap_or(last);
-        let mut units = base.extended(timestamp);
+        let mut units = base.extend(timestamp);
         let mut lateness = self.lateness(arrived, units);
         if newest {
             let jumped = std::mem::take(&mut self.jumped);
@@ -200,7 +200,7 @@ impl Timing {
 
     /// Extended ticks of a timestamp without counting it as an arrival; `None` before the first packet.
     pub fn ticks(&self, timestamp: u32) -> Option<i64> {
-        Some(self.last?.extended(timestamp).div_euclid(self.units))
+        Some(self.last?.extend(timestamp).div_euclid(self.units))
     }
 
     /// How deep a buffer has to be, within [`SHALLOWEST_NS`] and [`DEEPEST_NS`]: for 95 % of the last packets, and further by a
@@ -238,8 +238,8 @@ impl Timing {
         went_back || step > most && lateness < -SUDDEN_NS || stood_still
     }
 
-    /// Where a packet lies whose timestamp says nothing: right behind the ones before it (`follows`), when it arrived as such a
-    /// packet may, else where its arrival puts it.
+    /// Place of a packet whose timestamp says nothing. It is right behind the packets before it (`follows`) when it arrived as
+    /// such a packet may, else its arrival gives it.
     fn placed_anew(&self, arrived: Time, units: i64, follows: Option<i64>) -> i64 {
         let on_time = |follows: &i64| (-PATH_NS..=self.target_ns).contains(&self.lateness(arrived, *follows));
         follows

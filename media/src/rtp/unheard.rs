@@ -18,7 +18,7 @@ pub enum Unheard {
     Length(u8, usize),
     /// RTP of this source, while another one is heard.
     Source(u32),
-    /// No RTP.
+    /// A datagram that is not RTP.
     Malformed,
     /// Not secure RTP of the other side's key.
     Unprotected,
@@ -120,7 +120,7 @@ impl Tally {
     }
 
     /// Datagrams that are not RTP.
-    pub fn malformed(&self) -> u64 {
+    pub fn malformed_datagrams(&self) -> u64 {
         self.counts[3]
     }
 
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(told(&mut tally, 2520), [Unheard::Source(8)]);
         tally.count(at(3000), Unheard::Source(9));
         assert_eq!(told(&mut tally, 9000), []);
-        assert_eq!((tally.payload_types(), tally.lengths(), tally.malformed()), (7, 1, 0));
+        assert_eq!((tally.payload_types(), tally.lengths(), tally.malformed_datagrams()), (7, 1, 0));
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn packets(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String))
     let last = packets.last().map_or(first.at, |packet| packet.at);
     let misses: usize =
         scenario.actions.iter().map(|(_, action)| if let Action::Misses(n) = action { *n } else { 0 }).sum();
-    let missed = misses + unwanted(scenario, rig, check);
+    let missed = misses + ticks_unwanted(scenario, rig, check);
     let span = (last.since(first.at).as_millis() / TICK.as_millis()) as usize + 1;
     check(ticks.len() + missed == span, format!("{} ticks had a packet of {span}", ticks.len()));
     let length = (rig.log.endings[0].samples as usize / FRAME).min(wanted_for(scenario));
@@ -113,7 +113,7 @@ fn wanted_for(scenario: &Scenario) -> usize {
 }
 
 /// The ticks up to the last packet in which the other side did not want to hear: none of them has a packet.
-fn unwanted(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) -> usize {
+fn ticks_unwanted(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) -> usize {
     let packets: Vec<f64> = rig.log.packets.iter().map(|packet| rig.seconds_of(packet.at)).collect();
     let last = packets.last().copied().unwrap_or(0.0);
     let mut changes = scenario.actions.iter().filter_map(|(at, action)| match action {
@@ -260,7 +260,7 @@ fn a_seed_gives_one_call() {
     assert_eq!(TICK.as_millis(), 20);
 }
 
-/// What the other side does not want to hear is not sent: the recording of this side is silent, whatever noise there is.
+/// The recording of this side is silent while the other side does not want to hear it, whatever noise there is.
 #[test]
 fn nothing_is_recorded_as_sent_on_hold() {
     let voice = super::voice();

@@ -26,7 +26,7 @@ fn hear_tone(codec: Codec, sent: &[(u64, Vec<u8>)], from_ms: u64, for_ms: u64) -
 }
 
 /// 4.8 s, all silent but for the last 1.2 s from `changes_at` on; `change` happens to the sender there.
-fn changed(codec: Codec, ptime_ms: usize, change: impl Fn(&mut Peer)) -> (Take, u64) {
+fn with_a_change(codec: Codec, ptime_ms: usize, change: impl Fn(&mut Peer)) -> (Take, u64) {
     let mut peer = Peer::new(codec);
     for at in (0..4800).step_by(ptime_ms) {
         if at == 3600 {
@@ -41,14 +41,14 @@ fn changed(codec: Codec, ptime_ms: usize, change: impl Fn(&mut Peer)) -> (Take, 
 fn another_source_at_the_onset_of_speech_loses_nothing_and_comes_in_time() {
     for codec in [Codec::Pcmu, Codec::G722, Codec::Opus] {
         for ptime_ms in [10, 20, 30, 60] {
-            let (same, in_time) = changed(codec, ptime_ms, |_| {});
+            let (same, in_time) = with_a_change(codec, ptime_ms, |_| {});
             let changes: [fn(&mut Peer); 3] = [
                 |peer| (peer.ssrc, peer.sequence, peer.timestamp) = (99, 12, 34),
                 |peer| (peer.ssrc, peer.sequence) = (99, peer.sequence),
                 |peer| peer.sequence = peer.sequence.wrapping_add(30_000),
             ];
             for (n, change) in changes.into_iter().enumerate() {
-                let (take, told) = changed(codec, ptime_ms, change);
+                let (take, told) = with_a_change(codec, ptime_ms, change);
                 let case = format!("{codec:?} {ptime_ms} ms, change {n}");
                 // The second packet makes it believed: until then a longer one than the buffer is deep is waited for.
                 assert!(told <= in_time.max(3630 + ptime_ms as u64 + 20), "{case}: {told}, else {in_time}");
@@ -99,10 +99,11 @@ fn two_sources_at_once_do_not_take_turns() {
 fn a_timestamp_that_jumps_is_a_restart_at_once() {
     for codec in [Codec::Pcmu, Codec::Opus] {
         for ptime_ms in [20, 60] {
-            let (same, in_time) = changed(codec, ptime_ms, |_| {});
+            let (same, in_time) = with_a_change(codec, ptime_ms, |_| {});
             for jump_ms in [-40i64, -200, -300, -1000, -5000, -9000, -300_000, 200, 500, 900, 5000, 300_000] {
                 let jump = (jump_ms * i64::from(codec.rtp_clock_hz()) / 1000) as u32;
-                let (take, told) = changed(codec, ptime_ms, |peer| peer.timestamp = peer.timestamp.wrapping_add(jump));
+                let (take, told) =
+                    with_a_change(codec, ptime_ms, |peer| peer.timestamp = peer.timestamp.wrapping_add(jump));
                 let case = format!("{codec:?} {ptime_ms} ms, jump {jump_ms} ms");
                 assert_eq!(told, in_time, "{case}");
                 let figures = take.figures;
