@@ -537,7 +537,7 @@ pub struct Quality {
     pub pacing_p99_ms: f64,
     /// Largest sending time error, in milliseconds.
     pub pacing_max_ms: f64,
-    /// Frames sent.
+    /// Frames sent in time, those included that were kept back because the other side did not want to hear.
     pub sent_frames: u64,
     /// Ticks more than one frame late: not sent.
     pub late_frames: u64,
