@@ -9,7 +9,7 @@ mod pcm;
 mod rtp;
 
 pub use self::pcm::{FRAME_MAX, PcmLeg, PcmParams};
-pub use self::rtp::{Ignored, MAX_PACKET, MediaParams, Received, ReceivedDigit, Refused, RtpLeg};
+pub use self::rtp::{Ignored, MAX_PACKET, MediaParams, Received, ReceivedDigit, Refused, RtpLeg, Unheard};
 pub use crate::rtp::playout::HeardKind;
 
 use crate::frame::{FRAME, Frame, RATE_HZ, SILENCE, Sample};
@@ -81,6 +81,10 @@ pub struct LegFigures {
     pub foreign: u64,
     /// How often another source was taken over.
     pub source_changes: u64,
+    /// RTP packets of payload types that were not settled.
+    pub unknown_payload_type: u64,
+    /// RTP packets of a settled payload type that cannot be one of it.
+    pub wrong_length: u64,
     /// Datagrams that were not RTP.
     pub malformed: u64,
     /// Datagrams on a leg with secure RTP that were not made with the other side's key: forged, tampered with, plain.
@@ -194,6 +198,21 @@ impl Leg {
     /// True when digits can be sent as telephone events (RFC 4733).
     pub fn has_events(&self) -> bool {
         matches!(self, Leg::Rtp(leg) if leg.params().event_payload_type.is_some())
+    }
+
+    /// True while the other side wants to hear; RTP is not sent else (RFC 3264 5.1, 6.1, 8.4).
+    pub fn may_send(&self) -> bool {
+        match self {
+            Leg::Rtp(leg) => leg.params().may_send,
+            Leg::Pcm(_) => true,
+        }
+    }
+
+    /// Returns code and reason of the next kind of packets that arrive and are not heard; each kind is told once.
+    pub fn unheard(&mut self, now: Time) -> Option<(&'static str, String)> {
+        let Leg::Rtp(leg) = self else { return None };
+        let what = leg.unheard(now)?;
+        Some((what.code(), what.why(leg.params().codec, leg.params().receive_payload_type)))
     }
 
     /// Sends `digit` as a telephone event from the next tick on, for `duration_ms`. Returns false when that is not possible.

@@ -374,6 +374,12 @@ async fn quality(ending: &Ending, recording: Option<&Path>) -> Option<EngineQual
         late_frames: quality.late_frames as i64,
         lost_packets: quality.lost_packets as i64,
         concealed_ms: quality.concealed_ms as i64,
+        unknown_payload_type_packets: quality.unknown_payload_type as i64,
+        wrong_length_packets: quality.wrong_length as i64,
+        foreign_source_packets: quality.foreign_source as i64,
+        foreign_address_packets: quality.foreign_address as i64,
+        malformed_packets: quality.malformed as i64,
+        unprotected_packets: quality.unprotected as i64,
         trusted: untrusted_reason.is_none(),
         untrusted_reason,
         echo: quality.echo.map(|echo| EchoQuality { delay_ms: tenths(echo.delay_ms), erl_db: tenths(echo.erl_db) }),
@@ -506,6 +512,30 @@ mod tests {
         }
         let never = Ending { connected: false, ..ending(0, echo(None)) };
         assert_eq!(quality(&never, Some(file.path())).await, None);
+    }
+
+    #[tokio::test]
+    async fn what_was_not_heard_is_in_the_figures() {
+        let unheard = Quality {
+            unknown_payload_type: 1,
+            wrong_length: 2,
+            foreign_source: 3,
+            foreign_address: 4,
+            malformed: 5,
+            unprotected: 6,
+            ..Quality::default()
+        };
+        let told = json!(quality(&ending(16_000, unheard), None).await.expect("it was connected"));
+        let names =
+            ["unknown_payload_type", "wrong_length", "foreign_source", "foreign_address", "malformed", "unprotected"];
+        for (count, name) in (1..).zip(names) {
+            assert_eq!(told[format!("{name}_packets")], json!(count), "{told}");
+        }
+        // A result that was kept before these were counted can still be read.
+        let kept =
+            json!({ "pacing_p99_ms": 0.7, "late_frames": 0, "lost_packets": 0, "concealed_ms": 0, "trusted": true });
+        let read: EngineQuality = serde_json::from_value(kept).expect("a quality");
+        assert_eq!((read.unprotected_packets, read.untrusted_reason), (0, None));
     }
 
     #[test]

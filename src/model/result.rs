@@ -152,6 +152,24 @@ pub struct EngineQuality {
     pub lost_packets: i64,
     /// Concealed audio by real losses.
     pub concealed_ms: i64,
+    /// RTP packets of the agent of payload types that were not negotiated: not heard.
+    #[serde(default)]
+    pub unknown_payload_type_packets: i64,
+    /// RTP packets of the agent of a negotiated payload type, of a length that cannot be one of it: not heard.
+    #[serde(default)]
+    pub wrong_length_packets: i64,
+    /// RTP packets of another source (SSRC) than the one that was heard.
+    #[serde(default)]
+    pub foreign_source_packets: i64,
+    /// Datagrams of another address or port than the agent's.
+    #[serde(default)]
+    pub foreign_address_packets: i64,
+    /// Datagrams that are not RTP.
+    #[serde(default)]
+    pub malformed_packets: i64,
+    /// Datagrams that were not encrypted with the agreed key.
+    #[serde(default)]
+    pub unprotected_packets: i64,
     /// False: timing metrics are not to be relied on.
     pub trusted: bool,
     /// The first condition of trust that does not hold; null when the result is trusted.

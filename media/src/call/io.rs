@@ -606,7 +606,7 @@ pub struct Quality {
     pub pacing_p99_ms: f64,
     /// Largest sending time error, in milliseconds.
     pub pacing_max_ms: f64,
-    /// Frames sent.
+    /// Frames sent in time, those included that were kept back because the other side did not want to hear.
     pub sent_frames: u64,
     /// Ticks more than one frame late: not sent.
     pub late_frames: u64,
@@ -627,6 +627,18 @@ pub struct Quality {
     pub jitter_ms: f64,
     /// Recorded frames that found no room.
     pub recording_dropped: u64,
+    /// RTP packets of payload types that were not settled: not heard.
+    pub unknown_payload_type: u64,
+    /// RTP packets of a settled payload type whose length cannot be one of it: not heard.
+    pub wrong_length: u64,
+    /// RTP packets of another source than the one that is heard.
+    pub foreign_source: u64,
+    /// Datagrams of another address or port than the other side's. Told by the driver.
+    pub foreign_address: u64,
+    /// Datagrams that are not RTP.
+    pub malformed: u64,
+    /// Datagrams that were not encrypted with the agreed key.
+    pub unprotected: u64,
     /// This side's own words came back.
     pub echo: Option<EchoFigures>,
     /// What the asked-for bad connection did, when there was one; none of the figures above counts it.

@@ -48,7 +48,7 @@ use self::phase::{Hold, Phase, Waits};
 use self::plan::Plan;
 use self::probe::Probes;
 use crate::connection::{Arrivals, Connection};
-use crate::frame::{FRAME, PER_MS, Sample};
+use crate::frame::{FRAME, PER_MS, SILENCE, Sample};
 use crate::leg::{Leg, PcmLeg};
 use crate::recording::Window;
 use crate::seed::Stream;
@@ -271,6 +271,10 @@ impl Call {
         }
         let at = self.frame_at;
         let rendered = self.mouth.render(at, &mut sent.pcm, &mut sent.clean);
+        if self.is_mute() {
+            // It is not sent, whatever noise there is on this side.
+            (sent.pcm, sent.clean) = (SILENCE, SILENCE);
+        }
         sent.position = Some(at);
         self.ears.sent(at, &sent.pcm);
         match &mut self.leg {

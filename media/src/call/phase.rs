@@ -1,5 +1,6 @@
 //! From dialling to the end: signals, timers, endings.
 
+use super::answer::NOT_YET;
 use super::dial::TONE_MS;
 use super::event::{Side, What};
 use super::io::{
@@ -139,6 +140,8 @@ impl Call {
             Signal::Renegotiated { leg: params } if self.phase.is_connected() => {
                 if !self.leg.as_mut().is_some_and(|leg| leg.renegotiate(params)) {
                     self.note(self.frame_at, "codec_change_not_followed");
+                } else if self.is_mute() {
+                    self.fall_silent();
                 }
             }
             Signal::SessionAnswered { code } if self.phase.is_connected() => {
@@ -146,6 +149,9 @@ impl Call {
             }
             Signal::Hold(held) if self.phase.is_connected() && held != self.waits.on_hold => {
                 self.waits.on_hold = held;
+                if held {
+                    self.fall_silent();
+                }
                 self.waits.media_at = Some(now);
                 self.event(self.frame_at, Side::Agent, if held { What::Held } else { What::Unheld });
             }
@@ -230,12 +236,18 @@ impl Call {
 
     /// Digits that are due, silences that are over, timers, plans: everything that happens at a frame's start.
     pub(super) fn act(&mut self, now: Time) {
-        self.run_dial();
+        let is_held = self.is_held();
+        if !is_held {
+            self.run_dial();
+        }
         self.run_timers(now);
         if !self.phase.is_connected() {
             return;
         }
         self.close_late(self.frame_at - ms(LATE_TEXT_MS));
+        if is_held {
+            return self.stand_still();
+        }
         self.run_hold();
         self.run_silence();
         self.run_linger();
@@ -340,6 +352,40 @@ impl Call {
         } else if hold.goes_on {
             self.plan_thought(Purpose::GoOn, super::event::Kind::Turn, due);
         }
+    }
+
+    /// True while this side is not heard: the other side put it on hold, or does not want to hear it.
+    pub(super) fn is_held(&self) -> bool {
+        self.waits.on_hold || self.is_mute()
+    }
+
+    /// True while nothing is sent because the other side does not want to hear.
+    pub(super) fn is_mute(&self) -> bool {
+        self.leg.as_ref().is_some_and(|leg| !leg.may_send())
+    }
+
+    /// From now on nobody hears this side: what it is saying ends, and it cuts in no more.
+    pub(super) fn fall_silent(&mut self) {
+        self.drop_cut();
+        self.stop_speech(self.frame_at);
+    }
+
+    /// A tick on hold. What was due is due so much later: planned words, the next digit, the end of a silence on purpose. What was
+    /// heard before is still taken in.
+    pub(super) fn stand_still(&mut self) {
+        const FRAME_LENGTH: Sample = FRAME as Sample;
+        self.run_linger();
+        self.run_pause();
+        self.waits.quiet_since += FRAME_LENGTH;
+        if let Some(plan) = self.plan.as_mut().filter(|plan| plan.due < NOT_YET) {
+            plan.due += FRAME_LENGTH;
+            plan.floor += FRAME_LENGTH;
+            plan.comparing.iter_mut().for_each(|comparing| comparing.until += FRAME_LENGTH);
+        }
+        if let Some(hold) = &mut self.hold {
+            hold.until.iter_mut().for_each(|until| *until += FRAME_LENGTH);
+        }
+        self.dial.iter_mut().for_each(|dial| dial.wait(FRAME_LENGTH));
     }
 
     /// A silence that the mind chose.
@@ -500,6 +546,12 @@ impl Call {
             concealed_ms: figures.concealed_ms,
             jitter_ms: figures.jitter_ms,
             recording_dropped: 0,
+            unknown_payload_type: figures.unknown_payload_type,
+            wrong_length: figures.wrong_length,
+            foreign_source: figures.foreign,
+            foreign_address: 0,
+            malformed: figures.malformed,
+            unprotected: figures.forged,
             echo: self.ears.witness.as_deref().unwrap_or(&self.ears.voice).figures(),
             impairment: self.connection.as_ref().map(|connection| connection.measured()),
         }

@@ -13,27 +13,27 @@ use super::{Heard, HeardKind, LegFigures, NARROW, Passed, Room};
 use crate::codec::{Codec, Encoder};
 use crate::frame::{FRAME, Frame, Sample};
 use crate::resample::{DELAY, Down2, Up2};
+use crate::rtp::events::EventReceiver;
 use crate::rtp::jitter::{Content, MAX_PAYLOAD, span};
-use crate::rtp::packet::{EventPayload, HEADER, Header, Malformed, Packet, is_rtcp};
+use crate::rtp::packet::{EventPayload, HEADER, Malformed, Packet, is_rtcp};
 use crate::rtp::packetize::{Packed, Packetizer};
 use crate::rtp::playout::{Played, Playout};
 use crate::rtp::rtcp::{self, Reporter, SenderInfo};
-use crate::rtp::session::{Due, EventPacket, EventReceiver, Sender};
+use crate::rtp::session::{Due, EventPacket, Sender};
 use crate::rtp::srtp::{self, MAX_DATAGRAM, MAX_OVERHEAD, Secure, SrtpParams};
+use crate::rtp::unheard::Tally;
 use crate::seed::Seed;
 use crate::time::Time;
 
-pub use crate::rtp::session::ReceivedDigit;
+pub use crate::rtp::events::ReceivedDigit;
 pub use crate::rtp::source::Refused;
+pub use crate::rtp::unheard::Unheard;
 
 /// Bytes of the longest packet that a leg makes.
 pub const MAX_PACKET: usize = HEADER + MAX_PAYLOAD + MAX_OVERHEAD;
 
 /// Static payload type of comfort noise (RFC 3389 4).
 const COMFORT_NOISE: u8 = 13;
-
-/// An event's timestamp further than this from its arrival is not on the audio's time base: 500 ms.
-const EVENT_APART: Sample = 8000;
 
 /// Frames of silence that are passed over in one tick: a timestamp that jumps by hours must not hold up the tick.
 const MOST_SILENCE: usize = 50;
@@ -43,14 +43,22 @@ const MOST_SILENCE: usize = 50;
 pub struct MediaParams {
     /// The codec in both directions.
     pub codec: Codec,
-    /// The RTP payload type to send.
+    /// The RTP payload type to send, which the other side announced (RFC 3264 5.1).
     pub payload_type: u8,
-    /// The RTP payload type that is received.
+    /// The RTP payload type that is received, which this side announced.
     pub receive_payload_type: u8,
-    /// Payload type of telephone events with the codec's RTP clock, when negotiated.
+    /// Payload type of telephone events to send, when negotiated.
     pub event_payload_type: Option<u8>,
-    /// Milliseconds of audio in a sent packet: 10, 20, 30, 40, 50 or 60. Received ones may have any length up to 80.
+    /// Payload type of telephone events that are received.
+    pub receive_event_payload_type: Option<u8>,
+    /// Clock in which durations of telephone events are counted: the codec's RTP clock, or 8000 where the other side has
+    /// `telephone-event/8000` alone. Timestamps of events run on the audio's clock all the same: one source has one clock
+    /// (RFC 4733 2.1, RFC 3550 5.1).
+    pub event_clock_hz: u32,
+    /// Milliseconds of audio in a sent packet: 10, 20, 30, 40, 50 or 60. Received ones may have any length up to 200 (Opus: 120).
     pub ptime_ms: u8,
+    /// The other side wants to hear. Without, no RTP is sent (RFC 3264 5.1, 6.1, 8.4); reports are.
+    pub may_send: bool,
     /// The other side makes use of forward error correction within the codec (Opus).
     pub fec: bool,
     /// Suite and keys when both directions are secure RTP; `None`: plain RTP.
@@ -66,7 +74,10 @@ impl MediaParams {
             payload_type: codec.payload_type(),
             receive_payload_type: codec.payload_type(),
             event_payload_type: Some(codec.event_payload_type()),
+            receive_event_payload_type: Some(codec.event_payload_type()),
+            event_clock_hz: codec.rtp_clock_hz(),
             ptime_ms: 20,
+            may_send: true,
             fec: true,
             srtp: None,
         }
@@ -117,7 +128,7 @@ pub struct RtpLeg {
     reporter: Reporter,
     down: Down2,
     ears: Ears,
-    malformed: u64,
+    unheard: Tally,
     last_arrival: Option<Time>,
     depth_ms: f64,
 }
@@ -132,6 +143,9 @@ impl RtpLeg {
         if params.srtp.is_some() {
             sender.begin_low();
         }
+        sender.set_event_clock(params.event_clock_hz);
+        let mut events = EventReceiver::new(clock_hz);
+        events.set_event_clock(params.event_clock_hz);
         RtpLeg {
             params,
             sender,
@@ -143,11 +157,11 @@ impl RtpLeg {
             sent_at: origin,
             reported: 0,
             playout: Playout::new(params.codec, origin),
-            events: EventReceiver::new(clock_hz),
+            events,
             reporter: Reporter::new(seed.stream("rtcp")),
             down: Down2::new(),
             ears: Ears::new(params.codec),
-            malformed: 0,
+            unheard: Tally::default(),
             last_arrival: None,
             depth_ms: 0.0,
         }
@@ -158,17 +172,23 @@ impl RtpLeg {
         self.playout.set_origin(origin);
     }
 
-    /// Goes on with what was settled anew (RFC 3264 8): payload types, packet length, keys. False, and all is as it was, when
+    /// Goes on with what was settled anew (RFC 3264 8): payload types, packet length, direction, keys. False, and all is as it was, when
     /// that is another codec, or encryption begins or ends.
     pub fn renegotiate(&mut self, params: MediaParams) -> bool {
         let old = self.params;
         if params.codec != old.codec || params.srtp.is_some() != old.srtp.is_some() {
             return false;
         }
-        if params.ptime_ms != old.ptime_ms {
+        if params.ptime_ms != old.ptime_ms || !params.may_send {
             self.packets = Packetizer::new(params.codec, params.ptime_ms);
         }
         self.encoder.set_fec(params.fec);
+        self.sender.set_event_clock(params.event_clock_hz);
+        self.events.set_event_clock(params.event_clock_hz);
+        if !params.may_send {
+            self.sender.drop_event();
+            self.event = None;
+        }
         if let (Some(secure), Some(old), Some(new)) = (&mut self.secure, &old.srtp, &params.srtp) {
             secure.renew(old, new);
         }
@@ -186,9 +206,13 @@ impl RtpLeg {
         (HEADER + self.packets.longest_payload()).max(rtcp::LONGEST) + MAX_OVERHEAD
     }
 
-    /// Takes what this tick sends: `pcm`, or the telephone event that runs in its place. [`RtpLeg::packet`] gives the packets.
+    /// Takes what this tick sends: `pcm`, or the telephone event that runs in its place. [`RtpLeg::packet`] gives the packets; there
+    /// are none while the other side does not want to hear.
     pub fn send(&mut self, now: Time, pcm: &Frame) {
         self.sent_at = now;
+        if !self.params.may_send {
+            return self.sender.skip();
+        }
         match self.sender.tick() {
             Due::Event(event) => {
                 self.packets.cut();
@@ -228,10 +252,11 @@ impl RtpLeg {
     }
 
     /// Sends `digit` as a telephone event from the next tick on (up to two ticks later when the end of the one before is still
-    /// being repeated), for at most 8 s (1.3 s with Opus). False when events were not negotiated, `digit` is none, or another
-    /// event still runs: nothing is sent then.
+    /// being repeated), for at most 8 s (1.3 s with events on the clock of Opus). False when events were not negotiated, `digit` is
+    /// none, another event still runs, or the other side does not want to hear: nothing is sent then.
     pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
-        self.params.event_payload_type.is_some() && self.sender.start_event(digit, duration_ms)
+        let has_events = self.params.event_payload_type.is_some() && self.params.may_send;
+        has_events && self.sender.start_event(digit, duration_ms)
     }
 
     /// A telephone event takes the place of audio.
@@ -248,7 +273,10 @@ impl RtpLeg {
         let Some(secure) = &mut self.secure else { return self.receive_plain(arrived, bytes) };
         match secure.open(bytes, &mut [0; MAX_DATAGRAM]) {
             Ok(plain) => self.receive_plain(arrived, plain),
-            Err(why) => Received::Ignored(Ignored::Unprotected(why)),
+            Err(why) => {
+                self.unheard.refuse(arrived, why);
+                Received::Ignored(Ignored::Unprotected(why))
+            }
         }
     }
 
@@ -256,31 +284,51 @@ impl RtpLeg {
         let packet = match Packet::parse(bytes) {
             Ok(packet) => packet,
             Err(why) => {
-                self.malformed += 1;
+                self.unheard.count(arrived, Unheard::Malformed);
                 return Received::Ignored(Ignored::Malformed(why));
             }
         };
         let kind = packet.header.payload_type;
-        let event = EventPayload::parse(packet.payload).filter(|_| Some(kind) == self.params.event_payload_type);
+        let is_event = Some(kind) == self.params.receive_event_payload_type;
+        let event = EventPayload::parse(packet.payload).filter(|_| is_event);
+        let is_audio = kind == self.params.receive_payload_type;
         let (content, received) = if event.is_some() {
             (Content::Other, Received::Event)
         } else if kind == COMFORT_NOISE {
             (Content::Comfort, Received::Comfort)
-        } else if kind == self.params.receive_payload_type && span(self.params.codec, packet.payload).is_some() {
+        } else if is_audio && span(self.params.codec, packet.payload).is_some() {
             (Content::Audio(packet.payload), Received::Audio)
         } else {
             (Content::Other, Received::Ignored(Ignored::Payload))
         };
+        let changes = self.playout.jitter().source().changes();
         let refused = self.playout.jitter_mut().insert(arrived, &packet.header, content).err();
-        if refused != Some(Refused::Foreign) {
+        if self.playout.jitter().source().changes() != changes {
+            self.unheard.believe(packet.header.ssrc);
+            self.events.believe(&self.playout, arrived, &packet.header);
+        }
+        if refused == Some(Refused::Foreign) {
+            self.unheard.count(arrived, Unheard::Source(packet.header.ssrc));
+            event.into_iter().for_each(|event| self.events.hold(arrived, &packet.header, event));
+        } else {
             self.last_arrival = self.last_arrival.max(Some(arrived));
         }
         match (refused, event) {
-            (None | Some(Refused::Late), Some(payload)) => self.hear_event(arrived, &packet.header, payload),
+            (None | Some(Refused::Late), Some(event)) => {
+                self.events.hear(&self.playout, arrived, &packet.header, event);
+            }
             (Some(why), _) => return Received::Ignored(Ignored::Refused(why)),
-            _ => {}
+            (None, None) if received == Received::Ignored(Ignored::Payload) => {
+                self.unheard.count(arrived, Unheard::payload(kind, is_audio || is_event, packet.payload.len()));
+            }
+            (None, None) => {}
         }
         received
+    }
+
+    /// Returns a kind of packets that is not heard and came for the first time; each kind once.
+    pub fn unheard(&mut self, now: Time) -> Option<Unheard> {
+        self.unheard.news(now)
     }
 
     /// The next 20 ms for the ears, written into `room`.
@@ -364,7 +412,9 @@ impl RtpLeg {
             duplicates: source.duplicates(),
             foreign: source.foreign(),
             source_changes: source.changes(),
-            malformed: self.malformed,
+            unknown_payload_type: self.unheard.payload_types(),
+            wrong_length: self.unheard.lengths(),
+            malformed: self.unheard.malformed_datagrams(),
             forged: self.secure.as_ref().map_or(0, |secure| secure.forged()),
             replayed: self.secure.as_ref().map_or(0, |secure| secure.replayed()),
             concealed_ms: self.concealed_ms(),
@@ -381,14 +431,6 @@ impl RtpLeg {
     fn outgoing(&mut self, len: usize) -> &[u8] {
         let len = self.secure.as_mut().map_or(len, |secure| secure.protect(&mut self.out, len));
         &self.out[..len]
-    }
-
-    fn hear_event(&mut self, arrived: Time, header: &Header, payload: EventPayload) {
-        let begun = self.events.onset(self.playout.position_of(arrived.0 as i64), payload);
-        let timing = self.playout.jitter().timing();
-        let mapped = timing.ticks(header.timestamp).map(|ticks| self.playout.position_of(timing.at(ticks)));
-        let from = mapped.filter(|mapped| (mapped - begun).abs() <= EVENT_APART).unwrap_or(begun);
-        self.events.receive(arrived, header, payload, from);
     }
 
     fn write_report(&mut self, now: Time, ntp_now: u64, leaving: bool) -> &[u8] {

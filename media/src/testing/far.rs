@@ -6,6 +6,7 @@ use crate::call::{Path, Word};
 use crate::dtmf::{Detected, Detector, Pace, Tones};
 use crate::frame::{FRAME, Frame, PER_MS, SILENCE, Sample};
 use crate::leg::{Leg, LegParams, Room};
+use crate::rtp::packet::HEADER;
 use crate::seed::Seed;
 use crate::time::Time;
 
@@ -73,6 +74,8 @@ pub struct Far {
     pub digits: Vec<(Sample, char, bool)>,
     /// It sends packets.
     pub sending: bool,
+    /// In place of its next packet it sends one of this payload type with so many bytes of payload.
+    pub odd: Option<(u8, usize)>,
     /// What it heard of the call's digits: sample, digit.
     pub heard: Vec<(Sample, char)>,
     /// What it hears comes back.
@@ -92,6 +95,7 @@ impl Far {
             spoken: Vec::new(),
             digits: Vec::new(),
             sending: true,
+            odd: None,
             heard: Vec::new(),
             echo: None,
             ears: Vec::new(),
@@ -122,7 +126,15 @@ impl Far {
             Leg::Rtp(leg) => {
                 leg.send(now, &frame);
                 while let Some(bytes) = leg.packet() {
-                    send(bytes);
+                    match self.odd.take() {
+                        Some((payload_type, length)) => {
+                            let mut packet = bytes[..HEADER].to_vec();
+                            packet[1] = packet[1] & 0x80 | payload_type;
+                            packet.resize(HEADER + length, 0xff);
+                            send(&packet);
+                        }
+                        None => send(bytes),
+                    }
                 }
             }
             Leg::Pcm(leg) => send(&bytes(leg.send(&frame))),

@@ -19,14 +19,24 @@ use std::time::Duration;
 
 use grammar::{Action, Dialling, Scenario};
 use ringer_media::call::{EndDetail, EndReason, RemoteEnd, RemoteKind, Signal};
-use ringer_media::leg::PcmParams;
+use ringer_media::leg::{MediaParams, PcmParams};
 use ringer_media::noise;
 use ringer_media::testing::{Rig, RigSpec, Spoken, Voice};
 
-/// Beginnings of the names of scenarios that are about RTP itself: lost and late packets, telephone events, SIP INFO, and the end of
-/// calls whose packets stop.
-const RTP_ONLY: [&str; 8] =
-    ["net_", "dtmf_in_events", "dtmf_in_info", "dtmf_out_events", "dtmf_out_info", "end_media_", "echo_", "rtp_"];
+/// Beginnings of the names of scenarios that are about RTP itself: lost and late packets, telephone events, SIP INFO, hold, and
+/// the end of calls whose packets stop.
+const RTP_ONLY: [&str; 10] = [
+    "net_",
+    "dtmf_in_events",
+    "dtmf_in_info",
+    "dtmf_out_events",
+    "dtmf_out_info",
+    "end_media_",
+    "echo_",
+    "rtp_",
+    "hold",
+    "unheard_",
+];
 
 /// Scenarios whose figures hang on less than 20 ms, or on what a draw came to, and come out otherwise at this rate. The first two come
 /// out the same over RTP at 16 kHz.
@@ -139,7 +149,14 @@ fn talk(scenario: &Scenario, rig: &mut Rig) {
             match action {
                 Action::Ends => rig.signal(Signal::Ended(RemoteEnd::default())),
                 Action::Sending(on) => rig.far.sending = *on,
-                Action::Hold(held) => rig.signal(Signal::Hold(*held)),
+                Action::Hold(held) => {
+                    rig.signal(Signal::Renegotiated { leg: MediaParams { may_send: !held, ..scenario.media }.into() });
+                    rig.signal(Signal::Hold(*held));
+                }
+                Action::WantsAudio(wants) => {
+                    rig.signal(Signal::Renegotiated { leg: MediaParams { may_send: *wants, ..scenario.media }.into() });
+                }
+                Action::Odd { payload_type, bytes } => rig.far.odd = Some((*payload_type, *bytes)),
                 Action::Transfers { to } => rig.signal(Signal::Transfer { to: to.clone() }),
                 Action::SessionAnswered { code } => rig.signal(Signal::SessionAnswered { code: *code }),
                 Action::Network(net) => rig.change_network(*net),

@@ -114,13 +114,47 @@ fn packets(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String))
         }
     }
     let last = packets.last().map_or(first.at, |packet| packet.at);
-    let missed: usize =
+    let misses: usize =
         scenario.actions.iter().map(|(_, action)| if let Action::Misses(n) = action { *n } else { 0 }).sum();
+    let missed = misses + ticks_unwanted(scenario, rig, check);
     let span = (last.since(first.at).as_millis() / TICK.as_millis()) as usize + 1;
     check(ticks.len() + missed == span, format!("{} ticks had a packet of {span}", ticks.len()));
-    let length = rig.log.endings[0].samples as usize / FRAME;
+    let length = (rig.log.endings[0].samples as usize / FRAME).min(wanted_for(scenario));
     let dead = rig.log.endings[0].reason == EndReason::MediaTimeout;
     check(dead || span.abs_diff(length) <= 1, format!("packets in {span} ticks of {length}"));
+}
+
+/// The ticks before the other side did not want to hear, and never did again.
+fn wanted_for(scenario: &Scenario) -> usize {
+    let last = scenario.actions.iter().rev().find_map(|(at, action)| match action {
+        Action::Hold(held) => Some((*at, !held)),
+        Action::WantsAudio(wants) => Some((*at, *wants)),
+        _ => None,
+    });
+    last.filter(|(_, wants)| !wants).map_or(usize::MAX, |(from, _)| (from / 0.02).round() as usize)
+}
+
+/// The ticks up to the last packet in which the other side did not want to hear: none of them has a packet.
+fn ticks_unwanted(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) -> usize {
+    let packets: Vec<f64> = rig.log.packets.iter().map(|packet| rig.seconds_of(packet.at)).collect();
+    let last = packets.last().copied().unwrap_or(0.0);
+    let mut changes = scenario.actions.iter().filter_map(|(at, action)| match action {
+        Action::Hold(held) => Some((*at, !held)),
+        Action::WantsAudio(wants) => Some((*at, *wants)),
+        _ => None,
+    });
+    let mut ticks = 0;
+    while let Some((from, wants)) = changes.next() {
+        if wants || from > last {
+            continue;
+        }
+        let to = changes.find(|(_, wants)| *wants).map_or(last, |(to, _)| to.min(last));
+        // The signal comes before its tick.
+        let between = |at: &&f64| (from + 0.021..to + 0.001).contains(*at);
+        check(packets.iter().filter(between).count() == 0, format!("packets between {from} and {to} s"));
+        ticks += ((to - from) / 0.02).round() as usize;
+    }
+    ticks
 }
 
 /// Over a connection that is bad on purpose packets are missing and late, and none overtakes another.
@@ -246,6 +280,22 @@ fn a_seed_gives_one_call() {
     assert!(first.recorded == again.recorded && first.events == again.events && first.packets == again.packets);
     assert!(first.recorded != other.recorded && first.events != other.events);
     assert_eq!(TICK.as_millis(), 20);
+}
+
+/// The recording of this side is silent while the other side does not want to hear it, whatever noise there is.
+#[test]
+fn nothing_is_recorded_as_sent_on_hold() {
+    let voice = super::voice();
+    let source = "caller opens \"Good morning.\"\n4.0 agent holds\n8.0 agent resumes\nuntil 10";
+    let mut scenario = super::grammar::parse("hold", source, &voice).expect("it is right");
+    let loop_pcm = voice.say(16_000 * 5, 4000);
+    scenario.call.noise = Some(NoiseSpec { loop_pcm, gain_narrow: 0.2, gain_wide: 0.2, start: 77 });
+    let rig = super::play(&scenario, &voice);
+    assert_eq!(broken(&scenario, &rig), [""; 0]);
+    let sent: Vec<i16> = channel(&rig.log, 0).collect();
+    let heard = |from_ms: usize, to_ms: usize| sent[from_ms * 16..to_ms * 16].iter().filter(|x| **x != 0).count();
+    assert_eq!(heard(4020, 8000), 0);
+    assert!(heard(3000, 3900) > 5000 && heard(8100, 9000) > 5000);
 }
 
 /// What was said stands in the clean track as if there were neither noise nor a bad line, at the same samples.

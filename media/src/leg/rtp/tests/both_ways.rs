@@ -162,6 +162,7 @@ fn legs_go_on_with_what_was_settled_anew() {
         payload_type,
         receive_payload_type: payload_type,
         event_payload_type: Some(payload_type + 1),
+        receive_event_payload_type: Some(payload_type + 1),
         ptime_ms,
         srtp,
         ..params(Codec::Pcmu)
