@@ -9,6 +9,7 @@ use ringer::engine::sim::script::Script;
 use ringer::provider::canned::Canned;
 
 use super::broken;
+use crate::program::{PATIENCE, ringer};
 
 /// Seeds of each script: what is expected does not hang on one.
 const SEEDS: [u64; 2] = [1, 7];
@@ -97,4 +98,43 @@ fn what_is_not_met_is_told_with_file_and_line() {
     for (found, expect) in unmet.iter().zip(expect) {
         assert!(found.starts_with(expect), "{found}\n{expect}");
     }
+}
+
+/// Plays `script` by the program and returns its exit code with what it wrote.
+async fn play(script: &Path, more: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = ringer(&["sim", "--script"]);
+    command.arg(script).args(more);
+    let output = tokio::time::timeout(PATIENCE, command.output()).await.expect("in time").expect("it was built");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[tokio::test]
+async fn the_command_plays_a_script_and_names_what_is_not_met() {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let out = folder.path().join("out");
+    let kept = ["--seed", "3", "--out", out.to_str().expect("text")];
+    let (code, stdout, stderr) = play(&self::folder().join("early_media.txt"), &kept).await;
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    for file in ["recording.wav", "early_media.wav", "timeline.json", "sip.log"] {
+        assert!(out.join("3/caller").join(file).exists(), "{file}");
+    }
+    assert!(!out.join("3/agent/early_media.wav").exists(), "the agent hears nothing before its answer");
+
+    let file = folder.path().join("mine.txt");
+    let shown = file.display();
+    std::fs::write(&file, "0.5 agent refuses 486\nexpect caller ended shutdown\n").expect("it is writable");
+    let unmet = format!("{shown}:2: expect caller ended shutdown: it ended by rejected");
+    let (code, stdout, _) = play(&file, &[]).await;
+    assert!(code == Some(1) && stdout.contains(&unmet), "{code:?} {stdout}");
+    let (code, stdout, _) = play(&file, &["--json"]).await;
+    let line: serde_json::Value = serde_json::from_str(&stdout).expect("a line of JSON");
+    assert_eq!((code, &line["problems"], &line["reason"]), (Some(1), &serde_json::json!([unmet]), &"rejected".into()));
+
+    std::fs::write(&file, "0.5 agent sings\n").expect("it is writable");
+    let (code, stdout, stderr) = play(&file, &[]).await;
+    assert!(code == Some(1) && stdout.is_empty(), "{code:?} {stdout}");
+    assert!(stderr.contains(&format!("{shown}:1: \"sings\" is not the action")), "{stderr}");
+    let (code, _, stderr) = play(&folder.path().join("none.txt"), &[]).await;
+    assert!(code == Some(1) && stderr.contains("none.txt: No such file"), "{code:?} {stderr}");
 }

@@ -66,7 +66,6 @@ fn with_manner(mut placement: Placement, manner: &Manner) -> Placement {
         spec.opening = Opening::Listen { open_after_ms: None };
         spec.turn.silence_timeout_ms = NEVER_MS;
     }
-    spec.hangup_on_transfer |= manner.transfers;
     if let Some(patience) = manner.patience {
         spec.limits.ringing_ms = patience.as_millis() as u32;
     }

@@ -8,7 +8,6 @@
 //! SIDE codecs NAME...                 codecs of the side, best first (PCMU)
 //! SIDE says "TEXT"                    first words, said once the call is up
 //! SIDE quiet                          says nothing at all
-//! SIDE transfers                      takes transfers that the other side asks for
 //! caller dials proxy                  calls the proxy and not the agent
 //! caller allows ADDRESS...            addresses that may be called and sent media to (all)
 //! caller patience SECONDS             gives up when nobody has answered by then
@@ -97,8 +96,6 @@ pub struct Manner {
     pub says: Option<String>,
     /// It says nothing.
     pub is_quiet: bool,
-    /// It takes transfers.
-    pub transfers: bool,
     /// Addresses that it may call and send media to; `None`: all.
     pub allows: Option<Vec<IpAddr>>,
     /// How long it waits for an answer.
@@ -277,7 +274,7 @@ pub(super) const PROXY: usize = 2;
 const NETWORK: usize = 3;
 
 fn manner(manner: &mut Manner, words: &mut Words) -> Result<(), String> {
-    const KEYS: [&str; 7] = ["codecs", "says", "quiet", "transfers", "allows", "patience", "media_timeout"];
+    const KEYS: [&str; 6] = ["codecs", "says", "quiet", "allows", "patience", "media_timeout"];
     match words.one_of("the setting", &KEYS)? {
         0 => {
             while !words.is_empty() {
@@ -289,15 +286,14 @@ fn manner(manner: &mut Manner, words: &mut Words) -> Result<(), String> {
         }
         1 => manner.says = Some(words.text("the words")?),
         2 => manner.is_quiet = true,
-        3 => manner.transfers = true,
-        4 => {
+        3 => {
             let allowed = manner.allows.get_or_insert_default();
             while !words.is_empty() {
                 let address = words.text("an address")?;
                 allowed.push(address.parse().map_err(|_| format!("{address:?} is not an IP address"))?);
             }
         }
-        5 => manner.patience = Some(words.seconds("the patience")?),
+        4 => manner.patience = Some(words.seconds("the patience")?),
         _ => manner.media_timeout = Some(words.seconds("the time-out")?),
     }
     Ok(())
