@@ -151,7 +151,10 @@ impl SipPort {
                 self.answer = None;
                 self.signal(Signal::Ended(remote_end(&end)));
             }
-            CallEvent::Incoming { .. } | CallEvent::Trying | CallEvent::Confirmed { .. } => {}
+            CallEvent::Incoming { .. }
+            | CallEvent::Trying
+            | CallEvent::Confirmed { .. }
+            | CallEvent::Reinvited { .. } => {}
         }
     }
 
@@ -234,7 +237,7 @@ impl SipPort {
 /// Returns the end of a dialog in the Call's words.
 fn remote_end(end: &CallEnd) -> RemoteEnd {
     let kind = match end.kind {
-        EndKind::RemoteBye => RemoteKind::Bye,
+        EndKind::RemoteBye | EndKind::DialogLost => RemoteKind::Bye,
         EndKind::Refused | EndKind::Cancelled | EndKind::LocalHangup => RemoteKind::Refused,
         EndKind::Timeout | EndKind::NotReachable => RemoteKind::Unreachable,
         EndKind::AuthFailed => RemoteKind::AuthFailed,
