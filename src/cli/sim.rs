@@ -114,7 +114,7 @@ pub async fn run(args: Args) -> ExitCode {
 fn calls(args: &Args, out: &Out) -> Result<bool, String> {
     let beds = NoiseBeds::new(None);
     let voices = Arc::new(Canned::default());
-    let script = args.script.as_deref().map(script::read).transpose()?;
+    let script = args.script.as_deref().map(script::load).transpose()?;
     let script = script.as_ref();
     let (mut seconds, mut good) = (0.0, true);
     let began = own_cpu();

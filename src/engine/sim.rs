@@ -111,13 +111,13 @@ pub struct Side {
 /// A packet of media that a side sent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SentRtp {
-    /// Time after the INVITE.
+    /// Time of sending, after the INVITE.
     pub after_invite: Duration,
     /// Address that it was sent to.
     pub to: SocketAddr,
-    /// RTP payload type.
+    /// Payload type of the RTP header.
     pub payload_type: u8,
-    /// Bytes behind the header.
+    /// Number of bytes behind the RTP header.
     pub payload_bytes: usize,
 }
 
@@ -226,7 +226,7 @@ impl World {
     fn exchange(&mut self, now: Time) {
         let dead = self.dies.is_some_and(|at| now >= at);
         let hosts = self.hosts.iter_mut().flat_map(Host::sent);
-        let sent = hosts.chain(self.proxy.iter_mut().flat_map(Redirector::sent));
+        let sent = hosts.chain(self.proxy.iter_mut().flat_map(Redirector::take_sent));
         for datagram in sent.filter(|_| !dead) {
             self.network.send(now, &datagram);
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ringer::cli::sim::script::{call, read};
+use ringer::cli::sim::script::{call, load};
 use ringer::engine::sim;
 use ringer::engine::sim::script::Script;
 use ringer::provider::canned::Canned;
@@ -29,7 +29,7 @@ fn every_script_is_played_and_meets_its_expectations() {
     assert!(files.len() >= 20, "{files:?}");
     let mut wrong = Vec::new();
     for file in &files {
-        let script = match read(file) {
+        let script = match load(file) {
             Ok(script) => script,
             Err(why) => {
                 wrong.push(why);
@@ -49,7 +49,7 @@ fn every_script_is_played_and_meets_its_expectations() {
 #[test]
 fn the_same_script_and_seed_give_the_same_bytes() {
     let voices = Arc::new(Canned::default());
-    let script = read(&folder().join("early_media_and_words.txt")).expect("it is well-formed");
+    let script = load(&folder().join("early_media_and_words.txt")).expect("it is well-formed");
     let run = |seed| sim::run(call(script.clone(), seed, &voices)).expect("it runs");
     assert!(run(3) == run(3), "two runs differ");
     assert!(run(3) != run(4), "the seed counts");
@@ -69,8 +69,8 @@ fn what_is_not_met_is_told_with_file_and_line() {
         expect caller early_media silent
         expect caller ended agent_hangup
         expect caller recording agent audible between 20 and 21
-        expect caller media to nowhere between 2 and 2.01
-        expect caller media to 192.0.2.2:30000 between 2 and 2.01
+        expect caller media to nowhere between 2 and 2.019
+        expect caller media to 192.0.2.2:30000 between 2 and 2.019
         expect caller warning contains \"codec\"
         expect sip contains \"UPDATE sip:\"
         expect sip lacks \"INVITE sip:\"
@@ -87,8 +87,8 @@ fn what_is_not_met_is_told_with_file_and_line() {
         "t.txt:9: expect caller early_media silent: its loudest 10 ms have -2",
         "t.txt:10: expect caller ended agent_hangup: it ended by shutdown",
         "t.txt:11: expect caller recording agent audible between 20 and 21: the recording goes from 1.0",
-        "t.txt:12: expect caller media to nowhere between 2 and 2.01: 1 packets went, the first at 2.0",
-        "t.txt:13: expect caller media to 192.0.2.2:30000 between 2 and 2.01: at 2.0",
+        "t.txt:12: expect caller media to nowhere between 2 and 2.019: 1 packets went, the first at 2.0",
+        "t.txt:13: expect caller media to 192.0.2.2:30000 between 2 and 2.019: at 2.0",
         "t.txt:14: expect caller warning contains \"codec\": the warnings are []",
         "t.txt:15: expect sip contains \"UPDATE sip:\": it is not in the log",
         "t.txt:16: expect sip lacks \"INVITE sip:\": it is in the log",

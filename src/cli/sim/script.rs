@@ -18,7 +18,7 @@ use crate::human::{Profile, Step};
 use crate::provider::canned::Canned;
 use crate::provider::guard::Guard;
 
-/// What a caller says that is given no words.
+/// Intent of a caller that is given no words.
 const INTENT: &str = "I would like to make an appointment. In the morning, please.";
 /// Longer than any script, in milliseconds.
 const NEVER_MS: u32 = 3_600_000;
@@ -27,7 +27,7 @@ const NEVER_MS: u32 = 3_600_000;
 ///
 /// # Errors
 /// For a person: the file, and the line where there is one.
-pub fn read(path: &Path) -> Result<Script, String> {
+pub fn load(path: &Path) -> Result<Script, String> {
     let name = path.display().to_string();
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(|error| format!("{name}: {error}"))?;

@@ -102,7 +102,7 @@ pub(super) struct Host {
     next_tick: Option<Time>,
     /// When the INVITE is answered.
     answer: Option<Time>,
-    /// Where media goes to and comes from.
+    /// Addresses that media go to and come from.
     media: Option<MediaPlan>,
     /// Port that RTP is sent from.
     rtp_port: u16,

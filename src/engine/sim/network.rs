@@ -18,7 +18,7 @@ pub(super) struct Datagram {
     pub from: SocketAddr,
     /// Address that it is sent to.
     pub to: SocketAddr,
-    /// Payload.
+    /// Bytes of the payload.
     pub bytes: Vec<u8>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Datagram {
 pub(super) struct Arrived {
     /// Time of its arrival.
     pub at: Time,
-    /// The datagram.
+    /// The datagram as it was sent.
     pub datagram: Datagram,
 }
 
@@ -46,7 +46,7 @@ impl Network {
         Network { ways, flows: Vec::new() }
     }
 
-    /// Becomes another network.
+    /// Becomes another network from now on.
     pub fn change(&mut self, spec: NetemSpec) {
         self.ways.iter_mut().for_each(|(_, way)| way.change(spec));
     }

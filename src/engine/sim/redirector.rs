@@ -18,7 +18,7 @@ pub(super) struct Redirector {
     endpoint: Endpoint,
     /// Its lines, in order; the last one stays.
     actions: Vec<(Duration, Action)>,
-    /// INVITEs so far.
+    /// Number of INVITEs so far.
     invites: usize,
     due: BTreeMap<(Time, CallKey), Action>,
 }
@@ -54,7 +54,7 @@ impl Redirector {
     }
 
     /// Returns what it sent since the last time.
-    pub fn sent(&mut self) -> Vec<Datagram> {
+    pub fn take_sent(&mut self) -> Vec<Datagram> {
         let mut sent = Vec::new();
         while let Some(output) = self.endpoint.poll() {
             match output {

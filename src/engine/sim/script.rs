@@ -24,7 +24,7 @@
 //! TIME SIDE holds [sendonly|inactive|address] [music]     re-INVITE; `address` is c=0.0.0.0, `music` a tone meanwhile
 //! TIME SIDE resumes
 //! TIME SIDE moves_media PORT
-//! TIME SIDE changes [port PORT] [ptime MS] [payload_type N] [codec NAME]
+//! TIME SIDE changes [address ADDRESS] [port PORT] [ptime MS] [payload_type N] [codec NAME]
 //! TIME SIDE hangs_up
 //! TIME network dies                                nothing arrives any more
 //! ```
@@ -70,9 +70,9 @@ const LATEST_S: f64 = 600.0;
 pub struct Script {
     /// Name of the file, for messages.
     name: String,
-    /// The caller's manner.
+    /// Manner of the caller's side.
     pub caller: Manner,
-    /// The agent's manner.
+    /// Manner of the agent's side.
     pub agent: Manner,
     /// The first INVITE goes to the proxy.
     pub by_proxy: bool,
@@ -80,7 +80,7 @@ pub struct Script {
     pub delay_ms: f64,
     /// Both sides hang up so long after the INVITE.
     pub until: Duration,
-    /// From here on nothing arrives any more.
+    /// Time from which on nothing arrives any more.
     pub network_dies: Option<Duration>,
     /// Timed lines of the caller, the agent and the proxy, in order.
     pub(super) actions: [Vec<(Duration, Action)>; 3],
@@ -92,15 +92,15 @@ pub struct Script {
 pub struct Manner {
     /// Codecs, best first; none: the usual ones.
     pub codecs: Vec<Codec>,
-    /// First words.
+    /// Words that it says first.
     pub says: Option<String>,
-    /// It says nothing.
+    /// True if it says nothing.
     pub is_quiet: bool,
     /// Addresses that it may call and send media to; `None`: all.
     pub allows: Option<Vec<IpAddr>>,
-    /// How long it waits for an answer.
+    /// Time that it waits for an answer.
     pub patience: Option<Duration>,
-    /// How long it waits for media.
+    /// Time that it waits for media.
     pub media_timeout: Option<Duration>,
 }
 
@@ -115,13 +115,13 @@ pub(super) enum Action {
     StopMedia,
     /// The call is answered, with media at this port.
     Answer(Option<u16>),
-    /// The call is refused.
+    /// The call is refused with this code.
     Refuse(u16),
-    /// The call is sent elsewhere.
+    /// The call is sent to these contacts.
     Redirect(u16, Vec<String>),
     /// The session is changed by re-INVITE.
     Change(Change),
-    /// The call is ended.
+    /// The call is ended by this side.
     Hangup,
 }
 
@@ -143,11 +143,13 @@ impl Action {
 /// New terms of a session; `None` leaves a term as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Change {
-    /// Whether, and how, the other side is put on hold.
+    /// Way in which the other side is put on hold, or taken back.
     pub hold: Option<Hold>,
-    /// Port of RTP.
+    /// Address of the media, of this side or of nobody.
+    pub address: Option<IpAddr>,
+    /// Port of its RTP.
     pub port: Option<u16>,
-    /// Packet length, milliseconds.
+    /// Length of a packet in milliseconds.
     pub ptime_ms: Option<u32>,
     /// Payload type of the codec in use.
     pub payload_type: Option<u8>,
@@ -162,9 +164,9 @@ pub(super) enum Hold {
     Off,
     /// `a=sendonly`, with or without a tone for the other side.
     SendOnly { music: bool },
-    /// `a=inactive`.
+    /// `a=inactive`: neither side sends.
     Inactive,
-    /// `c=0.0.0.0`.
+    /// `c=0.0.0.0`: media have no address.
     NoAddress,
 }
 
@@ -223,7 +225,7 @@ impl Script {
             return Ok(());
         }
         if words.take("expect") {
-            self.expectations.push(Expectation::read(number, &mut words)?);
+            self.expectations.push(Expectation::parse(number, &mut words)?);
         } else if words.take("until") {
             self.until = words.seconds("the end")?;
         } else if words.take("network") {
@@ -289,8 +291,7 @@ fn manner(manner: &mut Manner, words: &mut Words) -> Result<(), String> {
         3 => {
             let allowed = manner.allows.get_or_insert_default();
             while !words.is_empty() {
-                let address = words.text("an address")?;
-                allowed.push(address.parse().map_err(|_| format!("{address:?} is not an IP address"))?);
+                allowed.push(address(words)?);
             }
         }
         4 => manner.patience = Some(words.seconds("the patience")?),
@@ -372,14 +373,20 @@ fn hold(words: &mut Words) -> Result<Hold, String> {
 fn new_terms(words: &mut Words) -> Result<Change, String> {
     let mut change = Change::default();
     while !words.is_empty() || change == Change::default() {
-        match words.one_of("the change", &["port", "ptime", "payload_type", "codec"])? {
-            0 => change.port = Some(even_port(words)?),
-            1 => change.ptime_ms = Some(words.whole("the packet length in milliseconds", 10, 60)?.into()),
-            2 => change.payload_type = Some(words.whole("the payload type", 0, 127)? as u8),
+        match words.one_of("the change", &["address", "port", "ptime", "payload_type", "codec"])? {
+            0 => change.address = Some(address(words)?),
+            1 => change.port = Some(even_port(words)?),
+            2 => change.ptime_ms = Some(words.whole("the packet length in milliseconds", 10, 60)?.into()),
+            3 => change.payload_type = Some(words.whole("the payload type", 0, 127)? as u8),
             _ => change.codec = Some(codec(words)?),
         }
     }
     Ok(change)
+}
+
+fn address(words: &mut Words) -> Result<IpAddr, String> {
+    let address = words.text("an address")?;
+    address.parse().map_err(|_| format!("{address:?} is not an IP address"))
 }
 
 /// RTP has an even port, RTCP the one above (RFC 3550 11).

@@ -1,12 +1,13 @@
 //! One side's part of a script: its lines are carried out at their times, through the same endpoint and port as all else.
 
 use std::collections::VecDeque;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
+use ringer_media::call::Signal;
 use ringer_media::codec::Codec;
 use ringer_media::frame::{Frame, RATE_HZ};
 use ringer_media::leg::{Leg, MediaParams};
-use ringer_sip::sdp::Direction;
+use ringer_sip::sdp::{Direction, Negotiated};
 
 use super::*;
 use crate::engine::sim::SentRtp;
@@ -30,15 +31,18 @@ pub(super) struct Scene {
     tone: Option<Tone>,
     /// Further ports that media are taken at.
     ports: Vec<u16>,
+    /// The other side has this one on hold.
+    is_held: bool,
     /// One packet leaves each tick.
     pub is_steady: bool,
     pub sent_rtp: Vec<SentRtp>,
 }
 
-/// What this side's descriptions say.
+/// Terms of the session as this side describes them.
 #[derive(Clone, Debug, PartialEq)]
 struct Terms {
-    version: u64,
+    /// Address of the media; `None`: this side's own.
+    address: Option<IpAddr>,
     port: u16,
     hold: Hold,
     ptime_ms: u32,
@@ -50,7 +54,7 @@ struct Terms {
 struct Tone {
     leg: Leg,
     next: Time,
-    /// Samples so far.
+    /// Number of samples so far.
     count: usize,
 }
 
@@ -60,10 +64,18 @@ impl Scene {
             answers: actions.iter().any(|(_, action)| action.is_response() && *action != Action::StopMedia),
             actions: actions.into_iter().map(|(after, action)| (START + after, action)).collect(),
             offer: None,
-            terms: Terms { version: 1, port: RTP_PORT, hold: Hold::Off, ptime_ms: 20, payload_type: None, codec: None },
+            terms: Terms {
+                address: None,
+                port: RTP_PORT,
+                hold: Hold::Off,
+                ptime_ms: 20,
+                payload_type: None,
+                codec: None,
+            },
             offered: None,
             tone: None,
             ports: Vec::new(),
+            is_held: false,
             is_steady: true,
             sent_rtp: Vec::new(),
         }
@@ -94,6 +106,17 @@ impl Scene {
     /// True while the Call's own packets are not sent: the other side is on hold.
     pub fn withholds(&self) -> bool {
         self.terms.hold != Hold::Off
+    }
+
+    /// Takes what both sides agreed on anew.
+    pub fn agree(&mut self, media: &Negotiated) {
+        self.is_held = media.on_hold;
+        self.is_steady = media.ptime_ms == 20 && media.direction.sends();
+    }
+
+    /// True for the end of a hold while this side holds too: to its Call nothing has changed.
+    pub fn hides(&self, event: &CallEvent) -> bool {
+        self.withholds() && matches!(event, CallEvent::Hold(false))
     }
 
     pub fn note_sent(&mut self, now: Time, to: SocketAddr, packet: &[u8]) {
@@ -202,22 +225,39 @@ impl Host {
     /// Offers new terms by re-INVITE; they hold once they are answered.
     fn offer_change(&mut self, now: Time, change: Change) {
         let Some(scene) = &mut self.scene else { return };
-        let terms = scene.terms.changed(change);
+        let terms = scene.terms.with(change);
         scene.ports.push(terms.port);
-        scene.is_steady = false;
         let offer = terms.describe(self.supported(terms.port), self.media.map(|plan| plan.media.codec));
         if let Some(scene) = &mut self.scene {
             scene.offered = Some(terms);
         }
-        let _ = (now, offer);
+        self.order(now, SipOrder::Reinvite(offer));
+    }
+
+    /// The terms that were offered are taken, or not: then all stays as it was.
+    pub(super) fn end_change(&mut self, now: Time, is_taken: bool) {
+        let Some(scene) = &mut self.scene else { return };
+        let Some(terms) = scene.offered.take().filter(|_| is_taken) else { return };
+        let waits = |scene: &Scene| scene.is_held || scene.withholds();
+        let waited = waits(scene);
+        let has_music = terms.hold == Hold::SendOnly { music: true };
+        let media = self.media.map(|plan| plan.media).filter(|_| has_music);
+        scene.tone = media.map(|media| Tone::new(media, now));
+        self.rtp_port = terms.port;
+        scene.terms = terms;
+        // Its Call need not wait for media of a side that is on hold.
+        let now_waits = waits(scene);
+        if waited != now_waits {
+            self.tell(now, Input::Signal(Signal::Hold(now_waits)));
+        }
     }
 }
 
 impl Terms {
     /// Returns the terms with `change` made to them.
-    fn changed(&self, change: Change) -> Terms {
+    fn with(&self, change: Change) -> Terms {
         Terms {
-            version: self.version + 1,
+            address: change.address.or(self.address),
             port: change.port.unwrap_or(self.port),
             hold: change.hold.unwrap_or(self.hold),
             ptime_ms: change.ptime_ms.unwrap_or(self.ptime_ms),
@@ -243,10 +283,9 @@ impl Terms {
             Hold::Inactive => Direction::Inactive,
         };
         let mut session = offer.session();
-        session.version = self.version;
-        if self.hold == Hold::NoAddress {
-            session.address = Some(Ipv4Addr::UNSPECIFIED.into());
-        }
+        let unspecified = || Some(Ipv4Addr::UNSPECIFIED.into());
+        let named = if self.hold == Hold::NoAddress { unspecified() } else { self.address };
+        session.address = named.or(session.address);
         session.to_string()
     }
 }

@@ -46,9 +46,19 @@ impl Host {
             self.bye.get_or_insert(now);
             self.answer = None;
         }
-        if let Some(port) = &mut self.port {
+        let change = if let CallEvent::Reinvited { media, .. } = &event { Some(media.is_some()) } else { None };
+        if let (CallEvent::Reinvited { media: Some(media), .. } | CallEvent::Renegotiated { media, .. }, Some(scene)) =
+            (&event, &mut self.scene)
+        {
+            scene.agree(media);
+        }
+        let is_hidden = self.scene.as_ref().is_some_and(|scene| scene.hides(&event));
+        if let Some(port) = self.port.as_mut().filter(|_| !is_hidden) {
             port.receive(event);
             self.drain_port(now);
+        }
+        if let Some(is_taken) = change {
+            self.end_change(now, is_taken);
         }
     }
 

@@ -18,7 +18,7 @@ const BLOCK: usize = RATE_HZ as usize / 100;
 pub(super) struct Expectation {
     /// Number of the line, from 1.
     pub line: usize,
-    /// The line as written.
+    /// The line as it is written.
     pub text: String,
     is_of_agent: bool,
     what: Expected,
@@ -52,7 +52,7 @@ struct Range(f64, f64);
 
 impl Range {
     /// Reads `between A and B` or `at T +- D`; `None` where the line goes on with something else.
-    fn read(words: &mut Words) -> Result<Option<Range>, String> {
+    fn parse(words: &mut Words) -> Result<Option<Range>, String> {
         let most = super::LATEST_S;
         if words.take("at") {
             return Range::about(words).map(Some);
@@ -69,7 +69,7 @@ impl Range {
         Ok(Some(Range(from, to)))
     }
 
-    /// Reads `X +- D`.
+    /// Reads `X +- D` as a range.
     fn about(words: &mut Words) -> Result<Range, String> {
         let middle = words.number("the value", 0.0, super::LATEST_S)?;
         words.keyword("+-")?;
@@ -77,8 +77,8 @@ impl Range {
         Ok(Range(middle - spread, middle + spread))
     }
 
-    fn needed(words: &mut Words) -> Result<Range, String> {
-        Range::read(words)?.ok_or_else(|| "between A and B, or at T +- D, is missing".to_owned())
+    fn require(words: &mut Words) -> Result<Range, String> {
+        Range::parse(words)?.ok_or_else(|| "between A and B, or at T +- D, is missing".to_owned())
     }
 
     fn contains(self, value: f64) -> bool {
@@ -92,13 +92,13 @@ impl Expectation {
     ///
     /// # Errors
     /// For a person: the word that is wrong or missing.
-    pub fn read(line: usize, words: &mut Words) -> Result<Expectation, String> {
+    pub fn parse(line: usize, words: &mut Words) -> Result<Expectation, String> {
         let text = words.line().to_owned();
         let is_of_agent = words.take("agent");
         if !is_of_agent {
             words.take("caller");
         }
-        Ok(Expectation { line, text, is_of_agent, what: Expected::read(words)? })
+        Ok(Expectation { line, text, is_of_agent, what: Expected::parse(words)? })
     }
 
     /// Holds the expectation against `outcome`.
@@ -143,14 +143,14 @@ impl Expectation {
 }
 
 impl Expected {
-    fn read(words: &mut Words) -> Result<Expected, String> {
+    fn parse(words: &mut Words) -> Result<Expected, String> {
         const KINDS: [&str; 7] = ["event", "recording", "early_media", "ended", "media", "warning", "sip"];
         match words.one_of("what is expected", &KINDS)? {
             0 => Expected::read_event(words),
             1 => {
                 let is_of_agent = words.one_of("the track", &["caller", "agent"])? == 1;
                 let audible = words.one_of("how it sounds", &["silent", "audible"])? == 1;
-                Ok(Expected::Recording { is_of_agent, audible, range: Range::needed(words)? })
+                Ok(Expected::Recording { is_of_agent, audible, range: Range::require(words)? })
             }
             2 => match words.one_of("what is expected of it", &["seconds", "silent", "audible"])? {
                 0 => Ok(Expected::EarlySeconds(Range::about(words)?)),
@@ -170,7 +170,7 @@ impl Expected {
         let name = words.text("the name of the event")?;
         let (mut data, mut range, mut count) = (Vec::new(), None, None);
         while !words.is_empty() {
-            if let Some(read) = Range::read(words)? {
+            if let Some(read) = Range::parse(words)? {
                 range = Some(read);
             } else if words.take("count") {
                 count = Some(words.whole("the count", 0, 1000)?.into());
@@ -198,7 +198,7 @@ impl Expected {
             true => Some(words.whole("the bytes of a payload", 0, 2000)?.into()),
             false => None,
         };
-        Ok(Expected::Media { to, payload_type, bytes, range: Range::needed(words)? })
+        Ok(Expected::Media { to, payload_type, bytes, range: Range::require(words)? })
     }
 
     fn read_sip(words: &mut Words) -> Result<Expected, String> {

@@ -49,7 +49,7 @@ impl Words {
         self.left.pop_front_if(|next| next == word).is_some()
     }
 
-    /// Takes `word`.
+    /// Takes the keyword `word`.
     ///
     /// # Errors
     /// Another word, or none.
@@ -64,7 +64,7 @@ impl Words {
     /// Takes any word; `what` it is.
     ///
     /// # Errors
-    /// It is missing.
+    /// The word is missing.
     pub fn text(&mut self, what: &str) -> Result<String, String> {
         self.left.pop_front().ok_or_else(|| format!("{what} is missing"))
     }
@@ -79,7 +79,7 @@ impl Words {
         place.ok_or_else(|| format!("{word:?} is not {what}: it must be one of {}", choices.join(", ")))
     }
 
-    /// Takes a number.
+    /// Takes any decimal number.
     ///
     /// # Errors
     /// A word that is none from `least` to `most`, or no word.
@@ -110,7 +110,7 @@ impl Words {
     /// Checks that no word is left.
     ///
     /// # Errors
-    /// The next word.
+    /// The next word that is left.
     pub fn end(&mut self) -> Result<(), String> {
         self.left.pop_front().map_or(Ok(()), |word| Err(format!("{word:?} is not expected here")))
     }
