@@ -3,6 +3,7 @@
 mod edges;
 mod fluency;
 mod language;
+mod scripts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -20,6 +20,14 @@ impl Ids {
         hex(&self.keyed(&self.count.to_be_bytes())[..10])
     }
 
+    /// A number from 0 to `below` - 1, evenly drawn.
+    pub(crate) fn draw(&mut self, below: u64) -> u64 {
+        self.count += 1;
+        let bytes = self.keyed(&self.count.to_be_bytes());
+        let number = bytes.iter().take(8).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+        number % below.max(1)
+    }
+
     /// A keyed hash of `text` that outsiders cannot make, for nonces.
     pub(crate) fn seal(&self, text: &str) -> String {
         hex(&self.keyed(format!("seal{text}").as_bytes())[..16])

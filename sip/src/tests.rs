@@ -5,6 +5,7 @@ mod calls;
 mod crypto;
 mod digits;
 mod garbage;
+mod reinvite;
 mod session;
 mod torture;
 mod transfer;
@@ -126,6 +127,15 @@ impl Scripted {
              Contact: <sip:bob@10.0.0.2>\nMax-Forwards: 70\n{rest}"
         );
         self.hears(&text);
+    }
+
+    /// The ACK of a refusal: it has the branch of the far side's INVITE (see `in_dialog`).
+    fn acknowledges_failure(&mut self, invite: &Request, seq: u32) {
+        let (from, call_id) = (invite.headers.get("From").unwrap(), invite.headers.get("Call-ID").unwrap());
+        self.hears(&format!(
+            "ACK sip:alice@10.0.0.1 SIP/2.0\nVia: SIP/2.0/UDP 10.0.0.2;branch=z9hG4bKINVITE{seq};rport\n\
+             From: <sip:bob@b.example>;tag=b\nTo: {from}\nCall-ID: {call_id}\nCSeq: {seq} ACK\n\n"
+        ));
     }
 
     fn wait(&mut self, ms: u64) {

@@ -51,6 +51,12 @@ impl Destination {
         guard.clone().unwrap_or_else(|| Guard::by(|_| true))
     }
 
+    /// Sets the guard of addresses that signalling and media may go to.
+    pub fn set_guard(&mut self, wanted: Guard) {
+        let (Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. })) = self;
+        *guard = Some(wanted);
+    }
+
     /// Returns the SIP dial; `None` for a call that comes about otherwise.
     pub fn sip(&mut self) -> Option<&mut SipDial> {
         if let Destination::Sip(dial) = self { Some(dial) } else { None }

@@ -111,6 +111,7 @@ fn conversation(lines: &'static [&'static str]) -> (Said, Taken, Outcome) {
         synthesizer: voices.clone(),
         faults: Faults::default(),
         longest: Duration::from_secs(120),
+        script: None,
     });
     let outcome = outcome.expect("it runs");
     assert_eq!(outcome.caller.violations, [""; 0]);

@@ -194,6 +194,7 @@ impl Endpoint {
             (false, Some(media), Some(sdp)) => self.renegotiated(key, media, sdp),
             _ => {}
         }
+        self.start_change(now, key);
     }
 
     /// Repeats a 2xx that has no ACK yet; gives up after 32 s with BYE (RFC 3261 13.3.1.4). Forgets a call that is over.
@@ -213,6 +214,10 @@ impl Endpoint {
             };
             return self.end(now, key, end);
         }
+        if call.change.as_ref().is_some_and(|change| change.due <= now) {
+            self.change_timer(now, key);
+        }
+        let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(waiting) = &mut call.unacknowledged else { return self.call_changed(key) };
         if waiting.deadline <= now {
             call.unacknowledged = None;
@@ -301,7 +306,12 @@ impl Endpoint {
         call.stage = Stage::Over;
         call.deadline = Some(now + super::LINGER);
         let referred = call.referred.take();
+        let open = call.change.as_ref().and_then(|change| change.transaction.clone());
         self.call_changed(key);
+        if let Some(tx) = open {
+            // The other side has no reason to answer it any more.
+            self.client_cancelled(now, &tx);
+        }
         if let Some((tx, _)) = referred {
             self.reply(now, &tx, 487, "", &[]);
         }

@@ -2,7 +2,10 @@
 
 use std::net::SocketAddr;
 
-use super::{Call, CallEnd, CallEvent, CallKey, Caller, EndKind, Fork, Invite, Login, MAX_FORKS, Side, Stage, reason};
+use super::{
+    Acknowledgement, Call, CallEnd, CallEvent, CallKey, Caller, EndKind, Fork, Invite, Login, MAX_FORKS, Side, Stage,
+    reason,
+};
 use crate::auth::{Challenge, Credentials};
 use crate::dialog::Dialog;
 use crate::endpoint::{Endpoint, Output, TransactionKey, hop_by_hop};
@@ -150,6 +153,9 @@ impl Endpoint {
         request: &Request,
         response: Response,
     ) {
+        if request.headers.to().is_ok_and(|to| !to.tag().is_empty()) {
+            return self.reinvite_response(now, key, tx, request, &response);
+        }
         let Some(call) = self.calls.get(&key) else { return };
         let pending = call.stage == Stage::Pending && matches!(&call.side, Side::Caller(c) if c.transaction == *tx);
         match response.code {
@@ -191,11 +197,11 @@ impl Endpoint {
         let via = self.via();
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(at) = call.fork(request, response, to) else { return };
-        if call.dialogs[at].ack.is_some() {
-            return self.stray_answer(response);
-        }
         let fork = &mut call.dialogs[at];
         let seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
+        if fork.ack(seq).is_some() {
+            return self.stray_answer(response);
+        }
         fork.dialog.confirm(response, seq);
         let (mut ack, hop) = fork.dialog.request(Method::Ack, seq);
         ack.headers.push_first("Via", via);
@@ -203,7 +209,7 @@ impl Endpoint {
             ack.headers.copy(&request.headers, name);
         }
         let bytes = ack.to_bytes();
-        fork.ack = Some((bytes.clone(), hop));
+        fork.keep_ack(Acknowledgement { seq, bytes: bytes.clone(), to: hop });
         let sdp = sdp_of(&response.headers, &response.body).or_else(|| fork.early_sdp.clone());
         let pending = call.stage == Stage::Pending;
         let media = sdp.as_deref().map(|sdp| sdp::read_answer(&call.local_sdp, sdp));
@@ -231,12 +237,16 @@ impl Endpoint {
 
     /// A 2xx that came again (its ACK was lost): the same ACK goes out.
     pub(crate) fn stray_answer(&mut self, response: &Response) {
-        let (Ok(call_id), Ok(to)) = (response.headers.call_id(), response.headers.to()) else { return };
+        let (Ok(call_id), Ok(to), Ok(cseq)) =
+            (response.headers.call_id(), response.headers.to(), response.headers.cseq())
+        else {
+            return;
+        };
         for key in self.calls_of(call_id) {
             let forks = self.calls.get(&key).map(|c| c.dialogs.iter()).into_iter().flatten();
-            let ack = forks.filter(|f| f.dialog.remote_tag == to.tag()).find_map(|f| f.ack.clone());
-            if let Some((bytes, hop)) = ack {
-                return self.datagram(hop, bytes);
+            let ack = forks.filter(|f| f.dialog.remote_tag == to.tag()).find_map(|f| f.ack(cseq.seq).cloned());
+            if let Some(ack) = ack {
+                return self.datagram(ack.to, ack.bytes);
             }
         }
     }
@@ -263,7 +273,10 @@ impl Endpoint {
         let same_host = old.is_some_and(|old| (old.host.as_str(), old.port) == (target.host.as_str(), target.port));
         caller.redirected = true;
         caller.login.known.clear();
-        caller.request.uri = target.to_string();
+        // The same request goes through the proxy that 305 names (RFC 3261 21.3.4).
+        if response.code != 305 {
+            caller.request.uri = target.to_string();
+        }
         match target.socket() {
             // Where it was sent already.
             Some(to) if to == caller.to => {}
@@ -294,41 +307,17 @@ impl Endpoint {
     /// Timer B: nobody answered at all, or no final response came after a CANCEL.
     pub(crate) fn invite_timed_out(&mut self, now: Time, key: CallKey, tx: &TransactionKey) {
         if self.caller(key).is_some_and(|c| c.transaction == *tx) {
-            self.end(now, key, CallEnd::new(EndKind::Timeout, "No response within 32 s"));
+            return self.end(now, key, CallEnd::new(EndKind::Timeout, "No response within 32 s"));
         }
+        self.change_failed(now, key, tx, 408);
     }
 
     /// The transport failed before anybody answered.
     pub(crate) fn invite_unreachable(&mut self, now: Time, key: CallKey, tx: &TransactionKey) {
         if self.caller(key).is_some_and(|c| c.transaction == *tx) {
-            self.end(now, key, CallEnd::new(EndKind::NotReachable, "Destination unreachable"));
+            return self.end(now, key, CallEnd::new(EndKind::NotReachable, "Destination unreachable"));
         }
-    }
-
-    /// A request in the dialog that was challenged is sent again with credentials; false when there is nothing to answer with.
-    pub(crate) fn signed_again(
-        &mut self,
-        now: Time,
-        key: CallKey,
-        request: &Request,
-        response: &Response,
-        to: SocketAddr,
-    ) -> bool {
-        let Some(Call { side: Side::Caller(caller), dialogs, .. }) = self.calls.get_mut(&key) else { return false };
-        if !matches!(response.code, 401 | 407) || !caller.login.learn(response) {
-            return false;
-        }
-        let tag = response.headers.to().map(|to| to.tag().to_owned()).unwrap_or_default();
-        let Some(fork) = dialogs.iter_mut().find(|f| f.dialog.remote_tag == tag) else { return false };
-        fork.dialog.local_seq += 1;
-        let mut again = request.clone();
-        for name in ["Via", "Authorization", "Proxy-Authorization", "User-Agent"] {
-            again.headers.remove(name);
-        }
-        again.headers.set("CSeq", format!("{} {}", fork.dialog.local_seq, request.method));
-        caller.login.sign(&mut again, &mut self.ids);
-        self.send_request(now, key, again, to);
-        true
+        self.change_failed(now, key, tx, 503);
     }
 }
 
@@ -351,7 +340,7 @@ impl Call {
 
 impl Login {
     /// Takes the challenges of a 401 or 407; false when they cannot be answered, or when the credentials were refused.
-    fn learn(&mut self, response: &Response) -> bool {
+    pub(super) fn learn(&mut self, response: &Response) -> bool {
         self.rounds += 1;
         let challenges = Challenge::read(&response.headers);
         if self.who.is_none() || challenges.is_empty() || self.rounds > MAX_LOGIN_ROUNDS {

@@ -64,7 +64,7 @@ impl Endpoint {
         response: &Response,
         to: std::net::SocketAddr,
     ) {
-        if response.code >= 200 && !self.signed_again(now, key, request, response, to) {
+        if response.code >= 200 && self.signed_again(now, key, request, response, to).is_none() {
             self.digit_answered(now, key, response.code);
         }
     }

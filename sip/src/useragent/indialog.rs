@@ -3,7 +3,7 @@
 use super::{ALLOW, CallEnd, CallEvent, CallKey, EndKind, Side, Stage, Unacknowledged};
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::message::{Method, Request, sdp_of};
-use crate::sdp::{Direction, Negotiated, Offer, Refusal, Session, negotiate};
+use crate::sdp::{Negotiated, Offer, Refusal, Session, negotiate};
 use crate::time::Time;
 
 /// Length of a digit whose INFO does not say, milliseconds.
@@ -21,13 +21,13 @@ impl Endpoint {
             return self.reply(now, tx, 500, "CSeq out of order", &[]);
         }
         dialog.remote_seq = Some(cseq.seq);
-        let (stage, busy) = (call.stage, call.unacknowledged.is_some());
+        let (stage, busy, open) = (call.stage, call.unacknowledged.is_some(), call.change_is_open());
         let unknown = request.headers.list("Require").join(", ");
         match &request.method {
             Method::Bye => self.bye_received(now, tx, key, at, request),
             _ if stage == Stage::Over => self.reply(now, tx, 481, "", &[]),
             _ if !unknown.is_empty() => self.reply(now, tx, 420, "", &[("Unsupported", &unknown)]),
-            Method::Invite if stage == Stage::Pending => self.reply(now, tx, 491, "", &[]),
+            Method::Invite if stage == Stage::Pending || open => self.reply(now, tx, 491, "", &[]),
             Method::Invite if busy => self.reply(now, tx, 500, "", &[("Retry-After", "5")]),
             Method::Invite | Method::Update => self.session_change(now, tx, key, at, request),
             Method::Info => self.info_received(now, tx, key, request),
@@ -132,7 +132,8 @@ impl Endpoint {
 }
 
 impl Endpoint {
-    /// Sends a request of this side in one of a call's dialogs, with credentials where a challenge is known.
+    /// Sends a request of this side in one of a call's dialogs, with credentials where a challenge is known. Returns its
+    /// transaction.
     pub(super) fn send_in_dialog(
         &mut self,
         now: Time,
@@ -140,16 +141,16 @@ impl Endpoint {
         at: usize,
         method: Method,
         fill: impl FnOnce(&mut Request),
-    ) {
-        let Some(call) = self.calls.get_mut(&key) else { return };
-        let Some(fork) = call.dialogs.get_mut(at) else { return };
+    ) -> Option<TransactionKey> {
+        let call = self.calls.get_mut(&key)?;
+        let fork = call.dialogs.get_mut(at)?;
         fork.dialog.local_seq += 1;
         let (mut request, to) = fork.dialog.request(method, fork.dialog.local_seq);
         fill(&mut request);
         if let Side::Caller(caller) = &mut call.side {
             caller.login.sign(&mut request, &mut self.ids);
         }
-        self.send_request(now, key, request, to);
+        Some(self.send_request(now, key, request, to))
     }
 }
 
@@ -161,7 +162,7 @@ impl super::Call {
         if let Some((name, clock_rate_hz)) = &self.codec {
             base.codecs.retain(|codec| codec.name == *name && codec.clock_rate_hz == *clock_rate_hz);
         }
-        let (mut session, media) = negotiate(offer, &Offer { direction: Direction::SendRecv, ..base })?;
+        let (mut session, media) = negotiate(offer, &Offer { direction: self.wish.unwrap_or_default(), ..base })?;
         self.version += 1;
         session.id = own.id;
         session.version = own.version + self.version;

@@ -1,12 +1,13 @@
 //! The user agent: calls as caller and as answerer (RFC 3261 8, 9, 13, 14, 15), on top of [`Endpoint`](crate::Endpoint).
 //!
 //! This file has the words that a driver speaks and the state of a call; `caller` places calls, `answerer` takes them, and
-//! `indialog` and `digits` serve what both have once a dialog exists.
+//! `indialog`, `reinvite` and `digits` serve what both have once a dialog exists.
 
 mod answerer;
 mod caller;
 mod digits;
 mod indialog;
+mod reinvite;
 mod transfer;
 
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ use crate::dialog::{Dialog, Reach};
 use crate::endpoint::TransactionKey;
 use crate::header::NameAddr;
 use crate::message::Request;
-use crate::sdp::Negotiated;
+use crate::sdp::{Direction, Negotiated};
 use crate::time::Time;
 use crate::transaction::{T1, T1_64, T4};
 use crate::uri::Uri;
@@ -140,6 +141,15 @@ pub enum CallEvent {
         /// Refer-To's address.
         to: String,
     },
+    /// A change that this side asked for ([`Endpoint::reinvite`]) has its final answer. Without `media` the session is as it was.
+    Reinvited {
+        /// 200, or the refusal; 408 without a response, 503 when it could not be sent.
+        code: u16,
+        /// The answer.
+        sdp: Option<String>,
+        /// What holds now.
+        media: Option<Negotiated>,
+    },
     /// A re-INVITE or UPDATE of the other side that left the session as it was has this answer: it described nothing, or what
     /// it described was refused.
     Unchanged {
@@ -186,6 +196,8 @@ pub enum EndKind {
     LocalHangup,
     /// The caller cancelled (either side).
     Cancelled,
+    /// The other side does not know the call any more (481), or does not answer in it (408); BYE was sent.
+    DialogLost,
 }
 
 impl CallEnd {
@@ -199,6 +211,9 @@ const LINGER: Duration = T1_64.saturating_add(T4);
 
 /// Most early dialogs that a forking proxy may open in one call.
 const MAX_FORKS: usize = 16;
+
+/// Most ACKs of one dialog that are kept for repetitions of their 2xx.
+const MAX_ACKS: usize = 4;
 
 /// Where a call stands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -224,6 +239,10 @@ pub(crate) struct Call {
     /// How often `local_sdp` was changed since.
     pub(crate) version: u64,
     pub(crate) on_hold: bool,
+    /// Who is to send as this side would have it; both where it did not say.
+    pub(crate) wish: Option<Direction>,
+    /// What this side asked to change.
+    pub(crate) change: Option<reinvite::Change>,
     /// Name and clock rate of the codec in use, where `local_sdp` names more.
     pub(crate) codec: Option<(String, u32)>,
     /// The ACK of the first answer came, or (caller) went.
@@ -247,15 +266,36 @@ pub(crate) struct Fork {
     pub(crate) dialog: Dialog,
     /// SDP of a provisional response.
     pub(crate) early_sdp: Option<String>,
-    /// The ACK of the 2xx, sent again for each repetition.
-    pub(crate) ack: Option<(Vec<u8>, SocketAddr)>,
+    /// The ACKs of the last 2xx, each sent again for each repetition.
+    acks: Vec<Acknowledgement>,
     /// BYE went out or came in.
     pub(crate) closed: bool,
 }
 
+/// The ACK of a 2xx to an INVITE of this side.
+#[derive(Clone)]
+pub(crate) struct Acknowledgement {
+    /// CSeq number of the INVITE.
+    pub(crate) seq: u32,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) to: SocketAddr,
+}
+
 impl Fork {
     fn new(dialog: Dialog) -> Fork {
-        Fork { dialog, early_sdp: None, ack: None, closed: false }
+        Fork { dialog, early_sdp: None, acks: Vec::new(), closed: false }
+    }
+
+    /// The ACK that was sent for the INVITE with this CSeq number.
+    pub(crate) fn ack(&self, seq: u32) -> Option<&Acknowledgement> {
+        self.acks.iter().find(|ack| ack.seq == seq)
+    }
+
+    fn keep_ack(&mut self, ack: Acknowledgement) {
+        if self.acks.len() == MAX_ACKS {
+            self.acks.remove(0);
+        }
+        self.acks.push(ack);
     }
 }
 
@@ -309,7 +349,8 @@ impl Call {
     /// When to be woken.
     pub(crate) fn due(&self) -> Option<Time> {
         let repeat = self.unacknowledged.as_ref().map(|u| u.repeat.min(u.deadline));
-        repeat.into_iter().chain(self.deadline).min()
+        let change = self.change.as_ref().filter(|c| c.transaction.is_some() || self.change_may_start()).map(|c| c.due);
+        repeat.into_iter().chain(change).chain(self.deadline).min()
     }
 
     fn new(call_id: String, side: Side, local_sdp: String, contact_user: String) -> Call {
@@ -322,6 +363,8 @@ impl Call {
             local_sdp,
             version: 0,
             on_hold: false,
+            wish: None,
+            change: None,
             codec: None,
             confirmed: false,
             contact_user,

@@ -46,6 +46,7 @@ pub fn plain(seed: u64, voices: &Arc<Canned>) -> Sim {
         synthesizer: voices.clone(),
         faults: Faults::default(),
         longest: Duration::from_secs(120),
+        script: None,
     }
 }
 
@@ -114,6 +115,7 @@ pub fn faulty(seed: u64, voices: &Arc<Canned>, beds: &NoiseBeds) -> Sim {
         seed: sim.seed,
         synthesizer: sim.synthesizer,
         longest: sim.longest,
+        script: None,
     }
 }
 
