@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use ringer_media::call::{Event, Side};
+use ringer_media::call::{Event, What};
 
 use super::TimelineEntry;
 
@@ -26,10 +26,10 @@ impl Journal {
     }
 
     /// Adds an event and gives it its number. Running text is numbered but not kept.
-    pub fn add(&mut self, event: &Event) -> TimelineEntry {
-        let entry = entry(self.events.len(), event);
-        if entry.event != "transcript.partial" {
-            self.events.push(event.clone());
+    pub fn add(&mut self, event: Event) -> TimelineEntry {
+        let entry = TimelineEntry { seq: self.events.len() as i64, event };
+        if !matches!(entry.what, What::TranscriptPartial { .. }) {
+            self.events.push(entry.event.clone());
             self.write(&entry);
         }
         entry
@@ -40,7 +40,7 @@ impl Journal {
         // A full disk loses the file, not the call: the events stay in memory.
         let written = serde_json::to_writer(&mut *file, entry).map_err(std::io::Error::from);
         // The network's figures come each second: they are written with the next event.
-        let flush = |file: &mut BufWriter<File>| if entry.event == "network" { Ok(()) } else { file.flush() };
+        let flush = |file: &mut BufWriter<File>| if matches!(entry.what, What::Network { .. }) { Ok(()) } else { file.flush() };
         if written.and_then(|()| file.write_all(b"\n")).and_then(|()| flush(file)).is_err() {
             self.file = None;
         }
@@ -48,25 +48,9 @@ impl Journal {
 
     /// All events, in order of sample, then number.
     pub fn finish(self) -> Vec<TimelineEntry> {
-        let mut entries: Vec<TimelineEntry> =
-            self.events.iter().enumerate().map(|(seq, event)| entry(seq, event)).collect();
+        let numbered = self.events.into_iter().zip(0..);
+        let mut entries: Vec<TimelineEntry> = numbered.map(|(event, seq)| TimelineEntry { seq, event }).collect();
         entries.sort_by_key(|entry| (entry.sample, entry.seq));
         entries
-    }
-}
-
-fn entry(seq: usize, event: &Event) -> TimelineEntry {
-    let side = match event.side {
-        Side::Dh => "dh",
-        Side::Agent => "agent",
-        Side::Engine => "engine",
-    };
-    TimelineEntry {
-        seq: seq as u64,
-        sample: event.sample,
-        offset_ms: event.offset_ms(),
-        event: event.name().into(),
-        side: side.into(),
-        data: event.data(),
     }
 }

@@ -440,7 +440,7 @@ impl Host {
                 self.drain_port(now);
             }
             Output::Effect(id, effect) => self.perform(now, id, effect),
-            Output::Event(event) => self.event(now, &event),
+            Output::Event(event) => self.event(now, event),
             Output::Ended(ending) => {
                 self.segments.clear();
                 self.due.clear();
@@ -476,7 +476,7 @@ impl Host {
         self.packets_in_tick += u32::from(!is_repetition);
     }
 
-    fn event(&mut self, now: Time, event: &Event) {
+    fn event(&mut self, now: Time, event: Event) {
         match &event.what {
             What::Connected { .. } => self.origin = Some(now),
             What::Ended { .. } => self.ended = true,
