@@ -331,7 +331,7 @@ impl Driver {
         messages.iter().for_each(|(at, message)| self.log_sip(*at, message));
         self.files.warnings.extend(self.effects.warnings());
         let speaker = self.effects.speaker().await;
-        let timeline = self.files.journal.finish();
+        let timeline = self.files.journal.finish(&mut self.files.warnings);
         self.files.warnings.extend(amiss(&timeline, self.wanted.scripted()));
         let report = CallReport {
             timeline,

@@ -293,7 +293,7 @@ impl Host {
         }
         Side {
             ending: self.ending,
-            timeline: self.journal.finish(),
+            timeline: self.journal.finish(&mut Vec::new()),
             recording,
             sip_log: self.sip_log,
             violations: self.violations,
