@@ -164,7 +164,7 @@ impl Watch {
         for event in events {
             let Some(seq) = event["seq"].as_i64().filter(|seq| *seq > self.after_seq) else { continue };
             let name = event["event"].as_str().unwrap_or("event").to_owned();
-            self.ready.push_back(piece(&name, Some(seq), event));
+            self.ready.push_back(piece(&name, Some(seq), &event));
             self.after_seq = seq;
         }
         Ok(())
@@ -182,7 +182,7 @@ async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
     }
 }
 
-fn piece(event: &str, id: Option<i64>, data: impl std::fmt::Display) -> String {
+fn piece(event: &str, id: Option<i64>, data: &dyn std::fmt::Display) -> String {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     format!("event: {event}\n{id}data: {data}\n\n")
 }

@@ -203,7 +203,7 @@ impl Lines {
         }
     }
 
-    /// Who, what, and of which kind, for what concerns the session and its network.
+    /// Side, words and kind of what concerns the session and its network.
     fn of_session(&self, side: Side, what: &What) -> (Side, String, Kind) {
         let (other, own) = if side == Side::Dh { ("agent", &*self.caller) } else { (&*self.caller, "agent") };
         let act = |what: String| (side, what, Kind::Act);

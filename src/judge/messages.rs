@@ -16,7 +16,7 @@ pub(super) fn are_written(moments: &[TimelineEntry]) -> bool {
     moments.iter().any(|moment| message(moment).is_some())
 }
 
-/// Whether the agent wrote the message that an event tells of, and its text.
+/// The message that an event tells of: true where the agent wrote it, and its text.
 fn message(event: &Event) -> Option<(bool, &str)> {
     match event.known() {
         What::MessageSent { text, .. } => Some((false, text)),

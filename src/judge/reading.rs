@@ -1,4 +1,4 @@
-//! What a timeline tells of turns, utterances and keys, in the form in which it is judged.
+//! Turns, utterances and keys that a timeline tells of, in the form in which they are judged.
 
 use ringer_media::call::{Event, Kind, NO_UTTERANCE, Side, TimelineEntry, What, Word};
 use ringer_media::frame::{PER_MS, Sample};
@@ -89,7 +89,7 @@ pub(super) struct Said<'e> {
 }
 
 impl Said<'_> {
-    /// Where the utterance began that ends here.
+    /// The beginning of the utterance that ends here.
     pub fn beginning<'m>(&self, moments: &'m [TimelineEntry]) -> Option<Said<'m>> {
         let id = self.id?;
         moments.iter().filter_map(|moment| started(moment)).find(|start| start.id == Some(id))
@@ -156,7 +156,7 @@ pub(super) fn key(event: &Event) -> Option<Key> {
     Some(Key { sent, at: event.sample, digit, duration_ms: duration_ms.into() })
 }
 
-/// Where the Digital Human cut into the agent's words, and whether the agent fell silent for it.
+/// Positions at which the Digital Human cut into the agent's words; true where the agent fell silent for it.
 pub(super) fn own_cuts(moments: &[TimelineEntry]) -> impl Iterator<Item = (Sample, bool)> {
     moments.iter().filter_map(|moment| match moment.known() {
         What::BargeIn { by: Side::Dh, stop_ms, .. } => Some((moment.sample, stop_ms.is_some())),

@@ -207,7 +207,7 @@ pub struct Unknown {
     pub side: Option<String>,
     /// The wire data, whatever it is.
     pub data: Value,
-    /// What it tells nevertheless; see [`Event::known`].
+    /// The part of it that is known; see [`Event::known`].
     pub(super) reading: Option<What>,
 }
 

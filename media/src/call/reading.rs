@@ -31,8 +31,8 @@ impl Event {
         event
     }
 
-    /// What is known of the event. Of one that has not the known form it is what its name and its data tell: members that it lacks
-    /// are empty, or 0. [`What::Unknown`] when that tells nothing.
+    /// Returns what is known of the event. An event without the known form tells as much as its name and its data do: members
+    /// that it lacks are empty, or 0. [`What::Unknown`] when that is nothing.
     pub fn known(&self) -> &What {
         match &self.what {
             What::Unknown(unknown) => unknown.reading.as_ref().unwrap_or(&self.what),
@@ -98,7 +98,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// What an event of this name tells, as far as its members go; `None`: nothing that is known.
+/// The event of this name as far as its members tell; `None`: nothing that is known.
 fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<What> {
     Some(match name {
         "call.dialing" => What::Dialing { address: data.text("address") },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringer_media::call::{Kind, Side, TimelineEntry, What};
+use ringer_media::call::{Kind, Side, What};
 use ringer_media::measure::{segments, snr_db};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -154,13 +154,14 @@ fn cut_in(call: &Call, by: Side, claim: &str) -> Check {
 }
 
 /// The rule fired in answer to a turn in which the words stand.
-fn script<'c>(call: &'c Call) -> Check {
+fn script(call: &Call) -> Check {
     let fired = call.named("scripted_response").next();
-    let text = |turn: &'c TimelineEntry| match turn.known() {
-        What::TurnEnded { text, .. } if fired.is_some_and(|fired| turn.sample <= fired.sample) => Some(text.as_str()),
+    let mut before = call.timeline.iter().rev().filter(|turn| fired.is_some_and(|fired| turn.sample <= fired.sample));
+    let heard = before.find_map(|turn| match turn.known() {
+        What::TurnEnded { text, .. } => Some(text.as_str()),
         _ => None,
-    };
-    let heard = call.timeline.iter().filter_map(text).last().unwrap_or_default();
+    });
+    let heard = heard.unwrap_or_default();
     let is_answer = |what: &What| matches!(what, What::SpeechEnded { kind: Kind::Scripted, interrupted: false, .. });
     let said = call.timeline.iter().any(|entry| is_answer(entry.known()));
     let ok = heard.contains(ASKED) && said;
@@ -180,7 +181,7 @@ fn keys(call: &Call, own: &OwnLog) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use ringer_media::call::Event;
+    use ringer_media::call::{Event, TimelineEntry};
 
     use super::*;
 
