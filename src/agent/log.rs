@@ -150,7 +150,7 @@ struct Turns {
 impl Turns {
     /// The caller's end and the agent's beginning, when `entry` is the beginning of an answer.
     fn add(&mut self, entry: &Event) -> Option<(i64, i64)> {
-        match entry.known() {
+        match entry.reading() {
             What::AgentSpeechStarted { .. } => {
                 self.began = Some(entry.sample);
                 self.before = self.ended.take();
@@ -201,7 +201,7 @@ mod tests {
             let mut turns = Turns::default();
             let entry = |&(event, side, sample): &(&str, &str, i64)| {
                 let name = if event == "opening" { start } else { event };
-                Event::read(sample, name, side, json!({ "kind": event }))
+                Event::from_wire(sample, name, side, json!({ "kind": event }))
             };
             let found: Vec<_> = entries.iter().filter_map(|line| turns.add(&entry(line))).collect();
             assert_eq!(found, expect);

@@ -111,7 +111,7 @@ impl Lines {
 
     /// Follows who spoke when. Answers what the agent's turn that ends took to answer, in milliseconds.
     fn follow(&mut self, event: &Event) -> Option<f64> {
-        match event.known() {
+        match event.reading() {
             What::SpeechStarted { kind: Said::Probe, .. } | What::SpeechEnded { kind: Said::Probe, .. } => {}
             What::SpeechStarted { .. } => self.own.push((event.sample, None)),
             What::SpeechEnded { .. } => {
@@ -146,7 +146,7 @@ impl Lines {
         let act = |what: String| (side, what, Kind::Act);
         let warning = |what: String| (side, what, Kind::Warning);
         let detail = |what: String| (side, what, Kind::Detail);
-        match event.known() {
+        match event.reading() {
             What::Dialing { address } => (Side::Dh, format!("calls {address}"), Kind::Act),
             What::Ringing { code, .. } => (Side::Agent, format!("is called, SIP {code}"), Kind::Act),
             What::EarlyMedia { code, .. } => {
@@ -455,7 +455,7 @@ pub fn latencies(all_ms: &[f64]) -> String {
 pub fn interruptions(timeline: &[TimelineEntry], caller: &str) -> String {
     let (mut own, mut agents) = (0, 0);
     for entry in timeline {
-        if let What::BargeIn { by, .. } = entry.known() {
+        if let What::BargeIn { by, .. } = entry.reading() {
             *if *by == Side::Dh { &mut own } else { &mut agents } += 1;
         }
     }

@@ -24,18 +24,18 @@ fn turns(count: usize) -> String {
 
 /// Why words of a turn are missing. A call that nobody listens to has a warning of its own.
 fn missing(turn: &TimelineEntry) -> Option<&str> {
-    match turn.known() {
+    match turn.reading() {
         What::TurnEnded { missing: Some(why), .. } if why != "no_recognizer" => Some(why),
         _ => None,
     }
 }
 
 fn unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
-    let has_text = |turn: &&TimelineEntry| match turn.known() {
+    let has_text = |turn: &&TimelineEntry| match turn.reading() {
         What::TurnEnded { text, .. } | What::TurnWritten { text, .. } => !text.is_empty(),
         _ => false,
     };
-    let lacks_text = |turn: &TimelineEntry| matches!(turn.known(), What::TurnEnded { missing: Some(_), .. });
+    let lacks_text = |turn: &TimelineEntry| matches!(turn.reading(), What::TurnEnded { missing: Some(_), .. });
     let all = named(timeline, "turn.ended").filter(|turn| has_text(turn) || lacks_text(turn));
     let lacking: Vec<&TimelineEntry> = named(timeline, "turn.ended").filter(|turn| missing(turn).is_some()).collect();
     let mut reasons: Vec<(&str, usize)> = Vec::new();
@@ -71,7 +71,7 @@ fn reason(timeline: &[TimelineEntry], code: &str) -> String {
 
 /// The text for a person of a note that has one.
 fn message(note: &TimelineEntry) -> Option<&str> {
-    match note.known() {
+    match note.reading() {
         What::Note { why, .. } if !why.is_empty() => Some(why),
         _ => None,
     }
@@ -80,7 +80,7 @@ fn message(note: &TimelineEntry) -> Option<&str> {
 /// Turns that were answered before their words were known, and have them now.
 fn answered_unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
     let late =
-        |turn: &&TimelineEntry| matches!(turn.known(), What::TurnEnded { late: true, .. }) && missing(turn).is_none();
+        |turn: &&TimelineEntry| matches!(turn.reading(), What::TurnEnded { late: true, .. }) && missing(turn).is_none();
     let count = named(timeline, "turn.ended").filter(late).count();
     let tested = if scripted { ", and scripted responses were tested on what was known by then" } else { "" };
     let were = if count == 1 { "was" } else { "were" };
@@ -103,7 +103,7 @@ fn model(timeline: &[TimelineEntry]) -> Vec<String> {
 fn others(timeline: &[TimelineEntry]) -> Vec<String> {
     let missed: Vec<&str> = named(timeline, "turn.ended").filter_map(missing).collect();
     let ended_by_fault =
-        timeline.iter().any(|end| matches!(end.known(), What::Ended { reason, .. } if reason == "fault"));
+        timeline.iter().any(|end| matches!(end.reading(), What::Ended { reason, .. } if reason == "fault"));
     let mut told: Vec<(&str, usize)> = Vec::new();
     for note in timeline {
         let code = note.name();
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn entry(event: &str, data: Value) -> TimelineEntry {
-        TimelineEntry { seq: 0, event: Event::read(0, event, "agent", data) }
+        TimelineEntry { seq: 0, event: Event::from_wire(0, event, "agent", data) }
     }
 
     fn turn(text: &str, missing: &str) -> TimelineEntry {

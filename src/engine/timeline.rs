@@ -106,7 +106,7 @@ impl<F: Read + Write + Seek> Journal<F> {
 
     /// Bytes of the room that is held for events, without the text inside them.
     #[cfg(test)]
-    fn held(&self) -> usize {
+    fn room(&self) -> usize {
         let entries = |entries: &Vec<TimelineEntry>| entries.capacity() * size_of::<TimelineEntry>();
         let written = self.file.as_ref().map_or(0, |file| file.lines.capacity() + entries(&file.waiting));
         entries(&self.kept) + written
@@ -162,7 +162,7 @@ mod tests {
         Event { sample: 16_000 * second, side: Side::Engine, what }
     }
 
-    fn said(sample: i64, text: &str) -> Event {
+    fn note(sample: i64, text: &str) -> Event {
         let what = What::Note { code: "recognizer_late".into(), why: text.into() };
         Event { sample, side: Side::Engine, what }
     }
@@ -217,7 +217,7 @@ mod tests {
     /// A call of 200 s in which something is said every 20 s, told out of order.
     fn events() -> Vec<Event> {
         let mut events: Vec<Event> = (0..200).map(network).collect();
-        (0..10).for_each(|n| events.insert(21 * n as usize, said(320_000 * n - 5, "late")));
+        (0..10).for_each(|n| events.insert(21 * n as usize, note(320_000 * n - 5, "late")));
         events
     }
 
@@ -227,7 +227,7 @@ mod tests {
         (journal.finish(&mut warnings), warnings)
     }
 
-    fn expected() -> Vec<TimelineEntry> {
+    fn in_order() -> Vec<TimelineEntry> {
         let mut all: Vec<_> = (0..).zip(events()).map(|(seq, event)| TimelineEntry { seq, event }).collect();
         all.sort_by_key(|entry| (entry.sample, entry.seq));
         all
@@ -242,9 +242,9 @@ mod tests {
         for second in 0..10_000 {
             journal.add(network(second));
             if second % 100 == 0 {
-                journal.add(said(16_000 * second, &"so it goes ".repeat(100)));
+                journal.add(note(16_000 * second, &"so it goes ".repeat(100)));
             }
-            held.push(journal.held());
+            held.push(journal.room());
         }
         let most = held.iter().max().copied().unwrap_or_default();
         assert!(most <= 8 * 1024, "{most} bytes");
@@ -258,24 +258,24 @@ mod tests {
 
     #[test]
     fn with_and_without_a_folder_the_timeline_is_the_same() {
-        assert_eq!(finish(Journal::<File>::default()), (expected(), vec![]));
-        assert_eq!(finish(Journal::of(Disk::new(usize::MAX, usize::MAX))), (expected(), vec![]));
+        assert_eq!(finish(Journal::<File>::default()), (in_order(), vec![]));
+        assert_eq!(finish(Journal::of(Disk::new(usize::MAX, usize::MAX))), (in_order(), vec![]));
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("timeline.jsonl");
         let journal = Journal::at(&path).expect("a file");
         // Whoever removes the folder meanwhile takes nothing from the report.
         std::fs::remove_file(&path).expect("it is there");
-        assert_eq!(finish(journal), (expected(), vec![]));
+        assert_eq!(finish(journal), (in_order(), vec![]));
     }
 
     #[test]
     fn a_disk_that_fails_loses_nothing_and_is_told() {
         // At once, in the middle of a line, and at the last one.
         let whole: usize =
-            expected().iter().map(|entry| serde_json::to_vec(entry).map_or(0, |line| line.len() + 1)).sum();
+            in_order().iter().map(|entry| serde_json::to_vec(entry).map_or(0, |line| line.len() + 1)).sum();
         for takes in [0, 1, 500, 5000, whole - 1] {
             let (entries, warnings) = finish(Journal::of(Disk::new(takes, usize::MAX)));
-            assert_eq!(entries, expected(), "{takes}");
+            assert_eq!(entries, in_order(), "{takes}");
             assert_eq!(warnings, ["timeline.jsonl ends early: it could not be written: no room"], "{takes}");
         }
     }
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(warnings[0], "210 events of the timeline could not be read back: a bad sector");
         let (entries, warnings) = finish(Journal::of(Disk::new(usize::MAX, 9000)));
         let missing = 210 - entries.len();
-        assert!((1..210).contains(&missing) && entries.iter().all(|entry| expected().contains(entry)));
+        assert!((1..210).contains(&missing) && entries.iter().all(|entry| in_order().contains(entry)));
         assert_eq!(warnings, [format!("{missing} events of the timeline could not be read back: a bad sector")]);
     }
 

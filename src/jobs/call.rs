@@ -332,7 +332,7 @@ fn fill_in(
 
 /// The note of the languages that were taken from the agent, with the time of each; nothing when none was.
 pub(super) fn languages(timeline: &[TimelineEntry]) -> Option<(String, Value)> {
-    let taken = timeline.iter().filter_map(|entry| match entry.known() {
+    let taken = timeline.iter().filter_map(|entry| match entry.reading() {
         What::LanguageTaken { language, by, .. } => {
             Some(json!({ "language": language, "by": by, "offset_ms": entry.offset_ms() }))
         }
@@ -523,8 +523,10 @@ mod tests {
 
     #[test]
     fn running_text_has_no_number() {
-        let entry =
-            |event: &str| TimelineEntry { seq: 7, event: Event::read(16, event, "agent", json!({ "text": "hello" })) };
+        let entry = |event: &str| TimelineEntry {
+            seq: 7,
+            event: Event::from_wire(16, event, "agent", json!({ "text": "hello" })),
+        };
         let partial = happening(1, &entry("transcript.partial"), None);
         let told = json!({ "sample": 16, "offset_ms": 1.0, "event": "transcript.partial", "side": "agent", "data": { "text": "hello" } });
         assert_eq!((partial.seq, &*partial.data), (None, &*told.to_string()));

@@ -5,7 +5,7 @@ use ringer_media::measure::{Counted, asides};
 use serde_json::json;
 
 use super::measures::{UNJUDGED, conversation};
-use super::reading::{Turn, started, turns};
+use super::reading::{Turn, speech_start, turns};
 use super::{Facts, decide_of, messages};
 use crate::model::result::MetricValue;
 use crate::provider::LanguageModel;
@@ -58,7 +58,7 @@ fn next_turn(moments: &[TimelineEntry], onset: i64) -> Option<Turn<'_>> {
 
 /// The words that began at `onset`, what the agent was saying, and what it said next; `None` where it said nothing more.
 fn told(moments: &[TimelineEntry], onset: i64) -> Option<String> {
-    let said = moments.iter().filter_map(|moment| started(moment)).find(|start| start.at == onset)?.text;
+    let said = moments.iter().filter_map(|moment| speech_start(moment)).find(|start| start.at == onset)?.text;
     let mut turns = turns(moments);
     let current = turns.find(|turn| turn.end >= onset)?.text;
     let next = turns.map(|turn| turn.text).find(|text| !text.is_empty())?;
@@ -145,7 +145,7 @@ mod tests {
         let next = moments.iter_mut().rfind(|moment| moment.name() == "turn.ended").expect("there are two");
         let mut data = next.data();
         (data["text"], data["text_missing"]) = (json!(""), json!("unclear"));
-        next.event = Event::read(next.sample, "turn.ended", "agent", data);
+        next.event = Event::from_wire(next.sample, "turn.ended", "agent", data);
         let mut metrics = measure(&moments, &facts).metrics;
         let model = ScriptedModel::new(Vec::new());
         judge_asides(&moments, &facts, &model, &mut metrics).await;

@@ -5,7 +5,7 @@ use ringer_media::frame::PER_MS;
 use ringer_media::measure::{self as media, Conversation, Echo, Metrics, ProbeTimes, Span, Text, Word};
 use serde_json::{Value, json};
 
-use super::reading::{self, Key, Said, Turn, ended, started, whole_ms};
+use super::reading::{self, Key, Said, Turn, speech_end, speech_start, whole_ms};
 use super::unheard::recorded;
 use super::{messages, probes};
 use crate::human::text::{unspaced, word_count};
@@ -74,12 +74,12 @@ pub(super) fn conversation(moments: &[TimelineEntry], facts: &Facts) -> Conversa
     let start = digits[..extension].last().map_or(0, |last| last.to + AFTER_EXTENSION_MS * PER_MS);
     // What was said before the conversation, by a machine that asks for the extension, is not counted.
     let turns = || reading::turns(moments).filter(|turn| turn.end > start);
-    let own_starts = moments.iter().filter_map(|moment| started(moment));
+    let own_starts = moments.iter().filter_map(|moment| speech_start(moment));
     Conversation {
         duration,
         start,
         dh: speech(moments, Side::Dh, duration),
-        stopped: reading::said(moments).filter(|end| end.interrupted).map(|end| end.at).collect(),
+        stopped: reading::utterances(moments).filter(|end| end.interrupted).map(|end| end.at).collect(),
         agent: speech(moments, Side::Agent, duration),
         digits: digits[extension..].to_vec(),
         reprompts: own_starts.filter(|start| start.kind == Kind::Reprompt).map(|start| start.at).collect(),
@@ -89,13 +89,13 @@ pub(super) fn conversation(moments: &[TimelineEntry], facts: &Facts) -> Conversa
         words: turns().flat_map(|turn| words(&turn)).collect(),
         fillers: facts.fillers.clone(),
         texts: turns().map(|turn| text(&turn)).collect(),
-        dh_texts: reading::said(moments).map(|end| own_text(&end, moments)).collect(),
+        dh_texts: reading::utterances(moments).map(|end| own_text(&end, moments)).collect(),
         interface: facts.interface,
     }
 }
 
 fn echo(moment: &TimelineEntry) -> Option<Echo> {
-    let What::Echo(figures) = moment.known() else { return None };
+    let What::Echo(figures) = moment.reading() else { return None };
     Some(Echo { delay: (figures.delay_ms * PER_MS as f64).round() as i64, known: moment.sample })
 }
 
@@ -123,13 +123,13 @@ fn speech(moments: &[TimelineEntry], side: Side, duration: i64) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut open = None;
     for moment in moments.iter().filter(|moment| moment.side == side) {
-        let is_sound = started(moment).or(ended(moment)).is_some_and(|said| said.is_sound());
-        match moment.known() {
+        let is_sound = speech_start(moment).or(speech_end(moment)).is_some_and(|said| said.is_sound());
+        match moment.reading() {
             _ if is_sound => {}
             What::SpeechStarted { .. } | What::AgentSpeechStarted { .. } => open = Some(moment.sample),
             What::SpeechEnded { .. } | What::AgentSpeechEnded { .. } => {
                 let said = open.take().map(|from| Span { from, to: moment.sample });
-                let pauses = ended(moment).map_or(&[][..], |end| end.pauses);
+                let pauses = speech_end(moment).map_or(&[][..], |end| end.pauses);
                 spans.extend(said.into_iter().flat_map(|said| between_pauses(said, pauses)));
             }
             _ => {}
@@ -425,7 +425,7 @@ mod tests {
         let mut spoken_into = paused.clone();
         let agent_says = |event: &str, sample: i64| TimelineEntry {
             seq: 1000 + sample,
-            event: Event::read(sample, event, "agent", json!({})),
+            event: Event::from_wire(sample, event, "agent", json!({})),
         };
         spoken_into.extend([agent_says("speech.started", from + 20_000), agent_says("speech.ended", from + 30_000)]);
         spoken_into.sort_by_key(|moment| (moment.sample, moment.seq));

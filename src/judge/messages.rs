@@ -18,7 +18,7 @@ pub(super) fn are_written(moments: &[TimelineEntry]) -> bool {
 
 /// The message that an event tells of: true where the agent wrote it, and its text.
 fn message(event: &Event) -> Option<(bool, &str)> {
-    match event.known() {
+    match event.reading() {
         What::MessageSent { text, .. } => Some((false, text)),
         What::MessageReceived { text, .. } => Some((true, text)),
         _ => None,

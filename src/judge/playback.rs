@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::answer::{Number, truth};
 use super::ask::{Wrong, ask, question};
 use super::decide::unread;
-use super::reading::{ended, key, turn};
+use super::reading::{key, speech_end, turn};
 use crate::model::Object;
 use crate::provider::LanguageModel;
 
@@ -249,12 +249,12 @@ fn utterances(steps: &[Object], joined: bool) -> usize {
 
 /// The agent begins to speak or to write.
 fn is_onset(moment: &TimelineEntry) -> bool {
-    matches!(moment.known(), What::AgentSpeechStarted { .. } | What::MessageReceived { .. })
+    matches!(moment.reading(), What::AgentSpeechStarted { .. } | What::MessageReceived { .. })
 }
 
 /// Where a piece of the Digital Human's own words or keys ends.
 fn own_end(moment: &TimelineEntry) -> Option<i64> {
-    let length = match moment.known() {
+    let length = match moment.reading() {
         What::SpeechEnded { kind: Kind::Reprompt | Kind::Probe, .. } => return None,
         What::SpeechEnded { .. } | What::MessageSent { .. } => 0,
         What::DtmfSent { duration_ms, .. } => i64::from(*duration_ms) * PER_MS,
@@ -265,7 +265,7 @@ fn own_end(moment: &TimelineEntry) -> Option<i64> {
 
 /// Where the piece that ends with `end` began.
 fn own_start(end: &TimelineEntry, moments: &[TimelineEntry]) -> i64 {
-    ended(end).and_then(|end| end.beginning(moments)).map_or(end.sample, |start| start.at)
+    speech_end(end).and_then(|end| end.beginning(moments)).map_or(end.sample, |start| start.at)
 }
 
 fn alike(heard: &str, expected: &str) -> bool {

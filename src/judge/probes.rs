@@ -3,20 +3,20 @@
 use ringer_media::call::{TimelineEntry, What};
 use ringer_media::measure::{Probe, Span};
 
-use super::reading::{Said, ended, started};
+use super::reading::{Said, speech_end, speech_start};
 
 /// Every probe that was heard, with the time in which it was; one that runs at the end sounds until then.
 pub(super) fn probes(moments: &[TimelineEntry], end: i64) -> Vec<Probe> {
     let mut probes = Vec::new();
     for (at, told) in moments.iter().enumerate() {
-        let What::Probe { kind } = *told.known() else { continue };
+        let What::Probe { kind } = *told.reading() else { continue };
         // Before the next one; moments of one sample may stand in any order.
-        let is_probe = |moment: &&TimelineEntry| matches!(moment.known(), What::Probe { .. });
+        let is_probe = |moment: &&TimelineEntry| matches!(moment.reading(), What::Probe { .. });
         let next = moments[at + 1..].iter().find(is_probe).map_or(i64::MAX, |next| next.sample);
         let mut within = moments.iter().filter(|moment| (told.sample..next).contains(&moment.sample));
         let sound = |said: Option<Said<'_>>| said.filter(Said::is_sound).map(|said| said.at);
-        let Some(from) = within.find_map(|moment| sound(started(moment))) else { continue };
-        let to = within.find_map(|moment| sound(ended(moment))).unwrap_or(end);
+        let Some(from) = within.find_map(|moment| sound(speech_start(moment))) else { continue };
+        let to = within.find_map(|moment| sound(speech_end(moment))).unwrap_or(end);
         probes.push(Probe { kind, span: Span { from, to } });
     }
     probes

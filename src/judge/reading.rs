@@ -10,9 +10,9 @@ pub(super) struct Turn<'e> {
     pub told: Sample,
     /// Its words; empty when none are known.
     pub text: &'e str,
-    /// First sample.
+    /// Position of the first sample.
     pub from: Sample,
-    /// One past the last sample.
+    /// Position one past the last sample.
     pub end: Sample,
     /// 0 to 1 when known.
     pub confidence: Option<f32>,
@@ -22,7 +22,7 @@ pub(super) struct Turn<'e> {
     pub missing: Option<&'e str>,
     /// It was answered before its words were known.
     pub late: bool,
-    /// It was written.
+    /// It was written, not spoken.
     pub written: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn turn(event: &Event) -> Option<Turn<'_>> {
         late: false,
         written: false,
     };
-    match event.known() {
+    match event.reading() {
         What::TurnEnded { text, from_sample, end_sample, confidence, words, missing, late, .. } => Some(Turn {
             text,
             from: *from_sample,
@@ -72,15 +72,15 @@ pub(super) fn turns(moments: &[TimelineEntry]) -> impl Iterator<Item = Turn<'_>>
 /// An utterance of the Digital Human that begins or ends.
 #[derive(Copy, Clone)]
 pub(super) struct Said<'e> {
-    /// When.
+    /// Position of the beginning or the end.
     pub at: Sample,
     /// Its number; `None` when it is not told.
     pub id: Option<u32>,
-    /// What it is.
+    /// Which of the kinds it is.
     pub kind: Kind,
     /// The words: as planned where it begins, as spoken where it ends.
     pub text: &'e str,
-    /// It was cut off.
+    /// It was cut off before its end.
     pub interrupted: bool,
     /// Said word for word as it was written.
     pub exact: bool,
@@ -92,7 +92,7 @@ impl Said<'_> {
     /// The beginning of the utterance that ends here.
     pub fn beginning<'m>(&self, moments: &'m [TimelineEntry]) -> Option<Said<'m>> {
         let id = self.id?;
-        moments.iter().filter_map(|moment| started(moment)).find(|start| start.id == Some(id))
+        moments.iter().filter_map(|moment| speech_start(moment)).find(|start| start.id == Some(id))
     }
 
     /// True for the sound of a probe, which is no turn.
@@ -102,20 +102,20 @@ impl Said<'_> {
 }
 
 /// The utterance of the Digital Human that begins with an event.
-pub(super) fn started(event: &Event) -> Option<Said<'_>> {
-    let What::SpeechStarted { utterance_id, text, kind } = event.known() else { return None };
-    let (at, id, kind) = (event.sample, numbered(*utterance_id), *kind);
+pub(super) fn speech_start(event: &Event) -> Option<Said<'_>> {
+    let What::SpeechStarted { utterance_id, text, kind } = event.reading() else { return None };
+    let (at, id, kind) = (event.sample, utterance_number(*utterance_id), *kind);
     Some(Said { at, id, kind, text, interrupted: false, exact: false, pauses: &[] })
 }
 
 /// The utterance of the Digital Human that ends with an event.
-pub(super) fn ended(event: &Event) -> Option<Said<'_>> {
-    let What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } = event.known() else {
+pub(super) fn speech_end(event: &Event) -> Option<Said<'_>> {
+    let What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } = event.reading() else {
         return None;
     };
     Some(Said {
         at: event.sample,
-        id: numbered(*utterance_id),
+        id: utterance_number(*utterance_id),
         kind: *kind,
         text: text.voiced(),
         interrupted: *interrupted,
@@ -125,11 +125,11 @@ pub(super) fn ended(event: &Event) -> Option<Said<'_>> {
 }
 
 /// The utterances of the Digital Human that ended, without the sounds of probes, in order.
-pub(super) fn said(moments: &[TimelineEntry]) -> impl Iterator<Item = Said<'_>> {
-    moments.iter().filter_map(|moment| ended(moment)).filter(|end| !end.is_sound())
+pub(super) fn utterances(moments: &[TimelineEntry]) -> impl Iterator<Item = Said<'_>> {
+    moments.iter().filter_map(|moment| speech_end(moment)).filter(|end| !end.is_sound())
 }
 
-fn numbered(id: u32) -> Option<u32> {
+fn utterance_number(id: u32) -> Option<u32> {
     Some(id).filter(|id| *id != NO_UTTERANCE)
 }
 
@@ -138,9 +138,9 @@ fn numbered(id: u32) -> Option<u32> {
 pub(super) struct Key {
     /// The Digital Human pressed it.
     pub sent: bool,
-    /// Its onset.
+    /// Position of its onset.
     pub at: Sample,
-    /// The key.
+    /// 0 to 9, A to D, * or #.
     pub digit: char,
     /// Its length; 0 when it is not told.
     pub duration_ms: i64,
@@ -148,7 +148,7 @@ pub(super) struct Key {
 
 /// The key that an event tells of.
 pub(super) fn key(event: &Event) -> Option<Key> {
-    let (sent, digit, duration_ms) = match event.known() {
+    let (sent, digit, duration_ms) = match event.reading() {
         What::DtmfSent { digit, duration_ms, .. } => (true, *digit, *duration_ms),
         What::DtmfReceived { digit, duration_ms, .. } => (false, *digit, *duration_ms),
         _ => return None,
@@ -158,7 +158,7 @@ pub(super) fn key(event: &Event) -> Option<Key> {
 
 /// Positions at which the Digital Human cut into the agent's words; true where the agent fell silent for it.
 pub(super) fn own_cuts(moments: &[TimelineEntry]) -> impl Iterator<Item = (Sample, bool)> {
-    moments.iter().filter_map(|moment| match moment.known() {
+    moments.iter().filter_map(|moment| match moment.reading() {
         What::BargeIn { by: Side::Dh, stop_ms, .. } => Some((moment.sample, stop_ms.is_some())),
         _ => None,
     })
@@ -166,7 +166,7 @@ pub(super) fn own_cuts(moments: &[TimelineEntry]) -> impl Iterator<Item = (Sampl
 
 /// The event that ends the conversation; where none is told, the last one.
 pub(super) fn end(moments: &[TimelineEntry]) -> Option<&TimelineEntry> {
-    moments.iter().find(|moment| matches!(moment.known(), What::Ended { .. })).or(moments.last())
+    moments.iter().find(|moment| matches!(moment.reading(), What::Ended { .. })).or(moments.last())
 }
 
 /// A position in whole milliseconds, as words are stored.

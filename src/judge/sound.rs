@@ -99,13 +99,13 @@ fn range(codec: Option<&str>) -> (u16, u16) {
 }
 
 fn made_up_in(moment: &TimelineEntry) -> Option<Span> {
-    let What::RxUnderrun { duration_ms } = moment.known() else { return None };
+    let What::RxUnderrun { duration_ms } = moment.reading() else { return None };
     Some(Span { from: moment.sample, to: moment.sample + i64::from(*duration_ms) * PER_MS })
 }
 
 /// Percent of the packets that never came, by the last figures of the network.
 fn packet_loss(moments: &[TimelineEntry]) -> Option<f64> {
-    let figures = |moment: &TimelineEntry| match moment.known() {
+    let figures = |moment: &TimelineEntry| match moment.reading() {
         What::Network { received, lost, .. } => Some((*received, *lost)),
         _ => None,
     };

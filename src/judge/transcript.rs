@@ -2,7 +2,7 @@
 
 use ringer_media::call::{Kind, TimelineEntry, What, Word as Heard};
 
-use super::reading::{self, Said, Turn, ended, key, own_cuts, turn, whole_ms};
+use super::reading::{self, Said, Turn, key, own_cuts, speech_end, turn, whole_ms};
 use super::spoken::{self, Run};
 use super::unheard::{Unheard, recorded};
 use crate::model::digital_human::Role;
@@ -21,9 +21,9 @@ pub fn transcript(result_id: i64, language: &str, moments: &[TimelineEntry], fil
     for moment in moments {
         if let Some(turn) = turn(moment) {
             entries.extend(heard(&turn, moments));
-        } else if let Some(end) = ended(moment) {
+        } else if let Some(end) = speech_end(moment) {
             entries.extend(recorded(&end, moments).map(|turn| played(&turn)));
-        } else if let What::MessageSent { text, kind, .. } = moment.known() {
+        } else if let What::MessageSent { text, kind, .. } = moment.reading() {
             entries.push(written(moment.sample, text, *kind));
         }
     }
@@ -39,7 +39,7 @@ pub fn transcript(result_id: i64, language: &str, moments: &[TimelineEntry], fil
 /// What the Digital Human said: the words that were really spoken, in parts, with their times as far as they can be told.
 fn spoken(moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
     let mut entries = Vec::new();
-    for end in reading::said(moments).filter(|end| !end.text.is_empty()) {
+    for end in reading::utterances(moments).filter(|end| !end.text.is_empty()) {
         let Said { at, kind, exact, .. } = end;
         let from = end.beginning(moments).map_or(at, |start| start.at);
         let time = from / PER_MS..(at / PER_MS).max(from / PER_MS);
@@ -133,7 +133,7 @@ fn keyed(moments: &[TimelineEntry], speaker: Role, source: EntrySource) -> Vec<T
     let mut asked: Option<i64> = None;
     for moment in moments {
         let from = moment.sample / PER_MS;
-        if let What::ScriptedResponse { response_type, .. } = moment.known() {
+        if let What::ScriptedResponse { response_type, .. } = moment.reading() {
             asked = (response_type == "dtmf").then_some(from);
         }
         let Some(key) = key(moment).filter(|key| key.sent == (speaker == Role::User)) else { continue };

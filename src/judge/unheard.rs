@@ -57,7 +57,7 @@ impl Unheard {
 /// The turns of a timeline that were not heard, in order of start.
 pub fn unheard(moments: &[TimelineEntry]) -> Vec<Unheard> {
     let agents = reading::turns(moments).filter_map(of_agent);
-    let own = reading::said(moments).filter_map(|end| recorded(&end, moments));
+    let own = reading::utterances(moments).filter_map(|end| recorded(&end, moments));
     let mut turns: Vec<Unheard> = agents.chain(own).collect();
     turns.sort_by_key(|turn| turn.from_ms);
     turns

@@ -272,7 +272,7 @@ mod tests {
                 if left_out.len() > 1 {
                     (data["confidence"], data["words"]) = (json!(null), json!([]));
                 }
-                let event = Event::read(0, name, side, Value::Object(data.clone()));
+                let event = Event::from_wire(0, name, side, Value::Object(data.clone()));
                 assert!(!matches!(event.what, What::Unknown(_)), "{name}: {event:?}");
                 assert_eq!(event.data(), Value::Object(data), "{name}");
             }

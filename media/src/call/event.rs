@@ -62,7 +62,7 @@ pub struct Event {
 pub struct TimelineEntry {
     /// 0-based, in the order in which the events became known.
     pub seq: i64,
-    /// The event.
+    /// The event that has this number.
     pub event: Event,
 }
 
@@ -188,9 +188,9 @@ pub enum What {
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
-    /// The tool.
+    /// The name of the tool.
     pub name: Code,
-    /// Its arguments, an object.
+    /// Its arguments, mostly an object.
     pub parameters: Value,
     /// Its answer; null when none is known.
     pub output: Value,
@@ -201,13 +201,13 @@ pub struct ToolCall {
 /// An event that was read, and has not the known form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unknown {
-    /// The wire name.
+    /// The wire name of the event.
     pub event: String,
     /// The wire name of its side, where that is none of [`Side::ALL`].
     pub side: Option<String>,
     /// The wire data, whatever it is.
     pub data: Value,
-    /// The part of it that is known; see [`Event::known`].
+    /// The part of it that is known; see [`Event::reading`].
     pub(super) reading: Option<What>,
 }
 

@@ -13,7 +13,7 @@ use crate::frame::{PER_MS, Sample};
 
 impl Event {
     /// The event of these wire parts. It is written back as it was read: what has not the known form is [`What::Unknown`].
-    pub fn read(sample: Sample, name: &str, side: &str, data: Value) -> Event {
+    pub fn from_wire(sample: Sample, name: &str, side: &str, data: Value) -> Event {
         let unknown = |side: Option<&str>, data: Value, reading: Option<What>| {
             What::Unknown(Box::new(Unknown { event: name.to_owned(), side: side.map(str::to_owned), data, reading }))
         };
@@ -33,7 +33,7 @@ impl Event {
 
     /// Returns what is known of the event. An event without the known form tells as much as its name and its data do: members
     /// that it lacks are empty, or 0. [`What::Unknown`] when that is nothing.
-    pub fn known(&self) -> &What {
+    pub fn reading(&self) -> &What {
         match &self.what {
             What::Unknown(unknown) => unknown.reading.as_ref().unwrap_or(&self.what),
             what => what,
@@ -66,7 +66,7 @@ struct Line {
 
 impl Line {
     fn event(self) -> Event {
-        Event::read(self.sample, &self.event, &self.side, self.data)
+        Event::from_wire(self.sample, &self.event, &self.side, self.data)
     }
 }
 
@@ -164,7 +164,7 @@ fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<Wh
             text: data.text("text"),
             channel: data.some_text("channel"),
         },
-        _ => return measured(name, data).or_else(|| note(name, data)),
+        _ => return figures(name, data).or_else(|| note(name, data)),
     })
 }
 
@@ -220,7 +220,7 @@ fn digit(is_sent: bool, data: &Members<'_>) -> Option<What> {
 }
 
 /// Figures of the network and of the engine.
-fn measured(name: &str, data: &Members<'_>) -> Option<What> {
+fn figures(name: &str, data: &Members<'_>) -> Option<What> {
     Some(match name {
         "network" => What::Network {
             received: data.whole("received"),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     /// The entry of a line, which is written as it was read.
-    fn kept(name: &str, side: &str, data: &Value) -> TimelineEntry {
+    fn line_as_read(name: &str, side: &str, data: &Value) -> TimelineEntry {
         let line = line(name, side, data.clone());
         let entry: TimelineEntry = serde_json::from_value(line.clone()).expect("every line is read");
         assert_eq!(serde_json::to_value(&entry).expect("it is written"), line);
@@ -335,7 +335,7 @@ mod tests {
         Word { text: text.into(), from: 1600, to: 3200, confidence: Some(0.25) }
     }
 
-    fn ended() -> What {
+    fn call_ends() -> What {
         What::Ended { by: "AGENT".into(), reason: "agent_hangup".into(), sip_code: Some(200), q850_cause: None }
     }
 
@@ -369,7 +369,7 @@ mod tests {
             (Agent, What::Ringing { address: None, code: 180 }),
             (Agent, What::EarlyMedia { address: address.clone(), code: 183 }),
             (Engine, What::Connected { address, code: 200, codec }),
-            (Engine, ended()),
+            (Engine, call_ends()),
             (Dh, What::SpeechStarted { utterance_id: 1, text: text(), kind: Kind::Opening }),
             (Dh, speech_ended(Box::new([[160, 4960]]))),
             (Dh, speech_ended(Box::new([]))),
@@ -415,8 +415,8 @@ mod tests {
     fn every_event_is_read_as_it_was_told() {
         for (side, what) in every() {
             let told = Event { sample: 24_001, side, what };
-            let read = kept(told.name(), side.name(), &told.data());
-            assert_eq!((read.seq, &read.event, read.known()), (7, &told, &told.what));
+            let read = line_as_read(told.name(), side.name(), &told.data());
+            assert_eq!((read.seq, &read.event, read.reading()), (7, &told, &told.what));
         }
     }
 
@@ -440,8 +440,8 @@ mod tests {
             ("transfer", "agent", json!({ "to": "sip:c@d" })),
             ("probe", "dh", json!({ "kind": "sneeze" })),
         ] {
-            let entry = kept(name, side, &data);
-            let What::Unknown(unknown) = entry.known() else { panic!("{name} {data}: {entry:?}") };
+            let entry = line_as_read(name, side, &data);
+            let What::Unknown(unknown) = entry.reading() else { panic!("{name} {data}: {entry:?}") };
             assert_eq!((unknown.event.as_str(), &unknown.data), (name, &data));
             assert_eq!((entry.name(), entry.side_name()), (name, side));
         }
@@ -450,9 +450,9 @@ mod tests {
     #[test]
     fn members_that_lack_or_are_new_hide_nothing_of_the_rest() {
         let check = |name: &str, side: &str, data: Value, expect: What| {
-            let entry = kept(name, side, &data);
+            let entry = line_as_read(name, side, &data);
             assert!(matches!(entry.what, What::Unknown(_)), "{name} {data} is kept as it stands");
-            assert_eq!(entry.known(), &expect);
+            assert_eq!(entry.reading(), &expect);
         };
         let text = || "Hello.".to_owned();
         let turn = |from_sample, end_sample| What::TurnEnded {
@@ -488,11 +488,11 @@ mod tests {
         check("recognizer_failed", "engine", json!({ "message": "it is gone", "again_in_ms": 5 }), note);
         let data =
             json!({ "by": "AGENT", "reason": "agent_hangup", "sip_code": 200, "q850_cause": null, "close_code": 1000 });
-        check("call.ended", "engine", data, ended());
+        check("call.ended", "engine", data, call_ends());
         // A word that is none takes no other with it.
         let words = json!([{ "word": "Hello.", "start_offset_ms": 100, "end_offset_ms": 200, "confidence": 0.25 }, { "word": "x" }]);
-        let heard = kept("turn.ended", "agent", &json!({ "words": words }));
-        assert!(matches!(heard.known(), What::TurnEnded { words, .. } if **words == [word("Hello.")]));
+        let heard = line_as_read("turn.ended", "agent", &json!({ "words": words }));
+        assert!(matches!(heard.reading(), What::TurnEnded { words, .. } if **words == [word("Hello.")]));
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn summary(report: &CallReport, outcome: &Outcome) -> Vec<String> {
 
 /// How often each side spoke, and whose words are not known.
 fn turns(timeline: &[TimelineEntry]) -> String {
-    let of = |counts: fn(&What) -> bool| timeline.iter().filter(|entry| counts(entry.known())).count();
+    let of = |counts: fn(&What) -> bool| timeline.iter().filter(|entry| counts(entry.reading())).count();
     let own = of(|what| matches!(what, What::SpeechEnded { kind, .. } if *kind != Kind::Probe));
     let agents = of(|what| matches!(what, What::TurnEnded { .. }));
     let unheard = judge::unheard(timeline).iter().filter(|turn| turn.lacks_words()).count();

@@ -111,7 +111,7 @@ impl Call {
         let mut spans = Vec::new();
         let mut from = None;
         for entry in &self.timeline {
-            match entry.known() {
+            match entry.reading() {
                 What::SpeechStarted { .. } => from = Some(entry.sample),
                 What::SpeechEnded { .. } => spans.extend(from.take().map(|from| Span { from, to: entry.sample })),
                 _ => {}
@@ -122,7 +122,7 @@ impl Call {
 
     /// Where the caller's words and keys ended, in milliseconds from connect.
     pub fn own_ends_ms(&self) -> Vec<f64> {
-        let keys = self.timeline.iter().filter_map(|entry| match entry.known() {
+        let keys = self.timeline.iter().filter_map(|entry| match entry.reading() {
             What::DtmfSent { duration_ms, .. } => Some(entry.offset_ms() + f64::from(*duration_ms)),
             _ => None,
         });
@@ -139,7 +139,7 @@ impl Call {
 
     /// Keys that the caller pressed, in order.
     pub fn keys(&self) -> String {
-        let digit = |entry: &TimelineEntry| match entry.known() {
+        let digit = |entry: &TimelineEntry| match entry.reading() {
             What::DtmfSent { digit, .. } => Some(*digit),
             _ => None,
         };
@@ -154,7 +154,7 @@ impl Call {
 
     /// Times until a side that was cut in on fell silent, in milliseconds; `by` cut in.
     pub fn stops_ms(&self, cutting: Side) -> Vec<i64> {
-        let stop = |entry: &TimelineEntry| match entry.known() {
+        let stop = |entry: &TimelineEntry| match entry.reading() {
             What::BargeIn { by, stop_ms, .. } if *by == cutting => stop_ms.map(i64::from),
             _ => None,
         };

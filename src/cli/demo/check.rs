@@ -157,13 +157,13 @@ fn cut_in(call: &Call, by: Side, claim: &str) -> Check {
 fn script(call: &Call) -> Check {
     let fired = call.named("scripted_response").next();
     let mut before = call.timeline.iter().rev().filter(|turn| fired.is_some_and(|fired| turn.sample <= fired.sample));
-    let heard = before.find_map(|turn| match turn.known() {
+    let heard = before.find_map(|turn| match turn.reading() {
         What::TurnEnded { text, .. } => Some(text.as_str()),
         _ => None,
     });
     let heard = heard.unwrap_or_default();
     let is_answer = |what: &What| matches!(what, What::SpeechEnded { kind: Kind::Scripted, interrupted: false, .. });
-    let said = call.timeline.iter().any(|entry| is_answer(entry.known()));
+    let said = call.timeline.iter().any(|entry| is_answer(entry.reading()));
     let ok = heard.contains(ASKED) && said;
     Check::new(call, "the scripted answer is given when its words are heard", ok, json!({ "heard": heard }))
 }
@@ -202,7 +202,7 @@ not JSON
     #[test]
     fn a_late_recognizer_is_named_where_words_were_missed() {
         let hints = |shows: Shows, late: usize| -> Vec<String> {
-            let note = TimelineEntry { seq: 0, event: Event::read(0, "recognizer_late", "engine", json!({})) };
+            let note = TimelineEntry { seq: 0, event: Event::from_wire(0, "recognizer_late", "engine", json!({})) };
             let call = Call { shows, timeline: vec![note; late], ..Call::empty("Oliver") };
             let checks = checks(&call, &OwnLog::default());
             checks.into_iter().filter(|check| !check.ok).filter_map(|check| check.hint).collect()
