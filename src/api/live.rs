@@ -182,7 +182,7 @@ async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
     }
 }
 
-fn piece(event: &str, id: Option<i64>, data: &Value) -> String {
+fn piece(event: &str, id: Option<i64>, data: &dyn std::fmt::Display) -> String {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     format!("event: {event}\n{id}data: {data}\n\n")
 }

@@ -263,7 +263,7 @@ fn print(args: &Args, out: &Out, seed: u64, outcome: &Outcome, digest: &str, pro
     let ending = outcome.caller.ending.as_ref();
     let reason = ending.map_or("never ended", |ending| ending.reason.as_str());
     let seconds = connected_s(outcome);
-    let turns = outcome.caller.timeline.iter().filter(|entry| entry.event == "turn.ended").count();
+    let turns = outcome.caller.timeline.iter().filter(|entry| entry.name() == "turn.ended").count();
     if args.json {
         let line = json!({ "seed": seed, "reason": reason, "seconds": seconds, "turns": turns, "sha256": digest,
             "problems": problems });

@@ -263,13 +263,13 @@ impl Driver {
             }
             FromShard::Effect(_, id, effect, tapped) => self.effects.perform(id, effect, tapped),
             FromShard::Ears(_, from) => self.effects.ears_from(from),
-            FromShard::Event(_, event) => self.event(&event),
+            FromShard::Event(_, event) => self.event(event),
             FromShard::Ended(_, ending) => self.ending = Some(*ending),
             FromShard::Frames(_) | FromShard::Gone(_) => {}
         }
     }
 
-    fn event(&mut self, event: &Event) {
+    fn event(&mut self, event: Event) {
         if matches!(event.what, What::Connected { .. }) {
             let at = self.inner.clock.now_ms();
             self.connected_at_ms = Some(at);
@@ -331,7 +331,7 @@ impl Driver {
         messages.iter().for_each(|(at, message)| self.log_sip(*at, message));
         self.files.warnings.extend(self.effects.warnings());
         let speaker = self.effects.speaker().await;
-        let timeline = self.files.journal.finish();
+        let timeline = self.files.journal.finish(&mut self.files.warnings);
         self.files.warnings.extend(amiss(&timeline, self.wanted.scripted()));
         let report = CallReport {
             timeline,

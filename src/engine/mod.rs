@@ -27,6 +27,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use ringer_media::call::TimelineEntry;
 use ringer_media::call::{EndReason, Ending};
 use tokio::sync::mpsc;
 
@@ -59,23 +60,6 @@ pub struct EngineConfig {
 pub const JOURNAL: &str = "timeline.jsonl";
 /// Name of the file of captured datagrams (pcapng).
 pub const CAPTURED: &str = "media.pcapng";
-
-/// One line of a call's timeline as it leaves the engine.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct TimelineEntry {
-    /// 0-based.
-    pub seq: u64,
-    /// Position on the 16 kHz sample clock; negative before connect.
-    pub sample: i64,
-    /// sample / 16.
-    pub offset_ms: f64,
-    /// Wire name.
-    pub event: String,
-    /// dh, agent, engine.
-    pub side: String,
-    /// Event data.
-    pub data: serde_json::Value,
-}
 
 /// What is left of a call that is over.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ringer_media::call::{EndReason, Ending};
+use ringer_media::call::{EndReason, Ending, What};
 use ringer_media::connection::Impairment;
 use ringer_media::frame::{FRAME, PER_MS};
 use ringer_media::recording::WAV_HEADER;
@@ -160,11 +160,7 @@ impl CallWork<'_> {
                 }
                 CallNews::Event(entry) => {
                     if let Some(feed) = &feed {
-                        let mut happening = happening(self.job.attempt, &entry);
-                        if let Some(redactor) = &redactor {
-                            redactor.event(&mut happening.data);
-                        }
-                        feed.add(happening);
+                        feed.add(happening(self.job.attempt, &entry, redactor.as_ref()));
                     }
                 }
                 CallNews::Ended(report) => return self.ended(*report, redactor.as_ref(), notes, warnings).await,
@@ -194,10 +190,9 @@ impl CallWork<'_> {
         service.store_timeline(&self.job.organization, id, &report.timeline).await?;
         notes.extend(languages(&report.timeline));
         if report.ending.connected {
-            let moments = judge::moments(&json!(report.timeline));
             let language = judge::language(&notes);
             let fillers = judge::fillers(language, &self.workshop.fillers);
-            let transcript = judge::transcript(id, language, &moments, &fillers);
+            let transcript = judge::transcript(id, language, &report.timeline, &fillers);
             service.store_transcript(&self.job.organization, &transcript).await?;
         }
         let mut verdict = verdict(&report.ending, self.stopping.is_cancelled());
@@ -338,9 +333,13 @@ fn fill_in(
 
 /// The note of the languages that were taken from the agent, with the time of each; nothing when none was.
 pub(super) fn languages(timeline: &[TimelineEntry]) -> Option<(String, Value)> {
-    let taken = timeline.iter().filter(|entry| entry.event == "language.taken");
-    let of = |entry: &TimelineEntry| json!({ "language": entry.data["language"], "by": entry.data["by"], "offset_ms": entry.offset_ms });
-    let taken: Vec<Value> = taken.map(of).collect();
+    let taken = timeline.iter().filter_map(|entry| match entry.reading() {
+        What::LanguageTaken { language, by, .. } => {
+            Some(json!({ "language": language, "by": by, "offset_ms": entry.offset_ms() }))
+        }
+        _ => None,
+    });
+    let taken: Vec<Value> = taken.collect();
     (!taken.is_empty()).then(|| ("languages".to_owned(), taken.into()))
 }
 
@@ -435,19 +434,21 @@ fn obstacle(refusal: PlaceError, answers: bool) -> Obstacle {
     Obstacle { code, message: refusal.to_string() }
 }
 
-fn happening(attempt: i64, entry: &TimelineEntry) -> Happening {
-    let mut data = json!(entry);
+fn happening(attempt: i64, entry: &TimelineEntry, redactor: Option<&Redactor>) -> Happening {
     // Running text is not kept: no number of the timeline is its own.
-    if entry.event == "transcript.partial" {
-        data.as_object_mut().and_then(|data| data.remove("seq"));
-        return Happening { attempt, seq: None, event: entry.event.clone(), data };
+    let (seq, mut data) = match &entry.what {
+        What::TranscriptPartial { .. } => (None, json!(entry.event)),
+        _ => (Some(entry.seq), json!(entry)),
+    };
+    if let Some(redactor) = redactor {
+        redactor.event(&mut data);
     }
-    Happening { attempt, seq: Some(entry.seq as i64), event: entry.event.clone(), data }
+    Happening::new(attempt, seq, entry.name(), &data)
 }
 
 #[cfg(test)]
 mod tests {
-    use ringer_media::call::Quality;
+    use ringer_media::call::{Event, Quality};
 
     use super::*;
 
@@ -555,17 +556,14 @@ mod tests {
     fn running_text_has_no_number() {
         let entry = |event: &str| TimelineEntry {
             seq: 7,
-            sample: 16,
-            offset_ms: 1.0,
-            event: event.into(),
-            side: "agent".into(),
-            data: json!({ "text": "hello" }),
+            event: Event::from_wire(16, event, "agent", json!({ "text": "hello" })),
         };
-        let partial = happening(1, &entry("transcript.partial"));
+        let partial = happening(1, &entry("transcript.partial"), None);
         let told = json!({ "sample": 16, "offset_ms": 1.0, "event": "transcript.partial", "side": "agent", "data": { "text": "hello" } });
-        assert_eq!((partial.seq, partial.data), (None, told));
-        let kept = happening(1, &entry("turn.ended"));
-        assert_eq!((kept.seq, &kept.data["seq"]), (Some(7), &json!(7)));
+        assert_eq!((partial.seq, &*partial.data), (None, &*told.to_string()));
+        let kept = happening(1, &entry("turn.ended"), None);
+        let told: Value = serde_json::from_str(&kept.data).expect("JSON");
+        assert_eq!((kept.seq, &told["seq"]), (Some(7), &json!(7)));
     }
 
     #[test]

@@ -153,6 +153,7 @@ pub mod status;
 pub mod test_scenario;
 pub mod text;
 pub mod time;
+pub mod timeline;
 pub mod tool_call;
 pub mod transcript;
 pub mod triage;

@@ -160,8 +160,8 @@ async fn the_agent_gives_way_when_it_is_cut_in_on() {
     let (report, log) =
         call(folder.path(), "I would like to see a doctor. Yes.", CallSpec { interruption, ..spec() }).await;
 
-    let cuts = report.timeline.iter().filter(|entry| entry.event == "barge_in" && entry.data["by"] == "dh");
-    let stops: Vec<Option<i64>> = cuts.map(|entry| entry.data["stop_ms"].as_i64()).collect();
+    let cuts = report.timeline.iter().filter(|entry| entry.name() == "barge_in" && entry.data()["by"] == "dh");
+    let stops: Vec<Option<i64>> = cuts.map(|entry| entry.data()["stop_ms"].as_i64()).collect();
     assert!(matches!(stops[..], [Some(stop)] if stop <= 400), "{stops:?}");
     assert!(said(&log).iter().any(|(text, cut)| *cut && "Yes, I can help you.".starts_with(text)), "{:?}", said(&log));
 }

@@ -107,7 +107,8 @@ async fn calls_that_are_answered_at_once_open_on_time() {
         }
         for call in &mut calls {
             while let Some(news) = call.news.recv().await {
-                if matches!(&news, CallNews::Event(entry) if entry.event == "speech.ended" && entry.side == "dh") {
+                if matches!(&news, CallNews::Event(entry) if entry.name() == "speech.ended" && entry.side_name() == "dh")
+                {
                     break;
                 }
             }
@@ -121,9 +122,9 @@ async fn calls_that_are_answered_at_once_open_on_time() {
     };
     let reports = tokio::time::timeout(PATIENCE, test).await.expect("openings are asked for while it rings");
     for report in reports {
-        let opened = report.timeline.iter().find(|entry| entry.event == "speech.started" && entry.side == "dh");
-        let at_ms = opened.expect("it opens").offset_ms;
-        let late = report.timeline.iter().any(|entry| entry.event == "late_turn");
+        let opened = report.timeline.iter().find(|entry| entry.name() == "speech.started" && entry.side_name() == "dh");
+        let at_ms = opened.expect("it opens").offset_ms();
+        let late = report.timeline.iter().any(|entry| entry.name() == "late_turn");
         assert!((400.0..=900.0).contains(&at_ms) && !late, "opens at {at_ms} ms");
     }
     assert_eq!(*synthesizer.said.borrow(), CALLS, "each was made once");

@@ -54,7 +54,7 @@ async fn a_changed_session_is_followed() {
     let port = peer.sip.port();
     peer.end();
     assert_eq!(report.ending.reason, EndReason::AgentHangup);
-    let moment = |name: &str| report.timeline.iter().find(|entry| entry.event == name).map(|entry| entry.offset_ms);
+    let moment = |name: &str| report.timeline.iter().find(|entry| entry.name() == name).map(|entry| entry.offset_ms());
     let (held, back) = (moment("hold").expect("a hold"), moment("unhold").expect("its end"));
     assert!((900.0..3000.0).contains(&(back - held)), "on hold from {held} to {back} ms");
     // The peer's media ports: its first, and the one two above it.
@@ -80,11 +80,11 @@ async fn a_transfer_ends_the_call_or_is_declined() {
         // sipp checks what it was sent.
         peer.end();
         assert_eq!(report.ending.reason, reason, "{scenario}");
-        let asked: Vec<_> = report.timeline.iter().filter(|entry| entry.event == "transfer").collect();
+        let asked: Vec<_> = report.timeline.iter().filter(|entry| entry.name() == "transfer").collect();
         let code = if ends { 202 } else { 603 };
         assert_eq!(asked.len(), 1, "{scenario}");
-        assert_eq!(asked[0].data, json!({ "to": "sip:carol@example.com", "accepted": ends, "code": code }));
-        assert!((900.0..3000.0).contains(&asked[0].offset_ms), "at {} ms", asked[0].offset_ms);
+        assert_eq!(asked[0].data(), json!({ "to": "sip:carol@example.com", "accepted": ends, "code": code }));
+        assert!((900.0..3000.0).contains(&asked[0].offset_ms()), "at {} ms", asked[0].offset_ms());
     }
 }
 

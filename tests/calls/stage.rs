@@ -100,7 +100,7 @@ impl Stage {
 
 /// The names of a call's events in order.
 pub fn names(report: &CallReport) -> Vec<&str> {
-    report.timeline.iter().map(|entry| entry.event.as_str()).collect()
+    report.timeline.iter().map(|entry| entry.name()).collect()
 }
 
 /// Both channels of a recording.

@@ -73,8 +73,8 @@ fn measured(pcm: &[i16]) -> Vec<[f64; 2]> {
 /// The same of `who` as the timeline tells it.
 fn told(side: &Side, who: &str) -> Vec<[f64; 2]> {
     let of = |name: &str| {
-        let entries = side.timeline.iter().filter(|entry| entry.event == name && entry.side == who);
-        entries.map(|entry| entry.offset_ms).collect::<Vec<f64>>()
+        let entries = side.timeline.iter().filter(|entry| entry.name() == name && entry.side_name() == who);
+        entries.map(|entry| entry.offset_ms()).collect::<Vec<f64>>()
     };
     let mut spans: Vec<[f64; 2]> = Vec::new();
     for (from, to) in of("speech.started").into_iter().zip(of("speech.ended")) {

@@ -116,10 +116,10 @@ fn conversation(lines: &'static [&'static str]) -> (Said, Taken, Outcome) {
     let outcome = outcome.expect("it runs");
     assert_eq!(outcome.caller.violations, [""; 0]);
     let said = voices.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let taken = outcome.caller.timeline.iter().filter(|entry| entry.event == "language.taken");
+    let taken = outcome.caller.timeline.iter().filter(|entry| entry.name() == "language.taken");
     let taken = taken.map(|entry| {
-        assert_eq!((entry.side.as_str(), &entry.data["by"]), ("engine", &"text".into()));
-        (entry.data["language"].as_str().expect("a code").to_owned(), entry.sample)
+        assert_eq!((entry.side_name(), &entry.data()["by"]), ("engine", &"text".into()));
+        (entry.data()["language"].as_str().expect("a code").to_owned(), entry.sample)
     });
     let taken = taken.collect();
     (said, taken, outcome)
@@ -131,8 +131,9 @@ fn languages(said: &[(String, String)]) -> Vec<&str> {
 
 /// Positions at which the agent's turns begin.
 fn turns(outcome: &Outcome) -> Vec<i64> {
-    let turns = outcome.caller.timeline.iter().filter(|entry| entry.event == "turn.ended" && entry.side == "agent");
-    turns.filter_map(|entry| entry.data["from_sample"].as_i64()).collect()
+    let turns =
+        outcome.caller.timeline.iter().filter(|entry| entry.name() == "turn.ended" && entry.side_name() == "agent");
+    turns.filter_map(|entry| entry.data()["from_sample"].as_i64()).collect()
 }
 
 #[test]

@@ -82,8 +82,8 @@ impl Call {
             Matching::Exact => "exact",
             Matching::Context => "context",
         };
-        let response_type = rule.response.kind();
-        let what = What::ScriptedResponse { index: rule.index, match_type, response_type };
+        let response_type = rule.response.kind().into();
+        let what = What::ScriptedResponse { index: rule.index, match_type: match_type.into(), response_type };
         self.event(at, Side::Dh, what);
     }
 

@@ -286,7 +286,7 @@ impl Call {
     /// Tells what arrives and is not heard, each kind once.
     pub(super) fn tell_unheard(&mut self, now: Time) {
         while let Some((code, why)) = self.leg.as_mut().and_then(|leg| leg.unheard(now)) {
-            self.event(self.frame_at, Side::Engine, What::Note { code, why });
+            self.event(self.frame_at, Side::Engine, What::Note { code: code.into(), why });
         }
     }
 

@@ -23,6 +23,7 @@ mod pauses;
 mod phase;
 mod plan;
 mod probe;
+mod reading;
 mod script;
 mod spec;
 mod timeline;
@@ -343,7 +344,7 @@ impl Call {
     }
 
     fn note(&mut self, sample: Sample, code: &'static str) {
-        self.event(sample, Side::Engine, What::Note { code, why: String::new() });
+        self.event(sample, Side::Engine, What::Note { code: code.into(), why: String::new() });
     }
 
     fn effect(&mut self, effect: Effect) -> EffectId {

@@ -206,7 +206,7 @@ impl Call {
         self.waits.media_at = Some(now);
         self.tell_before();
         let address = self.waits.address.take();
-        self.event(0, Side::Engine, What::Connected { address, code, codec: params.codec_name() });
+        self.event(0, Side::Engine, What::Connected { address, code, codec: params.codec_name().into() });
         match self.spec.extension.clone() {
             Some(digits) => self.dial = Some(Dial::new(&digits, ms(EXTENSION_AFTER_MS))),
             None => self.begin_conversation(0),
@@ -263,7 +263,7 @@ impl Call {
         let Some(dial) = &mut self.dial else { return };
         if let Some(digit) = dial.due(at) {
             let method = self.key(digit, at);
-            self.event(at, Side::Dh, What::DtmfSent { digit, method, duration_ms: TONE_MS });
+            self.event(at, Side::Dh, What::DtmfSent { digit, method: method.into(), duration_ms: TONE_MS });
         }
         if let Some(end) = self.dial.as_ref().and_then(|dial| dial.done(at)) {
             self.dial = None;
@@ -470,7 +470,11 @@ impl Call {
         };
         let (sip_code, q850_cause) = remote.as_ref().map_or((None, None), |end| (end.sip_code(), end.q850_cause()));
         let told = if connected { self.sample(now).clamp(end, end.max(self.frame_at)) } else { 0 };
-        self.event(told, Side::Engine, What::Ended { by, reason: reason.as_str(), sip_code, q850_cause });
+        self.event(
+            told,
+            Side::Engine,
+            What::Ended { by: by.into(), reason: reason.as_str().into(), sip_code, q850_cause },
+        );
         let ending = Ending {
             reason,
             connected,

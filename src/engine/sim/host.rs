@@ -303,7 +303,7 @@ impl Host {
         }
         Side {
             ending: self.ending,
-            timeline: self.journal.finish(),
+            timeline: self.journal.finish(&mut Vec::new()),
             recording,
             sip_log: self.sip_log,
             violations: self.violations,
@@ -369,7 +369,7 @@ impl Host {
                 self.drain_port(now);
             }
             Output::Effect(id, effect) => self.perform(now, id, effect),
-            Output::Event(event) => self.event(now, &event),
+            Output::Event(event) => self.event(now, event),
             Output::Ended(ending) => {
                 self.segments.clear();
                 self.due.clear();
@@ -405,7 +405,7 @@ impl Host {
         self.packets_in_tick += u32::from(!is_repetition);
     }
 
-    fn event(&mut self, now: Time, event: &Event) {
+    fn event(&mut self, now: Time, event: Event) {
         match &event.what {
             What::Connected { .. } => (self.origin, self.zero) = (Some(now), Some(now)),
             What::Ended { .. } => {

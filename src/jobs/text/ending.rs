@@ -1,7 +1,6 @@
 //! What is kept of a written conversation that is over, and where its result goes.
 
 use ringer_media::call::EndReason;
-use serde_json::json;
 
 use super::super::call::languages;
 use super::TextWork;
@@ -35,10 +34,9 @@ impl TextWork<'_> {
         notes.extend(languages(&timeline));
         warnings.extend(amiss(&timeline, false));
         if end.began_ms.is_some() {
-            let moments = judge::moments(&json!(timeline));
             let language = judge::language(&notes);
             let fillers = judge::fillers(language, &self.workshop.fillers);
-            let transcript = judge::transcript(id, language, &moments, &fillers);
+            let transcript = judge::transcript(id, language, &timeline, &fillers);
             service.store_transcript(organization, &transcript).await?;
         }
         let from = self.news(0, 0).await?.status;

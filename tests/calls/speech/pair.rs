@@ -78,7 +78,7 @@ pub struct Outcome {
 impl Outcome {
     /// The caller's events of one name and side.
     pub fn events<'a>(&'a self, event: &'a str, side: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
-        self.report.timeline.iter().filter(move |entry| entry.event == event && entry.side == side)
+        self.report.timeline.iter().filter(move |entry| entry.name() == event && entry.side_name() == side)
     }
 
     /// The wall clock at a position of the caller's timeline, in milliseconds since the epoch.

@@ -215,7 +215,7 @@ impl Expected {
 }
 
 fn event(side: &Side, name: &str, data: &[Datum], range: Option<Range>, count: Option<usize>) -> Result<(), String> {
-    let fits = |entry: &&TimelineEntry| entry.event == name && data.iter().all(|datum| datum.fits(&entry.data));
+    let fits = |entry: &&TimelineEntry| entry.name() == name && data.iter().all(|datum| datum.fits(&entry.data()));
     let times: Vec<f64> = side.timeline.iter().filter(fits).map(|entry| after_invite(side, entry)).collect();
     let found = times.iter().filter(|at| range.is_none_or(|range| range.contains(**at))).count();
     match count {
@@ -241,7 +241,7 @@ impl Datum {
 
 /// Returns the time of an entry, in seconds after the INVITE.
 fn after_invite(side: &Side, entry: &TimelineEntry) -> f64 {
-    side.zero.as_secs_f64() + entry.offset_ms / 1000.0
+    side.zero.as_secs_f64() + entry.offset_ms() / 1000.0
 }
 
 /// Checks a track of the recording of `side`: 0 is its own, 1 the other one.
