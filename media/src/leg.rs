@@ -251,7 +251,7 @@ impl Leg {
     pub fn overflowed(&self) -> u64 {
         match self {
             Leg::Rtp(leg) => leg.overflowed(),
-            Leg::Pcm(leg) => leg.overflowed(),
+            Leg::Pcm(leg) => leg.overflow_count(),
         }
     }
 

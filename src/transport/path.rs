@@ -114,7 +114,7 @@ impl FrameRings {
     }
 
     /// Returns the number of frames that the other end did not take in time.
-    pub fn dropped(&self) -> u64 {
+    pub fn lost_frames(&self) -> u64 {
         self.dropped
     }
 
@@ -213,7 +213,7 @@ impl FramePeer {
     }
 
     /// Returns how often audio was dropped because the backlog was full.
-    pub fn overflowed(&self) -> u64 {
+    pub fn overflow_count(&self) -> u64 {
         self.overflowed
     }
 
@@ -262,7 +262,7 @@ mod tests {
         let (mut rings, mut peer) = pair(16_000);
         assert!(peer.receive(Time(1), &vec![1; 16_000 * 60]));
         assert!(!peer.receive(Time(2), &vec![2; 16_000]), "400 ms of a second find room");
-        assert_eq!((peer.overflowed(), peer.end()), (1, 16_000 * 60 + 6400));
+        assert_eq!((peer.overflow_count(), peer.end()), (1, 16_000 * 60 + 6400));
         assert!(peer.clear());
         assert_eq!(peer.end(), 6400);
         assert_eq!(waiting(&mut rings), 6400);
@@ -274,7 +274,7 @@ mod tests {
         for at in 0..25 {
             rings.send(at * 320, &[7; 320]);
         }
-        assert_eq!(rings.dropped(), 5);
+        assert_eq!(rings.lost_frames(), 5);
         let Some(FromCall::Frame { from: 0, piece }) = peer.next() else { panic!("the first comes first") };
         assert_eq!(piece.pcm(), [7; 320]);
         rings.clear();

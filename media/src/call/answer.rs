@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::ending::EndReason;
 use super::event::Kind;
 use super::hearing::OtherTurn;
-use super::io::{Comparison, Effect, EffectId, EndReason, Line, Move, Purpose, Then, Thought};
+use super::io::{Comparison, Effect, EffectId, Line, Move, Purpose, Then, Thought};
 use super::plan::{Comparing, Next, Plan, Stage};
 use super::script::{ByScript, same_words};
 use super::spec::{Opening, Response};

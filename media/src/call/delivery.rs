@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::answer::OWN_HANGUP_MS;
+use super::ending::EndReason;
 use super::event::{Kind, Side, What};
-use super::io::{EndReason, Line};
+use super::io::Line;
 use super::mouth::Said;
 use super::plan::{Next, Stage};
 use super::spec::{Matching, Opening};

@@ -13,6 +13,7 @@ mod delivery;
 mod dial;
 mod ears;
 mod edges;
+mod ending;
 mod event;
 mod hearing;
 mod io;
@@ -32,6 +33,7 @@ mod utterance;
 
 use std::time::Duration;
 
+pub use ending::*;
 pub use event::*;
 pub use io::*;
 pub use script::{ByScript, Script, contains_phrase, normal_form, same_words, unspaced};
@@ -250,7 +252,7 @@ impl Call {
     /// Returns the samples of 16 kHz that were heard of the frames that came, or dropped by [`Input::ClearFrames`]: a feeder
     /// keeps at most one second ahead of it.
     pub fn frames_heard(&self) -> u64 {
-        if let Some(Leg::Pcm(leg)) = &self.leg { leg.heard() } else { 0 }
+        if let Some(Leg::Pcm(leg)) = &self.leg { leg.heard_samples() } else { 0 }
     }
 
     fn release(&mut self, now: Time) {

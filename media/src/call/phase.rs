@@ -2,11 +2,9 @@
 
 use super::answer::NOT_YET;
 use super::dial::TONE_MS;
+use super::ending::{EndReason, Ending, Fault, Quality, RemoteEnd, RemoteKind};
 use super::event::{Side, What};
-use super::io::{
-    Control, EffectId, EndReason, Ending, Fault, HangupCause, Output, Path, Purpose, Quality, RemoteEnd, RemoteKind,
-    Signal,
-};
+use super::io::{Control, EffectId, HangupCause, Output, Path, Purpose, Signal};
 use super::mouth::Mouth;
 use super::spec::DtmfMethod;
 use super::utterance::Utterance;

@@ -1,9 +1,10 @@
 //! The other side's turns: when they begin and end, and the text that comes for them.
 
 use super::delivery::CONFIRM_MS;
+use super::ending::{EndReason, Fault};
 use super::event::{Kind, Side, What};
 use super::hearing::OtherTurn;
-use super::io::{Effect, EffectId, Effected, EndReason, Fault, Move, Purpose};
+use super::io::{Effect, EffectId, Effected, Move, Purpose};
 use super::plan::Stage;
 use super::script::contains_phrase;
 use super::spec::Phrases;

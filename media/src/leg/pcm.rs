@@ -2,7 +2,7 @@
 //!
 //! At every 20 ms tick the owner calls [`PcmLeg::send`], then [`PcmLeg::listen`]; audio goes in with [`PcmLeg::receive`] whenever
 //! it arrives, in pieces of any length. It is heard at real time: what comes faster waits in a queue of one second, and
-//! [`PcmLeg::heard`] tells a feeder how far it got. After `new` nothing allocates.
+//! [`PcmLeg::heard_samples`] tells a feeder how far it got. After `new` nothing allocates.
 //!
 //! A piece begins where the one before it ends, or at the moment of its arrival when the queue has run dry for longer than
 //! [`BRIDGED`]. The ears follow [`BEHIND`] after the positions, so that uneven sending makes no gaps.
@@ -193,7 +193,7 @@ impl PcmLeg {
     }
 
     /// Returns the samples of 16 kHz that were heard or dropped by [`PcmLeg::clear`] so far; gaps do not count.
-    pub fn heard(&self) -> u64 {
+    pub fn heard_samples(&self) -> u64 {
         self.heard
     }
 
@@ -266,7 +266,7 @@ impl PcmLeg {
     }
 
     /// Returns the number of pieces that did not find room.
-    pub fn overflowed(&self) -> u64 {
+    pub fn overflow_count(&self) -> u64 {
         self.overflowed
     }
 

@@ -120,16 +120,16 @@ fn a_burst_is_heard_at_real_time_and_its_queue_has_an_end() {
     listener.listen_for(1);
     // 900 ms at once.
     listener.leg.receive(ms(20), &[1000; 14_400]);
-    assert_eq!(listener.leg.overflowed(), 0);
+    assert_eq!(listener.leg.overflow_count(), 0);
     listener.listen_for(60);
     assert_eq!(listener.sounds(), Some((320, 320 + 14_399)));
-    assert_eq!(listener.leg.heard(), 14_400);
+    assert_eq!(listener.leg.heard_samples(), 14_400);
     // The newest of 1.2 s is dropped.
     let at = listener.now;
     listener.leg.receive(at, &[1000; 19_200]);
-    assert_eq!(listener.leg.overflowed(), 1);
+    assert_eq!(listener.leg.overflow_count(), 1);
     listener.listen_for(80);
-    assert_eq!(listener.leg.heard(), 14_400 + 16_000);
+    assert_eq!(listener.leg.heard_samples(), 14_400 + 16_000);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn audio_that_is_taken_back_is_not_heard() {
     listener.leg.receive(ms(20), &[1000; 9600]);
     listener.listen_for(10);
     listener.leg.clear();
-    assert_eq!(listener.leg.heard(), 9600);
+    assert_eq!(listener.leg.heard_samples(), 9600);
     listener.listen_for(1);
     assert!(listener.heard.last().expect("it listened").2 == SILENCE);
     listener.leg.receive(ms(240), &[500; 320]);

@@ -156,7 +156,7 @@ impl Host {
 
     /// Answers the offer early, and sounds a tone from `port`.
     fn send_early_media(&mut self, now: Time, code: u16, port: u16) {
-        let supported = self.supported(port);
+        let supported = self.supported_offer(port);
         let Some(scene) = &mut self.scene else { return };
         let Some(Ok((answer, plan))) = scene.offer.as_deref().map(|offer| sdp::answer(offer, &supported)) else {
             return;
@@ -174,7 +174,7 @@ impl Host {
     /// Answers with media at `port`.
     fn answer_at(&mut self, now: Time, port: u16) {
         self.stop_tone();
-        let supported = self.supported(port);
+        let supported = self.supported_offer(port);
         let Some(scene) = &mut self.scene else { return };
         if port != RTP_PORT {
             let again = SipPort::incoming(String::new(), scene.offer.as_deref(), &supported, self.destination.guard());
@@ -227,7 +227,7 @@ impl Host {
         let Some(scene) = &mut self.scene else { return };
         let terms = scene.terms.with(change);
         scene.ports.push(terms.port);
-        let offer = terms.describe(self.supported(terms.port), self.media.map(|plan| plan.media.codec));
+        let offer = terms.describe(self.supported_offer(terms.port), self.media.map(|plan| plan.media.codec));
         if let Some(scene) = &mut self.scene {
             scene.offered = Some(terms);
         }

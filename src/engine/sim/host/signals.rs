@@ -64,7 +64,7 @@ impl Host {
     }
 
     fn incoming(&mut self, now: Time, key: CallKey, call_id: String, offer: Option<String>) {
-        let supported = self.supported(RTP_PORT);
+        let supported = self.supported_offer(RTP_PORT);
         match SipPort::incoming(call_id, offer.as_deref(), &supported, self.destination.guard()) {
             Ok(mut port) if self.key.is_none() => {
                 let is_scripted = self.scene.as_mut().is_some_and(|scene| scene.takes_call(offer));
@@ -83,7 +83,7 @@ impl Host {
     }
 
     /// Returns what this side can do, with media at `port`.
-    pub(super) fn supported(&self, port: u16) -> Offer {
+    pub(super) fn supported_offer(&self, port: u16) -> Offer {
         sdp::offer(self.destination.codecs(), self.address.ip(), port, 1)
     }
 
