@@ -43,6 +43,12 @@ const MOST_OPUS_US: f64 = 160.0;
 fn main() {
     let far = FarSide::new();
     let all = Ears { text: false, voice_activity: true, dtmf: true };
+    // `--ticks N` runs one call of PCMU for as many ticks and nothing else: for callgrind, which counts instructions.
+    let args: Vec<String> = std::env::args().collect();
+    if let Some(at) = args.iter().position(|arg| arg == "--ticks") {
+        let ticks = args.get(at + 1).and_then(|ticks| ticks.parse().ok()).expect("--ticks takes a number");
+        return Conversation::new(&far, Codec::Pcmu, all, true).run(ticks);
+    }
     let none = Ears { voice_activity: false, dtmf: false, ..all };
     println!("whole calls, us of CPU per 20 ms tick");
     let totals = [
