@@ -6,3 +6,4 @@ pub mod path;
 pub mod port;
 pub mod sip;
 pub mod sockets;
+mod strangers;

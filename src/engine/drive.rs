@@ -124,6 +124,8 @@ pub(super) struct Driver {
     port: Port,
     ending: Option<Ending>,
     sip_over: bool,
+    /// RTP is taken from here instead of the agreed address.
+    moved_to: Option<std::net::SocketAddr>,
     wanted: Wanted,
     guard: Guard,
     _room: Room,
@@ -162,6 +164,7 @@ impl Driver {
             port,
             ending: None,
             sip_over: false,
+            moved_to: None,
             wanted,
             guard,
             _room: room,
@@ -265,6 +268,13 @@ impl Driver {
             FromShard::Ears(_, from) => self.effects.ears_from(from),
             FromShard::Event(_, event) => self.event(event),
             FromShard::Ended(_, ending) => self.ending = Some(*ending),
+            FromShard::Moved(_, found) => {
+                let agreed = self.port.peer().address.clone().unwrap_or_default();
+                self.moved_to = Some(found);
+                self.files
+                    .warnings
+                    .push(format!("RTP came from {found}, not from {agreed} as agreed, and was taken from there"));
+            }
             FromShard::Frames(_) | FromShard::Gone(_) => {}
         }
     }
@@ -330,6 +340,13 @@ impl Driver {
         let (recording, messages) = tokio::join!(closing, last_messages(&mut sip_news, &clock));
         messages.iter().for_each(|(at, message)| self.log_sip(*at, message));
         self.files.warnings.extend(self.effects.warnings());
+        if ending.quality.foreign_address > 0 && self.moved_to.is_none() {
+            let agreed = self.port.peer().address.clone().unwrap_or_default();
+            self.files.warnings.push(format!(
+                "{} datagrams came to the media port from other addresses than {agreed}, and were not heard (sip.symmetric_rtp)",
+                ending.quality.foreign_address
+            ));
+        }
         let speaker = self.effects.speaker().await;
         let timeline = self.files.journal.finish(&mut self.files.warnings);
         self.files.warnings.extend(amiss(&timeline, self.wanted.scripted()));

@@ -54,6 +54,8 @@ pub struct EngineConfig {
     pub max_calls: usize,
     /// Secure RTP, of calls in both directions.
     pub srtp: Encryption,
+    /// RTP is taken from another port of the agreed host when nothing comes from the agreed one (RFC 4961).
+    pub symmetric_rtp: bool,
 }
 
 /// Name of the file of a call's events, a line each as they happen.

@@ -326,6 +326,7 @@ impl Inner {
             wire,
             dropped_frames: 0,
             ticks: 0,
+            symmetric: self.config.symmetric_rtp,
         };
         self.order(shard, ToShard::Place(Box::new(live)));
         let driver =
@@ -399,6 +400,7 @@ impl Inner {
             | FromShard::Ears(no, _)
             | FromShard::Event(no, _)
             | FromShard::Frames(no)
+            | FromShard::Moved(no, _)
             | FromShard::Ended(no, _) => *no,
             // Dropping the call closes its sockets and rings, here and not on the media thread.
             FromShard::Gone(_) => return,

@@ -61,6 +61,8 @@ pub(super) struct LiveCall {
     /// Recorded frames that found no room.
     pub dropped_frames: u64,
     pub ticks: u32,
+    /// RTP is taken from another port of the agreed host when nothing comes from the agreed one.
+    pub symmetric: bool,
 }
 
 /// To a media thread.
@@ -78,6 +80,8 @@ pub(super) enum FromShard {
     Control(CallNo, Control),
     /// With the number of samples written to the tap so far.
     Effect(CallNo, EffectId, Effect, u64),
+    /// RTP of this address is taken instead of that of the agreed one.
+    Moved(CallNo, std::net::SocketAddr),
     /// Frames wait in the call's ring.
     Frames(CallNo),
     /// The tap's next sample is at this position.
@@ -195,7 +199,7 @@ impl Shard {
                 }
                 ToShard::Connect(no, rtp, rtcp) => {
                     if let Some((_, _, live)) = self.find(no)
-                        && let MediaPath::Udp(sockets) = &live.media
+                        && let MediaPath::Udp(sockets) = &mut live.media
                     {
                         let _ = sockets.connect(rtp, rtcp);
                         live.wire.iter_mut().for_each(|wire| wire.connect(sockets, rtp, rtcp));
@@ -303,6 +307,9 @@ impl Shard {
         }
         live.ticks = live.ticks.wrapping_add(1);
         if live.ticks.is_multiple_of(RTCP_EVERY) {
+            if let Some(found) = sockets.look_at_strangers(live.symmetric) {
+                tell(&mut self.messages, &mut self.backlog, &self.shared, FromShard::Moved(live.no, found));
+            }
             while let Some(bytes) = sockets.receive_rtcp(&mut self.report[..]) {
                 if let Some(wire) = &mut live.wire {
                     wire.received(Path::Rtcp, self.kernel.wall_ns(now), bytes);
@@ -362,6 +369,10 @@ impl Shard {
                 Output::Ended(mut ending) => {
                     over = true;
                     ending.quality.recording_dropped = live.dropped_frames;
+                    if let MediaPath::Udp(sockets) = &mut live.media {
+                        sockets.look_at_strangers(false);
+                        ending.quality.foreign_address = sockets.foreign_datagrams();
+                    }
                     FromShard::Ended(no, ending)
                 }
             };
@@ -473,6 +484,7 @@ mod tests {
             wire: None,
             dropped_frames: 0,
             ticks: 0,
+            symmetric: false,
         };
         let mut order = |order| assert!(orders.push(order).is_ok());
         order(ToShard::Place(Box::new(live)));

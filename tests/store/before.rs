@@ -88,6 +88,24 @@ impl Before {
     }
 }
 
+/// True when `new` holds all that `old` does; members may have been added.
+fn holds(new: &Value, old: &Value) -> bool {
+    match (new, old) {
+        (Value::Object(new), Value::Object(old)) => {
+            old.iter().all(|(name, old)| new.get(name).is_some_and(|new| holds(new, old)))
+        }
+        (Value::Array(new), Value::Array(old)) => {
+            new.len() == old.len() && new.iter().zip(old).all(|(new, old)| holds(new, old))
+        }
+        _ => new == old,
+    }
+}
+
+#[track_caller]
+fn assert_holds(new: &Value, old: &Value, path: &str) {
+    assert!(holds(new, old), "{path}:\n{new}\ndoes not hold all of\n{old}");
+}
+
 /// Answers of the release before, by path.
 fn answers() -> BTreeMap<String, Value> {
     serde_json::from_str(ANSWERS).expect("it is JSON")
@@ -99,7 +117,7 @@ async fn rows_of_the_release_before_are_answered_as_it_answered_them() {
     let answers = answers();
     assert!(answers.len() > 20, "{}", answers.len());
     for (path, expect) in &answers {
-        assert_eq!(before.get(path).await, *expect, "{path}");
+        assert_holds(&before.get(path).await, expect, path);
     }
     let codes = [2, 3].map(|id| &answers[&format!("/v1/retrieve-simulation-result/{id}")]["simulation_result"]);
     let codes = codes.map(|result| (&result["error_code"], &result["error_owner"]));
@@ -114,7 +132,8 @@ async fn a_code_that_is_not_known_is_written_back_as_it_was() {
     before.ask("POST", "/v1/update-simulation-result", update).await;
     let mut expect = answers().remove("/v1/retrieve-simulation-result/3").expect("it was asked");
     expect["simulation_result"]["tags"] = json!(["seen"]);
-    assert_eq!(before.get("/v1/retrieve-simulation-result/3").await, expect);
+    let path = "/v1/retrieve-simulation-result/3";
+    assert_holds(&before.get(path).await, &expect, path);
 }
 
 /// Words of a release that is not here, in the place of some that every release knows.
@@ -144,9 +163,9 @@ async fn words_of_states_that_are_not_known_fail_no_listing_and_are_kept() {
     for (path, expect) in answers() {
         let found = before.get(&path).await;
         if path.contains("simulation-result") && !path.contains("-results/") {
-            assert_eq!(found, with_words(&expect), "{path}");
+            assert_holds(&found, &with_words(&expect), &path);
         } else if path.contains("-results/") {
-            assert_eq!(found["simulation_results"], with_words(&expect["simulation_results"]), "{path}");
+            assert_holds(&found["simulation_results"], &with_words(&expect["simulation_results"]), &path);
         }
     }
     let told = &before.get("/v1/retrieve-simulation-result/2").await["simulation_result"];

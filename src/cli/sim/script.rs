@@ -48,8 +48,8 @@ pub fn call(script: Script, seed: u64, voices: &Arc<Canned>) -> Sim {
         seed,
         network: NetemSpec { delay_ms: script.delay_ms, ..NetemSpec::default() },
         then: None,
-        caller: with_manner(caller, &script.caller),
-        agent: with_manner(agent, &script.agent),
+        caller: with_manner(caller, &script.caller, script.caller_holds()),
+        agent: with_manner(agent, &script.agent, script.agent_holds()),
         synthesizer: voices.clone(),
         faults: Faults { network_dies: script.network_dies, ..Faults::default() },
         longest: script.until,
@@ -57,7 +57,7 @@ pub fn call(script: Script, seed: u64, voices: &Arc<Canned>) -> Sim {
     }
 }
 
-fn with_manner(mut placement: Placement, manner: &Manner) -> Placement {
+fn with_manner(mut placement: Placement, manner: &Manner, holds: bool) -> Placement {
     let spec = &mut placement.spec;
     if let Some(words) = &manner.says {
         spec.opening = Opening::Say(words.clone());
@@ -71,6 +71,10 @@ fn with_manner(mut placement: Placement, manner: &Manner) -> Placement {
     }
     if let Some(timeout) = manner.media_timeout {
         spec.limits.media_timeout_ms = timeout.as_millis() as u32;
+    }
+    // A side that is on hold sends nothing, and the one that holds it need not wait.
+    if holds {
+        spec.limits.media_timeout_ms = NEVER_MS;
     }
     if !manner.codecs.is_empty() {
         placement.destination.set_codecs(manner.codecs.clone());

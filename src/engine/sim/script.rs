@@ -87,6 +87,11 @@ pub struct Script {
     expectations: Vec<Expectation>,
 }
 
+fn holds(actions: &[(Duration, Action)]) -> bool {
+    let is_hold = |hold: Option<Hold>| hold.is_some_and(|hold| hold != Hold::Off);
+    actions.iter().any(|(_, action)| matches!(action, Action::Change(change) if is_hold(change.hold)))
+}
+
 /// The manner of one side, as far as its script tells it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manner {
@@ -171,6 +176,16 @@ pub(super) enum Hold {
 }
 
 impl Script {
+    /// True if the caller puts the agent on hold at some time.
+    pub fn caller_holds(&self) -> bool {
+        holds(&self.actions[0])
+    }
+
+    /// True if the agent puts the caller on hold at some time.
+    pub fn agent_holds(&self) -> bool {
+        holds(&self.actions[1])
+    }
+
     /// Parses a file; `name` stands in messages.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use ringer_media::call::Signal;
 use ringer_media::codec::Codec;
 use ringer_media::frame::{Frame, RATE_HZ};
-use ringer_media::leg::{MediaParams, RtpLeg};
+use ringer_media::leg::{LegParams, MediaParams, RtpLeg};
 use ringer_sip::sdp::{Direction, Negotiated};
 
 use super::*;
@@ -31,8 +31,8 @@ pub(super) struct Scene {
     tone: Option<Tone>,
     /// Further ports that media are taken at.
     ports: Vec<u16>,
-    /// The other side has this one on hold.
-    is_held: bool,
+    /// True if the last change of the session was this side's.
+    is_own_change: bool,
     /// One packet leaves each tick.
     pub is_steady: bool,
     pub sent_rtp: Vec<SentRtp>,
@@ -75,7 +75,7 @@ impl Scene {
             offered: None,
             tone: None,
             ports: Vec::new(),
-            is_held: false,
+            is_own_change: false,
             is_steady: true,
             sent_rtp: Vec::new(),
         }
@@ -108,15 +108,15 @@ impl Scene {
         self.terms.hold != Hold::Off
     }
 
-    /// Takes what both sides agreed on anew.
-    pub fn agree(&mut self, media: &Negotiated) {
-        self.is_held = media.on_hold;
-        self.is_steady = media.ptime_ms == 20 && media.direction.sends();
+    /// True while this side holds, or is about to by a change that it has offered.
+    fn holds_soon(&self) -> bool {
+        self.withholds() || self.offered.as_ref().is_some_and(|terms| terms.hold != Hold::Off)
     }
 
-    /// True for the end of a hold while this side holds too: to its Call nothing has changed.
-    pub fn hides(&self, event: &CallEvent) -> bool {
-        self.withholds() && matches!(event, CallEvent::Hold(false))
+    /// Takes what both sides agreed on anew.
+    pub fn agree(&mut self, media: &Negotiated, is_own_change: bool) {
+        self.is_own_change = is_own_change;
+        self.is_steady = media.ptime_ms == 20 && media.direction.sends();
     }
 
     pub fn note_sent(&mut self, now: Time, to: SocketAddr, packet: &[u8]) {
@@ -238,18 +238,25 @@ impl Host {
     pub(super) fn end_change(&mut self, now: Time, is_taken: bool) {
         let Some(scene) = &mut self.scene else { return };
         let Some(terms) = scene.offered.take().filter(|_| is_taken) else { return };
-        let waits = |scene: &Scene| scene.is_held || scene.withholds();
-        let waited = waits(scene);
         let has_music = terms.hold == Hold::SendOnly { music: true };
         let media = self.media.map(|plan| plan.media).filter(|_| has_music);
         scene.tone = media.map(|media| Tone::new(media, now));
         self.rtp_port = terms.port;
         scene.terms = terms;
-        // Its Call need not wait for media of a side that is on hold.
-        let now_waits = waits(scene);
-        if waited != now_waits {
-            self.tell(now, Input::Signal(Signal::Hold(now_waits)));
-        }
+    }
+
+    /// Returns the signal as the Call of a scripted side takes it: it talks on while the script holds the call, and its packets are
+    /// withheld. `None`: its Call is not told.
+    pub(super) fn without_own_hold(&self, signal: Signal) -> Option<Signal> {
+        Some(match signal {
+            Signal::Hold(true) if self.scene.as_ref().is_some_and(|scene| scene.is_own_change) => return None,
+            Signal::Renegotiated { leg: LegParams::Rtp(media) }
+                if self.scene.as_ref().is_some_and(|scene| scene.holds_soon()) =>
+            {
+                Signal::Renegotiated { leg: MediaParams { may_send: true, ..media }.into() }
+            }
+            signal => signal,
+        })
     }
 }
 

@@ -51,10 +51,9 @@ impl Host {
         if let (CallEvent::Reinvited { media: Some(media), .. } | CallEvent::Renegotiated { media, .. }, Some(scene)) =
             (&event, &mut self.scene)
         {
-            scene.agree(media);
+            scene.agree(media, change.is_some());
         }
-        let is_hidden = self.scene.as_ref().is_some_and(|scene| scene.hides(&event));
-        if let Some(port) = self.port.as_mut().filter(|_| !is_hidden) {
+        if let Some(port) = &mut self.port {
             port.receive(event);
             self.drain_port(now);
         }
@@ -91,7 +90,11 @@ impl Host {
     pub(super) fn drain_port(&mut self, now: Time) {
         while let Some(output) = self.port.as_mut().and_then(SipPort::poll) {
             match output {
-                PortOutput::Signal(signal) => self.tell(now, Input::Signal(signal)),
+                PortOutput::Signal(signal) => {
+                    if let Some(signal) = self.without_own_hold(signal) {
+                        self.tell(now, Input::Signal(signal));
+                    }
+                }
                 PortOutput::Send(ToPeer::Sip(order)) => self.order(now, order),
                 PortOutput::Locate(address) => {
                     let found = self.runtime.block_on(address.locate(&self.destination.guard())).ok();
