@@ -154,7 +154,11 @@ impl SipPort {
             CallEvent::Incoming { .. }
             | CallEvent::Trying
             | CallEvent::Confirmed { .. }
-            | CallEvent::Reinvited { .. } => {}
+            | CallEvent::RingConfirmed { .. }
+            | CallEvent::Message { .. }
+            | CallEvent::Reinvited { .. }
+            | CallEvent::Updated { .. }
+            | CallEvent::Offered { .. } => {}
         }
     }
 
@@ -237,7 +241,7 @@ impl SipPort {
 /// Returns the end of a dialog in the Call's words.
 fn remote_end(end: &CallEnd) -> RemoteEnd {
     let kind = match end.kind {
-        EndKind::RemoteBye | EndKind::DialogLost => RemoteKind::Bye,
+        EndKind::RemoteBye | EndKind::DialogLost | EndKind::SessionExpired => RemoteKind::Bye,
         EndKind::Refused | EndKind::Cancelled | EndKind::LocalHangup => RemoteKind::Refused,
         EndKind::Timeout | EndKind::NotReachable => RemoteKind::Unreachable,
         EndKind::AuthFailed => RemoteKind::AuthFailed,
