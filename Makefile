@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load speed fuzz train fmt packages peers build
+.PHONY: help demo test full kills bench load hashes instructions speed fuzz train fmt packages peers build
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -68,6 +68,7 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	@$(parts); \
 	part kills 5400 $(MAKE) --no-print-directory kills; \
 	part load 120 $(MAKE) --no-print-directory load; \
+	part hashes 120 $(MAKE) --no-print-directory hashes; \
 	part bench 900 $(MAKE) --no-print-directory bench; \
 	part speed 900 $(MAKE) --no-print-directory speed; \
 	part fuzz 3600 $(MAKE) --no-print-directory fuzz; \
@@ -81,6 +82,20 @@ bench: build ## the cost of one 20 ms frame through a call, and how much faster 
 	$(NATIVE) $(CARGO) bench --locked -p ringer-media
 	taskset -c 0 "$(RINGER)" sim --calls 30 --codec PCMU --at-least 200 | tail -n 1
 	taskset -c 0 "$(RINGER)" sim --calls 30 --codec OPUS --at-least 50 | tail -n 1
+
+# The same on every processor only as far as its C library computes alike: a difference elsewhere is no fault by itself.
+hashes: packages ## recordings and timelines of 20 simulated calls are those that were kept, byte for byte
+	$(CARGO) build --locked
+	tests/sim_hashes.sh "$(TARGET)/debug/ringer" | diff fixtures/sim/hashes.txt -
+
+# Instructions of the setting up alone, then with 3,000 ticks of one call of PCMU.
+instructions: ## instructions of a call's ticks, counted by callgrind
+	@$(call install,valgrind)
+	$(CARGO) bench --locked -p ringer-media --bench frame --no-run
+	bench=$$(ls -t $(TARGET)/release/deps/frame-* | grep -v '\.d$$' | head -n 1); \
+	for ticks in 0 3000; do \
+	    valgrind --tool=callgrind --callgrind-out-file=/dev/null $$bench --ticks $$ticks 2>&1 | grep Collected; \
+	done
 
 load: packages build ## 500 calls at once, with the lateness of their packets and its bounds
 	"$(RINGER)" load --calls 500 --seconds 10 --late-p99-ms 1 --late-p999-ms 2

@@ -1,7 +1,7 @@
 //! What happens in running calls, on its way to whoever watches. The sure record is the timeline that is stored when a call
 //! is over; this is for those who look on meanwhile. A call never waits for a watcher.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde_json::Value;
@@ -9,6 +9,10 @@ use tokio::sync::watch;
 
 /// Events that a feed keeps; what comes after them is only in the timeline.
 const MOST_EVENTS: usize = 50_000;
+
+/// Figures of the network that a feed keeps: half a minute of them. A watcher that comes later needs no older ones, and a call of an
+/// hour has 3,600.
+const NETWORK_KEPT: usize = 30;
 
 /// One event as watchers see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,15 +23,48 @@ pub struct Happening {
     pub seq: Option<i64>,
     /// Wire name.
     pub event: String,
-    /// The timeline object.
-    pub data: Value,
+    /// The timeline object as JSON text: it waits for watchers as long as the call lasts, and takes a fifth of the room.
+    pub data: Box<str>,
+}
+
+impl Happening {
+    /// An event of the timeline, as the object `data` tells it.
+    pub fn new(attempt: i64, seq: Option<i64>, event: &str, data: &Value) -> Happening {
+        Happening { attempt, seq, event: event.to_owned(), data: data.to_string().into() }
+    }
 }
 
 /// The events of one result, and a signal for each change of its state.
 #[derive(Debug)]
 pub struct Feed {
-    events: Mutex<Vec<Arc<Happening>>>,
+    events: Mutex<Kept>,
     changes: watch::Sender<u64>,
+}
+
+/// The events of a feed, each with its place among all that were added.
+#[derive(Debug, Default)]
+struct Kept {
+    events: Vec<(usize, Arc<Happening>)>,
+    /// Number of events that were added.
+    added: usize,
+    /// Places of the figures of the network, oldest first.
+    network: VecDeque<usize>,
+}
+
+impl Kept {
+    fn add(&mut self, happening: Happening) {
+        if happening.event == "network" {
+            self.network.push_back(self.added);
+            if self.network.len() > NETWORK_KEPT
+                && let Some(oldest) = self.network.pop_front()
+                && let Ok(at) = self.events.binary_search_by_key(&oldest, |(place, _)| *place)
+            {
+                self.events.remove(at);
+            }
+        }
+        self.events.push((self.added, Arc::new(happening)));
+        self.added += 1;
+    }
 }
 
 impl Feed {
@@ -37,11 +74,11 @@ impl Feed {
 
     /// Something happened.
     pub fn add(&self, happening: Happening) {
-        let mut events = lock(&self.events);
-        if events.len() < MOST_EVENTS {
-            events.push(Arc::new(happening));
+        let mut kept = lock(&self.events);
+        if kept.events.len() < MOST_EVENTS {
+            kept.add(happening);
         }
-        drop(events);
+        drop(kept);
         self.touch();
     }
 
@@ -55,9 +92,11 @@ impl Feed {
         self.changes.subscribe()
     }
 
-    /// The events from the `from`-th on.
-    pub fn events_from(&self, from: usize) -> Vec<Arc<Happening>> {
-        lock(&self.events).get(from..).unwrap_or_default().to_vec()
+    /// Returns the events that are kept of those from the `from`-th on, and the number of all that were added so far.
+    pub fn events_from(&self, from: usize) -> (Vec<Arc<Happening>>, usize) {
+        let kept = lock(&self.events);
+        let first = kept.events.partition_point(|(place, _)| *place < from);
+        (kept.events[first..].iter().map(|(_, event)| event.clone()).collect(), kept.added)
     }
 }
 
@@ -102,17 +141,36 @@ mod tests {
         let feeds = Feeds::default();
         let feed = feeds.of(1);
         let mut changes = feed.changes();
-        let happening = |n| Happening { attempt: 1, seq: Some(n), event: "e".into(), data: Value::Null };
+        let happening = |n| Happening::new(1, Some(n), "e", &Value::Null);
         feed.add(happening(0));
         feeds.of(1).add(happening(1));
         feeds.touch(1);
         assert!(changes.has_changed().expect("the feed lives"));
         assert_eq!(*changes.borrow_and_update(), 3);
-        let seqs = |from| feed.events_from(from).iter().map(|event| event.seq).collect::<Vec<_>>();
+        let seqs = |from| feed.events_from(from).0.iter().map(|event| event.seq).collect::<Vec<_>>();
         assert_eq!((seqs(0), seqs(1), seqs(9)), (vec![Some(0), Some(1)], vec![Some(1)], vec![]));
         drop(feed);
-        assert_eq!(feeds.of(1).events_from(0), []);
+        assert_eq!(feeds.of(1).events_from(0), (vec![], 0));
         feeds.of(2);
         assert_eq!(lock(&feeds.by_result).len(), 1);
+    }
+
+    #[test]
+    fn a_long_call_keeps_the_last_figures_of_the_network_alone() {
+        let feed = Feed::new();
+        let (mut seen, mut told) = (0, Vec::new());
+        for n in 0..3600 {
+            let name = if n % 100 == 7 { "turn.ended" } else { "network" };
+            feed.add(Happening::new(1, Some(n), name, &Value::Null));
+            // A watcher that looks each ten seconds.
+            if n % 10 == 9 {
+                let (events, next) = feed.events_from(seen);
+                (seen, told) = (next, [told, events].concat());
+            }
+        }
+        assert_eq!(told.iter().filter_map(|event| event.seq).collect::<Vec<_>>(), (0..3600).collect::<Vec<_>>());
+        let late: Vec<Arc<Happening>> = feed.events_from(0).0;
+        assert_eq!(late.iter().filter(|event| event.event == "turn.ended").count(), 36);
+        assert_eq!(late.len(), 36 + NETWORK_KEPT);
     }
 }

@@ -1,7 +1,9 @@
 //! Channels to the other side: protocol state without sockets ([`port`], [`sip`]), and the files that move bytes
-//! ([`sip::udp`], [`sockets`]).
+//! ([`sip::udp`], [`sockets`], [`path`]).
 
 pub mod capture;
+pub mod path;
 pub mod port;
 pub mod sip;
 pub mod sockets;
+mod strangers;

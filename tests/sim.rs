@@ -3,6 +3,7 @@
 mod edges;
 mod fluency;
 mod language;
+mod scripts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -64,10 +65,11 @@ fn a_quiet_network_carries_a_whole_conversation() {
     let ending = outcome.caller.ending.as_ref().expect("it ended");
     assert!(ending.connected && ending.other_spoke, "{ending:?}");
     assert_eq!((ending.quality.lost_packets, ending.quality.late_packets), (0, 0));
-    let heard = |event: &str| outcome.caller.timeline.iter().filter(|entry| entry.event == event).count();
+    let heard = |event: &str| outcome.caller.timeline.iter().filter(|entry| entry.name() == event).count();
     assert!(heard("turn.ended") >= 3 && heard("speech.started") >= 6, "{:?}", outcome.caller.timeline);
     // What one side heard is what the other one said.
-    let texts: Vec<&str> = outcome.caller.timeline.iter().filter_map(|entry| entry.data["text"].as_str()).collect();
+    let texts = outcome.caller.timeline.iter().filter_map(|entry| entry.data()["text"].as_str().map(str::to_owned));
+    let texts: Vec<String> = texts.collect();
     assert!(texts.iter().any(|text| text.contains("press one for appointments")), "{texts:?}");
 }
 
@@ -197,15 +199,15 @@ fn what_is_played_is_said_in_order_and_ends_the_call() {
     let network = NetemSpec { delay_ms: 20.0, ..NetemSpec::default() };
     let caller = Placement { spec, mind, ..plain.caller };
     let outcome = sim::run(Sim { network, then: None, caller, ..plain }).expect("it runs");
-    let own = outcome.caller.timeline.iter().filter(|entry| entry.side == "dh");
-    let done: Vec<(f64, &str)> = own
-        .filter_map(|entry| match entry.event.as_str() {
-            "speech.started" => Some((entry.sample as f64 / 16_000.0, entry.data["text"].as_str()?)),
-            "dtmf_sent" => Some((entry.sample as f64 / 16_000.0, entry.data["digits"].as_str()?)),
+    let own = outcome.caller.timeline.iter().filter(|entry| entry.side_name() == "dh");
+    let done: Vec<(f64, String)> = own
+        .filter_map(|entry| match entry.name() {
+            "speech.started" => Some((entry.sample as f64 / 16_000.0, entry.data()["text"].as_str()?.to_owned())),
+            "dtmf_sent" => Some((entry.sample as f64 / 16_000.0, entry.data()["digits"].as_str()?.to_owned())),
             _ => None,
         })
         .collect();
-    let texts: Vec<&str> = done.iter().map(|(_, text)| *text).collect();
+    let texts: Vec<&str> = done.iter().map(|(_, text)| text.as_str()).collect();
     let expect = ["I would like an appointment.", "The third of March.", "5", "Never mind, goodbye."];
     assert_eq!(texts, expect, "{done:?}");
     // The turn of the agent between them is heard out, then comes the silence.

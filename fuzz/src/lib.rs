@@ -22,7 +22,13 @@ pub fn datagrams(data: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// A leg of any codec.
 pub fn leg(codec: Codec, srtp: Option<SrtpParams>) -> Leg {
-    let params = MediaParams { event_payload_type: Some(EVENTS), srtp, ..MediaParams::new(codec) };
+    let events = Some(EVENTS);
+    let params = MediaParams {
+        event_payload_type: events,
+        receive_event_payload_type: events,
+        srtp,
+        ..MediaParams::new(codec)
+    };
     Leg::new(params, Seed(1), Time::from_millis(1000))
 }
 

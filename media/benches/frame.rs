@@ -15,7 +15,7 @@ use ringer_media::call::{
 use ringer_media::codec::{Codec, Decoder, Encoder};
 use ringer_media::dtmf::Detector;
 use ringer_media::frame::{FRAME, Frame, RATE_HZ, SILENCE, Sample};
-use ringer_media::leg::{Leg, MediaParams, Room};
+use ringer_media::leg::{MediaParams, Room, RtpLeg};
 use ringer_media::mixer::{Mixer, NOTHING, add};
 use ringer_media::noise::{Kind, gain_for, generate, snr_db};
 use ringer_media::recording::Window;
@@ -43,6 +43,12 @@ const MOST_OPUS_US: f64 = 160.0;
 fn main() {
     let far = FarSide::new();
     let all = Ears { text: false, voice_activity: true, dtmf: true };
+    // `--ticks N` runs one call of PCMU for as many ticks and nothing else: for callgrind, which counts instructions.
+    let args: Vec<String> = std::env::args().collect();
+    if let Some(at) = args.iter().position(|arg| arg == "--ticks") {
+        let ticks = args.get(at + 1).and_then(|ticks| ticks.parse().ok()).expect("--ticks takes a number");
+        return Conversation::new(&far, Codec::Pcmu, all, true).run(ticks);
+    }
     let none = Ears { voice_activity: false, dtmf: false, ..all };
     println!("whole calls, us of CPU per 20 ms tick");
     let totals = [
@@ -106,7 +112,7 @@ fn stages(far: &FarSide) {
     let [speech, silence] = [0, STRETCH * FRAME].map(|from| far.frames(from));
     for codec in [Codec::Pcmu, Codec::Opus] {
         let mut packets = far.packets(codec);
-        let mut leg = Leg::new(MediaParams::new(codec), Seed(1), Time::default());
+        let mut leg = RtpLeg::new(MediaParams::new(codec), Seed(1), Time::default());
         let mut clock = Clock::default();
         row(&format!("{}: receive, jitter buffer, decode, resample", codec.name()), || {
             for _ in 0..TICKS {
@@ -290,7 +296,7 @@ impl Conversation {
         call.handle(clock.0, Input::Signal(Signal::Dialing { address: "sip:far@192.0.2.1".into() }));
         call.handle(
             clock.0,
-            Input::Signal(Signal::Answered { code: 200, media: MediaParams::new(codec), text: false }),
+            Input::Signal(Signal::Answered { code: 200, leg: MediaParams::new(codec).into(), text: false }),
         );
         // Backwards: words of the far side would be an echo.
         let clip = far.wide[..50 * FRAME].iter().rev().copied().collect();

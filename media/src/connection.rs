@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::frame::{Frame, RATE_HZ, Sample};
-use crate::leg::{Heard, HeardKind, MAX_PACKET, NARROW};
+use crate::leg::{FRAME_MAX, Heard, HeardKind, MAX_PACKET, NARROW};
 use crate::netem::{Loss, Losses};
 use crate::rtp::conceal::Concealer;
 use crate::seed::{Seed, Stream};
@@ -17,6 +17,10 @@ const FRAME_MS: f64 = 20.0;
 
 /// Datagrams that one tick can make: audio or an event, and the repetitions of its end.
 const PACKETS_A_TICK: usize = 4;
+
+/// Bytes of a frame's position, before its samples.
+const HEAD: usize = size_of::<Sample>();
+const _: () = assert!(HEAD + 2 * FRAME_MAX <= MAX_PACKET);
 
 /// Loss and jitter of both directions; each draws for itself. The default loses and delays nothing.
 #[derive(Copy, Clone, Debug, PartialEq, Default)]
@@ -156,6 +160,8 @@ pub struct Departures {
     count: usize,
     /// What is due by then may be taken.
     now: Time,
+    /// The frame that was taken last, of a leg of PCM.
+    frame: Vec<i16>,
 }
 
 impl Departures {
@@ -168,7 +174,41 @@ impl Departures {
             first: 0,
             count: 0,
             now: Time::default(),
+            frame: Vec::new(),
         }
+    }
+
+    /// A frame of PCM that begins at `from` leaves at `now`: it waits for its time. A lost one is silence, since a stream without
+    /// timestamps cannot lack one.
+    pub fn send_frame(&mut self, now: Time, from: Sample, pcm: &[i16]) {
+        self.release(now);
+        let is_lost = self.line.loses();
+        let at = if is_lost { self.line.fills(now) } else { self.line.delays(now) };
+        if self.count == self.slots.len() || pcm.len() > FRAME_MAX {
+            return;
+        }
+        let last = (self.first + self.count) % self.slots.len();
+        let slot = &mut self.slots[last];
+        let (head, body) = slot.bytes.split_at_mut(HEAD);
+        head.copy_from_slice(&from.to_le_bytes());
+        for (bytes, sample) in body.chunks_exact_mut(2).zip(pcm) {
+            bytes.copy_from_slice(&if is_lost { 0 } else { *sample }.to_le_bytes());
+        }
+        (slot.at, slot.len) = (at, HEAD + 2 * pcm.len());
+        self.count += 1;
+    }
+
+    /// Returns the next frame of PCM whose time has come, with its position.
+    pub fn pop_frame(&mut self) -> Option<(Sample, &[i16])> {
+        let mut frame = std::mem::take(&mut self.frame);
+        let from = self.pop().and_then(|bytes| {
+            let (head, body) = bytes.split_first_chunk::<HEAD>()?;
+            frame.clear();
+            frame.extend(body.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])));
+            Some(Sample::from_le_bytes(*head))
+        });
+        self.frame = frame;
+        from.map(|from| (from, &self.frame[..]))
     }
 
     /// A packet leaves at `now`: it is lost, or waits for its time. One that is longer than any leg makes, or for which there

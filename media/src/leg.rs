@@ -1,110 +1,25 @@
-//! One side's media in both directions: 16 kHz frames in, RTP packets out; RTP packets in, 16 kHz frames with positions out;
-//! telephone events and reports beside them.
+//! One side's media in both directions, whatever carries them: 16 kHz frames in and out, with positions.
 //!
-//! A leg knows no sockets and no clock. At every 20 ms tick its owner calls [`Leg::send`] (or [`Leg::skip`]) and then
-//! [`Leg::packet`] until there is none, then [`Leg::listen`]; packets go in with [`Leg::receive`] whenever they arrive. After `new`
-//! nothing allocates, but for the codec Opus.
+//! Two kinds: [`RtpLeg`] makes and reads RTP packets, [`PcmLeg`] takes and gives frames of linear PCM, which a message channel
+//! or a media room carries. A leg knows no sockets and no clock.
 //!
-//! Positions count samples of 16 kHz from the origin. A received packet's audio begins at the moment at which the packet would
-//! have arrived had it been as little delayed as the least delayed ones; neither the network's jitter nor the jitter buffer
-//! counts.
+//! Positions count samples of 16 kHz from the origin, which is the moment of the answer.
 
-use crate::codec::{Codec, Encoder};
-use crate::frame::{FRAME, Frame, SILENCE, Sample};
-use crate::resample::{DELAY, Down2, Up2};
-use crate::rtp::jitter::{Content, MAX_PAYLOAD, span};
-use crate::rtp::packet::{EventPayload, HEADER, Header, Malformed, Packet, is_rtcp};
-use crate::rtp::packetize::{Packed, Packetizer};
-use crate::rtp::playout::{Played, Playout};
-use crate::rtp::rtcp::{self, Reporter, SenderInfo};
-use crate::rtp::session::{Due, EventPacket, EventReceiver, Sender};
-use crate::rtp::srtp::{self, MAX_DATAGRAM, MAX_OVERHEAD, Secure, SrtpParams};
+mod pcm;
+mod rtp;
+
+pub use self::pcm::{FRAME_MAX, PcmLeg, PcmParams};
+pub use self::rtp::{Ignored, MAX_PACKET, MediaParams, Received, ReceivedDigit, Refused, RtpLeg, Unheard};
+pub use crate::rtp::playout::HeardKind;
+
+use crate::frame::{FRAME, Frame, RATE_HZ, SILENCE, Sample};
 use crate::seed::Seed;
 use crate::time::Time;
-
-pub use crate::rtp::playout::HeardKind;
-pub use crate::rtp::session::ReceivedDigit;
-pub use crate::rtp::source::Refused;
 
 /// Samples of 20 ms at 8 kHz.
 pub const NARROW: usize = FRAME / 2;
 
-/// Bytes of the longest packet that a leg makes.
-pub const MAX_PACKET: usize = HEADER + MAX_PAYLOAD + MAX_OVERHEAD;
-
-/// Static payload type of comfort noise (RFC 3389 4).
-const COMFORT_NOISE: u8 = 13;
-
-/// An event's timestamp further than this from its arrival is not on the audio's time base: 500 ms.
-const EVENT_APART: Sample = 8000;
-
-/// Frames of silence that are passed over in one tick: a timestamp that jumps by hours must not hold up the tick.
-const MOST_SILENCE: usize = 50;
-
-/// What offer and answer settled.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct MediaParams {
-    /// The codec in both directions.
-    pub codec: Codec,
-    /// The RTP payload type to send.
-    pub payload_type: u8,
-    /// The RTP payload type that is received.
-    pub receive_payload_type: u8,
-    /// Payload type of telephone events with the codec's RTP clock, when negotiated.
-    pub event_payload_type: Option<u8>,
-    /// Milliseconds of audio in a sent packet: 10, 20, 30, 40, 50 or 60. Received ones may have any length up to 80.
-    pub ptime_ms: u8,
-    /// The other side makes use of forward error correction within the codec (Opus).
-    pub fec: bool,
-    /// Suite and keys when both directions are secure RTP; `None`: plain RTP.
-    pub srtp: Option<SrtpParams>,
-}
-
-impl MediaParams {
-    /// 20 ms packets of `codec` with the payload types under which this side offers them, telephone events, and forward error
-    /// correction; plain RTP.
-    pub fn new(codec: Codec) -> MediaParams {
-        MediaParams {
-            codec,
-            payload_type: codec.payload_type(),
-            receive_payload_type: codec.payload_type(),
-            event_payload_type: Some(codec.event_payload_type()),
-            ptime_ms: 20,
-            fec: true,
-            srtp: None,
-        }
-    }
-}
-
-/// What a datagram was.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Received {
-    /// Audio that will be heard.
-    Audio,
-    /// The sender falls silent (RFC 3389).
-    Comfort,
-    /// Part of a telephone event.
-    Event,
-    /// A report on the media port (RFC 5761).
-    Report,
-    /// Nothing for this leg.
-    Ignored(Ignored),
-}
-
-/// Why a datagram was ignored.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Ignored {
-    /// Not RTP.
-    Malformed(Malformed),
-    /// A payload type that was not settled, or a payload that cannot be one of it.
-    Payload,
-    /// RTP that is a duplicate, too late, or of another source.
-    Refused(Refused),
-    /// Not secure RTP of the other side's key, or a copy of it.
-    Unprotected(srtp::Refused),
-}
-
-/// Room for what [`Leg::listen`] hands out. It belongs on the stack of the caller: one for all legs stays in the processor's cache.
+/// Buffers for [`Leg::listen`]. They belong on the caller's stack: one set for all legs stays in the processor's cache.
 #[derive(Clone, Debug)]
 pub struct Room {
     wide: Frame,
@@ -166,6 +81,10 @@ pub struct LegFigures {
     pub foreign: u64,
     /// How often another source was taken over.
     pub source_changes: u64,
+    /// RTP packets of payload types that were not settled.
+    pub unknown_payload_type: u64,
+    /// RTP packets of a settled payload type that cannot be one of it.
+    pub wrong_length: u64,
     /// Datagrams that were not RTP.
     pub malformed: u64,
     /// Datagrams on a leg with secure RTP that were not made with the other side's key: forged, tampered with, plain.
@@ -188,362 +107,167 @@ pub struct LegFigures {
     pub remote_fraction_lost: Option<f64>,
 }
 
+/// Parameters that offer and answer, or the opening of another channel, have settled.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum LegParams {
+    /// RTP packets.
+    Rtp(MediaParams),
+    /// Frames of linear PCM.
+    Pcm(PcmParams),
+}
+
+impl LegParams {
+    /// Returns the sampling rate of the audio that crosses the channel, in Hz: 8000 at narrow band, at most 16000 here.
+    pub fn rate_hz(&self) -> u32 {
+        match self {
+            LegParams::Rtp(media) => media.codec.rate_hz(),
+            LegParams::Pcm(pcm) => pcm.rate_hz.min(RATE_HZ),
+        }
+    }
+
+    /// Returns the name of the codec, as timelines tell it.
+    pub fn codec_name(&self) -> &'static str {
+        match self {
+            LegParams::Rtp(media) => media.codec.name(),
+            LegParams::Pcm(_) => "PCM",
+        }
+    }
+}
+
+impl From<MediaParams> for LegParams {
+    fn from(media: MediaParams) -> LegParams {
+        LegParams::Rtp(media)
+    }
+}
+
+impl From<PcmParams> for LegParams {
+    fn from(pcm: PcmParams) -> LegParams {
+        LegParams::Pcm(pcm)
+    }
+}
+
 /// Both directions of one side's media.
-pub struct Leg {
-    params: MediaParams,
-    sender: Sender,
-    encoder: Encoder,
-    packets: Packetizer,
-    event: Option<EventPacket>,
-    out: [u8; MAX_PACKET],
-    secure: Option<Box<Secure>>,
-    sent_at: Time,
-    reported: u32,
-    playout: Playout,
-    events: EventReceiver,
-    reporter: Reporter,
-    down: Down2,
-    ears: Ears,
-    malformed: u64,
-    last_arrival: Option<Time>,
-    depth_ms: f64,
+pub enum Leg {
+    /// Over RTP.
+    Rtp(Box<RtpLeg>),
+    /// As frames of PCM.
+    Pcm(Box<PcmLeg>),
 }
 
 impl Leg {
-    /// A leg whose source, numbers and report times are drawn from `seed`; position 0 is `origin`.
-    pub fn new(params: MediaParams, seed: Seed, origin: Time) -> Leg {
-        let clock_hz = params.codec.rtp_clock_hz();
-        let mut encoder = Encoder::new(params.codec);
-        encoder.set_fec(params.fec);
-        let mut sender = Sender::new(clock_hz, &mut seed.stream("rtp"));
-        if params.srtp.is_some() {
-            sender.begin_low();
-        }
-        Leg {
-            params,
-            sender,
-            encoder,
-            packets: Packetizer::new(params.codec, params.ptime_ms),
-            event: None,
-            out: [0; MAX_PACKET],
-            secure: params.srtp.as_ref().map(|params| Box::new(Secure::new(params))),
-            sent_at: origin,
-            reported: 0,
-            playout: Playout::new(params.codec, origin),
-            events: EventReceiver::new(clock_hz),
-            reporter: Reporter::new(seed.stream("rtcp")),
-            down: Down2::new(),
-            ears: Ears::new(params.codec),
-            malformed: 0,
-            last_arrival: None,
-            depth_ms: 0.0,
+    /// Returns a leg whose draws come from `seed`; position 0 is `origin`.
+    pub fn new(params: LegParams, seed: Seed, origin: Time) -> Leg {
+        match params {
+            LegParams::Rtp(media) => Leg::Rtp(Box::new(RtpLeg::new(media, seed, origin))),
+            LegParams::Pcm(pcm) => Leg::Pcm(Box::new(PcmLeg::new(pcm, origin))),
         }
     }
 
-    /// Position 0 is `origin` from now on: early media becomes the connected call.
+    /// Makes `origin` position 0 from now on: early media becomes the connected call.
     pub fn set_origin(&mut self, origin: Time) {
-        self.playout.set_origin(origin);
-    }
-
-    /// Goes on with what was settled anew (RFC 3264 8): payload types, packet length, keys. False, and all is as it was, when
-    /// that is another codec, or encryption begins or ends.
-    pub fn renegotiate(&mut self, params: MediaParams) -> bool {
-        let old = self.params;
-        if params.codec != old.codec || params.srtp.is_some() != old.srtp.is_some() {
-            return false;
-        }
-        if params.ptime_ms != old.ptime_ms {
-            self.packets = Packetizer::new(params.codec, params.ptime_ms);
-        }
-        self.encoder.set_fec(params.fec);
-        if let (Some(secure), Some(old), Some(new)) = (&mut self.secure, &old.srtp, &params.srtp) {
-            secure.renew(old, new);
-        }
-        self.params = params;
-        true
-    }
-
-    /// What was settled.
-    pub fn params(&self) -> &MediaParams {
-        &self.params
-    }
-
-    /// Bytes of the longest datagram that this leg makes, reports included; at most [`MAX_PACKET`].
-    pub fn longest_packet(&self) -> usize {
-        (HEADER + self.packets.longest_payload()).max(rtcp::LONGEST) + MAX_OVERHEAD
-    }
-
-    /// Takes what this tick sends: `pcm`, or the telephone event that runs in its place. [`Leg::packet`] gives the packets.
-    pub fn send(&mut self, now: Time, pcm: &Frame) {
-        self.sent_at = now;
-        match self.sender.tick() {
-            Due::Event(event) => {
-                self.packets.cut();
-                self.event = Some(event);
-            }
-            Due::Audio(timestamp) => {
-                let room = self.packets.frame(timestamp);
-                if room.len() == NARROW {
-                    self.down.process(pcm, room);
-                } else {
-                    room.copy_from_slice(pcm);
-                }
-            }
+        match self {
+            Leg::Rtp(leg) => leg.set_origin(origin),
+            Leg::Pcm(leg) => leg.set_origin(origin),
         }
     }
 
-    /// The next packet to send: with packets of 20 ms one a tick, with others as it comes out, and at the end of an event its
-    /// repetitions (at most 4). Call until `None` after each [`Leg::send`].
-    pub fn packet(&mut self) -> Option<&[u8]> {
-        let (head, body) = self.out.split_first_chunk_mut().expect("the buffer is longer than a header");
-        if let Some(Packed { timestamp, units, pcm }) = self.packets.packet() {
-            let len = self.encoder.encode(pcm, body);
-            self.sender.audio(self.params.payload_type, timestamp, units, len).write(head);
-            return Some(self.outgoing(HEADER + len));
+    /// Returns the parameters in force.
+    pub fn params(&self) -> LegParams {
+        match self {
+            Leg::Rtp(leg) => LegParams::Rtp(*leg.params()),
+            Leg::Pcm(leg) => LegParams::Pcm(*leg.params()),
         }
-        let event = self.event.take()?;
-        self.sender.event(self.params.event_payload_type?, &event).write(head);
-        let payload = event.payload.bytes();
-        body[..payload.len()].copy_from_slice(&payload);
-        Some(self.outgoing(HEADER + payload.len()))
     }
 
-    /// A tick in which nothing is sent.
+    /// Goes on with parameters that were settled anew. Returns false, and changes nothing, where that is not possible.
+    pub fn renegotiate(&mut self, params: LegParams) -> bool {
+        match (self, params) {
+            (Leg::Rtp(leg), LegParams::Rtp(media)) => leg.renegotiate(media),
+            (Leg::Pcm(leg), LegParams::Pcm(pcm)) => *leg.params() == pcm,
+            _ => false,
+        }
+    }
+
+    /// Takes note of a tick in which nothing is sent.
     pub fn skip(&mut self) {
-        self.packets.cut();
-        self.sender.skip();
+        if let Leg::Rtp(leg) = self {
+            leg.skip();
+        }
     }
 
-    /// Sends `digit` as a telephone event from the next tick on (up to two ticks later when the end of the one before is still
-    /// being repeated), for at most 8 s (1.3 s with Opus). False when events were not negotiated, `digit` is none, or another
-    /// event still runs: nothing is sent then.
+    /// True when digits can be sent as telephone events (RFC 4733).
+    pub fn has_events(&self) -> bool {
+        matches!(self, Leg::Rtp(leg) if leg.params().event_payload_type.is_some())
+    }
+
+    /// True while the other side wants to hear; RTP is not sent else (RFC 3264 5.1, 6.1, 8.4).
+    pub fn may_send(&self) -> bool {
+        match self {
+            Leg::Rtp(leg) => leg.params().may_send,
+            Leg::Pcm(_) => true,
+        }
+    }
+
+    /// Returns code and reason of the next kind of packets that arrive and are not heard; each kind is told once.
+    pub fn unheard(&mut self, now: Time) -> Option<(&'static str, String)> {
+        let Leg::Rtp(leg) = self else { return None };
+        let what = leg.unheard(now)?;
+        Some((what.code(), what.why(leg.params().codec, leg.params().receive_payload_type)))
+    }
+
+    /// Sends `digit` as a telephone event from the next tick on, for `duration_ms`. Returns false when that is not possible.
     pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
-        self.params.event_payload_type.is_some() && self.sender.start_event(digit, duration_ms)
-    }
-
-    /// A telephone event takes the place of audio.
-    pub fn sending_event(&self) -> bool {
-        self.sender.sending_event()
-    }
-
-    /// Takes a datagram of the RTP socket.
-    pub fn receive(&mut self, arrived: Time, bytes: &[u8]) -> Received {
-        if is_rtcp(bytes) {
-            self.receive_report(arrived, bytes);
-            return Received::Report;
-        }
-        let Some(secure) = &mut self.secure else { return self.receive_plain(arrived, bytes) };
-        match secure.open(bytes, &mut [0; MAX_DATAGRAM]) {
-            Ok(plain) => self.receive_plain(arrived, plain),
-            Err(why) => Received::Ignored(Ignored::Unprotected(why)),
+        match self {
+            Leg::Rtp(leg) => leg.start_event(digit, duration_ms),
+            Leg::Pcm(_) => false,
         }
     }
 
-    fn receive_plain(&mut self, arrived: Time, bytes: &[u8]) -> Received {
-        let packet = match Packet::parse(bytes) {
-            Ok(packet) => packet,
-            Err(why) => {
-                self.malformed += 1;
-                return Received::Ignored(Ignored::Malformed(why));
-            }
-        };
-        let kind = packet.header.payload_type;
-        let event = EventPayload::parse(packet.payload).filter(|_| Some(kind) == self.params.event_payload_type);
-        let (content, received) = if event.is_some() {
-            (Content::Other, Received::Event)
-        } else if kind == COMFORT_NOISE {
-            (Content::Comfort, Received::Comfort)
-        } else if kind == self.params.receive_payload_type && span(self.params.codec, packet.payload).is_some() {
-            (Content::Audio(packet.payload), Received::Audio)
-        } else {
-            (Content::Other, Received::Ignored(Ignored::Payload))
-        };
-        let refused = self.playout.jitter_mut().insert(arrived, &packet.header, content).err();
-        if refused != Some(Refused::Foreign) {
-            self.last_arrival = self.last_arrival.max(Some(arrived));
-        }
-        match (refused, event) {
-            (None | Some(Refused::Late), Some(payload)) => self.hear_event(arrived, &packet.header, payload),
-            (Some(why), _) => return Received::Ignored(Ignored::Refused(why)),
-            _ => {}
-        }
-        received
-    }
-
-    /// The next 20 ms for the ears, written into `room`.
+    /// Returns the next 20 ms for the ears, written into `room`.
     pub fn listen<'a>(&mut self, now: Time, room: &'a mut Room) -> Heard<'a> {
-        self.events.expire(now);
-        let samples = self.ears.samples();
-        self.depth_ms = self.playout.depth_ms(now);
-        let mut played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
-        let mut moved = played.moved;
-        for _ in 0..MOST_SILENCE {
-            if played.kind != HeardKind::Silence || !self.playout.may_catch_up(now, samples) {
-                break;
-            }
-            played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
-            moved += played.moved;
+        match self {
+            Leg::Rtp(leg) => leg.listen(now, room),
+            Leg::Pcm(leg) => leg.listen(now, room),
         }
-        let mut passed = None;
-        if played.kind != HeardKind::Stretched && self.playout.may_catch_up(now, samples) {
-            room.before = room.wide;
-            let before = played;
-            played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
-            moved += played.moved;
-            passed = Some((before.position - played.moved, before.kind));
-        }
-        let passed = passed.map(|(position, kind)| Passed { position, kind, pcm: &room.before });
-        let Played { position, kind, .. } = played;
-        Heard { position, kind, pcm: &room.wide, narrow: &room.narrow, passed, moved }
     }
 
-    /// The next digit that came as a telephone event and is over.
+    /// Returns the next digit that came as a telephone event and is over.
     pub fn digit(&mut self) -> Option<ReceivedDigit> {
-        self.events.digit()
-    }
-
-    /// The report that is due at `now`, if one is; `ntp_now` is the wallclock (NTP format, 32.32).
-    pub fn report(&mut self, now: Time, ntp_now: u64) -> Option<&[u8]> {
-        if self.reporter.is_due(now) { Some(self.write_report(now, ntp_now, false)) } else { None }
-    }
-
-    /// The last report, which says BYE; `None` where nothing was ever sent: who never joined cannot leave (RFC 3550 6.3.7).
-    pub fn goodbye(&mut self, now: Time, ntp_now: u64) -> Option<&[u8]> {
-        (self.sender.counts().1 > 0).then(|| self.write_report(now, ntp_now, true))
-    }
-
-    /// Takes a datagram of the RTCP socket.
-    pub fn receive_report(&mut self, arrived: Time, bytes: &[u8]) {
-        let mut room = [0; MAX_DATAGRAM];
-        let opened = match &mut self.secure {
-            Some(secure) => secure.open_report(bytes, &mut room),
-            None => Ok(bytes),
-        };
-        if let Ok(plain) = opened {
-            self.reporter.receive(arrived, plain, self.sender.ssrc());
+        match self {
+            Leg::Rtp(leg) => leg.digit(),
+            Leg::Pcm(_) => None,
         }
     }
 
-    /// When anything last came from the other side: RTP or a report.
+    /// Returns when the other side last gave a sign of life. A channel of frames tells its own loss: it always lives here.
     pub fn last_sign(&self) -> Option<Time> {
-        self.last_arrival.max(self.reporter.last())
+        match self {
+            Leg::Rtp(leg) => leg.last_sign(),
+            Leg::Pcm(leg) => leg.listened_at(),
+        }
     }
 
-    /// Packets that were there and were dropped, because too many came at once.
+    /// Returns the number of packets, or pieces of audio, that came and were dropped for lack of room.
     pub fn overflowed(&self) -> u64 {
-        self.playout.jitter().overflowed()
+        match self {
+            Leg::Rtp(leg) => leg.overflowed(),
+            Leg::Pcm(leg) => leg.overflow_count(),
+        }
     }
 
-    /// Milliseconds of audio that were not heard because their packets were lost or late.
+    /// Returns the milliseconds of audio that were not heard because their packets were lost or late.
     pub fn concealed_ms(&self) -> u64 {
-        self.playout.jitter().concealed_ticks() / 8
+        match self {
+            Leg::Rtp(leg) => leg.concealed_ms(),
+            Leg::Pcm(_) => 0,
+        }
     }
 
-    /// Figures up to now.
+    /// Returns the figures up to now.
     pub fn figures(&self) -> LegFigures {
-        let jitter = self.playout.jitter();
-        let source = jitter.source();
-        LegFigures {
-            sent: u64::from(self.sender.counts().1),
-            received: source.received(),
-            lost: source.lost(),
-            late: jitter.late(),
-            duplicates: source.duplicates(),
-            foreign: source.foreign(),
-            source_changes: source.changes(),
-            malformed: self.malformed,
-            forged: self.secure.as_ref().map_or(0, |secure| secure.forged()),
-            replayed: self.secure.as_ref().map_or(0, |secure| secure.replayed()),
-            concealed_ms: self.concealed_ms(),
-            jitter_ms: jitter.timing().jitter_ns() / 1e6,
-            depth_ms: self.depth_ms,
-            last_arrival: self.last_arrival,
-            last_report: self.reporter.last(),
-            round_trip_ms: self.reporter.round_trip_ms(),
-            remote_fraction_lost: self.reporter.remote_fraction_lost(),
-        }
-    }
-
-    /// The packet of `len` bytes as it goes out.
-    fn outgoing(&mut self, len: usize) -> &[u8] {
-        let len = self.secure.as_mut().map_or(len, |secure| secure.protect(&mut self.out, len));
-        &self.out[..len]
-    }
-
-    fn hear_event(&mut self, arrived: Time, header: &Header, payload: EventPayload) {
-        let begun = self.events.onset(self.playout.position_of(arrived.0 as i64), payload);
-        let timing = self.playout.jitter().timing();
-        let mapped = timing.ticks(header.timestamp).map(|ticks| self.playout.position_of(timing.at(ticks)));
-        let from = mapped.filter(|mapped| (mapped - begun).abs() <= EVENT_APART).unwrap_or(begun);
-        self.events.receive(arrived, header, payload, from);
-    }
-
-    fn write_report(&mut self, now: Time, ntp_now: u64, leaving: bool) -> &[u8] {
-        let (next, packets, octets) = self.sender.counts();
-        let clock_hz = self.params.codec.rtp_clock_hz();
-        let since = (now.since(self.sent_at).as_nanos() * u128::from(clock_hz) / 1_000_000_000) as u32;
-        let timestamp = next.wrapping_sub(clock_hz / 50).wrapping_add(since);
-        let sent = (packets != self.reported).then_some(SenderInfo { ntp: ntp_now, timestamp, packets, octets });
-        self.reported = packets;
-        let jitter = self.playout.jitter_mut();
-        let units = (jitter.timing().jitter_ns() * f64::from(clock_hz) / 1e9) as u32;
-        let received = jitter.source_mut().reception().map(|reception| (reception, units));
-        let plain = self.reporter.write(now, ntp_now, self.sender.ssrc(), sent, received, leaving);
-        match &mut self.secure {
-            Some(secure) => secure.protect_report(plain),
-            None => plain,
+        match self {
+            Leg::Rtp(leg) => leg.figures(),
+            Leg::Pcm(leg) => leg.figures(),
         }
     }
 }
-
-/// Turns decoded frames into both rates.
-#[derive(Clone, Debug)]
-struct Ears {
-    /// Decoded audio is the wide frame (else the narrow one).
-    is_wide: bool,
-    /// Samples by which codec and filter put the wide frame behind its timestamp.
-    lag: Sample,
-    up: Up2,
-    down: Down2,
-}
-
-impl Ears {
-    fn new(codec: Codec) -> Ears {
-        let is_wide = codec.rate_hz() > 8000;
-        let lag = codec.lag() + if is_wide { 0 } else { DELAY };
-        Ears { is_wide, lag, up: Up2::new(), down: Down2::new() }
-    }
-
-    /// Samples of a decoded frame.
-    fn samples(&self) -> usize {
-        if self.is_wide { FRAME } else { NARROW }
-    }
-
-    /// Has `fill` write the decoded frame and makes the other rate of it.
-    fn decoded(&mut self, room: &mut Room, fill: impl FnOnce(&mut [i16]) -> Played) -> Played {
-        let pcm: &mut [i16] = if self.is_wide { &mut room.wide } else { &mut room.narrow };
-        let mut played = fill(pcm);
-        if played.kind == HeardKind::Stretched {
-            // What only fills time leaves no trace in the filters: it must not be heard in the frame after it.
-            let before = (self.up.clone(), self.down.clone());
-            self.convert(room);
-            (self.up, self.down) = before;
-        } else {
-            self.convert(room);
-        }
-        played.position -= self.lag;
-        played
-    }
-
-    fn convert(&mut self, room: &mut Room) {
-        let Room { wide, narrow, .. } = room;
-        if self.is_wide {
-            self.down.process(wide, narrow);
-        } else {
-            self.up.process(narrow, wide);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

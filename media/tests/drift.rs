@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringer_media::call::{Call, CallSpec, Ears, Input, Limits, Opening, Output, Path, Sent, Signal, TICK, TurnSpec};
 use ringer_media::codec::Codec;
 use ringer_media::frame::{FRAME, Frame};
-use ringer_media::leg::{Leg, MediaParams};
+use ringer_media::leg::{MediaParams, RtpLeg};
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 
@@ -31,8 +31,8 @@ fn apart(ppm: i64) -> (i64, i64) {
         ..CallSpec::default()
     });
     call.handle(begin, Input::Signal(Signal::Dialing { address: String::new() }));
-    call.handle(begin, Input::Signal(Signal::Answered { code: 200, media, text: false }));
-    let mut far = Leg::new(media, Seed(4), begin);
+    call.handle(begin, Input::Signal(Signal::Answered { code: 200, leg: media.into(), text: false }));
+    let mut far = RtpLeg::new(media, Seed(4), begin);
     let far_tick = |n: u64| begin + Duration::from_nanos((n as i64 * (20_000_000 + 20 * ppm)) as u64);
     let (mut sent, mut recorded, mut clicks, mut found) = (0u64, 0i64, Vec::new(), Vec::<i64>::new());
     let mut origin = None;

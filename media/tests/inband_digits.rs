@@ -9,7 +9,7 @@ use ringer_media::clip::Clip;
 use ringer_media::codec::Codec;
 use ringer_media::dtmf::{Detected, Detector};
 use ringer_media::frame::{FRAME, Frame, RATE_HZ, Sample};
-use ringer_media::leg::{Leg, MediaParams, Room};
+use ringer_media::leg::{MediaParams, Room, RtpLeg};
 use ringer_media::level::to_speech_level;
 use ringer_media::seed::{Seed, Stream};
 use ringer_media::time::Time;
@@ -21,8 +21,8 @@ const HIGH_HZ: [f64; 4] = [1209.0, 1336.0, 1477.0, 1633.0];
 
 /// Two legs and a detector at the far one.
 struct Line {
-    near: Leg,
-    far: Leg,
+    near: RtpLeg,
+    far: RtpLeg,
     detector: Detector,
     now: Time,
 }
@@ -31,7 +31,12 @@ impl Line {
     fn new(codec: Codec) -> Line {
         let media = MediaParams::new(codec);
         let now = Time::from_millis(1000);
-        Line { near: Leg::new(media, Seed(1), now), far: Leg::new(media, Seed(2), now), detector: Detector::new(), now }
+        Line {
+            near: RtpLeg::new(media, Seed(1), now),
+            far: RtpLeg::new(media, Seed(2), now),
+            detector: Detector::new(),
+            now,
+        }
     }
 
     fn pass(&mut self, frame: &Frame) -> Option<(char, Sample)> {

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ringer_media::call::{Event, Kind, What};
 use ringer_media::frame::{FRAME, PER_MS};
 use serde_json::{Value, json};
 
@@ -70,19 +71,19 @@ impl CallLog {
     fn entry(&mut self, entry: &TimelineEntry) {
         let now = monotonic().0 as i64;
         // Both leave the media thread in the tick that begins there (the figures of the network after its frame was sent).
-        match entry.event.as_str() {
-            "call.connected" => self.began(now),
-            "network" => return self.began(now - nanos(entry.sample - FRAME as i64)),
-            "transcript.partial" => return,
-            "dtmf_received" => self.digits.push_str(entry.data["digits"].as_str().unwrap_or_default()),
+        match &entry.what {
+            What::Connected { .. } => self.began(now),
+            What::Network { .. } => return self.began(now - nanos(entry.sample - FRAME as i64)),
+            What::TranscriptPartial { .. } => return,
+            What::DtmfReceived { digit, .. } => self.digits.push(*digit),
             _ => {}
         }
-        let mut data = entry.data.clone();
+        let mut data = entry.data();
         if let Some(by) = data.get_mut("by") {
             *by = json!(named(by.as_str().unwrap_or_default()));
         }
-        self.line(&entry.event, named(&entry.side), entry.sample, data);
-        if let Some((end, start)) = self.turns.add(entry) {
+        self.line(entry.name(), named(entry.side_name()), entry.sample, data);
+        if let Some((end, start)) = self.turns.add(&entry.event) {
             let latency_ms = round3((start - end) as f64 / PER_MS as f64);
             let (caller, own) = (self.times(end), self.times(start));
             let data = json!({
@@ -148,24 +149,23 @@ struct Turns {
 
 impl Turns {
     /// The caller's end and the agent's beginning, when `entry` is the beginning of an answer.
-    fn add(&mut self, entry: &TimelineEntry) -> Option<(i64, i64)> {
-        match (entry.event.as_str(), entry.side.as_str()) {
-            ("speech.started", "agent") => {
+    fn add(&mut self, entry: &Event) -> Option<(i64, i64)> {
+        match entry.reading() {
+            What::AgentSpeechStarted { .. } => {
                 self.began = Some(entry.sample);
                 self.before = self.ended.take();
             }
-            ("speech.ended", "agent") => {
+            What::AgentSpeechEnded { .. } => {
                 let short = self.began.take().is_some_and(|began| entry.sample - began < SHORT);
                 self.ended = if short { self.before.take() } else { Some(entry.sample) };
             }
-            ("dtmf_received", "agent") => {
-                let duration_ms = entry.data["duration_ms"].as_i64().unwrap_or_default();
-                self.ended = Some(entry.sample + duration_ms * PER_MS);
+            What::DtmfReceived { duration_ms, .. } => {
+                self.ended = Some(entry.sample + i64::from(*duration_ms) * PER_MS);
             }
             // First words are no answer, whatever was heard before them.
-            ("speech.started", "dh") => {
+            What::SpeechStarted { kind, .. } => {
                 let answer = (self.ended.take()?, entry.sample);
-                return (entry.data["kind"] != "opening").then_some(answer);
+                return (*kind != Kind::Opening).then_some(answer);
             }
             _ => {}
         }
@@ -199,13 +199,9 @@ mod tests {
         let (start, end) = ("speech.started", "speech.ended");
         let check = |entries: &[(&str, &str, i64)], expect: &[(i64, i64)]| {
             let mut turns = Turns::default();
-            let entry = |&(event, side, sample): &(&str, &str, i64)| TimelineEntry {
-                seq: 0,
-                sample,
-                offset_ms: 0.0,
-                event: if event == "opening" { start.into() } else { event.into() },
-                side: side.into(),
-                data: json!({ "kind": event }),
+            let entry = |&(event, side, sample): &(&str, &str, i64)| {
+                let name = if event == "opening" { start } else { event };
+                Event::from_wire(sample, name, side, json!({ "kind": event }))
             };
             let found: Vec<_> = entries.iter().filter_map(|line| turns.add(&entry(line))).collect();
             assert_eq!(found, expect);

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use self::log::CallLog;
 pub use self::log::Log;
 use self::mind::{CUT_IN, DeskMind, GREETING, STILL_THERE};
-use crate::engine::{CallHandle, CallNews, Dial, Engine, Placement};
+use crate::engine::{Answering, CallHandle, CallNews, Destination, Engine, Placement};
 use crate::human::Fluency;
 use crate::provider::{Voice, VoiceWanted};
 use crate::tasks::Tasks;
@@ -45,7 +45,7 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// A desk that speaks with `voice` in `codecs` (as in [`Dial::codecs`]) and writes into `log`, when there is one.
+    /// A desk that speaks with `voice` in `codecs` (as in [`Answering::codecs`]) and writes into `log`, when there is one.
     pub fn new(engine: Engine, voice: Voice, log: Option<Log>, codecs: Vec<Codec>) -> Arc<Desk> {
         Arc::new(Desk { engine, voice, log: log.map(Arc::new), codecs, tasks: Tasks::new(), calls: AtomicU64::new(0) })
     }
@@ -133,7 +133,7 @@ pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Pl
     Placement {
         id,
         spec,
-        dial: Dial { codecs, ..Dial::default() },
+        destination: Destination::Incoming(Answering { codecs, ..Answering::default() }),
         mind: Box::new(DeskMind::default()),
         fluency: Fluency::default(),
         voice: Some(voice),

@@ -141,8 +141,8 @@ impl Watch {
 
     /// Takes what the call has told since.
     fn take_fed(&mut self) {
-        let events = self.feed.as_ref().map(|feed| feed.events_from(self.fed)).unwrap_or_default();
-        self.fed += events.len();
+        let (events, fed) = self.feed.as_ref().map(|feed| feed.events_from(self.fed)).unwrap_or_default();
+        self.fed = self.fed.max(fed);
         for event in events {
             self.follow(event.attempt);
             if event.seq.is_none_or(|seq| seq > self.after_seq) {
@@ -182,7 +182,7 @@ async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
     }
 }
 
-fn piece(event: &str, id: Option<i64>, data: &Value) -> String {
+fn piece(event: &str, id: Option<i64>, data: &dyn std::fmt::Display) -> String {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     format!("event: {event}\n{id}data: {data}\n\n")
 }

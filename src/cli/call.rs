@@ -27,7 +27,7 @@ use crate::clock::random_seed;
 use crate::config::Secret;
 use crate::engine::lateness::quantile_ms;
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{CallNews, CallReport, Dial, Engine, Placement};
+use crate::engine::{CallNews, CallReport, Destination, Engine, Placement, SipDial};
 use crate::human::{self, Profile};
 use crate::provider::{Synthesizer, VoiceWanted};
 use crate::transport::sip::address::Address;
@@ -194,7 +194,7 @@ fn save<'a>(report: Option<&CallReport>, to: Option<&'a Path>) -> Result<Option<
 fn problem(report: &CallReport) -> Option<String> {
     let ending = &report.ending;
     if let Some(remote) = ending.remote.as_ref().filter(|_| !ending.connected) {
-        let code = remote.sip_code.map(|code| format!("{code} ")).unwrap_or_default();
+        let code = remote.sip_code().map(|code| format!("{code} ")).unwrap_or_default();
         return Some(format!("not connected: {code}{}", remote.text));
     }
     let normal = ending.connected && ending.fault.is_none();
@@ -221,14 +221,14 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
     Ok(Placement {
         id: "call".into(),
         spec: CallSpec { seed, noise, limits, extension: args.dtmf.clone(), ..CallSpec::default() },
-        dial: Dial {
+        destination: Destination::Sip(SipDial {
             target: args.to.clone(),
             username: args.username.clone(),
             password: args.password.clone().map(Secret::new),
             headers: args.header.clone(),
             codecs: local::codecs(&args.codec),
-            ..Dial::default()
-        },
+            ..SipDial::default()
+        }),
         fluency: profile.fluency(seed),
         language: profile.language.clone(),
         mind: human::mind(profile, None, seed),

@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
+use ringer_media::call::{Event, Kind as Said, Side, TimelineEntry, What};
 use ringer_media::frame::{PER_MS, Sample};
 use serde_json::Value;
-
-use crate::engine::TimelineEntry;
 
 /// Columns of the name.
 const NAME_WIDTH: usize = 7;
@@ -32,50 +31,6 @@ impl Style {
 
     fn paint(self, text: String, colour: &str) -> String {
         if self.coloured && !colour.is_empty() { format!("\x1b[{colour}m{text}\x1b[0m") } else { text }
-    }
-}
-
-/// One event.
-#[derive(Copy, Clone, Debug)]
-pub struct Happened<'e> {
-    /// Position, 16 samples a millisecond.
-    pub sample: Sample,
-    /// Wire name.
-    pub event: &'e str,
-    /// dh, agent or engine.
-    pub side: &'e str,
-    /// Event data.
-    pub data: &'e Value,
-}
-
-impl<'e> Happened<'e> {
-    /// From its wire form; `None` of what is none.
-    pub fn read(entry: &'e Value) -> Option<Happened<'e>> {
-        Some(Happened {
-            sample: entry["sample"].as_i64()?,
-            event: entry["event"].as_str()?,
-            side: entry["side"].as_str()?,
-            data: &entry["data"],
-        })
-    }
-
-    fn text(&self, key: &str) -> &'e str {
-        self.data[key].as_str().unwrap_or_default()
-    }
-
-    fn number(&self, key: &str) -> Option<i64> {
-        self.data[key].as_i64()
-    }
-
-    /// A figure as it is, `?` where it is not told.
-    fn figure(&self, key: &str) -> String {
-        if self.data[key].is_null() { "?".to_owned() } else { plain(&self.data[key]) }
-    }
-}
-
-impl<'e> From<&'e TimelineEntry> for Happened<'e> {
-    fn from(entry: &'e TimelineEntry) -> Happened<'e> {
-        Happened { sample: entry.sample, event: &entry.event, side: &entry.side, data: &entry.data }
     }
 }
 
@@ -137,17 +92,17 @@ impl Lines {
     }
 
     /// The line of an event; `None`: it is told by another one, or only on request.
-    pub fn line(&mut self, happened: Happened<'_>) -> Option<String> {
-        let latency_ms = self.follow(happened);
-        let (who, what, kind) = self.told(happened, latency_ms);
+    pub fn line(&mut self, event: &Event) -> Option<String> {
+        let latency_ms = self.follow(event);
+        let (who, what, kind) = self.told(event, latency_ms);
         if kind == Kind::Detail && !self.verbose {
             return None;
         }
-        let seconds = happened.sample as f64 / PER_MS as f64 / 1000.0;
+        let seconds = event.sample as f64 / PER_MS as f64 / 1000.0;
         let (name, colour) = match who {
-            "dh" => (self.caller.as_str(), "36"),
-            "agent" => ("agent", "32"),
-            _ => ("engine", "2"),
+            Side::Dh => (self.caller.as_str(), "36"),
+            Side::Agent => ("agent", "32"),
+            Side::Engine => ("engine", "2"),
         };
         let name = self.style.paint(format!("{name:<NAME_WIDTH$}"), colour);
         let what = self.style.paint(printable(&what), kind.colour());
@@ -155,20 +110,22 @@ impl Lines {
     }
 
     /// Follows who spoke when. Answers what the agent's turn that ends took to answer, in milliseconds.
-    fn follow(&mut self, happened: Happened<'_>) -> Option<f64> {
-        let sound = happened.text("kind") == "probe";
-        match (happened.event, happened.side) {
-            ("speech.started", "dh") if !sound => self.own.push((happened.sample, None)),
-            ("speech.ended", "dh") if !sound => {
+    fn follow(&mut self, event: &Event) -> Option<f64> {
+        match event.reading() {
+            What::SpeechStarted { kind: Said::Probe, .. } | What::SpeechEnded { kind: Said::Probe, .. } => {}
+            What::SpeechStarted { .. } => self.own.push((event.sample, None)),
+            What::SpeechEnded { .. } => {
                 let open = self.own.iter_mut().rev().find(|(_, to)| to.is_none());
-                open.into_iter().for_each(|(_, to)| *to = Some(happened.sample));
+                open.into_iter().for_each(|(_, to)| *to = Some(event.sample));
             }
-            ("dtmf_sent", _) if self.extension_digits > 0 => self.extension_digits -= 1,
-            ("dtmf_sent", _) => {
-                let length = happened.number("duration_ms").unwrap_or_default() * PER_MS;
-                self.own.push((happened.sample, Some(happened.sample + length)));
+            What::DtmfSent { .. } if self.extension_digits > 0 => self.extension_digits -= 1,
+            What::DtmfSent { duration_ms, .. } => {
+                let length = i64::from(*duration_ms) * PER_MS;
+                self.own.push((event.sample, Some(event.sample + length)));
             }
-            ("turn.ended", _) => return self.latency_ms(happened),
+            What::TurnEnded { from_sample, end_sample, .. } | What::TurnWritten { from_sample, end_sample, .. } => {
+                return self.latency_ms(*from_sample, *end_sample);
+            }
             _ => {}
         }
         let most = self.own.len().saturating_sub(OWN_MAX);
@@ -176,142 +133,152 @@ impl Lines {
         None
     }
 
-    fn latency_ms(&mut self, turn: Happened<'_>) -> Option<f64> {
-        let from = turn.number("from_sample")?;
-        let before = std::mem::replace(&mut self.agent_end, turn.number("end_sample").unwrap_or(turn.sample));
+    fn latency_ms(&mut self, from: Sample, turn_end: Sample) -> Option<f64> {
+        let before = std::mem::replace(&mut self.agent_end, turn_end);
         let (_, end) = self.own.iter().rev().find(|(start, _)| *start <= from)?;
         let end = (*end).filter(|end| *end <= from && *end > before)?;
         Some((from - end) as f64 / PER_MS as f64)
     }
 
     /// Who, what, and of which kind.
-    fn told<'h>(&self, happened: Happened<'h>, latency_ms: Option<f64>) -> (&'h str, String, Kind) {
-        let Happened { event, side, .. } = happened;
-        let (figure, text) = (|key: &str| happened.figure(key), |key: &str| happened.text(key));
-        let (other, own) = if side == "dh" { ("agent", &*self.caller) } else { (&*self.caller, "agent") };
+    fn told(&self, event: &Event, latency_ms: Option<f64>) -> (Side, String, Kind) {
+        let side = event.side;
         let act = |what: String| (side, what, Kind::Act);
         let warning = |what: String| (side, what, Kind::Warning);
         let detail = |what: String| (side, what, Kind::Detail);
-        match event {
-            "call.dialing" => ("dh", format!("calls {}", text("address")), Kind::Act),
-            "call.ringing" => ("agent", format!("is called, SIP {}", figure("code")), Kind::Act),
-            "call.early_media" => ("agent", format!("is heard before the answer, SIP {}", figure("code")), Kind::Act),
-            "call.connected" => ("agent", format!("answers{}", codec(text("codec"))), Kind::Turn),
-            "call.ended" => ending(happened),
-            "speech.started" if side == "dh" => detail(format!("begins: {}", text("text"))),
-            "speech.started" => detail("begins to speak".into()),
-            "speech.ended" if side == "dh" => said(happened),
-            "speech.ended" => detail("falls silent".into()),
-            "turn.ended" => heard(happened, latency_ms),
-            "transcript.partial" => detail(format!("... {}", text("text"))),
-            "language.taken" => act(format!("goes on in the other side's language: {}", text("language"))),
-            "barge_in" => cut_in(happened, &self.caller),
-            "late_turn" => warning(format!("speaks {} ms late: the words were not ready", figure("late_ms"))),
-            "scripted_response" => {
-                let (on, does) = (worded(text("match_type")), worded(text("response_type")));
-                act(format!("scripted response {} ({on}: {does})", figure("index")))
+        match event.reading() {
+            What::Dialing { address } => (Side::Dh, format!("calls {address}"), Kind::Act),
+            What::Ringing { code, .. } => (Side::Agent, format!("is called, SIP {code}"), Kind::Act),
+            What::EarlyMedia { code, .. } => {
+                (Side::Agent, format!("is heard before the answer, SIP {code}"), Kind::Act)
             }
-            "interruption.decided" => {
-                let keyword = Some(text("keyword")).filter(|word| !word.is_empty());
+            What::Connected { codec: name, .. } => (Side::Agent, format!("answers{}", codec(name)), Kind::Turn),
+            What::Ended { by: who, .. } => (by(who).unwrap_or(side), ending(event), Kind::Turn),
+            What::SpeechStarted { text, .. } => detail(format!("begins: {text}")),
+            What::AgentSpeechStarted { .. } => detail("begins to speak".into()),
+            What::SpeechEnded { text, kind, interrupted, .. } => said(text.voiced(), *kind, *interrupted),
+            What::AgentSpeechEnded { .. } => detail("falls silent".into()),
+            What::TurnEnded { text, missing, late, concealed_ms, .. } => {
+                heard(text, missing.as_deref(), *late, *concealed_ms, latency_ms)
+            }
+            What::TurnWritten { text, .. } => heard(text, None, false, 0, latency_ms),
+            What::TranscriptPartial { text } => detail(format!("... {text}")),
+            What::LanguageTaken { language, .. } => act(format!("goes on in the other side's language: {language}")),
+            What::BargeIn { by, stop_ms, .. } => cut_in(*by, *stop_ms, &self.caller),
+            What::LateTurn { late_ms, .. } => warning(format!("speaks {late_ms} ms late: the words were not ready")),
+            What::ScriptedResponse { index, match_type, response_type } => {
+                act(format!("scripted response {index} ({}: {})", worded(match_type), worded(response_type)))
+            }
+            What::InterruptionDecided { kind, at_ms, keyword, .. } => {
+                let keyword = keyword.as_deref().filter(|word| !word.is_empty());
                 let keyword = keyword.map(|word| format!(", at the word {word}")).unwrap_or_default();
-                detail(format!("decides to cut in after {} ms ({}{keyword})", figure("at_ms"), worded(text("type"))))
+                detail(format!("decides to cut in after {at_ms} ms ({}{keyword})", worded(kind)))
             }
-            "silence_tool" => act(format!("stays silent for up to {} s", figure("seconds"))),
-            "reprompt" => act(format!("gets no answer and asks again ({})", figure("n"))),
-            "hold" => act(format!("puts the {other} on hold")),
-            "unhold" => act(format!("takes the {other} off hold")),
-            "transfer" => {
-                let accepted = match happened.data["accepted"].as_bool() {
-                    Some(true) => ": accepted",
-                    Some(false) => ": refused",
-                    None => "",
-                };
-                act(format!("hands the call on to {}{accepted}", text("to")))
-            }
-            "session.answered" => detail(format!("changes the session, answered with {}", figure("code"))),
-            "dtmf_sent" => ("dh", keys(happened), Kind::Act),
-            "dtmf_received" => ("agent", keys(happened), Kind::Act),
-            "probe" => act(format!("makes a sound that asks for no answer: {}", worded(text("kind")))),
-            "playback_step" => {
-                let passed = happened.data["passed"].as_bool();
+            What::SilenceTool { seconds } => act(format!("stays silent for up to {seconds} s")),
+            What::Reprompt { n } => act(format!("gets no answer and asks again ({n})")),
+            What::DtmfSent { digit, method, .. } => (Side::Dh, key(*digit, method), Kind::Act),
+            What::DtmfReceived { digit, method, .. } => (Side::Agent, key(*digit, method), Kind::Act),
+            What::Probe { kind } => act(format!("makes a sound that asks for no answer: {}", worded(kind.name()))),
+            What::PlaybackStep { index, passed } => {
                 let came_to = passed.map_or("", |passed| if passed { ": passed" } else { ": not passed" });
-                let kind = if passed == Some(false) { Kind::Warning } else { Kind::Act };
-                (side, format!("step {}{came_to}", figure("index")), kind)
+                let kind = if *passed == Some(false) { Kind::Warning } else { Kind::Act };
+                (side, format!("step {index}{came_to}"), kind)
             }
-            "tool_call" => {
-                let output = &happened.data["output"];
-                let output = if output.is_null() { String::new() } else { format!(": {}", plain(output)) };
-                act(format!("calls the tool {}({}){output}", text("name"), plain(&happened.data["parameters"])))
+            What::ToolCall(call) => {
+                let output = match &call.output {
+                    Value::Null => String::new(),
+                    output => format!(": {}", plain(output)),
+                };
+                act(format!("calls the tool {}({}){output}", call.name, plain(&call.parameters)))
             }
-            "message.sent" | "message.received" => {
-                let channel = Some(text("channel")).filter(|channel| !channel.is_empty());
+            What::MessageSent { text, channel, .. } | What::MessageReceived { text, channel, .. } => {
+                let channel = channel.as_deref().filter(|channel| !channel.is_empty());
                 let channel = channel.map(|channel| format!(" ({channel})")).unwrap_or_default();
-                (side, format!("{}{channel}", text("text")), Kind::Words)
+                (side, format!("{text}{channel}"), Kind::Words)
             }
-            "mark" => act(told_all("mark", happened.data)),
-            "suspected_echo_event" => {
-                let (delay, loss) = (figure("delay_ms"), figure("erl_db"));
+            What::Note { .. } => warning(told_all(event)),
+            What::Unknown(unknown) if unknown.event == "mark" => act(told_all(event)),
+            What::Unknown(_) => warning(told_all(event)),
+            what => self.of_session(side, what),
+        }
+    }
+
+    /// Side, words and kind of what concerns the session and its network.
+    fn of_session(&self, side: Side, what: &What) -> (Side, String, Kind) {
+        let (other, own) = if side == Side::Dh { ("agent", &*self.caller) } else { (&*self.caller, "agent") };
+        let act = |what: String| (side, what, Kind::Act);
+        let warning = |what: String| (side, what, Kind::Warning);
+        let detail = |what: String| (side, what, Kind::Detail);
+        match what {
+            What::Held => act(format!("puts the {other} on hold")),
+            What::Unheld => act(format!("takes the {other} off hold")),
+            What::Transfer { to, accepted } => {
+                act(format!("hands the call on to {to}: {}", if *accepted { "accepted" } else { "refused" }))
+            }
+            What::SessionAnswered { code } => detail(format!("changes the session, answered with {code}")),
+            What::Echo(echo) => {
+                let (delay_ms, loss_db) = (figure(echo.delay_ms), figure(echo.erl_db));
                 warning(format!(
-                    "the {own}'s side sends the {other}'s words back, {delay} ms later and {loss} dB quieter"
+                    "the {own}'s side sends the {other}'s words back, {delay_ms} ms later and {loss_db} dB quieter"
                 ))
             }
-            "rx_underrun" => warning(format!("{} ms of the agent's sound did not come", figure("duration_ms"))),
-            "rx_overflow" => warning(format!("{} packets came at once and were dropped", figure("packets"))),
-            "network" => {
-                let (received, lost, late) = (figure("received"), figure("lost"), figure("late"));
-                detail(format!(
-                    "network: {received} received, {lost} lost, {late} late, jitter {} ms",
-                    figure("jitter_ms")
-                ))
+            What::RxUnderrun { duration_ms } => warning(format!("{duration_ms} ms of the agent's sound did not come")),
+            What::RxOverflow { packets } => warning(format!("{packets} packets came at once and were dropped")),
+            What::Network { received, lost, late, jitter_ms } => {
+                let jitter_ms = figure(*jitter_ms);
+                detail(format!("network: {received} received, {lost} lost, {late} late, jitter {jitter_ms} ms"))
             }
-            "engine.late_frames" => ("engine", format!("{} frames were sent late", figure("count")), Kind::Warning),
-            _ => (side, told_all(note(event).unwrap_or(&worded(event)), happened.data), Kind::Warning),
+            What::LateFrames { count } => (Side::Engine, format!("{count} frames were sent late"), Kind::Warning),
+            _ => detail(String::new()),
         }
     }
 }
 
 /// What the caller said, and how much of it.
-fn said(happened: Happened<'_>) -> (&str, String, Kind) {
-    let kind = match happened.text("kind") {
-        "interruption" => "cuts in: ",
-        "scripted" => "by the script: ",
-        "reprompt" => "asks again: ",
-        "filler" => "meanwhile: ",
-        "probe" => return ("dh", format!("beside the conversation: {}", happened.text("text")), Kind::Detail),
-        _ => "",
+fn said(text: &str, kind: Said, cut: bool) -> (Side, String, Kind) {
+    let kind = match kind {
+        Said::Interruption => "cuts in: ",
+        Said::Scripted => "by the script: ",
+        Said::Reprompt => "asks again: ",
+        Said::Filler => "meanwhile: ",
+        Said::Probe => return (Side::Dh, format!("beside the conversation: {text}"), Kind::Detail),
+        Said::Turn | Said::Opening => "",
     };
-    let cut = happened.data["interrupted"] == true;
-    let what = match (happened.text("text"), cut) {
+    let what = match (text, cut) {
         ("", true) => format!("{kind}[stops before a word is said]"),
-        ("", false) => return ("dh", "ends".into(), Kind::Detail),
+        ("", false) => return (Side::Dh, "ends".into(), Kind::Detail),
         (text, true) => format!("{kind}{text} -- [stops here]"),
         (text, false) => format!("{kind}{text}"),
     };
-    ("dh", what, Kind::Words)
+    (Side::Dh, what, Kind::Words)
 }
 
 /// What was heard of the agent's turn, and what was not.
-fn heard(happened: Happened<'_>, latency_ms: Option<f64>) -> (&str, String, Kind) {
-    let mut what = happened.text("text").to_owned();
-    let missing = Some(happened.text("text_missing")).filter(|why| !why.is_empty());
-    let not_heard = match (what.is_empty(), missing) {
+fn heard(
+    text: &str,
+    missing: Option<&str>,
+    late: bool,
+    concealed_ms: u64,
+    latency_ms: Option<f64>,
+) -> (Side, String, Kind) {
+    let mut what = text.to_owned();
+    let not_heard = match (what.is_empty(), missing.filter(|why| !why.is_empty())) {
         (true, Some(why)) => format!("[words not known: {}]", missing_words(why)),
         (true, None) => "[words not known]".into(),
         (false, Some(why)) => format!(" [further words not known: {}]", missing_words(why)),
         (false, None) => String::new(),
     };
     what.push_str(&not_heard);
-    if happened.data["text_late"] == true {
+    if late {
         what.push_str(" [answered before the words were known]");
     }
-    match happened.number("concealed_ms") {
-        Some(ms) if ms > 0 => _ = write!(what, " [{ms} ms of the sound did not come]"),
-        _ => {}
+    if concealed_ms > 0 {
+        let _ = write!(what, " [{concealed_ms} ms of the sound did not come]");
     }
     if let Some(ms) = latency_ms {
         let _ = write!(what, "  (latency {} ms)", whole_ms(ms));
     }
-    ("agent", what, if not_heard.is_empty() { Kind::Words } else { Kind::Warning })
+    (Side::Agent, what, if not_heard.is_empty() { Kind::Words } else { Kind::Warning })
 }
 
 /// Why words of a turn are not known.
@@ -324,47 +291,48 @@ fn missing_words(code: &str) -> String {
     }
 }
 
-fn cut_in<'h>(happened: Happened<'h>, caller: &str) -> (&'h str, String, Kind) {
-    let (by, other) = if happened.text("by") == "agent" { ("agent", caller) } else { ("dh", "agent") };
-    let what = match happened.number("stop_ms") {
+fn cut_in(by: Side, stop_ms: Option<u32>, caller: &str) -> (Side, String, Kind) {
+    let (by, other) = if by == Side::Agent { (by, caller) } else { (Side::Dh, "agent") };
+    let what = match stop_ms {
         Some(ms) => format!("cuts in; {other} is silent after {ms} ms"),
         None => format!("cuts in; {other} does not fall silent for it"),
     };
     (by, what, Kind::Act)
 }
 
-fn keys(happened: Happened<'_>) -> String {
-    let method = match happened.text("method") {
+fn key(digit: char, method: &str) -> String {
+    let method = match method {
         "rtp_event" => " (telephone event)".into(),
         "inband" => " (tones)".into(),
         "info" => " (SIP INFO)".into(),
         "" => String::new(),
         other => format!(" ({})", worded(other)),
     };
-    format!("presses {}{method}", happened.text("digits"))
+    format!("presses {digit}{method}")
 }
 
 fn codec(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!(", codec {name}") }
 }
 
-fn ending(happened: Happened<'_>) -> (&str, String, Kind) {
-    let who = by(happened.text("by")).unwrap_or(happened.side);
-    let mut what = format!("ends the call: {}", reason(happened.text("reason")));
+/// Why and with which codes a call ended.
+fn ending(event: &Event) -> String {
+    let data = event.data();
+    let mut what = format!("ends the call: {}", reason(data["reason"].as_str().unwrap_or_default()));
     for (key, name) in [("sip_code", "SIP"), ("q850_cause", "Q.850 cause"), ("close_code", "close code")] {
-        if let Some(code) = happened.number(key) {
+        if let Some(code) = data[key].as_i64() {
             let _ = write!(what, ", {name} {code}");
         }
     }
-    (who, what, Kind::Turn)
+    what
 }
 
 /// The side that an ending names.
-fn by(name: &str) -> Option<&'static str> {
+fn by(name: &str) -> Option<Side> {
     match name {
-        "AGENT" => Some("agent"),
-        "USER" => Some("dh"),
-        "engine" => Some("engine"),
+        "AGENT" => Some(Side::Agent),
+        "USER" => Some(Side::Dh),
+        "engine" => Some(Side::Engine),
         _ => None,
     }
 }
@@ -416,7 +384,9 @@ fn note(code: &str) -> Option<&'static str> {
 }
 
 /// An event with all of its fields.
-fn told_all(name: &str, data: &Value) -> String {
+fn told_all(event: &Event) -> String {
+    let (data, worded_name) = (event.data(), worded(event.name()));
+    let name = note(event.name()).unwrap_or(&worded_name);
     let fields = data.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let one = |(key, value): (&String, &Value)| match key.as_str() {
         "message" | "text" => plain(value),
@@ -461,6 +431,11 @@ fn printable(text: &str) -> String {
     text.chars().map(one).collect()
 }
 
+/// A figure, to three decimals.
+fn figure(value: f64) -> String {
+    Value::from((value * 1000.0).round() / 1000.0).to_string()
+}
+
 /// Returns a time of whole samples, in ms, to the nearest ms; the noise of its arithmetic decides no tie.
 fn whole_ms(ms: f64) -> String {
     let samples = (ms * PER_MS as f64).round();
@@ -477,10 +452,12 @@ pub fn latencies(all_ms: &[f64]) -> String {
 }
 
 /// How often each side cut in.
-pub fn interruptions<'v>(events: impl Iterator<Item = Happened<'v>>, caller: &str) -> String {
+pub fn interruptions(timeline: &[TimelineEntry], caller: &str) -> String {
     let (mut own, mut agents) = (0, 0);
-    for cut in events.filter(|happened| happened.event == "barge_in") {
-        *if cut.text("by") == "dh" { &mut own } else { &mut agents } += 1;
+    for entry in timeline {
+        if let What::BargeIn { by, .. } = entry.reading() {
+            *if *by == Side::Dh { &mut own } else { &mut agents } += 1;
+        }
     }
     format!("interruptions: {own} by {caller}, {agents} by the agent")
 }

@@ -105,8 +105,15 @@ async fn load(args: &Args) -> Result<Figures, String> {
     if (args.calls as usize) > most {
         return Err(format!("at most {}: raise the limit of open files (ulimit -n)", count(most, "call")));
     }
-    let config =
-        EngineConfig { sip, rtp_ports: RTP_PORTS, advertise: None, shards: 0, max_calls: most, srtp: Encryption::Off };
+    let config = EngineConfig {
+        sip,
+        rtp_ports: RTP_PORTS,
+        advertise: None,
+        shards: 0,
+        max_calls: most,
+        srtp: Encryption::Off,
+        symmetric_rtp: false,
+    };
     let (engine, _incoming) = Engine::start(config, caller::speech(), Clock::Real)
         .await
         .map_err(|error| format!("the SIP socket {sip}: {error}"))?;

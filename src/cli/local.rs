@@ -162,7 +162,8 @@ pub async fn engine(
     advertise: Option<IpAddr>,
 ) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
     let max_calls = most_calls(raise_file_limit(), &rtp_ports);
-    let config = EngineConfig { sip, rtp_ports, advertise, shards: 0, max_calls, srtp: Encryption::Off };
+    let config =
+        EngineConfig { sip, rtp_ports, advertise, shards: 0, max_calls, srtp: Encryption::Off, symmetric_rtp: false };
     Engine::start(config, speech()?, Clock::Real).await.map_err(|error| format!("the SIP socket {sip}: {error}"))
 }
 

@@ -1,6 +1,7 @@
 //! `ringer sim`: calls to the sample agent in virtual time, over a network from a seed. The same seed gives the same bytes.
 
 pub mod drawn;
+pub mod script;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ use ringer_media::codec::Codec;
 use ringer_media::frame::RATE_HZ;
 use ringer_media::netem::{Loss, NetemSpec};
 use ringer_media::noise::{Kind, snr_db};
+use ringer_media::recording::{Layout, wav_header};
 use ringer_media::seed::Seed;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -21,8 +23,9 @@ use super::out::Out;
 use super::{count, failed, own_cpu};
 use crate::agent;
 use crate::engine::noise::NoiseBeds;
+use crate::engine::sim::script::Script;
 use crate::engine::sim::{self, Faults, Outcome, Side, Sim};
-use crate::engine::{Dial, Placement};
+use crate::engine::{Destination, Placement, SipDial};
 use crate::human::{self, Profile};
 use crate::provider::canned::Canned;
 
@@ -33,6 +36,7 @@ use crate::provider::canned::Canned;
   ringer sim --calls 50 --twice --loss 5 --jitter-ms 40
   ringer sim --seed 7 --noise cafe:0.5 --out sim
   ringer sim --drawn --calls 1000 --twice
+  ringer sim --script fixtures/sim/hold.txt --out sim
   ringer sim --calls 30 --at-least 200")]
 pub struct Args {
     /// Seed of the first call; each further call takes the next one
@@ -48,6 +52,10 @@ pub struct Args {
     /// `--json` then count
     #[arg(long)]
     pub drawn: bool,
+    /// Play this file, which tells what both sides and the network do and what is expected; it is an error when that is not met.
+    /// Of the flags below only `--out` and `--json` then count
+    #[arg(long, value_name = "FILE", conflicts_with = "drawn")]
+    pub script: Option<PathBuf>,
     /// What the caller wants, in sentences that it can say
     #[arg(long, default_value = "I would like to make an appointment. In the morning, please. Thank you very much.")]
     pub intent: String,
@@ -79,7 +87,7 @@ pub struct Args {
     /// No call lasts longer
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub max_seconds: u32,
-    /// Write recording.wav, timeline.json and sip.log of each side below this folder
+    /// Write recording.wav, timeline.json, sip.log, and early_media.wav where there was any, of each side below this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// It is an error when the calls are not so many times as fast as real ones, by the CPU time of this process
@@ -91,6 +99,7 @@ pub struct Args {
 }
 
 /// Runs the calls; 0 when all were connected, kept the engine's own rules and, run twice, were equal, and were as fast as was asked.
+/// Calls of a script need not be connected, and have to meet its expectations.
 pub async fn run(args: Args) -> ExitCode {
     let ran = tokio::task::spawn_blocking(move || {
         let out = Out::standard();
@@ -105,19 +114,22 @@ pub async fn run(args: Args) -> ExitCode {
 fn calls(args: &Args, out: &Out) -> Result<bool, String> {
     let beds = NoiseBeds::new(None);
     let voices = Arc::new(Canned::default());
+    let script = args.script.as_deref().map(script::load).transpose()?;
+    let script = script.as_ref();
     let (mut seconds, mut good) = (0.0, true);
     let began = own_cpu();
     for seed in (0..u64::from(args.calls)).map(|at| args.seed.wrapping_add(at)) {
         if out.is_gone() {
             break;
         }
-        let outcome = sim::run(call(args, seed, &beds, &voices))?;
+        let outcome = sim::run(call(args, script, seed, &beds, &voices))?;
         seconds += connected_s(&outcome);
         let digest = digest(&outcome);
         let mut problems = outcome.caller.violations.clone();
         problems.extend(outcome.agent.violations.iter().map(|violation| format!("agent: {violation}")));
+        problems.extend(script.iter().flat_map(|script| script.unmet(&outcome)));
         if args.twice {
-            let again = sim::run(call(args, seed, &beds, &voices))?;
+            let again = sim::run(call(args, script, seed, &beds, &voices))?;
             seconds += connected_s(&again);
             if self::digest(&again) != digest {
                 problems.push("the second run differs from the first".into());
@@ -125,7 +137,7 @@ fn calls(args: &Args, out: &Out) -> Result<bool, String> {
         }
         // What goes wrong on purpose may keep a drawn call from being answered.
         let connected = outcome.caller.ending.as_ref().is_some_and(|ending| ending.connected);
-        good &= problems.is_empty() && (connected || args.drawn);
+        good &= problems.is_empty() && (connected || args.drawn || script.is_some());
         if let Some(folder) = &args.out {
             write(&folder.join(seed.to_string()), &outcome)
                 .map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -148,7 +160,10 @@ fn connected_s(outcome: &Outcome) -> f64 {
     outcome.caller.ending.as_ref().map_or(0.0, |ending| ending.samples as f64 / f64::from(RATE_HZ))
 }
 
-fn call(args: &Args, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> Sim {
+fn call(args: &Args, script: Option<&Script>, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> Sim {
+    if let Some(script) = script {
+        return script::call(script.clone(), seed, voices);
+    }
     if args.drawn {
         return drawn::faulty(seed, voices, beds);
     }
@@ -177,6 +192,7 @@ fn call(args: &Args, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> Sim {
         synthesizer: voices.clone(),
         faults: Faults::default(),
         longest: Duration::from_secs(args.max_seconds.into()),
+        script: None,
     }
 }
 
@@ -196,7 +212,7 @@ fn placement(seed: Seed, spec: CallSpec, profile: Profile, codecs: Vec<Codec>) -
     Placement {
         id: "sim".into(),
         spec,
-        dial: Dial { codecs, ..Dial::default() },
+        destination: Destination::Sip(SipDial { codecs, ..SipDial::default() }),
         fluency: profile.fluency(seed),
         mind: human::mind(profile, None, seed),
         voice: Some(Canned::named("caller")),
@@ -230,15 +246,24 @@ fn write(folder: &Path, outcome: &Outcome) -> std::io::Result<()> {
         std::fs::write(folder.join("recording.wav"), &side.recording)?;
         std::fs::write(folder.join("timeline.json"), timeline(side))?;
         std::fs::write(folder.join("sip.log"), &side.sip_log)?;
+        if !side.early.is_empty() {
+            std::fs::write(folder.join("early_media.wav"), wav(Layout::Agent, &side.early))?;
+        }
     }
     Ok(())
+}
+
+fn wav(layout: Layout, pcm: &[i16]) -> Vec<u8> {
+    let mut wav = wav_header(layout, pcm.len() as u64).to_vec();
+    wav.extend(pcm.iter().flat_map(|sample| sample.to_le_bytes()));
+    wav
 }
 
 fn print(args: &Args, out: &Out, seed: u64, outcome: &Outcome, digest: &str, problems: &[String]) {
     let ending = outcome.caller.ending.as_ref();
     let reason = ending.map_or("never ended", |ending| ending.reason.as_str());
     let seconds = connected_s(outcome);
-    let turns = outcome.caller.timeline.iter().filter(|entry| entry.event == "turn.ended").count();
+    let turns = outcome.caller.timeline.iter().filter(|entry| entry.name() == "turn.ended").count();
     if args.json {
         let line = json!({ "seed": seed, "reason": reason, "seconds": seconds, "turns": turns, "sha256": digest,
             "problems": problems });

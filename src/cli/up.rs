@@ -16,7 +16,7 @@ use super::{Place, count, failed, local, make_private, open_store, room, service
 use crate::api::rate::Rates;
 use crate::api::{self, Part, Parts, Patience, Setup};
 use crate::clock::Clock;
-use crate::config::{self, Config};
+use crate::config::{self, Config, Switch};
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{Engine, EngineConfig, Speech};
 use crate::jobs::{Workers, Workshop};
@@ -261,6 +261,7 @@ async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::
         shards: 0,
         max_calls: config.limits.max_calls,
         srtp: config.sip.srtp,
+        symmetric_rtp: config.sip.symmetric_rtp == Switch::On,
     };
     let started = Engine::start(engine, speech, Clock::Real).await;
     started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))

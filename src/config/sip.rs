@@ -25,6 +25,8 @@ pub struct Sip {
     pub dtmf: Dtmf,
     /// Secure RTP.
     pub srtp: Encryption,
+    /// RTP is taken from another port of the host that the agent's SDP names, when nothing comes from the one it names.
+    pub symmetric_rtp: Switch,
     /// What is done when an agent transfers a call that goes on.
     pub refer: Refer,
     /// Who may call in; empty: everybody.
@@ -59,6 +61,17 @@ pub enum Encryption {
     Required,
 }
 
+/// A rule that is followed or not.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Switch {
+    /// The rule is not followed.
+    #[default]
+    Off,
+    /// The rule is followed.
+    On,
+}
+
 /// What calls do when they are asked to go elsewhere (SIP REFER) and do not end by it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -76,6 +89,7 @@ impl Default for Sip {
             codecs: CODECS.to_vec(),
             dtmf: Dtmf::Rtp,
             srtp: Encryption::Off,
+            symmetric_rtp: Switch::Off,
             refer: Refer::Refuse,
             inbound_allow: Sources::default(),
         }
@@ -112,6 +126,12 @@ impl Sip {
             _ => None,
         };
         from.parsed("sip.srtp", "one of off, optional, required", srtp, &mut self.srtp);
+        let switch = |text: &str| match text {
+            "off" => Some(Switch::Off),
+            "on" => Some(Switch::On),
+            _ => None,
+        };
+        from.parsed("sip.symmetric_rtp", "off or on", switch, &mut self.symmetric_rtp);
         let refer = |text: &str| (text == "refuse").then_some(Refer::Refuse);
         from.parsed("sip.refer", "refuse; to follow is not there yet", refer, &mut self.refer);
         let mut sources = Vec::new();

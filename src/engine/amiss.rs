@@ -1,5 +1,7 @@
 //! What went amiss in a conversation and does not show in its words, for whoever reads its result: told by its timeline. Pure.
 
+use ringer_media::call::What;
+
 use super::TimelineEntry;
 
 /// Sentences for the result's warnings. `scripted`: something was to follow what the agent says.
@@ -13,7 +15,7 @@ pub fn amiss(timeline: &[TimelineEntry], scripted: bool) -> Vec<String> {
 }
 
 fn named<'t>(timeline: &'t [TimelineEntry], event: &str) -> impl Iterator<Item = &'t TimelineEntry> {
-    timeline.iter().filter(move |entry| entry.event == event)
+    timeline.iter().filter(move |entry| entry.name() == event)
 }
 
 fn turns(count: usize) -> String {
@@ -22,12 +24,19 @@ fn turns(count: usize) -> String {
 
 /// Why words of a turn are missing. A call that nobody listens to has a warning of its own.
 fn missing(turn: &TimelineEntry) -> Option<&str> {
-    turn.data["text_missing"].as_str().filter(|why| *why != "no_recognizer")
+    match turn.reading() {
+        What::TurnEnded { missing: Some(why), .. } if why != "no_recognizer" => Some(why),
+        _ => None,
+    }
 }
 
 fn unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
-    let has_text = |turn: &&TimelineEntry| turn.data["text"].as_str().is_some_and(|text| !text.is_empty());
-    let all = named(timeline, "turn.ended").filter(|turn| has_text(turn) || turn.data["text_missing"].is_string());
+    let has_text = |turn: &&TimelineEntry| match turn.reading() {
+        What::TurnEnded { text, .. } | What::TurnWritten { text, .. } => !text.is_empty(),
+        _ => false,
+    };
+    let lacks_text = |turn: &TimelineEntry| matches!(turn.reading(), What::TurnEnded { missing: Some(_), .. });
+    let all = named(timeline, "turn.ended").filter(|turn| has_text(turn) || lacks_text(turn));
     let lacking: Vec<&TimelineEntry> = named(timeline, "turn.ended").filter(|turn| missing(turn).is_some()).collect();
     let mut reasons: Vec<(&str, usize)> = Vec::new();
     for code in lacking.iter().filter_map(|turn| missing(turn)) {
@@ -50,7 +59,7 @@ fn unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
 }
 
 fn reason(timeline: &[TimelineEntry], code: &str) -> String {
-    let told = || named(timeline, code).find_map(|note| note.data["message"].as_str());
+    let told = || named(timeline, code).find_map(message);
     match code {
         "recognizer_late" => "the recognizer was too late",
         "recognizer_busy" => "the recognizer was busy",
@@ -60,9 +69,18 @@ fn reason(timeline: &[TimelineEntry], code: &str) -> String {
     .to_owned()
 }
 
+/// The text for a person of a note that has one.
+fn message(note: &TimelineEntry) -> Option<&str> {
+    match note.reading() {
+        What::Note { why, .. } if !why.is_empty() => Some(why),
+        _ => None,
+    }
+}
+
 /// Turns that were answered before their words were known, and have them now.
 fn answered_unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
-    let late = |turn: &&TimelineEntry| turn.data["text_late"] == true && missing(turn).is_none();
+    let late =
+        |turn: &&TimelineEntry| matches!(turn.reading(), What::TurnEnded { late: true, .. }) && missing(turn).is_none();
     let count = named(timeline, "turn.ended").filter(late).count();
     let tested = if scripted { ", and scripted responses were tested on what was known by then" } else { "" };
     let were = if count == 1 { "was" } else { "were" };
@@ -84,13 +102,14 @@ fn model(timeline: &[TimelineEntry]) -> Vec<String> {
 /// Speech that was made or recognised by others than it should have been, each trouble once.
 fn others(timeline: &[TimelineEntry]) -> Vec<String> {
     let missed: Vec<&str> = named(timeline, "turn.ended").filter_map(missing).collect();
-    let ended_by_fault = named(timeline, "call.ended").any(|end| end.data["reason"] == "fault");
+    let ended_by_fault =
+        timeline.iter().any(|end| matches!(end.reading(), What::Ended { reason, .. } if reason == "fault"));
     let mut told: Vec<(&str, usize)> = Vec::new();
     for note in timeline {
-        let code = note.event.as_str();
+        let code = note.name();
         let of_words = code.starts_with("recognizer_") && !missed.contains(&code);
         let of_speech = code.starts_with("synthesizer_") && !ended_by_fault;
-        let Some(text) = note.data["message"].as_str().filter(|_| of_words || of_speech) else { continue };
+        let Some(text) = message(note).filter(|_| of_words || of_speech) else { continue };
         match told.iter_mut().find(|(known, _)| *known == text) {
             Some((_, count)) => *count += 1,
             None => told.push((text, 1)),
@@ -102,12 +121,13 @@ fn others(timeline: &[TimelineEntry]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use ringer_media::call::Event;
     use serde_json::{Value, json};
 
     use super::*;
 
     fn entry(event: &str, data: Value) -> TimelineEntry {
-        TimelineEntry { seq: 0, sample: 0, offset_ms: 0.0, event: event.into(), side: "agent".into(), data }
+        TimelineEntry { seq: 0, event: Event::from_wire(0, event, "agent", data) }
     }
 
     fn turn(text: &str, missing: &str) -> TimelineEntry {

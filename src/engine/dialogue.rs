@@ -13,11 +13,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ringer_media::call::{
-    ByScript, Comparison, EndReason, Line, Matching, Move, Purpose, Response, Script, ScriptRule, Then, Thought,
-    contains_phrase, same_words,
+    ByScript, Comparison, EndReason, Event, Kind, Line, Matching, Move, Purpose, Response, Script, ScriptRule, Side,
+    Then, Thought, ToolCall, What, contains_phrase, same_words,
 };
 use ringer_media::frame::PER_MS;
-use serde_json::{Value, json};
 
 use super::TimelineEntry;
 use crate::human::language::Follower;
@@ -100,8 +99,8 @@ pub enum Input {
     Called {
         /// When.
         at_ms: i64,
-        /// `{name, parameters, output, source}`.
-        call: Value,
+        /// The call.
+        call: ToolCall,
     },
     /// The message that was to be sent was taken; it was sent off at this time.
     Sent {
@@ -228,7 +227,7 @@ pub struct Dialogue {
     began_ms: Option<i64>,
     last_ms: i64,
     other_spoke: bool,
-    seq: u64,
+    seq: i64,
     out: VecDeque<Output>,
 }
 
@@ -262,7 +261,7 @@ impl Dialogue {
             Input::Heard(at, heard) => self.heard(now, at, heard),
             Input::Thought(next) if matches!(self.doing, Doing::Thinking) => self.thought(now, next),
             Input::Meant(meant) => self.meant(now, meant),
-            Input::Called { at_ms, call } => self.event(at_ms, "tool_call", "agent", call),
+            Input::Called { at_ms, call } => self.event(at_ms, Side::Agent, What::ToolCall(Box::new(call))),
             Input::Sent { at_ms, message_id } => self.sent(now, at_ms, &message_id),
             Input::NotSent { code, message } => self.end(now, EndReason::Fault, Some((code, message))),
             Input::Hangup(reason) => self.end(now, reason, None),
@@ -324,8 +323,8 @@ impl Dialogue {
         self.started(at);
         self.last_ms = self.last_ms.max(at);
         self.other_spoke |= !heard.text.is_empty();
-        let data = json!({ "message_id": heard.message_id, "text": heard.text, "channel": self.spec.channel });
-        self.event(at, "message.received", "agent", data);
+        let (message_id, channel) = (heard.message_id, Some(self.spec.channel.into()));
+        self.event(at, Side::Agent, What::MessageReceived { message_id, text: heard.text.clone(), channel });
         let (mut turn, _) = self.open.take().unwrap_or_else(|| (Turn { first_ms: at, ..Turn::default() }, None));
         if !turn.text.is_empty() && !heard.text.is_empty() {
             turn.text.push('\n');
@@ -348,12 +347,9 @@ impl Dialogue {
     /// A turn of the agent is whole.
     fn take(&mut self, turn: Turn) {
         let place = |ms: i64| (ms - self.began_ms.unwrap_or(ms)) * PER_MS;
-        let (from, to) = (place(turn.first_ms), place(turn.last_ms));
-        let data = json!({
-            "text": turn.text, "from_sample": from, "end_sample": to, "confidence": null, "words": [],
-            "channel": self.spec.channel,
-        });
-        self.event(turn.last_ms, "turn.ended", "agent", data);
+        let (from_sample, end_sample) = (place(turn.first_ms), place(turn.last_ms));
+        let (text, channel) = (turn.text.clone(), self.spec.channel.into());
+        self.event(turn.last_ms, Side::Agent, What::TurnWritten { text, from_sample, end_sample, channel });
         self.waiting.push_back(turn);
     }
 
@@ -426,8 +422,8 @@ impl Dialogue {
         let rule = &self.spec.script[at];
         let match_type = if rule.matching == Matching::Exact { "exact" } else { "context" };
         let (index, response) = (rule.index, rule.response.clone());
-        let data = json!({ "index": index, "match_type": match_type, "response_type": response.kind() });
-        self.event(now, "scripted_response", "dh", data);
+        let (match_type, response_type) = (match_type.into(), response.kind().into());
+        self.event(now, Side::Dh, What::ScriptedResponse { index, match_type, response_type });
         let answer = |text: String| Answer { scripted: true, ..Answer::of(text) };
         match response {
             Response::Phrase(words) => self.hold(now, answer(words)),
@@ -452,7 +448,7 @@ impl Dialogue {
 
     fn thought(&mut self, now: i64, next: Move) {
         for note in &next.notes {
-            self.event(now, note, "engine", json!({}));
+            self.event(now, Side::Engine, What::Note { code: (*note).into(), why: String::new() });
         }
         // Keys are typed.
         let text = [next.say.trim(), &next.dtmf].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
@@ -500,11 +496,9 @@ impl Dialogue {
         self.last_ms = self.last_ms.max(now);
         self.started(at);
         if !answer.text.is_empty() {
-            let kind = if answer.scripted { "scripted" } else { "turn" };
-            let data = json!({
-                "message_id": message_id, "text": answer.text, "channel": self.spec.channel, "kind": kind,
-            });
-            self.event(at, "message.sent", "dh", data);
+            let kind = if answer.scripted { Kind::Scripted } else { Kind::Turn };
+            let (message_id, channel) = (Some(message_id.to_owned()), Some(self.spec.channel.into()));
+            self.event(at, Side::Dh, What::MessageSent { message_id, text: answer.text.clone(), channel, kind });
             // What came while it was on its way is heard after it. Keys are a line of their own, as in a call.
             let own = |text: &str, digits| Line { other: false, text: text.into(), digits, interrupted: false };
             let words = answer.text.strip_suffix(&*answer.keys).unwrap_or(&answer.text).trim_end();
@@ -520,7 +514,7 @@ impl Dialogue {
     fn after(&mut self, now: i64, then: Then) {
         match then {
             Then::StaySilent => {
-                self.event(now, "silence_tool", "dh", json!({ "seconds": SILENT_MS / 1000 }));
+                self.event(now, Side::Dh, What::SilenceTool { seconds: (SILENT_MS / 1000) as u32 });
                 self.doing = Doing::Silent { until: Some(now + SILENT_MS), then: None };
             }
             Then::Pause { ms } => self.doing = Doing::Pausing { until: now + i64::from(ms), then: None },
@@ -568,8 +562,8 @@ impl Dialogue {
             EndReason::Fault | EndReason::Shutdown => "engine",
             _ => "USER",
         };
-        let data = json!({ "by": by, "reason": reason.as_str(), "sip_code": null, "q850_cause": null });
-        self.event(now, "call.ended", "engine", data);
+        let (by, reason_told) = (by.into(), reason.as_str().into());
+        self.event(now, Side::Engine, What::Ended { by, reason: reason_told, sip_code: None, q850_cause: None });
         let (began_ms, other_spoke) = (self.began_ms, self.other_spoke);
         self.out.push_back(Output::Ended(DialogueEnd { reason, fault, began_ms, ended_ms: now, other_spoke }));
     }
@@ -579,16 +573,9 @@ impl Dialogue {
         self.last_ms = self.last_ms.max(at);
     }
 
-    fn event(&mut self, at: i64, event: &str, side: &str, data: Value) {
-        let offset = at - self.began_ms.unwrap_or(at);
-        let entry = TimelineEntry {
-            seq: self.seq,
-            sample: offset * PER_MS,
-            offset_ms: offset as f64,
-            event: event.to_owned(),
-            side: side.to_owned(),
-            data,
-        };
+    fn event(&mut self, at: i64, side: Side, what: What) {
+        let sample = (at - self.began_ms.unwrap_or(at)) * PER_MS;
+        let entry = TimelineEntry { seq: self.seq, event: Event { sample, side, what } };
         self.seq += 1;
         self.out.push_back(Output::Event(entry));
     }

@@ -124,6 +124,8 @@ pub(super) struct Driver {
     port: Port,
     ending: Option<Ending>,
     sip_over: bool,
+    /// RTP is taken from here instead of the agreed address.
+    moved_to: Option<std::net::SocketAddr>,
     wanted: Wanted,
     guard: Guard,
     _room: Room,
@@ -144,7 +146,7 @@ impl Driver {
         port: Port,
     ) -> Driver {
         let wanted = Wanted::of(&placement.spec, &placement.keyterms);
-        let guard = placement.dial.guard();
+        let guard = placement.destination.guard();
         inner.speech.recognizer.expect();
         let effects = Effects::new(inner.clone(), no, shard, placement, tap);
         Driver {
@@ -162,6 +164,7 @@ impl Driver {
             port,
             ending: None,
             sip_over: false,
+            moved_to: None,
             wanted,
             guard,
             _room: room,
@@ -212,9 +215,9 @@ impl Driver {
     /// Carries out an output that needs no dialog.
     fn carry_out(&mut self, output: PortOutput) {
         match output {
-            PortOutput::Signal(Signal::Answered { code, media, .. }) => {
-                let text = self.can_hear_words(media.codec.rate_hz());
-                self.tell(ToShard::Signal(self.no, Signal::Answered { code, media, text }));
+            PortOutput::Signal(Signal::Answered { code, leg, .. }) => {
+                let text = self.can_hear_words(leg.rate_hz());
+                self.tell(ToShard::Signal(self.no, Signal::Answered { code, leg, text }));
             }
             PortOutput::Signal(signal) => self.tell(ToShard::Signal(self.no, signal)),
             PortOutput::Media(plan) => self.tell(ToShard::Connect(self.no, plan.rtp, plan.rtcp)),
@@ -263,13 +266,20 @@ impl Driver {
             }
             FromShard::Effect(_, id, effect, tapped) => self.effects.perform(id, effect, tapped),
             FromShard::Ears(_, from) => self.effects.ears_from(from),
-            FromShard::Event(_, event) => self.event(&event),
+            FromShard::Event(_, event) => self.event(event),
             FromShard::Ended(_, ending) => self.ending = Some(*ending),
-            FromShard::Gone(_) => {}
+            FromShard::Moved(_, found) => {
+                let agreed = self.port.peer().address.clone().unwrap_or_default();
+                self.moved_to = Some(found);
+                self.files
+                    .warnings
+                    .push(format!("RTP came from {found}, not from {agreed} as agreed, and was taken from there"));
+            }
+            FromShard::Frames(_) | FromShard::Gone(_) => {}
         }
     }
 
-    fn event(&mut self, event: &Event) {
+    fn event(&mut self, event: Event) {
         if matches!(event.what, What::Connected { .. }) {
             let at = self.inner.clock.now_ms();
             self.connected_at_ms = Some(at);
@@ -330,8 +340,15 @@ impl Driver {
         let (recording, messages) = tokio::join!(closing, last_messages(&mut sip_news, &clock));
         messages.iter().for_each(|(at, message)| self.log_sip(*at, message));
         self.files.warnings.extend(self.effects.warnings());
+        if ending.quality.foreign_address > 0 && self.moved_to.is_none() {
+            let agreed = self.port.peer().address.clone().unwrap_or_default();
+            self.files.warnings.push(format!(
+                "{} datagrams came to the media port from other addresses than {agreed}, and were not heard (sip.symmetric_rtp)",
+                ending.quality.foreign_address
+            ));
+        }
         let speaker = self.effects.speaker().await;
-        let timeline = self.files.journal.finish();
+        let timeline = self.files.journal.finish(&mut self.files.warnings);
         self.files.warnings.extend(amiss(&timeline, self.wanted.scripted()));
         let report = CallReport {
             timeline,

@@ -20,11 +20,12 @@ use super::recorder::{RING_SAMPLES, Recorder};
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
 use super::tally::Tally;
 use super::wake::Wake;
-use super::{CallControl, CallHandle, CallNews, Dial, EngineConfig, PlaceError, Placement, Speech};
+use super::{CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
 use crate::config::Secret;
 use crate::provider::Recognizer;
 use crate::tasks::Tasks;
+use crate::transport::path::MediaPath;
 use crate::transport::port::{Incoming, IncomingChannel, Port, Refusal};
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
@@ -124,16 +125,19 @@ impl Engine {
     /// # Errors
     /// See [`PlaceError`].
     pub async fn place(&self, placement: Placement) -> Result<CallHandle, PlaceError> {
-        let (uri, destination) = placement.dial.route().await?;
+        let Destination::Sip(dial) = &placement.destination else {
+            return Err(PlaceError::BadTarget("this call waits for the other side, and dials nobody".to_owned()));
+        };
+        let (uri, found) = dial.route().await?;
         let room = self.inner.take_room()?;
         let sockets = self.inner.sockets()?;
         let port = sockets.port();
         let no = self.inner.next_no();
-        let offer = self.inner.offer(placement.dial.codecs(), port, no).session().to_string();
-        let invite = placement.dial.invite(uri, destination, offer);
+        let offer = self.inner.offer(placement.destination.codecs(), port, no).session().to_string();
+        let invite = dial.invite(uri, found, offer);
         let (sip_news, receiver) = mpsc::channel(NEWS);
-        let port = Port::Sip(Box::new(SipPort::caller(placement.dial.target.clone(), placement.dial.guard())));
-        let (mut driver, handle) = self.inner.start_call(no, sockets, placement, room, port);
+        let port = Port::Sip(Box::new(SipPort::caller(dial.target.clone(), placement.destination.guard())));
+        let (mut driver, handle) = self.inner.start_call(no, MediaPath::Udp(sockets), placement, room, port);
         driver.begin();
         let inner = self.inner.clone();
         self.inner.tasks.spawn("call", async move {
@@ -149,7 +153,7 @@ impl Engine {
     /// See [`PlaceError`]; the call was then refused with 488 or 486.
     pub async fn answer(&self, incoming: Incoming, placement: Placement) -> Result<CallHandle, PlaceError> {
         let IncomingChannel::Sip(dialog) = incoming.channel;
-        let (room, sockets, port) = match self.prepare_answer(&dialog, incoming.call_id, &placement.dial) {
+        let (room, sockets, port) = match self.prepare_answer(&dialog, incoming.call_id, &placement.destination) {
             Ok(ready) => ready,
             Err(why) => {
                 let refusal = if why == PlaceError::Full { Refusal::Busy } else { Refusal::NoMedia };
@@ -158,7 +162,8 @@ impl Engine {
             }
         };
         let no = self.inner.next_no();
-        let (driver, handle) = self.inner.start_call(no, sockets, placement, room, Port::Sip(Box::new(port)));
+        let (driver, handle) =
+            self.inner.start_call(no, MediaPath::Udp(sockets), placement, room, Port::Sip(Box::new(port)));
         self.inner.tasks.spawn("call", driver.answer(dialog.key, dialog.news));
         Ok(handle)
     }
@@ -188,12 +193,12 @@ impl Engine {
         &self,
         dialog: &IncomingDialog,
         call_id: String,
-        dial: &Dial,
+        terms: &Destination,
     ) -> Result<(Room, MediaSockets, SipPort), PlaceError> {
         let room = self.inner.take_room()?;
         let sockets = self.inner.sockets()?;
-        let supported = self.inner.offer(dial.codecs(), sockets.port(), self.inner.next_no());
-        let port = SipPort::incoming(call_id, dialog.offer.as_deref(), &supported, dial.guard());
+        let supported = self.inner.offer(terms.codecs(), sockets.port(), self.inner.next_no());
+        let port = SipPort::incoming(call_id, dialog.offer.as_deref(), &supported, terms.guard());
         Ok((room, sockets, port.map_err(PlaceError::NoMedia)?))
     }
 
@@ -295,7 +300,7 @@ impl Inner {
     fn start_call(
         self: &Arc<Self>,
         no: CallNo,
-        sockets: MediaSockets,
+        media: MediaPath,
         placement: Placement,
         room: Room,
         port: Port,
@@ -314,13 +319,14 @@ impl Inner {
         let live = LiveCall {
             no,
             call: Call::new(placement.spec.clone()),
-            sockets,
+            media,
             tap,
             tapped: 0,
             tapes,
             wire,
             dropped_frames: 0,
             ticks: 0,
+            symmetric: self.config.symmetric_rtp,
         };
         self.order(shard, ToShard::Place(Box::new(live)));
         let driver =
@@ -393,6 +399,8 @@ impl Inner {
             | FromShard::Effect(no, ..)
             | FromShard::Ears(no, _)
             | FromShard::Event(no, _)
+            | FromShard::Frames(no)
+            | FromShard::Moved(no, _)
             | FromShard::Ended(no, _) => *no,
             // Dropping the call closes its sockets and rings, here and not on the media thread.
             FromShard::Gone(_) => return,

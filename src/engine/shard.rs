@@ -20,7 +20,8 @@ use super::pace::{prefer_timing, sleep_until};
 use super::tape::{Tape, Tapes};
 use super::wire::Wire;
 use crate::clock::monotonic;
-use crate::transport::sockets::{Batch, KernelClock, MediaSockets};
+use crate::transport::path::MediaPath;
+use crate::transport::sockets::{Batch, KernelClock};
 
 /// Phases of a tick.
 const SLOTS: usize = 20;
@@ -44,11 +45,11 @@ pub(super) const RING: usize = 16_384;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CallNo(pub u64);
 
-/// A call with its sockets and rings.
+/// A call with its media and rings.
 pub(super) struct LiveCall {
     pub no: CallNo,
     pub call: Call,
-    pub sockets: MediaSockets,
+    pub media: MediaPath,
     /// Audio for the recognizer.
     pub tap: Producer<i16>,
     /// Samples written to `tap` so far.
@@ -60,6 +61,8 @@ pub(super) struct LiveCall {
     /// Recorded frames that found no room.
     pub dropped_frames: u64,
     pub ticks: u32,
+    /// RTP is taken from another port of the agreed host when nothing comes from the agreed one.
+    pub symmetric: bool,
 }
 
 /// To a media thread.
@@ -77,6 +80,10 @@ pub(super) enum FromShard {
     Control(CallNo, Control),
     /// With the number of samples written to the tap so far.
     Effect(CallNo, EffectId, Effect, u64),
+    /// RTP of this address is taken instead of that of the agreed one.
+    Moved(CallNo, std::net::SocketAddr),
+    /// Frames wait in the call's ring.
+    Frames(CallNo),
     /// The tap's next sample is at this position.
     Ears(CallNo, i64),
     Event(CallNo, Event),
@@ -191,9 +198,11 @@ impl Shard {
                     self.slots[slot].push(call);
                 }
                 ToShard::Connect(no, rtp, rtcp) => {
-                    if let Some((_, _, live)) = self.find(no) {
-                        let _ = live.sockets.connect(rtp, rtcp);
-                        live.wire.iter_mut().for_each(|wire| wire.connect(&live.sockets, rtp, rtcp));
+                    if let Some((_, _, live)) = self.find(no)
+                        && let MediaPath::Udp(sockets) = &mut live.media
+                    {
+                        let _ = sockets.connect(rtp, rtcp);
+                        live.wire.iter_mut().for_each(|wire| wire.connect(sockets, rtp, rtcp));
                     }
                 }
                 ToShard::Signal(no, signal) => self.hand(no, now, Input::Signal(signal)),
@@ -266,30 +275,47 @@ impl Shard {
         let mut at = 0;
         while at < self.slots[slot].len() {
             let now = monotonic();
-            let live = &mut self.slots[slot][at];
-            loop {
-                for (kernel_ns, bytes) in live.sockets.receive_rtp(&mut self.batch) {
-                    let arrived = self.kernel.arrival(kernel_ns, now);
-                    if let Some(wire) = &mut live.wire {
-                        wire.received(Path::Rtp, self.kernel.wall_ns(arrived), bytes);
-                    }
-                    live.call.handle(now, Input::Packet { path: Path::Rtp, arrived, bytes });
-                }
-                if !self.batch.is_full() {
-                    break;
-                }
+            let live = &mut *self.slots[slot][at];
+            match &mut live.media {
+                MediaPath::Rings(rings) => rings.receive(&mut live.call, now),
+                MediaPath::Udp(_) => self.receive_packets(slot, at, now),
             }
-            live.ticks = live.ticks.wrapping_add(1);
-            if live.ticks.is_multiple_of(RTCP_EVERY) {
-                while let Some(bytes) = live.sockets.receive_rtcp(&mut self.report[..]) {
-                    if let Some(wire) = &mut live.wire {
-                        wire.received(Path::Rtcp, self.kernel.wall_ns(now), bytes);
-                    }
-                    live.call.handle(now, Input::Packet { path: Path::Rtcp, arrived: now, bytes });
-                }
-            }
+            let live = &mut *self.slots[slot][at];
             live.call.handle(now, Input::Listen);
+            if let MediaPath::Rings(rings) = &live.media {
+                rings.tell_heard(&live.call);
+            }
             at += usize::from(self.deliver(slot, at, now));
+        }
+    }
+
+    /// Hands the call the datagrams that came.
+    fn receive_packets(&mut self, slot: usize, at: usize, now: Time) {
+        let live = &mut *self.slots[slot][at];
+        let MediaPath::Udp(sockets) = &mut live.media else { return };
+        loop {
+            for (kernel_ns, bytes) in sockets.receive_rtp(&mut self.batch) {
+                let arrived = self.kernel.arrival(kernel_ns, now);
+                if let Some(wire) = &mut live.wire {
+                    wire.received(Path::Rtp, self.kernel.wall_ns(arrived), bytes);
+                }
+                live.call.handle(now, Input::Packet { path: Path::Rtp, arrived, bytes });
+            }
+            if !self.batch.is_full() {
+                break;
+            }
+        }
+        live.ticks = live.ticks.wrapping_add(1);
+        if live.ticks.is_multiple_of(RTCP_EVERY) {
+            if let Some(found) = sockets.look_at_strangers(live.symmetric) {
+                tell(&mut self.messages, &mut self.backlog, &self.shared, FromShard::Moved(live.no, found));
+            }
+            while let Some(bytes) = sockets.receive_rtcp(&mut self.report[..]) {
+                if let Some(wire) = &mut live.wire {
+                    wire.received(Path::Rtcp, self.kernel.wall_ns(now), bytes);
+                }
+                live.call.handle(now, Input::Packet { path: Path::Rtcp, arrived: now, bytes });
+            }
         }
     }
 
@@ -301,14 +327,25 @@ impl Shard {
         while let Some(output) = live.call.poll() {
             let message = match output {
                 Output::Packet { path, bytes } => {
+                    let MediaPath::Udp(sockets) = &live.media else { continue };
                     match path {
-                        Path::Rtp => live.sockets.send_rtp(bytes),
-                        Path::Rtcp => live.sockets.send_rtcp(bytes),
+                        Path::Rtp => sockets.send_rtp(bytes),
+                        Path::Rtcp => sockets.send_rtcp(bytes),
                     }
                     if let Some(wire) = &mut live.wire {
                         wire.sent(path, self.kernel.wall_ns(now), bytes);
                     }
                     continue;
+                }
+                Output::Frame { from, pcm } => {
+                    let MediaPath::Rings(rings) = &mut live.media else { continue };
+                    rings.send(from, pcm);
+                    FromShard::Frames(no)
+                }
+                Output::ClearBuffered => {
+                    let MediaPath::Rings(rings) = &mut live.media else { continue };
+                    rings.clear();
+                    FromShard::Frames(no)
                 }
                 Output::Ears { pcm, .. } => {
                     push(&mut live.tap, pcm, &mut live.tapped);
@@ -332,6 +369,10 @@ impl Shard {
                 Output::Ended(mut ending) => {
                     over = true;
                     ending.quality.recording_dropped = live.dropped_frames;
+                    if let MediaPath::Udp(sockets) = &mut live.media {
+                        sockets.look_at_strangers(false);
+                        ending.quality.foreign_address = sockets.foreign_datagrams();
+                    }
                     FromShard::Ended(no, ending)
                 }
             };
@@ -393,8 +434,102 @@ fn push(tap: &mut Producer<i16>, pcm: &[i16], count: &mut u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Instant;
+
+    use ringer_media::call::{CallSpec, EndReason, Opening};
+    use ringer_media::leg::PcmParams;
     use ringer_media::seed::Seed;
+    use ringer_media::testing::Voice;
+    use rtrb::RingBuffer;
+
+    use super::*;
+    use crate::transport::path::{FromCall, frame_rings};
+
+    /// Speech in mu-law at 8 kHz.
+    const SPEECH: &[u8] = include_bytes!("../../fixtures/audio/speech.ul");
+    /// Longest wait for anything.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn media_thread(
+        commands: Consumer<ToShard>,
+        messages: Producer<FromShard>,
+    ) -> (Arc<Shared>, std::thread::JoinHandle<()>) {
+        let wake = Arc::new(super::super::wake::Wake::new().expect("an event descriptor"));
+        let shared = Arc::new(Shared { stop: false.into(), calls: 0.into(), lateness: Lateness::default(), wake });
+        let own = shared.clone();
+        (shared, std::thread::spawn(move || Shard::new(commands, messages, own).run()))
+    }
+
+    /// A call over rings to an agent that sends its words in one burst: frames leave in order, and the words are heard and recorded at
+    /// real time without a gap.
+    #[test]
+    fn a_call_over_rings_is_heard_at_real_time() {
+        let params = PcmParams::new(16_000).expect("a rate that is spoken");
+        let (rings, mut agent) = frame_rings(params);
+        let (mut orders, commands) = RingBuffer::new(64);
+        let (messages, mut told) = RingBuffer::new(4096);
+        let (shared, thread) = media_thread(commands, messages);
+        let (heard, mut recorded) = RingBuffer::new(16_000 * 30);
+        let (tap, _ears) = RingBuffer::new(16_000);
+        let mut spec =
+            CallSpec { seed: Seed(3), opening: Opening::Listen { open_after_ms: None }, ..CallSpec::default() };
+        spec.ears.text = false;
+        let live = LiveCall {
+            no: CallNo(1),
+            call: Call::new(spec),
+            media: MediaPath::Rings(rings),
+            tap,
+            tapped: 0,
+            tapes: Tapes { heard: Tape::new(heard), ..Tapes::default() },
+            wire: None,
+            dropped_frames: 0,
+            ticks: 0,
+            symmetric: false,
+        };
+        let mut order = |order| assert!(orders.push(order).is_ok());
+        order(ToShard::Place(Box::new(live)));
+        order(ToShard::Signal(CallNo(1), Signal::Dialing { address: "ws://127.0.0.1/".into() }));
+        order(ToShard::Signal(CallNo(1), Signal::Answered { code: 101, leg: params.into(), text: false }));
+        // As much as the rings hold: nothing here depends on when this thread runs.
+        let words = Voice::from_ulaw(SPEECH).say(6400, 0);
+        let (began, mut frames, mut events, mut ended) = (Instant::now(), Vec::new(), Vec::new(), false);
+        let (mut sent, mut hung_up) = (false, false);
+        while !ended && began.elapsed() < PATIENCE {
+            while let Some(message) = agent.next() {
+                if let FromCall::Frame { from, piece } = message {
+                    assert_eq!(piece.pcm().len(), 320);
+                    frames.push(from);
+                }
+            }
+            if frames.len() >= 5 && !sent {
+                sent = agent.receive(monotonic(), &words);
+            }
+            while let Ok(message) = told.pop() {
+                match message {
+                    FromShard::Event(_, event) => events.push(event),
+                    FromShard::Ended(..) => ended = true,
+                    _ => {}
+                }
+            }
+            if sent && agent.has_heard(agent.end()) && frames.len() >= 100 && !hung_up {
+                order(ToShard::Hangup(CallNo(1), EndReason::ApiHangup));
+                hung_up = true;
+            }
+            std::thread::yield_now();
+        }
+        shared.stop.store(true, Ordering::Relaxed);
+        thread.join().expect("the thread ends");
+        assert!(ended, "the call ends: {events:?}");
+        assert!(frames.windows(2).all(|pair| pair[0] < pair[1] && pair[1] % 320 == 0), "{frames:?}");
+        let onset = events.iter().find(|event| matches!(event.what, What::AgentSpeechStarted { .. }));
+        let end = events.iter().rfind(|event| matches!(event.what, What::AgentSpeechEnded { .. }));
+        let (onset, end) = (onset.expect("it is heard").sample, end.expect("it ends").sample);
+        assert!((4000..=9000).contains(&(end - onset)), "from {onset} to {end}");
+        let track: Vec<i16> = std::iter::from_fn(|| recorded.pop().ok()).collect();
+        let first = track.iter().position(|sample| *sample != 0).expect("it is recorded");
+        let begun = words.iter().position(|sample| *sample != 0).expect("it is speech");
+        assert_eq!(track[first..first + 6400 - begun], words[begun..], "without a gap");
+    }
 
     #[test]
     fn a_thread_that_was_held_up_sends_at_most_two_frames_within_20_ms() {

@@ -4,26 +4,39 @@
 //! What real calls take from the outside is drawn here: how long thinking and speaking take, when the other side answers. What
 //! a side hears is told by the other side's own words, as far as they were said by then (`hearing`): turn-taking is real, mishearing
 //! is not.
+//!
+//! A [`script::Script`] has the sides and the network do what a conversation does not: early media, hold, re-INVITE, redirects.
 
 mod hearing;
 mod host;
+mod network;
+mod redirector;
+pub mod script;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::{EndReason, Ending};
-use ringer_media::netem::{Netem, NetemSpec};
+use ringer_media::netem::NetemSpec;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 
 use self::host::Host;
+use self::network::Network;
+use self::redirector::Redirector;
+use self::script::Script;
 use super::{Placement, TimelineEntry};
 use crate::provider::Synthesizer;
 
-/// Addresses of the two sides: from the range for documentation (RFC 5737).
-const CALLER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 5060);
-const AGENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2)), 5060);
+/// SIP addresses of the two sides and of the proxy: from the range for documentation (RFC 5737).
+const CALLER: SocketAddr = sip_address(1);
+const AGENT: SocketAddr = sip_address(2);
+const PROXY: SocketAddr = sip_address(3);
+
+const fn sip_address(last: u8) -> SocketAddr {
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, last)), 5060)
+}
 
 /// How long SIP may take to settle after both calls are over.
 const SETTLE: Duration = Duration::from_secs(64);
@@ -46,6 +59,8 @@ pub struct Sim {
     pub faults: Faults,
     /// No call lasts longer than this after the INVITE.
     pub longest: Duration,
+    /// The lines of a script; its settings are the placements' and the network's already.
+    pub script: Option<Script>,
 }
 
 /// What goes wrong in a simulated call.
@@ -83,6 +98,27 @@ pub struct Side {
     pub sip_log: String,
     /// What has to hold for every call; empty unless the engine is wrong.
     pub violations: Vec<String>,
+    /// Audio that came before the answer, at 16 kHz.
+    pub early: Vec<i16>,
+    /// Time of sample 0 after the INVITE; of the end, where the call was never connected.
+    pub zero: Duration,
+    /// Packets of media that were sent, in a call with a script.
+    pub sent_rtp: Vec<SentRtp>,
+    /// Warnings for the user of the result.
+    pub warnings: Vec<String>,
+}
+
+/// A packet of media that a side sent.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct SentRtp {
+    /// Time of sending, after the INVITE.
+    pub after_invite: Duration,
+    /// Address that it was sent to.
+    pub to: SocketAddr,
+    /// Payload type of the RTP header.
+    pub payload_type: u8,
+    /// Number of bytes behind the RTP header.
+    pub payload_bytes: usize,
 }
 
 /// Runs the call to its end.
@@ -95,8 +131,8 @@ pub fn run(sim: Sim) -> Result<Outcome, String> {
 
 struct World {
     hosts: [Host; 2],
-    /// To the host of the same index.
-    wires: [Netem; 2],
+    proxy: Option<Redirector>,
+    network: Network,
     then: Option<(Time, NetemSpec)>,
     dies: Option<Time>,
     longest: Time,
@@ -107,10 +143,13 @@ const START: Time = Time::from_millis(1000);
 
 impl World {
     fn new(sim: Sim) -> Result<World, String> {
-        let wire = |name: &str| Netem::new(sim.network, sim.seed.stream(name));
-        let wires = [wire("network to caller"), wire("network to agent")];
         let delay = Duration::from_nanos((sim.network.delay_ms * 1e6) as u64);
-        let new = |address, placement, name: &str, hangs_up: Option<Duration>| {
+        let is_scripted = sim.script.is_some();
+        let by_proxy = sim.script.as_ref().is_some_and(|script| script.by_proxy);
+        let mut actions = sim.script.map(|script| script.actions).unwrap_or_default();
+        let actions_of = |who: usize| is_scripted.then(|| std::mem::take(&mut actions[who]));
+        let [of_caller, of_agent, of_proxy] = [script::CALLER, script::AGENT, script::PROXY].map(actions_of);
+        let new = |address, placement, name: &str, hangs_up: Option<Duration>, actions| {
             Host::new(host::Setup {
                 address,
                 placement,
@@ -119,14 +158,18 @@ impl World {
                 failures: sim.faults.failures,
                 hangs_up: hangs_up.map(|after| START + after),
                 delay,
+                actions,
             })
         };
-        let mut caller = new(CALLER, sim.caller, "caller", sim.faults.caller_hangs_up)?;
-        let agent = new(AGENT, sim.agent, "agent", sim.faults.agent_hangs_up)?;
-        caller.dial(START, AGENT)?;
+        let mut caller = new(CALLER, sim.caller, "caller", sim.faults.caller_hangs_up, of_caller)?;
+        let agent = new(AGENT, sim.agent, "agent", sim.faults.agent_hangs_up, of_agent)?;
+        let proxy = of_proxy.filter(|actions| !actions.is_empty());
+        let proxy = proxy.map(|actions| Redirector::new(PROXY, Seed::of(&format!("{}:proxy", sim.seed.0)), actions));
+        caller.dial(START, if by_proxy { PROXY } else { AGENT })?;
         Ok(World {
             hosts: [caller, agent],
-            wires,
+            proxy,
+            network: Network::new(sim.network, sim.seed),
             then: sim.then.map(|(after, spec)| (START + after, spec)),
             dies: sim.faults.network_dies.map(|after| START + after),
             longest: START + sim.longest,
@@ -154,18 +197,24 @@ impl World {
 
     /// When something happens next.
     fn next(&self) -> Option<Time> {
-        let wires = self.wires.iter().filter_map(Netem::next);
-        wires.chain(self.hosts.iter().filter_map(Host::next)).min()
+        let hosts = self.hosts.iter().filter_map(Host::next);
+        hosts.chain(self.network.next()).chain(self.proxy.as_ref().and_then(Redirector::next)).min()
     }
 
     fn step(&mut self, now: Time) {
         if let Some((_, spec)) = self.then.take_if(|(at, _)| now >= *at) {
-            self.wires.iter_mut().for_each(|wire| wire.change(spec));
+            self.network.change(spec);
         }
-        for (wire, host) in self.wires.iter_mut().zip(&mut self.hosts) {
-            while let Some((arrived, bytes)) = wire.receive(now) {
-                host.receive(arrived, &bytes);
+        for (address, host) in [CALLER, AGENT].into_iter().zip(&mut self.hosts) {
+            while let Some(arrived) = self.network.receive(address.ip(), now) {
+                host.receive(&arrived);
             }
+        }
+        if let Some(proxy) = &mut self.proxy {
+            while let Some(arrived) = self.network.receive(PROXY.ip(), now) {
+                proxy.receive(&arrived);
+            }
+            proxy.act(now);
         }
         let [caller, agent] = &mut self.hosts;
         caller.act(now, agent.said());
@@ -176,12 +225,10 @@ impl World {
     /// Hands what the hosts sent to the network.
     fn exchange(&mut self, now: Time) {
         let dead = self.dies.is_some_and(|at| now >= at);
-        for from in 0..2 {
-            for datagram in self.hosts[from].sent() {
-                if !dead {
-                    self.wires[1 - from].send(now, &datagram);
-                }
-            }
+        let hosts = self.hosts.iter_mut().flat_map(Host::sent);
+        let sent = hosts.chain(self.proxy.iter_mut().flat_map(Redirector::take_sent));
+        for datagram in sent.filter(|_| !dead) {
+            self.network.send(now, &datagram);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ringer_media::call::{EndReason, Ending};
+use ringer_media::call::{EndReason, Ending, What};
 use ringer_media::connection::Impairment;
 use ringer_media::frame::{FRAME, PER_MS};
 use ringer_media::recording::WAV_HEADER;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::events::Happening;
 use crate::judge::{self, Redactor};
 use crate::model::Object;
-use crate::model::error_code;
+use crate::model::error_code::ErrorCode;
 use crate::model::result::{EchoQuality, EngineQuality, ResultDoc};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
@@ -40,7 +40,8 @@ const TRUSTED_CONCEALED: f64 = 0.01;
 pub(super) async fn run(workshop: &Workshop, job: &CallJob, stopping: &CancellationToken) -> Result<()> {
     tracing::Span::current().record("result_id", job.result_id);
     let call = CallWork { workshop, job, stopping, answers: false };
-    let done = caught(call.hold()).await;
+    // On the heap: unoptimised, each future around it would hold it once more on a thread's stack.
+    let done = caught(Box::pin(call.hold())).await;
     call.settle(done).await
 }
 
@@ -53,7 +54,7 @@ pub(super) async fn answer(
 ) -> Result<()> {
     let span = tracing::info_span!("incoming", result_id = job.result_id);
     let call = CallWork { workshop, job, stopping, answers: true };
-    let answered = async { call.settle(caught(call.take(incoming)).await).await };
+    let answered = async { call.settle(caught(Box::pin(call.take(incoming))).await).await };
     answered.instrument(span).await
 }
 
@@ -125,7 +126,7 @@ impl CallWork<'_> {
         let running = &self.workshop.running;
         running.begin(self.job.result_id, handle.control.clone());
         let control = handle.control.clone();
-        let watched = caught(self.watch(handle, redactor, notes, warnings)).await;
+        let watched = caught(Box::pin(self.watch(handle, redactor, notes, warnings))).await;
         // Does nothing when it is over; a call that cannot be followed must not go on.
         control.hangup(EndReason::Fault);
         running.end(self.job.result_id);
@@ -159,11 +160,7 @@ impl CallWork<'_> {
                 }
                 CallNews::Event(entry) => {
                     if let Some(feed) = &feed {
-                        let mut happening = happening(self.job.attempt, &entry);
-                        if let Some(redactor) = &redactor {
-                            redactor.event(&mut happening.data);
-                        }
-                        feed.add(happening);
+                        feed.add(happening(self.job.attempt, &entry, redactor.as_ref()));
                     }
                 }
                 CallNews::Ended(report) => return self.ended(*report, redactor.as_ref(), notes, warnings).await,
@@ -193,15 +190,14 @@ impl CallWork<'_> {
         service.store_timeline(&self.job.organization, id, &report.timeline).await?;
         notes.extend(languages(&report.timeline));
         if report.ending.connected {
-            let moments = judge::moments(&json!(report.timeline));
             let language = judge::language(&notes);
             let fillers = judge::fillers(language, &self.workshop.fillers);
-            let transcript = judge::transcript(id, language, &moments, &fillers);
+            let transcript = judge::transcript(id, language, &report.timeline, &fillers);
             service.store_transcript(&self.job.organization, &transcript).await?;
         }
         let mut verdict = verdict(&report.ending, self.stopping.is_cancelled());
         if self.answers && !report.ending.connected && report.ending.remote.is_some() {
-            verdict.error = Some(("NO_ANSWER", "The agent gave its call up before it was answered".to_owned()));
+            verdict.error = Some((ErrorCode::NoAnswer, "The agent gave its call up before it was answered".to_owned()));
         }
         let quality = quality(&report.ending, report.recording.as_deref()).await;
         let from = self.status().await?;
@@ -221,7 +217,7 @@ impl CallWork<'_> {
 
     /// There is no call.
     async fn refuse(&self, from: ResultStatus, obstacle: Obstacle) -> Result<()> {
-        let to = error_code::status(obstacle.code, false);
+        let to = obstacle.code.status(false);
         let patch = move |doc: &mut ResultDoc| doc.body.fail(obstacle.code, obstacle.message);
         allow_conflict(self.advance(from, to, patch).await).map(drop)
     }
@@ -235,7 +231,7 @@ impl CallWork<'_> {
         }
         let now = Timestamp(self.workshop.service.clock().now_ms());
         let patch = move |doc: &mut ResultDoc| {
-            doc.body.fail("INTERNAL_ERROR", "The engine could not go on with the call");
+            doc.body.fail(ErrorCode::InternalError, "The engine could not go on with the call");
             doc.body.end_time = Some(now);
         };
         allow_conflict(self.advance(from, ResultStatus::SystemError, patch).await)?;
@@ -283,7 +279,7 @@ fn next_status(from: ResultStatus, verdict: &Verdict) -> Option<ResultStatus> {
         _ if !connected && from != ResultStatus::Dispatched => None,
         None if connected => Some(ResultStatus::ConversationEnded),
         None => Some(ResultStatus::Cancelled),
-        Some((code, _)) => Some(match error_code::status(code, connected) {
+        Some((code, _)) => Some(match code.status(connected) {
             ResultStatus::CallDropped | ResultStatus::OutOfFunds if connected => ResultStatus::ConversationEnded,
             status => status,
         }),
@@ -310,8 +306,8 @@ fn fill_in(
     body.end_time = Some(Timestamp(report.ended_at_ms));
     body.end_reason = Some(ending.reason.as_str().to_owned());
     body.conversation_ended_by = verdict.by;
-    body.sip_code = ending.remote.as_ref().and_then(|remote| remote.sip_code).map(i64::from);
-    body.q850_cause = ending.remote.as_ref().and_then(|remote| remote.q850_cause).map(i64::from);
+    body.sip_code = ending.remote.as_ref().and_then(|remote| remote.sip_code()).map(i64::from);
+    body.q850_cause = ending.remote.as_ref().and_then(|remote| remote.q850_cause()).map(i64::from);
     if ending.connected {
         let duration_ms = (ending.samples + PER_MS / 2) / PER_MS;
         body.duration_ms = Some(duration_ms);
@@ -337,9 +333,13 @@ fn fill_in(
 
 /// The note of the languages that were taken from the agent, with the time of each; nothing when none was.
 pub(super) fn languages(timeline: &[TimelineEntry]) -> Option<(String, Value)> {
-    let taken = timeline.iter().filter(|entry| entry.event == "language.taken");
-    let of = |entry: &TimelineEntry| json!({ "language": entry.data["language"], "by": entry.data["by"], "offset_ms": entry.offset_ms });
-    let taken: Vec<Value> = taken.map(of).collect();
+    let taken = timeline.iter().filter_map(|entry| match entry.reading() {
+        What::LanguageTaken { language, by, .. } => {
+            Some(json!({ "language": language, "by": by, "offset_ms": entry.offset_ms() }))
+        }
+        _ => None,
+    });
+    let taken: Vec<Value> = taken.collect();
     (!taken.is_empty()).then(|| ("languages".to_owned(), taken.into()))
 }
 
@@ -373,6 +373,12 @@ async fn quality(ending: &Ending, recording: Option<&Path>) -> Option<EngineQual
         late_frames: quality.late_frames as i64,
         lost_packets: quality.lost_packets as i64,
         concealed_ms: quality.concealed_ms as i64,
+        unknown_payload_type_packets: quality.unknown_payload_type as i64,
+        wrong_length_packets: quality.wrong_length as i64,
+        foreign_source_packets: quality.foreign_source as i64,
+        foreign_address_packets: quality.foreign_address as i64,
+        malformed_packets: quality.malformed as i64,
+        unprotected_packets: quality.unprotected as i64,
         trusted: untrusted_reason.is_none(),
         untrusted_reason,
         echo: quality.echo.map(|echo| EchoQuality { delay_ms: tenths(echo.delay_ms), erl_db: tenths(echo.erl_db) }),
@@ -420,27 +426,29 @@ fn untrusted_reason(ending: &Ending, recording_bytes: Option<u64>) -> Option<Str
 /// `answers`: the call came in; its offer had nothing that both sides can speak.
 fn obstacle(refusal: PlaceError, answers: bool) -> Obstacle {
     let code = match &refusal {
-        PlaceError::BadTarget(_) => "SIP_DIAL_FAILED",
-        PlaceError::NoMedia(_) if answers => "SIP_DIAL_FAILED",
-        PlaceError::Full | PlaceError::NoMedia(_) => "BRIDGE_PRE_START_FAILED",
-        PlaceError::Provider(_) => "SYNTHESIZER_FAILED",
+        PlaceError::BadTarget(_) => ErrorCode::SipDialFailed,
+        PlaceError::NoMedia(_) if answers => ErrorCode::SipDialFailed,
+        PlaceError::Full | PlaceError::NoMedia(_) => ErrorCode::BridgePreStartFailed,
+        PlaceError::Provider(_) => ErrorCode::SynthesizerFailed,
     };
     Obstacle { code, message: refusal.to_string() }
 }
 
-fn happening(attempt: i64, entry: &TimelineEntry) -> Happening {
-    let mut data = json!(entry);
+fn happening(attempt: i64, entry: &TimelineEntry, redactor: Option<&Redactor>) -> Happening {
     // Running text is not kept: no number of the timeline is its own.
-    if entry.event == "transcript.partial" {
-        data.as_object_mut().and_then(|data| data.remove("seq"));
-        return Happening { attempt, seq: None, event: entry.event.clone(), data };
+    let (seq, mut data) = match &entry.what {
+        What::TranscriptPartial { .. } => (None, json!(entry.event)),
+        _ => (Some(entry.seq), json!(entry)),
+    };
+    if let Some(redactor) = redactor {
+        redactor.event(&mut data);
     }
-    Happening { attempt, seq: Some(entry.seq as i64), event: entry.event.clone(), data }
+    Happening::new(attempt, seq, entry.name(), &data)
 }
 
 #[cfg(test)]
 mod tests {
-    use ringer_media::call::Quality;
+    use ringer_media::call::{Event, Quality};
 
     use super::*;
 
@@ -507,6 +515,30 @@ mod tests {
         assert_eq!(quality(&never, Some(file.path())).await, None);
     }
 
+    #[tokio::test]
+    async fn what_was_not_heard_is_in_the_figures() {
+        let unheard = Quality {
+            unknown_payload_type: 1,
+            wrong_length: 2,
+            foreign_source: 3,
+            foreign_address: 4,
+            malformed: 5,
+            unprotected: 6,
+            ..Quality::default()
+        };
+        let told = json!(quality(&ending(16_000, unheard), None).await.expect("it was connected"));
+        let names =
+            ["unknown_payload_type", "wrong_length", "foreign_source", "foreign_address", "malformed", "unprotected"];
+        for (count, name) in (1..).zip(names) {
+            assert_eq!(told[format!("{name}_packets")], json!(count), "{told}");
+        }
+        // A result that was kept before these were counted can still be read.
+        let kept =
+            json!({ "pacing_p99_ms": 0.7, "late_frames": 0, "lost_packets": 0, "concealed_ms": 0, "trusted": true });
+        let read: EngineQuality = serde_json::from_value(kept).expect("a quality");
+        assert_eq!((read.unprotected_packets, read.untrusted_reason), (0, None));
+    }
+
     #[test]
     fn a_bad_connection_is_told_as_measured() {
         use ringer_media::connection::Measured;
@@ -524,17 +556,14 @@ mod tests {
     fn running_text_has_no_number() {
         let entry = |event: &str| TimelineEntry {
             seq: 7,
-            sample: 16,
-            offset_ms: 1.0,
-            event: event.into(),
-            side: "agent".into(),
-            data: json!({ "text": "hello" }),
+            event: Event::from_wire(16, event, "agent", json!({ "text": "hello" })),
         };
-        let partial = happening(1, &entry("transcript.partial"));
+        let partial = happening(1, &entry("transcript.partial"), None);
         let told = json!({ "sample": 16, "offset_ms": 1.0, "event": "transcript.partial", "side": "agent", "data": { "text": "hello" } });
-        assert_eq!((partial.seq, partial.data), (None, told));
-        let kept = happening(1, &entry("turn.ended"));
-        assert_eq!((kept.seq, &kept.data["seq"]), (Some(7), &json!(7)));
+        assert_eq!((partial.seq, &*partial.data), (None, &*told.to_string()));
+        let kept = happening(1, &entry("turn.ended"), None);
+        let told: Value = serde_json::from_str(&kept.data).expect("JSON");
+        assert_eq!((kept.seq, &told["seq"]), (Some(7), &json!(7)));
     }
 
     #[test]
@@ -542,17 +571,17 @@ mod tests {
         use ResultStatus::*;
         for (from, code, expect) in [
             (Running, None, Some(ConversationEnded)),
-            (Running, Some("MEDIA_TIMEOUT"), Some(ConversationEnded)),
-            (Running, Some("AGENT_HUNG_UP_BEFORE_SPEECH"), Some(NoAnswer)),
-            (Running, Some("SYNTHESIZER_FAILED"), Some(SystemError)),
-            (Running, Some("ENGINE_SHUTDOWN"), Some(SystemError)),
-            (Dispatched, Some("CALL_REJECTED"), Some(NoAnswer)),
-            (Dispatched, Some("SIP_DIAL_FAILED"), Some(NoConnection)),
+            (Running, Some(ErrorCode::MediaTimeout), Some(ConversationEnded)),
+            (Running, Some(ErrorCode::AgentHungUpBeforeSpeech), Some(NoAnswer)),
+            (Running, Some(ErrorCode::SynthesizerFailed), Some(SystemError)),
+            (Running, Some(ErrorCode::EngineShutdown), Some(SystemError)),
+            (Dispatched, Some(ErrorCode::CallRejected), Some(NoAnswer)),
+            (Dispatched, Some(ErrorCode::SipDialFailed), Some(NoConnection)),
             (Dispatched, None, Some(Cancelled)),
-            (Cancelled, Some("NO_ANSWER"), None),
+            (Cancelled, Some(ErrorCode::NoAnswer), None),
             (Cancelled, None, None),
         ] {
-            let verdict = Verdict { error: code.map(|code| (code, String::new())), ..Verdict::default() };
+            let verdict = Verdict { error: code.clone().map(|code| (code, String::new())), ..Verdict::default() };
             let to = next_status(from, &verdict);
             assert_eq!(to, expect, "{from:?} {code:?}");
             assert!(to.is_none_or(|to| from.may_become(to)), "{from:?} {code:?}");

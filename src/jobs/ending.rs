@@ -2,13 +2,14 @@
 
 use ringer_media::call::{EndReason, Ending, Fault, RemoteEnd, RemoteKind};
 
+use crate::model::error_code::ErrorCode;
 use crate::model::status::EndedBy;
 
 /// What a result is told about its call's end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Why there is no good ending; `None`: it is one.
-    pub error: Option<(&'static str, String)>,
+    pub error: Option<(ErrorCode, String)>,
     /// Who ended a conversation.
     pub by: Option<EndedBy>,
     /// The call was taken back before it was answered.
@@ -16,7 +17,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn error(code: &'static str, message: impl Into<String>) -> Verdict {
+    fn error(code: ErrorCode, message: impl Into<String>) -> Verdict {
         Verdict { error: Some((code, message.into())), ..Verdict::default() }
     }
 
@@ -34,11 +35,11 @@ fn after_answer(ending: &Ending) -> Verdict {
     match ending.reason {
         EndReason::AgentHangup if !ending.other_spoke => {
             let text = "The agent hung up before it said anything";
-            Verdict { by: Some(EndedBy::Agent), ..Verdict::error("AGENT_HUNG_UP_BEFORE_SPEECH", text) }
+            Verdict { by: Some(EndedBy::Agent), ..Verdict::error(ErrorCode::AgentHungUpBeforeSpeech, text) }
         }
         EndReason::AgentHangup => Verdict::by(EndedBy::Agent),
-        EndReason::MediaTimeout => Verdict::error("MEDIA_TIMEOUT", "No audio packets came from the agent"),
-        EndReason::Shutdown => Verdict::error("ENGINE_SHUTDOWN", "The engine was stopped during the call"),
+        EndReason::MediaTimeout => Verdict::error(ErrorCode::MediaTimeout, "No audio packets came from the agent"),
+        EndReason::Shutdown => Verdict::error(ErrorCode::EngineShutdown, "The engine was stopped during the call"),
         EndReason::Fault | EndReason::DialFailed | EndReason::Rejected | EndReason::NoAnswer => {
             fault(ending.fault.as_ref())
         }
@@ -47,12 +48,14 @@ fn after_answer(ending: &Ending) -> Verdict {
 }
 
 fn fault(fault: Option<&Fault>) -> Verdict {
-    let Some(Fault { code, why }) = fault else { return Verdict::error("INTERNAL_ERROR", "The call could not go on") };
-    let (code, what) = match *code {
-        "SYNTHESIZER_FAILED" => ("SYNTHESIZER_FAILED", "Speech could not be made"),
-        "RECOGNIZER_FAILED" => ("RECOGNIZER_FAILED", "Speech could not be recognised"),
-        "LANGUAGE_MODEL_FAILED" => ("LANGUAGE_MODEL_FAILED", "The language model failed"),
-        other => ("INTERNAL_ERROR", other),
+    let Some(Fault { code, why }) = fault else {
+        return Verdict::error(ErrorCode::InternalError, "The call could not go on");
+    };
+    let (code, what) = match (ErrorCode::from(*code), *code) {
+        (code @ ErrorCode::SynthesizerFailed, _) => (code, "Speech could not be made"),
+        (code @ ErrorCode::RecognizerFailed, _) => (code, "Speech could not be recognised"),
+        (code @ ErrorCode::LanguageModelFailed, _) => (code, "The language model failed"),
+        (_, other) => (ErrorCode::InternalError, other),
     };
     let message = if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") };
     Verdict::error(code, message)
@@ -60,9 +63,9 @@ fn fault(fault: Option<&Fault>) -> Verdict {
 
 fn before_answer(ending: &Ending, stopping: bool) -> Verdict {
     match (&ending.reason, &ending.remote) {
-        (EndReason::NoAnswer, _) => Verdict::error("NO_ANSWER", "Nobody answered within ringing_timeout"),
+        (EndReason::NoAnswer, _) => Verdict::error(ErrorCode::NoAnswer, "Nobody answered within ringing_timeout"),
         (EndReason::Cancelled | EndReason::Shutdown, _) if stopping => {
-            Verdict::error("ENGINE_SHUTDOWN", "The engine was stopped while the call was being made")
+            Verdict::error(ErrorCode::EngineShutdown, "The engine was stopped while the call was being made")
         }
         (EndReason::Cancelled, _) => Verdict { cancelled: true, ..Verdict::default() },
         (_, Some(remote)) => Verdict::error(refusal(remote), message(remote)),
@@ -72,37 +75,37 @@ fn before_answer(ending: &Ending, stopping: bool) -> Verdict {
 
 /// The code of a refused or failed INVITE (RFC 3261 21, ITU-T Q.850): the cause of a Reason header (RFC 3326) decides when
 /// there is one, else the SIP status.
-fn refusal(remote: &RemoteEnd) -> &'static str {
+fn refusal(remote: &RemoteEnd) -> ErrorCode {
     let text = remote.text.to_lowercase();
     match remote.kind {
         // Credentials were sent, but it is the caller who is not wanted.
-        RemoteKind::AuthFailed if names_caller(&text) => return "UNUSABLE_CALLER_ID",
-        RemoteKind::AuthFailed => return "SIP_AUTH_FAILED",
-        RemoteKind::Unreachable | RemoteKind::NoMedia => return "SIP_DIAL_FAILED",
+        RemoteKind::AuthFailed if names_caller(&text) => return ErrorCode::UnusableCallerId,
+        RemoteKind::AuthFailed => return ErrorCode::SipAuthFailed,
+        RemoteKind::Unreachable | RemoteKind::NoMedia => return ErrorCode::SipDialFailed,
         RemoteKind::Bye | RemoteKind::Refused => {}
     }
-    match remote.q850_cause {
-        Some(1 | 22 | 28) => "INVALID_SIP_DESTINATION",
-        Some(17 | 21) => "CALL_REJECTED",
-        Some(18..=20) => "NO_ANSWER",
+    match remote.q850_cause() {
+        Some(1 | 22 | 28) => ErrorCode::InvalidSipDestination,
+        Some(17 | 21) => ErrorCode::CallRejected,
+        Some(18..=20) => ErrorCode::NoAnswer,
         Some(57) => caller_refused(&text),
-        Some(34 | 42) => "CUSTOMER_CONCURRENCY_LIMIT",
-        Some(_) => "SIP_DIAL_FAILED",
-        None => match remote.sip_code {
-            Some(404 | 410 | 484 | 604) => "INVALID_SIP_DESTINATION",
-            Some(486 | 600 | 603) => "CALL_REJECTED",
-            Some(408 | 480) => "NO_ANSWER",
-            Some(401 | 407) => "SIP_AUTH_FAILED",
+        Some(34 | 42) => ErrorCode::CustomerConcurrencyLimit,
+        Some(_) => ErrorCode::SipDialFailed,
+        None => match remote.sip_code() {
+            Some(404 | 410 | 484 | 604) => ErrorCode::InvalidSipDestination,
+            Some(486 | 600 | 603) => ErrorCode::CallRejected,
+            Some(408 | 480) => ErrorCode::NoAnswer,
+            Some(401 | 407) => ErrorCode::SipAuthFailed,
             Some(403) => caller_refused(&text),
-            Some(503) if remote.retry_after => "CUSTOMER_CONCURRENCY_LIMIT",
-            Some(500) if text.contains("limit") => "CUSTOMER_CONCURRENCY_LIMIT",
-            _ => "SIP_DIAL_FAILED",
+            Some(503) if remote.may_retry() => ErrorCode::CustomerConcurrencyLimit,
+            Some(500) if text.contains("limit") => ErrorCode::CustomerConcurrencyLimit,
+            _ => ErrorCode::SipDialFailed,
         },
     }
 }
 
-fn caller_refused(text: &str) -> &'static str {
-    if names_caller(text) { "UNUSABLE_CALLER_ID" } else { "SIP_DIAL_FAILED" }
+fn caller_refused(text: &str) -> ErrorCode {
+    if names_caller(text) { ErrorCode::UnusableCallerId } else { ErrorCode::SipDialFailed }
 }
 
 fn names_caller(text: &str) -> bool {
@@ -116,7 +119,7 @@ fn message(remote: &RemoteEnd) -> String {
         RemoteKind::NoMedia => "No common codec",
         RemoteKind::Bye | RemoteKind::Refused => "The call was refused",
     };
-    let code = remote.sip_code.map(|code| code.to_string());
+    let code = remote.sip_code().map(|code| code.to_string());
     let answer = [code.as_deref().unwrap_or_default(), remote.text.trim()].join(" ");
     match answer.trim() {
         "" => why.to_owned(),
@@ -126,7 +129,12 @@ fn message(remote: &RemoteEnd) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
     use ringer_media::call::Quality;
+
+    use ringer_media::call::EndDetail;
 
     use super::*;
 
@@ -135,41 +143,42 @@ mod tests {
         Ending { reason, connected, samples: 0, remote, fault: None, other_spoke: false, quality }
     }
 
-    fn code(ending: &Ending, stopping: bool) -> Option<&'static str> {
+    fn code(ending: &Ending, stopping: bool) -> Option<ErrorCode> {
         verdict(ending, stopping).error.map(|(code, _)| code)
     }
 
     #[test]
     fn answers_and_causes_lead_to_codes() {
         for (sip_codes, causes, text, retry_after, expect) in [
-            (&[404, 410, 484, 604][..], &[1, 22, 28][..], "", false, "INVALID_SIP_DESTINATION"),
-            (&[486, 600, 603], &[17, 21], "", false, "CALL_REJECTED"),
-            (&[408, 480], &[18, 19, 20], "", false, "NO_ANSWER"),
-            (&[401, 407], &[], "", false, "SIP_AUTH_FAILED"),
-            (&[403], &[57], "Forbidden", false, "SIP_DIAL_FAILED"),
-            (&[403], &[57], "Caller not allowed", false, "UNUSABLE_CALLER_ID"),
-            (&[503], &[34, 42], "", true, "CUSTOMER_CONCURRENCY_LIMIT"),
-            (&[500], &[], "Channel limit reached", false, "CUSTOMER_CONCURRENCY_LIMIT"),
-            (&[415, 488, 606], &[58, 65, 79, 88], "", false, "SIP_DIAL_FAILED"),
-            (&[302, 400, 487, 500, 503, 699], &[27, 38, 41, 102, 127, 16], "", false, "SIP_DIAL_FAILED"),
+            (&[404, 410, 484, 604][..], &[1, 22, 28][..], "", false, ErrorCode::InvalidSipDestination),
+            (&[486, 600, 603], &[17, 21], "", false, ErrorCode::CallRejected),
+            (&[408, 480], &[18, 19, 20], "", false, ErrorCode::NoAnswer),
+            (&[401, 407], &[], "", false, ErrorCode::SipAuthFailed),
+            (&[403], &[57], "Forbidden", false, ErrorCode::SipDialFailed),
+            (&[403], &[57], "Caller not allowed", false, ErrorCode::UnusableCallerId),
+            (&[503], &[34, 42], "", true, ErrorCode::CustomerConcurrencyLimit),
+            (&[500], &[], "Channel limit reached", false, ErrorCode::CustomerConcurrencyLimit),
+            (&[415, 488, 606], &[58, 65, 79, 88], "", false, ErrorCode::SipDialFailed),
+            (&[302, 400, 487, 500, 503, 699], &[27, 38, 41, 102, 127, 16], "", false, ErrorCode::SipDialFailed),
         ] {
             let check = |sip_code, q850_cause| {
                 let kind = RemoteKind::Refused;
-                let remote = RemoteEnd { sip_code, q850_cause, text: text.into(), kind, retry_after };
+                let detail = EndDetail::Sip { code: sip_code, q850_cause, retry_after };
+                let remote = RemoteEnd { kind, detail, text: text.into() };
                 let ending = ending(EndReason::Rejected, false, Some(remote));
-                assert_eq!(code(&ending, false), Some(expect), "{sip_code:?} {q850_cause:?} {text:?}");
+                assert_eq!(code(&ending, false).as_ref(), Some(&expect), "{sip_code:?} {q850_cause:?} {text:?}");
             };
             sip_codes.iter().for_each(|sip_code| check(Some(*sip_code), None));
             causes.iter().for_each(|cause| check(Some(499), Some(*cause)));
         }
         for (kind, text, expect) in [
-            (RemoteKind::AuthFailed, "Forbidden", "SIP_AUTH_FAILED"),
-            (RemoteKind::AuthFailed, "Number not owned", "UNUSABLE_CALLER_ID"),
-            (RemoteKind::Unreachable, "", "SIP_DIAL_FAILED"),
-            (RemoteKind::NoMedia, "", "SIP_DIAL_FAILED"),
+            (RemoteKind::AuthFailed, "Forbidden", ErrorCode::SipAuthFailed),
+            (RemoteKind::AuthFailed, "Number not owned", ErrorCode::UnusableCallerId),
+            (RemoteKind::Unreachable, "", ErrorCode::SipDialFailed),
+            (RemoteKind::NoMedia, "", ErrorCode::SipDialFailed),
         ] {
-            let (sip_code, q850_cause, text) = (Some(403), Some(17), text.to_owned());
-            let remote = RemoteEnd { sip_code, q850_cause, text, kind, retry_after: false };
+            let detail = EndDetail::Sip { code: Some(403), q850_cause: Some(17), retry_after: false };
+            let remote = RemoteEnd { kind, detail, text: text.to_owned() };
             assert_eq!(code(&ending(EndReason::DialFailed, false, Some(remote)), false), Some(expect), "{kind:?}");
         }
     }
@@ -188,17 +197,17 @@ mod tests {
             (ApiHangup, true, true, false, None, user),
             (Transfer, true, false, false, None, user),
             (AgentHangup, true, true, false, None, Some(EndedBy::Agent)),
-            (AgentHangup, true, false, false, Some("AGENT_HUNG_UP_BEFORE_SPEECH"), Some(EndedBy::Agent)),
-            (MediaTimeout, true, true, false, Some("MEDIA_TIMEOUT"), None),
-            (Shutdown, true, true, true, Some("ENGINE_SHUTDOWN"), None),
-            (Fault, true, true, false, Some("INTERNAL_ERROR"), None),
-            (NoAnswer, false, false, false, Some("NO_ANSWER"), None),
-            (Cancelled, false, false, true, Some("ENGINE_SHUTDOWN"), None),
+            (AgentHangup, true, false, false, Some(ErrorCode::AgentHungUpBeforeSpeech), Some(EndedBy::Agent)),
+            (MediaTimeout, true, true, false, Some(ErrorCode::MediaTimeout), None),
+            (Shutdown, true, true, true, Some(ErrorCode::EngineShutdown), None),
+            (Fault, true, true, false, Some(ErrorCode::InternalError), None),
+            (NoAnswer, false, false, false, Some(ErrorCode::NoAnswer), None),
+            (Cancelled, false, false, true, Some(ErrorCode::EngineShutdown), None),
             (Cancelled, false, false, false, None, None),
         ] {
             let ending = Ending { other_spoke: spoke, ..ending(reason, connected, None) };
             let verdict = verdict(&ending, stopping);
-            assert_eq!(verdict.error.as_ref().map(|(code, _)| *code), expect, "{reason:?}");
+            assert_eq!(verdict.error.as_ref().map(|(code, _)| code), expect.as_ref(), "{reason:?}");
             assert_eq!((verdict.by, verdict.cancelled), (by, reason == Cancelled && !stopping), "{reason:?}");
         }
     }
@@ -207,10 +216,14 @@ mod tests {
     fn a_fault_is_told_with_what_mends_it() {
         let why = "flite is missing: install the package flite";
         for (given, code, message) in [
-            (Some(("SYNTHESIZER_FAILED", why)), "SYNTHESIZER_FAILED", format!("Speech could not be made: {why}")),
-            (Some(("SYNTHESIZER_FAILED", "")), "SYNTHESIZER_FAILED", "Speech could not be made".into()),
-            (Some(("ELSE", "")), "INTERNAL_ERROR", "ELSE".into()),
-            (None, "INTERNAL_ERROR", "The call could not go on".into()),
+            (
+                Some(("SYNTHESIZER_FAILED", why)),
+                ErrorCode::SynthesizerFailed,
+                format!("Speech could not be made: {why}"),
+            ),
+            (Some(("SYNTHESIZER_FAILED", "")), ErrorCode::SynthesizerFailed, "Speech could not be made".into()),
+            (Some(("ELSE", "")), ErrorCode::InternalError, "ELSE".into()),
+            (None, ErrorCode::InternalError, "The call could not go on".into()),
         ] {
             let fault = given.map(|(code, why)| Fault { code, why: why.into() });
             let ending = Ending { fault, ..ending(EndReason::Fault, true, None) };
@@ -218,15 +231,59 @@ mod tests {
         }
     }
 
+    /// Texts of the sources in a folder, after each `start` and up to the next quotation mark.
+    fn texts_in(folder: &str, start: &str) -> BTreeSet<String> {
+        let (mut found, mut folders) = (BTreeSet::new(), vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)]);
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("it is in the repository") {
+                let path = entry.expect("it can be read").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|end| end == "rs") {
+                    let text = std::fs::read_to_string(&path).expect("it is text");
+                    let texts = text.split(start).skip(1).filter_map(|rest| rest.split('"').next());
+                    found.extend(texts.map(str::to_owned));
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_fault_of_a_call_has_a_code_of_a_result() {
+        let mut codes = BTreeSet::new();
+        for folder in ["media/src", "src/engine", "src/transport"] {
+            codes.append(&mut texts_in(folder, "Fault { code: \""));
+        }
+        assert!(codes.contains("SYNTHESIZER_FAILED"), "{codes:?}");
+        for code in codes {
+            let fault = Fault { code: code.clone().leak(), why: String::new() };
+            let (told, _) = super::fault(Some(&fault)).error.expect("a fault is no good ending");
+            assert_eq!(told.as_str(), code, "it is told by its own code");
+        }
+    }
+
+    #[test]
+    fn every_code_of_a_message_that_was_not_taken_is_known() {
+        let is_code = |text: &String| {
+            let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+            text.contains('_') && text.chars().all(is_part)
+        };
+        let codes: Vec<String> = texts_in("src/provider/messages", "\"").into_iter().filter(is_code).collect();
+        assert!(codes.len() >= 6, "{codes:?}");
+        for code in codes {
+            assert!(!matches!(ErrorCode::from(code.as_str()), ErrorCode::Unknown(_)), "{code}");
+        }
+    }
+
     #[test]
     fn messages_hold_the_answer() {
         let remote = RemoteEnd {
-            sip_code: Some(486),
-            text: "Busy Here".into(),
             kind: RemoteKind::Refused,
-            ..RemoteEnd::default()
+            detail: EndDetail::Sip { code: Some(486), q850_cause: None, retry_after: false },
+            text: "Busy Here".into(),
         };
         let verdict = verdict(&ending(EndReason::Rejected, false, Some(remote)), false);
-        assert_eq!(verdict.error, Some(("CALL_REJECTED", "The call was refused: 486 Busy Here".to_owned())));
+        assert_eq!(verdict.error, Some((ErrorCode::CallRejected, "The call was refused: 486 Busy Here".to_owned())));
     }
 }

@@ -67,7 +67,7 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
 async fn play(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline: &mut Value, judged: &mut Judged) {
     let (moments, speaker) = (judge::moments(timeline), noted(&body.metadata, "speaker").and_then(Value::as_str));
     // Where the built-in speaker stood in for a model, each step was a move of its own.
-    let joined = speaker == Some("template") && !moments.iter().any(|moment| moment.event == "fallback_speaker");
+    let joined = speaker == Some("template") && !moments.iter().any(|moment| moment.name() == "fallback_speaker");
     let mut played = judge::playback(steps, &moments, joined);
     if let Some(model) = workshop.placer.model.as_deref()
         && let Err(why) = judge::judge_meanings(&mut played, model).await

@@ -372,6 +372,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::model::call_log::CallLogStatus;
+    use crate::model::error_code::ErrorCode;
     use crate::model::status::ResultStatus;
     use crate::service::{Caller, NoLiveCalls, Settings};
     use crate::store::Store;
@@ -431,7 +432,7 @@ mod tests {
         let id = ended(&service, &caller).await;
         assert_eq!(fail(&service, EvaluateJob::NAME, false).await, MOST_ATTEMPTS as usize);
         let body = service.result(&caller, id).await.expect("it").body;
-        assert_eq!((body.status, body.error_code.as_deref()), (ResultStatus::SystemError, Some("EVALUATION_TIMEOUT")));
+        assert_eq!((body.status, body.error_code), (ResultStatus::SystemError, Some(ErrorCode::EvaluationTimeout)));
         let call = json!({
             "agent_id": body.agent_id.to_string(), "start_time_utc": "2026-01-05T08:00:00Z",
             "participants": [{ "role": "AGENT" }, { "role": "USER" }],
@@ -454,7 +455,7 @@ mod tests {
         let id = ended(&service, &caller).await;
         assert_eq!(fail(&service, EvaluateJob::NAME, true).await, MOST_ATTEMPTS as usize);
         let body = service.result(&caller, id).await.expect("it").body;
-        assert_eq!((body.status, body.error_code.as_deref()), (ResultStatus::SystemError, Some("EVALUATION_TIMEOUT")));
+        assert_eq!((body.status, body.error_code), (ResultStatus::SystemError, Some(ErrorCode::EvaluationTimeout)));
     }
 
     #[tokio::test]

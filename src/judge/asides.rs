@@ -1,10 +1,12 @@
 //! Whether the agent came back to words that were not meant for it: what the silence rule of non-directed probes cannot tell.
 
+use ringer_media::call::TimelineEntry;
 use ringer_media::measure::{Counted, asides};
 use serde_json::json;
 
 use super::measures::{UNJUDGED, conversation};
-use super::{Facts, Moment, decide_of, messages};
+use super::reading::{Turn, speech_start, turns};
+use super::{Facts, decide_of, messages};
 use crate::model::result::MetricValue;
 use crate::provider::LanguageModel;
 
@@ -13,14 +15,20 @@ const QUESTION: &str = "While the agent spoke, the caller said a sentence to som
 
 /// Asks the model about each non-directed probe that the agent spoke on through, and enters into `metrics` how many were passed in
 /// both ways. What cannot be asked leaves the silence rule alone, and the metric's note says why.
-pub async fn judge_asides(moments: &[Moment], facts: &Facts, model: &dyn LanguageModel, metrics: &mut [MetricValue]) {
+pub async fn judge_asides(
+    moments: &[TimelineEntry],
+    facts: &Facts,
+    model: &dyn LanguageModel,
+    metrics: &mut [MetricValue],
+) {
     let Some(metric) = metrics.iter_mut().find(|metric| metric.name == UNJUDGED) else { return };
     if messages::are_written(moments) {
         return;
     }
     let counted = asides(&conversation(moments, facts));
-    let unheard =
-        |aside: &Counted| aside.spoken_through && next_turn(moments, aside.span.from).is_some_and(Moment::lacks_words);
+    let unheard = |aside: &Counted| {
+        aside.spoken_through && next_turn(moments, aside.span.from).is_some_and(|turn| turn.lacks_words())
+    };
     if counted.iter().any(unheard) {
         metric.note = Some("words were not judged: the agent's next turn was not heard".to_owned());
         return;
@@ -44,23 +52,22 @@ pub async fn judge_asides(moments: &[Moment], facts: &Facts, model: &dyn Languag
 }
 
 /// The agent's turn after the one in which words began at `onset`.
-fn next_turn(moments: &[Moment], onset: i64) -> Option<&Moment> {
-    let ends_at = |turn: &&Moment| turn.number("end_sample").unwrap_or(turn.sample);
-    let turns = moments.iter().filter(|moment| moment.is("turn.ended", "agent"));
-    turns.skip_while(|turn| ends_at(turn) < onset).nth(1)
+fn next_turn(moments: &[TimelineEntry], onset: i64) -> Option<Turn<'_>> {
+    turns(moments).skip_while(|turn| turn.end < onset).nth(1)
 }
 
 /// The words that began at `onset`, what the agent was saying, and what it said next; `None` where it said nothing more.
-fn told(moments: &[Moment], onset: i64) -> Option<String> {
-    let said = moments.iter().find(|moment| moment.is("speech.started", "dh") && moment.sample == onset)?.text();
-    let mut turns = moments.iter().filter(|moment| moment.is("turn.ended", "agent"));
-    let current = turns.find(|turn| turn.number("end_sample").unwrap_or(turn.sample) >= onset)?.text();
-    let next = turns.map(Moment::text).find(|text| !text.is_empty())?;
+fn told(moments: &[TimelineEntry], onset: i64) -> Option<String> {
+    let said = moments.iter().filter_map(|moment| speech_start(moment)).find(|start| start.at == onset)?.text;
+    let mut turns = turns(moments);
+    let current = turns.find(|turn| turn.end >= onset)?.text;
+    let next = turns.map(|turn| turn.text).find(|text| !text.is_empty())?;
     Some(format!("AGENT, meanwhile: {current}\nCALLER, to somebody else: {said}\nAGENT, next turn: {next}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use ringer_media::call::Event;
     use serde_json::Value;
 
     use super::*;
@@ -72,7 +79,7 @@ mod tests {
     }
 
     /// Two turns of the agent, with an aside in the first; after `pause_ms` of it the agent is silent for a while.
-    fn timeline(pause_ms: Option<i64>) -> Vec<Moment> {
+    fn timeline(pause_ms: Option<i64>) -> Vec<TimelineEntry> {
         let aside =
             |event: &str, ms| at(ms, event, "dh", json!({ "kind": "probe", "text": "Leave it.", "utterance_id": 1 }));
         let turn = |from: i64, to: i64, text: &str| {
@@ -135,8 +142,10 @@ mod tests {
     #[tokio::test]
     async fn a_next_turn_that_was_not_heard_is_not_taken_for_no_reaction() {
         let (mut moments, facts) = (timeline(None), Facts { interface: "PHONE", ..Facts::default() });
-        let next = moments.iter_mut().rfind(|moment| moment.is("turn.ended", "agent")).expect("there are two");
-        (next.data["text"], next.data["text_missing"]) = (json!(""), json!("unclear"));
+        let next = moments.iter_mut().rfind(|moment| moment.name() == "turn.ended").expect("there are two");
+        let mut data = next.data();
+        (data["text"], data["text_missing"]) = (json!(""), json!("unclear"));
+        next.event = Event::from_wire(next.sample, "turn.ended", "agent", data);
         let mut metrics = measure(&moments, &facts).metrics;
         let model = ScriptedModel::new(Vec::new());
         judge_asides(&moments, &facts, &model, &mut metrics).await;

@@ -1,24 +1,21 @@
 //! How often the Digital Human really cut into the agent's turns: what stands beside the asked probability.
 
+use ringer_media::call::TimelineEntry;
 use serde_json::{Value, json};
 
-use super::{Moment, messages};
+use super::reading::{self, own_cuts};
 
 /// Turns that last longer count also when they were not cut (1.5 s).
 const COUNTS: i64 = 24_000;
 
 /// `{cuts, turns, rate}`: turns of the agent that were cut into, of those that lasted more than 1.5 s or were cut into. `None` when
 /// there was none.
-pub fn cuts(moments: &[Moment]) -> Option<Value> {
-    let cuts: Vec<i64> =
-        moments.iter().filter(|cut| cut.event == "barge_in" && cut.data["by"] == "dh").map(|cut| cut.sample).collect();
-    let spoken = moments.iter().filter(|turn| turn.is("turn.ended", "agent") && !messages::is_written(turn));
+pub fn cuts(moments: &[TimelineEntry]) -> Option<Value> {
+    let cuts: Vec<i64> = own_cuts(moments).map(|(at, _)| at).collect();
     let (mut turns, mut cut) = (0u32, 0u32);
-    for turn in spoken {
-        let to = turn.number("end_sample").unwrap_or(turn.sample);
-        let from = turn.number("from_sample").unwrap_or(to);
-        let was_cut = cuts.iter().any(|at| (from..=to).contains(at));
-        turns += u32::from(was_cut || to - from > COUNTS);
+    for turn in reading::turns(moments).filter(|turn| !turn.written) {
+        let was_cut = cuts.iter().any(|at| (turn.from..=turn.end).contains(at));
+        turns += u32::from(was_cut || turn.end - turn.from > COUNTS);
         cut += u32::from(was_cut);
     }
     let rate = || (1000.0 * f64::from(cut) / f64::from(turns)).round() / 1000.0;

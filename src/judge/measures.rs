@@ -1,11 +1,13 @@
 //! What a conversation measured: its metrics, and the evaluation as far as no words are judged.
 
+use ringer_media::call::{Kind, Side, TimelineEntry, What, Word as Heard};
 use ringer_media::frame::PER_MS;
 use ringer_media::measure::{self as media, Conversation, Echo, Metrics, ProbeTimes, Span, Text, Word};
 use serde_json::{Value, json};
 
+use super::reading::{self, Key, Said, Turn, speech_end, speech_start, whole_ms};
 use super::unheard::recorded;
-use super::{Moment, messages, probes};
+use super::{messages, probes};
 use crate::human::text::{unspaced, word_count};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
@@ -47,7 +49,7 @@ pub struct Measured {
 }
 
 /// Measures a conversation.
-pub fn measure(moments: &[Moment], facts: &Facts) -> Measured {
+pub fn measure(moments: &[TimelineEntry], facts: &Facts) -> Measured {
     let metrics = match messages::are_written(moments) {
         true => messages::metrics(moments, &facts.fillers),
         false => media::metrics(&conversation(moments, facts)),
@@ -56,7 +58,7 @@ pub fn measure(moments: &[Moment], facts: &Facts) -> Measured {
 }
 
 /// Measures what of a conversation lies in `window`.
-pub(super) fn measure_part(moments: &[Moment], facts: &Facts, window: Span) -> Vec<MetricValue> {
+pub(super) fn measure_part(moments: &[TimelineEntry], facts: &Facts, window: Span) -> Vec<MetricValue> {
     values(&match messages::are_written(moments) {
         true => messages::metrics(&messages::part(moments, window), &facts.fillers),
         false => media::metrics(&conversation(moments, facts).part(window)),
@@ -64,94 +66,94 @@ pub(super) fn measure_part(moments: &[Moment], facts: &Facts, window: Span) -> V
 }
 
 /// The conversation in spans of speech.
-pub(super) fn conversation(moments: &[Moment], facts: &Facts) -> Conversation {
-    let end = moments.iter().find(|moment| moment.event == "call.ended").or(moments.last());
-    let duration = end.map_or(0, |moment| moment.sample.max(0));
-    let digits: Vec<Span> = moments.iter().filter(|moment| moment.event == "dtmf_sent").map(digit).collect();
+pub(super) fn conversation(moments: &[TimelineEntry], facts: &Facts) -> Conversation {
+    let duration = reading::end(moments).map_or(0, |moment| moment.sample.max(0));
+    let keys = moments.iter().filter_map(|moment| reading::key(moment));
+    let digits: Vec<Span> = keys.filter(|key| key.sent).map(digit).collect();
     let extension = facts.extension_digits.min(digits.len());
     let start = digits[..extension].last().map_or(0, |last| last.to + AFTER_EXTENSION_MS * PER_MS);
     // What was said before the conversation, by a machine that asks for the extension, is not counted.
-    let counts = |turn: &&Moment| turn.number("end_sample").unwrap_or(turn.sample) > start;
-    let turns = || moments.iter().filter(|moment| moment.is("turn.ended", "agent")).filter(counts);
-    let said = || moments.iter().filter(|moment| moment.is("speech.ended", "dh") && !probes::is_sound(moment));
+    let turns = || reading::turns(moments).filter(|turn| turn.end > start);
+    let own_starts = moments.iter().filter_map(|moment| speech_start(moment));
     Conversation {
         duration,
         start,
-        dh: speech(moments, "dh", duration),
-        stopped: said().filter(|moment| moment.data["interrupted"] == true).map(|moment| moment.sample).collect(),
-        agent: speech(moments, "agent", duration),
+        dh: speech(moments, Side::Dh, duration),
+        stopped: reading::utterances(moments).filter(|end| end.interrupted).map(|end| end.at).collect(),
+        agent: speech(moments, Side::Agent, duration),
         digits: digits[extension..].to_vec(),
-        reprompts: moments.iter().filter(|moment| moment.is_reprompt()).map(|moment| moment.sample).collect(),
+        reprompts: own_starts.filter(|start| start.kind == Kind::Reprompt).map(|start| start.at).collect(),
         probes: probes::probes(moments, duration),
         probe_times: facts.probe_times,
-        echo: moments.iter().find(|moment| moment.event == "suspected_echo_event").and_then(echo),
-        words: turns().flat_map(words).collect(),
+        echo: moments.iter().find_map(echo),
+        words: turns().flat_map(|turn| words(&turn)).collect(),
         fillers: facts.fillers.clone(),
-        texts: turns().map(text).collect(),
-        dh_texts: said().map(|end| own_text(end, moments)).collect(),
+        texts: turns().map(|turn| text(&turn)).collect(),
+        dh_texts: reading::utterances(moments).map(|end| own_text(&end, moments)).collect(),
         interface: facts.interface,
     }
 }
 
-fn echo(moment: &Moment) -> Option<Echo> {
-    let delay = (moment.data["delay_ms"].as_f64()? * PER_MS as f64).round() as i64;
-    Some(Echo { delay, known: moment.sample })
+fn echo(moment: &TimelineEntry) -> Option<Echo> {
+    let What::Echo(figures) = moment.reading() else { return None };
+    Some(Echo { delay: (figures.delay_ms * PER_MS as f64).round() as i64, known: moment.sample })
 }
 
 /// A turn without text has words that nobody knows, as has one of which a part was not heard.
-fn text(turn: &Moment) -> Text {
-    let to = turn.number("end_sample").unwrap_or(turn.sample);
-    let span = Span { from: turn.number("from_sample").unwrap_or(to), to };
-    let known = !turn.text().is_empty() && !turn.lacks_words();
-    Text { span, words: known.then(|| word_count(turn.text())) }
+fn text(turn: &Turn<'_>) -> Text {
+    let known = !turn.text.is_empty() && !turn.lacks_words();
+    Text { span: Span { from: turn.from, to: turn.end }, words: known.then(|| word_count(turn.text)) }
 }
 
 /// The words of an utterance that has ended.
-fn own_text(end: &Moment, moments: &[Moment]) -> Text {
-    let from = end.beginning(moments).map_or(end.sample, |start| start.sample);
-    let words = recorded(end, moments).is_none().then(|| word_count(end.text()));
-    Text { span: Span { from, to: end.sample }, words }
+fn own_text(end: &Said<'_>, moments: &[TimelineEntry]) -> Text {
+    let from = end.beginning(moments).map_or(end.at, |start| start.at);
+    let words = recorded(end, moments).is_none().then(|| word_count(end.text));
+    Text { span: Span { from, to: end.at }, words }
 }
 
-fn digit(moment: &Moment) -> Span {
-    let length = moment.number("duration_ms").unwrap_or(DIGIT_MS) * PER_MS;
-    Span { from: moment.sample, to: moment.sample + length }
+fn digit(key: Key) -> Span {
+    let ms = if key.duration_ms == 0 { DIGIT_MS } else { key.duration_ms };
+    Span { from: key.at, to: key.at + ms * PER_MS }
 }
 
 /// The stretches of speech of one side, without probes, and without the pauses inside them that were told; the last may run into
 /// the end of the call.
-fn speech(moments: &[Moment], side: &str, duration: i64) -> Vec<Span> {
+fn speech(moments: &[TimelineEntry], side: Side, duration: i64) -> Vec<Span> {
     let mut spans = Vec::new();
-    let mut open: Option<&Moment> = None;
-    for moment in moments.iter().filter(|moment| moment.side == side && !probes::is_sound(moment)) {
-        match (moment.event.as_str(), open) {
-            ("speech.started", _) => open = Some(moment),
-            ("speech.ended", Some(start)) => {
-                spans.extend(between_pauses(Span { from: start.sample, to: moment.sample }, moment));
-                open = None;
+    let mut open = None;
+    for moment in moments.iter().filter(|moment| moment.side == side) {
+        let is_sound = speech_start(moment).or(speech_end(moment)).is_some_and(|said| said.is_sound());
+        match moment.reading() {
+            _ if is_sound => {}
+            What::SpeechStarted { .. } | What::AgentSpeechStarted { .. } => open = Some(moment.sample),
+            What::SpeechEnded { .. } | What::AgentSpeechEnded { .. } => {
+                let said = open.take().map(|from| Span { from, to: moment.sample });
+                let pauses = speech_end(moment).map_or(&[][..], |end| end.pauses);
+                spans.extend(said.into_iter().flat_map(|said| between_pauses(said, pauses)));
             }
             _ => {}
         }
     }
-    spans.extend(open.map(|start| Span { from: start.sample, to: duration }));
+    spans.extend(open.map(|from| Span { from, to: duration }));
     spans.retain(|span| span.length() > 0);
     spans
 }
 
 /// What is left of an utterance without the pauses that its end tells.
-fn between_pauses(said: Span, ended: &Moment) -> Vec<Span> {
+fn between_pauses(said: Span, pauses: &[[i64; 2]]) -> Vec<Span> {
     let (mut parts, mut rest) = (Vec::new(), said);
-    for pause in ended.pauses() {
-        parts.push(Span { from: rest.from, to: pause.start });
-        rest.from = pause.end;
+    for [start, end] in pauses {
+        parts.push(Span { from: rest.from, to: *start });
+        rest.from = *end;
     }
     parts.push(rest);
     parts
 }
 
 /// The words of a turn with their times, and with the punctuation of its text: some recognizers leave it out of the words.
-fn words(turn: &Moment) -> Vec<Word> {
-    let text: Vec<char> = turn.text().chars().collect();
+fn words(turn: &Turn<'_>) -> Vec<Word> {
+    let text: Vec<char> = turn.text.chars().collect();
     let letters: Vec<usize> = (0..text.len()).filter(|at| text[*at].is_alphanumeric()).collect();
     let begins = |at: usize| at == 0 || unspaced(text[at]) || !text[at - 1].is_alphanumeric();
     let same = |one: char, other: char| one.to_lowercase().eq(other.to_lowercase());
@@ -168,13 +170,11 @@ fn words(turn: &Moment) -> Vec<Word> {
         let punctuation = text[end..].iter().take_while(|c| !c.is_alphanumeric() && !c.is_whitespace());
         Some(text[letters[from]..end + punctuation.count()].iter().collect())
     };
-    let word = |word: &Value| {
-        let from = word["start_offset_ms"].as_i64()? * PER_MS;
-        let to = word["end_offset_ms"].as_i64()? * PER_MS;
-        let said = word["word"].as_str()?;
-        Some(Word { span: Span { from, to }, text: written(said).unwrap_or_else(|| said.to_owned()) })
+    let word = |word: &Heard| {
+        let span = Span { from: whole_ms(word.from) * PER_MS, to: whole_ms(word.to) * PER_MS };
+        Word { span, text: written(&word.text).unwrap_or_else(|| word.text.clone()) }
     };
-    turn.data["words"].as_array().into_iter().flatten().filter_map(word).collect()
+    turn.words.iter().map(word).collect()
 }
 
 /// The metrics by name, in the order in which they are declared.
@@ -228,7 +228,7 @@ fn object(values: &[(&str, Option<f64>)]) -> Option<Object> {
 
 #[cfg(test)]
 mod tests {
-    use ringer_media::call::{CallSpec, EndReason, Event, Matching, Response, ScriptRule, Side, TurnSpec};
+    use ringer_media::call::{CallSpec, EndReason, Event, Matching, Response, ScriptRule, TurnSpec};
     use ringer_media::codec::Codec;
     use ringer_media::leg::MediaParams;
     use ringer_media::netem::NetemSpec;
@@ -346,7 +346,7 @@ mod tests {
     }
 
     /// A call whose far side says a second, is answered by `said`, and hangs up 3 s after its end.
-    fn call(said: Vec<i16>) -> Vec<Moment> {
+    fn call(said: Vec<i16>) -> Vec<TimelineEntry> {
         let rule = ScriptRule {
             index: 0,
             matching: Matching::Exact,
@@ -359,7 +359,7 @@ mod tests {
         let voice = Voice::from_ulaw(SPEECH);
         let mut rig = Rig::new(RigSpec {
             call: spec,
-            media: MediaParams::new(Codec::Pcmu),
+            leg: MediaParams::new(Codec::Pcmu).into(),
             net: NetemSpec::default(),
             delays: Delays::default(),
             text: true,
@@ -383,13 +383,13 @@ mod tests {
         let words =
             |count: usize| -> Vec<i16> { (0..count).map(|n| (4000.0 * (0.2 * n as f64).sin()) as i16).collect() };
         let pause = |count: usize| vec![0; count];
-        let value = |moments: &[Moment], name: &str| {
+        let value = |moments: &[TimelineEntry], name: &str| {
             let found = measure(moments, &facts(0)).metrics.into_iter().find(|metric| metric.name == name);
             found.and_then(|metric| metric.value.as_f64()).unwrap_or_else(|| panic!("{name} has a value"))
         };
         // Two seconds of words around a second of silence; and three seconds of words.
         let [paused, whole] = [call([words(16_000), pause(16_000), words(16_000)].concat()), call(words(48_000))];
-        let said: Vec<Span> = speech(&paused, "dh", i64::MAX);
+        let said: Vec<Span> = speech(&paused, Side::Dh, i64::MAX);
         let from = said.first().expect("it speaks").from;
         let at = |from: i64, to: i64| Span { from, to };
         let [first, second] = said[..] else { panic!("{said:?}") };
@@ -398,7 +398,7 @@ mod tests {
         let near =
             |found: Span, wanted: Span| (found.from - wanted.from).abs() <= 160 && (found.to - wanted.to).abs() <= 160;
         assert!(near(first, at(from, from + 16_000)) && near(second, at(from + 32_000, from + 48_000)), "{said:?}");
-        assert_eq!(speech(&whole, "dh", i64::MAX), [at(from, from + 48_000)]);
+        assert_eq!(speech(&whole, Side::Dh, i64::MAX), [at(from, from + 48_000)]);
         let seconds = value(&paused, "duration") / 1000.0;
         let agent = value(&paused, "agent_speak_percentage") * seconds / 100.0;
         for (name, expect) in [
@@ -423,12 +423,9 @@ mod tests {
         }
         // What the agent says in the pause overlaps nothing.
         let mut spoken_into = paused.clone();
-        let agent_says = |event: &str, sample: i64| Moment {
+        let agent_says = |event: &str, sample: i64| TimelineEntry {
             seq: 1000 + sample,
-            sample,
-            event: event.into(),
-            side: "agent".into(),
-            data: json!({}),
+            event: Event::from_wire(sample, event, "agent", json!({})),
         };
         spoken_into.extend([agent_says("speech.started", from + 20_000), agent_says("speech.ended", from + 30_000)]);
         spoken_into.sort_by_key(|moment| (moment.sample, moment.seq));

@@ -1,29 +1,35 @@
 //! What a text conversation measured. A message has a moment and no length: there is latency, and nothing that is heard.
 
+use ringer_media::call::{Event, TimelineEntry, What};
 use ringer_media::frame::PER_MS;
 use ringer_media::measure::{Metrics, Span, mean, percentile};
 
-use super::Moment;
+use super::reading::end;
 use super::transcript::only_fillers;
 use crate::human::text::word_count;
 
 /// Where messages are exchanged instead of speech.
 const INTERFACE: &str = "WEB";
 
-/// Whether a turn was written.
-pub(super) fn is_written(turn: &Moment) -> bool {
-    turn.data["channel"].is_string()
+/// Whether messages were exchanged.
+pub(super) fn are_written(moments: &[TimelineEntry]) -> bool {
+    moments.iter().any(|moment| message(moment).is_some())
 }
 
-/// Whether messages were exchanged.
-pub(super) fn are_written(moments: &[Moment]) -> bool {
-    moments.iter().any(|moment| moment.event == "message.sent" || moment.event == "message.received")
+/// The message that an event tells of: true where the agent wrote it, and its text.
+fn message(event: &Event) -> Option<(bool, &str)> {
+    match event.reading() {
+        What::MessageSent { text, .. } => Some((false, text)),
+        What::MessageReceived { text, .. } => Some((true, text)),
+        _ => None,
+    }
 }
 
 /// What of a conversation lies in `window`, as a conversation of its own that begins there.
-pub(super) fn part(moments: &[Moment], window: Span) -> Vec<Moment> {
-    let inside = moments.iter().filter(|moment| window.holds(moment.sample));
-    inside.map(|moment| Moment { sample: moment.sample - window.from, ..moment.clone() }).collect()
+pub(super) fn part(moments: &[TimelineEntry], window: Span) -> Vec<TimelineEntry> {
+    let mut inside: Vec<TimelineEntry> = moments.iter().filter(|moment| window.holds(moment.sample)).cloned().collect();
+    inside.iter_mut().for_each(|moment| moment.event.sample -= window.from);
+    inside
 }
 
 /// Messages of one side without one of the other side between.
@@ -37,7 +43,7 @@ struct Turn {
 }
 
 /// The metrics of messages. `fillers`: phrases that only fill time, in lower case.
-pub(super) fn metrics(moments: &[Moment], fillers: &[String]) -> Metrics {
+pub(super) fn metrics(moments: &[TimelineEntry], fillers: &[String]) -> Metrics {
     let turns = turns(moments, fillers);
     let seconds = |samples: i64| (samples as f64 / (1000.0 * PER_MS as f64) * 1000.0).round() / 1000.0;
     let pairs = |agent: bool| {
@@ -50,7 +56,6 @@ pub(super) fn metrics(moments: &[Moment], fillers: &[String]) -> Metrics {
     let of = |agent: bool| turns.iter().filter(move |turn| turn.agent == agent);
     let words = |agent: bool| mean(&of(agent).map(|turn| turn.words as f64).collect::<Vec<_>>());
     let lengths: Vec<f64> = of(true).map(|turn| (turn.to - turn.from) as f64 / PER_MS as f64).collect();
-    let end = moments.iter().find(|moment| moment.event == "call.ended").or(moments.last());
     Metrics {
         avg_agent_latency: mean(&latency),
         max_agent_latency: latency.iter().copied().reduce(f64::max),
@@ -71,24 +76,24 @@ pub(super) fn metrics(moments: &[Moment], fillers: &[String]) -> Metrics {
         agent_turn_duration_avg: mean(&lengths),
         agent_words_per_turn_avg: words(true),
         customer_words_per_turn_avg: words(false),
-        duration: end.map(|moment| moment.sample.max(0) as f64 / PER_MS as f64),
+        duration: end(moments).map(|moment| moment.sample.max(0) as f64 / PER_MS as f64),
         interface: INTERFACE,
         latency,
         ..Metrics::default()
     }
 }
 
-fn turns(moments: &[Moment], fillers: &[String]) -> Vec<Turn> {
+fn turns(moments: &[TimelineEntry], fillers: &[String]) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
-    for moment in moments.iter().filter(|moment| moment.event.starts_with("message.")) {
-        let (agent, at) = (moment.side == "agent", moment.sample);
+    let messages = moments.iter().filter_map(|moment| Some((moment.sample, message(moment)?)));
+    for (at, (agent, text)) in messages {
         if turns.last().is_none_or(|last| last.agent != agent) {
             turns.push(Turn { agent, from: at, to: at, meant: None, words: 0 });
         }
         let Some(turn) = turns.last_mut() else { continue };
         turn.to = at;
-        turn.words += word_count(moment.text());
-        if !moment.text().is_empty() && !only_fillers(moment.text(), fillers) {
+        turn.words += word_count(text);
+        if !text.is_empty() && !only_fillers(text, fillers) {
             turn.meant.get_or_insert(at);
         }
     }

@@ -17,6 +17,7 @@ mod messages;
 mod playback;
 mod probes;
 mod pronunciation;
+mod reading;
 mod redact;
 mod schema;
 mod sound;
@@ -26,8 +27,7 @@ mod transcript;
 mod unheard;
 mod words;
 
-use std::ops::Range;
-
+use ringer_media::call::TimelineEntry;
 use ringer_media::frame::PER_MS;
 use ringer_media::measure::Span;
 use serde::Deserialize;
@@ -58,57 +58,6 @@ pub use self::transcript::transcript;
 pub use self::unheard::{Lack, Unheard, unheard};
 pub use self::words::{WordErrors, predicted_wer};
 
-/// One line of a stored timeline.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Moment {
-    /// Number in the order in which it became known.
-    pub seq: i64,
-    /// Position, 16 samples a millisecond, 0 at connect.
-    pub sample: i64,
-    /// Wire name.
-    pub event: String,
-    /// dh, agent or engine.
-    pub side: String,
-    /// Event data.
-    #[serde(default)]
-    pub data: Value,
-}
-
-impl Moment {
-    fn is(&self, event: &str, side: &str) -> bool {
-        self.event == event && self.side == side
-    }
-
-    /// Where the utterance began that ends here.
-    fn beginning<'m>(&self, moments: &'m [Moment]) -> Option<&'m Moment> {
-        let id = Some(&self.data["utterance_id"]).filter(|id| !id.is_null())?;
-        moments.iter().find(|moment| moment.is("speech.started", "dh") && moment.data["utterance_id"] == *id)
-    }
-
-    fn is_reprompt(&self) -> bool {
-        self.is("speech.started", "dh") && self.data["kind"] == "reprompt"
-    }
-
-    fn text(&self) -> &str {
-        self.data["text"].as_str().unwrap_or_default()
-    }
-
-    /// Words of a turn were not heard.
-    fn lacks_words(&self) -> bool {
-        self.data["text_missing"].is_string()
-    }
-
-    fn number(&self, key: &str) -> Option<i64> {
-        self.data[key].as_i64()
-    }
-
-    /// Where an utterance that ended was silent, in samples.
-    fn pauses(&self) -> impl Iterator<Item = Range<i64>> {
-        let pauses = self.data["pauses"].as_array().into_iter().flatten();
-        pauses.filter_map(|pause| Some(pause["from_sample"].as_i64()?..pause["to_sample"].as_i64()?))
-    }
-}
-
 /// The language that a Digital Human spoke, by the metadata of its result: the one that it took last from the agent, else the
 /// one it began with.
 pub fn language(metadata: &Object) -> &str {
@@ -123,9 +72,10 @@ fn span_of((from_ms, to_ms): (i64, i64)) -> Span {
 }
 
 /// The lines of a stored timeline in order; lines that are no events are left out.
-pub fn moments(timeline: &Value) -> Vec<Moment> {
+pub fn moments(timeline: &Value) -> Vec<TimelineEntry> {
     let lines = timeline.as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut moments: Vec<Moment> = lines.iter().filter_map(|line| Moment::deserialize(line).ok()).collect();
+    let read = lines.iter().filter_map(|line| TimelineEntry::deserialize(line).ok());
+    let mut moments: Vec<TimelineEntry> = read.collect();
     moments.sort_by_key(|moment| (moment.sample, moment.seq));
     moments
 }

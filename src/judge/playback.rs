@@ -1,14 +1,14 @@
 //! Whether the agent followed the steps of a playback: each of its steps takes one whole turn, in order; a step of silence takes
 //! the silence between what was before it and what came next.
 
-use ringer_media::call::normal_form;
+use ringer_media::call::{Event, Kind, Side, TimelineEntry, What, normal_form};
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
-use super::Moment;
 use super::answer::{Number, truth};
 use super::ask::{Wrong, ask, question};
 use super::decide::unread;
+use super::reading::{key, speech_end, turn};
 use crate::model::Object;
 use crate::provider::LanguageModel;
 
@@ -53,7 +53,7 @@ impl Played {
 
 /// One entry for each step of the agent. A step that was never reached has not passed. Empty when nothing is played.
 /// `joined`: without a language model the Digital Human says what it is to mean as it stands, in one piece with its other words.
-pub fn playback(steps: &[Object], moments: &[Moment], joined: bool) -> Vec<Played> {
+pub fn playback(steps: &[Object], moments: &[TimelineEntry], joined: bool) -> Vec<Played> {
     let turns = turns(steps, moments);
     let end = moments.last().map_or(0, |last| last.sample);
     let mut found = Vec::new();
@@ -109,10 +109,8 @@ pub fn enter_playback(played: &[Played], timeline: &mut Value) {
     events.retain(|event| event["event"] != EVENT);
     let next = events.iter().filter_map(|event| event["seq"].as_i64()).max().map_or(0, |last| last + 1);
     for (seq, step) in (next..).zip(played) {
-        events.push(json!({
-            "seq": seq, "sample": step.sample, "offset_ms": step.sample as f64 / PER_MS as f64, "event": EVENT,
-            "side": "engine", "data": { "index": step.index, "passed": step.passed },
-        }));
+        let what = What::PlaybackStep { index: step.index, passed: step.passed };
+        events.push(json!(TimelineEntry { seq, event: Event { sample: step.sample, side: Side::Engine, what } }));
     }
     events.sort_by_key(|event| (event["sample"].as_i64(), event["seq"].as_i64()));
 }
@@ -160,20 +158,20 @@ fn is_turn(step: &Object) -> bool {
 }
 
 /// The turns that the agent's steps took, by step.
-fn turns(steps: &[Object], moments: &[Moment]) -> Vec<Option<Turn>> {
+fn turns(steps: &[Object], moments: &[TimelineEntry]) -> Vec<Option<Turn>> {
     let (mut at, mut digits) = (0, String::new());
     let mut turns: Vec<Option<Turn>> = steps.iter().map(|_| None).collect();
     for moment in moments {
-        if moment.is("dtmf_received", "agent") {
-            digits.push_str(moment.data["digits"].as_str().unwrap_or_default());
-        } else if moment.is("turn.ended", "agent") {
+        if let Some(key) = key(moment).filter(|key| !key.sent) {
+            digits.push(key.digit);
+        } else if let Some(turn) = turn(moment) {
             while steps.get(at).is_some_and(|step| is_agent(step) && !is_turn(step)) {
                 at += 1;
             }
             if steps.get(at).is_some_and(is_turn) {
-                let (text, digits) = (moment.text().to_owned(), std::mem::take(&mut digits));
-                let end = moment.number("end_sample").unwrap_or(moment.sample);
-                turns[at] = Some(Turn { text, digits, lacks_words: moment.lacks_words(), end, known: moment.sample });
+                let (text, digits) = (turn.text.to_owned(), std::mem::take(&mut digits));
+                let (lacks_words, end, known) = (turn.lacks_words(), turn.end, turn.told);
+                turns[at] = Some(Turn { text, digits, lacks_words, end, known });
                 at += 1;
             }
         } else if own_end(moment).is_some() {
@@ -189,7 +187,7 @@ fn turns(steps: &[Object], moments: &[Moment]) -> Vec<Option<Turn>> {
 /// it was not reached.
 fn silence(
     steps: &[Object],
-    moments: &[Moment],
+    moments: &[TimelineEntry],
     turns: &[Option<Turn>],
     index: usize,
     joined: bool,
@@ -212,7 +210,7 @@ fn silence(
         0 => since,
         count => own.nth(count - 1)?.1,
     };
-    let speaks = |moment: &&Moment| moment.sample > from && is_onset(moment);
+    let speaks = |moment: &&TimelineEntry| moment.sample > from && is_onset(moment);
     let agent = moments.iter().find(speaks).map(|moment| moment.sample);
     let other = own.map(|(start, _)| start).find(|start| *start > from);
     let last = moments.last().map_or(from, |moment| moment.sample);
@@ -250,21 +248,24 @@ fn utterances(steps: &[Object], joined: bool) -> usize {
 }
 
 /// The agent begins to speak or to write.
-fn is_onset(moment: &Moment) -> bool {
-    moment.is("speech.started", "agent") || moment.is("message.received", "agent")
+fn is_onset(moment: &TimelineEntry) -> bool {
+    matches!(moment.reading(), What::AgentSpeechStarted { .. } | What::MessageReceived { .. })
 }
 
 /// Where a piece of the Digital Human's own words or keys ends.
-fn own_end(moment: &Moment) -> Option<i64> {
-    let said = moment.is("speech.ended", "dh") && !matches!(moment.data["kind"].as_str(), Some("reprompt" | "probe"));
-    let keyed = moment.is("dtmf_sent", "dh").then(|| moment.number("duration_ms").unwrap_or(0) * PER_MS);
-    let written = moment.is("message.sent", "dh");
-    keyed.or((said || written).then_some(0)).map(|length| moment.sample + length)
+fn own_end(moment: &TimelineEntry) -> Option<i64> {
+    let length = match moment.reading() {
+        What::SpeechEnded { kind: Kind::Reprompt | Kind::Probe, .. } => return None,
+        What::SpeechEnded { .. } | What::MessageSent { .. } => 0,
+        What::DtmfSent { duration_ms, .. } => i64::from(*duration_ms) * PER_MS,
+        _ => return None,
+    };
+    Some(moment.sample + length)
 }
 
 /// Where the piece that ends with `end` began.
-fn own_start(end: &Moment, moments: &[Moment]) -> i64 {
-    end.beginning(moments).map_or(end.sample, |start| start.sample)
+fn own_start(end: &TimelineEntry, moments: &[TimelineEntry]) -> i64 {
+    speech_end(end).and_then(|end| end.beginning(moments)).map_or(end.sample, |start| start.at)
 }
 
 fn alike(heard: &str, expected: &str) -> bool {

@@ -1,29 +1,23 @@
 //! The probes of a timeline: sounds of the Digital Human that are none of its turns.
 
-use ringer_media::call::ProbeKind;
+use ringer_media::call::{TimelineEntry, What};
 use ringer_media::measure::{Probe, Span};
 
-use super::Moment;
-
-/// Begins or ends the sound of a probe.
-pub(super) fn is_sound(moment: &Moment) -> bool {
-    let is_speech = moment.event == "speech.started" || moment.event == "speech.ended";
-    is_speech && moment.side == "dh" && moment.data["kind"] == "probe"
-}
+use super::reading::{Said, speech_end, speech_start};
 
 /// Every probe that was heard, with the time in which it was; one that runs at the end sounds until then.
-pub(super) fn probes(moments: &[Moment], end: i64) -> Vec<Probe> {
+pub(super) fn probes(moments: &[TimelineEntry], end: i64) -> Vec<Probe> {
     let mut probes = Vec::new();
-    for (at, told) in moments.iter().enumerate().filter(|(_, moment)| moment.is("probe", "dh")) {
-        let Some(kind) = told.data["kind"].as_str().and_then(ProbeKind::from_name) else { continue };
+    for (at, told) in moments.iter().enumerate() {
+        let What::Probe { kind } = *told.reading() else { continue };
         // Before the next one; moments of one sample may stand in any order.
-        let next =
-            moments[at + 1..].iter().find(|moment| moment.is("probe", "dh")).map_or(i64::MAX, |next| next.sample);
-        let within = |moment: &&Moment| (told.sample..next).contains(&moment.sample) && is_sound(moment);
-        let mut sounds = moments.iter().filter(within);
-        let Some(started) = sounds.find(|sound| sound.event == "speech.started") else { continue };
-        let to = sounds.find(|sound| sound.event == "speech.ended").map_or(end, |ended| ended.sample);
-        probes.push(Probe { kind, span: Span { from: started.sample, to } });
+        let is_probe = |moment: &&TimelineEntry| matches!(moment.reading(), What::Probe { .. });
+        let next = moments[at + 1..].iter().find(is_probe).map_or(i64::MAX, |next| next.sample);
+        let mut within = moments.iter().filter(|moment| (told.sample..next).contains(&moment.sample));
+        let sound = |said: Option<Said<'_>>| said.filter(Said::is_sound).map(|said| said.at);
+        let Some(from) = within.find_map(|moment| sound(speech_start(moment))) else { continue };
+        let to = within.find_map(|moment| sound(speech_end(moment))).unwrap_or(end);
+        probes.push(Probe { kind, span: Span { from, to } });
     }
     probes
 }

@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
+use ringer_media::call::TimelineEntry;
 use serde_json::Value;
 
-use super::Moment;
+use super::reading::{Key, key};
 use crate::model::transcript::{EntrySource, Transcript, TranscriptEntry};
 
 /// Digits from which a number is private.
@@ -21,6 +22,8 @@ const CARD_DIGITS: Range<usize> = 13..20;
 const KEYS_APART: i64 = 3 * 16_000;
 /// Words of an entry up to which those that are private are told from the others: that takes a table of their square.
 const MOST_WORDS: usize = 2000;
+/// Length of a key that does not tell.
+const KEY_MS: i64 = 100;
 /// Audio that is silenced around a private word, milliseconds.
 const AROUND_MS: i64 = 50;
 /// The same around own words. What the codec does not carry of them, as of a hiss at their end, is no speech but is recorded.
@@ -202,16 +205,16 @@ impl Redactor {
 }
 
 /// Keys and sounds of digits in the band, in milliseconds from connect, that belong to private numbers.
-pub fn key_spans(moments: &[Moment]) -> Vec<Range<i64>> {
+pub fn key_spans(moments: &[TimelineEntry]) -> Vec<Range<i64>> {
     let mut spans = Vec::new();
-    for side in ["dtmf_sent", "dtmf_received"] {
-        let keys: Vec<&Moment> = moments.iter().filter(|moment| moment.event == side).collect();
-        for run in keys.chunk_by(|one, next| next.sample - one.sample < KEYS_APART) {
-            let digits: usize = run.iter().map(|key| key.data["digits"].as_str().map_or(0, str::len)).sum();
-            if digits >= LEAST_DIGITS {
+    for sent in [true, false] {
+        let keys = moments.iter().filter_map(|moment| key(moment));
+        let keys: Vec<Key> = keys.filter(|key| key.sent == sent).collect();
+        for run in keys.chunk_by(|one, next| next.at - one.at < KEYS_APART) {
+            if run.len() >= LEAST_DIGITS {
                 spans.extend(run.iter().map(|key| {
-                    let from = key.sample / 16;
-                    around(from, from.saturating_add(key.number("duration_ms").unwrap_or(100)), AROUND_MS)
+                    let (from, ms) = (key.at / 16, if key.duration_ms == 0 { KEY_MS } else { key.duration_ms });
+                    around(from, from.saturating_add(ms), AROUND_MS)
                 }));
             }
         }

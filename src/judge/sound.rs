@@ -3,13 +3,14 @@
 use std::io;
 use std::path::Path;
 
+use ringer_media::call::{TimelineEntry, What};
 use ringer_media::frame::{PER_MS, Sample};
 use ringer_media::measure::{Channel, Sound, Span, echoes, sound, speech};
 use ringer_media::recording::WAV_HEADER;
 use serde_json::{Value, json};
 
 use super::measures::{Facts, conversation, measure_part};
-use super::{Moment, PartMeasures, span_of};
+use super::{PartMeasures, span_of};
 use crate::model::custom_metric::EvalSegment;
 use crate::model::result::MetricValue;
 
@@ -22,7 +23,7 @@ const CHANNELS: [usize; 2] = [0, 1];
 /// # Errors
 /// When the file cannot be read.
 pub fn audio_metrics(
-    moments: &[Moment],
+    moments: &[TimelineEntry],
     facts: &Facts,
     codec: Option<&str>,
     recording: &Path,
@@ -34,7 +35,7 @@ pub fn audio_metrics(
     let (mut dh, agent) = speech(&conversation);
     // Probes are no noise.
     dh.extend(conversation.probes.iter().map(|probe| probe.span));
-    let made_up: Vec<Span> = moments.iter().filter(|moment| moment.event == "rx_underrun").map(stretch).collect();
+    let made_up: Vec<Span> = moments.iter().filter_map(made_up_in).collect();
     let start = conversation.start;
     let shifted = |spans: &[Span], by: Sample| -> Vec<Span> {
         spans.iter().map(|span| Span { from: span.from - by, to: span.to - by }).collect()
@@ -62,7 +63,7 @@ pub fn audio_metrics(
 /// When the file cannot be read.
 pub fn measure_parts(
     parts: &[(EvalSegment, (i64, i64))],
-    (moments, facts): (&[Moment], &Facts),
+    (moments, facts): (&[TimelineEntry], &Facts),
     codec: Option<&str>,
     recording: Option<&Path>,
 ) -> io::Result<Vec<PartMeasures>> {
@@ -97,14 +98,18 @@ fn range(codec: Option<&str>) -> (u16, u16) {
     }
 }
 
-fn stretch(moment: &Moment) -> Span {
-    Span { from: moment.sample, to: moment.sample + moment.number("duration_ms").unwrap_or(0) * PER_MS }
+fn made_up_in(moment: &TimelineEntry) -> Option<Span> {
+    let What::RxUnderrun { duration_ms } = moment.reading() else { return None };
+    Some(Span { from: moment.sample, to: moment.sample + i64::from(*duration_ms) * PER_MS })
 }
 
 /// Percent of the packets that never came, by the last figures of the network.
-fn packet_loss(moments: &[Moment]) -> Option<f64> {
-    let last = moments.iter().rev().find(|moment| moment.event == "network")?;
-    let (received, lost) = (last.number("received")?, last.number("lost")?);
+fn packet_loss(moments: &[TimelineEntry]) -> Option<f64> {
+    let figures = |moment: &TimelineEntry| match moment.reading() {
+        What::Network { received, lost, .. } => Some((*received, *lost)),
+        _ => None,
+    };
+    let (received, lost) = moments.iter().rev().find_map(figures)?;
     (received + lost > 0).then(|| (100_000.0 * lost as f64 / (received + lost) as f64).round() / 1000.0)
 }
 

@@ -1,10 +1,10 @@
 //! Who said what: transcript entries from a timeline.
 
-use serde_json::Value;
+use ringer_media::call::{Kind, TimelineEntry, What, Word as Heard};
 
+use super::reading::{self, Said, Turn, key, own_cuts, speech_end, turn, whole_ms};
 use super::spoken::{self, Run};
 use super::unheard::{Unheard, recorded};
-use super::{Moment, messages, probes};
 use crate::model::digital_human::Role;
 use crate::model::transcript::{EntrySource, TextMissing, Transcript, TranscriptEntry, Word};
 
@@ -16,19 +16,19 @@ const PART_GAP_MS: i64 = 1000;
 const DIGITS_GAP_MS: i64 = 3000;
 
 /// The transcript of a conversation. `fillers`: phrases that only fill time, in lower case.
-pub fn transcript(result_id: i64, language: &str, moments: &[Moment], fillers: &[String]) -> Transcript {
+pub fn transcript(result_id: i64, language: &str, moments: &[TimelineEntry], fillers: &[String]) -> Transcript {
     let mut entries = spoken(moments);
     for moment in moments {
-        if moment.is("turn.ended", "agent") {
-            entries.extend(heard(moment, moments));
-        } else if moment.is("speech.ended", "dh") {
-            entries.extend(recorded(moment, moments).map(|turn| played(&turn)));
-        } else if moment.is("message.sent", "dh") {
-            entries.push(written(moment));
+        if let Some(turn) = turn(moment) {
+            entries.extend(heard(&turn, moments));
+        } else if let Some(end) = speech_end(moment) {
+            entries.extend(recorded(&end, moments).map(|turn| played(&turn)));
+        } else if let What::MessageSent { text, kind, .. } = moment.reading() {
+            entries.push(written(moment.sample, text, *kind));
         }
     }
-    entries.extend(keyed(moments, "dtmf_sent", Role::User, EntrySource::Synthesized));
-    entries.extend(keyed(moments, "dtmf_received", Role::Agent, EntrySource::Recognized));
+    entries.extend(keyed(moments, Role::User, EntrySource::Synthesized));
+    entries.extend(keyed(moments, Role::Agent, EntrySource::Recognized));
     entries.sort_by_key(|entry| entry.start_offset_ms);
     for entry in &mut entries {
         entry.filler_utterance = only_fillers(&entry.utterance, fillers);
@@ -37,23 +37,23 @@ pub fn transcript(result_id: i64, language: &str, moments: &[Moment], fillers: &
 }
 
 /// What the Digital Human said: the words that were really spoken, in parts, with their times as far as they can be told.
-fn spoken(moments: &[Moment]) -> Vec<TranscriptEntry> {
+fn spoken(moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
     let mut entries = Vec::new();
-    let said = moments.iter().filter(|moment| moment.is("speech.ended", "dh") && !probes::is_sound(moment));
-    for end in said.filter(|moment| !moment.text().is_empty()) {
-        let from = end.beginning(moments).map_or(end.sample, |start| start.sample);
-        let time = from / PER_MS..(end.sample / PER_MS).max(from / PER_MS);
-        let pauses: Vec<_> = end.pauses().map(|pause| pause.start / PER_MS..pause.end / PER_MS).collect();
-        let runs = spoken::runs(end.text(), time, &pauses);
+    for end in reading::utterances(moments).filter(|end| !end.text.is_empty()) {
+        let Said { at, kind, exact, .. } = end;
+        let from = end.beginning(moments).map_or(at, |start| start.at);
+        let time = from / PER_MS..(at / PER_MS).max(from / PER_MS);
+        let pauses: Vec<_> = end.pauses.iter().map(|[start, end]| start / PER_MS..end / PER_MS).collect();
+        let runs = spoken::runs(end.text, time, &pauses);
         let parts = runs.chunk_by(|one, next| next.time.start - one.time.end < PART_GAP_MS);
         let first = entries.len();
         entries.extend(parts.map(|part| TranscriptEntry {
-            scripted: end.data["kind"] == "scripted" || end.data["scripted"] == true,
+            scripted: exact || kind == Kind::Scripted,
             words: part.iter().flat_map(|run| run.words.clone()).collect(),
             ..said_in(part)
         }));
         if let Some(last) = entries[first..].last_mut() {
-            last.interrupted = end.data["interrupted"] == Value::Bool(true);
+            last.interrupted = end.interrupted;
         }
     }
     entries
@@ -76,27 +76,21 @@ fn said_in(part: &[Run]) -> TranscriptEntry {
 }
 
 /// What the Digital Human wrote.
-fn written(message: &Moment) -> TranscriptEntry {
-    let at = message.sample / PER_MS;
-    let scripted = message.data["kind"] == "scripted";
-    TranscriptEntry {
-        scripted,
-        ..TranscriptEntry::of(Role::User, at, at, message.text().to_owned(), EntrySource::Message)
-    }
+fn written(sample: i64, text: &str, kind: Kind) -> TranscriptEntry {
+    let (at, scripted) = (sample / PER_MS, kind == Kind::Scripted);
+    TranscriptEntry { scripted, ..TranscriptEntry::of(Role::User, at, at, text.to_owned(), EntrySource::Message) }
 }
 
 /// One turn of the agent, in parts. One whose words are not known is an entry without words; of one whose words are known in part,
 /// the last entry says so.
-fn heard(turn: &Moment, moments: &[Moment]) -> Vec<TranscriptEntry> {
-    let text = turn.text();
-    let to = turn.number("end_sample").unwrap_or(turn.sample);
-    let from = turn.number("from_sample").unwrap_or(to);
-    if messages::is_written(turn) {
+fn heard(turn: &Turn<'_>, moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
+    let Turn { text, from, end: to, .. } = *turn;
+    if turn.written {
         let written =
             TranscriptEntry::of(Role::Agent, from / PER_MS, from / PER_MS, text.to_owned(), EntrySource::Message);
         return if text.is_empty() { Vec::new() } else { vec![written] };
     }
-    let words: Vec<Word> = turn.data["words"].as_array().into_iter().flatten().filter_map(word).collect();
+    let words: Vec<Word> = turn.words.iter().map(word).collect();
     let parts: Vec<&[Word]> =
         words.chunk_by(|one, next| next.start_offset_ms - one.end_offset_ms < PART_GAP_MS).collect();
     let whole =
@@ -106,13 +100,12 @@ fn heard(turn: &Moment, moments: &[Moment]) -> Vec<TranscriptEntry> {
         [] | [_] => vec![TranscriptEntry { words, ..whole() }],
         _ => parts.into_iter().map(part).collect(),
     };
-    let stopped = |cut: &&Moment| cut.event == "barge_in" && cut.data["by"] == "dh" && !cut.data["stop_ms"].is_null();
-    let interrupted = moments.iter().filter(stopped).any(|cut| (from..to).contains(&cut.sample));
-    let confidence = turn.data["confidence"].as_f64();
+    let interrupted = own_cuts(moments).any(|(at, stopped)| stopped && (from..to).contains(&at));
+    let confidence = turn.confidence.map(f64::from);
     entries.iter_mut().for_each(|entry| entry.confidence = confidence);
     if let Some(last) = entries.last_mut() {
         last.interrupted = interrupted;
-        last.text_missing = turn.data["text_missing"].as_str().map(TextMissing::of);
+        last.text_missing = turn.missing.map(TextMissing::of);
     }
     entries
 }
@@ -124,38 +117,35 @@ fn part(words: &[Word]) -> TranscriptEntry {
     TranscriptEntry { words, ..TranscriptEntry::of(Role::Agent, from, to, text.join(" "), EntrySource::Recognized) }
 }
 
-fn word(word: &Value) -> Option<Word> {
-    Some(Word {
-        word: word["word"].as_str()?.to_owned(),
-        start_offset_ms: word["start_offset_ms"].as_i64()?,
-        end_offset_ms: word["end_offset_ms"].as_i64()?,
-        confidence: word["confidence"].as_f64(),
-    })
+fn word(word: &Heard) -> Word {
+    Word {
+        word: word.text.clone(),
+        start_offset_ms: whole_ms(word.from),
+        end_offset_ms: whole_ms(word.to),
+        confidence: word.confidence.map(f64::from),
+    }
 }
 
 /// Digits of one side, joined while they follow each other; those of a scripted answer apart from others.
-fn keyed(moments: &[Moment], event: &str, speaker: Role, source: EntrySource) -> Vec<TranscriptEntry> {
+fn keyed(moments: &[TimelineEntry], speaker: Role, source: EntrySource) -> Vec<TranscriptEntry> {
     let mut runs: Vec<(i64, i64, String, bool)> = Vec::new();
     // When digits were last scripted.
     let mut asked: Option<i64> = None;
     for moment in moments {
         let from = moment.sample / PER_MS;
-        if moment.event == "scripted_response" {
-            asked = (moment.data["response_type"] == "dtmf").then_some(from);
+        if let What::ScriptedResponse { response_type, .. } = moment.reading() {
+            asked = (response_type == "dtmf").then_some(from);
         }
-        if moment.event != event {
-            continue;
-        }
-        let to = from + moment.number("duration_ms").unwrap_or(0);
-        let digit = moment.data["digits"].as_str().unwrap_or_default();
+        let Some(key) = key(moment).filter(|key| key.sent == (speaker == Role::User)) else { continue };
+        let to = from + key.duration_ms;
         let scripted = speaker == Role::User && asked.is_some_and(|last| from - last < DIGITS_GAP_MS);
         asked = scripted.then_some(to);
         match runs.last_mut().filter(|run| run.3 == scripted) {
             Some((_, last, digits, _)) if from - *last < DIGITS_GAP_MS => {
-                digits.push_str(digit);
+                digits.push(key.digit);
                 *last = to;
             }
-            _ => runs.push((from, to, digit.to_owned(), scripted)),
+            _ => runs.push((from, to, key.digit.to_string(), scripted)),
         }
     }
     let entry = |(from, to, digits, scripted)| TranscriptEntry {
@@ -184,7 +174,7 @@ pub(super) fn only_fillers(text: &str, fillers: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::judge::{fillers, moments};

@@ -1,7 +1,9 @@
 //! Turns of a call whose words are not known, or were not when they were answered. Whoever judges words is told of them: what was
 //! not heard is not what was not said.
 
-use super::{Moment, probes};
+use ringer_media::call::{Kind, TimelineEntry};
+
+use super::reading::{self, Said, Turn};
 use crate::model::digital_human::Role;
 use crate::model::transcript::{NOT_UNDERSTOOD, TranscriptEntry};
 
@@ -53,10 +55,9 @@ impl Unheard {
 }
 
 /// The turns of a timeline that were not heard, in order of start.
-pub fn unheard(moments: &[Moment]) -> Vec<Unheard> {
-    let agents = moments.iter().filter(|moment| moment.is("turn.ended", "agent")).filter_map(of_agent);
-    let own = moments.iter().filter(|moment| moment.is("speech.ended", "dh"));
-    let own = own.filter_map(|moment| recorded(moment, moments));
+pub fn unheard(moments: &[TimelineEntry]) -> Vec<Unheard> {
+    let agents = reading::turns(moments).filter_map(of_agent);
+    let own = reading::utterances(moments).filter_map(|end| recorded(&end, moments));
     let mut turns: Vec<Unheard> = agents.chain(own).collect();
     turns.sort_by_key(|turn| turn.from_ms);
     turns
@@ -92,26 +93,25 @@ pub(super) fn told(turns: &[Unheard]) -> Option<String> {
     }
 }
 
-fn of_agent(turn: &Moment) -> Option<Unheard> {
-    let lack = match (turn.lacks_words(), turn.text().is_empty()) {
+fn of_agent(turn: Turn<'_>) -> Option<Unheard> {
+    let lack = match (turn.lacks_words(), turn.text.is_empty()) {
         (true, true) => Lack::Words,
         (true, false) => Lack::Rest,
-        (false, _) if turn.data["text_late"] == true => Lack::Time,
+        (false, _) if turn.late => Lack::Time,
         (false, _) => return None,
     };
-    let to = turn.number("end_sample").unwrap_or(turn.sample);
-    let from = turn.number("from_sample").unwrap_or(to);
-    Some(Unheard { speaker: Role::Agent, from_ms: from / PER_MS, to_ms: to.max(from) / PER_MS, lack })
+    let (from_ms, to_ms) = (turn.from / PER_MS, turn.end.max(turn.from) / PER_MS);
+    Some(Unheard { speaker: Role::Agent, from_ms, to_ms, lack })
 }
 
 /// A recording that the Digital Human answered with: nobody has written down what it says.
-pub(super) fn recorded(end: &Moment, moments: &[Moment]) -> Option<Unheard> {
-    if probes::is_sound(end) || end.data["kind"] != "scripted" || !end.text().is_empty() {
+pub(super) fn recorded(end: &Said<'_>, moments: &[TimelineEntry]) -> Option<Unheard> {
+    if end.kind != Kind::Scripted || !end.text.is_empty() {
         return None;
     }
     // Words that were cut off before the first was said were known before.
-    let start = end.beginning(moments).filter(|start| start.text().is_empty())?;
-    let (from_ms, to_ms) = (start.sample / PER_MS, end.sample.max(start.sample) / PER_MS);
+    let start = end.beginning(moments).filter(|start| start.text.is_empty())?;
+    let (from_ms, to_ms) = (start.at / PER_MS, end.at.max(start.at) / PER_MS);
     Some(Unheard { speaker: Role::User, from_ms, to_ms, lack: Lack::Words })
 }
 

@@ -27,7 +27,7 @@ words! {
 
 words! {
     /// Where a call log stands. INCOMPLETED: something of it could not be had, what there was is evaluated.
-    CallLogStatus {
+    kept CallLogStatus {
         Initializing = "INITIALIZING", Queued = "QUEUED", Evaluating = "EVALUATING", Completed = "COMPLETED",
         Incompleted = "INCOMPLETED",
     } default Initializing

@@ -1,178 +1,387 @@
 //! Why a result has no good ending: codes, the status they lead to and who has to act.
 
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::kept::Words;
 use super::status::ResultStatus;
 
 words! {
     /// Who has to act on an error.
-    Owner {
+    kept Owner {
         AgentOwner = "agent_owner", SimulatedCaller = "simulated_caller", Engine = "engine", Network = "network",
         Provider = "provider",
     }
 }
 
-use Owner::*;
+use Owner::{AgentOwner, Engine, Network, Provider, SimulatedCaller};
 use ResultStatus::{CallDropped, NoAnswer, NoConnection, OutOfFunds, SystemError};
 
-/// Codes with their first status and their owner. `Pn_` stands for the prefix of any platform, `P1_` to `P12_`.
-const CODES: &[(&str, ResultStatus, Owner)] = &[
-    ("Pn_AUTH_FAILED", NoConnection, AgentOwner),
-    ("WEBSOCKET_AUTH_FAILED", NoConnection, AgentOwner),
-    ("SIP_AUTH_FAILED", NoConnection, AgentOwner),
-    ("NO_P2_AGENT_NAME", NoConnection, AgentOwner),
-    ("NO_CONNECTION_TYPE", NoConnection, AgentOwner),
-    ("Pn_ADAPTER_NOT_CONFIGURED", NoConnection, Engine),
-    ("CONNECTION_NOT_SUPPORTED", NoConnection, Engine),
-    ("DIAL_PREFIX_REFUSED", NoConnection, Engine),
-    ("DIAL_RATE_REFUSED", NoConnection, Engine),
-    ("DIAL_CALLS_REFUSED", NoConnection, Engine),
-    ("DIAL_MINUTES_REFUSED", NoConnection, Engine),
-    ("Pn_INTEGRATION_DECRYPT_FAILED", NoConnection, Engine),
-    ("Pn_BRIDGE_CONNECT_FAILED", NoConnection, Provider),
-    ("Pn_SESSION_SETUP_FAILED", NoConnection, Provider),
-    ("P2_CONNECTION_FAILED", NoConnection, Provider),
-    ("WEBSOCKET_CONNECT_FAILED", NoConnection, AgentOwner),
-    ("BRIDGE_PRE_START_FAILED", NoConnection, Engine),
-    ("UNUSABLE_CALLER_ID", NoConnection, SimulatedCaller),
-    ("INVALID_PHONE_NUMBER", NoConnection, AgentOwner),
-    ("INVALID_SIP_DESTINATION", NoConnection, AgentOwner),
-    ("INVALID_EMAIL_ADDRESS", NoConnection, AgentOwner),
-    ("SIP_DIAL_FAILED", NoConnection, Network),
-    ("SIP_NOT_CONFIGURED", NoConnection, Engine),
-    ("SMS_NOT_CONFIGURED", NoConnection, Engine),
-    ("EMAIL_NOT_CONFIGURED", NoConnection, Engine),
-    ("CUSTOMER_CONCURRENCY_LIMIT", NoConnection, Provider),
-    ("DYNAMIC_ENDPOINT_FAILED", NoConnection, AgentOwner),
-    ("OUTBOUND_TRIGGER_FAILED", NoConnection, AgentOwner),
-    ("HTTP_WEBHOOK_FAILED", NoConnection, AgentOwner),
-    ("SMS_SEND_FAILED", NoConnection, Provider),
-    ("EMAIL_SEND_FAILED", NoConnection, Provider),
-    ("ALWAYS_ON_PHONE_IN_USE", NoConnection, SimulatedCaller),
-    ("SIP_TRUNK_RECYCLED", NoConnection, SimulatedCaller),
-    ("NO_ANSWER", NoAnswer, AgentOwner),
-    ("CALL_REJECTED", NoAnswer, AgentOwner),
-    ("AGENT_HUNG_UP_BEFORE_SPEECH", NoAnswer, AgentOwner),
-    ("INBOUND_NO_INCOMING_CALL", NoAnswer, AgentOwner),
-    ("Pn_AGENT_ERROR", CallDropped, AgentOwner),
-    ("Pn_AGENT_START_FAILED", CallDropped, AgentOwner),
-    ("Pn_MONITORING_ERROR", CallDropped, Provider),
-    ("BRIDGE_DISCONNECTED", CallDropped, Provider),
-    ("MEDIA_TIMEOUT", CallDropped, Network),
-    ("INSUFFICIENT_BALANCE", OutOfFunds, Engine),
-    ("CUSTOM_NOISE_FAILED", SystemError, SimulatedCaller),
-    ("LANGUAGE_MODEL_FAILED", SystemError, Engine),
-    ("SYNTHESIZER_FAILED", SystemError, Engine),
-    ("RECOGNIZER_FAILED", SystemError, Engine),
-    ("RECORDING_FAILED", SystemError, Engine),
-    ("EVALUATION_TIMEOUT", SystemError, Engine),
-    ("ENGINE_RESTARTED", SystemError, Engine),
-    ("ENGINE_SHUTDOWN", SystemError, Engine),
-    ("INTERNAL_ERROR", SystemError, Engine),
-];
+words! {
+    /// A platform that agents are on.
+    Platform {
+        P1 = "P1", P2 = "P2", P3 = "P3", P4 = "P4", P5 = "P5", P6 = "P6", P7 = "P7", P8 = "P8", P9 = "P9", P10 = "P10",
+        P11 = "P11", P12 = "P12",
+    }
+}
 
-/// Codes that can also break off a conversation that was under way.
-const ALSO_DROPS: &[&str] = &["HTTP_WEBHOOK_FAILED", "SMS_SEND_FAILED", "EMAIL_SEND_FAILED", "P2_CONNECTION_FAILED"];
+words! {
+    /// A setting that an agent on a platform may lack.
+    Setting {
+        Integration = "INTEGRATION", AgentId = "AGENT_ID", AssistantId = "ASSISTANT_ID", AppId = "APP_ID",
+        Configuration = "CONFIGURATION", AgentToken = "AGENT_TOKEN",
+    }
+}
 
-/// Start of the codes of settings that an agent lacks, one for each kind.
+/// The text of something with the name of a platform in it.
+macro_rules! of_platform {
+    ($platform:expr, $before:literal, $after:literal) => {
+        of_platform!($platform, $before, $after, P1 P2 P3 P4 P5 P6 P7 P8 P9 P10 P11 P12)
+    };
+    ($platform:expr, $before:literal, $after:literal, $($name:ident)+) => {
+        match $platform { $(Platform::$name => concat!($before, stringify!($name), $after)),+ }
+    };
+}
+
+/// Declares the codes: variant, code, first status, owner; then, after the prefix of any platform, the faults of platforms.
+macro_rules! codes {
+    (
+        { $($variant:ident = $code:literal: $status:ident, $owner:ident;)+ }
+        { $($fault:ident = $end:literal: $fault_status:ident, $fault_owner:ident;)+ }
+    ) => {
+        /// Why a result has no good ending.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum ErrorCode {
+            $(#[doc = concat!("`", $code, "`.")] $variant,)+
+            /// A fault of an agent's platform, `P1_...` to `P12_...`.
+            Platform(Platform, PlatformFault),
+            /// A setting that an agent on a platform lacks, `MISSING_P1_...` to `MISSING_P12_...`.
+            Missing(Platform, Setting),
+            /// A code that this release does not know, as it stands.
+            Unknown(String),
+        }
+
+        /// A kind of fault that any platform may have.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum PlatformFault {
+            $(#[doc = concat!("`Pn", $end, "`.")] $fault,)+
+        }
+
+        impl PlatformFault {
+            /// Every fault, in declared order.
+            pub const ALL: &'static [PlatformFault] = &[$(PlatformFault::$fault),+];
+
+            fn of(self, platform: Platform) -> &'static str {
+                match self { $(PlatformFault::$fault => of_platform!(platform, "", $end)),+ }
+            }
+
+            fn status(self) -> ResultStatus {
+                match self { $(PlatformFault::$fault => $fault_status),+ }
+            }
+
+            fn owner(self) -> Owner {
+                match self { $(PlatformFault::$fault => $fault_owner),+ }
+            }
+        }
+
+        impl ErrorCode {
+            /// Every code that is neither of a platform nor unknown, in declared order.
+            pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant),+];
+
+            /// The code on the wire and in the store.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(ErrorCode::$variant => $code,)+
+                    ErrorCode::Platform(platform, fault) => fault.of(*platform),
+                    ErrorCode::Missing(platform, setting) => missing(*platform, *setting),
+                    ErrorCode::Unknown(code) => code,
+                }
+            }
+
+            fn first_status(&self) -> ResultStatus {
+                match self {
+                    $(ErrorCode::$variant => $status,)+
+                    ErrorCode::Platform(_, fault) => fault.status(),
+                    ErrorCode::Missing(..) => NoConnection,
+                    ErrorCode::Unknown(code) if code.starts_with(MISSING) => NoConnection,
+                    ErrorCode::Unknown(_) => SystemError,
+                }
+            }
+
+            /// Returns who has to act. A code that this release does not know is the engine's, unless it names a setting that is missing.
+            pub fn owner(&self) -> Owner {
+                match self {
+                    $(ErrorCode::$variant => $owner,)+
+                    ErrorCode::Platform(_, fault) => fault.owner(),
+                    ErrorCode::Missing(..) => AgentOwner,
+                    ErrorCode::Unknown(code) if code.starts_with(MISSING) => AgentOwner,
+                    ErrorCode::Unknown(_) => Engine,
+                }
+            }
+
+            /// The code of neither a platform nor a missing setting that has this text.
+            fn plain(code: &str) -> Option<ErrorCode> {
+                match code {
+                    $($code => Some(ErrorCode::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    {
+        WebsocketAuthFailed = "WEBSOCKET_AUTH_FAILED": NoConnection, AgentOwner;
+        SipAuthFailed = "SIP_AUTH_FAILED": NoConnection, AgentOwner;
+        NoP2AgentName = "NO_P2_AGENT_NAME": NoConnection, AgentOwner;
+        NoConnectionType = "NO_CONNECTION_TYPE": NoConnection, AgentOwner;
+        ConnectionNotSupported = "CONNECTION_NOT_SUPPORTED": NoConnection, Engine;
+        DialPrefixRefused = "DIAL_PREFIX_REFUSED": NoConnection, Engine;
+        DialRateRefused = "DIAL_RATE_REFUSED": NoConnection, Engine;
+        DialCallsRefused = "DIAL_CALLS_REFUSED": NoConnection, Engine;
+        DialMinutesRefused = "DIAL_MINUTES_REFUSED": NoConnection, Engine;
+        P2ConnectionFailed = "P2_CONNECTION_FAILED": NoConnection, Provider;
+        WebsocketConnectFailed = "WEBSOCKET_CONNECT_FAILED": NoConnection, AgentOwner;
+        BridgePreStartFailed = "BRIDGE_PRE_START_FAILED": NoConnection, Engine;
+        UnusableCallerId = "UNUSABLE_CALLER_ID": NoConnection, SimulatedCaller;
+        InvalidPhoneNumber = "INVALID_PHONE_NUMBER": NoConnection, AgentOwner;
+        InvalidSipDestination = "INVALID_SIP_DESTINATION": NoConnection, AgentOwner;
+        InvalidEmailAddress = "INVALID_EMAIL_ADDRESS": NoConnection, AgentOwner;
+        SipDialFailed = "SIP_DIAL_FAILED": NoConnection, Network;
+        SipNotConfigured = "SIP_NOT_CONFIGURED": NoConnection, Engine;
+        SmsNotConfigured = "SMS_NOT_CONFIGURED": NoConnection, Engine;
+        EmailNotConfigured = "EMAIL_NOT_CONFIGURED": NoConnection, Engine;
+        CustomerConcurrencyLimit = "CUSTOMER_CONCURRENCY_LIMIT": NoConnection, Provider;
+        DynamicEndpointFailed = "DYNAMIC_ENDPOINT_FAILED": NoConnection, AgentOwner;
+        OutboundTriggerFailed = "OUTBOUND_TRIGGER_FAILED": NoConnection, AgentOwner;
+        HttpWebhookFailed = "HTTP_WEBHOOK_FAILED": NoConnection, AgentOwner;
+        SmsSendFailed = "SMS_SEND_FAILED": NoConnection, Provider;
+        EmailSendFailed = "EMAIL_SEND_FAILED": NoConnection, Provider;
+        AlwaysOnPhoneInUse = "ALWAYS_ON_PHONE_IN_USE": NoConnection, SimulatedCaller;
+        SipTrunkRecycled = "SIP_TRUNK_RECYCLED": NoConnection, SimulatedCaller;
+        NoAnswer = "NO_ANSWER": NoAnswer, AgentOwner;
+        CallRejected = "CALL_REJECTED": NoAnswer, AgentOwner;
+        AgentHungUpBeforeSpeech = "AGENT_HUNG_UP_BEFORE_SPEECH": NoAnswer, AgentOwner;
+        InboundNoIncomingCall = "INBOUND_NO_INCOMING_CALL": NoAnswer, AgentOwner;
+        BridgeDisconnected = "BRIDGE_DISCONNECTED": CallDropped, Provider;
+        MediaTimeout = "MEDIA_TIMEOUT": CallDropped, Network;
+        InsufficientBalance = "INSUFFICIENT_BALANCE": OutOfFunds, Engine;
+        CustomNoiseFailed = "CUSTOM_NOISE_FAILED": SystemError, SimulatedCaller;
+        LanguageModelFailed = "LANGUAGE_MODEL_FAILED": SystemError, Engine;
+        SynthesizerFailed = "SYNTHESIZER_FAILED": SystemError, Engine;
+        RecognizerFailed = "RECOGNIZER_FAILED": SystemError, Engine;
+        RecordingFailed = "RECORDING_FAILED": SystemError, Engine;
+        EvaluationTimeout = "EVALUATION_TIMEOUT": SystemError, Engine;
+        EngineRestarted = "ENGINE_RESTARTED": SystemError, Engine;
+        EngineShutdown = "ENGINE_SHUTDOWN": SystemError, Engine;
+        InternalError = "INTERNAL_ERROR": SystemError, Engine;
+    }
+    {
+        AuthFailed = "_AUTH_FAILED": NoConnection, AgentOwner;
+        AdapterNotConfigured = "_ADAPTER_NOT_CONFIGURED": NoConnection, Engine;
+        IntegrationDecryptFailed = "_INTEGRATION_DECRYPT_FAILED": NoConnection, Engine;
+        BridgeConnectFailed = "_BRIDGE_CONNECT_FAILED": NoConnection, Provider;
+        SessionSetupFailed = "_SESSION_SETUP_FAILED": NoConnection, Provider;
+        AgentError = "_AGENT_ERROR": CallDropped, AgentOwner;
+        AgentStartFailed = "_AGENT_START_FAILED": CallDropped, AgentOwner;
+        MonitoringError = "_MONITORING_ERROR": CallDropped, Provider;
+    }
+}
+
+/// Start of the codes of settings that an agent lacks.
 const MISSING: &str = "MISSING_";
+/// Start of the codes of addresses that are wrong.
+const INVALID: &str = "INVALID_";
+
+impl ErrorCode {
+    /// The status of a result that ends by this code; `connected`: the conversation had begun.
+    pub fn status(&self, connected: bool) -> ResultStatus {
+        if connected && self.also_drops() { CallDropped } else { self.first_status() }
+    }
+
+    /// True for a code that can also break off a conversation that was under way.
+    pub fn also_drops(&self) -> bool {
+        use ErrorCode::{EmailSendFailed, HttpWebhookFailed, P2ConnectionFailed, SmsSendFailed};
+        matches!(self, HttpWebhookFailed | SmsSendFailed | EmailSendFailed | P2ConnectionFailed)
+    }
+
+    /// True when another attempt comes to the same code: a setting or an address is missing or wrong.
+    pub fn is_lasting(&self) -> bool {
+        [MISSING, INVALID].iter().any(|start| self.as_str().starts_with(start))
+    }
+}
 
 impl Owner {
-    /// True for faults of this side, which show nothing about the agent.
+    /// True when nothing is shown about the agent: a fault of this side, or of somebody whom this release does not know.
     pub fn is_own(self) -> bool {
-        matches!(self, Engine | SimulatedCaller)
+        matches!(self, Engine | SimulatedCaller | Owner::Unknown(_))
     }
 }
 
-/// Who has to act. Unknown codes are the engine's.
-pub fn owner(code: &str) -> Owner {
-    if code.starts_with(MISSING) {
-        return AgentOwner;
-    }
-    row(code).map_or(Engine, |(_, _, owner)| *owner)
-}
-
-/// The terminal status that a code leads to; `connected`: the conversation had begun.
-pub fn status(code: &str, connected: bool) -> ResultStatus {
-    if code.starts_with(MISSING) {
-        return NoConnection;
-    }
-    match row(code) {
-        Some((name, _, _)) if connected && ALSO_DROPS.contains(name) => CallDropped,
-        Some((_, status, _)) => *status,
-        None => SystemError,
+fn missing(platform: Platform, setting: Setting) -> &'static str {
+    match setting {
+        Setting::Integration => of_platform!(platform, "MISSING_", "_INTEGRATION"),
+        Setting::AgentId => of_platform!(platform, "MISSING_", "_AGENT_ID"),
+        Setting::AssistantId => of_platform!(platform, "MISSING_", "_ASSISTANT_ID"),
+        Setting::AppId => of_platform!(platform, "MISSING_", "_APP_ID"),
+        Setting::Configuration => of_platform!(platform, "MISSING_", "_CONFIGURATION"),
+        Setting::AgentToken => of_platform!(platform, "MISSING_", "_AGENT_TOKEN"),
     }
 }
 
-fn row(code: &str) -> Option<&'static (&'static str, ResultStatus, Owner)> {
-    let find = |name: &str| CODES.iter().find(|(code, _, _)| *code == name);
-    find(code).or_else(|| find(&format!("Pn_{}", without_platform(code)?)))
+/// The code of a platform that has this text.
+fn parse_platform(code: &str) -> Option<ErrorCode> {
+    if let Some(rest) = code.strip_prefix(MISSING) {
+        let (name, setting) = rest.split_once('_')?;
+        return Some(ErrorCode::Missing(Platform::parse(name)?, Setting::parse(setting)?));
+    }
+    let platform = Platform::parse(code.split_once('_')?.0)?;
+    let fault = PlatformFault::ALL.iter().find(|fault| fault.of(platform) == code)?;
+    Some(ErrorCode::Platform(platform, *fault))
 }
 
-/// The part after `P1_` .. `P12_`.
-fn without_platform(code: &str) -> Option<&str> {
-    let (number, rest) = code.strip_prefix('P')?.split_once('_')?;
-    number.parse::<u8>().is_ok_and(|n| (1..=12).contains(&n)).then_some(rest)
+impl From<&str> for ErrorCode {
+    fn from(code: &str) -> ErrorCode {
+        let known = ErrorCode::plain(code).or_else(|| parse_platform(code));
+        known.unwrap_or_else(|| ErrorCode::Unknown(code.to_owned()))
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorCode {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<ErrorCode, D::Error> {
+        from.deserialize_str(Words::default())
+    }
+}
+
+/// Any string: other releases know other codes.
+impl JsonSchema for ErrorCode {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
-    /// Codes, their statuses (the second is that of a conversation under way), their owner. A row may hold several codes.
-    const TABLE: &str = "
-        Pn_AUTH_FAILED WEBSOCKET_AUTH_FAILED SIP_AUTH_FAILED | NO_CONNECTION | agent_owner
-        MISSING_Pn_INTEGRATION MISSING_P3_AGENT_ID MISSING_P10_AGENT_TOKEN | NO_CONNECTION | agent_owner
-        NO_P2_AGENT_NAME NO_CONNECTION_TYPE | NO_CONNECTION | agent_owner
-        Pn_ADAPTER_NOT_CONFIGURED CONNECTION_NOT_SUPPORTED | NO_CONNECTION | engine
-        DIAL_PREFIX_REFUSED DIAL_RATE_REFUSED DIAL_CALLS_REFUSED DIAL_MINUTES_REFUSED | NO_CONNECTION | engine
-        Pn_INTEGRATION_DECRYPT_FAILED | NO_CONNECTION | engine
-        Pn_BRIDGE_CONNECT_FAILED Pn_SESSION_SETUP_FAILED | NO_CONNECTION | provider
-        P2_CONNECTION_FAILED | NO_CONNECTION CALL_DROPPED | provider
-        WEBSOCKET_CONNECT_FAILED | NO_CONNECTION | agent_owner
-        BRIDGE_PRE_START_FAILED | NO_CONNECTION | engine
-        UNUSABLE_CALLER_ID | NO_CONNECTION | simulated_caller
-        INVALID_PHONE_NUMBER INVALID_SIP_DESTINATION INVALID_EMAIL_ADDRESS | NO_CONNECTION | agent_owner
-        SIP_DIAL_FAILED | NO_CONNECTION | network
-        SIP_NOT_CONFIGURED SMS_NOT_CONFIGURED EMAIL_NOT_CONFIGURED | NO_CONNECTION | engine
-        CUSTOMER_CONCURRENCY_LIMIT | NO_CONNECTION | provider
-        DYNAMIC_ENDPOINT_FAILED OUTBOUND_TRIGGER_FAILED | NO_CONNECTION | agent_owner
-        HTTP_WEBHOOK_FAILED | NO_CONNECTION CALL_DROPPED | agent_owner
-        SMS_SEND_FAILED EMAIL_SEND_FAILED | NO_CONNECTION CALL_DROPPED | provider
-        ALWAYS_ON_PHONE_IN_USE SIP_TRUNK_RECYCLED | NO_CONNECTION | simulated_caller
-        NO_ANSWER CALL_REJECTED AGENT_HUNG_UP_BEFORE_SPEECH INBOUND_NO_INCOMING_CALL | NO_ANSWER | agent_owner
-        Pn_AGENT_ERROR Pn_AGENT_START_FAILED | CALL_DROPPED | agent_owner
-        Pn_MONITORING_ERROR | CALL_DROPPED | provider
-        BRIDGE_DISCONNECTED | CALL_DROPPED | provider
-        MEDIA_TIMEOUT | CALL_DROPPED | network
-        INSUFFICIENT_BALANCE | OUT_OF_FUNDS | engine
-        CUSTOM_NOISE_FAILED | SYSTEM_ERROR | simulated_caller
-        LANGUAGE_MODEL_FAILED SYNTHESIZER_FAILED RECOGNIZER_FAILED RECORDING_FAILED | SYSTEM_ERROR | engine
-        EVALUATION_TIMEOUT ENGINE_RESTARTED ENGINE_SHUTDOWN INTERNAL_ERROR | SYSTEM_ERROR | engine";
+    /// Rows of the specification: a code (`Pn` stands for each platform), its statuses, its owner.
+    const TABLE: &str = include_str!("../../fixtures/api/error_codes.txt");
 
-    #[test]
-    fn every_code_has_its_status_and_its_owner() {
-        let mut told = Vec::new();
-        for line in TABLE.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let [codes, statuses, of] = line.split(" | ").collect::<Vec<_>>()[..] else { panic!("{line}") };
-            let statuses: Vec<_> = statuses.split(' ').map(|name| ResultStatus::parse(name).expect(name)).collect();
-            let of = Owner::parse(of).expect(of);
-            for name in codes.split(' ') {
-                let platforms = if name.contains("Pn_") { 1..=12 } else { 1..=1 };
-                for code in platforms.map(|n| name.replace("Pn_", &format!("P{n}_"))) {
-                    let found = [status(&code, false), status(&code, true)];
-                    let expect = [statuses[0], statuses[statuses.len() - 1]];
-                    assert_eq!((found, owner(&code)), (expect, of), "{code}");
-                }
-                told.push(name);
+    type Expected = (ResultStatus, ResultStatus, Owner);
+
+    /// Every code of the table: the status before and after the conversation began, and the owner.
+    fn table() -> BTreeMap<String, Expected> {
+        let mut all = BTreeMap::new();
+        for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+            let [code, statuses, owner] = line.split(' ').collect::<Vec<_>>()[..] else {
+                panic!("three words: {line}")
+            };
+            let statuses: Vec<_> = statuses.split(',').map(|word| ResultStatus::parse(word).expect(word)).collect();
+            let expect = (statuses[0], statuses[statuses.len() - 1], Owner::parse(owner).expect(owner));
+            let platforms = if code.contains("Pn_") { Platform::ALL } else { &Platform::ALL[..1] };
+            for platform in platforms {
+                let code = code.replace("Pn_", &format!("{}_", platform.as_str()));
+                assert_eq!(all.insert(code, expect), None, "{line} is there once");
             }
         }
-        let untold: Vec<_> = CODES.iter().filter(|(code, ..)| !told.contains(code)).collect();
-        assert!(untold.is_empty(), "{untold:?}");
+        all
+    }
+
+    fn values(code: &ErrorCode) -> Expected {
+        (code.status(false), code.status(true), code.owner())
     }
 
     #[test]
-    fn codes_that_nobody_knows_are_the_engines() {
-        for code in ["P13_AUTH_FAILED", "AUTH_FAILED", "P3_CONNECTION_FAILED", "P0_AGENT_ERROR", "never heard of", ""] {
-            assert_eq!((status(code, true), owner(code)), (SystemError, Engine), "{code}");
+    fn every_code_of_the_table_has_its_status_and_its_owner() {
+        for (text, expect) in table() {
+            let code = ErrorCode::from(text.as_str());
+            assert!(!matches!(code, ErrorCode::Unknown(_)), "{text}");
+            assert_eq!((values(&code), code.as_str()), (expect, text.as_str()));
+            assert_eq!(code.also_drops(), expect.0 != expect.1, "{text}");
         }
+    }
+
+    #[test]
+    fn every_code_is_in_the_table_and_is_read_as_it_is_written() {
+        let table = table();
+        let mut all = ErrorCode::ALL.to_vec();
+        for platform in Platform::ALL {
+            all.extend(PlatformFault::ALL.iter().map(|fault| ErrorCode::Platform(*platform, *fault)));
+        }
+        for code in &all {
+            assert_eq!(table.get(code.as_str()), Some(&values(code)), "{code}");
+        }
+        for platform in Platform::ALL {
+            all.extend(Setting::ALL.iter().map(|setting| ErrorCode::Missing(*platform, *setting)));
+        }
+        for code in &all {
+            let written = format!("\"{code}\"");
+            assert_eq!(serde_json::to_string(code).expect("a text"), written);
+            assert_eq!(serde_json::from_str::<ErrorCode>(&written).expect("a code"), *code);
+            let lasts = ["MISSING_", "INVALID_"].iter().any(|start| code.as_str().starts_with(start));
+            assert_eq!(code.is_lasting(), lasts, "{code}");
+        }
+        let missing = all.iter().filter(|code| matches!(code, ErrorCode::Missing(..)));
+        assert!(missing.map(values).all(|values| values == (NoConnection, NoConnection, AgentOwner)));
+    }
+
+    #[test]
+    fn a_code_that_is_not_known_is_kept_and_is_the_engines() {
+        for text in [
+            "SOME_NEW_CODE",
+            "P13_AUTH_FAILED",
+            "P03_AUTH_FAILED",
+            "P+3_AUTH_FAILED",
+            "AUTH_FAILED",
+            "P3_CONNECTION_FAILED",
+            "P0_AGENT_ERROR",
+            "media_timeout",
+            "MEDIA_TIMEOUT ",
+            "never heard of",
+            "",
+        ] {
+            let code: ErrorCode = serde_json::from_value(text.into()).expect("every text is a code");
+            assert_eq!(code, ErrorCode::Unknown(text.to_owned()));
+            assert_eq!((values(&code), code.is_lasting()), ((SystemError, SystemError, Engine), false), "{text}");
+            assert_eq!(serde_json::to_value(&code).expect("a text"), text);
+        }
+        for text in ["MISSING_P3_VOICE", "MISSING_P13_AGENT_ID", "MISSING_KEY"] {
+            let code = ErrorCode::from(text);
+            assert_eq!((&code, code.as_str()), (&ErrorCode::Unknown(text.to_owned()), text));
+            assert_eq!((values(&code), code.is_lasting()), ((NoConnection, NoConnection, AgentOwner), true), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fault_of_somebody_who_is_not_known_is_not_the_agents() {
+        let own: Vec<&str> = Owner::ALL.iter().filter(|owner| owner.is_own()).map(|owner| owner.as_str()).collect();
+        assert_eq!(own, ["simulated_caller", "engine"]);
+        assert!(Owner::from("carrier").is_own());
     }
 }

@@ -10,12 +10,12 @@ use super::time::Timestamp;
 
 words! {
     /// How much of an evaluation could be made.
-    EvaluationStatus { Evaluated = "evaluated", Partial = "partial", NotEvaluated = "not_evaluated" } default NotEvaluated
+    kept EvaluationStatus { Evaluated = "evaluated", Partial = "partial", NotEvaluated = "not_evaluated" } default NotEvaluated
 }
 
 words! {
     /// How a custom metric came out.
-    CustomStatus {
+    kept CustomStatus {
         Evaluated = "evaluated", NotApplicable = "not_applicable", NotEvaluated = "not_evaluated", Error = "error",
     } default NotEvaluated
 }

@@ -8,8 +8,76 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// Declares an enum of fixed words: variants, wire words, `as_str`, `parse`, and a default where one is named.
+/// Declares an enum of fixed words: variants, wire words, `as_str`, `parse`, and a default where one is named. One that is `kept`
+/// has a last variant for the words of other releases, which are read and written as they stand.
 macro_rules! words {
+    ($(#[$doc:meta])* kept $name:ident { $($variant:ident = $word:literal),+ $(,)? } $(default $default:ident)?) => {
+        $(#[$doc])*
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($variant,)+
+            /// A word that this release does not know.
+            Unknown($crate::model::kept::Unknown),
+        }
+
+        impl $name {
+            /// Every value that this release knows, in declared order.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            /// The word on the wire and in the store.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word,)+
+                    $name::Unknown(word) => word.as_str(),
+                }
+            }
+
+            /// The value of a word that this release knows, exact and case-sensitive.
+            pub fn parse(word: &str) -> Option<$name> {
+                $name::ALL.iter().copied().find(|value| value.as_str() == word)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(word: &str) -> $name {
+                $name::parse(word).unwrap_or_else(|| $name::Unknown($crate::model::kept::Unknown::keep(word)))
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<$name, D::Error> {
+                from.deserialize_str($crate::model::kept::Words::default())
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn schema_id() -> std::borrow::Cow<'static, str> {
+                concat!(module_path!(), "::", stringify!($name)).into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $(#[$doc])*
+                #[derive(schemars::JsonSchema)]
+                #[expect(dead_code, reason = "only its schema is used")]
+                enum Known {
+                    $(#[serde(rename = $word)] $variant),+
+                }
+                Known::json_schema(generator)
+            }
+        }
+
+        words!(@default $name $($default)?);
+    };
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? } $(default $default:ident)?) => {
         $(#[$doc])*
         #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -32,11 +100,15 @@ macro_rules! words {
             }
         }
 
-        $(impl Default for $name {
+        words!(@default $name $($default)?);
+    };
+    (@default $name:ident) => {};
+    (@default $name:ident $default:ident) => {
+        impl Default for $name {
             fn default() -> Self {
                 $name::$default
             }
-        })?
+        }
     };
 }
 
@@ -58,6 +130,7 @@ pub mod id;
 pub mod integration;
 pub mod issue;
 pub mod json;
+pub mod kept;
 mod literal;
 pub mod merge;
 pub mod monitor;
@@ -80,6 +153,7 @@ pub mod status;
 pub mod test_scenario;
 pub mod text;
 pub mod time;
+pub mod timeline;
 pub mod tool_call;
 pub mod transcript;
 pub mod triage;

@@ -21,7 +21,7 @@ words! {
 
 words! {
     /// What came of a notification.
-    NoticeStatus { Pending = "pending", Sent = "sent", Failed = "failed" } default Pending
+    kept NoticeStatus { Pending = "pending", Sent = "sent", Failed = "failed" } default Pending
 }
 
 /// Who is told, and how.

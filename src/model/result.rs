@@ -8,7 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Object;
-use super::error_code::Owner;
+use super::error_code::{ErrorCode, Owner};
 use super::evaluation::{CustomResult, Evaluation, JudgedGoal};
 use super::id::IdString;
 use super::status::{EndedBy, Outcome, ResultStatus};
@@ -152,6 +152,24 @@ pub struct EngineQuality {
     pub lost_packets: i64,
     /// Concealed audio by real losses.
     pub concealed_ms: i64,
+    /// RTP packets of the agent of payload types that were not negotiated: not heard.
+    #[serde(default)]
+    pub unknown_payload_type_packets: i64,
+    /// RTP packets of the agent of a negotiated payload type, of a length that cannot be one of it: not heard.
+    #[serde(default)]
+    pub wrong_length_packets: i64,
+    /// RTP packets of another source (SSRC) than the one that was heard.
+    #[serde(default)]
+    pub foreign_source_packets: i64,
+    /// Datagrams of another address or port than the agent's.
+    #[serde(default)]
+    pub foreign_address_packets: i64,
+    /// Datagrams that are not RTP.
+    #[serde(default)]
+    pub malformed_packets: i64,
+    /// Datagrams that were not encrypted with the agreed key.
+    #[serde(default)]
+    pub unprotected_packets: i64,
     /// False: timing metrics are not to be relied on.
     pub trusted: bool,
     /// The first condition of trust that does not hold; null when the result is trusted.
@@ -219,7 +237,7 @@ pub struct ResultBody {
     /// Posted members and the engine's.
     pub metadata: Object,
     /// Why there is no good ending.
-    pub error_code: Option<String>,
+    pub error_code: Option<ErrorCode>,
     /// The same for a person.
     pub error_message: Option<String>,
     /// Who has to act.
@@ -253,9 +271,9 @@ impl ResultBody {
     }
 
     /// Sets the ending: `code` with its message and owner.
-    pub fn fail(&mut self, code: &str, message: impl Into<String>) {
-        self.error_owner = Some(super::error_code::owner(code));
-        self.error_code = Some(code.to_owned());
+    pub fn fail(&mut self, code: ErrorCode, message: impl Into<String>) {
+        self.error_owner = Some(code.owner());
+        self.error_code = Some(code);
         self.error_message = Some(message.into());
     }
 }

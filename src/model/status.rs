@@ -2,12 +2,12 @@
 
 words! {
     /// State of a run: COMPLETED when all its results are terminal.
-    RunStatus { Running = "RUNNING", Completed = "COMPLETED" } default Running
+    kept RunStatus { Running = "RUNNING", Completed = "COMPLETED" } default Running
 }
 
 words! {
     /// State of a result.
-    ResultStatus {
+    kept ResultStatus {
         Initializing = "INITIALIZING", Queued = "QUEUED", Ready = "READY", Dispatched = "DISPATCHED", Running = "RUNNING",
         ConversationEnded = "CONVERSATION_ENDED", Evaluating = "EVALUATING", Completed = "COMPLETED",
         NoConnection = "NO_CONNECTION", NoAnswer = "NO_ANSWER", CallDropped = "CALL_DROPPED",
@@ -17,23 +17,23 @@ words! {
 
 words! {
     /// Verdict on a terminal result.
-    Outcome { Passed = "passed", Failed = "failed", Cancelled = "cancelled", NotEvaluated = "not_evaluated" }
+    kept Outcome { Passed = "passed", Failed = "failed", Cancelled = "cancelled", NotEvaluated = "not_evaluated" }
 }
 
 words! {
     /// Verdict on a completed run.
-    RunOutcome { Passed = "passed", Failed = "failed", Warning = "warning" }
+    kept RunOutcome { Passed = "passed", Failed = "failed", Warning = "warning" }
 }
 
 words! {
     /// Which side ended a conversation: USER is the Digital Human (or its timers).
-    EndedBy { Agent = "AGENT", User = "USER" }
+    kept EndedBy { Agent = "AGENT", User = "USER" }
 }
 
 use ResultStatus as S;
 
 impl ResultStatus {
-    /// True when nothing follows any more.
+    /// True when nothing follows any more. False for a state that this release does not know.
     pub fn is_terminal(self) -> bool {
         use S::*;
         matches!(self, Completed | NoConnection | NoAnswer | CallDropped | OutOfFunds | SystemError | Cancelled)
@@ -54,10 +54,11 @@ impl ResultStatus {
         self.is_early() || self == S::Running
     }
 
-    /// True when a result may change from this state to `to`.
+    /// True when a result may change from this state to `to`. One in a state that this release does not know stays in it: the
+    /// release that knows the state goes on with it.
     pub fn may_become(self, to: ResultStatus) -> bool {
         if to == S::SystemError {
-            return !self.is_terminal();
+            return !self.is_terminal() && !matches!(self, S::Unknown(_));
         }
         let next: &[ResultStatus] = match self {
             S::Initializing => &[S::Queued, S::OutOfFunds, S::NoConnection, S::Cancelled],
@@ -106,6 +107,16 @@ mod tests {
             for (to, cell) in ResultStatus::ALL.iter().zip(cells) {
                 assert_eq!(from.may_become(*to), cell != ".", "{} to {}", from.as_str(), to.as_str());
             }
+        }
+    }
+
+    #[test]
+    fn a_state_that_is_not_known_is_left_alone() {
+        let paused = ResultStatus::from("PAUSED");
+        assert_eq!(paused.as_str(), "PAUSED");
+        assert!(!paused.is_terminal() && !paused.is_open() && !paused.holds_place());
+        for to in ResultStatus::ALL {
+            assert!(!paused.may_become(*to) && !to.may_become(paused), "{}", to.as_str());
         }
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Object;
+use super::error_code::ErrorCode;
 use super::evaluation::{CustomResult, Evaluation};
 use super::result::{EngineQuality, PostedEvent, PostedToolCall, ResultDoc};
 use super::status::{Outcome, ResultStatus};
@@ -69,7 +70,7 @@ pub struct ResultEvaluated {
     tags: Vec<String>,
     metadata: Object,
     outcome: Option<Outcome>,
-    error_code: Option<String>,
+    error_code: Option<ErrorCode>,
     seed: i64,
     engine_quality: Option<EngineQuality>,
 }

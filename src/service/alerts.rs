@@ -295,6 +295,7 @@ fn shown(caller: &Caller, row: Row<AlertDoc>) -> AlertRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::error_code::ErrorCode;
 
     #[test]
     fn what_this_side_broke_off_breaks_no_rule() {
@@ -316,12 +317,12 @@ mod tests {
         ];
         for (code, counts) in [
             (None, true),
-            (Some("MEDIA_TIMEOUT"), true),
-            (Some("P2_CONNECTION_FAILED"), true),
-            (Some("INSUFFICIENT_BALANCE"), false),
-            (Some("CUSTOM_NOISE_FAILED"), false),
+            (Some(ErrorCode::MediaTimeout), true),
+            (Some(ErrorCode::P2ConnectionFailed), true),
+            (Some(ErrorCode::InsufficientBalance), false),
+            (Some(ErrorCode::CustomNoiseFailed), false),
         ] {
-            code.into_iter().for_each(|code| body.fail(code, "It is so."));
+            code.iter().for_each(|code| body.fail(code.clone(), "It is so."));
             for (kind, field, value) in &rules {
                 let rule = json!({ "name": "a", "entity_type": kind, "entity_field": field, "operator": "equals",
                     "comparison_value": "x" });

@@ -13,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::human::Facts;
 use crate::judge::{WordErrors, predicted_wer};
 use crate::model::Object;
-use crate::model::error_code;
 use crate::model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
 use crate::model::result::{EngineQuality, MetricValue, ResultBody, ResultDoc, ToolCallGroup};
 use crate::model::simulation::SimulationSpec;
@@ -226,7 +225,7 @@ fn judge_attack(doc: &mut ResultDoc, groups: &[ToolCallGroup]) {
 /// The state that an evaluated conversation ends in, by its error code.
 fn final_status(body: &ResultBody) -> ResultStatus {
     let Some(code) = &body.error_code else { return ResultStatus::Completed };
-    match error_code::status(code, true) {
+    match code.status(true) {
         end @ (ResultStatus::OutOfFunds | ResultStatus::SystemError) => end,
         _ => ResultStatus::CallDropped,
     }

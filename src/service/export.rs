@@ -8,6 +8,7 @@ use super::simulations::name_of;
 use super::{Caller, RunResults, Service};
 use crate::error::{Error, Result};
 use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::error_code::ErrorCode;
 use crate::model::evaluation::{CustomResult, Evaluation};
 use crate::model::result::{ResultDoc, ResultRecord};
 use crate::model::simulation::SimulationSpec;
@@ -171,8 +172,8 @@ enum Verdict {
 fn verdict(result: &ResultRecord) -> Verdict {
     let body = &result.body;
     let why = || {
-        let told = [&body.error_code, &body.error_message].into_iter().flatten().map(String::as_str);
-        told.collect::<Vec<&str>>().join(": ")
+        let code = body.error_code.as_ref().map(ErrorCode::as_str);
+        code.into_iter().chain(body.error_message.as_deref()).collect::<Vec<&str>>().join(": ")
     };
     match (body.outcome, body.status) {
         (Some(Outcome::Passed), _) => Verdict::Passed,
@@ -186,6 +187,7 @@ fn verdict(result: &ResultRecord) -> Verdict {
         }
         (Some(Outcome::Cancelled), _) => Verdict::Skipped("cancelled"),
         (Some(Outcome::NotEvaluated), _) => Verdict::Skipped("not evaluated"),
+        (Some(Outcome::Unknown(_)), _) => Verdict::Skipped("its outcome is not known to this version"),
         (None, _) => Verdict::Skipped("not finished"),
     }
 }

@@ -52,8 +52,8 @@ impl Found {
             return all;
         }
         if let Some(code) = &body.error_code {
-            let message = body.error_message.clone().unwrap_or_else(|| code.clone());
-            all.push(Found::Known { source: "conversation", code: Some(code.clone()), message });
+            let message = body.error_message.clone().unwrap_or_else(|| code.to_string());
+            all.push(Found::Known { source: "conversation", code: Some(code.to_string()), message });
         }
         if let Some(evaluation) = body.evaluations.first() {
             all.extend(judgements(evaluation).filter(|text| !text.trim().is_empty()).map(Found::Judged));
@@ -309,12 +309,13 @@ fn shown(row: Row<IssueDoc>) -> IssueRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::error_code::{ErrorCode, Platform, PlatformFault};
     use crate::model::result::PostedToolCall;
 
     #[test]
     fn a_fault_of_this_side_is_no_failure_of_the_agent() {
         use serde_json::json;
-        let failed = |code: &str, calls: bool| {
+        let failed = |code: ErrorCode, calls: bool| {
             let mut body = ResultBody::default();
             body.fail(code, "It is so.");
             let evaluation = json!({ "goal_success": false, "goal_reasoning": "Nothing was booked." });
@@ -325,16 +326,16 @@ mod tests {
             Found::of(&body).len()
         };
         for (code, alone, with_tools) in [
-            ("SIP_DIAL_FAILED", 2, 3),
-            ("NO_ANSWER", 2, 3),
-            ("CUSTOMER_CONCURRENCY_LIMIT", 2, 3),
-            ("CONNECTION_NOT_SUPPORTED", 0, 1),
-            ("P3_ADAPTER_NOT_CONFIGURED", 0, 1),
-            ("INSUFFICIENT_BALANCE", 0, 1),
-            ("UNUSABLE_CALLER_ID", 0, 1),
-            ("INTERNAL_ERROR", 0, 1),
+            (ErrorCode::SipDialFailed, 2, 3),
+            (ErrorCode::NoAnswer, 2, 3),
+            (ErrorCode::CustomerConcurrencyLimit, 2, 3),
+            (ErrorCode::ConnectionNotSupported, 0, 1),
+            (ErrorCode::Platform(Platform::P3, PlatformFault::AdapterNotConfigured), 0, 1),
+            (ErrorCode::InsufficientBalance, 0, 1),
+            (ErrorCode::UnusableCallerId, 0, 1),
+            (ErrorCode::InternalError, 0, 1),
         ] {
-            assert_eq!((failed(code, false), failed(code, true)), (alone, with_tools), "{code}");
+            assert_eq!((failed(code.clone(), false), failed(code.clone(), true)), (alone, with_tools), "{code}");
         }
     }
 

@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, AgentSpec, AgentType, ConnectionType};
 use crate::model::digital_human::{DigitalHumanSpec, Direction, JourneyStep, Modality};
+use crate::model::error_code::ErrorCode;
 use crate::model::result::ResultDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
@@ -278,7 +279,7 @@ impl Service {
             // What the Digital Human was told when it began to listen may be gone with it.
             let ready = row.doc.body.status_history.last().map_or(0, |change| change.at.0);
             let waited_s = (self.clock.now_ms() - ready) / 1000;
-            row.doc.body.fail("INBOUND_NO_INCOMING_CALL", format!("The agent did not call within {waited_s} s"));
+            row.doc.body.fail(ErrorCode::InboundNoIncomingCall, format!("The agent did not call within {waited_s} s"));
             self.step(&mut db, &mut row, ResultStatus::NoAnswer).await?;
         } else {
             // The calls that were not to be answered are all that there is to judge.
@@ -371,7 +372,7 @@ impl Service {
         }
         let mut row = db.get::<ResultDoc>(result_id).await?;
         if row.doc.body.status == ResultStatus::Ready && row.doc.body.digital_human_id != human_id {
-            row.doc.body.fail("SIP_TRUNK_RECYCLED", "Another Digital Human listens on the number now");
+            row.doc.body.fail(ErrorCode::SipTrunkRecycled, "Another Digital Human listens on the number now");
             self.step(db, &mut row, ResultStatus::NoConnection).await?;
         }
         Ok(())
@@ -394,7 +395,7 @@ impl Stage {
         let Some(number) = self.number().filter(|_| is_called) else { return Ok(None) };
         let other = db.always_on(number).await?.filter(|(_, id)| *id != self.human_id);
         Ok(other.map(|_| Obstacle {
-            code: "ALWAYS_ON_PHONE_IN_USE",
+            code: ErrorCode::AlwaysOnPhoneInUse,
             message: format!("Another Digital Human always listens on {number}"),
         }))
     }

@@ -17,6 +17,7 @@ use crate::engine::JOURNAL;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::model::time::Timestamp;
+use crate::model::timeline::{self, TimelineEvent};
 use crate::model::transcript::Transcript;
 use crate::store::{Row, Session};
 
@@ -32,7 +33,10 @@ pub struct Timeline {
     pub sample_rate: i64,
     /// Wall clock of sample 0.
     pub started_at: Option<Timestamp>,
+    /// 1; rises when a name or a member of an event changes its meaning or goes, not when one is added.
+    pub timeline_version: i64,
     /// In order of sample, then of sequence.
+    #[schemars(with = "Vec<TimelineEvent>")]
     pub events: Value,
 }
 
@@ -55,7 +59,8 @@ impl Service {
         let events = if is_hidden(&row.doc, caller) { None } else { db.text("timelines", result_id).await? };
         let events = events.ok_or_else(|| Error::NotAvailable("Timeline not available".into()))?;
         let started_at = row.doc.body.start_time;
-        Ok(Timeline { simulation_result_id: result_id, sample_rate: SAMPLE_RATE, started_at, events })
+        let (sample_rate, timeline_version) = (SAMPLE_RATE, timeline::VERSION);
+        Ok(Timeline { simulation_result_id: result_id, sample_rate, started_at, timeline_version, events })
     }
 
     /// Keeps the events of a conversation that is over.

@@ -6,6 +6,7 @@ use super::call_logs::{redact_call, redactor_of};
 use super::{Judged, Service};
 use crate::error::Result;
 use crate::model::call_log::{CallLogDoc, CallLogStatus};
+use crate::model::error_code::ErrorCode;
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::model::transcript::TranscriptEntry;
@@ -15,7 +16,7 @@ use crate::queue::{CallLogJob, EvaluateJob};
 pub const EVALUATION_MS: i64 = 600_000;
 
 /// Why a result has no evaluation.
-const CODE: &str = "EVALUATION_TIMEOUT";
+const CODE: ErrorCode = ErrorCode::EvaluationTimeout;
 const TOO_LONG: &str = "The evaluation was not done within 600 s";
 const GIVEN_UP: &str = "The evaluation failed, and was given up after several attempts";
 

@@ -36,6 +36,7 @@ use crate::human::{self, Facts, FluencyLevel, Profile, Verbosity, phrases};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, Provider};
 use crate::model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality, Trait};
+use crate::model::error_code::ErrorCode;
 use crate::model::integration::IntegrationSpec;
 use crate::model::noise::NoiseDoc;
 use crate::model::result::ResultDoc;
@@ -72,13 +73,13 @@ pub struct Placer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
     /// Error code of the result.
-    pub code: &'static str,
+    pub code: ErrorCode,
     /// For a person.
     pub message: String,
 }
 
 impl Obstacle {
-    fn new(code: &'static str, message: impl Into<String>) -> Obstacle {
+    fn new(code: ErrorCode, message: impl Into<String>) -> Obstacle {
         Obstacle { code, message: message.into() }
     }
 }
@@ -163,13 +164,13 @@ impl Service {
             None => None,
         };
         let Some(human) = human else {
-            return Ok(Err(Obstacle::new("INTERNAL_ERROR", "The Digital Human was deleted before its call")));
+            return Ok(Err(Obstacle::new(ErrorCode::InternalError, "The Digital Human was deleted before its call")));
         };
         if let Some(noise) = human.doc.uploaded_noise()
             && db.find::<NoiseDoc>(noise).await?.is_none()
         {
             let message = format!("There is no uploaded sound '{noise}'");
-            return Ok(Err(Obstacle::new("CUSTOM_NOISE_FAILED", message)));
+            return Ok(Err(Obstacle::new(ErrorCode::CustomNoiseFailed, message)));
         }
         let mut steps = human.doc.journey_steps.iter().flatten();
         let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
@@ -226,7 +227,7 @@ pub(super) async fn as_held(db: &mut Session, result: &ResultDoc, traits: Vec<Tr
 
 impl Cast {
     async fn place(self, placer: &Placer, settings: &Settings) -> Result<Placed, Obstacle> {
-        let dial = route::dial(&self, &placer.codecs, settings).await?;
+        let destination = route::destination(&self, &placer.codecs, settings).await?;
         let mut warnings = self.idle_fields(placer.model.is_some(), &settings.sms);
         warnings.extend(self.follows_without(placer.model.is_some()));
         let language = self.language();
@@ -234,7 +235,7 @@ impl Cast {
         let spec = self.spec(placer, settings, &Facts::of(&traits), &mut warnings).await?;
         let wanted = self.voice();
         let voice = placer.synthesizer.voice(&wanted);
-        let voice = voice.map_err(|failure| Obstacle::new("SYNTHESIZER_FAILED", failure.message))?;
+        let voice = voice.map_err(|failure| Obstacle::new(ErrorCode::SynthesizerFailed, failure.message))?;
         let voice = voice.at(placer.behaviour.speed.named(&wanted.speed) as f32);
         let mut notes = Object::from_iter([
             ("behaviour".to_owned(), self.in_force(placer, &spec)),
@@ -248,7 +249,7 @@ impl Cast {
         let placement = Placement {
             id: self.result_id.to_string(),
             spec,
-            dial,
+            destination,
             fluency: profile.fluency(self.seed),
             mind: human::mind(profile, placer.model.clone(), self.seed),
             voice: Some(voice),
@@ -533,7 +534,11 @@ mod tests {
             assert_eq!((cast.is_called(), cast.voice().seed), (called, Seed(9)));
             assert_eq!(cast.opens(), called);
             let placed = cast.place(&placer(), &Settings::new("unused")).await.expect("it can be placed");
-            assert_eq!(placed.placement.dial.target.is_empty(), called, "who dials");
+            assert_eq!(
+                matches!(placed.placement.destination, crate::engine::Destination::Incoming(_)),
+                called,
+                "who dials"
+            );
             assert_eq!(placed.placement.spec.extension.is_none(), called, "nothing is keyed when one is called");
             assert_eq!(placed.placement.spec.seed, Seed(5), "every step has draws of its own");
             let told: Vec<_> = placed.warnings.iter().filter(|text| text.starts_with("journey_steps: ")).collect();

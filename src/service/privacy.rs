@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
+use ringer_media::call::What;
 use ringer_media::frame::PER_MS;
 use ringer_media::recording::{Layout, WAV_HEADER};
 use serde::Serialize;
@@ -56,11 +57,10 @@ impl Service {
         };
         let moments = judge::moments(&timeline);
         let mut spans = judge::key_spans(&moments);
-        let heard_all =
-            moments.iter().filter(|moment| moment.event == "turn.ended" && moment.side == "agent").all(|turn| {
-                let told = turn.data["text"].as_str().is_some_and(|text| !text.is_empty());
-                told || turn.data["digits"].is_string() || turn.data["channel"].is_string()
-            });
+        let heard_all = moments.iter().all(|moment| match moment.reading() {
+            What::TurnEnded { text, .. } => !text.is_empty() || moment.data()["digits"].is_string(),
+            _ => true,
+        });
         let mut transcript = match self.transcript(&caller, result_id).await {
             Ok(transcript) => Some(transcript),
             Err(Error::NotAvailable(_)) => None,

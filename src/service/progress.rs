@@ -9,6 +9,7 @@ use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
 use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::error_code::ErrorCode;
 use crate::model::result::{ResultDoc, StatusChange, noted};
 use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
@@ -43,7 +44,7 @@ impl Service {
         db.commit().await?;
         self.live.changed(result_id);
         let (from, to) = (from.as_str(), row.doc.body.status.as_str());
-        let error_code = row.doc.body.error_code.as_deref();
+        let error_code = row.doc.body.error_code.as_ref().map(ErrorCode::as_str);
         // Known where the call is over.
         let call_id = || noted(&row.doc.body.metadata, "sip_call_id").and_then(Value::as_str);
         tracing::info!(result_id, from, to, error_code, call_id = call_id(), "a result moved on");
@@ -126,7 +127,7 @@ impl Service {
             let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?;
             row.doc.body.outcome = outcome(&row.doc.body, &simulation.doc);
             if let Some(code) = &row.doc.body.error_code {
-                db.note_failure(code);
+                db.note_failure(code.as_str());
             }
         }
         db.update(row.id, &row.doc, now, None).await?;
@@ -248,7 +249,7 @@ impl Service {
         if !matches!(row.doc.body.status, ResultStatus::Dispatched | ResultStatus::Running) {
             return Ok(false);
         }
-        row.doc.body.fail("ENGINE_RESTARTED", "The engine was restarted during the call");
+        row.doc.body.fail(ErrorCode::EngineRestarted, "The engine was restarted during the call");
         row.doc.body.end_time = Some(Timestamp(self.clock.now_ms()));
         if row.doc.private {
             self.forget_words(result_id, &mut row.doc).await?;

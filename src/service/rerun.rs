@@ -10,6 +10,7 @@ use super::progress::lane;
 use super::retention::remove;
 use super::texts::{put_conversation, writes};
 use crate::error::Result;
+use crate::model::error_code::ErrorCode;
 use crate::model::evaluation::Evaluation;
 use crate::model::result::{ResultBody, ResultDoc};
 use crate::model::run::RunDoc;
@@ -17,9 +18,6 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
 use crate::queue::CallJob;
 use crate::store::{Row, Session};
-
-/// Starts of the codes that another attempt comes to as well: a setting or an address is missing or wrong.
-const LASTING: [&str; 2] = ["MISSING_", "INVALID_"];
 
 impl Service {
     /// Queues a result again in the place of becoming `end`; what it was is kept in its metadata. What the last attempt has
@@ -72,8 +70,7 @@ pub(super) async fn reconnects(
     let body = &row.doc.body;
     let waited = matches!(body.status, ResultStatus::Ready | ResultStatus::Dispatched);
     let failed = matches!(to, ResultStatus::NoConnection | ResultStatus::NoAnswer);
-    let code = body.error_code.as_deref().unwrap_or_default();
-    if !waited || !failed || LASTING.iter().any(|start| code.starts_with(start)) {
+    if !waited || !failed || body.error_code.as_ref().is_some_and(ErrorCode::is_lasting) {
         return Ok(None);
     }
     let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;

@@ -188,7 +188,7 @@ impl Service {
                     let results = db.results_of_run(run.id).await?;
                     counted(&self.queue_reasons(&mut db, &results).await?)
                 }
-                RunStatus::Completed => BTreeMap::new(),
+                RunStatus::Completed | RunStatus::Unknown(_) => BTreeMap::new(),
             };
             items.push(run_item(run, counters, &simulation, reasons));
         }

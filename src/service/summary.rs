@@ -6,6 +6,7 @@ use super::Service;
 use crate::clock;
 use crate::error::Result;
 use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::error_code::ErrorCode;
 use crate::model::result::ResultBody;
 use crate::model::run::RunDoc;
 use crate::queue::SummaryJob;
@@ -73,7 +74,7 @@ impl Service {
 /// What is known of one conversation.
 fn told(body: &ResultBody) -> String {
     let mut parts = vec![body.outcome.map_or(body.status.as_str(), |outcome| outcome.as_str()).to_owned()];
-    parts.extend(body.error_code.iter().chain(&body.error_message).cloned());
+    parts.extend(body.error_code.iter().map(ErrorCode::to_string).chain(body.error_message.clone()));
     if let Some(evaluation) = body.evaluations.first() {
         let reasons = [&evaluation.goal_reasoning, &evaluation.call_summary];
         parts.extend(reasons.into_iter().flatten().cloned());

@@ -9,6 +9,7 @@ use super::legs::{Stage, leg_uri, leg_user, over_sip, stage};
 use super::simulations::name_of;
 use crate::error::Result;
 use crate::model::agent::AgentDoc;
+use crate::model::error_code::ErrorCode;
 use crate::model::placeholder::{self, Room};
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
@@ -73,7 +74,7 @@ impl Service {
                 db.put(&again, self.clock.now_ms() + wait, None).await?;
             }
             None => {
-                row.doc.body.fail("OUTBOUND_TRIGGER_FAILED", why);
+                row.doc.body.fail(ErrorCode::OutboundTriggerFailed, why);
                 self.step(&mut db, &mut row, ResultStatus::NoConnection).await?;
             }
         }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::{Caller, Service};
 use crate::error::Result;
 use crate::model::agent::AgentDoc;
+use crate::model::error_code::ErrorCode;
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
@@ -14,7 +15,7 @@ use crate::queue::CallJob;
 use crate::store::{Row, Session};
 
 /// Error code of results that the limit has stopped.
-const CODE: &str = "INSUFFICIENT_BALANCE";
+const CODE: ErrorCode = ErrorCode::InsufficientBalance;
 const REACHED: &str = "Workspace usage limit reached";
 
 const MINUTE_MS: f64 = 60_000.0;

@@ -54,7 +54,10 @@ async fn apply(database: &Database) -> Result<i64> {
     let found: i64 = row.map_or(Ok(0), |row| row.try_get(0)).map_err(Error::internal)?;
     let newest = MIGRATIONS.last().map_or(0, |(version, _)| *version);
     if found > newest {
-        return Err(Error::internal(format!("the database has schema {found}, this program knows {newest}")));
+        return Err(Error::internal(format!(
+            "the database has schema {found}, this program knows {newest}: a newer release has worked on it. Start that release \
+             or a later one, or this one on a copy of the database from before"
+        )));
     }
     for (version, text) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
         link.script(&database.schema(text.of(database))).await?;

@@ -242,7 +242,7 @@ impl Tally {
             Some(Outcome::Failed) => self.counters.tests_failed += count,
             Some(Outcome::Cancelled) => self.counters.tests_cancelled += count,
             Some(Outcome::NotEvaluated) => self.counters.tests_not_evaluated += count,
-            None => {}
+            Some(Outcome::Unknown(_)) | None => {}
         }
     }
 }

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use ringer_media::time::Time;
 
+use super::strangers::Strangers;
+
 /// Datagrams read by one system call.
 const BATCH: usize = 8;
 /// Longest datagram that is looked at; RTP audio is far shorter.
@@ -23,6 +25,10 @@ pub struct MediaSockets {
     rtp: UdpSocket,
     rtcp: UdpSocket,
     port: u16,
+    /// Present from the first [`MediaSockets::connect`] on.
+    strangers: Option<Strangers>,
+    /// RTP has come from the agreed address since the last look at strangers.
+    is_heard: bool,
 }
 
 /// Hands out port pairs.
@@ -72,7 +78,7 @@ impl MediaSockets {
             socket.set_nonblocking(true)?;
         }
         set(rtp.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        Ok(MediaSockets { rtp, rtcp, port })
+        Ok(MediaSockets { rtp, rtcp, port, strangers: None, is_heard: false })
     }
 
     /// Where RTP and RTCP are received.
@@ -92,9 +98,34 @@ impl MediaSockets {
     ///
     /// # Errors
     /// The kernel's refusal, for example of a family that the sockets do not have.
-    pub fn connect(&self, rtp: SocketAddr, rtcp: SocketAddr) -> io::Result<()> {
+    pub fn connect(&mut self, rtp: SocketAddr, rtcp: SocketAddr) -> io::Result<()> {
         self.rtp.connect(rtp)?;
+        if self.strangers.is_none() {
+            self.strangers = Strangers::beside(&self.rtp).ok();
+        }
         self.rtcp.connect(rtcp)
+    }
+
+    /// Takes what has come to the RTP port from other addresses, to be called now and then. With `symmetric`, an address of the same
+    /// host whose RTP is believed is taken while nothing comes from the agreed one; it is returned.
+    pub fn look_at_strangers(&mut self, symmetric: bool) -> Option<SocketAddr> {
+        let was_heard = std::mem::take(&mut self.is_heard);
+        let strangers = self.strangers.as_mut()?;
+        strangers.look();
+        let found = strangers.trusted_address().filter(|_| symmetric && !was_heard)?;
+        let agreed = self.rtp.peer_addr().ok()?;
+        if found == agreed || found.ip() != agreed.ip() {
+            return None;
+        }
+        self.rtp.connect(found).ok()?;
+        // Reports come from one port above, as far as is known (RFC 3550 11).
+        let _ = self.rtcp.connect(SocketAddr::new(found.ip(), found.port().saturating_add(1)));
+        Some(found)
+    }
+
+    /// Returns the number of datagrams that came to the RTP port from other addresses.
+    pub fn foreign_datagrams(&self) -> u64 {
+        self.strangers.as_ref().map_or(0, Strangers::count)
     }
 
     /// Sends media; a full buffer or an unreachable far side is a lost packet.
@@ -113,8 +144,9 @@ impl MediaSockets {
     }
 
     /// Reads what has arrived, at most a batch; call again while it gives a full one.
-    pub fn receive_rtp<'a>(&self, batch: &'a mut Batch) -> impl Iterator<Item = (u64, &'a [u8])> + use<'a> {
+    pub fn receive_rtp<'a>(&mut self, batch: &'a mut Batch) -> impl Iterator<Item = (u64, &'a [u8])> + use<'a> {
         batch.read(self.rtp.as_raw_fd());
+        self.is_heard |= batch.count > 0;
         batch.messages()
     }
 

@@ -49,7 +49,7 @@ async fn failed_results_are_counted_by_their_code() {
             let last = step[1].is_terminal();
             let patch = |doc: &mut ringer::model::result::ResultDoc| {
                 if last {
-                    doc.body.fail(code, "why");
+                    doc.body.fail(code.into(), "why");
                 }
             };
             world.service.advance(organization, id, step[0], step[1], patch).await.expect("an allowed step");

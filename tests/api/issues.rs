@@ -1,5 +1,6 @@
 //! Issues: from finished results to what people do about them.
 
+use ringer::model::error_code::ErrorCode;
 use ringer::model::evaluation::Evaluation;
 use ringer::model::status::ResultStatus as S;
 use ringer::service::Judged;
@@ -99,7 +100,8 @@ async fn a_known_error_is_one_issue_whatever_its_numbers() {
 async fn errors_of_conversations_are_issues_and_cancelled_ones_are_none() {
     let (world, ids) = world_of(2).await;
     let organization = world.name("organization");
-    let fail = |doc: &mut ringer::model::result::ResultDoc| doc.body.fail("SIP_DIAL_FAILED", "488 Not Acceptable");
+    let fail =
+        |doc: &mut ringer::model::result::ResultDoc| doc.body.fail(ErrorCode::SipDialFailed, "488 Not Acceptable");
     world.service.advance(organization, ids[0], S::Initializing, S::NoConnection, fail).await.expect("allowed");
     world.post(&format!("/v1/simulation-result/{}/hangup", ids[1]), Value::Null).await;
     world.work_off().await;

@@ -60,7 +60,7 @@ async fn a_custom_error_is_asked_for_and_repeats_the_result() {
     let path = format!("/v1/simulation-result/{}/events", talk.id);
     let (result, watched) = tokio::join!(talk.until("COMPLETED"), talk.world.send("GET", &path, &[], Vec::new()));
     assert_eq!((&result["attempt"], &result["tags"]), (&json!(2), &json!([])), "the second time nothing burns");
-    let told: Vec<i64> = talk.feed.events_from(0).iter().filter_map(|event| event.seq).collect();
+    let told: Vec<i64> = talk.feed.events_from(0).0.iter().filter_map(|event| event.seq).collect();
     assert_eq!(told.iter().filter(|seq| **seq == 0).count(), 2, "each attempt counts anew");
     let watched = String::from_utf8(watched.body).expect("text");
     let ids: Vec<i64> =

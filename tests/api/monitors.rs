@@ -71,7 +71,7 @@ async fn answer_judged(world: &World, monitor: &Value, call: Call, model: Option
     };
     go(S::Initializing, S::Queued).await;
     go(S::Queued, S::Dispatched).await;
-    let failed = |code: &'static str| move |doc: &mut ResultDoc| doc.body.fail(code, "as told");
+    let failed = |code: &'static str| move |doc: &mut ResultDoc| doc.body.fail(code.into(), "as told");
     match call {
         Call::NoAnswer => {
             let ended = world.service.advance(organization, id, S::Dispatched, S::NoAnswer, failed("NO_ANSWER"));

@@ -61,7 +61,8 @@ async fn a_conversation_by_text_messages() {
         (&"Basic abc".parse().expect("a value"), Some(36))
     );
     talk.event("message.sent", 1).await;
-    assert_eq!(talk.feed.events_from(0)[0].data["data"]["message_id"], "c7");
+    let told: Value = serde_json::from_str(&talk.feed.events_from(0).0[0].data).expect("an event");
+    assert_eq!(told["data"]["message_id"], "c7");
     // Two messages within 8 s are one turn.
     talk.advance(3000);
     talk.texted("One moment.", "1").await;

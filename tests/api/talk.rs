@@ -89,14 +89,14 @@ impl Talk {
         let came = async {
             loop {
                 changes.mark_unchanged();
-                if self.feed.events_from(0).iter().filter(|happening| happening.event == name).count() >= count {
+                if self.feed.events_from(0).0.iter().filter(|happening| happening.event == name).count() >= count {
                     return;
                 }
                 changes.changed().await.expect("the feed lives");
             }
         };
         if timeout(PATIENCE, came).await.is_err() {
-            panic!("{count} {name}: {:?} {}", self.feed.events_from(0), self.result().await);
+            panic!("{count} {name}: {:?} {}", self.feed.events_from(0).0, self.result().await);
         }
     }
 

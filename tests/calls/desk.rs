@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ringer::engine::{CallNews, CallReport, Dial, Placement, Speech};
+use ringer::engine::{CallNews, CallReport, Destination, Placement, SipDial, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::FakeRecognizer;
 use ringer::provider::speech::EmbeddedSpeech;
@@ -63,12 +63,12 @@ async fn call(folder: &Path, intent: &str, spec: CallSpec) -> (CallReport, Vec<V
     let profile = Profile { intent: intent.into(), ..Profile::default() };
     let placement = Placement {
         id: RESULT.into(),
-        dial: Dial {
+        destination: Destination::Sip(SipDial {
             target: agent.address.clone(),
             codecs: vec![Codec::G722],
             headers: vec![("X-Simulation-Result-Id".into(), RESULT.into())],
-            ..Dial::default()
-        },
+            ..SipDial::default()
+        }),
         fluency: profile.fluency(spec.seed),
         language: "en".into(),
         mind: human::mind(profile, None, spec.seed),
@@ -160,8 +160,8 @@ async fn the_agent_gives_way_when_it_is_cut_in_on() {
     let (report, log) =
         call(folder.path(), "I would like to see a doctor. Yes.", CallSpec { interruption, ..spec() }).await;
 
-    let cuts = report.timeline.iter().filter(|entry| entry.event == "barge_in" && entry.data["by"] == "dh");
-    let stops: Vec<Option<i64>> = cuts.map(|entry| entry.data["stop_ms"].as_i64()).collect();
+    let cuts = report.timeline.iter().filter(|entry| entry.name() == "barge_in" && entry.data()["by"] == "dh");
+    let stops: Vec<Option<i64>> = cuts.map(|entry| entry.data()["stop_ms"].as_i64()).collect();
     assert!(matches!(stops[..], [Some(stop)] if stop <= 400), "{stops:?}");
     assert!(said(&log).iter().any(|(text, cut)| *cut && "Yes, I can help you.".starts_with(text)), "{:?}", said(&log));
 }

@@ -40,11 +40,12 @@ async fn refused(agent: &Stage, target: &str, login: Option<(&str, &str)>) -> Op
     let mut placement = agent.placement(target, "Hello there.");
     placement.spec.limits.max_duration_ms = Some(500);
     if let Some((user, password)) = login {
-        placement.dial.username = Some(user.to_owned());
-        placement.dial.password = Some(Secret::new(password.to_owned()));
+        let dial = placement.destination.sip().expect("it dials");
+        dial.username = Some(user.to_owned());
+        dial.password = Some(Secret::new(password.to_owned()));
     }
     let report = agent.call(placement).await.expect("it was placed");
-    report.ending.remote.filter(|_| !report.ending.connected).map(|remote| remote.sip_code.expect("it was answered"))
+    report.ending.remote.filter(|_| !report.ending.connected).map(|remote| remote.sip_code().expect("it was answered"))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringer::engine::{CallNews, CallReport, Dial, Placement, Speech};
+use ringer::engine::{CallNews, CallReport, Destination, Placement, SipDial, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted};
@@ -55,7 +55,7 @@ fn placement(synthesizer: &dyn Synthesizer, target: String, opening: Opening, se
     let spec = CallSpec { seed, opening, ..CallSpec::default() };
     Placement {
         id: "1".into(),
-        dial: Dial { target, codecs: vec![Codec::Pcmu], ..Dial::default() },
+        destination: Destination::Sip(SipDial { target, codecs: vec![Codec::Pcmu], ..SipDial::default() }),
         fluency: profile.fluency(seed),
         language: "en".into(),
         mind: human::mind(profile, None, seed),
@@ -107,7 +107,8 @@ async fn calls_that_are_answered_at_once_open_on_time() {
         }
         for call in &mut calls {
             while let Some(news) = call.news.recv().await {
-                if matches!(&news, CallNews::Event(entry) if entry.event == "speech.ended" && entry.side == "dh") {
+                if matches!(&news, CallNews::Event(entry) if entry.name() == "speech.ended" && entry.side_name() == "dh")
+                {
                     break;
                 }
             }
@@ -121,9 +122,9 @@ async fn calls_that_are_answered_at_once_open_on_time() {
     };
     let reports = tokio::time::timeout(PATIENCE, test).await.expect("openings are asked for while it rings");
     for report in reports {
-        let opened = report.timeline.iter().find(|entry| entry.event == "speech.started" && entry.side == "dh");
-        let at_ms = opened.expect("it opens").offset_ms;
-        let late = report.timeline.iter().any(|entry| entry.event == "late_turn");
+        let opened = report.timeline.iter().find(|entry| entry.name() == "speech.started" && entry.side_name() == "dh");
+        let at_ms = opened.expect("it opens").offset_ms();
+        let late = report.timeline.iter().any(|entry| entry.name() == "late_turn");
         assert!((400.0..=900.0).contains(&at_ms) && !late, "opens at {at_ms} ms");
     }
     assert_eq!(*synthesizer.said.borrow(), CALLS, "each was made once");

@@ -90,7 +90,7 @@ async fn call(stage: &Stage, far: &Far, script: impl Future<Output = ()>) -> Cal
         })
     });
     let mut placement = stage.placement(&format!("sip:bob@{}", far.address()), "Hello.");
-    placement.dial.guard = Some(guard);
+    placement.destination.sip().expect("it dials").guard = Some(guard);
     let (report, ()) = tokio::join!(stage.call(placement), script);
     report.expect("it is placed")
 }

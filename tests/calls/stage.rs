@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringer::clock::Clock;
 use ringer::config::Encryption;
-use ringer::engine::{CallNews, CallReport, Dial, Engine, EngineConfig, PlaceError, Placement, Speech};
+use ringer::engine::{CallNews, CallReport, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::{Synthesizer, Voice, VoiceWanted};
@@ -60,7 +60,11 @@ impl Stage {
         let fluency = profile.fluency(spec.seed);
         Placement {
             id: "1".into(),
-            dial: Dial { target: target.into(), codecs: vec![Codec::Pcmu], ..Dial::default() },
+            destination: Destination::Sip(SipDial {
+                target: target.into(),
+                codecs: vec![Codec::Pcmu],
+                ..SipDial::default()
+            }),
             fluency,
             language: "en".into(),
             mind: human::mind(profile, None, spec.seed),
@@ -96,7 +100,7 @@ impl Stage {
 
 /// The names of a call's events in order.
 pub fn names(report: &CallReport) -> Vec<&str> {
-    report.timeline.iter().map(|entry| entry.event.as_str()).collect()
+    report.timeline.iter().map(|entry| entry.name()).collect()
 }
 
 /// Both channels of a recording.

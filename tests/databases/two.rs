@@ -10,6 +10,7 @@ use axum::http::Request;
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
 use ringer::error::Error;
+use ringer::model::error_code::ErrorCode;
 use ringer::model::folder::FolderSpec;
 use ringer::model::status::ResultStatus as S;
 use ringer::service::{Caller, NoLiveCalls, Service, Settings};
@@ -182,7 +183,7 @@ async fn left(location: Location) {
     second.end_abandoned(&caller.organization, ids[0]).await.expect("it can");
     assert_eq!((status(ids[0]).await, status(ids[1]).await), (S::SystemError, S::Dispatched));
     let result = second.result(&caller, ids[0]).await.expect("it is there").body;
-    assert_eq!(result.error_code.as_deref(), Some("ENGINE_RESTARTED"));
+    assert_eq!(result.error_code, Some(ErrorCode::EngineRestarted));
     // Alone after a start, it ends at once what is left.
     assert_eq!(second.recover().await, Ok(1));
     assert_eq!(status(ids[1]).await, S::SystemError);

@@ -73,8 +73,8 @@ fn measured(pcm: &[i16]) -> Vec<[f64; 2]> {
 /// The same of `who` as the timeline tells it.
 fn told(side: &Side, who: &str) -> Vec<[f64; 2]> {
     let of = |name: &str| {
-        let entries = side.timeline.iter().filter(|entry| entry.event == name && entry.side == who);
-        entries.map(|entry| entry.offset_ms).collect::<Vec<f64>>()
+        let entries = side.timeline.iter().filter(|entry| entry.name() == name && entry.side_name() == who);
+        entries.map(|entry| entry.offset_ms()).collect::<Vec<f64>>()
     };
     let mut spans: Vec<[f64; 2]> = Vec::new();
     for (from, to) in of("speech.started").into_iter().zip(of("speech.ended")) {
@@ -100,7 +100,7 @@ fn edges_of_clean_speech_in_the_timeline_are_those_of_the_recording() {
                 Placement { spec, mind: Box::new(Talk(text)), voice: Some(voice.clone()), ..placement }
             };
             let mut caller = side(base.caller, Opening::Listen { open_after_ms: None }, "");
-            caller.dial.codecs = vec![codec];
+            caller.destination.set_codecs(vec![codec]);
             let outcome = sim::run(Sim {
                 network: NetemSpec { delay_ms: 20.0, ..NetemSpec::default() },
                 caller,
@@ -166,7 +166,7 @@ fn edges_of_the_callers_own_speech_are_those_of_the_wire() {
                     Placement { spec, mind: Box::new(Talk(text)), voice: Some(voice.clone()), ..placement }
                 };
                 let mut caller = side(base.caller, Opening::Made, text);
-                caller.dial.codecs = vec![codec];
+                caller.destination.set_codecs(vec![codec]);
                 let outcome = sim::run(Sim {
                     caller,
                     agent: side(base.agent, Opening::Listen { open_after_ms: None }, ""),

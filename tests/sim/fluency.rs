@@ -125,9 +125,12 @@ fn every_pause_is_heard_as_long_as_it_was_drawn() {
                 outcome.caller.recording[WAV_HEADER..].as_chunks().0.iter().map(|two| i16::from_le_bytes(*two));
             let heard = pauses(&samples.step_by(2).collect::<Vec<i16>>());
             let own = own_pauses(&drawn, heard.clone());
-            let ended =
-                outcome.caller.timeline.iter().find(|event| event.event == "speech.ended" && event.side == "dh");
-            assert_eq!(ended.expect("it has spoken").data["text"], spoken.join(" "), "with its fillers");
+            let ended = outcome
+                .caller
+                .timeline
+                .iter()
+                .find(|event| event.name() == "speech.ended" && event.side_name() == "dh");
+            assert_eq!(ended.expect("it has spoken").data()["text"], spoken.join(" "), "with its fillers");
             println!("{level:?}, seed {}: drawn {drawn:?}, heard {heard:?}", seed.0);
             assert!(own.is_some_and(|own| own.iter().all(|ms| *ms <= OWN_MS)), "{level:?} {drawn:?} {heard:?}");
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ringer::engine::sim::{self, Faults, Outcome, Sim};
-use ringer::engine::{Dial, Placement};
+use ringer::engine::{Destination, Placement, SipDial};
 use ringer::human::{self, Mind, Profile, phrases};
 use ringer::provider::canned::Canned;
 use ringer::provider::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted};
@@ -90,7 +90,7 @@ fn conversation(lines: &'static [&'static str]) -> (Said, Taken, Outcome) {
     let side = |spec: CallSpec, mind: Box<dyn Mind>, voice: Voice, follows: Option<VoiceWanted>| Placement {
         id: "language".into(),
         spec,
-        dial: Dial { codecs: vec![Codec::G722], ..Dial::default() },
+        destination: Destination::Sip(SipDial { codecs: vec![Codec::G722], ..SipDial::default() }),
         fluency: human::Fluency::default(),
         mind,
         voice: Some(voice),
@@ -111,14 +111,15 @@ fn conversation(lines: &'static [&'static str]) -> (Said, Taken, Outcome) {
         synthesizer: voices.clone(),
         faults: Faults::default(),
         longest: Duration::from_secs(120),
+        script: None,
     });
     let outcome = outcome.expect("it runs");
     assert_eq!(outcome.caller.violations, [""; 0]);
     let said = voices.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let taken = outcome.caller.timeline.iter().filter(|entry| entry.event == "language.taken");
+    let taken = outcome.caller.timeline.iter().filter(|entry| entry.name() == "language.taken");
     let taken = taken.map(|entry| {
-        assert_eq!((entry.side.as_str(), &entry.data["by"]), ("engine", &"text".into()));
-        (entry.data["language"].as_str().expect("a code").to_owned(), entry.sample)
+        assert_eq!((entry.side_name(), &entry.data()["by"]), ("engine", &"text".into()));
+        (entry.data()["language"].as_str().expect("a code").to_owned(), entry.sample)
     });
     let taken = taken.collect();
     (said, taken, outcome)
@@ -130,8 +131,9 @@ fn languages(said: &[(String, String)]) -> Vec<&str> {
 
 /// Positions at which the agent's turns begin.
 fn turns(outcome: &Outcome) -> Vec<i64> {
-    let turns = outcome.caller.timeline.iter().filter(|entry| entry.event == "turn.ended" && entry.side == "agent");
-    turns.filter_map(|entry| entry.data["from_sample"].as_i64()).collect()
+    let turns =
+        outcome.caller.timeline.iter().filter(|entry| entry.name() == "turn.ended" && entry.side_name() == "agent");
+    turns.filter_map(|entry| entry.data()["from_sample"].as_i64()).collect()
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl Fixture {
 
     pub(super) async fn error(&self, id: i64) -> (S, Option<String>, Option<String>) {
         let body = self.service.result(&self.caller, id).await.expect("it").body;
-        (body.status, body.error_code, body.error_message)
+        (body.status, body.error_code.map(|code| code.to_string()), body.error_message)
     }
 }
 

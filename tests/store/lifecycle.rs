@@ -1,6 +1,7 @@
 //! Runs and results from queueing to the verdict.
 
 use ringer::error::Error;
+use ringer::model::error_code::ErrorCode;
 use ringer::model::result::{ResultDoc, UpdateResultSpec};
 use ringer::model::run::{QueueSpec, RunItem};
 use ringer::model::status::{Outcome, ResultStatus as S, RunOutcome, RunStatus};
@@ -164,7 +165,7 @@ async fn a_broken_conversation_ends_by_its_code() {
         let (_, ids) = f.run(simulation, json!({})).await;
         f.walk(ids[0], TO_EVALUATION).await;
         let organization = &f.caller.organization;
-        let fail = |doc: &mut ResultDoc| code.into_iter().for_each(|code| doc.body.fail(code, "why"));
+        let fail = |doc: &mut ResultDoc| code.into_iter().for_each(|code| doc.body.fail(code.into(), "why"));
         f.service.amend(organization, ids[0], fail).await.expect("amended");
         assert_eq!(f.judge(ids[0], json!({"goal_success": true})).await.body.status, expect, "{code:?}");
     }
@@ -438,7 +439,7 @@ async fn a_restart_ends_calls_that_were_at_work() {
         assert_eq!(f.status(*id).await, expect);
     }
     let body = f.service.result(&f.caller, ids[2]).await.expect("it").body;
-    assert_eq!(body.error_code.as_deref(), Some("ENGINE_RESTARTED"));
+    assert_eq!(body.error_code, Some(ErrorCode::EngineRestarted));
     // What was kept of it until then can be had.
     assert_eq!((body.duration_ms, body.duration), (Some(2000), Some(2)));
     let timeline = f.service.timeline(&f.caller, ids[2]).await.expect("it was kept").events;

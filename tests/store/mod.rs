@@ -1,6 +1,7 @@
 //! Rows at rest and the rules above them, on a database file of their own.
 
 mod always_on;
+mod before;
 mod beside;
 mod killed;
 mod legs;

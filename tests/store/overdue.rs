@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ringer::model::call_log::CallLogStatus;
+use ringer::model::error_code::ErrorCode;
 use ringer::model::status::{ResultStatus as S, RunStatus};
 use ringer::queue::CallLogJob;
 use ringer::service::EVALUATION_MS;
@@ -31,7 +32,7 @@ async fn an_evaluation_ends_after_a_while_and_the_run_goes_on() {
     assert_eq!(f.status(ids[0]).await, S::Evaluating);
     sweep(START_MS).await;
     let body = f.service.result(&f.caller, ids[0]).await.expect("it").body;
-    assert_eq!((body.status, body.error_code.as_deref()), (S::SystemError, Some("EVALUATION_TIMEOUT")));
+    assert_eq!((body.status, body.error_code), (S::SystemError, Some(ErrorCode::EvaluationTimeout)));
     assert_eq!(body.error_owner.map(|owner| owner.as_str()), Some("engine"));
     let item = run().await;
     assert_eq!((item.status, item.counters.tests_failed, item.counters.tests_cancelled), (RunStatus::Completed, 1, 1));

@@ -19,7 +19,8 @@ impl Fixture {
     /// Ends an attempt at a result that stands before its conversation.
     async fn fail(&self, id: i64, to: S, code: &str) -> ResultBody {
         let from = self.status(id).await;
-        let ended = self.service.advance(&self.caller.organization, id, from, to, |doc| doc.body.fail(code, "as told"));
+        let ended =
+            self.service.advance(&self.caller.organization, id, from, to, |doc| doc.body.fail(code.into(), "as told"));
         ended.await.expect("an allowed step").doc.body
     }
 

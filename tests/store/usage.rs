@@ -1,5 +1,6 @@
 //! The usage limit, journeys that go on, and definitions that follow their platforms.
 
+use ringer::model::error_code::ErrorCode;
 use ringer::model::status::{Outcome, ResultStatus as S};
 use ringer::model::time::Timestamp;
 use ringer::queue::{AutosyncJob, CallJob};
@@ -52,7 +53,7 @@ async fn used_minutes_are_counted_and_the_limit_ends_new_results() {
     f.service.admit().await.expect("looked at");
     for id in &results[2..] {
         let body = f.service.result(&f.caller, *id).await.expect("it").body;
-        assert_eq!((body.status, body.error_code.as_deref()), (S::OutOfFunds, Some("INSUFFICIENT_BALANCE")));
+        assert_eq!((body.status, body.error_code), (S::OutOfFunds, Some(ErrorCode::InsufficientBalance)));
         assert_eq!(body.error_message.as_deref(), Some("Workspace usage limit reached"));
     }
     let queue = f.service.queue();
@@ -104,7 +105,7 @@ async fn running_conversations_end_when_nothing_is_left() {
     f.walk(id, &[S::ConversationEnded, S::Evaluating]).await;
     let body = f.judge(id, json!({ "goal_success": true })).await.body;
     assert_eq!((body.status, body.outcome), (S::OutOfFunds, Some(Outcome::Failed)));
-    assert_eq!(body.error_code.as_deref(), Some("INSUFFICIENT_BALANCE"));
+    assert_eq!(body.error_code, Some(ErrorCode::InsufficientBalance));
 }
 
 #[tokio::test]

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::ending::EndReason;
 use super::event::Kind;
 use super::hearing::OtherTurn;
-use super::io::{Comparison, Effect, EffectId, EndReason, Line, Move, Purpose, Then, Thought};
+use super::io::{Comparison, Effect, EffectId, Line, Move, Purpose, Then, Thought};
 use super::plan::{Comparing, Next, Plan, Stage};
 use super::script::{ByScript, same_words};
 use super::spec::{Opening, Response};
@@ -16,14 +17,15 @@ use crate::frame::{FRAME, PER_MS, Sample};
 /// From the last own words to the hang-up.
 pub(super) const OWN_HANGUP_MS: u32 = 500;
 /// When an opening is due before it is known when the conversation starts.
-const NOT_YET: Sample = Sample::MAX / 2;
+pub(super) const NOT_YET: Sample = Sample::MAX / 2;
 /// An opening begins this long after the conversation's start.
 const OPENING_MS: (f64, f64) = (400.0, 900.0);
 
 impl Call {
     pub(super) fn plan_answer(&mut self, end: Sample, delay_ms: u32) {
         let due = end + ms(delay_ms);
-        if self.waits.hangup.is_some() || (self.hold.is_some() && !self.hold_ends_with_turn(end, due)) {
+        let unheard = self.is_mute() && !self.waits.on_hold;
+        if unheard || self.waits.hangup.is_some() || (self.hold.is_some() && !self.hold_ends_with_turn(end, due)) {
             return self.leave_unanswered(end);
         }
         if let Some(plan) = &mut self.plan {

@@ -114,7 +114,7 @@ impl Call {
         if u >= probability || !self.may_cut_in() || at_most.is_some_and(|limit| self.cuts >= limit) {
             return;
         }
-        self.event(onset, Side::Dh, What::InterruptionDecided { kind: name, u, at_ms, keyword: None });
+        self.event(onset, Side::Dh, What::InterruptionDecided { kind: name.into(), u, at_ms, keyword: None });
         self.drop_cut();
         let thinking = Some(self.think(Purpose::CutIn));
         self.cut = Some(Cut { thinking, ..Cut::at(onset + ms(at_ms)) });
@@ -168,7 +168,7 @@ impl Call {
             return;
         }
         let at_ms = ((self.frame_at - onset).max(0) / PER_MS) as u32;
-        let what = What::InterruptionDecided { kind: "keywords", u, at_ms, keyword: Some(keyword.into()) };
+        let what = What::InterruptionDecided { kind: "keywords".into(), u, at_ms, keyword: Some(keyword.into()) };
         self.event(onset, Side::Dh, what);
         let utterance = if self.keywords[at].complete {
             self.last_utterance += 1;
@@ -208,7 +208,7 @@ impl Call {
         if contextual && cut.utterance.is_none() {
             let onset = self.other.turn.as_ref().map_or(cut.at, |turn| turn.from);
             let at_ms = ((self.frame_at - onset).max(0) / PER_MS) as u32;
-            let what = What::InterruptionDecided { kind: "contextual", u: 0.0, at_ms, keyword: None };
+            let what = What::InterruptionDecided { kind: "contextual".into(), u: 0.0, at_ms, keyword: None };
             self.event(onset, Side::Dh, what);
         }
         if let Some(said) = cut.utterance.as_mut().filter(|_| !next.say.is_empty()) {

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use super::answer::OWN_HANGUP_MS;
+use super::ending::EndReason;
 use super::event::{Kind, Side, What};
-use super::io::{EndReason, Line};
+use super::io::Line;
 use super::mouth::Said;
 use super::plan::{Next, Stage};
 use super::spec::{Matching, Opening};
 use super::utterance::{Begun, Utterance};
-use super::{Call, Dial, Hold, ms};
+use super::{Call, Dial, Hold, Output, ms};
 use crate::frame::{FRAME, PER_MS, Sample};
+use crate::leg::Leg;
 
 /// What began before the turn was due is confirmed as speech by then.
 pub(super) const CONFIRM_MS: u32 = 100;
@@ -81,8 +83,8 @@ impl Call {
             Matching::Exact => "exact",
             Matching::Context => "context",
         };
-        let response_type = rule.response.kind();
-        let what = What::ScriptedResponse { index: rule.index, match_type, response_type };
+        let response_type = rule.response.kind().into();
+        let what = What::ScriptedResponse { index: rule.index, match_type: match_type.into(), response_type };
         self.event(at, Side::Dh, what);
     }
 
@@ -163,6 +165,9 @@ impl Call {
         self.history.push(Line { other: false, text: spoken.as_str().into(), digits: Arc::default(), interrupted });
         let what = What::SpeechEnded { utterance_id, text: spoken, kind, interrupted, exact, pauses };
         self.event(end, Side::Dh, what);
+        if interrupted && matches!(self.leg, Some(Leg::Pcm(_))) {
+            self.out.push(Output::ClearBuffered);
+        }
         self.unsaid = interrupted.then_some(left);
         self.waits.quiet_since = self.waits.quiet_since.max(end);
         self.waits.active_at = self.waits.active_at.max(end);

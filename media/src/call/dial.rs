@@ -26,6 +26,11 @@ impl Dial {
         Dial { left, next: start, end: start }
     }
 
+    /// The next digit is due so much later.
+    pub fn wait(&mut self, by: Sample) {
+        self.next += by;
+    }
+
     /// The digit whose tone begins in the frame at `frame`, if any.
     pub fn due(&mut self, frame: Sample) -> Option<char> {
         while frame >= self.next {

@@ -161,6 +161,7 @@ impl Call {
         let packets = overflowed.saturating_sub(std::mem::replace(&mut self.ears.overflowed, overflowed));
         self.waits.media_at = self.waits.media_at.max(leg.last_sign());
         self.hear_keys();
+        self.tell_unheard(now);
         if packets > 0 {
             self.event(self.ears.heard_to, Side::Engine, What::RxOverflow { packets });
         }
@@ -279,6 +280,13 @@ impl Call {
             let (received, lost, late) = (figures.received, figures.lost, figures.late);
             let what = What::Network { received, lost, late, jitter_ms: figures.jitter_ms };
             self.event(self.sample(now), Side::Engine, what);
+        }
+    }
+
+    /// Tells what arrives and is not heard, each kind once.
+    pub(super) fn tell_unheard(&mut self, now: Time) {
+        while let Some((code, why)) = self.leg.as_mut().and_then(|leg| leg.unheard(now)) {
+            self.event(self.frame_at, Side::Engine, What::Note { code: code.into(), why });
         }
     }
 

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ending::{EndReason, Ending, RemoteEnd};
 use super::event::Event;
 use super::spec::Phrases;
-use crate::connection::Impairment;
-use crate::echo::EchoFigures;
 use crate::frame::{Frame, SILENCE, Sample};
-use crate::leg::MediaParams;
+use crate::leg::LegParams;
 use crate::time::Time;
 use crate::tongue::Tongue;
 
@@ -39,6 +38,15 @@ pub enum Input<'a> {
         /// As received.
         bytes: &'a [u8],
     },
+    /// Audio of the other side, on a leg of PCM, in order and in pieces of any length.
+    Frames {
+        /// Receive time on the driver's clock.
+        arrived: Time,
+        /// At the leg's rate.
+        pcm: &'a [i16],
+    },
+    /// The other side takes back its audio that was not heard yet, on a leg of PCM.
+    ClearFrames,
     /// The send pass of a 20 ms tick; `now` is the tick's *scheduled* time. A scheduled time that jumps by more than 20 ms
     /// says that the ticks between were skipped.
     Tick {
@@ -92,17 +100,17 @@ pub enum Signal {
     },
     /// Media before the answer.
     EarlyMedia {
-        /// SIP status code.
+        /// Status code of the channel: of SIP, or of HTTP where a WebSocket was opened (101).
         code: u16,
-        /// What was negotiated.
-        media: MediaParams,
+        /// Parameters of the media.
+        leg: LegParams,
     },
     /// The call is up: the answer arrived (caller), or ACK-able answer was sent (answerer).
     Answered {
-        /// SIP status code.
+        /// Status code of the channel: of SIP, or of HTTP where a WebSocket was opened (101).
         code: u16,
-        /// What was negotiated.
-        media: MediaParams,
+        /// Parameters of the media.
+        leg: LegParams,
         /// A recognizer can follow this codec (and language): without, turns are taken without text.
         text: bool,
     },
@@ -118,7 +126,7 @@ pub enum Signal {
     /// The other side changed the session, and it was answered. Only a call that is up heeds it.
     Renegotiated {
         /// What holds now.
-        media: MediaParams,
+        leg: LegParams,
     },
     /// The other side asked for another session or refreshed this one (re-INVITE, UPDATE), and was answered. Only a call that is
     /// up tells of it.
@@ -135,37 +143,6 @@ pub enum Signal {
     },
     /// The far side ended, refused, or could not be reached.
     Ended(RemoteEnd),
-}
-
-/// How the far side (or the way to it) ended the call.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct RemoteEnd {
-    /// The final SIP status, when there was one; `None` for a BYE.
-    pub sip_code: Option<u16>,
-    /// Q.850 cause of a Reason header.
-    pub q850_cause: Option<u16>,
-    /// Reason phrase or the transport's own words, without secrets.
-    pub text: String,
-    /// What kind of end.
-    pub kind: RemoteKind,
-    /// Retry-After stood in the response.
-    pub retry_after: bool,
-}
-
-/// The kinds of end that are not this side's doing.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
-pub enum RemoteKind {
-    /// The far side hung up a call that was up.
-    #[default]
-    Bye,
-    /// A final response refused the call.
-    Refused,
-    /// Nothing answered at all: time-out, DNS, unreachable, refused socket.
-    Unreachable,
-    /// The credentials were refused.
-    AuthFailed,
-    /// Offer and answer have nothing in common.
-    NoMedia,
 }
 
 /// From the control API or the engine itself.
@@ -185,6 +162,15 @@ pub enum Output<'a> {
         /// Borrowed from the leg.
         bytes: &'a [u8],
     },
+    /// Send 20 ms of sound, on a leg of PCM.
+    Frame {
+        /// Sample position of the first sample.
+        from: Sample,
+        /// At the leg's rate.
+        pcm: &'a [i16],
+    },
+    /// Drop frames that were handed out and have not left yet, on a leg of PCM: this side has fallen silent.
+    ClearBuffered,
     /// Audio for the recognizer: 16 kHz, in order while a segment is open; a jitter buffer that becomes shallower, or stalls,
     /// makes `from` jump.
     Ears {
@@ -219,11 +205,8 @@ pub enum Output<'a> {
 pub enum Control {
     /// Give up an unanswered INVITE.
     Cancel,
-    /// BYE with this Q.850 cause.
-    Hangup {
-        /// Q.850 cause (16 normal, 102 timer).
-        q850_cause: u16,
-    },
+    /// End the call.
+    Hangup(HangupCause),
     /// Send this digit beside the media (SIP INFO).
     Digit {
         /// 0-9 * # A-D.
@@ -236,6 +219,15 @@ pub enum Control {
         /// 202 and a NOTIFY of 200 (RFC 3515), else 603.
         accepted: bool,
     },
+}
+
+/// Reason for which this side ends a call, as the channel tells it to the other side.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum HangupCause {
+    /// The conversation is over.
+    Normal,
+    /// A limit of time was reached.
+    Timer,
 }
 
 /// Work that takes time and is done outside.
@@ -435,131 +427,4 @@ pub enum Then {
     Hangup,
     /// Hang up: everything that was to be played has been ([`EndReason::PlaybackEnd`]).
     Finish,
-}
-
-/// Why a call ended. `as_str` gives the wire names.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum EndReason {
-    /// The mind decided to hang up.
-    DhEndCall,
-    /// A hang-up phrase was heard or said.
-    HangupPhrase,
-    /// Second silence time-out.
-    SilenceTimeout,
-    /// Nobody did anything for the inactivity limit.
-    InactivityTimeout,
-    /// Maximum duration.
-    MaxDuration,
-    /// Maximum number of turns of the other side.
-    MaxTurns,
-    /// The far side hung up.
-    AgentHangup,
-    /// The far side handed the call on, and [`super::CallSpec::hangup_on_transfer`] ends it.
-    Transfer,
-    /// The control API ended it.
-    ApiHangup,
-    /// The last playback step was done.
-    PlaybackEnd,
-    /// The far side refused or was busy.
-    Rejected,
-    /// Nobody answered within `ringing_ms`.
-    NoAnswer,
-    /// The call could not be set up.
-    DialFailed,
-    /// No RTP while connected.
-    MediaTimeout,
-    /// Cancelled before it was connected.
-    Cancelled,
-    /// The engine is stopping.
-    Shutdown,
-    /// An engine fault (synthesizer, for example); the code stands in the ending.
-    Fault,
-}
-
-impl EndReason {
-    /// The stable wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EndReason::DhEndCall => "dh_end_call",
-            EndReason::HangupPhrase => "hangup_phrase",
-            EndReason::SilenceTimeout => "silence_timeout",
-            EndReason::InactivityTimeout => "inactivity_timeout",
-            EndReason::MaxDuration => "max_duration",
-            EndReason::MaxTurns => "max_turns",
-            EndReason::AgentHangup => "agent_hangup",
-            EndReason::Transfer => "transfer",
-            EndReason::ApiHangup => "api_hangup",
-            EndReason::PlaybackEnd => "playback_end",
-            EndReason::Rejected => "rejected",
-            EndReason::NoAnswer => "no_answer",
-            EndReason::DialFailed => "dial_failed",
-            EndReason::MediaTimeout => "media_timeout",
-            EndReason::Cancelled => "cancelled",
-            EndReason::Shutdown => "shutdown",
-            EndReason::Fault => "fault",
-        }
-    }
-}
-
-/// How and by whom a call ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ending {
-    /// Why.
-    pub reason: EndReason,
-    /// The call was up.
-    pub connected: bool,
-    /// Samples from connect to the end; 0 when never connected. After [`EndReason::MediaTimeout`] the end of the recording is
-    /// the last packet, and frames beyond it were handed out already: cut the recording here.
-    pub samples: Sample,
-    /// The far side's part, when it had one.
-    pub remote: Option<RemoteEnd>,
-    /// For [`EndReason::Fault`]: what it was.
-    pub fault: Option<Fault>,
-    /// The other side spoke for 200 ms or more.
-    pub other_spoke: bool,
-    /// Figures of the leg and of pacing.
-    pub quality: Quality,
-}
-
-/// What the engine could not go on without.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Stable, for example `SYNTHESIZER_FAILED`.
-    pub code: &'static str,
-    /// For a person, without secrets and speech; may be empty.
-    pub why: String,
-}
-
-/// Figures about how well the engine itself did its part.
-#[derive(Copy, Clone, Debug, PartialEq, Default)]
-pub struct Quality {
-    /// 99th percentile of the sending time error, in milliseconds.
-    pub pacing_p99_ms: f64,
-    /// Largest sending time error, in milliseconds.
-    pub pacing_max_ms: f64,
-    /// Frames sent.
-    pub sent_frames: u64,
-    /// Ticks more than one frame late: not sent.
-    pub late_frames: u64,
-    /// Most of them in a row.
-    pub longest_gap_frames: u64,
-    /// By how much the machine's clocks came apart during the call, in milliseconds: its time was set, or it slept. Told by the
-    /// driver.
-    pub clock_slip_ms: f64,
-    /// RTP packets received.
-    pub received_packets: u64,
-    /// RTP packets that never came.
-    pub lost_packets: u64,
-    /// RTP packets that came too late to be heard.
-    pub late_packets: u64,
-    /// Concealed audio.
-    pub concealed_ms: u64,
-    /// Interarrival jitter, RFC 3550 6.4.1, in milliseconds.
-    pub jitter_ms: f64,
-    /// Recorded frames that found no room.
-    pub recording_dropped: u64,
-    /// This side's own words came back.
-    pub echo: Option<EchoFigures>,
-    /// What the asked-for bad connection did, when there was one; none of the figures above counts it.
-    pub impairment: Option<Impairment>,
 }

@@ -13,6 +13,7 @@ mod delivery;
 mod dial;
 mod ears;
 mod edges;
+mod ending;
 mod event;
 mod hearing;
 mod io;
@@ -23,6 +24,7 @@ mod pauses;
 mod phase;
 mod plan;
 mod probe;
+mod reading;
 mod script;
 mod spec;
 mod timeline;
@@ -31,6 +33,7 @@ mod utterance;
 
 use std::time::Duration;
 
+pub use ending::*;
 pub use event::*;
 pub use io::*;
 pub use script::{ByScript, Script, contains_phrase, normal_form, same_words, unspaced};
@@ -48,8 +51,8 @@ use self::phase::{Hold, Phase, Waits};
 use self::plan::Plan;
 use self::probe::Probes;
 use crate::connection::{Arrivals, Connection};
-use crate::frame::{FRAME, PER_MS, Sample};
-use crate::leg::Leg;
+use crate::frame::{FRAME, PER_MS, SILENCE, Sample};
+use crate::leg::{Leg, PcmLeg};
 use crate::recording::Window;
 use crate::seed::Stream;
 use crate::time::Time;
@@ -170,6 +173,8 @@ impl Call {
         match input {
             Input::Signal(signal) => self.signal(now, signal),
             Input::Packet { path, arrived, bytes } => self.packet(path, arrived, bytes),
+            Input::Frames { arrived, pcm } => self.frames(|leg| leg.receive(arrived, pcm)),
+            Input::ClearFrames => self.frames(PcmLeg::clear),
             Input::Tick { late, sent } => self.tick(now, late, sent),
             Input::Release => self.release(now),
             Input::Listen => self.listen(now),
@@ -192,6 +197,9 @@ impl Call {
     /// The next output, `None` when all were taken.
     pub fn poll(&mut self) -> Option<Output<'_>> {
         if let Some(connection) = self.connection.as_mut().filter(|connection| connection.sent.is_ready()) {
+            if let Some(Leg::Pcm(_)) = self.leg {
+                return connection.sent.pop_frame().map(|(from, pcm)| Output::Frame { from, pcm });
+            }
             return connection.sent.pop().map(|bytes| Output::Packet { path: Path::Rtp, bytes });
         }
         if !self.out.is_empty() {
@@ -225,13 +233,26 @@ impl Call {
     }
 
     fn packet(&mut self, path: Path, arrived: Time, bytes: &[u8]) {
-        let Some(leg) = &mut self.leg else { return };
+        let Some(Leg::Rtp(leg)) = &mut self.leg else { return };
         match path {
             Path::Rtp => {
                 leg.receive(arrived, bytes);
             }
             Path::Rtcp => leg.receive_report(arrived, bytes),
         }
+    }
+
+    /// Hands audio of the other side to a leg of PCM.
+    fn frames(&mut self, act: impl FnOnce(&mut PcmLeg)) {
+        if let Some(Leg::Pcm(leg)) = &mut self.leg {
+            act(leg);
+        }
+    }
+
+    /// Returns the samples of 16 kHz that were heard of the frames that came, or dropped by [`Input::ClearFrames`]: a feeder
+    /// keeps at most one second ahead of it.
+    pub fn frames_heard(&self) -> u64 {
+        if let Some(Leg::Pcm(leg)) = &self.leg { leg.heard_samples() } else { 0 }
     }
 
     fn release(&mut self, now: Time) {
@@ -253,20 +274,34 @@ impl Call {
         }
         let at = self.frame_at;
         let rendered = self.mouth.render(at, &mut sent.pcm, &mut sent.clean);
+        if self.is_mute() {
+            // It is not sent, whatever noise there is on this side.
+            (sent.pcm, sent.clean) = (SILENCE, SILENCE);
+        }
         sent.position = Some(at);
         self.ears.sent(at, &sent.pcm);
-        if let Some(leg) = &mut self.leg {
-            let mut post = |bytes: &[u8]| match &mut self.connection {
-                Some(connection) => connection.sent.send(now, bytes),
-                None => self.out.packet(Path::Rtp, bytes),
-            };
-            leg.send(now, &sent.pcm);
-            while let Some(bytes) = leg.packet() {
-                post(bytes);
+        match &mut self.leg {
+            Some(Leg::Rtp(leg)) => {
+                let mut post = |bytes: &[u8]| match &mut self.connection {
+                    Some(connection) => connection.sent.send(now, bytes),
+                    None => self.out.packet(Path::Rtp, bytes),
+                };
+                leg.send(now, &sent.pcm);
+                while let Some(bytes) = leg.packet() {
+                    post(bytes);
+                }
+                if let Some(bytes) = leg.report(now, ntp(now)) {
+                    self.out.packet(Path::Rtcp, bytes);
+                }
             }
-            if let Some(bytes) = leg.report(now, ntp(now)) {
-                self.out.packet(Path::Rtcp, bytes);
+            Some(Leg::Pcm(leg)) => {
+                let pcm = leg.send(&sent.pcm);
+                match &mut self.connection {
+                    Some(connection) => connection.sent.send_frame(now, at, pcm),
+                    None => self.out.frame(at, pcm),
+                }
             }
+            None => {}
         }
         self.pacing.sent(late);
         self.frame_at += FRAME as Sample;
@@ -311,7 +346,7 @@ impl Call {
     }
 
     fn note(&mut self, sample: Sample, code: &'static str) {
-        self.event(sample, Side::Engine, What::Note { code, why: String::new() });
+        self.event(sample, Side::Engine, What::Note { code: code.into(), why: String::new() });
     }
 
     fn effect(&mut self, effect: Effect) -> EffectId {

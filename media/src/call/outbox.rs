@@ -18,6 +18,8 @@ pub struct Outbox {
     ears: Box<[[i16; FRAME]]>,
     free_ears: usize,
     early: Box<[i16; FRAME]>,
+    /// The frame of a leg of PCM, from its position on.
+    frame: Vec<i16>,
 }
 
 #[derive(Debug)]
@@ -25,6 +27,7 @@ enum Waiting {
     Packet { path: Path, at: usize, len: usize },
     Ears { from: Sample, slot: usize },
     Early,
+    Frame { from: Sample },
     Owned(Output<'static>),
 }
 
@@ -38,6 +41,7 @@ impl Outbox {
             ears: vec![[0; FRAME]; heard.max(1)].into(),
             free_ears: 0,
             early: Box::new([0; FRAME]),
+            frame: Vec::new(),
         }
     }
 
@@ -67,6 +71,13 @@ impl Outbox {
         }
     }
 
+    /// A frame to be sent.
+    pub fn frame(&mut self, from: Sample, pcm: &[i16]) {
+        self.frame.clear();
+        self.frame.extend_from_slice(pcm);
+        self.queue.push_back(Waiting::Frame { from });
+    }
+
     /// One frame that was heard before the answer.
     pub fn early(&mut self, pcm: &[i16; FRAME]) {
         self.early.copy_from_slice(pcm);
@@ -90,6 +101,7 @@ impl Outbox {
             Waiting::Packet { path, at, len } => Output::Packet { path, bytes: &self.packets[at..at + len] },
             Waiting::Ears { from, slot } => Output::Ears { from, pcm: &self.ears[slot][..] },
             Waiting::Early => Output::Early(&self.early[..]),
+            Waiting::Frame { from } => Output::Frame { from, pcm: &self.frame },
             Waiting::Owned(output) => output,
         })
     }

@@ -1,17 +1,17 @@
 //! From dialling to the end: signals, timers, endings.
 
+use super::answer::NOT_YET;
 use super::dial::TONE_MS;
+use super::ending::{EndReason, Ending, Fault, Quality, RemoteEnd, RemoteKind};
 use super::event::{Side, What};
-use super::io::{
-    Control, EffectId, EndReason, Ending, Fault, Output, Path, Purpose, Quality, RemoteEnd, RemoteKind, Signal,
-};
+use super::io::{Control, EffectId, HangupCause, Output, Path, Purpose, Signal};
 use super::mouth::Mouth;
 use super::spec::DtmfMethod;
 use super::utterance::Utterance;
 use super::{Call, Dial, ms, ntp};
 use crate::connection::Connection;
 use crate::frame::{FRAME, RATE_HZ, Sample};
-use crate::leg::{Leg, MediaParams};
+use crate::leg::{Leg, LegParams};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl Phase {
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// An answer that the next tick turns into the connection.
-    pub answered: Option<(u16, MediaParams)>,
+    pub answered: Option<(u16, LegParams)>,
     /// What was dialled.
     pub address: Option<String>,
     /// Happened before sample 0 was known.
@@ -113,15 +113,15 @@ impl Call {
                 let address = self.waits.address.clone();
                 self.waits.before.push((now, Side::Agent, What::Ringing { address, code }));
             }
-            Signal::EarlyMedia { code, media } if !self.phase.is_connected() => {
+            Signal::EarlyMedia { code, leg } if !self.phase.is_connected() => {
                 let address = self.waits.address.clone();
                 self.waits.before.push((now, Side::Agent, What::EarlyMedia { address, code }));
                 if self.leg.is_none() {
-                    self.begin_leg(media, now);
+                    self.begin_leg(leg, now);
                 }
             }
-            Signal::Answered { code, media, text } if matches!(self.phase, Phase::Idle | Phase::Dialing { .. }) => {
-                self.waits.answered = Some((code, media));
+            Signal::Answered { code, leg, text } if matches!(self.phase, Phase::Idle | Phase::Dialing { .. }) => {
+                self.waits.answered = Some((code, leg));
                 self.ears.which.text &= text;
                 if matches!(self.phase, Phase::Idle) {
                     self.phase = Phase::Dialing { since: now };
@@ -135,9 +135,11 @@ impl Call {
             Signal::DigitRefused if self.phase.is_connected() => {
                 self.note(self.frame_at, "dtmf_info_refused");
             }
-            Signal::Renegotiated { media } if self.phase.is_connected() => {
-                if !self.leg.as_mut().is_some_and(|leg| leg.renegotiate(media)) {
+            Signal::Renegotiated { leg: params } if self.phase.is_connected() => {
+                if !self.leg.as_mut().is_some_and(|leg| leg.renegotiate(params)) {
                     self.note(self.frame_at, "codec_change_not_followed");
+                } else if self.is_mute() {
+                    self.fall_silent();
                 }
             }
             Signal::SessionAnswered { code } if self.phase.is_connected() => {
@@ -145,6 +147,9 @@ impl Call {
             }
             Signal::Hold(held) if self.phase.is_connected() && held != self.waits.on_hold => {
                 self.waits.on_hold = held;
+                if held {
+                    self.fall_silent();
+                }
                 self.waits.media_at = Some(now);
                 self.event(self.frame_at, Side::Agent, if held { What::Held } else { What::Unheld });
             }
@@ -165,8 +170,8 @@ impl Call {
         match &self.phase {
             Phase::Connected => return true,
             Phase::Dialing { since } => {
-                if let Some((code, media)) = self.waits.answered.take() {
-                    self.connect(now, code, media);
+                if let Some((code, leg)) = self.waits.answered.take() {
+                    self.connect(now, code, leg);
                     return true;
                 }
                 if now.since(*since) >= Duration::from_millis(self.spec.limits.ringing_ms.into()) {
@@ -186,20 +191,20 @@ impl Call {
         false
     }
 
-    fn connect(&mut self, now: Time, code: u16, media: MediaParams) {
+    fn connect(&mut self, now: Time, code: u16, params: LegParams) {
         self.origin = now;
         self.frame_at = 0;
         match &mut self.leg {
-            Some(leg) if *leg.params() == media => leg.set_origin(now),
-            _ => self.begin_leg(media, now),
+            Some(leg) if leg.params() == params => leg.set_origin(now),
+            _ => self.begin_leg(params, now),
         }
-        self.mouth = Mouth::new(&self.spec, media.codec.rate_hz());
+        self.mouth = Mouth::new(&self.spec, params.rate_hz());
         self.connection = Connection::new(&self.spec.connection, self.spec.seed).map(Box::new);
         self.phase = Phase::Connected;
         self.waits.media_at = Some(now);
         self.tell_before();
         let address = self.waits.address.take();
-        self.event(0, Side::Engine, What::Connected { address, code, codec: media.codec.name() });
+        self.event(0, Side::Engine, What::Connected { address, code, codec: params.codec_name().into() });
         match self.spec.extension.clone() {
             Some(digits) => self.dial = Some(Dial::new(&digits, ms(EXTENSION_AFTER_MS))),
             None => self.begin_conversation(0),
@@ -229,12 +234,18 @@ impl Call {
 
     /// Digits that are due, silences that are over, timers, plans: everything that happens at a frame's start.
     pub(super) fn act(&mut self, now: Time) {
-        self.run_dial();
+        let is_held = self.is_held();
+        if !is_held {
+            self.run_dial();
+        }
         self.run_timers(now);
         if !self.phase.is_connected() {
             return;
         }
         self.close_late(self.frame_at - ms(LATE_TEXT_MS));
+        if is_held {
+            return self.stand_still();
+        }
         self.run_hold();
         self.run_silence();
         self.run_linger();
@@ -250,7 +261,7 @@ impl Call {
         let Some(dial) = &mut self.dial else { return };
         if let Some(digit) = dial.due(at) {
             let method = self.key(digit, at);
-            self.event(at, Side::Dh, What::DtmfSent { digit, method, duration_ms: TONE_MS });
+            self.event(at, Side::Dh, What::DtmfSent { digit, method: method.into(), duration_ms: TONE_MS });
         }
         if let Some(end) = self.dial.as_ref().and_then(|dial| dial.done(at)) {
             self.dial = None;
@@ -264,7 +275,7 @@ impl Call {
 
     /// Sends one digit that begins at `at`; the method's wire name.
     fn key(&mut self, digit: char, at: Sample) -> &'static str {
-        let events = self.leg.as_mut().filter(|leg| leg.params().event_payload_type.is_some());
+        let events = self.leg.as_mut().filter(|leg| leg.has_events());
         match (self.spec.dtmf, events) {
             (DtmfMethod::Info, _) => {
                 self.out.push(Output::Control(Control::Digit { digit, duration_ms: TONE_MS }));
@@ -341,6 +352,40 @@ impl Call {
         }
     }
 
+    /// True while this side is not heard: the other side put it on hold, or does not want to hear it.
+    pub(super) fn is_held(&self) -> bool {
+        self.waits.on_hold || self.is_mute()
+    }
+
+    /// True while nothing is sent because the other side does not want to hear.
+    pub(super) fn is_mute(&self) -> bool {
+        self.leg.as_ref().is_some_and(|leg| !leg.may_send())
+    }
+
+    /// From now on nobody hears this side: what it is saying ends, and it cuts in no more.
+    pub(super) fn fall_silent(&mut self) {
+        self.drop_cut();
+        self.stop_speech(self.frame_at);
+    }
+
+    /// A tick on hold. What was due is due so much later: planned words, the next digit, the end of a silence on purpose. What was
+    /// heard before is still taken in.
+    pub(super) fn stand_still(&mut self) {
+        const FRAME_LENGTH: Sample = FRAME as Sample;
+        self.run_linger();
+        self.run_pause();
+        self.waits.quiet_since += FRAME_LENGTH;
+        if let Some(plan) = self.plan.as_mut().filter(|plan| plan.due < NOT_YET) {
+            plan.due += FRAME_LENGTH;
+            plan.floor += FRAME_LENGTH;
+            plan.comparing.iter_mut().for_each(|comparing| comparing.until += FRAME_LENGTH);
+        }
+        if let Some(hold) = &mut self.hold {
+            hold.until.iter_mut().for_each(|until| *until += FRAME_LENGTH);
+        }
+        self.dial.iter_mut().for_each(|dial| dial.wait(FRAME_LENGTH));
+    }
+
     /// A silence that the mind chose.
     pub(super) fn stay_silent(&mut self) {
         self.event(self.frame_at, Side::Dh, What::SilenceTool { seconds: STAY_SILENT_MS / 1000 });
@@ -364,15 +409,15 @@ impl Call {
 
     /// This side ends a connected call.
     pub(super) fn end_now(&mut self, now: Time, reason: EndReason) {
-        let q850_cause = if reason == EndReason::MaxDuration { 102 } else { 16 };
-        self.out.push(Output::Control(Control::Hangup { q850_cause }));
+        let cause = if reason == EndReason::MaxDuration { HangupCause::Timer } else { HangupCause::Normal };
+        self.out.push(Output::Control(Control::Hangup(cause)));
         self.finish(now, reason, None, None);
     }
 
     /// The engine cannot go on.
     pub(super) fn fail(&mut self, fault: Fault) {
         if self.phase.is_connected() {
-            self.out.push(Output::Control(Control::Hangup { q850_cause: 16 }));
+            self.out.push(Output::Control(Control::Hangup(HangupCause::Normal)));
             let now =
                 self.origin + Duration::from_micros((self.frame_at.max(0) as u64 * 1_000_000) / u64::from(RATE_HZ));
             self.finish(now, EndReason::Fault, None, Some(fault));
@@ -421,9 +466,13 @@ impl Call {
             EndReason::Fault | EndReason::Shutdown | EndReason::MediaTimeout | EndReason::DialFailed => "engine",
             _ => "USER",
         };
-        let (sip_code, q850_cause) = remote.as_ref().map_or((None, None), |end| (end.sip_code, end.q850_cause));
+        let (sip_code, q850_cause) = remote.as_ref().map_or((None, None), |end| (end.sip_code(), end.q850_cause()));
         let told = if connected { self.sample(now).clamp(end, end.max(self.frame_at)) } else { 0 };
-        self.event(told, Side::Engine, What::Ended { by, reason: reason.as_str(), sip_code, q850_cause });
+        self.event(
+            told,
+            Side::Engine,
+            What::Ended { by: by.into(), reason: reason.as_str().into(), sip_code, q850_cause },
+        );
         let ending = Ending {
             reason,
             connected,
@@ -441,14 +490,17 @@ impl Call {
 
     /// This side leaves the RTP session (RFC 3550 6.6).
     fn say_goodbye(&mut self, now: Time) {
-        if let Some(bytes) = self.leg.as_mut().and_then(|leg| leg.goodbye(now, ntp(now))) {
+        let Some(Leg::Rtp(leg)) = &mut self.leg else { return };
+        if let Some(bytes) = leg.goodbye(now, ntp(now)) {
             self.out.packet(Path::Rtcp, bytes);
         }
     }
 
-    fn begin_leg(&mut self, media: MediaParams, now: Time) {
-        let leg = Leg::new(media, self.spec.seed, now);
-        self.out.carry(leg.longest_packet());
+    fn begin_leg(&mut self, params: LegParams, now: Time) {
+        let leg = Leg::new(params, self.spec.seed, now);
+        if let Leg::Rtp(leg) = &leg {
+            self.out.carry(leg.longest_packet());
+        }
         self.leg = Some(leg);
     }
 
@@ -496,6 +548,12 @@ impl Call {
             concealed_ms: figures.concealed_ms,
             jitter_ms: figures.jitter_ms,
             recording_dropped: 0,
+            unknown_payload_type: figures.unknown_payload_type,
+            wrong_length: figures.wrong_length,
+            foreign_source: figures.foreign,
+            foreign_address: 0,
+            malformed: figures.malformed,
+            unprotected: figures.forged,
             echo: self.ears.witness.as_deref().unwrap_or(&self.ears.voice).figures(),
             impairment: self.connection.as_ref().map(|connection| connection.measured()),
         }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::ending::EndReason;
 use super::event::Kind;
-use super::io::{EffectId, EndReason};
+use super::io::EffectId;
 use super::utterance::Utterance;
 use crate::frame::Sample;
 

@@ -1,14 +1,51 @@
 //! The wire form of events: names and data of the timeline.
 
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Value, json};
 
-use super::event::{Event, What};
+use super::event::{Event, TimelineEntry, What};
 use super::io::Word;
 use crate::frame::{PER_MS, Sample};
 
 impl Event {
+    /// Every wire name but those of notes, which are their codes.
+    pub const NAMES: [&str; 32] = [
+        "call.dialing",
+        "call.ringing",
+        "call.early_media",
+        "call.connected",
+        "call.ended",
+        "speech.started",
+        "speech.ended",
+        "turn.ended",
+        "language.taken",
+        "transcript.partial",
+        "barge_in",
+        "late_turn",
+        "scripted_response",
+        "interruption.decided",
+        "silence_tool",
+        "reprompt",
+        "dtmf_sent",
+        "dtmf_received",
+        "session.answered",
+        "hold",
+        "unhold",
+        "transfer",
+        "probe",
+        "network",
+        "suspected_echo_event",
+        "rx_underrun",
+        "rx_overflow",
+        "engine.late_frames",
+        "message.sent",
+        "message.received",
+        "tool_call",
+        "playback_step",
+    ];
+
     /// The event's wire name.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match &self.what {
             What::Dialing { .. } => "call.dialing",
             What::Ringing { .. } => "call.ringing",
@@ -17,7 +54,7 @@ impl Event {
             What::Ended { .. } => "call.ended",
             What::SpeechStarted { .. } | What::AgentSpeechStarted { .. } => "speech.started",
             What::SpeechEnded { .. } | What::AgentSpeechEnded { .. } => "speech.ended",
-            What::TurnEnded { .. } => "turn.ended",
+            What::TurnEnded { .. } | What::TurnWritten { .. } => "turn.ended",
             What::LanguageTaken { .. } => "language.taken",
             What::TranscriptPartial { .. } => "transcript.partial",
             What::BargeIn { .. } => "barge_in",
@@ -39,10 +76,23 @@ impl Event {
             What::RxOverflow { .. } => "rx_overflow",
             What::LateFrames { .. } => "engine.late_frames",
             What::Note { code, .. } => code,
+            What::MessageSent { .. } => "message.sent",
+            What::MessageReceived { .. } => "message.received",
+            What::ToolCall(_) => "tool_call",
+            What::PlaybackStep { .. } => "playback_step",
+            What::Unknown(unknown) => &unknown.event,
         }
     }
 
-    /// The event's wire data, an object.
+    /// The wire name of the event's side.
+    pub fn side_name(&self) -> &str {
+        match &self.what {
+            What::Unknown(unknown) => unknown.side.as_deref().unwrap_or(self.side.name()),
+            _ => self.side.name(),
+        }
+    }
+
+    /// The event's wire data: an object, unless the event was read and had something else.
     pub fn data(&self) -> Value {
         match &self.what {
             What::Dialing { address } => json!({ "address": address }),
@@ -81,7 +131,7 @@ impl Event {
                     "words": words.iter().map(word).collect::<Vec<_>>(),
                 });
                 if let Some(why) = missing {
-                    data["text_missing"] = (*why).into();
+                    data["text_missing"] = (**why).into();
                 }
                 if *late {
                     data["text_late"] = true.into();
@@ -123,12 +173,54 @@ impl Event {
             What::RxUnderrun { duration_ms } => json!({ "duration_ms": duration_ms }),
             What::RxOverflow { packets } => json!({ "packets": packets }),
             What::LateFrames { count } => json!({ "count": count }),
+            What::MessageSent { message_id, text, channel, kind } => {
+                json!({ "message_id": message_id, "text": text, "channel": channel, "kind": kind })
+            }
+            What::MessageReceived { message_id, text, channel } => {
+                json!({ "message_id": message_id, "text": text, "channel": channel })
+            }
+            What::TurnWritten { text, from_sample, end_sample, channel } => json!({
+                "text": text, "from_sample": from_sample, "end_sample": end_sample, "confidence": null, "words": [],
+                "channel": channel,
+            }),
+            What::ToolCall(call) => json!({
+                "name": call.name, "parameters": call.parameters, "output": call.output, "source": call.source,
+            }),
+            What::PlaybackStep { index, passed } => json!({ "index": index, "passed": passed }),
+            What::Unknown(unknown) => unknown.data.clone(),
         }
     }
 
     /// Milliseconds since connect, to three decimals.
     pub fn offset_ms(&self) -> f64 {
         round3(self.sample as f64 / PER_MS as f64)
+    }
+}
+
+impl Event {
+    fn members<S: SerializeStruct>(&self, line: &mut S) -> Result<(), S::Error> {
+        line.serialize_field("sample", &self.sample)?;
+        line.serialize_field("offset_ms", &self.offset_ms())?;
+        line.serialize_field("event", self.name())?;
+        line.serialize_field("side", self.side_name())?;
+        line.serialize_field("data", &self.data())
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut line = serializer.serialize_struct("Event", 5)?;
+        self.members(&mut line)?;
+        line.end()
+    }
+}
+
+impl Serialize for TimelineEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut line = serializer.serialize_struct("TimelineEntry", 6)?;
+        line.serialize_field("seq", &self.seq)?;
+        self.event.members(&mut line)?;
+        line.end()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The other side's turns: when they begin and end, and the text that comes for them.
 
 use super::delivery::CONFIRM_MS;
+use super::ending::{EndReason, Fault};
 use super::event::{Kind, Side, What};
 use super::hearing::OtherTurn;
-use super::io::{Effect, EffectId, Effected, EndReason, Fault, Move, Purpose};
+use super::io::{Effect, EffectId, Effected, Move, Purpose};
 use super::plan::Stage;
 use super::script::contains_phrase;
 use super::spec::Phrases;
@@ -212,7 +213,7 @@ impl Call {
                 confidence: turn.confidence(),
                 words: turn.take_words().into(),
                 concealed_ms: turn.concealed[1].saturating_sub(turn.concealed[0]),
-                missing: turn.missing(),
+                missing: turn.missing().map(Into::into),
                 late: turn.late,
             };
             self.event(turn.end, Side::Agent, what);
@@ -233,7 +234,7 @@ impl Call {
         if !self.phase.is_connected() {
             return;
         }
-        self.event(self.frame_at, Side::Engine, What::LanguageTaken { language, by, from_sample });
+        self.event(self.frame_at, Side::Engine, What::LanguageTaken { language, by: by.into(), from_sample });
         let Some(phrases) = phrases else { return };
         self.spec.phrases = *phrases;
         self.renew_keywords();
@@ -281,7 +282,7 @@ impl Call {
     }
 
     pub(super) fn digit_heard(&mut self, digit: char, from: Sample, duration_ms: u32, method: &'static str) {
-        self.event(from, Side::Agent, What::DtmfReceived { digit, method, duration_ms });
+        self.event(from, Side::Agent, What::DtmfReceived { digit, method: method.into(), duration_ms });
         let end = from + ms(duration_ms);
         self.waits.active_at = self.waits.active_at.max(end);
         let turn = self.other.turn.get_or_insert_with(|| OtherTurn::new(from, self.ears.concealed.before(from)));
@@ -308,9 +309,11 @@ impl Call {
             Effected::Language { language, by, turn, phrases } => self.speak(language, by, turn, phrases),
             Effected::Meant(which) => self.meant(id, which),
             Effected::Note { code, why } if self.phase.is_dialling() => {
-                self.waits.before.push((now, Side::Engine, What::Note { code, why }));
+                self.waits.before.push((now, Side::Engine, What::Note { code: code.into(), why }));
             }
-            Effected::Note { code, why } => self.event(self.frame_at, Side::Engine, What::Note { code, why }),
+            Effected::Note { code, why } => {
+                self.event(self.frame_at, Side::Engine, What::Note { code: code.into(), why });
+            }
             Effected::Failed { code, why } => self.effect_failed(id, code, why),
             Effected::Partial(_) | Effected::Final { .. } => self.heard_text(id, done),
         }
@@ -369,7 +372,7 @@ impl Call {
             return self.cancel(prepared.map(|plan| plan.effects()).unwrap_or_default());
         }
         let thinking = self.plan.as_ref().is_some_and(|plan| plan.thinking == Some(id));
-        self.event(self.frame_at, Side::Engine, What::Note { code, why: why.clone() });
+        self.event(self.frame_at, Side::Engine, What::Note { code: code.into(), why: why.clone() });
         if self.not_meant(id) {
             return;
         }

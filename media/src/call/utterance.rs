@@ -54,6 +54,12 @@ impl Spoken {
     }
 }
 
+impl From<String> for Spoken {
+    fn from(words: String) -> Spoken {
+        Spoken { words, voiced: None }
+    }
+}
+
 impl Deref for Spoken {
     type Target = str;
 

@@ -65,6 +65,12 @@ impl Resampler {
         self.delay_s
     }
 
+    /// Forgets what it took so far.
+    pub fn reset(&mut self) {
+        self.line.fill(0.0);
+        (self.at, self.phase) = (0, 0);
+    }
+
     /// Takes all of `pcm` and returns the samples written; what does not fit `out` is left out.
     pub fn process(&mut self, pcm: &[i16], out: &mut [i16]) -> usize {
         let past = self.length - 1;

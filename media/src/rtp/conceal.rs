@@ -17,6 +17,9 @@ const PAST: usize = LONGEST + COMPARED;
 const FULL_MS: usize = 10;
 const SILENT_MS: usize = 70;
 
+/// Samples at 16 kHz of what follows a gap that are looked at.
+pub const LOOK_AHEAD: usize = PAST * 2;
+
 /// Samples at 8 kHz over which a step at the beginning of the repetition is smoothed.
 const SMOOTH: usize = 16;
 

@@ -8,19 +8,17 @@
 //! A gap in timestamps without a gap in sequence numbers (DTX, comfort noise) is silence, not a loss.
 
 use super::packet::Header;
-use super::source::{Arrival, Refused, Source};
-use super::timing::{DEEPEST_NS, Timing};
+use super::payloads::{Payloads, SLOTS};
+use super::probation::{Held, Probation};
+use super::source::{Arrival, CONTESTED, MIN_SEQUENTIAL, Refused, Source};
+use super::timing::{DEEPEST_NS, Stamp, TICK_NS, Timing};
 use crate::codec::Codec;
 use crate::time::Time;
 
-/// Packets held, and blocks for their payloads.
-const SLOTS: i64 = 64;
+pub use super::payloads::{MAX_PAYLOAD, MAX_TICKS};
 
-/// Largest payload that is heard: 60 ms of L16 at 16 kHz.
-pub const MAX_PAYLOAD: usize = 1920;
-
-/// Longest payload that is heard, in ticks: 80 ms.
-pub const MAX_TICKS: u32 = 640;
+/// Longest payload of Opus, in ticks: 120 ms.
+const MAX_OPUS_TICKS: u32 = 960;
 
 /// Ticks of 20 ms.
 const FRAME_TICKS: i64 = 160;
@@ -41,7 +39,7 @@ pub enum Content<'a> {
 pub enum Next<'a> {
     /// A payload to decode.
     Audio(&'a [u8]),
-    /// So many ticks are lost (at most the 80 ms of one packet).
+    /// Lost ticks, at most those of one packet.
     Lost(u32),
     /// So many ticks of silence (at most 20 ms).
     Silence(u32),
@@ -59,6 +57,34 @@ enum Kind {
     Other,
 }
 
+/// A packet that arrived.
+#[derive(Copy, Clone, Debug)]
+struct Arrived<'a> {
+    at: Time,
+    header: Header,
+    kind: Kind,
+    payload: Payload<'a>,
+    span: u16,
+}
+
+/// The payload of a packet that arrived.
+#[derive(Copy, Clone, Debug)]
+enum Payload<'a> {
+    /// Bytes that were just received.
+    Given(&'a [u8]),
+    /// Kept already: first block, bytes.
+    Kept(u8, u16),
+}
+
+/// A packet of a source that is not believed: first block and bytes of its payload.
+#[derive(Copy, Clone, Debug)]
+struct Waiting {
+    kind: Kind,
+    block: u8,
+    len: u16,
+    span: u16,
+}
+
 #[derive(Copy, Clone, Debug)]
 struct Slot {
     kind: Kind,
@@ -71,72 +97,6 @@ struct Slot {
     ticks: i64,
 }
 
-/// The payloads of the packets held, in blocks of 20 ms; longer ones have several. The block given back last is lent out first: of
-/// all the room only as much is touched as the buffer is deep, and stays in the processor's cache.
-#[derive(Clone, Debug)]
-struct Payloads {
-    bytes: Box<[u8]>,
-    /// Bytes of a block.
-    block: usize,
-    free: [u8; SLOTS as usize],
-    count: usize,
-    /// The block behind each, within a payload.
-    after: [u8; SLOTS as usize],
-    /// The last payload of several blocks that was asked for, in one piece.
-    whole: Box<[u8]>,
-}
-
-impl Payloads {
-    fn new(codec: Codec) -> Payloads {
-        let block = block_bytes(codec);
-        Payloads {
-            bytes: vec![0; block * SLOTS as usize].into(),
-            block,
-            free: std::array::from_fn(|at| at as u8),
-            count: SLOTS as usize,
-            after: [0; SLOTS as usize],
-            whole: vec![0; longest_payload(codec)].into(),
-        }
-    }
-
-    fn has_room(&self, len: usize) -> bool {
-        len.div_ceil(self.block) <= self.count
-    }
-
-    /// Keeps `payload`, for which there is room, and gives its first block.
-    fn keep(&mut self, payload: &[u8]) -> u8 {
-        let mut behind = 0;
-        for part in payload.chunks(self.block).rev() {
-            self.count -= 1;
-            let block = self.free[self.count];
-            self.bytes[usize::from(block) * self.block..][..part.len()].copy_from_slice(part);
-            self.after[usize::from(block)] = behind;
-            behind = block;
-        }
-        behind
-    }
-
-    /// The payload of `len` bytes that begins at `block`; it may just have been given back.
-    fn of(&mut self, mut block: u8, len: usize) -> &[u8] {
-        if len <= self.block {
-            return &self.bytes[usize::from(block) * self.block..][..len];
-        }
-        for part in self.whole[..len].chunks_mut(self.block) {
-            part.copy_from_slice(&self.bytes[usize::from(block) * self.block..][..part.len()]);
-            block = self.after[usize::from(block)];
-        }
-        &self.whole[..len]
-    }
-
-    fn give_back(&mut self, mut block: u8, len: usize) {
-        for _ in 0..len.div_ceil(self.block) {
-            self.free[self.count] = block;
-            self.count += 1;
-            block = self.after[usize::from(block)];
-        }
-    }
-}
-
 /// One received stream. Allocates in `new` only.
 #[derive(Clone, Debug)]
 pub struct JitterBuffer {
@@ -145,6 +105,9 @@ pub struct JitterBuffer {
     slots: Box<[Slot]>,
     payloads: Payloads,
     source: Source,
+    probation: Probation<Waiting>,
+    /// When the present source's last packet arrived.
+    heard: Time,
     timing: Timing,
     playing: bool,
     /// Sequence number of the packet that is due.
@@ -169,6 +132,8 @@ impl JitterBuffer {
             slots: vec![free; SLOTS as usize].into(),
             payloads: Payloads::new(codec),
             source: Source::default(),
+            probation: Probation::default(),
+            heard: Time(0),
             timing: Timing::new(codec.rtp_clock_hz()),
             playing: false,
             next: 0,
@@ -181,18 +146,10 @@ impl JitterBuffer {
         }
     }
 
-    /// Takes a packet that arrived at `arrived`.
+    /// Takes a packet that arrived at `arrived`. What is refused as foreign is held back for a while: it is played when its source
+    /// turns out to be the one that is heard from then on.
     pub fn insert(&mut self, arrived: Time, header: &Header, content: Content<'_>) -> Result<(), Refused> {
-        let arrival = self.source.accept(header)?;
-        let (sequence, newest) = match arrival {
-            Arrival::First(sequence) | Arrival::Newest(sequence) => (sequence, true),
-            Arrival::Older(sequence) => (sequence, false),
-            Arrival::Restarted(sequence) => {
-                self.timing.expect_jump();
-                (sequence, true)
-            }
-        };
-        let (mut kind, payload, span): (_, &[u8], _) = match content {
+        let (kind, payload, span): (_, &[u8], _) = match content {
             Content::Audio(payload) => match span(self.codec, payload) {
                 Some(span) => (Kind::Audio, payload, span),
                 None => (Kind::Other, &[], 0),
@@ -200,9 +157,83 @@ impl JitterBuffer {
             Content::Comfort => (Kind::Comfort, &[], 0),
             Content::Other => (Kind::Other, &[], 0),
         };
+        let packet = Arrived { at: arrived, header: *header, kind, payload: Payload::Given(payload), span };
+        let is_silent = arrived.since(self.heard).as_nanos() as i64 > self.packet * TICK_NS * 3 / 2;
+        let judged = match self.source.accept(header, if is_silent { MIN_SEQUENTIAL } else { CONTESTED }) {
+            Ok(Arrival::Restarted) => self.take_over(arrived, header),
+            judged => judged,
+        };
+        if judged == Err(Refused::Foreign) {
+            self.hold(&packet);
+        }
+        let arrival = judged?;
+        self.heard = self.heard.max(arrived);
+        self.place(arrival, packet)
+    }
+
+    /// Holds back a packet of a source that is not believed.
+    fn hold(&mut self, packet: &Arrived<'_>) {
+        let Payload::Given(payload) = packet.payload else { return };
+        let len = payload.len();
+        if !self.payloads.has_room(len) {
+            return;
+        }
+        let rest =
+            Waiting { kind: packet.kind, block: self.payloads.keep(payload), len: len as u16, span: packet.span };
+        if let Some(dropped) = self.probation.hold(Held { arrived: packet.at, header: packet.header, rest }) {
+            self.payloads.give_back(dropped.rest.block, dropped.rest.len.into());
+        }
+    }
+
+    /// The source of `header` is believed: what was held back of it is played as if it had been believed from its beginning.
+    fn take_over(&mut self, arrived: Time, header: &Header) -> Result<Arrival, Refused> {
+        let (held, count) = self.probation.release(arrived, header);
+        let first = held[..count].iter().flatten().next().map_or(*header, |held| held.header);
+        self.source.restart(&first, count as u64);
+        self.timing.expect_jump();
+        for dropped in held[count..].iter().flatten() {
+            self.payloads.give_back(dropped.rest.block, dropped.rest.len.into());
+        }
+        for held in held[..count].iter().flatten() {
+            let Waiting { kind, block, len, span } = held.rest;
+            let payload = Payload::Kept(block, len);
+            let packet = Arrived { at: held.arrived, header: held.header, kind, payload, span };
+            match self.source.accept(&held.header, MIN_SEQUENTIAL) {
+                Ok(arrival) => self.place(arrival, packet).unwrap_or_default(),
+                Err(_) => self.payloads.give_back(block, len.into()),
+            }
+        }
+        self.source.accept(header, MIN_SEQUENTIAL)
+    }
+
+    fn place(&mut self, arrival: Arrival, packet: Arrived<'_>) -> Result<(), Refused> {
+        let placed = self.slot_for(arrival, &packet);
+        match (packet.payload, placed) {
+            (Payload::Given(payload), Ok((sequence, slot))) => {
+                let block = self.payloads.keep(payload);
+                self.slots[index(sequence)] = Slot { payload: block, len: payload.len() as u16, ..slot };
+            }
+            (Payload::Kept(block, len), Ok((sequence, slot))) => {
+                self.slots[index(sequence)] = Slot { payload: block, len, ..slot };
+            }
+            (Payload::Kept(block, len), Err(_)) => self.payloads.give_back(block, len.into()),
+            (Payload::Given(_), Err(_)) => {}
+        }
+        placed.map(|_| ())
+    }
+
+    /// Makes room for a packet and finds its place in time: its number, and its slot without the payload.
+    fn slot_for(&mut self, arrival: Arrival, packet: &Arrived<'_>) -> Result<(i64, Slot), Refused> {
+        let Arrived { at, header, mut kind, span, .. } = *packet;
+        let (sequence, newest) = match arrival {
+            Arrival::First(sequence) | Arrival::Newest(sequence) => (sequence, true),
+            Arrival::Older(sequence) => (sequence, false),
+            Arrival::Restarted => return Err(Refused::Foreign),
+        };
         let mut ticks = 0;
         if kind != Kind::Other {
-            match self.timing.arrive(arrived, header.timestamp, newest) {
+            let Header { timestamp, marker, .. } = header;
+            match self.timing.arrive(at, Stamp { sequence, timestamp, span, marker, newest }) {
                 Some(known) => ticks = known,
                 None => kind = Kind::Other,
             }
@@ -216,16 +247,18 @@ impl JitterBuffer {
         }
         self.make_room(sequence);
         self.vacate(sequence);
-        while sequence >= self.next && !self.payloads.has_room(payload.len()) {
-            self.make_room(self.next + SLOTS);
+        let len = if let Payload::Given(payload) = packet.payload { payload.len() } else { 0 };
+        while sequence >= self.next && !self.payloads.has_room(len) {
+            match self.probation.drop_oldest() {
+                Some(dropped) => self.payloads.give_back(dropped.rest.block, dropped.rest.len.into()),
+                None => self.make_room(self.next + SLOTS),
+            }
         }
         if sequence < self.next {
             self.late += u64::from(kind == Kind::Audio);
             return Err(Refused::Late);
         }
-        let block = self.payloads.keep(payload);
-        self.slots[index(sequence)] = Slot { kind, payload: block, len: payload.len() as u16, span, ticks };
-        Ok(())
+        Ok((sequence, Slot { kind, payload: 0, len: 0, span, ticks }))
     }
 
     /// What follows. `ahead` ticks of what was given back before have not been played yet at `now`.
@@ -385,7 +418,7 @@ impl JitterBuffer {
         // All of it counts, also where its time passed as silence before it turned out to be lost.
         self.concealed_ticks += self.packet as u64;
         let last = missing == 1 && gap < 2 * self.packet;
-        let step = if last { gap } else { gap.min(self.packet) }.min(MAX_TICKS.into());
+        let step = if last { gap } else { gap.min(self.packet) }.min(most_ticks(self.codec).into());
         self.head += step.max(0);
         (step > 0).then_some(step as u32)
     }
@@ -407,20 +440,15 @@ impl JitterBuffer {
     }
 }
 
-/// Bytes of 20 ms: with 64 of them the buffer holds more than a second. Opus may have up to 128 kbit/s in one block.
-fn block_bytes(codec: Codec) -> usize {
-    codec.bytes_per_tick().map_or(320, |bytes| bytes * FRAME_TICKS as usize)
-}
-
-/// Bytes of the longest payload that is heard.
-fn longest_payload(codec: Codec) -> usize {
-    codec.bytes_per_tick().map_or(MAX_PAYLOAD, |bytes| (bytes * MAX_TICKS as usize).min(MAX_PAYLOAD))
-}
-
 /// Ticks of a payload; `None` for what is not heard.
 pub fn span(codec: Codec, payload: &[u8]) -> Option<u16> {
     let ticks = codec.ticks(payload).filter(|_| payload.len() <= MAX_PAYLOAD)?;
-    (1..=MAX_TICKS).contains(&ticks).then_some(ticks as u16)
+    (1..=most_ticks(codec)).contains(&ticks).then_some(ticks as u16)
+}
+
+/// Ticks of the longest payload that is heard.
+fn most_ticks(codec: Codec) -> u32 {
+    if codec == Codec::Opus { MAX_OPUS_TICKS } else { MAX_TICKS }
 }
 
 fn index(sequence: i64) -> usize {
@@ -428,149 +456,4 @@ fn index(sequence: i64) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::timing::TICK_NS;
-    use super::*;
-
-    fn header(sequence: u16, timestamp: u32) -> Header {
-        Header { sequence, timestamp, ssrc: 1, ..Header::default() }
-    }
-
-    /// What a row of packets is: (sequence number, timestamp, content), all arriving on time, then taken until silence or a
-    /// wait follows, at a time at which everything is due.
-    fn check(packets: &[(u16, u32, Content<'_>)], expect: &[Next<'_>]) -> JitterBuffer {
-        let mut buffer = JitterBuffer::new(Codec::Pcmu);
-        let mut last = 0;
-        for (sequence, timestamp, content) in packets {
-            let arrived = Time(1_000_000_000 + u64::from(*timestamp) * TICK_NS as u64);
-            let _ = buffer.insert(arrived, &header(*sequence, *timestamp), *content);
-            last = last.max(arrived.0);
-        }
-        let due = Time(last + 100_000_000);
-        for (i, next) in expect.iter().enumerate() {
-            assert_eq!(buffer.take(due, 0), *next, "{i} of {packets:?}");
-        }
-        buffer
-    }
-
-    const A: Content<'_> = Content::Audio(&[1; 160]);
-    const AUDIO: Next<'_> = Next::Audio(&[1; 160]);
-
-    #[test]
-    fn audio_loss_and_silence_are_told_apart() {
-        check(&[], &[Next::Idle]);
-        check(&[(0, 0, A), (1, 160, A)], &[AUDIO, AUDIO, Next::Wait]);
-        check(&[(1, 160, A), (0, 0, A), (0, 0, A)], &[AUDIO, AUDIO, Next::Wait]);
-        check(&[(0, 0, A), (2, 320, A)], &[AUDIO, Next::Lost(160), AUDIO]);
-        check(&[(0, 0, A), (3, 480, A)], &[AUDIO, Next::Lost(160), Next::Lost(160), AUDIO]);
-        // A pause without a gap in numbers, with and without comfort noise.
-        check(&[(0, 0, A), (1, 400, A)], &[AUDIO, Next::Silence(160), Next::Silence(80), AUDIO]);
-        check(&[(0, 0, A), (1, 160, Content::Comfort), (2, 320, A)], &[AUDIO, Next::Silence(160), AUDIO]);
-        check(&[(0, 0, A), (1, 160, Content::Comfort)], &[AUDIO, Next::Silence(160), Next::Silence(160)]);
-        // A loss within a pause.
-        check(&[(0, 0, A), (2, 640, A)], &[AUDIO, Next::Lost(160), Next::Silence(160), Next::Silence(160), AUDIO]);
-    }
-
-    #[test]
-    fn packets_without_audio_are_not_missed() {
-        let buffer = check(
-            &[(0, 0, A), (1, 160, Content::Other), (2, 160, Content::Other), (3, 320, A)],
-            &[AUDIO, Next::Silence(160), AUDIO],
-        );
-        assert_eq!((buffer.source().lost(), buffer.concealed_ticks(), buffer.late()), (0, 0, 0));
-        check(&[(0, 0, Content::Other), (1, 160, A)], &[AUDIO]);
-        let long = [0; MAX_TICKS as usize + 1];
-        check(&[(0, 0, A), (1, 160, Content::Audio(&long)), (2, 160, A)], &[AUDIO, AUDIO]);
-        check(&[(0, 0, A), (1, 160, Content::Audio(&[])), (2, 160, A)], &[AUDIO, AUDIO]);
-    }
-
-    #[test]
-    fn a_buffer_that_nobody_empties_keeps_the_newest() {
-        let packets: Vec<_> = (0..500u16).map(|i| (i, u32::from(i) * 160, A)).collect();
-        let buffer = check(&packets, &[AUDIO; 64]);
-        assert_eq!((buffer.late(), buffer.head()), (436, 500 * 160));
-        assert_eq!(buffer.concealed_ticks(), 436 * 160);
-    }
-
-    #[test]
-    fn packets_of_every_length_come_out_as_they_went_in() {
-        for codec in [Codec::Pcmu, Codec::Opus, Codec::L16Wide] {
-            let per_tick = if codec == Codec::L16Wide { 4 } else { 1 };
-            let mut draws = crate::seed::Seed(5).stream("lengths");
-            let mut buffer = JitterBuffer::new(codec);
-            let (mut packets, mut timestamp) = (Vec::new(), 0u32);
-            for n in 0..400u16 {
-                let ms = [10, 20, 30, 60][(draws.unit() * 4.0) as usize];
-                let len = if codec == Codec::Opus { 1 + (draws.unit() * 1275.0) as usize } else { ms * 8 * per_tick };
-                let mut payload: Vec<u8> = (0..len).map(|at| (at as u16 ^ n.wrapping_mul(7)) as u8).collect();
-                if codec == Codec::Opus {
-                    payload[0] = [0, 8, 16, 24][(draws.unit() * 4.0) as usize];
-                }
-                let ticks = u32::from(span(codec, &payload).expect("a payload that is heard"));
-                packets.push((header(n, timestamp), payload));
-                timestamp += ticks * codec.rtp_clock_hz() / 8000;
-            }
-            // Up to four wait at once, in any order.
-            for group in packets.chunks(4) {
-                let arrived =
-                    Time(1_000_000_000 + u64::from(group[0].0.timestamp / (codec.rtp_clock_hz() / 1000)) * 1_000_000);
-                let mut order = [0, 1, 2, 3];
-                order.sort_by_key(|_| (draws.unit() * 1e6) as u32);
-                for at in order {
-                    let (header, payload) = &group[at];
-                    assert_eq!(buffer.insert(arrived, header, Content::Audio(payload)), Ok(()));
-                }
-                for (header, payload) in group {
-                    let due = arrived + std::time::Duration::from_secs(1);
-                    assert_eq!(buffer.take(due, 0), Next::Audio(payload), "{codec:?} {}", header.sequence);
-                }
-            }
-            assert_eq!((buffer.late(), buffer.source().lost()), (0, 0));
-        }
-    }
-
-    #[test]
-    fn of_long_packets_that_nobody_takes_the_newest_are_kept() {
-        // 80 ms have four blocks each, and 16 of them all there are.
-        const LONG: Content<'_> = Content::Audio(&[1; 640]);
-        let packets: Vec<_> = (0..40u16).map(|i| (i, u32::from(i) * 640, LONG)).collect();
-        let mut buffer = check(&packets, &[Next::Audio(&[1; 640]); 16]);
-        assert_eq!((buffer.late(), buffer.head()), (24, 40 * 640));
-        // A packet that came late, and has no room among newer ones, is late.
-        let arrived = Time(1_000_000_000 + 40 * 80_000_000);
-        for n in (41..57).chain([40]) {
-            let _ = buffer.insert(arrived, &header(n, u32::from(n) * 640), LONG);
-        }
-        assert_eq!(buffer.late(), 25);
-        for _ in 41..57 {
-            assert!(!matches!(buffer.take(Time(arrived.0 + 10_000_000_000), 0), Next::Idle));
-        }
-    }
-
-    #[test]
-    fn late_packets_are_counted_and_not_heard() {
-        let mut buffer = check(&[(0, 0, A), (2, 320, A)], &[AUDIO, Next::Lost(160), AUDIO]);
-        assert_eq!((buffer.source().lost(), buffer.late()), (1, 0));
-        assert_eq!(buffer.insert(Time(1_200_000_000), &header(1, 160), A), Err(Refused::Late));
-        assert_eq!((buffer.source().lost(), buffer.late(), buffer.concealed_ticks()), (0, 1, 160));
-    }
-
-    #[test]
-    fn it_waits_for_a_while_and_then_goes_on() {
-        let mut buffer = check(&[(0, 0, A)], &[AUDIO]);
-        let mut waited = 0;
-        for tick in 1..30u64 {
-            match buffer.take(Time(1_100_000_000 + tick * 20_000_000), 0) {
-                Next::Wait => waited += 1,
-                Next::Silence(160) => break,
-                other => panic!("{other:?}"),
-            }
-        }
-        // From 100 ms deep to 200.
-        assert!((4..=6).contains(&waited), "{waited}");
-        let arrived = Time(1_000_000_000 + 2 * 20_000_000);
-        buffer.insert(arrived, &header(1, 160), A).unwrap();
-        assert_ne!(buffer.take(Time(1_300_000_000), 0), AUDIO);
-        assert_eq!((buffer.late(), buffer.concealed_ticks()), (1, 160));
-    }
-}
+mod tests;

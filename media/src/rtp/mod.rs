@@ -8,6 +8,10 @@ pub mod source;
 
 pub mod timing;
 
+pub mod payloads;
+
+pub mod probation;
+
 pub mod jitter;
 
 pub mod conceal;
@@ -17,6 +21,10 @@ pub mod slew;
 pub mod playout;
 
 pub mod session;
+
+pub mod events;
+
+pub mod unheard;
 
 pub mod rtcp;
 

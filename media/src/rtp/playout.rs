@@ -6,7 +6,7 @@
 //! 5 ms at once in quiet frames, and more than 20 ms at once anywhere; unbroken sound is pulled a little longer or shorter
 //! until both meet (see [`super::slew`]).
 
-use super::conceal::Concealer;
+use super::conceal::{Concealer, LOOK_AHEAD};
 use super::jitter::{JitterBuffer, MAX_TICKS, Next};
 use super::slew::{AHEAD, Slew};
 use crate::codec::{Codec, Decoder};
@@ -186,7 +186,7 @@ impl Playout {
                         self.concealer.resume();
                         self.concealer.real(lost);
                     } else {
-                        let mut after = [0; MAX_TICKS as usize * 2];
+                        let mut after = [0; LOOK_AHEAD];
                         let known = self.jitter.following().map_or(0, |next| self.decoder.peek(next, &mut after));
                         self.concealer.bridge(lost, &after[..known]);
                     }
@@ -264,7 +264,7 @@ impl Playout {
         if missing == 0 {
             return;
         }
-        let mut after = [0; MAX_TICKS as usize * 2];
+        let mut after = [0; LOOK_AHEAD];
         let known = self.jitter.following().map_or(0, |next| self.decoder.peek(next, &mut after));
         let ahead = &mut self.line[self.held..][..missing];
         if known >= missing {

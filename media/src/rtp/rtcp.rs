@@ -16,6 +16,9 @@ pub const LONGEST: usize = 128;
 /// Characters of a CNAME.
 const CNAME: usize = 16;
 
+/// Packet types that a datagram of RTCP may hold (RFC 5761 4).
+const KINDS: std::ops::RangeInclusive<u8> = 192..=223;
+
 const SENDER_REPORT: u8 = 200;
 const RECEIVER_REPORT: u8 = 201;
 const DESCRIPTION: u8 = 202;
@@ -58,12 +61,14 @@ pub enum Item {
     Bye(u32),
 }
 
-/// Calls `each` for everything that is understood in a datagram, up to the first malformed packet (RFC 3550 6.1, A.2).
-pub fn parse(mut bytes: &[u8], mut each: impl FnMut(Item)) {
+/// Calls `each` for everything that is understood in a datagram, up to the first malformed packet (RFC 3550 6.1, A.2). Returns the
+/// number of packets before that, those that are passed over included.
+pub fn parse(mut bytes: &[u8], mut each: impl FnMut(Item)) -> usize {
+    let mut packets = 0;
     while let Some(&[first, kind, high, low]) = bytes.first_chunk::<4>() {
         let length = (usize::from(u16::from_be_bytes([high, low])) + 1) * 4;
-        if first >> 6 != 2 || length > bytes.len() {
-            return;
+        if first >> 6 != 2 || length > bytes.len() || !KINDS.contains(&kind) {
+            return packets;
         }
         let (packet, rest) = bytes.split_at(length);
         bytes = rest;
@@ -76,7 +81,9 @@ pub fn parse(mut bytes: &[u8], mut each: impl FnMut(Item)) {
             }
             _ => {}
         }
+        packets += 1;
     }
+    packets
 }
 
 fn report(kind: u8, count: usize, body: &[u8], each: &mut impl FnMut(Item)) {
@@ -223,18 +230,19 @@ impl Reporter {
 
     /// Takes a received compound packet; `ssrc` is the own source.
     pub fn receive(&mut self, arrived: Time, bytes: &[u8], ssrc: u32) {
-        parse(bytes, |item| {
-            self.last = Some(arrived);
-            match item {
-                Item::Sender(from, info) => self.heard = Some((from, (info.ntp >> 16) as u32, arrived)),
-                Item::Block(_, block) if block.reception.ssrc == ssrc => self.hear_block(arrived, block),
-                Item::Block(..) => {}
-                Item::Bye(_) => self.gone = true,
-            }
+        let packets = parse(bytes, |item| match item {
+            Item::Sender(from, info) => self.heard = Some((from, (info.ntp >> 16) as u32, arrived)),
+            Item::Block(_, block) if block.reception.ssrc == ssrc => self.hear_block(arrived, block),
+            Item::Block(..) => {}
+            Item::Bye(_) => self.gone = true,
         });
+        // A report that says nothing still says that its sender lives.
+        if packets > 0 {
+            self.last = self.last.max(Some(arrived));
+        }
     }
 
-    /// When the last readable report arrived.
+    /// When the last datagram arrived that held a readable packet.
     pub fn last(&self) -> Option<Time> {
         self.last
     }
@@ -289,12 +297,45 @@ mod tests {
             let mut reporter = reporter();
             let bytes = reporter.write(Time(0), 0, 9, sent, received, leaving);
             assert_eq!(bytes.len() % 4, 0);
+            assert_eq!(parse(bytes, |_| {}), 2 + usize::from(leaving));
             assert_eq!(items(bytes), expect);
         };
         check(None, None, false, &[]);
         check(Some(INFO), None, false, &[Item::Sender(9, INFO)]);
         check(None, Some((reception, 44)), false, &[Item::Block(9, block)]);
         check(Some(INFO), Some((reception, 44)), true, &[Item::Sender(9, INFO), Item::Block(9, block), Item::Bye(9)]);
+    }
+
+    #[test]
+    fn whatever_can_be_read_is_a_sign_of_life() {
+        let check = |bytes: &[u8], lives: bool| {
+            let mut reporter = reporter();
+            reporter.receive(Time::from_millis(70), bytes, 1);
+            assert_eq!(reporter.last(), lives.then_some(Time::from_millis(70)), "{bytes:?}");
+        };
+        let empty_receiver = [0x80, 201, 0, 1, 0, 0, 0, 9];
+        let mut empty_sender = [0; 28];
+        empty_sender[..8].copy_from_slice(&[0x80, 200, 0, 6, 0, 0, 0, 9]);
+        let name = [0x81, 202, 0, 2, 0, 0, 0, 9, 1, 1, b'a', 0];
+        // Feedback and extended reports may stand alone, or first (RFC 5506 3.4.1, RFC 3611).
+        let feedback = [0x81, 205, 0, 2, 0, 0, 0, 9, 0, 0, 0, 1];
+        let extended = [0x80, 207, 0, 1, 0, 0, 0, 9];
+        for report in [&empty_receiver[..], &empty_sender, &name, &feedback, &extended] {
+            check(report, true);
+            check(&[report, &empty_receiver].concat(), true);
+            check(&[&name, report].concat(), true);
+            check(&[report, &[0x80, 201, 0, 9]].concat(), true);
+            check(&report[..report.len() - 1], false);
+        }
+        check(&[], false);
+        check(&[0x40, 201, 0, 1, 0, 0, 0, 9], false);
+        check(&[0x80, 99, 0, 1, 0, 0, 0, 9], false);
+        // A source that was heard before an empty report in the same datagram is not forgotten.
+        let mut reporter = reporter();
+        reporter.receive(Time::from_millis(70), &[&name[..], &empty_sender].concat(), 1);
+        assert_eq!(reporter.heard.map(|heard| heard.0), Some(9));
+        reporter.receive(Time::from_millis(60), &empty_receiver, 1);
+        assert_eq!(reporter.last(), Some(Time::from_millis(70)));
     }
 
     #[test]

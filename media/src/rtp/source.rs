@@ -2,13 +2,16 @@
 //! RFC 3550 A.1 and A.3. Knows nothing of time.
 //!
 //! Sequence numbers are extended to 64 bits and stay continuous over a change of the source, so that whoever stores packets
-//! by them needs no reset. A foreign source is refused while the present one sends; after [`PROBATION`] packets in a row it is
-//! taken over. The same holds for a sequence number that is out of all proportion.
+//! by them needs no reset. A foreign source is refused while the present one sends; after [`MIN_SEQUENTIAL`] packets in a row it
+//! is believed. The same holds for a sequence number that is out of all proportion.
 
 use super::packet::Header;
 
-/// Consecutive packets of another source (or of a far sequence number) before it is believed.
-pub const PROBATION: u8 = 3;
+/// Consecutive packets of another source (or of a far sequence number) with which it is believed (RFC 3550 A.1).
+pub const MIN_SEQUENTIAL: u8 = 2;
+
+/// The same while the present source still sends: of two that send at once the network's jitter soon puts two packets in a row.
+pub const CONTESTED: u8 = 3;
 
 /// Largest step forward that is a loss (RFC 3550 A.1 MAX_DROPOUT).
 const MAX_DROPOUT: i64 = 3000;
@@ -25,8 +28,8 @@ pub enum Arrival {
     Newest(i64),
     /// Overtaken on the way.
     Older(i64),
-    /// The first of another source or numbering: timestamps before it say nothing about it.
-    Restarted(i64),
+    /// Another source or numbering is believed with it: [`Source::restart`] begins it, then the packet is judged anew.
+    Restarted,
 }
 
 /// Why a well-formed packet is not heard.
@@ -82,8 +85,8 @@ struct Own {
 }
 
 impl Source {
-    /// Judges and counts a packet.
-    pub fn accept(&mut self, header: &Header) -> Result<Arrival, Refused> {
+    /// Judges and counts a packet. Another source is believed with its packet number `needed` in a row.
+    pub fn accept(&mut self, header: &Header, needed: u8) -> Result<Arrival, Refused> {
         let Some(ssrc) = self.ssrc else {
             self.begin(header, 0);
             self.first = 0;
@@ -91,7 +94,7 @@ impl Source {
         };
         let step = i64::from(header.sequence.wrapping_sub(self.wire) as i16);
         if ssrc != header.ssrc || !(-MAX_MISORDER..=MAX_DROPOUT).contains(&step) {
-            return self.suspect(header);
+            return self.suspect(header, needed);
         }
         self.suspect = None;
         let sequence = self.newest + step;
@@ -112,6 +115,18 @@ impl Source {
         self.received += 1;
         self.own.received += 1;
         Ok(if step > 0 { Arrival::Newest(sequence) } else { Arrival::Older(sequence) })
+    }
+
+    /// Begins another source or numbering with `first`, which is judged next. `held` packets that were refused before are
+    /// judged anew, too: they are foreign no more.
+    pub fn restart(&mut self, first: &Header, held: u64) {
+        self.foreign -= held;
+        self.changes += 1;
+        self.ssrc = Some(first.ssrc);
+        self.wire = first.sequence.wrapping_sub(1);
+        self.seen = 0;
+        self.suspect = None;
+        self.own = Own { first: self.newest + 1, wire: first.sequence, ..Own::default() };
     }
 
     /// Extended number of the newest packet.
@@ -175,19 +190,17 @@ impl Source {
         self.own = Own { first: sequence, wire: header.sequence, received: 1, reported: (0, 0) };
     }
 
-    fn suspect(&mut self, header: &Header) -> Result<Arrival, Refused> {
+    fn suspect(&mut self, header: &Header, needed: u8) -> Result<Arrival, Refused> {
         let run = match self.suspect {
             Some((ssrc, next, run)) if (ssrc, next) == (header.ssrc, header.sequence) => run + 1,
             _ => 1,
         };
-        if run < PROBATION {
+        if run < needed {
             self.foreign += 1;
             self.suspect = Some((header.ssrc, header.sequence.wrapping_add(1), run));
             return Err(Refused::Foreign);
         }
-        self.changes += 1;
-        self.begin(header, self.newest + 1);
-        Ok(Arrival::Restarted(self.newest))
+        Ok(Arrival::Restarted)
     }
 }
 
@@ -199,11 +212,21 @@ mod tests {
         Header { ssrc, sequence, ..Header::default() }
     }
 
+    /// As a jitter buffer has it judged that holds nothing back.
+    fn judge(source: &mut Source, header: &Header) -> Result<Arrival, Refused> {
+        let judged = source.accept(header, MIN_SEQUENTIAL);
+        if judged != Ok(Arrival::Restarted) {
+            return judged;
+        }
+        source.restart(header, 0);
+        source.accept(header, MIN_SEQUENTIAL)
+    }
+
     /// Feeds (ssrc, sequence) and compares received, lost, duplicates, foreign and changes.
     fn check(packets: &[(u32, u16)], expect: [u64; 5]) -> Source {
         let mut source = Source::default();
         for &(ssrc, sequence) in packets {
-            let _ = source.accept(&packet(ssrc, sequence));
+            let _ = judge(&mut source, &packet(ssrc, sequence));
         }
         let seen = [source.received(), source.lost(), source.duplicates(), source.foreign(), source.changes()];
         assert_eq!(seen, expect, "{packets:?}");
@@ -222,25 +245,44 @@ mod tests {
     }
 
     #[test]
-    fn another_source_is_believed_after_three_in_a_row() {
+    fn another_source_is_believed_after_two_in_a_row() {
         check(&[(1, 5), (2, 90), (1, 6), (2, 91), (1, 7), (2, 92)], [3, 0, 0, 3, 0]);
-        check(&[(1, 5), (2, 90), (2, 91)], [1, 0, 0, 2, 0]);
-        check(&[(1, 5), (2, 90), (2, 91), (2, 92), (2, 93), (1, 6)], [3, 0, 0, 3, 1]);
-        check(&[(1, 5), (1, 30_000), (1, 30_001), (1, 30_002), (1, 30_003)], [3, 0, 0, 2, 1]);
+        check(&[(1, 5), (2, 90), (3, 91), (2, 92)], [1, 0, 0, 3, 0]);
+        check(&[(1, 5), (2, 90), (2, 91), (2, 92), (2, 93), (1, 6)], [4, 0, 0, 2, 1]);
+        check(&[(1, 5), (1, 30_000), (1, 30_001), (1, 30_002), (1, 30_003)], [4, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn what_was_held_back_is_not_foreign() {
+        let mut source = check(&[(1, 5), (2, 90)], [1, 0, 0, 1, 0]);
+        assert_eq!(source.accept(&packet(2, 91), MIN_SEQUENTIAL), Ok(Arrival::Restarted));
+        source.restart(&packet(2, 90), 1);
+        assert_eq!(source.accept(&packet(2, 90), MIN_SEQUENTIAL), Ok(Arrival::Newest(1)));
+        assert_eq!(source.accept(&packet(2, 91), MIN_SEQUENTIAL), Ok(Arrival::Newest(2)));
+        assert_eq!((source.received(), source.lost(), source.foreign(), source.changes()), (3, 0, 0, 1));
+        let reception = source.reception().unwrap();
+        assert_eq!((reception.ssrc, reception.cumulative_lost, reception.highest), (2, 0, 91));
+    }
+
+    #[test]
+    fn while_the_present_source_sends_it_takes_three() {
+        let mut source = check(&[(1, 5)], [1, 0, 0, 0, 0]);
+        assert_eq!(source.accept(&packet(2, 90), CONTESTED), Err(Refused::Foreign));
+        assert_eq!(source.accept(&packet(2, 91), CONTESTED), Err(Refused::Foreign));
+        assert_eq!(source.accept(&packet(2, 92), CONTESTED), Ok(Arrival::Restarted));
     }
 
     #[test]
     fn sequence_numbers_stay_continuous() {
         let mut source = Source::default();
-        let mut feed = |ssrc, sequence| source.accept(&packet(ssrc, sequence));
+        let mut feed = |ssrc, sequence| judge(&mut source, &packet(ssrc, sequence));
         assert_eq!(feed(1, 0xffff), Ok(Arrival::First(0)));
         assert_eq!(feed(1, 1), Ok(Arrival::Newest(2)));
         assert_eq!(feed(1, 0), Ok(Arrival::Older(1)));
         assert_eq!(feed(1, 0), Err(Refused::Duplicate));
         assert_eq!(feed(7, 100), Err(Refused::Foreign));
-        assert_eq!(feed(7, 101), Err(Refused::Foreign));
-        assert_eq!(feed(7, 102), Ok(Arrival::Restarted(3)));
-        assert_eq!(feed(7, 103), Ok(Arrival::Newest(4)));
+        assert_eq!(feed(7, 101), Ok(Arrival::Newest(3)));
+        assert_eq!(feed(7, 102), Ok(Arrival::Newest(4)));
     }
 
     #[test]
@@ -248,11 +290,11 @@ mod tests {
         let mut source = check(&[(1, 0xfffe), (1, 0xffff), (1, 1)], [3, 1, 0, 0, 0]);
         let reception = source.reception().unwrap();
         assert_eq!((reception.fraction_lost, reception.cumulative_lost, reception.highest), (64, 1, 0x1_0001));
-        source.accept(&packet(1, 2)).unwrap();
+        source.accept(&packet(1, 2), MIN_SEQUENTIAL).unwrap();
         let reception = source.reception().unwrap();
         assert_eq!((reception.fraction_lost, reception.cumulative_lost, reception.highest), (0, 1, 0x1_0002));
         for sequence in 50..54 {
-            let _ = source.accept(&packet(9, sequence));
+            let _ = judge(&mut source, &packet(9, sequence));
         }
         let reception = source.reception().unwrap();
         assert_eq!((reception.ssrc, reception.cumulative_lost, reception.highest), (9, 0, 53));

@@ -24,6 +24,12 @@ const EARLIEST_NS: i64 = 1_000_000_000;
 /// backwards for good would never be taken out.
 const LATEST_EVER_NS: i64 = 10_000_000_000;
 
+/// Earlier than predicted by more than this, and further in timestamps than the packets since the last one can last: they jumped.
+const SUDDEN_NS: i64 = 60_000_000;
+
+/// Ticks that a packet between may have lasted that is missing: 60 ms, or as long as the longest that came.
+const MISSING_TICKS: i64 = 480;
+
 /// Later than predicted by more than this in every packet of `STEADY_NS`: the sender's timestamps stood still.
 const LATEST_NS: i64 = 250_000_000;
 const STEADY_NS: u64 = 300_000_000;
@@ -48,13 +54,51 @@ pub const INITIAL_NS: i64 = 60_000_000;
 /// The most that a buffer waits for.
 pub const DEEPEST_NS: i64 = 200_000_000;
 
+/// A packet as its place in time is found.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    /// Sequence number, extended to 64 bits.
+    pub sequence: i64,
+    /// Timestamp as it is on the wire.
+    pub timestamp: u32,
+    /// Ticks that it lasts; 0 for comfort noise.
+    pub span: u16,
+    /// The sender says that it begins anew (RFC 3551 4.1).
+    pub marker: bool,
+    /// None with a higher number came before.
+    pub newest: bool,
+}
+
+/// The packet from which the next ones are counted.
+#[derive(Copy, Clone, Debug)]
+struct Last {
+    sequence: i64,
+    /// Timestamp on the wire.
+    wire: u32,
+    /// The same, extended, in units of the RTP clock.
+    units: i64,
+    /// Ticks that it lasts.
+    span: i64,
+}
+
+impl Last {
+    fn extend(&self, timestamp: u32) -> i64 {
+        self.units + i64::from(timestamp.wrapping_sub(self.wire) as i32)
+    }
+}
+
 /// The mapping and the lateness of one received stream. Allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Timing {
     /// Units of the RTP clock in a tick.
     units: i64,
-    /// The newest packet's timestamp, on the wire and extended (in units of the RTP clock); `None` before the first.
-    last: Option<(u32, i64)>,
+    /// The newest packet; `None` before the first.
+    last: Option<Last>,
+    /// The newest packet before the last jump: those that it overtook are counted from it.
+    before: Option<Last>,
+    /// Ticks of the last packet of audio, and of the longest.
+    span: i64,
+    longest: i64,
     /// The next packet's timestamp has nothing to do with the last one's.
     jumped: bool,
     /// Ticks * TICK_NS + this = the time at which a least delayed packet arrives.
@@ -79,6 +123,9 @@ impl Timing {
         Timing {
             units: i64::from(clock_hz / TICKS_HZ),
             last: None,
+            before: None,
+            span: 0,
+            longest: 0,
             jumped: false,
             offset_ns: 0,
             window: (Time(0), i64::MAX),
@@ -98,28 +145,37 @@ impl Timing {
         self.jumped = true;
     }
 
-    /// A packet with `timestamp` arrived; `newest` when none with a higher sequence number came before. Gives its extended
-    /// ticks; `None` for an overtaken packet whose timestamp cannot be placed (it stems from before a jump).
-    pub fn arrive(&mut self, arrived: Time, timestamp: u32, newest: bool) -> Option<i64> {
-        let Some((wire, extended)) = self.last else {
-            self.last = Some((timestamp, 0));
+    /// A packet arrived. Gives its extended ticks; `None` for an overtaken packet whose timestamp cannot be placed.
+    pub fn arrive(&mut self, arrived: Time, stamp: Stamp) -> Option<i64> {
+        let Stamp { sequence, timestamp, newest, .. } = stamp;
+        let Some(last) = self.last else {
+            self.last = Some(Last { sequence, wire: timestamp, units: 0, span: stamp.span.into() });
+            self.count_span(stamp);
             self.offset_ns = arrived.0 as i64;
             self.window = (arrived, 0);
             self.remember(0);
             return Some(0);
         };
-        let mut units = extended + i64::from(timestamp.wrapping_sub(wire) as i32);
-        let mut lateness = arrived.0 as i64 - self.at(units.div_euclid(self.units));
-        if newest && (std::mem::take(&mut self.jumped) || self.impossible(arrived, lateness)) {
-            units += lateness.div_euclid(TICK_NS) * self.units;
-            lateness = lateness.rem_euclid(TICK_NS);
-            self.transit_ns = None;
-            self.overdue = None;
+        let base = self.before.filter(|before| !newest && sequence < before.sequence).unwrap_or(last);
+        let mut units = base.extend(timestamp);
+        let mut lateness = self.lateness(arrived, units);
+        if newest {
+            let jumped = std::mem::take(&mut self.jumped);
+            let broke = jumped || self.breaks(&last, units, lateness, stamp) || self.impossible(arrived, lateness);
+            if broke {
+                let follows = last.units + (sequence - last.sequence) * self.span * self.units;
+                units = self.placed_anew(arrived, units, (!jumped).then_some(follows));
+                lateness = self.lateness(arrived, units);
+                self.before = Some(last);
+                self.transit_ns = None;
+                self.overdue = None;
+            }
+            self.count_span(stamp);
         }
         let ticks = units.div_euclid(self.units);
         if newest {
-            self.last = Some((timestamp, units));
-        } else if lateness < -EARLIEST_NS {
+            self.last = Some(Last { sequence, wire: timestamp, units, span: stamp.span.into() });
+        } else if lateness < -EARLIEST_NS || units > base.units {
             return None;
         }
         self.measure_jitter(arrived, ticks);
@@ -144,8 +200,7 @@ impl Timing {
 
     /// Extended ticks of a timestamp without counting it as an arrival; `None` before the first packet.
     pub fn ticks(&self, timestamp: u32) -> Option<i64> {
-        let (wire, extended) = self.last?;
-        Some((extended + i64::from(timestamp.wrapping_sub(wire) as i32)).div_euclid(self.units))
+        Some(self.last?.extend(timestamp).div_euclid(self.units))
     }
 
     /// How deep a buffer has to be, within [`SHALLOWEST_NS`] and [`DEEPEST_NS`]: for 95 % of the last packets, and further by a
@@ -158,6 +213,38 @@ impl Timing {
     /// Interarrival jitter (RFC 3550 6.4.1) in nanoseconds.
     pub fn jitter_ns(&self) -> f64 {
         self.jitter_ns
+    }
+
+    fn lateness(&self, arrived: Time, units: i64) -> i64 {
+        arrived.0 as i64 - self.at(units.div_euclid(self.units))
+    }
+
+    fn count_span(&mut self, stamp: Stamp) {
+        if stamp.span > 0 {
+            self.span = stamp.span.into();
+            self.longest = self.longest.max(self.span);
+        }
+    }
+
+    /// True if the sender's timestamps began anew with this newest packet: they went back, they are further on than packets and
+    /// time, or they stood still while the sender paused, as the marker says.
+    fn breaks(&self, last: &Last, units: i64, lateness: i64, stamp: Stamp) -> bool {
+        let step = units - last.units;
+        let missing = (stamp.sequence - last.sequence - 1) * self.longest.max(MISSING_TICKS);
+        let most = (missing + self.longest) * self.units;
+        let stood_still = stamp.marker && lateness > LATEST_NS;
+        // A little less than the packet before lasts is a matter of rounding.
+        let went_back = step < 0 || 2 * step < last.span * self.units;
+        went_back || step > most && lateness < -SUDDEN_NS || stood_still
+    }
+
+    /// Place of a packet whose timestamp says nothing. It is right behind the packets before it (`follows`) when it arrived as
+    /// such a packet may, else its arrival gives it.
+    fn placed_anew(&self, arrived: Time, units: i64, follows: Option<i64>) -> i64 {
+        let on_time = |follows: &i64| (-PATH_NS..=self.target_ns).contains(&self.lateness(arrived, *follows));
+        follows
+            .filter(on_time)
+            .unwrap_or_else(|| units + self.lateness(arrived, units).div_euclid(TICK_NS) * self.units)
     }
 
     fn impossible(&mut self, arrived: Time, lateness: i64) -> bool {
@@ -245,13 +332,18 @@ mod tests {
 
     const START_NS: u64 = 10_000_000_000;
 
+    /// A packet of 20 ms that no other overtook.
+    fn newest(sequence: i64, timestamp: u32) -> Stamp {
+        Stamp { sequence, timestamp, span: 160, marker: false, newest: true }
+    }
+
     /// 20 ms packets sent at `i * 20 * (1 + drift)` ms, each delayed by `delay_ms(i)`.
     fn run(count: u32, drift: f64, mut delay_ms: impl FnMut(u32) -> f64) -> Timing {
         let mut timing = Timing::new(8000);
         for i in 0..count {
             let sent_ms = f64::from(i) * 20.0 * (1.0 + drift);
             let arrived = Time(START_NS + ((sent_ms + delay_ms(i)) * 1e6) as u64);
-            timing.arrive(arrived, 0xffff_f000u32.wrapping_add(i * 160), true);
+            timing.arrive(arrived, newest(i.into(), 0xffff_f000u32.wrapping_add(i * 160)));
         }
         timing
     }
@@ -304,7 +396,7 @@ mod tests {
             for i in 0..100u32 {
                 let arrived = Time(START_NS + pause_ns + u64::from(100 + i) * 20_000_000);
                 let wire = 0xffff_f000u32.wrapping_add((100 + i) * 160).wrapping_add(jump);
-                ticks = timing.arrive(arrived, wire, true).unwrap();
+                ticks = timing.arrive(arrived, newest(100 + i64::from(i), wire)).unwrap();
             }
             let late = START_NS as i64 + pause_ns as i64 + 199 * 20_000_000 - timing.at(ticks);
             assert!(late.abs() < 2_000_000, "{jump} {pause_ns}: {late}");
@@ -326,12 +418,45 @@ mod tests {
                 let mut timing = Timing::new(clock_hz);
                 for i in 0..80_000u32 {
                     let arrived = Time(START_NS + u64::from(i) * 20_000_000);
-                    let ticks = timing.arrive(arrived, i.wrapping_mul(step), true).expect("it is the newest");
+                    let stamp = newest(i.into(), i.wrapping_mul(step));
+                    let ticks = timing.arrive(arrived, stamp).expect("it is the newest");
                     let late = arrived.0 as i64 - timing.at(ticks);
                     assert!(late.abs() <= LATEST_EVER_NS, "{step:x} at {clock_hz} Hz, packet {i}: {late}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_jump_is_taken_out_with_its_first_packet() {
+        // 100 packets late by 7 ms each but the first, then a jump of the timestamp and of the arrival, in ms; how late the first
+        // packet behind it seems, in ms; how far its ticks lie behind those of the packet before.
+        let check = |jump_ms: i64, pause_ms: u64, marker: bool, late_ms: f64, step: i64| {
+            let mut timing = run(100, 0.0, |i| if i == 0 { 0.0 } else { 7.0 });
+            let before = timing.target_ns();
+            let arrived = Time(START_NS + (100 * 20 + 7 + pause_ms) * 1_000_000);
+            let wire = 0xffff_f000u32.wrapping_add(100 * 160).wrapping_add((jump_ms * 8) as u32);
+            let ticks = timing.arrive(arrived, Stamp { marker, ..newest(100, wire) }).unwrap();
+            let late = (arrived.0 as i64 - timing.at(ticks)) as f64 / 1e6;
+            let case = format!("{jump_ms} {pause_ms} {marker}");
+            assert!((late - late_ms).abs() < 0.126, "{case}: {late}");
+            assert_eq!(ticks - 99 * 160, step, "{case}");
+            assert_eq!(timing.target_ns(), before, "{case}");
+            // What it overtook is placed as before the jump.
+            let older = Stamp { newest: false, ..newest(98, 0xffff_f000u32.wrapping_add(98 * 160)) };
+            let placed = timing.arrive(arrived, older);
+            assert_eq!(placed, Some(98 * 160), "{case}");
+        };
+        // Packets go on arriving evenly: what is heard goes on.
+        for jump_ms in [-20, -40, -100, -240, -300, -5000, -200_000, 100, 400, 900, 5000, 200_000] {
+            check(jump_ms, 0, false, 7.0, 160);
+        }
+        // After a pause of another length than the timestamps say the arrival counts.
+        check(-300, 500, false, 0.0, 160 + 507 * 8);
+        check(5000, 500, false, 0.0, 160 + 507 * 8);
+        check(0, 500, true, 0.0, 160 + 507 * 8);
+        // A pause of which the timestamps tell is none.
+        check(500, 500, false, 7.0, 160 + 500 * 8);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::far::Far;
+use super::far::{Far, samples};
 use super::mind::{Delays, Mind};
 use super::voice::Voice;
 use crate::call::{
@@ -10,7 +10,7 @@ use crate::call::{
     Path, Sent, Signal, TICK, Thought,
 };
 use crate::frame::{PER_MS, Sample};
-use crate::leg::MediaParams;
+use crate::leg::LegParams;
 use crate::netem::{Netem, NetemSpec};
 use crate::time::Time;
 use crate::tongue::Tongue;
@@ -26,8 +26,8 @@ const LEAD: Sample = 200 * PER_MS;
 pub struct RigSpec {
     /// The call.
     pub call: CallSpec,
-    /// What offer and answer settle.
-    pub media: MediaParams,
+    /// Parameters of the media in both directions.
+    pub leg: LegParams,
     /// The network from the far side to the call.
     pub net: NetemSpec,
     /// How long effects take.
@@ -51,6 +51,17 @@ pub struct SentPacket {
     pub payload_type: u8,
     /// Timestamp.
     pub timestamp: u32,
+}
+
+/// A frame of PCM that the call sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentFrame {
+    /// When it left.
+    pub at: Time,
+    /// Position of its first sample.
+    pub from: Sample,
+    /// Number of samples, at the leg's rate.
+    pub len: usize,
 }
 
 /// Audio that was given to the recognizer.
@@ -79,6 +90,10 @@ pub struct Log {
     pub early: Vec<i16>,
     /// RTP only.
     pub packets: Vec<SentPacket>,
+    /// Frames of a leg of PCM.
+    pub frames: Vec<SentFrame>,
+    /// When buffered frames were to be dropped.
+    pub cleared: Vec<Time>,
     /// RTCP only.
     pub reports: Vec<Vec<u8>>,
     /// What the recognizer was given.
@@ -141,7 +156,7 @@ impl Rig {
         let seed = spec.call.seed;
         let mut rig = Rig {
             call: Call::new(spec.call.clone()),
-            far: Far::new(spec.media, seed, now, 0),
+            far: Far::new(spec.leg, seed, now, 0),
             log: Log::default(),
             mind: spec.mind.clone(),
             net: Netem::new(spec.net, seed.stream("netem")),
@@ -179,7 +194,7 @@ impl Rig {
     pub fn early_media(&mut self, before: Duration) {
         self.early = true;
         self.far = self.new_far(-(before.as_millis() as Sample) * PER_MS);
-        self.input(Input::Signal(Signal::EarlyMedia { code: 183, media: self.spec.media }));
+        self.input(Input::Signal(Signal::EarlyMedia { code: 183, leg: self.spec.leg }));
     }
 
     /// The answer: the next tick is sample 0.
@@ -189,12 +204,12 @@ impl Rig {
         if !self.early {
             self.far = self.new_far(0);
         }
-        let media = self.spec.media;
-        self.input(Input::Signal(Signal::Answered { code: 200, media, text: self.spec.text }));
+        let leg = self.spec.leg;
+        self.input(Input::Signal(Signal::Answered { code: 200, leg, text: self.spec.text }));
     }
 
     fn new_far(&mut self, at: Sample) -> Far {
-        let mut far = Far::new(self.spec.media, crate::seed::Seed(self.spec.call.seed.0 ^ 1), self.now + TICK, at);
+        let mut far = Far::new(self.spec.leg, crate::seed::Seed(self.spec.call.seed.0 ^ 1), self.now + TICK, at);
         far.spoken = std::mem::take(&mut self.far.spoken);
         far.digits = std::mem::take(&mut self.far.digits);
         far.echo = self.far.echo;
@@ -239,6 +254,10 @@ impl Rig {
         }
         self.far_sends();
         while let Some((arrived, bytes)) = self.net.receive(self.now) {
+            if let LegParams::Pcm(_) = self.spec.leg {
+                self.input(Input::Frames { arrived, pcm: &samples(&bytes) });
+                continue;
+            }
             self.log.arrived.push(packet(arrived, &bytes));
             self.input(Input::Packet { path: Path::Rtp, arrived, bytes: &bytes });
         }
@@ -276,6 +295,11 @@ impl Rig {
                         Path::Rtcp => self.log.reports.push(bytes.to_vec()),
                     }
                 }
+                Output::Frame { from, pcm } => {
+                    self.far.receive_frame(self.now, pcm);
+                    self.log.frames.push(SentFrame { at: self.now, from, len: pcm.len() });
+                }
+                Output::ClearBuffered => self.log.cleared.push(self.now),
                 Output::Ears { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: false }),
                 Output::EarsPast { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: true }),
                 Output::Early(pcm) => self.log.early.extend_from_slice(pcm),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::call::{Path, Word};
 use crate::dtmf::{Detected, Detector, Pace, Tones};
 use crate::frame::{FRAME, Frame, PER_MS, SILENCE, Sample};
-use crate::leg::{Leg, MediaParams, Room};
+use crate::leg::{Leg, LegParams, Room};
+use crate::rtp::packet::HEADER;
 use crate::seed::Seed;
 use crate::time::Time;
 
@@ -54,6 +55,16 @@ pub struct Echo {
     pub erl_db: f64,
 }
 
+/// Returns samples as bytes, the lower one first.
+pub(super) fn bytes(pcm: &[i16]) -> Vec<u8> {
+    pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect()
+}
+
+/// Returns the samples of [`bytes`].
+pub(super) fn samples(bytes: &[u8]) -> Vec<i16> {
+    bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
+}
+
 /// A far side with one leg.
 pub struct Far {
     leg: Leg,
@@ -63,6 +74,8 @@ pub struct Far {
     pub digits: Vec<(Sample, char, bool)>,
     /// It sends packets.
     pub sending: bool,
+    /// In place of its next packet it sends one of this payload type with so many bytes of payload.
+    pub odd: Option<(u8, usize)>,
     /// What it heard of the call's digits: sample, digit.
     pub heard: Vec<(Sample, char)>,
     /// What it hears comes back.
@@ -76,12 +89,13 @@ pub struct Far {
 
 impl Far {
     /// A silent far side whose next frame begins at `at`.
-    pub fn new(media: MediaParams, seed: Seed, now: Time, at: Sample) -> Far {
+    pub fn new(params: LegParams, seed: Seed, now: Time, at: Sample) -> Far {
         Far {
-            leg: Leg::new(media, seed, now),
+            leg: Leg::new(params, seed, now),
             spoken: Vec::new(),
             digits: Vec::new(),
             sending: true,
+            odd: None,
             heard: Vec::new(),
             echo: None,
             ears: Vec::new(),
@@ -98,7 +112,7 @@ impl Far {
         let due: Vec<(char, bool)> =
             self.digits.iter().filter(|(from, ..)| (at..self.at).contains(from)).map(|due| (due.1, due.2)).collect();
         for (digit, inband) in due {
-            if inband {
+            if inband || !self.leg.has_events() {
                 self.tones = Some(Tones::new(digit.encode_utf8(&mut [0; 4]), at, Pace::default()));
             } else {
                 self.leg.start_event(digit, DIGIT_MS);
@@ -108,9 +122,22 @@ impl Far {
         if !self.sending {
             return self.leg.skip();
         }
-        self.leg.send(now, &frame);
-        while let Some(bytes) = self.leg.packet() {
-            send(bytes);
+        match &mut self.leg {
+            Leg::Rtp(leg) => {
+                leg.send(now, &frame);
+                while let Some(bytes) = leg.packet() {
+                    match self.odd.take() {
+                        Some((payload_type, length)) => {
+                            let mut packet = bytes[..HEADER].to_vec();
+                            packet[1] = packet[1] & 0x80 | payload_type;
+                            packet.resize(HEADER + length, 0xff);
+                            send(&packet);
+                        }
+                        None => send(bytes),
+                    }
+                }
+            }
+            Leg::Pcm(leg) => send(&bytes(leg.send(&frame))),
         }
     }
 
@@ -145,27 +172,38 @@ impl Far {
 
     /// A packet of the call arrives.
     pub fn receive(&mut self, path: Path, now: Time, bytes: &[u8]) {
+        let Leg::Rtp(leg) = &mut self.leg else { return };
         match path {
             Path::Rtp => {
-                self.leg.receive(now, bytes);
+                leg.receive(now, bytes);
             }
-            Path::Rtcp => self.leg.receive_report(now, bytes),
+            Path::Rtcp => leg.receive_report(now, bytes),
+        }
+    }
+
+    /// Takes a frame of the call, over PCM.
+    pub fn receive_frame(&mut self, now: Time, pcm: &[i16]) {
+        if let Leg::Pcm(leg) = &mut self.leg {
+            leg.receive(now, pcm);
         }
     }
 
     /// Hears 20 ms of the call.
     pub fn listen(&mut self, now: Time) {
+        let is_rtp = matches!(self.leg, Leg::Rtp(_));
         let mut room = Room::default();
         let heard = self.leg.listen(now, &mut room);
         if let Ok(from) = usize::try_from(heard.position) {
             self.ears.resize(self.ears.len().max(from + FRAME), 0);
             self.ears[from..from + FRAME].copy_from_slice(heard.pcm);
         }
-        let narrow = *heard.narrow;
+        let (narrow, position) = (*heard.narrow, heard.position);
         while let Some(digit) = self.leg.digit() {
             self.heard.push((digit.from, digit.digit));
         }
-        if let Some(Detected::Digit { digit, from, .. }) = self.detector.push(&narrow, self.at) {
+        if let Some(Detected::Digit { digit, from, .. }) =
+            self.detector.push(&narrow, if is_rtp { self.at } else { position })
+        {
             self.heard.push((from, digit));
         }
     }

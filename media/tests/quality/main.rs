@@ -9,7 +9,7 @@ use InItsPlace::{Concealed, Silence};
 use corpus::{prompts, sentences};
 use ringer_media::codec::Codec;
 use ringer_media::frame::{FRAME, Frame, SILENCE, Sample};
-use ringer_media::leg::{HeardKind, Leg, MediaParams, Room};
+use ringer_media::leg::{HeardKind, MediaParams, Room, RtpLeg};
 use ringer_media::netem::{Loss, Netem, NetemSpec};
 use ringer_media::recording::Window;
 use ringer_media::seed::Seed;
@@ -47,8 +47,8 @@ enum InItsPlace {
 fn recorded(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64, lost: InItsPlace) -> Vec<i16> {
     let params = MediaParams { event_payload_type: None, ..MediaParams::new(codec) };
     let origin = Time::from_millis(5000);
-    let mut sender = Leg::new(params, Seed(seed), origin);
-    let mut receiver = Leg::new(params, Seed(seed + 100), origin);
+    let mut sender = RtpLeg::new(params, Seed(seed), origin);
+    let mut receiver = RtpLeg::new(params, Seed(seed + 100), origin);
     let mut netem = Netem::new(spec, Seed(seed).stream("netem"));
     let mut window = Window::new();
     let mut heard = Vec::new();

@@ -29,7 +29,10 @@ fn params(codec: Codec) -> ringer_media::leg::MediaParams {
         payload_type,
         receive_payload_type: payload_type,
         event_payload_type: Some(101),
+        receive_event_payload_type: Some(101),
+        event_clock_hz: codec.rtp_clock_hz(),
         ptime_ms: 20,
+        may_send: true,
         fec,
         srtp: None,
     }

@@ -17,7 +17,7 @@
 //! expect thought N [purpose] [history "agent: Hi." "caller: Hello." ...] [unsaid "the rest"]
 //! ```
 
-use ringer_media::call::{Control, Event, Line as Said, Purpose, What};
+use ringer_media::call::{Control, Event, HangupCause, Line as Said, Purpose, What};
 use ringer_media::level::rms_dbov;
 use ringer_media::testing::{Log, Rig};
 
@@ -249,7 +249,11 @@ fn control(log: &Log, line: &mut Line) -> Parsed<()> {
             Control::Transfer { accepted: false }
         } else {
             line.eat("hangup");
-            Control::Hangup { q850_cause: line.number()? as u16 }
+            match line.number()? as u16 {
+                16 => Control::Hangup(HangupCause::Normal),
+                102 => Control::Hangup(HangupCause::Timer),
+                other => return Err(format!("no hang-up has cause {other}")),
+            }
         });
     }
     let found = log.controls.iter().filter(|of| !matches!(of, Control::Digit { .. }));

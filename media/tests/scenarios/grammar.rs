@@ -22,7 +22,9 @@
 //! 5.0 net delay 40                          # another network from then on, all that is not named as by default
 //! 2.0 agent stops sending                   2.5 agent sends again      3.0 driver misses 3        9.0 api hangs up
 //! 0.0 agent noise cafe 17.5                 # from then on, dB below speech
-//! 2.0 agent holds                           8.0 agent resumes          # by re-INVITE
+//! 2.0 agent holds                           8.0 agent resumes          # by re-INVITE: meanwhile nothing is sent to it
+//! 2.0 agent wants no audio                  8.0 agent wants audio      # the same of an agent that goes on speaking and is heard
+//! 2.0 agent sends 160 bytes of type 96      # in place of its next packet
 //! 3.0 agent transfers to "sip:..."          3.0 agent changes session 488        # by REFER; by re-INVITE, with the answer to it
 //! agent echoes after 0.2 down 6             # from hearing to sending, s; echo return loss, dB
 //! until 30                                  # a call that still runs is hung up by the API
@@ -31,7 +33,7 @@
 
 use ringer_media::call::*;
 use ringer_media::codec::Codec;
-use ringer_media::leg::MediaParams;
+use ringer_media::leg::{LegParams, MediaParams, PcmParams};
 use ringer_media::netem::{Loss, NetemSpec};
 use ringer_media::noise::Kind;
 use ringer_media::seed::Seed;
@@ -139,6 +141,8 @@ pub enum Action {
     Ends,
     Sending(bool),
     Hold(bool),
+    WantsAudio(bool),
+    Odd { payload_type: u8, bytes: usize },
     Transfers { to: String },
     SessionAnswered { code: u16 },
     Network(NetemSpec),
@@ -158,6 +162,8 @@ pub enum Dialling {
 pub struct Scenario {
     pub call: CallSpec,
     pub media: MediaParams,
+    /// Set: frames of PCM take the place of RTP.
+    pub pcm: Option<PcmParams>,
     pub net: NetemSpec,
     pub delays: Delays,
     pub text: bool,
@@ -168,6 +174,13 @@ pub struct Scenario {
     pub actions: Vec<(f64, Action)>,
     pub until: f64,
     pub expects: Vec<Line>,
+}
+
+impl Scenario {
+    /// Parameters of the media.
+    pub fn leg(&self) -> LegParams {
+        self.pcm.map_or(LegParams::Rtp(self.media), LegParams::Pcm)
+    }
 }
 
 /// Reads a file; `voice` speaks the audio responses, as the caller.
@@ -189,6 +202,7 @@ fn empty() -> Scenario {
     Scenario {
         call: CallSpec { seed: Seed(1), ..CallSpec::default() },
         media: MediaParams::new(codec),
+        pcm: None,
         net: NetemSpec::default(),
         delays: Delays::default(),
         text: true,
@@ -215,7 +229,7 @@ fn statement(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
         let name = line.word()?;
         s.media = MediaParams::new(Codec::from_name(&name).ok_or("unknown codec")?);
     } else if line.eat("no telephone events") {
-        s.media.event_payload_type = None;
+        (s.media.event_payload_type, s.media.receive_event_payload_type) = (None, None);
     } else if line.eat("no text") {
         s.text = false;
     } else if line.eat("net") {
@@ -322,6 +336,10 @@ fn action(line: &mut Line) -> Parsed<Action> {
         Action::Hold(true)
     } else if line.eat("agent resumes") {
         Action::Hold(false)
+    } else if line.eat("agent wants no audio") {
+        Action::WantsAudio(false)
+    } else if line.eat("agent wants audio") {
+        Action::WantsAudio(true)
     } else if line.eat("agent transfers to") {
         Action::Transfers { to: line.text()? }
     } else if line.eat("agent changes session") {
@@ -330,6 +348,10 @@ fn action(line: &mut Line) -> Parsed<Action> {
         Action::Sending(false)
     } else if line.eat("agent sends again") {
         Action::Sending(true)
+    } else if line.eat("agent sends") {
+        let bytes = line.number()? as usize;
+        line.eat("bytes of type");
+        Action::Odd { payload_type: line.number()? as u8, bytes }
     } else if line.eat("net") {
         Action::Network(net(line)?)
     } else if line.eat("driver misses") {

@@ -96,8 +96,8 @@ fn nothing_else_hears_of_probes() {
         What::Probe { .. } => true,
         _ => false,
     };
-    let rest = |log: &Log| -> Vec<(i64, &'static str)> {
-        log.events.iter().filter(|event| !ours(event)).map(|event| (event.sample, event.name())).collect()
+    let rest = |log: &Log| -> Vec<(i64, String)> {
+        log.events.iter().filter(|event| !ours(event)).map(|event| (event.sample, event.name().to_owned())).collect()
     };
     let count = probed.events.iter().filter(ours).count();
     println!("{} events of probes, {} others", count, rest(&plain).len());

@@ -33,7 +33,9 @@ pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
     if scenario.call.noise.is_none() && scenario.call.audio_quality == AudioQuality::HIGH {
         check(channel(log, 0).eq(log.clean.iter().copied()), "the clean track is not what was sent".into());
     }
-    if scenario.call.connection == Default::default() {
+    if scenario.pcm.is_some() {
+        frames(scenario, rig, &mut check);
+    } else if scenario.call.connection == Default::default() {
         packets(scenario, rig, &mut check);
     } else {
         in_order(rig, &mut check);
@@ -74,6 +76,26 @@ fn goodbye(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     check(said(last).map(u32::to_be_bytes) == last[4..8].try_into().ok(), "BYE is of another source".into());
 }
 
+/// One frame a tick, each at the position of its tick.
+fn frames(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) {
+    let log = &rig.log;
+    check(log.packets.is_empty() && log.reports.is_empty(), "packets on a leg of PCM".into());
+    let rate_hz = scenario.pcm.map_or(0, |pcm| pcm.rate_hz as usize);
+    for pair in log.frames.windows(2) {
+        check(pair[1].from > pair[0].from, format!("a frame at {} after one at {}", pair[1].from, pair[0].from));
+    }
+    let samples: usize = log.frames.iter().map(|frame| frame.len).sum();
+    check(samples.abs_diff(log.frames.len() * rate_hz / 50) <= 1, format!("{samples} samples in frames of 20 ms"));
+    let missed: usize =
+        scenario.actions.iter().map(|(_, action)| if let Action::Misses(n) = action { *n } else { 0 }).sum();
+    let length = log.endings[0].samples as usize / FRAME;
+    check(
+        (log.frames.len() + missed).abs_diff(length)
+            <= 1 + usize::from(scenario.call.connection != Default::default()) * 5,
+        format!("{} frames in {length} ticks", log.frames.len()),
+    );
+}
+
 /// One packet a tick, each with the next number and the timestamp of its tick; an event keeps its timestamp.
 fn packets(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) {
     let packets = &rig.log.packets;
@@ -92,13 +114,47 @@ fn packets(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String))
         }
     }
     let last = packets.last().map_or(first.at, |packet| packet.at);
-    let missed: usize =
+    let misses: usize =
         scenario.actions.iter().map(|(_, action)| if let Action::Misses(n) = action { *n } else { 0 }).sum();
+    let missed = misses + ticks_unwanted(scenario, rig, check);
     let span = (last.since(first.at).as_millis() / TICK.as_millis()) as usize + 1;
     check(ticks.len() + missed == span, format!("{} ticks had a packet of {span}", ticks.len()));
-    let length = rig.log.endings[0].samples as usize / FRAME;
+    let length = (rig.log.endings[0].samples as usize / FRAME).min(wanted_for(scenario));
     let dead = rig.log.endings[0].reason == EndReason::MediaTimeout;
     check(dead || span.abs_diff(length) <= 1, format!("packets in {span} ticks of {length}"));
+}
+
+/// The ticks before the other side did not want to hear, and never did again.
+fn wanted_for(scenario: &Scenario) -> usize {
+    let last = scenario.actions.iter().rev().find_map(|(at, action)| match action {
+        Action::Hold(held) => Some((*at, !held)),
+        Action::WantsAudio(wants) => Some((*at, *wants)),
+        _ => None,
+    });
+    last.filter(|(_, wants)| !wants).map_or(usize::MAX, |(from, _)| (from / 0.02).round() as usize)
+}
+
+/// The ticks up to the last packet in which the other side did not want to hear: none of them has a packet.
+fn ticks_unwanted(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) -> usize {
+    let packets: Vec<f64> = rig.log.packets.iter().map(|packet| rig.seconds_of(packet.at)).collect();
+    let last = packets.last().copied().unwrap_or(0.0);
+    let mut changes = scenario.actions.iter().filter_map(|(at, action)| match action {
+        Action::Hold(held) => Some((*at, !held)),
+        Action::WantsAudio(wants) => Some((*at, *wants)),
+        _ => None,
+    });
+    let mut ticks = 0;
+    while let Some((from, wants)) = changes.next() {
+        if wants || from > last {
+            continue;
+        }
+        let to = changes.find(|(_, wants)| *wants).map_or(last, |(to, _)| to.min(last));
+        // The signal comes before its tick.
+        let between = |at: &&f64| (from + 0.021..to + 0.001).contains(*at);
+        check(packets.iter().filter(between).count() == 0, format!("packets between {from} and {to} s"));
+        ticks += ((to - from) / 0.02).round() as usize;
+    }
+    ticks
 }
 
 /// Over a connection that is bad on purpose packets are missing and late, and none overtakes another.
@@ -224,6 +280,22 @@ fn a_seed_gives_one_call() {
     assert!(first.recorded == again.recorded && first.events == again.events && first.packets == again.packets);
     assert!(first.recorded != other.recorded && first.events != other.events);
     assert_eq!(TICK.as_millis(), 20);
+}
+
+/// The recording of this side is silent while the other side does not want to hear it, whatever noise there is.
+#[test]
+fn nothing_is_recorded_as_sent_on_hold() {
+    let voice = super::voice();
+    let source = "caller opens \"Good morning.\"\n4.0 agent holds\n8.0 agent resumes\nuntil 10";
+    let mut scenario = super::grammar::parse("hold", source, &voice).expect("it is right");
+    let loop_pcm = voice.say(16_000 * 5, 4000);
+    scenario.call.noise = Some(NoiseSpec { loop_pcm, gain_narrow: 0.2, gain_wide: 0.2, start: 77 });
+    let rig = super::play(&scenario, &voice);
+    assert_eq!(broken(&scenario, &rig), [""; 0]);
+    let sent: Vec<i16> = channel(&rig.log, 0).collect();
+    let heard = |from_ms: usize, to_ms: usize| sent[from_ms * 16..to_ms * 16].iter().filter(|x| **x != 0).count();
+    assert_eq!(heard(4020, 8000), 0);
+    assert!(heard(3000, 3900) > 5000 && heard(8100, 9000) > 5000);
 }
 
 /// What was said stands in the clean track as if there were neither noise nor a bad line, at the same samples.

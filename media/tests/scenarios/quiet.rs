@@ -15,7 +15,7 @@ use ringer_media::dtmf::Detector;
 use ringer_media::echo::EchoGuard;
 use ringer_media::frame::{FRAME, Sample};
 use ringer_media::impair::AudioQuality;
-use ringer_media::leg::{Leg, MediaParams};
+use ringer_media::leg::{MediaParams, RtpLeg};
 use ringer_media::recording::Window;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
@@ -79,7 +79,7 @@ fn tick(call: &mut Call, now: Time, packet: &[u8]) -> bool {
 fn answered(spec: CallSpec, media: MediaParams, now: Time, words: Arc<[i16]>) -> Call {
     let mut call = Call::new(spec);
     call.handle(now, Input::Signal(Signal::Dialing { address: String::new() }));
-    call.handle(now, Input::Signal(Signal::Answered { code: 200, media, text: true }));
+    call.handle(now, Input::Signal(Signal::Answered { code: 200, leg: media.into(), text: true }));
     call.handle(now + TICK, Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() });
     let mut asked = None;
     while let Some(output) = call.poll() {
@@ -119,7 +119,7 @@ fn a_quiet_tick_allocates_nothing() {
         ] {
             let media = MediaParams::new(codec);
             let mut now = Time::from_millis(1000);
-            let mut far = Leg::new(media, Seed(4), now);
+            let mut far = RtpLeg::new(media, Seed(4), now);
             let mut call = answered(spec.clone(), media, now, speech.clone());
             now = now + TICK;
             let (mut quiet, mut allocations) = (0, 0);
@@ -177,7 +177,7 @@ fn an_event_allocates_little() {
     for codec in [Codec::Pcmu, Codec::G722] {
         let media = MediaParams::new(codec);
         let mut now = Time::from_millis(1000);
-        let mut far = Leg::new(media, Seed(4), now);
+        let mut far = RtpLeg::new(media, Seed(4), now);
         let spec = CallSpec { opening: Opening::Listen { open_after_ms: None }, ..CallSpec::default() };
         let mut call = answered(spec, media, now, words.clone());
         now = now + TICK;
@@ -245,7 +245,7 @@ fn bytes_of<T>(make: impl FnOnce() -> T) -> i64 {
 
 #[test]
 fn a_call_is_small() {
-    let leg = || Leg::new(MediaParams::new(Codec::Pcmu), Seed(4), Time::default());
+    let leg = || RtpLeg::new(MediaParams::new(Codec::Pcmu), Seed(4), Time::default());
     for (name, bytes) in [
         ("leg, PCMU", bytes_of(leg)),
         ("echo and voice activity", bytes_of(EchoGuard::new)),
@@ -265,7 +265,7 @@ fn a_call_is_small() {
     for codec in Codec::ALL {
         let media = MediaParams::new(codec);
         let mut now = Time::from_millis(1000);
-        let mut far = Leg::new(media, Seed(4), now);
+        let mut far = RtpLeg::new(media, Seed(4), now);
         let before = HELD_BYTES.with(Cell::get);
         let mut call = Box::new(answered(spec.clone(), media, now, speech.clone()));
         for _ in 0..500 {

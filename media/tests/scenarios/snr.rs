@@ -9,7 +9,7 @@ use ringer_media::call::*;
 use ringer_media::clip::Clip;
 use ringer_media::codec::Codec;
 use ringer_media::frame::SILENCE;
-use ringer_media::leg::{Leg, MediaParams, Room};
+use ringer_media::leg::{MediaParams, Room, RtpLeg};
 use ringer_media::level::{active_level_dbov, rms_dbov, to_speech_level};
 use ringer_media::noise::{Kind, gain_for, generate, snr_db};
 use ringer_media::seed::Seed;
@@ -50,10 +50,10 @@ fn heard(codec: Codec, noise: Option<NoiseSpec>, words: &Arc<[i16]>) -> Vec<i16>
         ..CallSpec::default()
     });
     let mut now = Time::from_millis(1000);
-    let mut far = Leg::new(media, Seed(2), now);
+    let mut far = RtpLeg::new(media, Seed(2), now);
     let mut pcm = Vec::new();
     call.handle(now, Input::Signal(Signal::Dialing { address: String::new() }));
-    call.handle(now, Input::Signal(Signal::Answered { code: 200, media, text: false }));
+    call.handle(now, Input::Signal(Signal::Answered { code: 200, leg: media.into(), text: false }));
     for _ in 0..END_S * 50 {
         now = now + TICK;
         far.send(now, &SILENCE);

@@ -359,6 +359,29 @@ fn a_redirect_is_followed_once() {
 }
 
 #[test]
+fn the_same_request_goes_through_the_proxy_that_is_named() {
+    let uris = |mut pair: Pair| {
+        pair.call();
+        pair.run(1000);
+        let lines = pair.sent.into_iter().map(|(_, _, line)| line);
+        lines.filter(|line| line.starts_with("INVITE")).collect::<Vec<String>>()
+    };
+    let first = "INVITE sip:bob@10.0.0.2 SIP/2.0";
+    let use_proxy = uris(Pair::new(15, |bob, now, call, event| {
+        if matches!(event, CallEvent::Incoming { .. }) {
+            bob.reject_with(now, call, 305, &[("Contact", "<sip:10.0.0.2;lr>".to_owned())]);
+        }
+    }));
+    assert_eq!(use_proxy, [first, first]);
+    let moved = uris(Pair::new(15, |bob, now, call, event| {
+        if matches!(event, CallEvent::Incoming { .. }) {
+            bob.reject_with(now, call, 302, &[("Contact", "<sip:10.0.0.2;lr>".to_owned())]);
+        }
+    }));
+    assert_eq!(moved, [first, "INVITE sip:10.0.0.2;lr SIP/2.0"]);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_call() {
     let run = |seed| {
         let mut pair = Pair::new(seed, answers);

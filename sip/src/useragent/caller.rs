@@ -339,7 +339,10 @@ impl Endpoint {
         let same_host = old.is_some_and(|old| (old.host.as_str(), old.port) == (target.host.as_str(), target.port));
         caller.redirected = true;
         caller.login.forget();
-        caller.request.uri = target.to_string();
+        // The same request goes through the proxy that 305 names (RFC 3261 21.3.4).
+        if response.code != 305 {
+            caller.request.uri = target.to_string();
+        }
         match target.socket() {
             // Where it was sent already.
             Some(to) if to == caller.to => {}

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use ringer_media::call::{Kind, What};
 use ringer_media::frame::{PER_MS, RATE_HZ};
 use serde_json::{Value, json};
 
 use crate::cli::count;
-use crate::cli::lines::{Happened, Lines, interruptions, latencies, reason};
+use crate::cli::lines::{Lines, interruptions, latencies, reason};
 use crate::cli::out::Out;
 use crate::engine::{CallReport, TimelineEntry};
-use crate::judge::{self, Facts, Moment};
+use crate::judge::{self, Facts};
 
 /// What the caller is called.
 pub const CALLER: &str = "caller";
@@ -50,7 +51,7 @@ impl Show<'_> {
     /// An event, as it happens.
     pub fn event(&mut self, entry: &TimelineEntry) {
         match &mut self.lines {
-            Some(lines) => lines.line(entry.into()).into_iter().for_each(|line| self.out.line(line)),
+            Some(lines) => lines.line(entry).into_iter().for_each(|line| self.out.line(line)),
             None => match serde_json::to_string(entry) {
                 Ok(line) => self.out.line(line),
                 Err(error) => tracing::error!("an event could not be written: {error}"),
@@ -80,12 +81,11 @@ fn summary(report: &CallReport, outcome: &Outcome) -> Vec<String> {
     if !ending.connected {
         return lines;
     }
-    let moments = judge::moments(&json!(report.timeline));
     let facts = Facts { extension_digits: outcome.extension_digits, interface: "PHONE", ..Facts::default() };
-    let latency_ms: Vec<f64> = judge::measure(&moments, &facts).latency.iter().map(|s| s * 1000.0).collect();
-    lines.push(turns(&moments));
+    let latency_ms: Vec<f64> = judge::measure(&report.timeline, &facts).latency.iter().map(|s| s * 1000.0).collect();
+    lines.push(turns(&report.timeline));
     lines.push(latencies(&latency_ms));
-    lines.push(interruptions(report.timeline.iter().map(Happened::from), &format!("the {CALLER}")));
+    lines.push(interruptions(&report.timeline, &format!("the {CALLER}")));
     lines.push(format!(
         "sent: {}, half of them within {:.2} ms of their time, 99 % within {:.2} ms, {} late; codec {}",
         count(quality.sent_frames as usize, "frame"),
@@ -105,13 +105,11 @@ fn summary(report: &CallReport, outcome: &Outcome) -> Vec<String> {
 }
 
 /// How often each side spoke, and whose words are not known.
-fn turns(moments: &[Moment]) -> String {
-    let of = |event: &str, side: &str| {
-        let counts = |moment: &&Moment| moment.event == event && moment.side == side && moment.data["kind"] != "probe";
-        moments.iter().filter(counts).count()
-    };
-    let (own, agents) = (of("speech.ended", "dh"), of("turn.ended", "agent"));
-    let unheard = judge::unheard(moments).iter().filter(|turn| turn.lacks_words()).count();
+fn turns(timeline: &[TimelineEntry]) -> String {
+    let of = |counts: fn(&What) -> bool| timeline.iter().filter(|entry| counts(entry.reading())).count();
+    let own = of(|what| matches!(what, What::SpeechEnded { kind, .. } if *kind != Kind::Probe));
+    let agents = of(|what| matches!(what, What::TurnEnded { .. }));
+    let unheard = judge::unheard(timeline).iter().filter(|turn| turn.lacks_words()).count();
     let unheard = match unheard {
         0 => String::new(),
         number => format!(" ({number} with words that are not known)"),

@@ -1,15 +1,18 @@
 //! One call of the demonstration: followed while it lasts, and what is left of it.
 
 use indicatif::ProgressBar;
+use ringer_media::call::{Event, Side, TimelineEntry, What};
 use ringer_media::clip::Clip;
 use ringer_media::frame::PER_MS;
 use ringer_media::measure::Span;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::api::Api;
 use super::cast::Shows;
 use super::show;
-use crate::cli::lines::{Happened, Lines};
+use crate::cli::lines::Lines;
+use crate::judge;
 use crate::model::time::Timestamp;
 
 /// A call that is over.
@@ -23,7 +26,7 @@ pub struct Call {
     /// The result record.
     pub result: Value,
     /// The events of its timeline.
-    pub events: Vec<Value>,
+    pub timeline: Vec<TimelineEntry>,
     /// The entries of its transcript.
     pub transcript: Vec<Value>,
     /// Left the caller, right the agent; empty when there is none.
@@ -39,7 +42,7 @@ impl Call {
             shows: Shows::Script,
             result_id: String::new(),
             result: Value::Null,
-            events: Vec::new(),
+            timeline: Vec::new(),
             transcript: Vec::new(),
             recording: Default::default(),
         }
@@ -61,7 +64,7 @@ impl Call {
                 "end" => break,
                 _ => {
                     bar.set_message(event.clone());
-                    if let Some(line) = Happened::read(&data).and_then(|happened| lines.line(happened)) {
+                    if let Some(line) = Event::deserialize(&data).ok().and_then(|event| lines.line(&event)) {
                         tell(format!("{name:>7} | {line}"));
                     }
                 }
@@ -75,12 +78,12 @@ impl Call {
             shows,
             result_id: result_id.to_owned(),
             result: record["simulation_result"].clone(),
-            events: Vec::new(),
+            timeline: Vec::new(),
             transcript: Vec::new(),
             recording: Default::default(),
         };
         if let Ok(timeline) = api.get(&path("timeline")).await {
-            call.events = timeline["events"].as_array().cloned().unwrap_or_default();
+            call.timeline = judge::moments(&timeline["events"]);
         }
         if let Ok(transcript) = api.get(&path("transcript")).await {
             call.transcript = transcript["entries"].as_array().cloned().unwrap_or_default();
@@ -99,20 +102,18 @@ impl Call {
     }
 
     /// Events of this name.
-    pub fn named<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a Value> {
-        self.events.iter().filter(move |entry| entry["event"] == event)
+    pub fn named<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
+        self.timeline.iter().filter(move |entry| entry.name() == event)
     }
 
     /// Where the caller spoke.
     pub fn own_speech(&self) -> Vec<Span> {
         let mut spans = Vec::new();
         let mut from = None;
-        for entry in self.events.iter().filter(|entry| entry["side"] == "dh") {
-            match entry["event"].as_str() {
-                Some("speech.started") => from = entry["sample"].as_i64(),
-                Some("speech.ended") => {
-                    spans.extend(from.take().zip(entry["sample"].as_i64()).map(|(from, to)| Span { from, to }))
-                }
+        for entry in &self.timeline {
+            match entry.reading() {
+                What::SpeechStarted { .. } => from = Some(entry.sample),
+                What::SpeechEnded { .. } => spans.extend(from.take().map(|from| Span { from, to: entry.sample })),
                 _ => {}
             }
         }
@@ -121,9 +122,10 @@ impl Call {
 
     /// Where the caller's words and keys ended, in milliseconds from connect.
     pub fn own_ends_ms(&self) -> Vec<f64> {
-        let keys = self
-            .named("dtmf_sent")
-            .filter_map(|entry| Some(entry["offset_ms"].as_f64()? + entry["data"]["duration_ms"].as_f64()?));
+        let keys = self.timeline.iter().filter_map(|entry| match entry.reading() {
+            What::DtmfSent { duration_ms, .. } => Some(entry.offset_ms() + f64::from(*duration_ms)),
+            _ => None,
+        });
         let mut ends: Vec<f64> =
             self.own_speech().iter().map(|span| span.to as f64 / PER_MS as f64).chain(keys).collect();
         ends.sort_by(f64::total_cmp);
@@ -137,7 +139,11 @@ impl Call {
 
     /// Keys that the caller pressed, in order.
     pub fn keys(&self) -> String {
-        self.named("dtmf_sent").filter_map(|entry| entry["data"]["digits"].as_str()).collect()
+        let digit = |entry: &TimelineEntry| match entry.reading() {
+            What::DtmfSent { digit, .. } => Some(*digit),
+            _ => None,
+        };
+        self.timeline.iter().filter_map(digit).collect()
     }
 
     /// Latency of each of the agent's turns, in milliseconds.
@@ -147,8 +153,11 @@ impl Call {
     }
 
     /// Times until a side that was cut in on fell silent, in milliseconds; `by` cut in.
-    pub fn stops_ms(&self, by: &str) -> Vec<i64> {
-        let cuts = self.named("barge_in").filter(|entry| entry["data"]["by"] == by);
-        cuts.filter_map(|entry| entry["data"]["stop_ms"].as_i64()).collect()
+    pub fn stops_ms(&self, cutting: Side) -> Vec<i64> {
+        let stop = |entry: &TimelineEntry| match entry.reading() {
+            What::BargeIn { by, stop_ms, .. } if *by == cutting => stop_ms.map(i64::from),
+            _ => None,
+        };
+        self.timeline.iter().filter_map(stop).collect()
     }
 }

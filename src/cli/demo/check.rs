@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ringer_media::call::{Kind, Side, What};
 use ringer_media::measure::{segments, snr_db};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -79,9 +80,9 @@ pub fn checks(call: &Call, own: &OwnLog) -> Vec<Check> {
     match call.shows {
         Shows::Interruptions => {
             checks.push(noise(call));
-            let cuts_in = cut_in(call, "dh", "the caller cuts in and the agent stops within 340 ms");
+            let cuts_in = cut_in(call, Side::Dh, "the caller cuts in and the agent stops within 340 ms");
             checks.push(cuts_in.of_words(call));
-            checks.push(cut_in(call, "agent", "the agent cuts in and the caller stops within 340 ms"));
+            checks.push(cut_in(call, Side::Agent, "the agent cuts in and the caller stops within 340 ms"));
         }
         Shows::Script => checks.push(script(call).of_words(call)),
         Shows::Keys => checks.push(keys(call, own).of_words(call)),
@@ -146,7 +147,7 @@ fn noise(call: &Call) -> Check {
     Check::new(call, "the background noise is as loud as asked, within 1.5 dB", ok, figure)
 }
 
-fn cut_in(call: &Call, by: &str, claim: &str) -> Check {
+fn cut_in(call: &Call, by: Side, claim: &str) -> Check {
     let stops = call.stops_ms(by);
     let ok = !stops.is_empty() && stops.iter().all(|stop| *stop <= STOP_MS);
     Check::new(call, claim, ok, json!({ "stop_ms": stops }))
@@ -155,14 +156,14 @@ fn cut_in(call: &Call, by: &str, claim: &str) -> Check {
 /// The rule fired in answer to a turn in which the words stand.
 fn script(call: &Call) -> Check {
     let fired = call.named("scripted_response").next();
-    let at = fired.and_then(|entry| entry["sample"].as_i64());
-    let before = call
-        .named("turn.ended")
-        .filter(|turn| at.is_some_and(|at| turn["sample"].as_i64().is_some_and(|end| end <= at)));
-    let heard = before.last().and_then(|turn| turn["data"]["text"].as_str()).unwrap_or_default();
-    let said = call
-        .named("speech.ended")
-        .any(|entry| entry["data"]["kind"] == "scripted" && entry["data"]["interrupted"] == false);
+    let mut before = call.timeline.iter().rev().filter(|turn| fired.is_some_and(|fired| turn.sample <= fired.sample));
+    let heard = before.find_map(|turn| match turn.reading() {
+        What::TurnEnded { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    let heard = heard.unwrap_or_default();
+    let is_answer = |what: &What| matches!(what, What::SpeechEnded { kind: Kind::Scripted, interrupted: false, .. });
+    let said = call.timeline.iter().any(|entry| is_answer(entry.reading()));
     let ok = heard.contains(ASKED) && said;
     Check::new(call, "the scripted answer is given when its words are heard", ok, json!({ "heard": heard }))
 }
@@ -180,6 +181,8 @@ fn keys(call: &Call, own: &OwnLog) -> Check {
 
 #[cfg(test)]
 mod tests {
+    use ringer_media::call::{Event, TimelineEntry};
+
     use super::*;
 
     #[test]
@@ -199,8 +202,8 @@ not JSON
     #[test]
     fn a_late_recognizer_is_named_where_words_were_missed() {
         let hints = |shows: Shows, late: usize| -> Vec<String> {
-            let events = vec![json!({ "event": "recognizer_late", "side": "engine", "data": {} }); late];
-            let call = Call { shows, events, ..Call::empty("Oliver") };
+            let note = TimelineEntry { seq: 0, event: Event::from_wire(0, "recognizer_late", "engine", json!({})) };
+            let call = Call { shows, timeline: vec![note; late], ..Call::empty("Oliver") };
             let checks = checks(&call, &OwnLog::default());
             checks.into_iter().filter(|check| !check.ok).filter_map(|check| check.hint).collect()
         };

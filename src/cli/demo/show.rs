@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::call::Call;
 use super::check::Check;
 use crate::cli::count;
-use crate::cli::lines::{Happened, Style, interruptions, latencies};
+use crate::cli::lines::{Style, interruptions, latencies};
 use crate::cli::out::Out;
 use crate::model::transcript::NOT_UNDERSTOOD;
 
@@ -59,7 +59,7 @@ pub fn call(out: &Out, call: &Call, kept: Option<&Path>) {
         out.line(format_args!("  {from:6.2} to {to:6.2} s  {who:>7}: {words}{cut}"));
     }
     out.line(format_args!("  {}", latencies(&call.latencies_ms())));
-    out.line(format_args!("  {}", interruptions(call.events.iter().filter_map(Happened::read), call.name)));
+    out.line(format_args!("  {}", interruptions(&call.timeline, call.name)));
     let quality = &call.result["engine_quality"];
     out.line(format_args!(
         "  pacing: 99 % of frames within {} ms, {} late, {} packets lost, trusted: {}",

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn line(lines: &mut Lines, sample: i64, side: &str, event: &str, data: &Value) -> Option<String> {
-    lines.line(Happened { sample, event, side, data })
+    lines.line(&Event::from_wire(sample, event, side, data.clone()))
 }
 
 /// Name and words of the line, in verbose lines.

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::Args;
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{Dial, Placement, Speech};
+use crate::engine::{Destination, Placement, SipDial, Speech};
 use crate::human::{Fluency, Mind};
 use crate::provider::Job;
 use crate::provider::canned::Canned;
@@ -57,7 +57,11 @@ impl Callers {
         Placement {
             id: format!("load-{number}"),
             spec,
-            dial: Dial { target: self.to.clone(), codecs: vec![Codec::Pcmu], ..Dial::default() },
+            destination: Destination::Sip(SipDial {
+                target: self.to.clone(),
+                codecs: vec![Codec::Pcmu],
+                ..SipDial::default()
+            }),
             mind: Box::new(Talker { hears_turns: self.ears.voice_activity }),
             fluency: Fluency::default(),
             voice: Some(Canned::named("caller")),

@@ -97,14 +97,14 @@ pub async fn run() -> ExitCode {
         Ok(started) => started,
         Err(error) => return failed(error),
     };
-    let sockets = match MediaPorts::new(PORTS).bind(sip.local().ip()) {
+    let mut sockets = match MediaPorts::new(PORTS).bind(sip.local().ip()) {
         Ok(sockets) => sockets,
         Err(error) => return failed(error),
     };
     let (orders, waiting) = sync_channel(ORDERS);
     let media = Arc::new(Media::default());
     let (shared, port) = (media.clone(), sockets.port());
-    let thread = std::thread::Builder::new().name("far".into()).spawn(move || shared.run(&sockets, &waiting));
+    let thread = std::thread::Builder::new().name("far".into()).spawn(move || shared.run(&mut sockets, &waiting));
     let thread = match thread {
         Ok(thread) => thread,
         Err(error) => return failed(error),
@@ -171,7 +171,7 @@ struct Stream {
 }
 
 impl Media {
-    fn run(&self, sockets: &MediaSockets, orders: &Receiver<Order>) {
+    fn run(&self, sockets: &mut MediaSockets, orders: &Receiver<Order>) {
         prefer_timing();
         let mut slots: [Vec<Stream>; SLOTS] = std::array::from_fn(|_| Vec::new());
         let mut batch = Batch::default();

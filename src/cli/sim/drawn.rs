@@ -46,6 +46,7 @@ pub fn plain(seed: u64, voices: &Arc<Canned>) -> Sim {
         synthesizer: voices.clone(),
         faults: Faults::default(),
         longest: Duration::from_secs(120),
+        script: None,
     }
 }
 
@@ -91,7 +92,7 @@ pub fn faulty(seed: u64, voices: &Arc<Canned>, beds: &NoiseBeds) -> Sim {
     spec.turn.endpointing_delay_ms = draw.range(300.0, 2000.0) as u32;
     let playback = if draw.unit() < 0.2 { steps(&mut draw) } else { Vec::new() };
     let profile = Profile { intent: INTENT.into(), playback, ..Profile::default() };
-    let mut codecs = sim.caller.dial.codecs;
+    let mut codecs = sim.caller.destination.codecs().to_vec();
     // Opus costs as much as ten calls of another codec.
     match draw.index(20) {
         0 => codecs = vec![Codec::Opus],
@@ -114,6 +115,7 @@ pub fn faulty(seed: u64, voices: &Arc<Canned>, beds: &NoiseBeds) -> Sim {
         seed: sim.seed,
         synthesizer: sim.synthesizer,
         longest: sim.longest,
+        script: None,
     }
 }
 

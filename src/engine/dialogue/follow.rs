@@ -1,8 +1,8 @@
 //! The language of the agent, followed in writing.
 
+use ringer_media::call::{Side, What};
 use ringer_media::frame::PER_MS;
 use ringer_media::tongue::Tongue;
-use serde_json::json;
 
 use super::{Dialogue, Output, Turn};
 use crate::human::language::Found;
@@ -16,9 +16,9 @@ impl Dialogue {
         }
         let news = self.follower.heard(i64::from(self.turns), &turn.text, &Tongue::Untold);
         let Some((_, Found { language, by })) = news.filter(|(_, found)| is_spoken(&found.language)) else { return };
-        let from = (turn.first_ms - self.began_ms.unwrap_or(turn.first_ms)) * PER_MS;
-        let data = json!({ "language": language, "by": by, "from_sample": from });
-        self.event(turn.last_ms, "language.taken", "engine", data);
+        let from_sample = (turn.first_ms - self.began_ms.unwrap_or(turn.first_ms)) * PER_MS;
+        let taken = What::LanguageTaken { language: language.clone(), by: by.into(), from_sample };
+        self.event(turn.last_ms, Side::Engine, taken);
         self.out.push_back(Output::Speak(language));
     }
 }

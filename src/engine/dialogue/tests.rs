@@ -1,6 +1,7 @@
 //! Conversations in virtual time.
 
 use ringer_media::call::Response;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -96,7 +97,7 @@ impl Stage {
     }
 
     fn events(&self) -> Vec<(&str, f64)> {
-        self.timeline.iter().map(|entry| (entry.event.as_str(), entry.offset_ms)).collect()
+        self.timeline.iter().map(|entry| (entry.name(), entry.offset_ms())).collect()
     }
 }
 
@@ -186,8 +187,8 @@ fn parts_of_a_turn_are_joined() {
     }
     assert_eq!(stage.asked(), ["think Reply"]);
     assert_eq!(stage.dialogue.history()[0].text.as_ref(), "One\ntwo\nthree");
-    let turn = stage.timeline.iter().find(|entry| entry.event == "turn.ended").expect("it ended");
-    assert_eq!((&turn.data["from_sample"], &turn.data["end_sample"]), (&json!(0), &json!(1500 * 16)));
+    let turn = stage.timeline.iter().find(|entry| entry.name() == "turn.ended").expect("it ended");
+    assert_eq!((&turn.data()["from_sample"], &turn.data()["end_sample"]), (&json!(0), &json!(1500 * 16)));
 }
 
 #[test]
@@ -358,12 +359,12 @@ fn scripted_answers_take_the_mind_s_place() {
     stage.wait(700);
     assert_eq!(stage.asked(), ["send 1"]);
     stage.sent();
-    let fired: Vec<_> = stage.timeline.iter().filter(|entry| entry.event == "scripted_response").collect();
-    assert_eq!(fired.iter().map(|entry| &entry.data["index"]).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
-    let types: Vec<_> = fired.iter().map(|entry| &entry.data["response_type"]).collect();
+    let fired: Vec<_> = stage.timeline.iter().filter(|entry| entry.name() == "scripted_response").collect();
+    assert_eq!(fired.iter().map(|entry| entry.data()["index"].clone()).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    let types: Vec<_> = fired.iter().map(|entry| entry.data()["response_type"].clone()).collect();
     assert_eq!(types, ["phrase", "silence", "silence", "silence", "dtmf"]);
-    let kinds: Vec<_> = stage.timeline.iter().filter(|entry| entry.event == "message.sent").collect();
-    assert!(kinds.iter().all(|entry| entry.data["kind"] == "scripted") && kinds.len() == 4);
+    let kinds: Vec<_> = stage.timeline.iter().filter(|entry| entry.name() == "message.sent").collect();
+    assert!(kinds.iter().all(|entry| entry.data()["kind"] == "scripted") && kinds.len() == 4);
 }
 
 #[test]
@@ -371,7 +372,8 @@ fn tools_are_told_and_keys_are_typed() {
     let mut stage = Stage::of(spec());
     stage.hears("Press 1.");
     stage.asked();
-    stage.feed(Input::Called { at_ms: stage.now + 40, call: json!({ "name": "menu" }) });
+    let menu = ToolCall { name: "menu".into(), parameters: Value::Null, output: Value::Null, source: None };
+    stage.feed(Input::Called { at_ms: stage.now + 40, call: menu });
     stage.feed(Input::Thought(Move { dtmf: "1".into(), notes: vec!["fallback_speaker"], ..Move::default() }));
     assert_eq!(stage.asked(), ["send 1"]);
     let events = stage.events();

@@ -1,6 +1,8 @@
 //! One side of a simulated call: endpoint, Call, mind and voice, with everything that is waiting to happen to it.
 
 mod effects;
+mod scene;
+mod signals;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,18 +19,22 @@ use ringer_media::rtp::rtcp;
 use ringer_media::seed::{Seed, Stream};
 use ringer_media::time::Time;
 use ringer_media::tongue::Tongue;
+use ringer_sip::sdp::Offer;
 use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-use super::Side;
+use self::scene::Scene;
 use super::hearing::{Said, words};
+use super::network::{Arrived, Datagram};
+use super::script::Action;
+use super::{START, Side};
 use crate::engine::following::Following;
 use crate::engine::timeline::Journal;
-use crate::engine::{Dial, Placement};
+use crate::engine::{Destination, Placement};
 use crate::human::{Fluency, Mind, SpeechPart};
 use crate::provider::{Synthesizer, Voice, whole_speech};
-use crate::transport::port::{PortOutput, Refusal, ToPeer};
+use crate::transport::port::{MediaPlan, PortOutput, Refusal, ToPeer};
 use crate::transport::sip::address::Address;
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
@@ -50,11 +56,6 @@ const RTP_PORT: u16 = 20_000;
 /// Nanoseconds of a sample.
 const SAMPLE_NS: i64 = 62_500;
 
-/// First byte of a datagram: which socket it is for.
-const SIP: u8 = 0;
-const RTP: u8 = 1;
-const RTCP: u8 = 2;
-
 pub(super) struct Setup {
     pub address: SocketAddr,
     pub placement: Placement,
@@ -64,6 +65,8 @@ pub(super) struct Setup {
     pub hangs_up: Option<Time>,
     /// Least delay of the network: what is heard was said this much earlier.
     pub delay: Duration,
+    /// Lines of a script, in order of their times after the INVITE; `None`: the call has no script.
+    pub actions: Option<Vec<(Duration, Action)>>,
 }
 
 /// Something that happens by itself.
@@ -79,12 +82,11 @@ enum Due {
 
 pub(super) struct Host {
     address: SocketAddr,
-    peer: Option<SocketAddr>,
     endpoint: Endpoint,
     key: Option<CallKey>,
     port: Option<SipPort>,
     spec: CallSpec,
-    dial: Dial,
+    destination: Destination,
     mind: Box<dyn Mind>,
     fluency: Fluency,
     voice: Option<Voice>,
@@ -100,20 +102,30 @@ pub(super) struct Host {
     next_tick: Option<Time>,
     /// When the INVITE is answered.
     answer: Option<Time>,
+    /// Addresses that media go to and come from.
+    media: Option<MediaPlan>,
+    /// Port that RTP is sent from.
+    rtp_port: u16,
+    /// Present in a call with a script.
+    scene: Option<Box<Scene>>,
     inbox: Vec<(Time, Path, Vec<u8>)>,
-    outbox: Vec<Vec<u8>>,
+    outbox: Vec<Datagram>,
     due: BTreeMap<(Time, u64), Due>,
     number: u64,
     segments: BTreeMap<EffectId, Sample>,
     open: BTreeMap<EffectId, &'static str>,
     origin: Option<Time>,
+    /// Sample 0, also of a call that was never connected.
+    zero: Option<Time>,
     /// When this side has ended the call, or heard that it is over.
     bye: Option<Time>,
     said: Vec<Said>,
     journal: Journal,
     sent: Vec<i16>,
     heard: Vec<i16>,
+    early: Vec<i16>,
     sip_log: String,
+    warnings: Vec<String>,
     /// The call was ended; its last words may still come.
     ended: bool,
     ending: Option<Ending>,
@@ -133,12 +145,11 @@ impl Host {
         let placement = setup.placement;
         Ok(Host {
             address: setup.address,
-            peer: None,
             endpoint: Endpoint::new(EndpointConfig { local: setup.address, user_agent, seed: sip_seed }),
             key: None,
             port: None,
             spec: placement.spec,
-            dial: placement.dial,
+            destination: placement.destination,
             mind: placement.mind,
             fluency: placement.fluency,
             following: placement
@@ -154,6 +165,9 @@ impl Host {
             call: None,
             next_tick: None,
             answer: None,
+            media: None,
+            rtp_port: RTP_PORT,
+            scene: setup.actions.map(|actions| Box::new(Scene::new(actions))),
             inbox: Vec::new(),
             outbox: Vec::new(),
             due: BTreeMap::new(),
@@ -161,12 +175,15 @@ impl Host {
             segments: BTreeMap::new(),
             open: BTreeMap::new(),
             origin: None,
+            zero: None,
             bye: None,
             said: Vec::new(),
             journal: Journal::default(),
             sent: Vec::new(),
             heard: Vec::new(),
+            early: Vec::new(),
             sip_log: String::new(),
+            warnings: Vec::new(),
             ended: false,
             ending: None,
             last_sequence: None,
@@ -174,23 +191,6 @@ impl Host {
             left: false,
             violations: Vec::new(),
         })
-    }
-
-    /// Sends the INVITE to `peer`.
-    pub fn dial(&mut self, now: Time, peer: SocketAddr) -> Result<(), String> {
-        let target = format!("sip:agent@{peer}");
-        let called = if self.dial.target.is_empty() { &target } else { &self.dial.target };
-        let address = Address::parse(called).map_err(|fault| fault.to_string())?;
-        let destination = address.resolve().map_err(|fault| fault.to_string())?;
-        self.peer = Some(destination);
-        let offer = sdp::offer(self.dial.codecs(), self.address.ip(), RTP_PORT, 1).session().to_string();
-        let invite = self.dial.invite(address.uri().clone(), destination, offer);
-        self.key = Some(self.endpoint.invite(sip_time(now), invite));
-        self.begin(now);
-        self.port = Some(SipPort::caller(target, self.dial.guard()));
-        self.drain_port(now);
-        self.drain_sip(now);
-        Ok(())
     }
 
     /// The Call begins; its ticks have a phase of their own.
@@ -209,7 +209,8 @@ impl Host {
         let timer = self.endpoint.next_timer().map(|at| Time(at.0));
         let due = self.due.first_key_value().map(|((at, _), _)| *at);
         let held = self.call.as_ref().and_then(Call::due);
-        [timer, self.answer, due, held, self.hangs_up, self.next_tick].into_iter().flatten().min()
+        let scene = self.scene.as_ref().and_then(|scene| scene.next(self.key.is_some()));
+        [timer, self.answer, due, held, self.hangs_up, self.next_tick, scene].into_iter().flatten().min()
     }
 
     /// Words of this side so far.
@@ -218,22 +219,30 @@ impl Host {
     }
 
     /// What was sent since the last time.
-    pub fn sent(&mut self) -> std::vec::Drain<'_, Vec<u8>> {
+    pub fn sent(&mut self) -> std::vec::Drain<'_, Datagram> {
         self.outbox.drain(..)
     }
 
-    /// A datagram of the other side arrived.
-    pub fn receive(&mut self, arrived: Time, datagram: &[u8]) {
-        let Some((&socket, bytes)) = datagram.split_first() else { return };
-        match socket {
-            SIP => {
-                let from = self.peer.unwrap_or(self.address);
-                self.log(arrived, "received from", bytes);
-                self.endpoint.receive(sip_time(arrived), from, bytes);
-                self.drain_sip(arrived);
-            }
-            RTP => self.inbox.push((arrived, Path::Rtp, bytes.to_vec())),
-            _ => self.inbox.push((arrived, Path::Rtcp, bytes.to_vec())),
+    /// A datagram arrived. As with the sockets of real calls, media is taken from where it goes to alone, once that is known.
+    pub fn receive(&mut self, arrived: &Arrived) {
+        let Datagram { from, to, bytes } = &arrived.datagram;
+        if *to == self.address {
+            return self.receive_sip(arrived.at, *from, bytes);
+        }
+        let Some(path) = self.path(to.port()) else { return };
+        let is_from_there = |plan: &MediaPlan| *from == if path == Path::Rtp { plan.rtp } else { plan.rtcp };
+        if self.media.as_ref().is_none_or(is_from_there) {
+            self.inbox.push((arrived.at, path, bytes.clone()));
+        }
+    }
+
+    /// The path of the media that come in at `port`; `None` where nobody listens.
+    fn path(&self, port: u16) -> Option<Path> {
+        let is_open = |rtp: u16| rtp == self.rtp_port || self.scene.as_ref().is_some_and(|scene| scene.listens_at(rtp));
+        match port {
+            port if is_open(port) => Some(Path::Rtp),
+            port if is_open(port.wrapping_sub(1)) => Some(Path::Rtcp),
+            _ => None,
         }
     }
 
@@ -246,6 +255,7 @@ impl Host {
             self.port.iter_mut().for_each(SipPort::answer);
             self.drain_port(now);
         }
+        self.play_scene(now);
         while let Some(entry) = self.due.first_entry().filter(|entry| entry.key().0 <= now) {
             let due = entry.remove();
             self.happen(now, due, said);
@@ -293,102 +303,15 @@ impl Host {
         }
         Side {
             ending: self.ending,
-            timeline: self.journal.finish(),
+            timeline: self.journal.finish(&mut Vec::new()),
             recording,
             sip_log: self.sip_log,
             violations: self.violations,
+            early: self.early,
+            zero: self.zero.unwrap_or(START).since(START),
+            sent_rtp: self.scene.map(|scene| scene.sent_rtp).unwrap_or_default(),
+            warnings: self.warnings,
         }
-    }
-
-    // --- SIP ---
-
-    fn drain_sip(&mut self, now: Time) {
-        while let Some(output) = self.endpoint.poll() {
-            match output {
-                ringer_sip::Output::Datagram { bytes, .. } => {
-                    self.log(now, "sent to", &bytes);
-                    self.send(SIP, &bytes);
-                }
-                ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),
-            }
-        }
-    }
-
-    fn sip_event(&mut self, now: Time, key: CallKey, event: CallEvent) {
-        if let CallEvent::Incoming { sdp, source, call_id, .. } = event {
-            self.peer.get_or_insert(source);
-            return self.incoming(now, key, call_id, sdp.as_deref());
-        }
-        if matches!(event, CallEvent::Ended(_)) {
-            self.bye.get_or_insert(now);
-            self.answer = None;
-        }
-        if let Some(port) = &mut self.port {
-            port.receive(event);
-            self.drain_port(now);
-        }
-    }
-
-    fn incoming(&mut self, now: Time, key: CallKey, call_id: String, offer: Option<&str>) {
-        let supported = sdp::offer(self.dial.codecs(), self.address.ip(), RTP_PORT, 1);
-        match SipPort::incoming(call_id, offer, &supported, self.dial.guard()) {
-            Ok(mut port) if self.key.is_none() => {
-                port.ring();
-                (self.key, self.port) = (Some(key), Some(port));
-                self.drain_port(now);
-                self.answer = Some(self.after(now, RINGING_MS));
-            }
-            Ok(_) => SipOrder::from(Refusal::Busy).apply(&mut self.endpoint, sip_time(now), key),
-            Err(_) => SipOrder::from(Refusal::NoMedia).apply(&mut self.endpoint, sip_time(now), key),
-        }
-    }
-
-    /// Carries out the port's outputs, in order.
-    fn drain_port(&mut self, now: Time) {
-        while let Some(output) = self.port.as_mut().and_then(SipPort::poll) {
-            match output {
-                PortOutput::Signal(signal) => self.tell(now, Input::Signal(signal)),
-                PortOutput::Send(ToPeer::Sip(order)) => self.order(now, order),
-                PortOutput::Locate(address) => {
-                    let found = address.resolve().ok().filter(|found| self.dial.guard().allows(found.ip()));
-                    self.order(now, SipOrder::Resolved(found));
-                }
-                // Both sides have one media address each, and nobody reads warnings here.
-                PortOutput::Media(_) | PortOutput::Warning(_) => {}
-            }
-        }
-    }
-
-    fn order(&mut self, now: Time, order: SipOrder) {
-        let Some(key) = self.key else { return };
-        let ends = matches!(order, SipOrder::Hangup(..));
-        if ends {
-            self.bye.get_or_insert(now);
-        }
-        order.apply(&mut self.endpoint, sip_time(now), key);
-        while let Some(output) = self.endpoint.poll() {
-            match output {
-                ringer_sip::Output::Datagram { bytes, .. } => {
-                    self.log(now, "sent to", &bytes);
-                    self.send(SIP, &bytes);
-                }
-                // The end that this side asked for is no news to its Call.
-                ringer_sip::Output::Event(..) if ends => {}
-                ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),
-            }
-        }
-    }
-
-    fn log(&mut self, now: Time, direction: &str, message: &[u8]) {
-        let peer = self.peer.unwrap_or(self.address);
-        self.sip_log.push_str(&format!("{} {direction} {peer}\n{}\n", now.0 / 1_000_000, masked(message)));
-    }
-
-    fn send(&mut self, socket: u8, bytes: &[u8]) {
-        let mut datagram = Vec::with_capacity(bytes.len() + 1);
-        datagram.push(socket);
-        datagram.extend_from_slice(bytes);
-        self.outbox.push(datagram);
     }
 
     // --- the Call ---
@@ -403,7 +326,8 @@ impl Host {
             self.sent.extend_from_slice(&sent.pcm);
         }
         // A bad connection loses packets and holds them back.
-        if connected && self.packets_in_tick != 1 && !self.ended && self.spec.connection.is_clear() {
+        let is_steady = self.spec.connection.is_clear() && self.scene.as_ref().is_none_or(|scene| scene.is_steady);
+        if connected && self.packets_in_tick != 1 && !self.ended && is_steady {
             self.violations.push(format!("{} packets in the tick at {} ms", self.packets_in_tick, at.0 / 1_000_000));
         }
         for (arrived, path, bytes) in std::mem::take(&mut self.inbox) {
@@ -426,21 +350,26 @@ impl Host {
         match output {
             Output::Packet { path: Path::Rtp, bytes } => {
                 self.check_packet(bytes);
-                self.send(RTP, bytes);
+                if !self.scene.as_ref().is_some_and(|scene| scene.withholds()) {
+                    self.send_media(now, Path::Rtp, bytes);
+                }
             }
             Output::Packet { path: Path::Rtcp, bytes } => {
                 self.left = false;
                 rtcp::parse(bytes, |item| self.left |= matches!(item, rtcp::Item::Bye(_)));
-                self.send(RTCP, bytes);
+                self.send_media(now, Path::Rtcp, bytes);
             }
             Output::Heard(pcm) => self.heard.extend_from_slice(pcm),
-            Output::Early(_) | Output::Ears { .. } | Output::EarsPast { .. } => {}
+            Output::Early(pcm) => self.early.extend_from_slice(pcm),
+            Output::Ears { .. } | Output::EarsPast { .. } => {}
+            // Both sides talk over RTP.
+            Output::Frame { .. } | Output::ClearBuffered => {}
             Output::Control(control) => {
                 self.port.iter_mut().for_each(|port| port.control(&control));
                 self.drain_port(now);
             }
             Output::Effect(id, effect) => self.perform(now, id, effect),
-            Output::Event(event) => self.event(now, &event),
+            Output::Event(event) => self.event(now, event),
             Output::Ended(ending) => {
                 self.segments.clear();
                 self.due.clear();
@@ -476,10 +405,13 @@ impl Host {
         self.packets_in_tick += u32::from(!is_repetition);
     }
 
-    fn event(&mut self, now: Time, event: &Event) {
+    fn event(&mut self, now: Time, event: Event) {
         match &event.what {
-            What::Connected { .. } => self.origin = Some(now),
-            What::Ended { .. } => self.ended = true,
+            What::Connected { .. } => (self.origin, self.zero) = (Some(now), Some(now)),
+            What::Ended { .. } => {
+                self.ended = true;
+                self.zero.get_or_insert(now);
+            }
             What::SpeechStarted { utterance_id, text, .. } => {
                 let said =
                     Said { utterance: *utterance_id, from: self.time(event.sample), to: None, text: text.clone() };

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use ringer_media::call::{Comparison, EndReason, Thought};
+use ringer_media::call::{Comparison, EndReason, Thought, ToolCall};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
@@ -212,9 +212,12 @@ impl<'a> Drive<'a> {
         }
         for call in news.calls {
             let at_ms = self.dialogue.began_ms().unwrap_or(now) + call.start_offset_ms;
-            let call = json!({
-                "name": call.name, "parameters": call.parameters, "output": call.output, "source": "conversation",
-            });
+            let call = ToolCall {
+                name: call.name.into(),
+                parameters: json!(call.parameters),
+                output: json!(call.output),
+                source: Some("conversation".into()),
+            };
             self.dialogue.handle(now, Input::Called { at_ms, call });
         }
         if !matches!(news.status, ResultStatus::Dispatched | ResultStatus::Running) {
@@ -229,8 +232,8 @@ impl<'a> Drive<'a> {
             if let Some(redactor) = &self.redactor {
                 redactor.event(&mut data);
             }
-            let (attempt, seq) = (self.work.job.attempt, Some(entry.seq as i64));
-            feed.add(Happening { attempt, seq, event: entry.event.clone(), data });
+            let (attempt, seq) = (self.work.job.attempt, Some(entry.seq));
+            feed.add(Happening::new(attempt, seq, entry.name(), &data));
         }
         self.timeline.push(entry);
     }

@@ -1,7 +1,6 @@
 //! What is kept of a written conversation that is over, and where its result goes.
 
 use ringer_media::call::EndReason;
-use serde_json::json;
 
 use super::super::call::languages;
 use super::TextWork;
@@ -11,13 +10,13 @@ use crate::engine::dialogue::DialogueEnd;
 use crate::error::Result;
 use crate::judge;
 use crate::model::Object;
-use crate::model::error_code;
+use crate::model::error_code::ErrorCode;
 use crate::model::result::ResultDoc;
 use crate::model::status::{EndedBy, ResultStatus};
 use crate::model::time::Timestamp;
 
 /// Why there is no good ending.
-type Fault = Option<(&'static str, String)>;
+type Fault = Option<(ErrorCode, String)>;
 
 impl TextWork<'_> {
     /// Keeps what the conversation has left, and moves the result on.
@@ -35,15 +34,14 @@ impl TextWork<'_> {
         notes.extend(languages(&timeline));
         warnings.extend(amiss(&timeline, false));
         if end.began_ms.is_some() {
-            let moments = judge::moments(&json!(timeline));
             let language = judge::language(&notes);
             let fillers = judge::fillers(language, &self.workshop.fillers);
-            let transcript = judge::transcript(id, language, &moments, &fillers);
+            let transcript = judge::transcript(id, language, &timeline, &fillers);
             service.store_transcript(organization, &transcript).await?;
         }
         let from = self.news(0, 0).await?.status;
         let (fault, by) = verdict(&end);
-        let to = next_status(from, fault.as_ref().map(|(code, _)| *code));
+        let to = next_status(from, fault.as_ref().map(|(code, _)| code));
         let patch = move |doc: &mut ResultDoc| fill_in(doc, &end, fault, by, notes, warnings);
         match to {
             Some(to) => self.advance(from, to, patch).await.map(drop),
@@ -56,15 +54,16 @@ fn verdict(end: &DialogueEnd) -> (Fault, Option<EndedBy>) {
     match end.reason {
         EndReason::AgentHangup if !end.other_spoke => {
             let text = "The agent ended the conversation before it wrote anything";
-            (Some(("AGENT_HUNG_UP_BEFORE_SPEECH", text.to_owned())), Some(EndedBy::Agent))
+            (Some((ErrorCode::AgentHungUpBeforeSpeech, text.to_owned())), Some(EndedBy::Agent))
         }
         EndReason::AgentHangup => (None, Some(EndedBy::Agent)),
         EndReason::Shutdown => {
-            (Some(("ENGINE_SHUTDOWN", "The engine was stopped during the conversation".to_owned())), None)
+            (Some((ErrorCode::EngineShutdown, "The engine was stopped during the conversation".to_owned())), None)
         }
         EndReason::Fault => {
-            let lost = || ("INTERNAL_ERROR", "The conversation could not go on".to_owned());
-            (Some(end.fault.clone().unwrap_or_else(lost)), None)
+            let lost = || (ErrorCode::InternalError, "The conversation could not go on".to_owned());
+            let fault = end.fault.as_ref().map(|(code, message)| (ErrorCode::from(*code), message.clone()));
+            (Some(fault.unwrap_or_else(lost)), None)
         }
         EndReason::Cancelled => (None, None),
         _ => (None, Some(EndedBy::User)),
@@ -72,15 +71,15 @@ fn verdict(end: &DialogueEnd) -> (Fault, Option<EndedBy>) {
 }
 
 /// Where a result goes when its conversation is over; `None`: it stays where it is.
-fn next_status(from: ResultStatus, code: Option<&str>) -> Option<ResultStatus> {
+fn next_status(from: ResultStatus, code: Option<&ErrorCode>) -> Option<ResultStatus> {
     let to = match (from, code) {
-        (ResultStatus::Running, Some(code)) => match error_code::status(code, true) {
+        (ResultStatus::Running, Some(code)) => match code.status(true) {
             status @ (ResultStatus::SystemError | ResultStatus::NoAnswer) => status,
             // It took place: what there is of it is judged, and the code says how it ends.
             _ => ResultStatus::ConversationEnded,
         },
         (ResultStatus::Running, None) => ResultStatus::ConversationEnded,
-        (ResultStatus::Dispatched, Some(code)) => error_code::status(code, false),
+        (ResultStatus::Dispatched, Some(code)) => code.status(false),
         (ResultStatus::Dispatched, None) => ResultStatus::Cancelled,
         _ => return None,
     };
@@ -119,22 +118,27 @@ fn fill_in(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::error_code::{Platform, PlatformFault};
 
     #[test]
     fn where_results_go() {
         use ResultStatus::*;
         for (from, code, expect) in [
             (Running, None, Some(ConversationEnded)),
-            (Running, Some("HTTP_WEBHOOK_FAILED"), Some(ConversationEnded)),
-            (Running, Some("P12_AUTH_FAILED"), Some(ConversationEnded)),
-            (Running, Some("ENGINE_SHUTDOWN"), Some(SystemError)),
-            (Running, Some("AGENT_HUNG_UP_BEFORE_SPEECH"), Some(NoAnswer)),
-            (Dispatched, Some("HTTP_WEBHOOK_FAILED"), Some(NoConnection)),
-            (Dispatched, Some("P12_SESSION_SETUP_FAILED"), Some(NoConnection)),
+            (Running, Some(ErrorCode::HttpWebhookFailed), Some(ConversationEnded)),
+            (Running, Some(ErrorCode::Platform(Platform::P12, PlatformFault::AuthFailed)), Some(ConversationEnded)),
+            (Running, Some(ErrorCode::EngineShutdown), Some(SystemError)),
+            (Running, Some(ErrorCode::AgentHungUpBeforeSpeech), Some(NoAnswer)),
+            (Dispatched, Some(ErrorCode::HttpWebhookFailed), Some(NoConnection)),
+            (
+                Dispatched,
+                Some(ErrorCode::Platform(Platform::P12, PlatformFault::SessionSetupFailed)),
+                Some(NoConnection),
+            ),
             (Dispatched, None, Some(Cancelled)),
             (Cancelled, None, None),
         ] {
-            let to = next_status(from, code);
+            let to = next_status(from, code.as_ref());
             assert_eq!(to, expect, "{from:?} {code:?}");
             assert!(to.is_none_or(|to| from.may_become(to)), "{from:?} {code:?}");
         }

@@ -16,7 +16,7 @@ use super::{LOOK_EVERY, Left, Workshop, caught, claim, held, left_behind, left_o
 use crate::engine::CallControl;
 use crate::engine::dialogue::First;
 use crate::error::{Error, Result};
-use crate::model::error_code;
+use crate::model::error_code::ErrorCode;
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
@@ -176,7 +176,7 @@ impl TextWork<'_> {
             let deadline = news.since_ms + ringing_ms;
             if clock.now_ms() >= deadline {
                 let message = format!("The agent did not write within {} s", ringing_ms / 1000);
-                let obstacle = Obstacle { code: "INBOUND_NO_INCOMING_CALL", message };
+                let obstacle = Obstacle { code: ErrorCode::InboundNoIncomingCall, message };
                 return self.refuse(ResultStatus::Ready, obstacle).await.map(|()| false);
             }
             tokio::select! {
@@ -189,7 +189,7 @@ impl TextWork<'_> {
 
     /// There is no conversation.
     async fn refuse(&self, from: ResultStatus, obstacle: Obstacle) -> Result<()> {
-        let to = error_code::status(obstacle.code, false);
+        let to = obstacle.code.status(false);
         let patch = move |doc: &mut ResultDoc| doc.body.fail(obstacle.code, obstacle.message);
         self.advance(from, to, patch).await.map(drop)
     }
@@ -203,7 +203,7 @@ impl TextWork<'_> {
         }
         let now = Timestamp(self.workshop.service.clock().now_ms());
         let patch = move |doc: &mut ResultDoc| {
-            doc.body.fail("INTERNAL_ERROR", "The engine could not go on with the conversation");
+            doc.body.fail(ErrorCode::InternalError, "The engine could not go on with the conversation");
             doc.body.end_time = Some(now);
         };
         self.advance(from, ResultStatus::SystemError, patch).await.map(drop)

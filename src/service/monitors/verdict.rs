@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::human::text::plain_words;
 use crate::judge::{Decision, Unheard};
 use crate::model::digital_human::Role;
-use crate::model::error_code::Owner;
+use crate::model::error_code::{ErrorCode, Owner};
 use crate::model::evaluation::{CustomResult, CustomStatus};
 use crate::model::monitor::{Check, CheckItem, CheckType, Verdict};
 use crate::model::result::ResultBody;
@@ -67,9 +67,9 @@ impl Seen<'_> {
     }
 
     fn error(&self) -> String {
-        let of = |text: &Option<String>| text.clone().unwrap_or_default();
-        let (code, message) = (of(&self.body.error_code), of(&self.body.error_message));
-        [code, message].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
+        let code = self.body.error_code.as_ref().map(ErrorCode::as_str);
+        let told = code.into_iter().chain(self.body.error_message.as_deref());
+        told.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
     }
 }
 
@@ -79,6 +79,7 @@ pub(super) fn judge(check: &Check, seen: &Seen<'_>) -> CheckItem {
     let unknown = |why: &str| CheckItem::new(check, Verdict::Unknown, Value::Null, why);
     match seen.body.status {
         S::SystemError | S::OutOfFunds | S::Cancelled => unknown(&seen.error()),
+        S::Unknown(_) => unknown("the status of the result is not known to this version"),
         // What went wrong on this side shows nothing about the agent, whatever was measured before.
         _ if seen.body.error_owner.is_some_and(Owner::is_own) => unknown(&seen.error()),
         S::NoConnection | S::NoAnswer if check.kind == CheckType::AgentResponds => unreached(check, seen),

@@ -12,6 +12,7 @@ use crate::config::Secret;
 use crate::error::Result;
 use crate::model::Object;
 use crate::model::agent::ConnectionType;
+use crate::model::error_code::ErrorCode;
 use crate::model::time::Timestamp;
 use crate::provider::post::{Poster, Posting, SIGNATURE, signature};
 use crate::service::{Service, Settings, check};
@@ -66,7 +67,7 @@ impl Service {
         let asked = Asked { poster: &self.poster, clock: &self.clock, settings: &self.settings };
         Ok(match asked.ask(&url, key, &body).await {
             Ok(told) => cast.take_address(told),
-            Err(why) => Err(Obstacle::new("DYNAMIC_ENDPOINT_FAILED", format!("dynamic_sip_webhook_url: {why}"))),
+            Err(why) => Err(Obstacle::new(ErrorCode::DynamicEndpointFailed, format!("dynamic_sip_webhook_url: {why}"))),
         })
     }
 }
@@ -76,7 +77,7 @@ impl Cast {
         let spec = &mut self.agent.spec;
         let Some(uri) = told.sip_uri else {
             let message = "Phone numbers need a SIP trunk, and none is set up";
-            return Err(Obstacle::new("SIP_NOT_CONFIGURED", message));
+            return Err(Obstacle::new(ErrorCode::SipNotConfigured, message));
         };
         (spec.sip_uri, spec.dynamic_sip_webhook_url) = (Some(uri), None);
         // The dynamic address made it one of SIP, whatever it says.
@@ -235,6 +236,6 @@ mod tests {
         assert!(headers.contains(&("tenant", "3")) && headers.contains(&("Kept", "2")), "{headers:?}");
         assert_eq!(Value::Object(kept), json!({ "region": "eu" }));
         let number = Told { phone_number: Some("+15550001111".into()), ..Told::default() };
-        assert_eq!(cast.take_address(number).map_err(|obstacle| obstacle.code), Err("SIP_NOT_CONFIGURED"));
+        assert_eq!(cast.take_address(number).map_err(|obstacle| obstacle.code), Err(ErrorCode::SipNotConfigured));
     }
 }

@@ -13,6 +13,7 @@ use crate::config::Behaviour;
 use crate::human::{Facts, Step, phrases};
 use crate::model::Object;
 use crate::model::digital_human::{BackgroundNoise, DigitalHumanSpec, SpeaksFirstMode};
+use crate::model::error_code::ErrorCode;
 use crate::model::playback::{Interruptions, MatchType, OccurrenceMode, ResponseType, ScriptedResponse};
 
 /// Who speaks first, and what. `opens`: the Digital Human does, when nothing is said of it.
@@ -185,7 +186,7 @@ pub(super) async fn noise(
     let bed = if human.background_noise == BackgroundNoise::Custom {
         let url = human.custom_background_noise_url.as_deref().unwrap_or_default();
         let sound = placer.sounds.get(cast.run_id, url, settings).await;
-        let sound = sound.map_err(|failure| Obstacle::new("CUSTOM_NOISE_FAILED", failure.message))?;
+        let sound = sound.map_err(|failure| Obstacle::new(ErrorCode::CustomNoiseFailed, failure.message))?;
         warnings.extend(sound.unread.iter().map(|unread| format!("background_noise: {unread}")));
         tokio::task::spawn_blocking(move || noises.custom(&sound.pcm, snr_db, &mut seed.stream("noise"))).await
     } else if let Some(kind) = Kind::from_name(human.background_noise.as_str()) {
@@ -198,7 +199,7 @@ pub(super) async fn noise(
     } else {
         return Ok(None);
     };
-    bed.map(Some).map_err(|error| Obstacle::new("INTERNAL_ERROR", error.to_string()))
+    bed.map(Some).map_err(|error| Obstacle::new(ErrorCode::InternalError, error.to_string()))
 }
 
 /// The recording of a scripted answer, brought to the level of speech; `place`: the field that names it.
@@ -211,14 +212,14 @@ async fn recording(
     warnings: &mut Vec<String>,
 ) -> Result<Response, Obstacle> {
     let sound = placer.sounds.get(cast.run_id, url, settings).await;
-    let sound = sound.map_err(|failure| Obstacle::new("CUSTOM_NOISE_FAILED", failure.message))?;
+    let sound = sound.map_err(|failure| Obstacle::new(ErrorCode::CustomNoiseFailed, failure.message))?;
     warnings.extend(sound.unread.iter().map(|unread| format!("{place}: {unread}")));
     let levelled = tokio::task::spawn_blocking(move || {
         let mut pcm = sound.pcm.to_vec();
         to_speech_level(&mut pcm, RATE_HZ);
         Response::Audio(pcm.into())
     });
-    levelled.await.map_err(|error| Obstacle::new("INTERNAL_ERROR", error.to_string()))
+    levelled.await.map_err(|error| Obstacle::new(ErrorCode::InternalError, error.to_string()))
 }
 
 #[cfg(test)]
@@ -457,7 +458,7 @@ mod tests {
         ] {
             let obstacle =
                 noise(&with(&url, 3), &placer, settings, &mut Vec::new()).await.expect_err("there is no noise");
-            assert_eq!((obstacle.code, obstacle.message.as_str()), ("CUSTOM_NOISE_FAILED", why));
+            assert_eq!((obstacle.code, obstacle.message.as_str()), (ErrorCode::CustomNoiseFailed, why));
         }
         assert_eq!(web.asked().len(), 4, "what is not allowed is not asked");
     }
@@ -493,7 +494,7 @@ mod tests {
         let cast = cast(json!({}), human, json!({}));
         let obstacle = noise(&cast, &placer, &settings, &mut Vec::new()).await.expect_err("there is no file");
         let why = format!("There is no uploaded sound '{id}'");
-        assert_eq!((obstacle.code, obstacle.message), ("CUSTOM_NOISE_FAILED", why));
+        assert_eq!((obstacle.code, obstacle.message), (ErrorCode::CustomNoiseFailed, why));
         std::fs::write(&file, tone()).expect("it is written");
         let spec =
             noise(&cast, &placer, &settings, &mut Vec::new()).await.expect("it can be read").expect("there is noise");

@@ -8,91 +8,99 @@ use crate::config::Sms;
 use crate::error::Result;
 use crate::model::agent::{AgentMode, AgentSpec, ConnectionType};
 use crate::model::digital_human::Modality;
+use crate::model::error_code::{ErrorCode, Platform, PlatformFault, Setting};
 use crate::model::integration::IntegrationSpec;
 use crate::service::folders::stored_integrations;
 use crate::store::Session;
 
 /// Code of an agent or a step that this build has no way to reach.
-pub(super) const NOT_SUPPORTED: &str = "CONNECTION_NOT_SUPPORTED";
+pub(super) const NOT_SUPPORTED: ErrorCode = ErrorCode::ConnectionNotSupported;
 
 /// A platform: its code where all is set and nothing here reaches it, and before that, for each thing it needs, the code where
 /// that is missing and the settings of which one is enough.
-type Platform = (ConnectionType, &'static str, &'static [(&'static str, &'static [&'static str])]);
+type Needs = (ConnectionType, ErrorCode, &'static [(ErrorCode, &'static [&'static str])]);
 
-const PLATFORMS: [Platform; 11] = {
+static PLATFORMS: [Needs; 11] = {
     use ConnectionType as C;
+    use ErrorCode::Missing;
+    use Platform::*;
+    use Setting::*;
     [
         (
             C::P1,
             NOT_SUPPORTED,
             &[
-                ("MISSING_P1_INTEGRATION", &["P1_url", "P1_token_webhook_url"]),
-                ("MISSING_P1_INTEGRATION", &["P1_api_key", "P1_token_webhook_url"]),
-                ("MISSING_P1_INTEGRATION", &["P1_api_secret", "P1_token_webhook_url"]),
+                (Missing(P1, Integration), &["P1_url", "P1_token_webhook_url"]),
+                (Missing(P1, Integration), &["P1_api_key", "P1_token_webhook_url"]),
+                (Missing(P1, Integration), &["P1_api_secret", "P1_token_webhook_url"]),
             ],
         ),
-        (C::P2, NOT_SUPPORTED, &[("MISSING_P2_INTEGRATION", &["P2_base_url"])]),
+        (C::P2, NOT_SUPPORTED, &[(Missing(P2, Integration), &["P2_base_url"])]),
         (
             C::P3,
-            "P3_ADAPTER_NOT_CONFIGURED",
-            &[("MISSING_P3_AGENT_ID", &["P3_agent_id"]), ("MISSING_P3_INTEGRATION", &["P3_api_key"])],
+            no_adapter(P3),
+            &[(Missing(P3, AgentId), &["P3_agent_id"]), (Missing(P3, Integration), &["P3_api_key"])],
         ),
         (
             C::P4,
-            "P4_ADAPTER_NOT_CONFIGURED",
-            &[("MISSING_P4_AGENT_ID", &["P4_agent_id"]), ("MISSING_P4_INTEGRATION", &["P4_api_key"])],
+            no_adapter(P4),
+            &[(Missing(P4, AgentId), &["P4_agent_id"]), (Missing(P4, Integration), &["P4_api_key"])],
         ),
         (
             C::P5,
-            "P5_ADAPTER_NOT_CONFIGURED",
-            &[("MISSING_P5_ASSISTANT_ID", &["P5_assistant_id"]), ("MISSING_P5_INTEGRATION", &["P5_private_key"])],
+            no_adapter(P5),
+            &[(Missing(P5, AssistantId), &["P5_assistant_id"]), (Missing(P5, Integration), &["P5_private_key"])],
         ),
         (
             C::P6,
-            "P6_ADAPTER_NOT_CONFIGURED",
+            no_adapter(P6),
             &[
-                ("MISSING_P6_APP_ID", &["P6_app_id"]),
-                ("MISSING_P6_APP_ID", &["P6_deployment_id"]),
-                ("MISSING_P6_INTEGRATION", &["P6_credentials"]),
+                (Missing(P6, AppId), &["P6_app_id"]),
+                (Missing(P6, AppId), &["P6_deployment_id"]),
+                (Missing(P6, Integration), &["P6_credentials"]),
             ],
         ),
         (
             C::P7,
-            "P7_ADAPTER_NOT_CONFIGURED",
+            no_adapter(P7),
             &[
-                ("MISSING_P7_AGENT_ID", &["P7_project_id"]),
-                ("MISSING_P7_AGENT_ID", &["P7_location"]),
-                ("MISSING_P7_AGENT_ID", &["P7_agent_id"]),
-                ("MISSING_P7_INTEGRATION", &["P7_credentials"]),
+                (Missing(P7, AgentId), &["P7_project_id"]),
+                (Missing(P7, AgentId), &["P7_location"]),
+                (Missing(P7, AgentId), &["P7_agent_id"]),
+                (Missing(P7, Integration), &["P7_credentials"]),
             ],
         ),
         (
             C::P8,
-            "P8_ADAPTER_NOT_CONFIGURED",
+            no_adapter(P8),
             &[
-                ("MISSING_P8_CONFIGURATION", &["P8_base_url"]),
-                ("MISSING_P8_CONFIGURATION", &["P8_domain_code"]),
-                ("MISSING_P8_CONFIGURATION", &["P8_flow_name", "P8_agent_name"]),
+                (Missing(P8, Configuration), &["P8_base_url"]),
+                (Missing(P8, Configuration), &["P8_domain_code"]),
+                (Missing(P8, Configuration), &["P8_flow_name", "P8_agent_name"]),
             ],
         ),
         (
             C::P9,
-            "P9_ADAPTER_NOT_CONFIGURED",
-            &[("MISSING_P9_AGENT_ID", &["P9_pathway_id", "P9_agent_id"]), ("MISSING_P9_INTEGRATION", &["P9_api_key"])],
+            no_adapter(P9),
+            &[(Missing(P9, AgentId), &["P9_pathway_id", "P9_agent_id"]), (Missing(P9, Integration), &["P9_api_key"])],
         ),
-        (C::P10, "P10_ADAPTER_NOT_CONFIGURED", &[("MISSING_P10_AGENT_TOKEN", &["P10_agent_token"])]),
+        (C::P10, no_adapter(P10), &[(Missing(P10, AgentToken), &["P10_agent_token"])]),
         (
             C::P11,
-            "P11_ADAPTER_NOT_CONFIGURED",
+            no_adapter(P11),
             &[
-                ("MISSING_P11_CONFIGURATION", &["P11_host"]),
-                ("MISSING_P11_CONFIGURATION", &["P11_bot_id"]),
-                ("MISSING_P11_CONFIGURATION", &["P11_client_id"]),
-                ("MISSING_P11_CONFIGURATION", &["P11_client_secret"]),
+                (Missing(P11, Configuration), &["P11_host"]),
+                (Missing(P11, Configuration), &["P11_bot_id"]),
+                (Missing(P11, Configuration), &["P11_client_id"]),
+                (Missing(P11, Configuration), &["P11_client_secret"]),
             ],
         ),
     ]
 };
+
+const fn no_adapter(platform: Platform) -> ErrorCode {
+    ErrorCode::Platform(platform, PlatformFault::AdapterNotConfigured)
+}
 
 /// The credentials of the platforms, for an agent that is on one.
 pub(super) async fn credentials(db: &mut Session, agent: &AgentSpec) -> Result<IntegrationSpec> {
@@ -135,9 +143,9 @@ impl Cast {
             given.iter().any(|fields| fields.get(*setting).is_some_and(|value| *value != Value::Null && *value != ""))
         };
         match needed.iter().find(|(_, settings)| !settings.iter().any(is_set)) {
-            Some((code, settings)) => Obstacle::new(code, format!("{} is not set", settings.join(" or "))),
+            Some((code, settings)) => Obstacle::new(code.clone(), format!("{} is not set", settings.join(" or "))),
             None if *lacking == NOT_SUPPORTED => not_spoken(name),
-            None => Obstacle::new(lacking, format!("No adapter for {name} is set up")),
+            None => Obstacle::new(lacking.clone(), format!("No adapter for {name} is set up")),
         }
     }
 }
@@ -148,17 +156,17 @@ fn not_spoken(name: &str) -> Obstacle {
 
 /// No text message can be sent.
 pub(super) fn no_carrier() -> Obstacle {
-    Obstacle::new("SMS_NOT_CONFIGURED", "No carrier for text messages is set up")
+    Obstacle::new(ErrorCode::SmsNotConfigured, "No carrier for text messages is set up")
 }
 
 fn no_mail() -> Obstacle {
-    Obstacle::new("EMAIL_NOT_CONFIGURED", "No mail relay is set up: mail is not spoken in this version")
+    Obstacle::new(ErrorCode::EmailNotConfigured, "No mail relay is set up: mail is not spoken in this version")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::error_code::{self, Owner};
+    use crate::model::error_code::Owner;
     use crate::service::place::tests::cast;
 
     /// Settings of all platforms, the agent's and the organization's.
@@ -188,13 +196,14 @@ mod tests {
     #[test]
     fn a_platform_is_refused_for_its_first_missing_setting_and_then_for_what_this_build_lacks() {
         let (agent, stored) = all_set();
-        for (kind, lacking, needed) in PLATFORMS {
+        for (kind, lacking, needed) in &PLATFORMS {
+            let kind = *kind;
             let refused = unmet(agent.clone(), &stored, kind).code;
-            assert_eq!((refused, error_code::owner(refused)), (lacking, Owner::Engine));
+            assert_eq!((&refused, refused.owner()), (lacking, Owner::Engine));
             let is_channel = matches!(kind, ConnectionType::P1 | ConnectionType::P2);
             let adapter = format!("{}_ADAPTER_NOT_CONFIGURED", kind.as_str());
-            assert_eq!(refused, if is_channel { "CONNECTION_NOT_SUPPORTED" } else { &adapter });
-            for (code, settings) in needed {
+            assert_eq!(refused.as_str(), if is_channel { "CONNECTION_NOT_SUPPORTED" } else { &adapter });
+            for (code, settings) in *needed {
                 let (mut agent, mut stored) = (agent.clone(), stored.clone());
                 for setting in *settings {
                     for fields in [&mut agent, &mut stored] {
@@ -202,8 +211,8 @@ mod tests {
                     }
                 }
                 let refused = unmet(agent, &stored, kind);
-                let expect = (*code, format!("{} is not set", settings.join(" or ")));
-                assert_eq!((refused.code, refused.message), expect);
+                let expect = (code, format!("{} is not set", settings.join(" or ")));
+                assert_eq!((&refused.code, refused.message), expect);
             }
         }
     }
@@ -226,9 +235,13 @@ mod tests {
             (C::Email, "EMAIL_NOT_CONFIGURED"),
             (C::WebSocket, "CONNECTION_NOT_SUPPORTED"),
         ] {
-            assert_eq!(unmet(json!({}), &json!({}), kind).code, code);
+            assert_eq!(unmet(json!({}), &json!({}), kind).code.as_str(), code);
         }
         let asked = json!({ "P3_agent_id": "a" });
-        assert_eq!(cast(json!({}), json!({}), asked).unmet(C::P3).code, "MISSING_P3_INTEGRATION", "named by the run");
+        assert_eq!(
+            cast(json!({}), json!({}), asked).unmet(C::P3).code.as_str(),
+            "MISSING_P3_INTEGRATION",
+            "named by the run"
+        );
     }
 }

@@ -8,9 +8,10 @@ use serde_json::Value;
 use super::platform::NOT_SUPPORTED;
 use super::{Cast, Obstacle};
 use crate::config::Secret;
-use crate::engine::Dial;
+use crate::engine::{Answering, Destination, SipDial};
 use crate::model::agent::ConnectionType;
 use crate::model::digital_human::Trait;
+use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
 use crate::service::Settings;
 use crate::transport::sip::address::{Address, AddressFault};
@@ -21,27 +22,27 @@ const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
 /// Longest value of a header field.
 const VALUE_BYTES: usize = 1024;
 
-/// How the agent is dialled; when it is the one that calls, only what is spoken.
-pub(super) async fn dial(cast: &Cast, codecs: &[Codec], settings: &Settings) -> Result<Dial, Obstacle> {
+/// Returns how the call with the agent comes about.
+pub(super) async fn destination(cast: &Cast, codecs: &[Codec], settings: &Settings) -> Result<Destination, Obstacle> {
     reachable(cast, settings)?;
     let agent = &cast.agent.spec;
     // Where media goes is told by the other side, whichever calls.
     let guard = Guard::new(settings.allow_private_agents);
     if cast.is_called() {
-        return Ok(Dial { codecs: codecs.to_vec(), guard: Some(guard), ..Dial::default() });
+        return Ok(Destination::Incoming(Answering { codecs: codecs.to_vec(), guard: Some(guard) }));
     }
     let target = cast.overrides.sip_uri.as_ref().or(agent.sip_uri.as_ref());
-    let target = target.ok_or_else(|| Obstacle::new("INVALID_SIP_DESTINATION", "The agent has no sip_uri"))?;
-    let destination = destination(target, &guard).await?;
-    Ok(Dial {
+    let target = target.ok_or_else(|| Obstacle::new(ErrorCode::InvalidSipDestination, "The agent has no sip_uri"))?;
+    let found = locate(target, &guard).await?;
+    Ok(Destination::Sip(SipDial {
         target: target.clone(),
-        destination: Some(destination),
+        destination: Some(found),
         guard: Some(guard),
         username: agent.sip_username.clone(),
         password: agent.sip_password.clone().map(Secret::new),
         headers: headers(cast),
         codecs: codecs.to_vec(),
-    })
+    }))
 }
 
 /// Whether the agent is of a kind that can be called.
@@ -50,10 +51,10 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
     let agent = &cast.agent.spec;
     let given = agent.connection().or(cast.overrides.sip_uri.as_ref().map(|_| ConnectionType::Sip));
     match given {
-        None => Err(Obstacle::new("NO_CONNECTION_TYPE", "The agent has no connection_type and no address")),
+        None => Err(Obstacle::new(ErrorCode::NoConnectionType, "The agent has no connection_type and no address")),
         Some(ConnectionType::Sip | ConnectionType::Phone) if cast.is_called() => Ok(()),
         Some(ConnectionType::Phone) => {
-            Err(Obstacle::new("SIP_NOT_CONFIGURED", "Phone numbers need a SIP trunk, and none is set up"))
+            Err(Obstacle::new(ErrorCode::SipNotConfigured, "Phone numbers need a SIP trunk, and none is set up"))
         }
         Some(ConnectionType::Sip) => Ok(()),
         Some(other) => Err(cast.unmet(other)),
@@ -61,8 +62,8 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
 }
 
 /// Checks the address, and finds the host behind it.
-async fn destination(target: &str, guard: &Guard) -> Result<SocketAddr, Obstacle> {
-    let invalid = |message: String| Obstacle::new("INVALID_SIP_DESTINATION", message);
+async fn locate(target: &str, guard: &Guard) -> Result<SocketAddr, Obstacle> {
+    let invalid = |message: String| Obstacle::new(ErrorCode::InvalidSipDestination, message);
     let found = match Address::parse(target) {
         Ok(address) => address.locate(guard).await,
         Err(fault) => Err(fault),
@@ -72,7 +73,7 @@ async fn destination(target: &str, guard: &Guard) -> Result<SocketAddr, Obstacle
         AddressFault::NotAllowed(_) => invalid("sip_uri points to a host that is not allowed".to_owned()),
         AddressFault::NotSpoken(why) => Obstacle::new(NOT_SUPPORTED, format!("sip_uri: {why}")),
         AddressFault::NotFound(_) => {
-            Obstacle::new("SIP_DIAL_FAILED", format!("The host of {target:?} cannot be resolved"))
+            Obstacle::new(ErrorCode::SipDialFailed, format!("The host of {target:?} cannot be resolved"))
         }
     })
 }
@@ -156,15 +157,20 @@ mod tests {
         let with_carrier = Settings { sms: std::sync::Arc::new(carrier), ..Settings::new("unused") };
         for (modality, settings, code, text) in [
             ("sms", Settings::new("unused"), "SMS_NOT_CONFIGURED", "No carrier for text messages is set up"),
-            ("sms", with_carrier.clone(), NOT_SUPPORTED, "connection_type are not held in this version"),
+            ("sms", with_carrier.clone(), "CONNECTION_NOT_SUPPORTED", "connection_type are not held in this version"),
             ("email", with_carrier.clone(), "EMAIL_NOT_CONFIGURED", "mail is not spoken in this version"),
-            ("chat", with_carrier, NOT_SUPPORTED, "agents that speak or text are not held in this version"),
+            (
+                "chat",
+                with_carrier,
+                "CONNECTION_NOT_SUPPORTED",
+                "agents that speak or text are not held in this version",
+            ),
         ] {
             let step = serde_json::from_value(json!({ "step": 1, "modality": modality })).expect("it fits");
             let agent = json!({ "sip_uri": "sip:bob@127.0.0.1:5080" });
             let cast = Cast { step: Some(step), ..cast(agent, json!({}), json!({})) };
-            let refused = dial(&cast, &[Codec::Pcmu], &settings).await.expect_err("it cannot be held");
-            assert_eq!(refused.code, code);
+            let refused = destination(&cast, &[Codec::Pcmu], &settings).await.expect_err("it cannot be held");
+            assert_eq!(refused.code.as_str(), code);
             assert!(refused.message.ends_with(text), "{}", refused.message);
         }
     }
@@ -193,8 +199,8 @@ mod tests {
             (json!({"websocket_url": "ws://h", "type": "OUTBOUND"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
             (json!({"dynamic_sip_webhook_url": "http://h"}), json!({"sip_uri": sip}), None),
         ] {
-            let dialled = dial(&cast(agent.clone(), json!({}), run.clone()), &[Codec::Pcmu], &settings).await;
-            assert_eq!(dialled.err().map(|obstacle| obstacle.code), expect, "{agent} {run}");
+            let dialled = destination(&cast(agent.clone(), json!({}), run.clone()), &[Codec::Pcmu], &settings).await;
+            assert_eq!(dialled.err().map(|obstacle| obstacle.code), expect.map(ErrorCode::from), "{agent} {run}");
         }
     }
 }

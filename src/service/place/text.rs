@@ -16,6 +16,7 @@ use crate::model::Object;
 use crate::model::agent::{AgentMode, AgentSpec, ConnectionType};
 use crate::model::agent_version::VersionDoc;
 use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::error_code::{ErrorCode, Platform, Setting};
 use crate::model::run::QueueSpec;
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::span_ms;
@@ -29,6 +30,8 @@ use crate::service::{Service, Settings, legs};
 const INACTIVITY_S: i64 = 300;
 /// The same where messages go over a telephone network.
 const SMS_INACTIVITY_S: i64 = 3600;
+/// Code of an agent on P12 that has no address or model.
+const NO_SERVER: ErrorCode = ErrorCode::Missing(Platform::P12, Setting::Configuration);
 /// A conversation that is never given up for silence.
 const FOR_EVER_MS: i64 = i64::MAX / 4;
 
@@ -203,15 +206,16 @@ fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>)
     let missing = |code, what: &str| Obstacle::new(code, format!("The agent has no {what}"));
     match agent.connection() {
         Some(ConnectionType::HttpWebhook) => {
-            let url = agent.http_webhook.clone().ok_or(missing("HTTP_WEBHOOK_FAILED", "http_webhook"))?;
-            let key = cast.agent.http_webhook_key.clone().ok_or(missing("HTTP_WEBHOOK_FAILED", "signing key"))?;
+            let url = agent.http_webhook.clone().ok_or(missing(ErrorCode::HttpWebhookFailed, "http_webhook"))?;
+            let key =
+                cast.agent.http_webhook_key.clone().ok_or(missing(ErrorCode::HttpWebhookFailed, "signing key"))?;
             let sync = agent.http_webhook_sync_reply;
             Ok(Contact::Webhook(Webhook { poster, url, key: Secret::new(key), conversation, sync }))
         }
         Some(ConnectionType::P12) => {
             let of = |value: &Option<String>| value.clone().filter(|text| !text.is_empty());
-            let base_url = of(&agent.p12_base_url).ok_or(missing("MISSING_P12_CONFIGURATION", "P12_base_url"))?;
-            let model = of(&agent.p12_model).ok_or(missing("MISSING_P12_CONFIGURATION", "P12_model"))?;
+            let base_url = of(&agent.p12_base_url).ok_or(missing(NO_SERVER, "P12_base_url"))?;
+            let model = of(&agent.p12_model).ok_or(missing(NO_SERVER, "P12_model"))?;
             let key = of(&agent.p12_api_key).map(Secret::new);
             Ok(Contact::Chat(ChatAgent { poster, base_url, key, model, description, conversation }))
         }
@@ -219,12 +223,12 @@ fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>)
         Some(ConnectionType::Sms) => match numbers(agent, &cast.human, &cast.overrides) {
             (Some(from), Some(to)) => Ok(Contact::Sms(Carrier { poster, sms, from, to })),
             (None, _) => {
-                Err(Obstacle::new("INVALID_PHONE_NUMBER", "The Digital Human has no number for text messages"))
+                Err(Obstacle::new(ErrorCode::InvalidPhoneNumber, "The Digital Human has no number for text messages"))
             }
-            (_, None) => Err(Obstacle::new("INVALID_PHONE_NUMBER", "The agent has no phone_number")),
+            (_, None) => Err(Obstacle::new(ErrorCode::InvalidPhoneNumber, "The agent has no phone_number")),
         },
         Some(other) => Err(cast.unmet(other)),
-        None => Err(Obstacle::new("NO_CONNECTION_TYPE", "The agent has no connection_type and no address")),
+        None => Err(Obstacle::new(ErrorCode::NoConnectionType, "The agent has no connection_type and no address")),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use ringer_media::call::{Control, RemoteEnd, RemoteKind, Signal};
+use ringer_media::call::{Control, EndDetail, HangupCause, RemoteEnd, RemoteKind, Signal};
 use ringer_sip::sdp::{Negotiated, Offer};
 use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Time};
 
@@ -39,6 +39,8 @@ pub enum SipOrder {
     Resolved(Option<SocketAddr>),
     /// Answer to a REFER.
     Transfer(bool),
+    /// re-INVITE with this offer; nothing where the call is not up, or another one is not answered yet.
+    Reinvite(String),
 }
 
 impl SipOrder {
@@ -52,6 +54,9 @@ impl SipOrder {
             SipOrder::Digit(digit, duration_ms) => endpoint.send_digit(now, key, digit, duration_ms),
             SipOrder::Resolved(destination) => endpoint.resolved(now, key, destination),
             SipOrder::Transfer(accepted) => endpoint.answer_transfer(now, key, accepted),
+            SipOrder::Reinvite(offer) => {
+                endpoint.reinvite(now, key, offer);
+            }
         }
     }
 }
@@ -129,9 +134,13 @@ impl SipPort {
             CallEvent::Provisional { code, media, .. } => match media.as_ref().map(|media| self.media_plan(media)) {
                 Some(Ok(plan)) => {
                     self.out.push_back(PortOutput::Media(plan));
-                    self.signal(Signal::EarlyMedia { code, media: plan.media });
+                    self.signal(Signal::EarlyMedia { code, leg: plan.media.into() });
                 }
-                _ => self.signal(Signal::Ringing { code }),
+                Some(Err(why)) => {
+                    self.out.push_back(PortOutput::Warning(format!("media before the answer are not followed: {why}")));
+                    self.signal(Signal::Ringing { code });
+                }
+                None => self.signal(Signal::Ringing { code }),
             },
             CallEvent::Answered { code, media, .. } => match self.media_plan(&media) {
                 Ok(plan) => self.connect(code, plan),
@@ -140,7 +149,18 @@ impl SipPort {
                     self.signal(Signal::Ended(RemoteEnd { text, kind: RemoteKind::NoMedia, ..Default::default() }));
                 }
             },
-            CallEvent::Renegotiated { media, .. } => self.renegotiated(&media),
+            CallEvent::Renegotiated { media, .. } => {
+                self.signal(Signal::SessionAnswered { code: 200 });
+                self.follow(&media);
+            }
+            CallEvent::Reinvited { media: Some(media), .. } | CallEvent::Updated { media: Some(media), .. } => {
+                self.follow(&media);
+            }
+            CallEvent::Reinvited { code, media: None, .. } | CallEvent::Updated { code, media: None, .. } => {
+                self.out.push_back(PortOutput::Warning(format!(
+                    "a change of the session was answered with {code}, and all stays as it was"
+                )));
+            }
             CallEvent::Unchanged { code } => self.signal(Signal::SessionAnswered { code }),
             CallEvent::Hold(held) => self.signal(Signal::Hold(held)),
             CallEvent::Digit(digit, duration_ms) => self.signal(Signal::Digit { digit, duration_ms }),
@@ -156,8 +176,6 @@ impl SipPort {
             | CallEvent::Confirmed { .. }
             | CallEvent::RingConfirmed { .. }
             | CallEvent::Message { .. }
-            | CallEvent::Reinvited { .. }
-            | CallEvent::Updated { .. }
             | CallEvent::Offered { .. } => {}
         }
     }
@@ -166,8 +184,8 @@ impl SipPort {
     pub fn control(&mut self, control: &Control) {
         let order = match *control {
             Control::Cancel => SipOrder::Hangup(NORMAL.0, NORMAL.1),
-            Control::Hangup { q850_cause } if q850_cause == TIMER.0 => SipOrder::Hangup(TIMER.0, TIMER.1),
-            Control::Hangup { q850_cause } => SipOrder::Hangup(q850_cause, NORMAL.1),
+            Control::Hangup(HangupCause::Normal) => SipOrder::Hangup(NORMAL.0, NORMAL.1),
+            Control::Hangup(HangupCause::Timer) => SipOrder::Hangup(TIMER.0, TIMER.1),
             Control::Digit { digit, duration_ms } => SipOrder::Digit(digit, duration_ms),
             Control::Transfer { accepted } => SipOrder::Transfer(accepted),
         };
@@ -189,13 +207,12 @@ impl SipPort {
         self.peer.codec = Some(plan.media.codec.name());
         self.peer.address = Some(plan.rtp.to_string());
         self.out.push_back(PortOutput::Media(plan));
-        self.signal(Signal::Answered { code, media: plan.media, text: true });
+        self.signal(Signal::Answered { code, leg: plan.media.into(), text: true });
     }
 
-    /// The other side changed the session. The old way of putting on hold names no address (RFC 3264 8.4): audio goes where it
-    /// went.
-    fn renegotiated(&mut self, media: &Negotiated) {
-        self.signal(Signal::SessionAnswered { code: 200 });
+    /// Follows a change of the session that one side asked for and the other one took. The old way of putting on hold names no
+    /// address (RFC 3264 8.4): audio goes where it went.
+    fn follow(&mut self, media: &Negotiated) {
         let names_no_address = media.remote_rtp.ip().is_unspecified();
         let plan = if names_no_address { sdp::media_plan(media) } else { self.media_plan(media) };
         match plan {
@@ -205,7 +222,7 @@ impl SipPort {
                     self.peer.address = Some(plan.rtp.to_string());
                     self.out.push_back(PortOutput::Media(plan));
                 }
-                self.signal(Signal::Renegotiated { media: plan.media });
+                self.signal(Signal::Renegotiated { leg: plan.media.into() });
             }
             Err(why) => {
                 let warning = format!("the session was changed and is not followed: {why}");
@@ -247,11 +264,65 @@ fn remote_end(end: &CallEnd) -> RemoteEnd {
         EndKind::AuthFailed => RemoteKind::AuthFailed,
         EndKind::NoMedia => RemoteKind::NoMedia,
     };
-    RemoteEnd {
-        sip_code: end.sip_code,
-        q850_cause: end.q850_cause,
-        text: end.text.clone(),
-        kind,
-        retry_after: end.retry_after,
+    let detail = EndDetail::Sip { code: end.sip_code, q850_cause: end.q850_cause, retry_after: end.retry_after };
+    RemoteEnd { kind, detail, text: end.text.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::CODECS;
+
+    /// Returns what both sides agree on, with media of the other side at `address`.
+    fn agreement(address: &str) -> Negotiated {
+        let host = "192.0.2.1".parse().expect("an address");
+        let mine = sdp::offer(&CODECS, host, 4000, 1);
+        let theirs = sdp::offer(&CODECS, host, 5000, 2).session().to_string();
+        let theirs = theirs.replace("c=IN IP4 192.0.2.1", &format!("c=IN IP4 {address}"));
+        ringer_sip::sdp::read_answer(&mine.session().to_string(), &theirs).expect("they agree")
+    }
+
+    /// Outputs of a port that takes `event`, in a word each.
+    fn outputs(event: CallEvent) -> Vec<String> {
+        let guard = Guard::by(|address| address.to_string() != "192.0.2.99");
+        let mut port = SipPort::caller("sip:a@b".to_owned(), guard);
+        port.poll().expect("it dials");
+        port.receive(event);
+        let told = |output| match output {
+            PortOutput::Media(plan) => format!("media to {}", plan.rtp),
+            PortOutput::Signal(Signal::Renegotiated { .. }) => "renegotiated".to_owned(),
+            PortOutput::Signal(Signal::EarlyMedia { code, .. }) => format!("early media {code}"),
+            PortOutput::Signal(Signal::Ringing { code }) => format!("ringing {code}"),
+            PortOutput::Signal(Signal::SessionAnswered { code }) => format!("answered {code}"),
+            PortOutput::Warning(warning) => warning,
+            other => format!("{other:?}"),
+        };
+        std::iter::from_fn(|| port.poll()).map(told).collect()
+    }
+
+    #[test]
+    fn a_change_is_followed_whoever_asked_for_it() {
+        let own = |address: &str| CallEvent::Reinvited { code: 200, sdp: None, media: Some(agreement(address)) };
+        let other = |address: &str| CallEvent::Renegotiated { sdp: String::new(), media: agreement(address) };
+        let refused = |code| CallEvent::Reinvited { code, sdp: None, media: None };
+        let ignored = "the session was changed and is not followed: the media address is not allowed";
+        let check = |event: CallEvent, expect: &[&str]| assert_eq!(outputs(event.clone()), expect, "{event:?}");
+        check(own("192.0.2.7"), &["media to 192.0.2.7:5000", "renegotiated"]);
+        check(other("192.0.2.7"), &["answered 200", "media to 192.0.2.7:5000", "renegotiated"]);
+        check(own("0.0.0.0"), &["renegotiated"]);
+        check(other("0.0.0.0"), &["answered 200", "renegotiated"]);
+        check(own("192.0.2.99"), &[ignored]);
+        check(other("192.0.2.99"), &["answered 200", ignored]);
+        check(refused(488), &["a change of the session was answered with 488, and all stays as it was"]);
+    }
+
+    #[test]
+    fn early_media_that_cannot_be_followed_are_said() {
+        let early = |media| CallEvent::Provisional { code: 183, tag: String::new(), sdp: None, media };
+        let ignored = "media before the answer are not followed: the media address is not allowed";
+        let check = |media, expect: &[&str]| assert_eq!(outputs(early(media)), expect);
+        check(Some(agreement("192.0.2.7")), &["media to 192.0.2.7:5000", "early media 183"]);
+        check(Some(agreement("192.0.2.99")), &[ignored, "ringing 183"]);
+        check(None, &["ringing 183"]);
     }
 }

@@ -23,9 +23,9 @@ async fn what_is_heard_tells_the_language() {
     assert_eq!(outcome.report.ending.reason, EndReason::AgentHangup, "{:?}", outcome.report.ending);
     let taken: Vec<_> = outcome.events("language.taken", "engine").collect();
     let [taken] = taken.as_slice() else { panic!("{taken:?}") };
-    assert_eq!((&taken.data["language"], &taken.data["by"]), (&"es".into(), &"text".into()));
+    assert_eq!((&taken.data()["language"], &taken.data()["by"]), (&"es".into(), &"text".into()));
     let turn = outcome.events("turn.ended", "agent").next().expect("the agent spoke");
-    assert_eq!(taken.data["from_sample"], turn.data["from_sample"], "the first turn decides");
+    assert_eq!(taken.data()["from_sample"], turn.data()["from_sample"], "the first turn decides");
     let answer = outcome.events("speech.started", "dh").next().expect("the caller answered");
     assert!(taken.sample <= answer.sample, "its first words follow already: {taken:?} {answer:?}");
     assert!(

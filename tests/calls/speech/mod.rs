@@ -71,9 +71,10 @@ fn share(said: &[&str], heard: &str) -> f64 {
 
 /// The other side's three turns have this text, once for each stretch of speech.
 fn each_turn_is(outcome: &Outcome, text: &str, which: &str) {
-    let turns = outcome.events("turn.ended", "agent").filter_map(|entry| entry.data["text"].as_str());
-    let texts: Vec<&str> = turns.collect();
-    let right = |found: &&str| !found.is_empty() && found.replace(text, "").trim().is_empty();
+    let turns =
+        outcome.events("turn.ended", "agent").filter_map(|entry| entry.data()["text"].as_str().map(str::to_owned));
+    let texts: Vec<String> = turns.collect();
+    let right = |found: &String| !found.is_empty() && found.replace(text, "").trim().is_empty();
     assert!(texts.len() == 3 && texts.iter().all(right), "{which}: {texts:?}");
 }
 
@@ -87,8 +88,9 @@ async fn words_go_both_ways(form: Form) {
 
     assert_eq!(outcome.report.ending.reason, EndReason::AgentHangup, "{form:?}: {:?}", outcome.report.ending);
     each_turn_is(&outcome, HEARD, &format!("{form:?}"));
-    let turns = outcome.far.timeline.iter().filter(|entry| entry.event == "turn.ended" && entry.side == "agent");
-    let heard: Vec<&str> = turns.filter_map(|entry| entry.data["text"].as_str()).collect();
+    let turns =
+        outcome.far.timeline.iter().filter(|entry| entry.name() == "turn.ended" && entry.side_name() == "agent");
+    let heard: Vec<String> = turns.filter_map(|entry| entry.data()["text"].as_str().map(str::to_owned)).collect();
     let share = share(CALLER, &heard.join(" "));
     println!("{form:?}: the other side understands {:.0} % of the words: {heard:?}", 100.0 * share);
     assert!(share >= 0.7, "{form:?}: {heard:?}");
@@ -99,7 +101,7 @@ async fn words_go_both_ways(form: Form) {
     });
     let longest = stretches.fold(0.0, f64::max);
     let turn = outcome.events("turn.ended", "agent").map(|entry| {
-        let at = |name: &str| entry.data[name].as_f64().expect("a position");
+        let at = |name: &str| entry.data()[name].as_f64().expect("a position");
         (at("end_sample") - at("from_sample")) / 16_000.0
     });
     let expect = turn.fold(0.0, f64::max);
@@ -127,22 +129,22 @@ async fn a_keyword_cuts_in(form: Form) {
     let spec = CallSpec { interruption: Interruption::Keywords(vec![keyword]), ..spec() };
     let outcome = call(&speech, ours, spec, CALLER, desk()).await;
 
-    let partial = outcome.live.iter().find(|entry| entry.event == "transcript.partial");
+    let partial = outcome.live.iter().find(|entry| entry.name() == "transcript.partial");
     let partial = partial.expect("running text is shown live");
-    assert_eq!((partial.side.as_str(), &partial.data["text"]), ("agent", &HEARD.into()));
+    assert_eq!((partial.side_name(), &partial.data()["text"]), ("agent", &HEARD.into()));
     assert!(outcome.events("transcript.partial", "agent").next().is_none(), "and not kept");
-    let said = outcome.events("speech.started", "dh").find(|entry| entry.data["kind"] == "interruption");
+    let said = outcome.events("speech.started", "dh").find(|entry| entry.data()["kind"] == "interruption");
     let said = said.expect("it cuts in");
-    assert_eq!(said.data["text"], "Thank you, please go on.");
+    assert_eq!(said.data()["text"], "Thank you, please go on.");
     let decided = outcome.events("interruption.decided", "dh").next().expect("the keyword is heard");
-    assert_eq!((&decided.data["type"], &decided.data["keyword"]), (&"keywords".into(), &"HELP".into()));
+    assert_eq!((&decided.data()["type"], &decided.data()["keyword"]), (&"keywords".into(), &"HELP".into()));
     let started_ms = outcome.wall_ms(said.sample);
     let sent = server.seen().into_iter().rfind(|(at, seen)| *seen == Seen::Known && *at as f64 <= started_ms);
     let after_ms = started_ms - sent.expect("the word was sent").0 as f64;
     println!("{form:?}: the response begins {after_ms:.0} ms after the server sent the word");
     assert!((-20.0..=300.0).contains(&after_ms), "{form:?}: {after_ms} ms");
     let mut shown =
-        outcome.live.iter().filter(|entry| entry.event == "transcript.partial" && entry.sample <= said.sample);
+        outcome.live.iter().filter(|entry| entry.name() == "transcript.partial" && entry.sample <= said.sample);
     let after_ms = (said.sample - shown.next_back().expect("it was shown before").sample) as f64 / 16.0;
     println!("{form:?}: and {after_ms:.0} ms after the call had it");
     assert!((0.0..=300.0).contains(&after_ms), "{form:?}: {after_ms} ms");
@@ -170,7 +172,7 @@ async fn a_cut_in_drops_the_connection(form: Form) -> f64 {
     spec.limits.max_duration_ms = Some(9000);
     let outcome = call(&speech, ours, spec, CALLER, Far { interruption, ..desk() }).await;
 
-    let stopped = outcome.events("speech.ended", "dh").find(|entry| entry.data["interrupted"] == true);
+    let stopped = outcome.events("speech.ended", "dh").find(|entry| entry.data()["interrupted"] == true);
     let stopped_ms = outcome.wall_ms(stopped.expect("it is cut in on").sample);
     let seen = server.seen();
     let dropped = seen.iter().find(|(at, seen)| *seen == Seen::Dropped && *at as f64 >= stopped_ms - 40.0);
@@ -206,7 +208,7 @@ async fn with_fallback(form: Form, fault: Option<Fault>, speech: &Arc<EmbeddedSp
 
 async fn a_call_goes_on(form: Form, fault: Option<Fault>, code: &str, speech: &Arc<EmbeddedSpeech>) -> (f64, f64) {
     let outcome = with_fallback(form, fault, speech).await;
-    let names: Vec<&str> = outcome.report.timeline.iter().map(|entry| entry.event.as_str()).collect();
+    let names: Vec<&str> = outcome.report.timeline.iter().map(|entry| entry.name()).collect();
     assert_eq!(outcome.report.ending.reason, EndReason::AgentHangup, "{form:?} {fault:?}: {names:?}");
     for part in ["synthesizer", "recognizer"] {
         let code = format!("{part}_{code}");
@@ -214,16 +216,18 @@ async fn a_call_goes_on(form: Form, fault: Option<Fault>, code: &str, speech: &A
         assert!(noted >= 1, "{form:?} {fault:?}: {code} is in the timeline: {names:?}");
     }
     each_turn_is(&outcome, SECOND, &format!("{form:?} {fault:?}"));
-    let said: Vec<&str> =
-        outcome.events("speech.ended", "dh").filter_map(|entry| entry.data["text"].as_str()).collect();
+    let said: Vec<String> = outcome
+        .events("speech.ended", "dh")
+        .filter_map(|entry| entry.data()["text"].as_str().map(str::to_owned))
+        .collect();
     assert_eq!(said, CALLER, "{form:?} {fault:?}");
     let spans = |event: &'static str| {
-        outcome.far.timeline.iter().filter(move |entry| entry.event == event && entry.side == "agent")
+        outcome.far.timeline.iter().filter(move |entry| entry.name() == event && entry.side_name() == "agent")
     };
     let heard: i64 = spans("speech.ended").map(|entry| entry.sample).sum::<i64>()
         - spans("speech.started").map(|entry| entry.sample).sum::<i64>();
     assert!(heard > 3 * 16_000, "{form:?} {fault:?}: the other side heard {heard} samples of speech");
-    let latest = outcome.events("late_turn", "dh").filter_map(|entry| entry.data["late_ms"].as_i64()).max();
+    let latest = outcome.events("late_turn", "dh").filter_map(|entry| entry.data()["late_ms"].as_i64()).max();
     let late = outcome.late_ms;
     println!(
         "{form:?} {fault:?}: {code}, latest turn {latest:?} ms late, frames {:.2} ms late, at most {:.2} ms",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer::engine::lateness::quantile_ms;
-use ringer::engine::{CallHandle, CallNews, CallReport, Dial, Placement, Speech, TimelineEntry};
+use ringer::engine::{CallHandle, CallNews, CallReport, Destination, Placement, SipDial, Speech, TimelineEntry};
 use ringer::human::{Fluency, Mind};
 use ringer::provider::speech::EmbeddedSpeech;
 use ringer::provider::{Job, Recognizer, VoiceWanted};
@@ -78,7 +78,7 @@ pub struct Outcome {
 impl Outcome {
     /// The caller's events of one name and side.
     pub fn events<'a>(&'a self, event: &'a str, side: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
-        self.report.timeline.iter().filter(move |entry| entry.event == event && entry.side == side)
+        self.report.timeline.iter().filter(move |entry| entry.name() == event && entry.side_name() == side)
     }
 
     /// The wall clock at a position of the caller's timeline, in milliseconds since the epoch.
@@ -124,7 +124,7 @@ fn placement(
     let wanted = a_woman();
     Placement {
         id: "1".into(),
-        dial: Dial { target, codecs: vec![Codec::G722], ..Dial::default() },
+        destination: Destination::Sip(SipDial { target, codecs: vec![Codec::G722], ..SipDial::default() }),
         mind: Box::new(Lines { lines, hangs_up }),
         fluency: Fluency::default(),
         voice: Some(speech.synthesizer.voice(&wanted).expect("there is a voice")),

@@ -9,9 +9,13 @@ fn secured(suite: Suite, send: u8, receive: u8) -> MediaParams {
 }
 
 /// What `far` heard of `near`, with reports both ways; `way` is what the network makes of a packet.
-fn talk(near: MediaParams, far: MediaParams, mut way: impl FnMut(u64, &[u8]) -> Vec<Vec<u8>>) -> (Vec<i16>, Leg, Leg) {
+fn talk(
+    near: MediaParams,
+    far: MediaParams,
+    mut way: impl FnMut(u64, &[u8]) -> Vec<Vec<u8>>,
+) -> (Vec<i16>, RtpLeg, RtpLeg) {
     let origin = Time::from_millis(ORIGIN_MS);
-    let (mut near, mut far) = (Leg::new(near, Seed(1), origin), Leg::new(far, Seed(2), origin));
+    let (mut near, mut far) = (RtpLeg::new(near, Seed(1), origin), RtpLeg::new(far, Seed(2), origin));
     let mut heard = Vec::new();
     for tick in 0..1000 {
         let now = Time::from_millis(ORIGIN_MS + tick * 20);

@@ -44,8 +44,8 @@ struct Score {
 
 fn score(trouble: Trouble, seed: u64) -> Score {
     let origin = Time::from_millis(ORIGIN_MS);
-    let mut near = Leg::new(params(Codec::Pcmu), Seed(seed), origin);
-    let mut far = Leg::new(params(Codec::Pcmu), Seed(seed + 1), origin);
+    let mut near = RtpLeg::new(params(Codec::Pcmu), Seed(seed), origin);
+    let mut far = RtpLeg::new(params(Codec::Pcmu), Seed(seed + 1), origin);
     let mut draws = Seed(seed).stream("digits");
     let mut net = Netem::new(trouble.net, Seed(seed).stream("netem"));
     let (mut held, mut heard): (Vec<(u64, Vec<u8>)>, Vec<ReceivedDigit>) = Default::default();

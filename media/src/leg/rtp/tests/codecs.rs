@@ -2,11 +2,11 @@
 
 use super::*;
 
-const SPEECH: &[u8] = include_bytes!("../../../../fixtures/audio/speech.ul");
+const SPEECH: &[u8] = include_bytes!("../../../../../fixtures/audio/speech.ul");
 
 /// A near leg that sends packets of `ptime_ms` says `pcm` to a far one: the packets, and what was recorded of them.
 fn said(codec: Codec, ptime_ms: u8, pcm: &[i16]) -> (Vec<(u64, Vec<u8>)>, Take) {
-    let mut near = Leg::new(MediaParams { ptime_ms, ..params(codec) }, Seed(1), Time::default());
+    let mut near = RtpLeg::new(MediaParams { ptime_ms, ..params(codec) }, Seed(1), Time::default());
     let mut sent = Vec::new();
     for (tick, frame) in pcm.chunks_exact(FRAME).enumerate() {
         let at = tick as u64 * 20;
@@ -63,7 +63,7 @@ fn plain_samples_are_recorded_as_they_were_sent() {
 fn each_direction_has_its_payload_type() {
     let near = MediaParams { payload_type: 96, receive_payload_type: 111, ..params(Codec::Opus) };
     let far = MediaParams { payload_type: 111, receive_payload_type: 96, ..near };
-    let mut legs = [Leg::new(near, Seed(1), Time(0)), Leg::new(far, Seed(2), Time(0))];
+    let mut legs = [RtpLeg::new(near, Seed(1), Time(0)), RtpLeg::new(far, Seed(2), Time(0))];
     for (from, to) in [(0, 1), (1, 0)] {
         legs[from].send(Time(0), &SILENCE);
         let packet = legs[from].packet().expect("one a tick").to_vec();
@@ -74,7 +74,7 @@ fn each_direction_has_its_payload_type() {
 #[test]
 fn an_event_longer_than_its_clock_can_count_is_sent_as_long_as_it_can() {
     for (codec, longest_ms) in [(Codec::Pcmu, 8000), (Codec::L16Wide, 4095), (Codec::Opus, 1365)] {
-        let mut leg = Leg::new(params(codec), Seed(1), Time(0));
+        let mut leg = RtpLeg::new(params(codec), Seed(1), Time(0));
         assert!(leg.start_event('1', 10_000));
         let mut durations = Vec::new();
         while leg.sending_event() {

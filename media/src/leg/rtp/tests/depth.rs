@@ -30,7 +30,7 @@ fn three_stretches(jitter_ms: f64, seed: u64) -> [Stretch; 3] {
         })
         .collect();
     arrivals.sort_by_key(|packet| packet.0);
-    let mut leg = Leg::new(params(Codec::Pcmu), Seed(3), Time::from_millis(ORIGIN_MS));
+    let mut leg = RtpLeg::new(params(Codec::Pcmu), Seed(3), Time::from_millis(ORIGIN_MS));
     let (mut next, mut depths, mut late) = (0, Vec::new(), vec![0]);
     for tick in 0..2 * CALM + ROUGH {
         let now = Time::from_millis(ORIGIN_MS + tick as u64 * 20 + 37);

@@ -3,10 +3,10 @@
 use super::*;
 
 /// Two legs talk through a perfect network for `ticks`; each tick `act` says whether the near one sends.
-fn converse(codec: Codec, ticks: u64, mut act: impl FnMut(u64, &mut Leg) -> bool) -> (Vec<ReceivedDigit>, Leg) {
+fn converse(codec: Codec, ticks: u64, mut act: impl FnMut(u64, &mut RtpLeg) -> bool) -> (Vec<ReceivedDigit>, RtpLeg) {
     let origin = Time::from_millis(ORIGIN_MS);
-    let mut near = Leg::new(params(codec), Seed(1), origin);
-    let mut far = Leg::new(params(codec), Seed(2), origin);
+    let mut near = RtpLeg::new(params(codec), Seed(1), origin);
+    let mut far = RtpLeg::new(params(codec), Seed(2), origin);
     let (mut packets, mut digits) = (Vec::new(), Vec::new());
     for tick in 0..ticks {
         let now = Time::from_millis(ORIGIN_MS + tick * 20);
@@ -53,7 +53,8 @@ fn what_one_leg_sends_the_other_hears() {
 #[test]
 fn reports_flow_both_ways_and_say_goodbye() {
     let origin = Time::from_millis(ORIGIN_MS);
-    let mut legs = [Leg::new(params(Codec::Pcmu), Seed(1), origin), Leg::new(params(Codec::Pcmu), Seed(2), origin)];
+    let mut legs =
+        [RtpLeg::new(params(Codec::Pcmu), Seed(1), origin), RtpLeg::new(params(Codec::Pcmu), Seed(2), origin)];
     for tick in 0..2000 {
         let now = Time::from_millis(ORIGIN_MS + tick * 20);
         let later = Time(now.0 + 15_000_000);
@@ -79,12 +80,12 @@ fn reports_flow_both_ways_and_say_goodbye() {
     let bye = legs[0].goodbye(origin, 0).expect("it has sent").to_vec();
     assert_eq!(legs[1].receive(origin, &bye), Received::Report);
     assert_eq!(bye[bye.len() - 8..bye.len() - 4], [0x81, 203, 0, 1]);
-    assert_eq!(Leg::new(params(Codec::Pcmu), Seed(3), origin).goodbye(origin, 0), None, "it never sent anything");
+    assert_eq!(RtpLeg::new(params(Codec::Pcmu), Seed(3), origin).goodbye(origin, 0), None, "it never sent anything");
 }
 
 #[test]
 fn the_origin_can_be_moved() {
-    let mut leg = Leg::new(params(Codec::Pcmu), Seed(1), Time::from_millis(1000));
+    let mut leg = RtpLeg::new(params(Codec::Pcmu), Seed(1), Time::from_millis(1000));
     let mut peer = Peer::new(Codec::Pcmu);
     peer.talk(0, 2000, 20, true);
     let mut before = 0;
@@ -107,7 +108,7 @@ fn the_origin_can_be_moved() {
 #[test]
 fn garbage_is_counted_and_harmless() {
     let mut stream = Seed(9).stream("fuzz");
-    let mut leg = Leg::new(params(Codec::G722), Seed(1), Time(0));
+    let mut leg = RtpLeg::new(params(Codec::G722), Seed(1), Time(0));
     let mut peer = Peer::new(Codec::G722);
     peer.talk(0, 20_000, 20, true);
     for (i, (at, bytes)) in peer.sent.iter().enumerate() {
@@ -137,7 +138,7 @@ fn a_jump_of_the_timestamp_does_not_hold_up_a_tick() {
         [&head[..], &[0x2a; 23]].concat()
     };
     let given = [(0, packet(17, 0x2f04_0100)), (1, packet(0, 0)), (13, packet(0, 0))];
-    let mut leg = Leg::new(params(Codec::Pcmu), Seed(1), Time::from_millis(1000));
+    let mut leg = RtpLeg::new(params(Codec::Pcmu), Seed(1), Time::from_millis(1000));
     let mut head = 0;
     for tick in 0..100 {
         let now = Time::from_millis(1000 + tick * 20);
@@ -161,6 +162,7 @@ fn legs_go_on_with_what_was_settled_anew() {
         payload_type,
         receive_payload_type: payload_type,
         event_payload_type: Some(payload_type + 1),
+        receive_event_payload_type: Some(payload_type + 1),
         ptime_ms,
         srtp,
         ..params(Codec::Pcmu)
@@ -168,8 +170,8 @@ fn legs_go_on_with_what_was_settled_anew() {
     for secure in [false, true] {
         let srtp = |send, receive| secure.then(|| keys(send, receive));
         let origin = Time::from_millis(ORIGIN_MS);
-        let mut near = Leg::new(settled(0, 20, srtp(1, 2)), Seed(1), origin);
-        let mut far = Leg::new(settled(0, 20, srtp(2, 1)), Seed(2), origin);
+        let mut near = RtpLeg::new(settled(0, 20, srtp(1, 2)), Seed(1), origin);
+        let mut far = RtpLeg::new(settled(0, 20, srtp(2, 1)), Seed(2), origin);
         let mut digits = 0;
         for tick in 0..600 {
             let now = Time::from_millis(ORIGIN_MS + tick * 20);

@@ -18,7 +18,7 @@ struct Long {
 /// Sends `talk` (sample of the sender's clock and its rate) for `minutes` by a clock that is slower by `drift`.
 fn long(codec: Codec, minutes: u64, drift: f64, jitter_ms: f64, talk: impl Fn(usize, usize) -> i16) -> Long {
     let origin = Time::from_millis(ORIGIN_MS);
-    let mut leg = Leg::new(params(codec), Seed(3), origin);
+    let mut leg = RtpLeg::new(params(codec), Seed(3), origin);
     let spec = NetemSpec { jitter_ms, overtake: true, ..delayed(30.0) };
     let mut netem = Netem::new(spec, Seed(5).stream("netem"));
     let mut window = crate::recording::Window::new();

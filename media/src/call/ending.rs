@@ -1,0 +1,220 @@
+//! How a call ends: reasons, the other side's part in them, and the figures that are left.
+
+use crate::connection::Impairment;
+use crate::echo::EchoFigures;
+use crate::frame::Sample;
+
+/// How the far side (or the way to it) ended the call.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct RemoteEnd {
+    /// The kind of end.
+    pub kind: RemoteKind,
+    /// The channel's own figures.
+    pub detail: EndDetail,
+    /// Reason phrase or the transport's own words, without secrets.
+    pub text: String,
+}
+
+impl RemoteEnd {
+    /// Returns the final SIP status; `None` for a BYE and on other channels.
+    pub fn sip_code(&self) -> Option<u16> {
+        if let EndDetail::Sip { code, .. } = self.detail { code } else { None }
+    }
+
+    /// Returns the Q.850 cause of a Reason header (RFC 3326).
+    pub fn q850_cause(&self) -> Option<u16> {
+        if let EndDetail::Sip { q850_cause, .. } = self.detail { q850_cause } else { None }
+    }
+
+    /// Returns the close code of a WebSocket (RFC 6455 7.4).
+    pub fn close_code(&self) -> Option<u16> {
+        if let EndDetail::WebSocket { close_code } = self.detail { close_code } else { None }
+    }
+
+    /// True when the other side says that the call may be tried again later.
+    pub fn may_retry(&self) -> bool {
+        matches!(self.detail, EndDetail::Sip { retry_after: true, .. })
+    }
+}
+
+/// How a channel tells an end.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum EndDetail {
+    /// Nothing beside the kind.
+    #[default]
+    None,
+    /// By SIP.
+    Sip {
+        /// The final status, when there was one; `None` for a BYE.
+        code: Option<u16>,
+        /// Q.850 cause of a Reason header.
+        q850_cause: Option<u16>,
+        /// Retry-After stood in the response.
+        retry_after: bool,
+    },
+    /// By a WebSocket.
+    WebSocket {
+        /// Close code; `None` when the connection broke without one.
+        close_code: Option<u16>,
+    },
+    /// By a media room.
+    Room {
+        /// The server's own word for it.
+        reason: String,
+    },
+}
+
+/// The kinds of end that are not this side's doing.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum RemoteKind {
+    /// The far side hung up a call that was up.
+    #[default]
+    Bye,
+    /// A final response refused the call.
+    Refused,
+    /// Nothing answered at all: time-out, DNS, unreachable, refused socket.
+    Unreachable,
+    /// The credentials were refused.
+    AuthFailed,
+    /// Offer and answer have nothing in common.
+    NoMedia,
+}
+
+/// Why a call ended. `as_str` gives the wire names.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// The mind decided to hang up.
+    DhEndCall,
+    /// A hang-up phrase was heard or said.
+    HangupPhrase,
+    /// Second silence time-out.
+    SilenceTimeout,
+    /// Nobody did anything for the inactivity limit.
+    InactivityTimeout,
+    /// Maximum duration.
+    MaxDuration,
+    /// Maximum number of turns of the other side.
+    MaxTurns,
+    /// The far side hung up.
+    AgentHangup,
+    /// The far side handed the call on, and [`super::CallSpec::hangup_on_transfer`] ends it.
+    Transfer,
+    /// The control API ended it.
+    ApiHangup,
+    /// The last playback step was done.
+    PlaybackEnd,
+    /// The far side refused or was busy.
+    Rejected,
+    /// Nobody answered within `ringing_ms`.
+    NoAnswer,
+    /// The call could not be set up.
+    DialFailed,
+    /// No RTP while connected.
+    MediaTimeout,
+    /// Cancelled before it was connected.
+    Cancelled,
+    /// The engine is stopping.
+    Shutdown,
+    /// An engine fault (synthesizer, for example); the code stands in the ending.
+    Fault,
+}
+
+impl EndReason {
+    /// The stable wire name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EndReason::DhEndCall => "dh_end_call",
+            EndReason::HangupPhrase => "hangup_phrase",
+            EndReason::SilenceTimeout => "silence_timeout",
+            EndReason::InactivityTimeout => "inactivity_timeout",
+            EndReason::MaxDuration => "max_duration",
+            EndReason::MaxTurns => "max_turns",
+            EndReason::AgentHangup => "agent_hangup",
+            EndReason::Transfer => "transfer",
+            EndReason::ApiHangup => "api_hangup",
+            EndReason::PlaybackEnd => "playback_end",
+            EndReason::Rejected => "rejected",
+            EndReason::NoAnswer => "no_answer",
+            EndReason::DialFailed => "dial_failed",
+            EndReason::MediaTimeout => "media_timeout",
+            EndReason::Cancelled => "cancelled",
+            EndReason::Shutdown => "shutdown",
+            EndReason::Fault => "fault",
+        }
+    }
+}
+
+/// How and by whom a call ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// Why.
+    pub reason: EndReason,
+    /// The call was up.
+    pub connected: bool,
+    /// Samples from connect to the end; 0 when never connected. After [`EndReason::MediaTimeout`] the end of the recording is
+    /// the last packet, and frames beyond it were handed out already: cut the recording here.
+    pub samples: Sample,
+    /// The far side's part, when it had one.
+    pub remote: Option<RemoteEnd>,
+    /// For [`EndReason::Fault`]: what it was.
+    pub fault: Option<Fault>,
+    /// The other side spoke for 200 ms or more.
+    pub other_spoke: bool,
+    /// Figures of the leg and of pacing.
+    pub quality: Quality,
+}
+
+/// What the engine could not go on without.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Stable, for example `SYNTHESIZER_FAILED`.
+    pub code: &'static str,
+    /// For a person, without secrets and speech; may be empty.
+    pub why: String,
+}
+
+/// Figures about how well the engine itself did its part.
+#[derive(Copy, Clone, Debug, PartialEq, Default)]
+pub struct Quality {
+    /// 99th percentile of the sending time error, in milliseconds.
+    pub pacing_p99_ms: f64,
+    /// Largest sending time error, in milliseconds.
+    pub pacing_max_ms: f64,
+    /// Frames sent in time, those included that were kept back because the other side did not want to hear.
+    pub sent_frames: u64,
+    /// Ticks more than one frame late: not sent.
+    pub late_frames: u64,
+    /// Most of them in a row.
+    pub longest_gap_frames: u64,
+    /// By how much the machine's clocks came apart during the call, in milliseconds: its time was set, or it slept. Told by the
+    /// driver.
+    pub clock_slip_ms: f64,
+    /// RTP packets received.
+    pub received_packets: u64,
+    /// RTP packets that never came.
+    pub lost_packets: u64,
+    /// RTP packets that came too late to be heard.
+    pub late_packets: u64,
+    /// Concealed audio.
+    pub concealed_ms: u64,
+    /// Interarrival jitter, RFC 3550 6.4.1, in milliseconds.
+    pub jitter_ms: f64,
+    /// Recorded frames that found no room.
+    pub recording_dropped: u64,
+    /// RTP packets of payload types that were not settled: not heard.
+    pub unknown_payload_type: u64,
+    /// RTP packets of a settled payload type whose length cannot be one of it: not heard.
+    pub wrong_length: u64,
+    /// RTP packets of another source than the one that is heard.
+    pub foreign_source: u64,
+    /// Datagrams of another address or port than the other side's. Told by the driver.
+    pub foreign_address: u64,
+    /// Datagrams that are not RTP.
+    pub malformed: u64,
+    /// Datagrams that were not encrypted with the agreed key.
+    pub unprotected: u64,
+    /// This side's own words came back.
+    pub echo: Option<EchoFigures>,
+    /// What the asked-for bad connection did, when there was one; none of the figures above counts it.
+    pub impairment: Option<Impairment>,
+}

@@ -1,0 +1,94 @@
+//! Room for the payloads that a jitter buffer holds.
+
+use crate::codec::Codec;
+
+/// Packets held, and blocks for their payloads.
+pub const SLOTS: i64 = 64;
+
+/// Largest payload that is heard: 60 ms of L16 at 16 kHz, 120 ms at 8 kHz, and more than 200 ms of G.711 and G.722.
+pub const MAX_PAYLOAD: usize = 1920;
+
+/// Longest payload that is heard, in ticks: 200 ms (RFC 3551 4.2). Opus has no longer ones than 120 ms (RFC 6716 3.2.5).
+pub const MAX_TICKS: u32 = 1600;
+
+/// Ticks of a block.
+const BLOCK_TICKS: usize = 160;
+
+/// The payloads of the packets held, in blocks of 20 ms; longer ones have several. The block given back last is lent out first: of
+/// all the room only as much is touched as the buffer is deep, and stays in the processor's cache.
+#[derive(Clone, Debug)]
+pub struct Payloads {
+    bytes: Box<[u8]>,
+    /// Bytes of a block.
+    block: usize,
+    free: [u8; SLOTS as usize],
+    count: usize,
+    /// The block behind each, within a payload.
+    after: [u8; SLOTS as usize],
+    /// The last payload of several blocks that was asked for, in one piece.
+    whole: Box<[u8]>,
+}
+
+impl Payloads {
+    /// Room for [`SLOTS`] blocks, all free.
+    pub fn new(codec: Codec) -> Payloads {
+        let block = block_bytes(codec);
+        Payloads {
+            bytes: vec![0; block * SLOTS as usize].into(),
+            block,
+            free: std::array::from_fn(|at| at as u8),
+            count: SLOTS as usize,
+            after: [0; SLOTS as usize],
+            whole: vec![0; longest_payload(codec)].into(),
+        }
+    }
+
+    /// True if a payload of `len` bytes can be kept.
+    pub fn has_room(&self, len: usize) -> bool {
+        len.div_ceil(self.block) <= self.count
+    }
+
+    /// Keeps `payload`, for which there is room, and gives its first block.
+    pub fn keep(&mut self, payload: &[u8]) -> u8 {
+        let mut behind = 0;
+        for part in payload.chunks(self.block).rev() {
+            self.count -= 1;
+            let block = self.free[self.count];
+            self.bytes[usize::from(block) * self.block..][..part.len()].copy_from_slice(part);
+            self.after[usize::from(block)] = behind;
+            behind = block;
+        }
+        behind
+    }
+
+    /// The payload of `len` bytes that begins at `block`; it may just have been given back.
+    pub fn of(&mut self, mut block: u8, len: usize) -> &[u8] {
+        if len <= self.block {
+            return &self.bytes[usize::from(block) * self.block..][..len];
+        }
+        for part in self.whole[..len].chunks_mut(self.block) {
+            part.copy_from_slice(&self.bytes[usize::from(block) * self.block..][..part.len()]);
+            block = self.after[usize::from(block)];
+        }
+        &self.whole[..len]
+    }
+
+    /// Frees the blocks of the payload of `len` bytes that begins at `block`.
+    pub fn give_back(&mut self, mut block: u8, len: usize) {
+        for _ in 0..len.div_ceil(self.block) {
+            self.free[self.count] = block;
+            self.count += 1;
+            block = self.after[usize::from(block)];
+        }
+    }
+}
+
+/// Bytes of 20 ms: with 64 of them the buffer holds more than a second. Opus may have up to 128 kbit/s in one block.
+fn block_bytes(codec: Codec) -> usize {
+    codec.bytes_per_tick().map_or(320, |bytes| bytes * BLOCK_TICKS)
+}
+
+/// Bytes of the longest payload that is heard.
+fn longest_payload(codec: Codec) -> usize {
+    codec.bytes_per_tick().map_or(MAX_PAYLOAD, |bytes| (bytes * MAX_TICKS as usize).min(MAX_PAYLOAD))
+}

@@ -1,0 +1,185 @@
+//! What arrives and is not heard: counts by kind, and the news of each kind, once.
+
+use std::time::Duration;
+
+use super::srtp;
+use crate::codec::Codec;
+use crate::time::Time;
+
+/// A source that is believed is so within this time of its first packet: until then nothing is told of it.
+const PROBATION: Duration = Duration::from_millis(500);
+
+/// Kinds of packets that are not heard.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Unheard {
+    /// RTP of this payload type, which was not settled.
+    PayloadType(u8),
+    /// RTP of a settled payload type, with so many bytes of payload that cannot be one of it.
+    Length(u8, usize),
+    /// RTP of this source, while another one is heard.
+    Source(u32),
+    /// A datagram that is not RTP.
+    Malformed,
+    /// Not secure RTP of the other side's key.
+    Unprotected,
+}
+
+impl Unheard {
+    /// A payload of so many bytes that is not heard; `is_settled`: its type was.
+    pub fn payload(payload_type: u8, is_settled: bool, bytes: usize) -> Unheard {
+        if is_settled { Unheard::Length(payload_type, bytes) } else { Unheard::PayloadType(payload_type) }
+    }
+
+    /// Stable code of the timeline.
+    pub fn code(self) -> &'static str {
+        match self {
+            Unheard::PayloadType(_) => "rtp_unknown_payload_type",
+            Unheard::Length(..) => "rtp_wrong_length",
+            Unheard::Source(_) => "rtp_foreign_source",
+            Unheard::Malformed => "rtp_malformed",
+            Unheard::Unprotected => "srtp_unprotected",
+        }
+    }
+
+    /// For a person: what came, and what is heard instead.
+    pub fn why(self, codec: Codec, payload_type: u8) -> String {
+        let name = codec.name();
+        match self {
+            Unheard::PayloadType(other) => {
+                format!("packets of payload type {other} are not heard; {name} is heard as payload type {payload_type}")
+            }
+            Unheard::Length(of, bytes) => {
+                format!(
+                    "a payload of {bytes} bytes of payload type {of} is not heard; {name} is heard in packets of up to 200 ms (Opus: 120 ms)"
+                )
+            }
+            Unheard::Source(ssrc) => {
+                format!("packets of the source {ssrc:#010x} are not heard while another source sends")
+            }
+            Unheard::Malformed => "datagrams that are not RTP are not heard".into(),
+            Unheard::Unprotected => "packets that are not encrypted with the agreed key are not heard".into(),
+        }
+    }
+
+    fn place(self) -> usize {
+        match self {
+            Unheard::PayloadType(_) => 0,
+            Unheard::Length(..) => 1,
+            Unheard::Source(_) => 2,
+            Unheard::Malformed => 3,
+            Unheard::Unprotected => 4,
+        }
+    }
+}
+
+const KINDS: usize = 5;
+
+/// Counts of what was not heard.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    counts: [u64; KINDS],
+    /// The first of each kind, until it is told, and its arrival.
+    first: [Option<(Unheard, Time)>; KINDS],
+    told: [bool; KINDS],
+    /// Some kind is to be told.
+    is_new: bool,
+}
+
+impl Tally {
+    /// Counts a packet that is not heard.
+    pub fn count(&mut self, arrived: Time, what: Unheard) {
+        let place = what.place();
+        self.counts[place] += 1;
+        if !self.told[place] && self.first[place].is_none() {
+            self.first[place] = Some((what, arrived));
+            self.is_new = true;
+        }
+    }
+
+    /// Counts what was refused before it was known to be RTP; copies are not told.
+    pub fn refuse(&mut self, arrived: Time, why: srtp::Refused) {
+        if why == srtp::Refused::Forged {
+            self.count(arrived, Unheard::Unprotected);
+        }
+    }
+
+    /// The source that was foreign is believed: its packets are heard after all.
+    pub fn believe(&mut self, ssrc: u32) {
+        let source = &mut self.first[Unheard::Source(ssrc).place()];
+        source.take_if(|(what, _)| *what == Unheard::Source(ssrc));
+    }
+
+    /// Packets of payload types that were not settled.
+    pub fn payload_types(&self) -> u64 {
+        self.counts[0]
+    }
+
+    /// Packets of wrong lengths.
+    pub fn lengths(&self) -> u64 {
+        self.counts[1]
+    }
+
+    /// Datagrams that are not RTP.
+    pub fn malformed_datagrams(&self) -> u64 {
+        self.counts[3]
+    }
+
+    /// A kind that came for the first time. Each is told once; a foreign source only when it had time to be believed.
+    pub fn news(&mut self, now: Time) -> Option<Unheard> {
+        if !self.is_new {
+            return None;
+        }
+        let due = |(what, at): &mut (Unheard, Time)| !matches!(what, Unheard::Source(_)) || now.since(*at) > PROBATION;
+        let what = self.first.iter_mut().find_map(|first| first.take_if(due)).map(|(what, _)| what);
+        match what {
+            Some(what) => self.told[what.place()] = true,
+            None => self.is_new = self.first.iter().any(Option::is_some),
+        }
+        what
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_told_once_and_a_source_only_when_it_is_not_believed() {
+        let at = Time::from_millis;
+        let mut tally = Tally::default();
+        let told = |tally: &mut Tally, ms: u64| std::iter::from_fn(|| tally.news(at(ms))).collect::<Vec<_>>();
+        assert_eq!(told(&mut tally, 0), []);
+        for _ in 0..3 {
+            tally.count(at(0), Unheard::PayloadType(96));
+            tally.count(at(0), Unheard::PayloadType(97));
+            tally.count(at(10), Unheard::Source(7));
+        }
+        assert_eq!(told(&mut tally, 20), [Unheard::PayloadType(96)]);
+        tally.believe(7);
+        assert_eq!(told(&mut tally, 2000), []);
+        tally.count(at(2000), Unheard::Source(8));
+        tally.believe(7);
+        tally.count(at(2000), Unheard::Length(0, 3));
+        tally.count(at(2000), Unheard::PayloadType(98));
+        assert_eq!(told(&mut tally, 2500), [Unheard::Length(0, 3)]);
+        assert_eq!(told(&mut tally, 2520), [Unheard::Source(8)]);
+        tally.count(at(3000), Unheard::Source(9));
+        assert_eq!(told(&mut tally, 9000), []);
+        assert_eq!((tally.payload_types(), tally.lengths(), tally.malformed_datagrams()), (7, 1, 0));
+    }
+
+    #[test]
+    fn the_reason_names_what_came_and_what_is_heard() {
+        for (what, code, parts) in [
+            (Unheard::PayloadType(96), "rtp_unknown_payload_type", ["96", "OPUS is heard as payload type 111"]),
+            (Unheard::Length(111, 3), "rtp_wrong_length", ["3 bytes", "111"]),
+            (Unheard::Source(0x12ab), "rtp_foreign_source", ["0x000012ab", "another source"]),
+            (Unheard::Malformed, "rtp_malformed", ["not RTP", ""]),
+            (Unheard::Unprotected, "srtp_unprotected", ["agreed key", ""]),
+        ] {
+            let why = what.why(Codec::Opus, 111);
+            assert_eq!(what.code(), code);
+            assert!(parts.iter().all(|part| why.contains(part)), "{why}");
+        }
+    }
+}

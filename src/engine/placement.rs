@@ -1,0 +1,179 @@
+//! Calls to make and calls to answer: how they come about, what is said in them, and what is kept of them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use ringer_media::call::CallSpec;
+use ringer_media::codec::Codec;
+use ringer_sip::uri::Uri;
+use ringer_sip::{Invite, Reach};
+
+use crate::config::{CODECS, Secret};
+use crate::human::{Fluency, Mind};
+use crate::provider::guard::{Blocked, Guard};
+use crate::provider::{Failure, Voice, VoiceWanted};
+use crate::transport::sip::address::{Address, AddressFault};
+
+/// How a call comes about.
+#[derive(Clone, Debug)]
+pub enum Destination {
+    /// This side dials a SIP address.
+    Sip(SipDial),
+    /// The other side calls, and this one answers ([`super::Engine::answer`]).
+    Incoming(Answering),
+}
+
+/// Terms of a call that is answered, whatever its protocol.
+#[derive(Clone, Debug, Default)]
+pub struct Answering {
+    /// Codecs of which the caller's best is taken; empty: G722, PCMU, PCMA.
+    pub codecs: Vec<Codec>,
+    /// Which addresses media may go to; `None`: all of them.
+    pub guard: Option<Guard>,
+}
+
+impl Destination {
+    /// Returns the codecs that are offered or accepted, in order.
+    pub fn codecs(&self) -> &[Codec] {
+        let (Destination::Sip(SipDial { codecs, .. }) | Destination::Incoming(Answering { codecs, .. })) = self;
+        if codecs.is_empty() { &CODECS } else { codecs }
+    }
+
+    /// Sets the codecs that are offered or accepted, in order.
+    pub fn set_codecs(&mut self, wanted: Vec<Codec>) {
+        let (Destination::Sip(SipDial { codecs, .. }) | Destination::Incoming(Answering { codecs, .. })) = self;
+        *codecs = wanted;
+    }
+
+    /// Returns the guard of addresses that signalling and media may go to.
+    pub fn guard(&self) -> Guard {
+        let (Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. })) = self;
+        guard.clone().unwrap_or_else(|| Guard::by(|_| true))
+    }
+
+    /// Sets the guard of addresses that signalling and media may go to.
+    pub fn set_guard(&mut self, wanted: Guard) {
+        let (Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. })) = self;
+        *guard = Some(wanted);
+    }
+
+    /// Returns the SIP dial; `None` for a call that comes about otherwise.
+    pub fn sip(&mut self) -> Option<&mut SipDial> {
+        if let Destination::Sip(dial) = self { Some(dial) } else { None }
+    }
+}
+
+impl Default for Destination {
+    fn default() -> Destination {
+        Destination::Incoming(Answering::default())
+    }
+}
+
+/// A SIP address to dial, and how.
+#[derive(Clone, Debug, Default)]
+pub struct SipDial {
+    /// `sip:user@host[:port]`.
+    pub target: String,
+    /// Digest user.
+    pub username: Option<String>,
+    /// Digest password.
+    pub password: Option<Secret>,
+    /// Extra header fields of the INVITE, in order.
+    pub headers: Vec<(String, String)>,
+    /// Codecs that are offered, in order; empty: G722, PCMU, PCMA.
+    pub codecs: Vec<Codec>,
+    /// The address behind `target`, when it is known; else it is looked up.
+    pub destination: Option<SocketAddr>,
+    /// Which addresses signalling and media may go to, redirects included; `None`: all of them.
+    pub guard: Option<Guard>,
+}
+
+impl SipDial {
+    fn guard(&self) -> Guard {
+        self.guard.clone().unwrap_or_else(|| Guard::by(|_| true))
+    }
+
+    /// Returns the URI that is called, and where it is reached.
+    pub(super) async fn route(&self) -> Result<(Uri, SocketAddr), PlaceError> {
+        let bad = |fault: AddressFault| PlaceError::BadTarget(fault.to_string());
+        let address = Address::parse(&self.target).map_err(bad)?;
+        address.check_spoken().map_err(bad)?;
+        let found = match self.destination {
+            Some(found) if self.guard().allows(found.ip()) => found,
+            Some(_) => {
+                return Err(bad(AddressFault::NotAllowed(format!(
+                    "the host of {:?} {}",
+                    self.target,
+                    Blocked::NotAllowed
+                ))));
+            }
+            None => address.locate(&self.guard()).await.map_err(bad)?,
+        };
+        Ok((address.uri().clone(), found))
+    }
+
+    /// The INVITE to `target` with the offer `sdp`, sent to `destination`.
+    pub(super) fn invite(&self, target: Uri, destination: SocketAddr, sdp: String) -> Invite {
+        Invite {
+            target,
+            destination,
+            from_user: "ringer".into(),
+            from_host: None,
+            from_display: None,
+            headers: self.headers.clone(),
+            sdp,
+            username: self.username.clone(),
+            password: self.password.as_ref().map(|password| password.expose().into()),
+            reach: self.guard.clone().map(|guard| Reach::by(move |address| guard.allows(address))).unwrap_or_default(),
+        }
+    }
+}
+
+/// One call to make or to answer.
+pub struct Placement {
+    /// Names the call in logs and on disk (the result id).
+    pub id: String,
+    /// The call itself.
+    pub spec: CallSpec,
+    /// How it comes about.
+    pub destination: Destination,
+    /// Decides what is said.
+    pub mind: Box<dyn Mind>,
+    /// Fillers and pauses of words that are not exact.
+    pub fluency: Fluency,
+    /// How it sounds.
+    pub voice: Option<Voice>,
+    /// Language of the recognizer.
+    pub language: String,
+    /// The other side's language is spoken as soon as it is known, by the voice nearest to this one; `language` is where it begins.
+    pub follows: Option<VoiceWanted>,
+    /// Bias words of the recognizer.
+    pub keyterms: Vec<String>,
+    /// `recording.wav`, `timeline.jsonl`, `sip.log`, `early_media.wav` are written here; `None`: nothing is written.
+    pub folder: Option<PathBuf>,
+    /// Every datagram of the media ports goes into [`CAPTURED`] beside them.
+    pub captured: bool,
+}
+
+/// Why a call was not placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlaceError {
+    /// `limits.max_calls` are running.
+    Full,
+    /// The target is not a usable SIP address.
+    BadTarget(String),
+    /// No media port, no socket.
+    NoMedia(String),
+    /// A provider refused.
+    Provider(Failure),
+}
+
+impl std::fmt::Display for PlaceError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            PlaceError::Full => f.write_str("as many calls as limits.max_calls allows are running"),
+            PlaceError::BadTarget(why) | PlaceError::NoMedia(why) => f.write_str(why),
+            PlaceError::Provider(failure) => f.write_str(&failure.message),
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! One side's part of a script: its lines are carried out at their times, through the same endpoint and port as all else.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+
+use ringer_media::call::Signal;
+use ringer_media::codec::Codec;
+use ringer_media::frame::{Frame, RATE_HZ};
+use ringer_media::leg::{LegParams, MediaParams, RtpLeg};
+use ringer_sip::sdp::{Direction, Negotiated};
+
+use super::*;
+use crate::engine::sim::SentRtp;
+use crate::engine::sim::redirector;
+use crate::engine::sim::script::{Change, Hold};
+
+/// The tone of early media and of music on hold.
+const TONE_HZ: f64 = 440.0;
+const TONE_PEAK: f64 = 4000.0;
+
+/// Everything of a side that only a script asks for.
+pub(super) struct Scene {
+    actions: VecDeque<(Time, Action)>,
+    /// A line answers the INVITE, or refuses it.
+    answers: bool,
+    /// Offer of the INVITE that is being answered.
+    offer: Option<String>,
+    terms: Terms,
+    /// Terms that were offered, and are not answered yet.
+    offered: Option<Terms>,
+    tone: Option<Tone>,
+    /// Further ports that media are taken at.
+    ports: Vec<u16>,
+    /// True if the last change of the session was this side's.
+    is_own_change: bool,
+    /// One packet leaves each tick.
+    pub is_steady: bool,
+    pub sent_rtp: Vec<SentRtp>,
+}
+
+/// Terms of the session as this side describes them.
+#[derive(Clone, Debug, PartialEq)]
+struct Terms {
+    /// Address of the media; `None`: this side's own.
+    address: Option<IpAddr>,
+    port: u16,
+    hold: Hold,
+    ptime_ms: u32,
+    payload_type: Option<u8>,
+    codec: Option<Codec>,
+}
+
+/// A tone in a stream of its own.
+struct Tone {
+    leg: RtpLeg,
+    next: Time,
+    /// Number of samples so far.
+    count: usize,
+}
+
+impl Scene {
+    pub fn new(actions: Vec<(Duration, Action)>) -> Scene {
+        Scene {
+            answers: actions.iter().any(|(_, action)| action.is_response() && *action != Action::StopMedia),
+            actions: actions.into_iter().map(|(after, action)| (START + after, action)).collect(),
+            offer: None,
+            terms: Terms {
+                address: None,
+                port: RTP_PORT,
+                hold: Hold::Off,
+                ptime_ms: 20,
+                payload_type: None,
+                codec: None,
+            },
+            offered: None,
+            tone: None,
+            ports: Vec::new(),
+            is_own_change: false,
+            is_steady: true,
+            sent_rtp: Vec::new(),
+        }
+    }
+
+    /// True if the script answers the call that came in with `offer`.
+    pub fn takes_call(&mut self, offer: Option<String>) -> bool {
+        self.offer = offer;
+        self.answers
+    }
+
+    /// Returns the time of the next line or packet; lines that answer an INVITE wait for it.
+    pub fn next(&self, is_called: bool) -> Option<Time> {
+        let action = self.actions.front().filter(|(_, action)| is_called || !action.is_response());
+        action.map(|(at, _)| *at).into_iter().chain(self.tone.as_ref().map(|tone| tone.next)).min()
+    }
+
+    fn due(&mut self, now: Time, is_called: bool) -> Option<Action> {
+        let is_due = |(at, action): &mut (Time, Action)| *at <= now && (is_called || !action.is_response());
+        self.actions.pop_front_if(is_due).map(|(_, action)| action)
+    }
+
+    /// True if media that come to `port` are taken.
+    pub fn listens_at(&self, port: u16) -> bool {
+        self.ports.contains(&port)
+    }
+
+    /// True while the Call's own packets are not sent: the other side is on hold.
+    pub fn withholds(&self) -> bool {
+        self.terms.hold != Hold::Off
+    }
+
+    /// True while this side holds, or is about to by a change that it has offered.
+    fn holds_soon(&self) -> bool {
+        self.withholds() || self.offered.as_ref().is_some_and(|terms| terms.hold != Hold::Off)
+    }
+
+    /// Takes what both sides agreed on anew.
+    pub fn agree(&mut self, media: &Negotiated, is_own_change: bool) {
+        self.is_own_change = is_own_change;
+        self.is_steady = media.ptime_ms == 20 && media.direction.sends();
+    }
+
+    pub fn note_sent(&mut self, now: Time, to: SocketAddr, packet: &[u8]) {
+        let payload_type = packet.get(1).map_or(0, |byte| byte & 0x7f);
+        let payload_bytes = packet.len().saturating_sub(RTP_HEADER);
+        self.sent_rtp.push(SentRtp { after_invite: now.since(START), to, payload_type, payload_bytes });
+    }
+}
+
+/// Bytes of an RTP header without further sources (RFC 3550 5.1).
+const RTP_HEADER: usize = 12;
+
+impl Host {
+    /// Does what the script says by now.
+    pub(super) fn play_scene(&mut self, now: Time) {
+        let is_called = self.key.is_some();
+        while let Some(action) = self.scene.as_mut().and_then(|scene| scene.due(now, is_called)) {
+            self.play(now, action);
+        }
+        let tone = self.scene.as_mut().and_then(|scene| scene.tone.as_mut()).filter(|tone| tone.next <= now);
+        for packet in tone.map(Tone::play).unwrap_or_default() {
+            self.send_media(now, Path::Rtp, &packet);
+        }
+    }
+
+    fn play(&mut self, now: Time, action: Action) {
+        match action {
+            Action::Ring(code) => self.order(now, SipOrder::Ring(code, None)),
+            Action::EarlyMedia(code, port) => self.send_early_media(now, code, port.unwrap_or(RTP_PORT)),
+            Action::StopMedia => self.stop_tone(),
+            Action::Answer(port) => self.answer_at(now, port.unwrap_or(RTP_PORT)),
+            Action::Refuse(_) | Action::Redirect(..) => self.turn_away(now, action),
+            Action::Change(change) => self.offer_change(now, change),
+            Action::Hangup => self.hang_up(now, EndReason::ApiHangup),
+        }
+    }
+
+    /// Answers the offer early, and sounds a tone from `port`.
+    fn send_early_media(&mut self, now: Time, code: u16, port: u16) {
+        let supported = self.supported_offer(port);
+        let Some(scene) = &mut self.scene else { return };
+        let Some(Ok((answer, plan))) = scene.offer.as_deref().map(|offer| sdp::answer(offer, &supported)) else {
+            return;
+        };
+        scene.ports.push(port);
+        scene.tone.get_or_insert_with(|| Tone::new(plan.media, now));
+        (self.rtp_port, self.media) = (port, Some(plan));
+        self.order(now, SipOrder::Ring(code, Some(answer)));
+    }
+
+    fn stop_tone(&mut self) {
+        self.scene.iter_mut().for_each(|scene| scene.tone = None);
+    }
+
+    /// Answers with media at `port`.
+    fn answer_at(&mut self, now: Time, port: u16) {
+        self.stop_tone();
+        let supported = self.supported_offer(port);
+        let Some(scene) = &mut self.scene else { return };
+        if port != RTP_PORT {
+            let again = SipPort::incoming(String::new(), scene.offer.as_deref(), &supported, self.destination.guard());
+            self.port = again.ok().or(self.port.take());
+        }
+        scene.terms.port = port;
+        scene.ports.push(port);
+        self.rtp_port = port;
+        self.begin(now);
+        self.port.iter_mut().for_each(SipPort::answer);
+        self.drain_port(now);
+    }
+
+    /// Refuses or redirects the call; the next one may be taken.
+    fn turn_away(&mut self, now: Time, action: Action) {
+        let Some(key) = self.key.take() else { return };
+        self.stop_tone();
+        (self.port, self.media) = (None, None);
+        redirector::answer(&mut self.endpoint, now, key, action);
+        self.drain_sip(now);
+    }
+}
+
+impl Tone {
+    fn new(media: MediaParams, now: Time) -> Tone {
+        Tone { leg: RtpLeg::new(media, Seed::of("tone"), now), next: now, count: 0 }
+    }
+
+    /// Returns the packets of one tick.
+    fn play(&mut self) -> Vec<Vec<u8>> {
+        let mut pcm: Frame = [0; FRAME];
+        for sample in &mut pcm {
+            let turns = TONE_HZ * self.count as f64 / f64::from(RATE_HZ);
+            *sample = (TONE_PEAK * (turns.fract() * std::f64::consts::TAU).sin()) as i16;
+            self.count += 1;
+        }
+        self.leg.send(self.next, &pcm);
+        self.next = self.next + TICK;
+        let mut packets = Vec::new();
+        while let Some(packet) = self.leg.packet() {
+            packets.push(packet.to_vec());
+        }
+        packets
+    }
+}
+
+impl Host {
+    /// Offers new terms by re-INVITE; they hold once they are answered.
+    fn offer_change(&mut self, now: Time, change: Change) {
+        let Some(scene) = &mut self.scene else { return };
+        let terms = scene.terms.with(change);
+        scene.ports.push(terms.port);
+        let offer = terms.describe(self.supported_offer(terms.port), self.media.map(|plan| plan.media.codec));
+        if let Some(scene) = &mut self.scene {
+            scene.offered = Some(terms);
+        }
+        self.order(now, SipOrder::Reinvite(offer));
+    }
+
+    /// The terms that were offered are taken, or not: then all stays as it was.
+    pub(super) fn end_change(&mut self, now: Time, is_taken: bool) {
+        let Some(scene) = &mut self.scene else { return };
+        let Some(terms) = scene.offered.take().filter(|_| is_taken) else { return };
+        let has_music = terms.hold == Hold::SendOnly { music: true };
+        let media = self.media.map(|plan| plan.media).filter(|_| has_music);
+        scene.tone = media.map(|media| Tone::new(media, now));
+        self.rtp_port = terms.port;
+        scene.terms = terms;
+    }
+
+    /// Returns the signal as the Call of a scripted side takes it: it talks on while the script holds the call, and its packets are
+    /// withheld. `None`: its Call is not told.
+    pub(super) fn without_own_hold(&self, signal: Signal) -> Option<Signal> {
+        Some(match signal {
+            Signal::Hold(true) if self.scene.as_ref().is_some_and(|scene| scene.is_own_change) => return None,
+            Signal::Renegotiated { leg: LegParams::Rtp(media) }
+                if self.scene.as_ref().is_some_and(|scene| scene.holds_soon()) =>
+            {
+                Signal::Renegotiated { leg: MediaParams { may_send: true, ..media }.into() }
+            }
+            signal => signal,
+        })
+    }
+}
+
+impl Terms {
+    /// Returns the terms with `change` made to them.
+    fn with(&self, change: Change) -> Terms {
+        Terms {
+            address: change.address.or(self.address),
+            port: change.port.unwrap_or(self.port),
+            hold: change.hold.unwrap_or(self.hold),
+            ptime_ms: change.ptime_ms.unwrap_or(self.ptime_ms),
+            payload_type: change.payload_type.or(self.payload_type),
+            codec: change.codec.or(self.codec),
+        }
+    }
+
+    /// Returns the offer: the codec in use, or the one that is asked for.
+    fn describe(&self, supported: Offer, in_use: Option<Codec>) -> String {
+        let one = self.codec.or(in_use).map(|codec| [codec]);
+        let mut offer = match &one {
+            Some(codecs) => sdp::offer(codecs, supported.rtp.ip(), self.port, supported.session_id),
+            None => supported,
+        };
+        if let (Some(payload_type), Some(codec)) = (self.payload_type, offer.codecs.first_mut()) {
+            codec.payload_type = payload_type;
+        }
+        offer.ptime_ms = self.ptime_ms;
+        offer.direction = match self.hold {
+            Hold::Off | Hold::NoAddress => Direction::SendRecv,
+            Hold::SendOnly { .. } => Direction::SendOnly,
+            Hold::Inactive => Direction::Inactive,
+        };
+        let mut session = offer.session();
+        let unspecified = || Some(Ipv4Addr::UNSPECIFIED.into());
+        let named = if self.hold == Hold::NoAddress { unspecified() } else { self.address };
+        session.address = named.or(session.address);
+        session.to_string()
+    }
+}

@@ -1,0 +1,147 @@
+//! The signalling of one side: SIP messages to and from its endpoint, its port's outputs, and the sockets that they name.
+
+use super::*;
+
+impl Host {
+    /// Sends the INVITE to `peer`.
+    pub fn dial(&mut self, now: Time, peer: SocketAddr) -> Result<(), String> {
+        let target = format!("sip:agent@{peer}");
+        let dial = self.destination.sip().cloned().unwrap_or_default();
+        let called = if dial.target.is_empty() { &target } else { &dial.target };
+        let address = Address::parse(called).map_err(|fault| fault.to_string())?;
+        let destination = address.resolve().map_err(|fault| fault.to_string())?;
+        let offer = sdp::offer(self.destination.codecs(), self.address.ip(), RTP_PORT, 1).session().to_string();
+        let invite = dial.invite(address.uri().clone(), destination, offer);
+        self.key = Some(self.endpoint.invite(sip_time(now), invite));
+        self.begin(now);
+        self.port = Some(SipPort::caller(target, self.destination.guard()));
+        self.drain_port(now);
+        self.drain_sip(now);
+        Ok(())
+    }
+
+    pub(super) fn receive_sip(&mut self, arrived: Time, from: SocketAddr, bytes: &[u8]) {
+        self.log(arrived, "received from", from, bytes);
+        self.endpoint.receive(sip_time(arrived), from, bytes);
+        self.drain_sip(arrived);
+    }
+
+    pub(super) fn drain_sip(&mut self, now: Time) {
+        while let Some(output) = self.endpoint.poll() {
+            match output {
+                ringer_sip::Output::Datagram { to, bytes } => self.send_sip(now, to, bytes),
+                ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),
+            }
+        }
+    }
+
+    fn sip_event(&mut self, now: Time, key: CallKey, event: CallEvent) {
+        if let CallEvent::Incoming { sdp, call_id, .. } = event {
+            return self.incoming(now, key, call_id, sdp);
+        }
+        // What becomes of a call that was not taken is no news to the one that was.
+        if self.key != Some(key) {
+            return;
+        }
+        if matches!(event, CallEvent::Ended(_)) {
+            self.bye.get_or_insert(now);
+            self.answer = None;
+        }
+        let change = if let CallEvent::Reinvited { media, .. } = &event { Some(media.is_some()) } else { None };
+        if let (CallEvent::Reinvited { media: Some(media), .. } | CallEvent::Renegotiated { media, .. }, Some(scene)) =
+            (&event, &mut self.scene)
+        {
+            scene.agree(media, change.is_some());
+        }
+        if let Some(port) = &mut self.port {
+            port.receive(event);
+            self.drain_port(now);
+        }
+        if let Some(is_taken) = change {
+            self.end_change(now, is_taken);
+        }
+    }
+
+    fn incoming(&mut self, now: Time, key: CallKey, call_id: String, offer: Option<String>) {
+        let supported = self.supported_offer(RTP_PORT);
+        match SipPort::incoming(call_id, offer.as_deref(), &supported, self.destination.guard()) {
+            Ok(mut port) if self.key.is_none() => {
+                let is_scripted = self.scene.as_mut().is_some_and(|scene| scene.takes_call(offer));
+                if !is_scripted {
+                    port.ring();
+                }
+                (self.key, self.port) = (Some(key), Some(port));
+                self.drain_port(now);
+                if !is_scripted {
+                    self.answer = Some(self.after(now, RINGING_MS));
+                }
+            }
+            Ok(_) => SipOrder::from(Refusal::Busy).apply(&mut self.endpoint, sip_time(now), key),
+            Err(_) => SipOrder::from(Refusal::NoMedia).apply(&mut self.endpoint, sip_time(now), key),
+        }
+    }
+
+    /// Returns what this side can do, with media at `port`.
+    pub(super) fn supported_offer(&self, port: u16) -> Offer {
+        sdp::offer(self.destination.codecs(), self.address.ip(), port, 1)
+    }
+
+    /// Carries out the port's outputs, in order.
+    pub(super) fn drain_port(&mut self, now: Time) {
+        while let Some(output) = self.port.as_mut().and_then(SipPort::poll) {
+            match output {
+                PortOutput::Signal(signal) => {
+                    if let Some(signal) = self.without_own_hold(signal) {
+                        self.tell(now, Input::Signal(signal));
+                    }
+                }
+                PortOutput::Send(ToPeer::Sip(order)) => self.order(now, order),
+                PortOutput::Locate(address) => {
+                    let found = self.runtime.block_on(address.locate(&self.destination.guard())).ok();
+                    self.order(now, SipOrder::Resolved(found));
+                }
+                PortOutput::Media(plan) => self.media = Some(plan),
+                PortOutput::Warning(warning) => self.warnings.push(warning),
+            }
+        }
+    }
+
+    pub(super) fn order(&mut self, now: Time, order: SipOrder) {
+        let Some(key) = self.key else { return };
+        let ends = matches!(order, SipOrder::Hangup(..));
+        if ends {
+            self.bye.get_or_insert(now);
+        }
+        order.apply(&mut self.endpoint, sip_time(now), key);
+        while let Some(output) = self.endpoint.poll() {
+            match output {
+                ringer_sip::Output::Datagram { to, bytes } => self.send_sip(now, to, bytes),
+                // The end that this side asked for is no news to its Call.
+                ringer_sip::Output::Event(..) if ends => {}
+                ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),
+            }
+        }
+    }
+
+    fn send_sip(&mut self, now: Time, to: SocketAddr, bytes: Vec<u8>) {
+        self.log(now, "sent to", to, &bytes);
+        self.outbox.push(Datagram { from: self.address, to, bytes });
+    }
+
+    fn log(&mut self, now: Time, direction: &str, peer: SocketAddr, message: &[u8]) {
+        self.sip_log.push_str(&format!("{} {direction} {peer}\n{}\n", now.0 / 1_000_000, masked(message)));
+    }
+
+    /// Sends a datagram of media where they go; nowhere, before that is known.
+    pub(super) fn send_media(&mut self, now: Time, path: Path, bytes: &[u8]) {
+        let Some(plan) = &self.media else { return };
+        let (port, to) = match path {
+            Path::Rtp => (self.rtp_port, plan.rtp),
+            Path::Rtcp => (self.rtp_port + 1, plan.rtcp),
+        };
+        if let (Path::Rtp, Some(scene)) = (path, &mut self.scene) {
+            scene.note_sent(now, to, bytes);
+        }
+        self.outbox.push(Datagram { from: SocketAddr::new(self.address.ip(), port), to, bytes: bytes.to_vec() });
+    }
+}

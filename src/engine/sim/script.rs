@@ -1,0 +1,525 @@
+//! Scripts of simulated calls: files that tell what the answering side, the caller and the network do, and what is expected.
+//!
+//! A file is plain text, one entry a line; `#` begins a comment. Words are parted by blanks, text stands in double quotes. All
+//! times are seconds after the INVITE. `SIDE` is `caller` (192.0.2.1) or `agent` (192.0.2.2); the `proxy` (192.0.2.3) is an element
+//! that only redirects and refuses. SIP is at port 5060 of each, media of both sides at port 20000.
+//!
+//! ```text
+//! SIDE codecs NAME...                 codecs of the side, best first (PCMU)
+//! SIDE says "TEXT"                    first words, said once the call is up
+//! SIDE quiet                          says nothing at all
+//! caller dials proxy                  calls the proxy and not the agent
+//! caller allows ADDRESS...            addresses that may be called and sent media to (all)
+//! caller patience SECONDS             gives up when nobody has answered by then
+//! SIDE media_timeout SECONDS          ends the call after so long without media (20)
+//! network delay MS                    in each direction (20)
+//! until SECONDS                       both sides hang up (30)
+//!
+//! TIME agent rings [CODE]                          180
+//! TIME agent early_media [CODE] [port PORT]        183 with SDP; a tone is sent from there until the answer
+//! TIME agent stops_media                           the tone before the answer, or while it holds, ends
+//! TIME agent answers [port PORT]
+//! TIME agent refuses CODE
+//! TIME SIDE redirects CODE [to CONTACT...]         3xx; a contact may end in ;q=0.5
+//! TIME SIDE holds [sendonly|inactive|address] [music]     re-INVITE; `address` is c=0.0.0.0, `music` a tone meanwhile
+//! TIME SIDE resumes
+//! TIME SIDE moves_media PORT
+//! TIME SIDE changes [address ADDRESS] [port PORT] [ptime MS] [payload_type N] [codec NAME]
+//! TIME SIDE hangs_up
+//! TIME network dies                                nothing arrives any more
+//! ```
+//!
+//! The agent rings and answers by itself where no line has it do so. Each INVITE that the proxy gets is answered by its next line,
+//! the last line answers all that follow.
+//!
+//! ```text
+//! expect SIDE event NAME [KEY = VALUE | KEY contains "TEXT"]... [RANGE] [count N]
+//! expect SIDE recording caller|agent silent|audible RANGE         a track of the recording of SIDE
+//! expect SIDE early_media seconds X +- D                          length of what was recorded before the answer
+//! expect SIDE early_media silent|audible
+//! expect SIDE ended REASON|never                                  never: no call came to it
+//! expect SIDE media to ADDRESS:PORT|nowhere [payload_type N] [bytes N] RANGE     packets that SIDE sent, all of them
+//! expect SIDE warning contains "TEXT"
+//! expect [SIDE] sip contains|lacks "TEXT"                         the SIP log of SIDE (the caller's)
+//! expect [SIDE] sip count of "START" = N                          messages that begin so
+//! ```
+//!
+//! `RANGE` is `between A and B` or `at T +- D`.
+
+mod expect;
+mod words;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use ringer_media::codec::Codec;
+
+use self::expect::Expectation;
+use self::words::Words;
+use super::Outcome;
+
+/// Longest file, in bytes.
+pub const MOST_BYTES: usize = 64 * 1024;
+/// Most timed lines of each side and of the proxy.
+const MOST_ACTIONS: usize = 50;
+/// Latest time, in seconds.
+const LATEST_S: f64 = 600.0;
+
+/// A script, parsed and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Script {
+    /// Name of the file, for messages.
+    name: String,
+    /// Manner of the caller's side.
+    pub caller: Manner,
+    /// Manner of the agent's side.
+    pub agent: Manner,
+    /// The first INVITE goes to the proxy.
+    pub by_proxy: bool,
+    /// Delay of the network in each direction, milliseconds.
+    pub delay_ms: f64,
+    /// Both sides hang up so long after the INVITE.
+    pub until: Duration,
+    /// Time from which on nothing arrives any more.
+    pub network_dies: Option<Duration>,
+    /// Timed lines of the caller, the agent and the proxy, in order.
+    pub(super) actions: [Vec<(Duration, Action)>; 3],
+    expectations: Vec<Expectation>,
+}
+
+fn holds(actions: &[(Duration, Action)]) -> bool {
+    let is_hold = |hold: Option<Hold>| hold.is_some_and(|hold| hold != Hold::Off);
+    actions.iter().any(|(_, action)| matches!(action, Action::Change(change) if is_hold(change.hold)))
+}
+
+/// The manner of one side, as far as its script tells it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Manner {
+    /// Codecs, best first; none: the usual ones.
+    pub codecs: Vec<Codec>,
+    /// Words that it says first.
+    pub says: Option<String>,
+    /// True if it says nothing.
+    pub is_quiet: bool,
+    /// Addresses that it may call and send media to; `None`: all.
+    pub allows: Option<Vec<IpAddr>>,
+    /// Time that it waits for an answer.
+    pub patience: Option<Duration>,
+    /// Time that it waits for media.
+    pub media_timeout: Option<Duration>,
+}
+
+/// Something that a side or the proxy does at its time.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Action {
+    /// A provisional response without media.
+    Ring(u16),
+    /// A provisional response with SDP, and a tone from this port.
+    EarlyMedia(u16, Option<u16>),
+    /// The tone of early media or of a hold ends.
+    StopMedia,
+    /// The call is answered, with media at this port.
+    Answer(Option<u16>),
+    /// The call is refused with this code.
+    Refuse(u16),
+    /// The call is sent to these contacts.
+    Redirect(u16, Vec<String>),
+    /// The session is changed by re-INVITE.
+    Change(Change),
+    /// The call is ended by this side.
+    Hangup,
+}
+
+impl Action {
+    /// True for what answers an INVITE.
+    pub fn is_response(&self) -> bool {
+        matches!(
+            self,
+            Action::Ring(_)
+                | Action::EarlyMedia(..)
+                | Action::Answer(_)
+                | Action::Refuse(_)
+                | Action::Redirect(..)
+                | Action::StopMedia
+        )
+    }
+}
+
+/// New terms of a session; `None` leaves a term as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Change {
+    /// Way in which the other side is put on hold, or taken back.
+    pub hold: Option<Hold>,
+    /// Address of the media, of this side or of nobody.
+    pub address: Option<IpAddr>,
+    /// Port of its RTP.
+    pub port: Option<u16>,
+    /// Length of a packet in milliseconds.
+    pub ptime_ms: Option<u32>,
+    /// Payload type of the codec in use.
+    pub payload_type: Option<u8>,
+    /// The one codec that is offered.
+    pub codec: Option<Codec>,
+}
+
+/// Ways to put the other side on hold (RFC 3264 8.4), or to take it back.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// `a=sendrecv`: it is taken back.
+    Off,
+    /// `a=sendonly`, with or without a tone for the other side.
+    SendOnly { music: bool },
+    /// `a=inactive`: neither side sends.
+    Inactive,
+    /// `c=0.0.0.0`: media have no address.
+    NoAddress,
+}
+
+impl Script {
+    /// True if the caller puts the agent on hold at some time.
+    pub fn caller_holds(&self) -> bool {
+        holds(&self.actions[0])
+    }
+
+    /// True if the agent puts the caller on hold at some time.
+    pub fn agent_holds(&self) -> bool {
+        holds(&self.actions[1])
+    }
+
+    /// Parses a file; `name` stands in messages.
+    ///
+    /// # Errors
+    /// For a person, with file and line.
+    pub fn parse(name: &str, text: &str) -> Result<Script, String> {
+        if text.len() > MOST_BYTES {
+            return Err(format!("{name}: it is longer than {MOST_BYTES} bytes"));
+        }
+        let mut script = Script {
+            name: name.to_owned(),
+            caller: Manner::default(),
+            agent: Manner::default(),
+            by_proxy: false,
+            delay_ms: 20.0,
+            until: Duration::from_secs(30),
+            network_dies: None,
+            actions: Default::default(),
+            expectations: Vec::new(),
+        };
+        for (at, line) in text.lines().enumerate() {
+            let read = Words::of(line).and_then(|words| script.read_line(at + 1, words));
+            read.map_err(|why| format!("{name}:{}: {why}", at + 1))?;
+        }
+        for (actions, who) in script.actions.iter_mut().zip(["the caller", "the agent", "the proxy"]) {
+            if actions.len() > MOST_ACTIONS {
+                return Err(format!("{name}: {who} has more than {MOST_ACTIONS} timed lines"));
+            }
+            actions.sort_by_key(|(at, _)| *at);
+        }
+        match script.by_proxy && script.actions[PROXY].is_empty() {
+            true => Err(format!("{name}: the proxy is dialled, and no line says what it does")),
+            false => Ok(script),
+        }
+    }
+
+    /// Returns every expectation that `outcome` does not meet, with file and line.
+    pub fn unmet(&self, outcome: &Outcome) -> Vec<String> {
+        let unmet = |expectation: &Expectation| {
+            let why = expectation.check(outcome).err()?;
+            Some(format!("{}:{}: {}: {why}", self.name, expectation.line, expectation.text))
+        };
+        self.expectations.iter().filter_map(unmet).collect()
+    }
+
+    /// Returns the number of expectations.
+    pub fn expectations(&self) -> usize {
+        self.expectations.len()
+    }
+
+    fn read_line(&mut self, number: usize, mut words: Words) -> Result<(), String> {
+        if words.is_empty() {
+            return Ok(());
+        }
+        if words.take("expect") {
+            self.expectations.push(Expectation::parse(number, &mut words)?);
+        } else if words.take("until") {
+            self.until = words.seconds("the end")?;
+        } else if words.take("network") {
+            words.keyword("delay")?;
+            self.delay_ms = words.number("the delay", 0.0, 10_000.0)?;
+        } else if words.take("caller") {
+            match words.take("dials") {
+                true => {
+                    words.keyword("proxy")?;
+                    self.by_proxy = true;
+                }
+                false => manner(&mut self.caller, &mut words)?,
+            }
+        } else if words.take("agent") {
+            manner(&mut self.agent, &mut words)?;
+        } else {
+            self.read_action(&mut words)?;
+        }
+        words.end()
+    }
+
+    fn read_action(&mut self, words: &mut Words) -> Result<(), String> {
+        let at = words.seconds("the time (or caller, agent, network, until, expect)")?;
+        let who = words.one_of("who acts", &["caller", "agent", "proxy", "network"])?;
+        if who == NETWORK {
+            words.keyword("dies")?;
+            self.network_dies = Some(at);
+            return Ok(());
+        }
+        let action = action(words)?;
+        let fits = match who {
+            CALLER => !action.is_response() || action == Action::StopMedia,
+            AGENT => true,
+            _ => matches!(action, Action::Refuse(_) | Action::Redirect(..)),
+        };
+        if !fits {
+            return Err("this side cannot do that".to_owned());
+        }
+        self.actions[who].push((at, action));
+        Ok(())
+    }
+}
+
+/// Places of the sides in `actions`.
+pub(super) const CALLER: usize = 0;
+pub(super) const AGENT: usize = 1;
+pub(super) const PROXY: usize = 2;
+const NETWORK: usize = 3;
+
+fn manner(manner: &mut Manner, words: &mut Words) -> Result<(), String> {
+    const KEYS: [&str; 6] = ["codecs", "says", "quiet", "allows", "patience", "media_timeout"];
+    match words.one_of("the setting", &KEYS)? {
+        0 => {
+            while !words.is_empty() {
+                manner.codecs.push(codec(words)?);
+            }
+            if manner.codecs.is_empty() {
+                return Err("the codecs are missing".to_owned());
+            }
+        }
+        1 => manner.says = Some(words.text("the words")?),
+        2 => manner.is_quiet = true,
+        3 => {
+            let allowed = manner.allows.get_or_insert_default();
+            while !words.is_empty() {
+                allowed.push(address(words)?);
+            }
+        }
+        4 => manner.patience = Some(words.seconds("the patience")?),
+        _ => manner.media_timeout = Some(words.seconds("the time-out")?),
+    }
+    Ok(())
+}
+
+fn codec(words: &mut Words) -> Result<Codec, String> {
+    let name = words.text("a codec")?;
+    let all: Vec<&str> = Codec::ALL.iter().map(|codec| codec.name()).collect();
+    Codec::from_name(&name).ok_or_else(|| format!("{name:?} is no codec: it must be one of {}", all.join(", ")))
+}
+
+fn action(words: &mut Words) -> Result<Action, String> {
+    const VERBS: [&str; 11] = [
+        "rings",
+        "early_media",
+        "stops_media",
+        "answers",
+        "refuses",
+        "redirects",
+        "holds",
+        "resumes",
+        "moves_media",
+        "changes",
+        "hangs_up",
+    ];
+    let code = |words: &mut Words, otherwise: Option<u16>, least: u16, most: u16| match otherwise {
+        Some(code) if !words.is_number() => Ok(code),
+        _ => words.whole("the status code", least, most),
+    };
+    let port = |words: &mut Words| match words.take("port") {
+        true => even_port(words).map(Some),
+        false => Ok(None),
+    };
+    let change = |change| Ok(Action::Change(change));
+    match words.one_of("the action", &VERBS)? {
+        0 => Ok(Action::Ring(code(words, Some(180), 101, 199)?)),
+        1 => Ok(Action::EarlyMedia(code(words, Some(183), 101, 199)?, port(words)?)),
+        2 => Ok(Action::StopMedia),
+        3 => Ok(Action::Answer(port(words)?)),
+        4 => Ok(Action::Refuse(code(words, None, 400, 699)?)),
+        5 => {
+            let code = code(words, None, 300, 399)?;
+            let mut contacts = Vec::new();
+            if words.take("to") {
+                contacts.push(words.text("a contact")?);
+                while !words.is_empty() {
+                    contacts.push(words.text("a contact")?);
+                }
+            }
+            Ok(Action::Redirect(code, contacts))
+        }
+        6 => change(Change { hold: Some(hold(words)?), ..Change::default() }),
+        7 => change(Change { hold: Some(Hold::Off), ..Change::default() }),
+        8 => change(Change { port: Some(even_port(words)?), ..Change::default() }),
+        9 => change(new_terms(words)?),
+        _ => Ok(Action::Hangup),
+    }
+}
+
+fn hold(words: &mut Words) -> Result<Hold, String> {
+    let hold = if words.take("inactive") {
+        Hold::Inactive
+    } else if words.take("address") {
+        Hold::NoAddress
+    } else {
+        words.take("sendonly");
+        Hold::SendOnly { music: false }
+    };
+    match (words.take("music"), hold) {
+        (false, hold) => Ok(hold),
+        (true, Hold::SendOnly { .. }) => Ok(Hold::SendOnly { music: true }),
+        (true, _) => Err("music goes with sendonly alone".to_owned()),
+    }
+}
+
+fn new_terms(words: &mut Words) -> Result<Change, String> {
+    let mut change = Change::default();
+    while !words.is_empty() || change == Change::default() {
+        match words.one_of("the change", &["address", "port", "ptime", "payload_type", "codec"])? {
+            0 => change.address = Some(address(words)?),
+            1 => change.port = Some(even_port(words)?),
+            2 => change.ptime_ms = Some(words.whole("the packet length in milliseconds", 10, 60)?.into()),
+            3 => change.payload_type = Some(words.whole("the payload type", 0, 127)? as u8),
+            _ => change.codec = Some(codec(words)?),
+        }
+    }
+    Ok(change)
+}
+
+fn address(words: &mut Words) -> Result<IpAddr, String> {
+    let address = words.text("an address")?;
+    address.parse().map_err(|_| format!("{address:?} is not an IP address"))
+}
+
+/// RTP has an even port, RTCP the one above (RFC 3550 11).
+fn even_port(words: &mut Words) -> Result<u16, String> {
+    match words.whole("the port", 1024, 65_534)? {
+        port if port % 2 == 0 => Ok(port),
+        port => Err(format!("port {port} is odd: RTP has an even one")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_line_is_read() {
+        let text = "
+            # a comment
+            caller codecs PCMU g722     # another
+            agent says \"Hold # on.\"
+            caller quiet
+            caller dials proxy
+            caller allows 192.0.2.2 192.0.2.3
+            caller patience 5
+            network delay 40
+            until 12.5
+            0.1 proxy redirects 302 to sip:agent@192.0.2.2;q=0.5 sip:other@192.0.2.9
+            0.3 agent rings
+            0.2 agent early_media 183 port 22000
+            5 agent holds sendonly music
+            6 agent resumes
+            7 caller changes port 30000 ptime 40 payload_type 100
+            8 network dies
+        ";
+        let script = Script::parse("x.txt", text).expect("it is well-formed");
+        assert_eq!(script.caller.codecs, [Codec::Pcmu, Codec::G722]);
+        assert_eq!(script.agent.says.as_deref(), Some("Hold # on."));
+        assert!(script.caller.is_quiet && script.by_proxy && !script.agent.is_quiet);
+        assert_eq!(script.caller.allows.as_ref().map(Vec::len), Some(2));
+        assert_eq!(
+            (script.caller.patience, script.until),
+            (Some(Duration::from_secs(5)), Duration::from_millis(12_500))
+        );
+        assert_eq!(script.network_dies, Some(Duration::from_secs(8)));
+        let contacts = ["sip:agent@192.0.2.2;q=0.5", "sip:other@192.0.2.9"].map(str::to_owned).to_vec();
+        assert_eq!(script.actions[PROXY], [(Duration::from_millis(100), Action::Redirect(302, contacts))]);
+        let hold = |hold| Action::Change(Change { hold: Some(hold), ..Change::default() });
+        let agent: Vec<Action> = script.actions[AGENT].iter().map(|(_, action)| action.clone()).collect();
+        let expect = [
+            Action::EarlyMedia(183, Some(22_000)),
+            Action::Ring(180),
+            hold(Hold::SendOnly { music: true }),
+            hold(Hold::Off),
+        ];
+        assert_eq!(agent, expect, "in order of their times");
+        let terms = Change { port: Some(30_000), ptime_ms: Some(40), payload_type: Some(100), ..Change::default() };
+        assert_eq!(script.actions[CALLER], [(Duration::from_secs(7), Action::Change(terms))]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_file_and_line() {
+        let check = |line: &str, expect: &str| {
+            let why = Script::parse("bad.txt", &format!("# first\n{line}\n")).expect_err(line);
+            assert_eq!(why, format!("bad.txt:2: {expect}"), "{line}");
+        };
+        check(
+            "5.0 agent sings",
+            "\"sings\" is not the action: it must be one of rings, early_media, stops_media, \
+              answers, refuses, redirects, holds, resumes, moves_media, changes, hangs_up",
+        );
+        check(
+            "soon agent rings",
+            "\"soon\" is not the time (or caller, agent, network, until, expect): it must be a number from 0 to 600",
+        );
+        check("5.0", "who acts is missing");
+        check(
+            "601 agent rings",
+            "\"601\" is not the time (or caller, agent, network, until, expect): it must be a number from 0 to 600",
+        );
+        check(
+            "nan agent rings",
+            "\"nan\" is not the time (or caller, agent, network, until, expect): it must be a number from 0 to 600",
+        );
+        check("1 agent refuses 200", "\"200\" is not the status code: it must be a whole number from 400 to 699");
+        check("1 agent refuses", "the status code is missing");
+        check("1 agent rings 180 twice", "\"twice\" is not expected here");
+        check("1 agent moves_media 20001", "port 20001 is odd: RTP has an even one");
+        check("1 agent changes", "the change is missing");
+        check(
+            "1 agent changes codec MP3",
+            "\"MP3\" is no codec: it must be one of PCMU, PCMA, G722, L16/8000, L16, OPUS",
+        );
+        check("1 agent holds inactive music", "music goes with sendonly alone");
+        check("1 proxy answers", "this side cannot do that");
+        check("1 caller rings", "this side cannot do that");
+        check("agent says \"Hello", "a quotation mark is not closed");
+        check("caller allows home", "\"home\" is not an IP address");
+        check("caller dials", "proxy is missing");
+        check("expect caller event hold between 5 and 4", "the range ends before it begins");
+        check(
+            "expect caller sings",
+            "\"sings\" is not what is expected: it must be one of event, recording, early_media, \
+              ended, media, warning, sip",
+        );
+        check(
+            "expect caller recording agent loud between 1 and 2",
+            "\"loud\" is not how it sounds: it must be one of silent, audible",
+        );
+        check("expect caller recording agent silent", "between A and B, or at T +- D, is missing");
+        check("expect sip count of \"INVITE\" 2", "\"2\" is where = should be");
+        let why = Script::parse("bad.txt", "caller dials proxy").expect_err("no proxy");
+        assert_eq!(why, "bad.txt: the proxy is dialled, and no line says what it does");
+        let many = "1 agent rings\n".repeat(MOST_ACTIONS + 1);
+        assert_eq!(
+            Script::parse("bad.txt", &many),
+            Err(format!("bad.txt: the agent has more than {MOST_ACTIONS} timed lines"))
+        );
+        let long = " ".repeat(MOST_BYTES + 1);
+        assert_eq!(Script::parse("bad.txt", &long), Err(format!("bad.txt: it is longer than {MOST_BYTES} bytes")));
+    }
+}

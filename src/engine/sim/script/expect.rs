@@ -1,0 +1,311 @@
+//! Expectations of a script: read from a line, and held against what became of the call.
+
+use std::net::SocketAddr;
+
+use ringer_media::frame::RATE_HZ;
+use ringer_media::recording::WAV_HEADER;
+use serde_json::Value;
+
+use super::super::{Outcome, SentRtp, Side, TimelineEntry};
+use super::words::Words;
+
+/// Blocks of 10 ms that are louder are audible.
+const AUDIBLE_DBOV: f64 = -50.0;
+const BLOCK: usize = RATE_HZ as usize / 100;
+
+/// An expectation and its line in the file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Expectation {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// The line as it is written.
+    pub text: String,
+    is_of_agent: bool,
+    what: Expected,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Expected {
+    Event { name: String, data: Vec<Datum>, range: Option<Range>, count: Option<usize> },
+    Recording { is_of_agent: bool, audible: bool, range: Range },
+    EarlySeconds(Range),
+    EarlyAudible(bool),
+    Ended(String),
+    Media { to: Option<SocketAddr>, payload_type: Option<u8>, bytes: Option<usize>, range: Range },
+    Warning(String),
+    SipText { text: String, contains: bool },
+    SipCount { start: String, count: usize },
+}
+
+/// A condition on the data of an event.
+#[derive(Clone, Debug, PartialEq)]
+struct Datum {
+    key: String,
+    value: String,
+    /// The value is a part of what the event has.
+    is_part: bool,
+}
+
+/// From the first to the second, both included.
+#[derive(Copy, Clone, Debug, PartialEq)]
+struct Range(f64, f64);
+
+impl Range {
+    /// Reads `between A and B` or `at T +- D`; `None` where the line goes on with something else.
+    fn parse(words: &mut Words) -> Result<Option<Range>, String> {
+        let most = super::LATEST_S;
+        if words.take("at") {
+            return Range::about(words).map(Some);
+        }
+        if !words.take("between") {
+            return Ok(None);
+        }
+        let from = words.number("the begin of the range", 0.0, most)?;
+        words.keyword("and")?;
+        let to = words.number("the end of the range", 0.0, most)?;
+        if to < from {
+            return Err("the range ends before it begins".to_owned());
+        }
+        Ok(Some(Range(from, to)))
+    }
+
+    /// Reads `X +- D` as a range.
+    fn about(words: &mut Words) -> Result<Range, String> {
+        let middle = words.number("the value", 0.0, super::LATEST_S)?;
+        words.keyword("+-")?;
+        let spread = words.number("the tolerance", 0.0, super::LATEST_S)?;
+        Ok(Range(middle - spread, middle + spread))
+    }
+
+    fn require(words: &mut Words) -> Result<Range, String> {
+        Range::parse(words)?.ok_or_else(|| "between A and B, or at T +- D, is missing".to_owned())
+    }
+
+    fn contains(self, value: f64) -> bool {
+        // Decimal fractions are not exact in binary.
+        self.0 - 1e-6 <= value && value <= self.1 + 1e-6
+    }
+}
+
+impl Expectation {
+    /// Reads what follows `expect`.
+    ///
+    /// # Errors
+    /// For a person: the word that is wrong or missing.
+    pub fn parse(line: usize, words: &mut Words) -> Result<Expectation, String> {
+        let text = words.line().to_owned();
+        let is_of_agent = words.take("agent");
+        if !is_of_agent {
+            words.take("caller");
+        }
+        Ok(Expectation { line, text, is_of_agent, what: Expected::parse(words)? })
+    }
+
+    /// Holds the expectation against `outcome`.
+    ///
+    /// # Errors
+    /// What is found instead.
+    pub fn check(&self, outcome: &Outcome) -> Result<(), String> {
+        let side = if self.is_of_agent { &outcome.agent } else { &outcome.caller };
+        match &self.what {
+            Expected::Event { name, data, range, count } => event(side, name, data, *range, *count),
+            Expected::Recording { is_of_agent, audible, range } => {
+                let track = usize::from(*is_of_agent != self.is_of_agent);
+                recording(side, track, *audible, *range)
+            }
+            Expected::EarlySeconds(range) => {
+                let seconds = side.early.len() as f64 / f64::from(RATE_HZ);
+                if range.contains(seconds) { Ok(()) } else { Err(format!("{seconds:.2} s were recorded")) }
+            }
+            Expected::EarlyAudible(audible) => sounds(&side.early, *audible),
+            Expected::Ended(reason) => match side.ending.as_ref().map(|ending| ending.reason.as_str()) {
+                Some(found) if found == reason => Ok(()),
+                Some(found) => Err(format!("it ended by {found}")),
+                None if reason == "never" => Ok(()),
+                None => Err("it never began".to_owned()),
+            },
+            Expected::Media { to, payload_type, bytes, range } => media(side, *to, *payload_type, *bytes, *range),
+            Expected::Warning(text) => match side.warnings.iter().any(|warning| warning.contains(text)) {
+                true => Ok(()),
+                false => Err(format!("the warnings are {:?}", side.warnings)),
+            },
+            Expected::SipText { text, contains } => match side.sip_log.contains(text) {
+                found if found == *contains => Ok(()),
+                true => Err("it is in the log".to_owned()),
+                false => Err("it is not in the log".to_owned()),
+            },
+            Expected::SipCount { start, count } => match messages(&side.sip_log, start) {
+                found if found == *count => Ok(()),
+                found => Err(format!("there are {found}")),
+            },
+        }
+    }
+}
+
+impl Expected {
+    fn parse(words: &mut Words) -> Result<Expected, String> {
+        const KINDS: [&str; 7] = ["event", "recording", "early_media", "ended", "media", "warning", "sip"];
+        match words.one_of("what is expected", &KINDS)? {
+            0 => Expected::read_event(words),
+            1 => {
+                let is_of_agent = words.one_of("the track", &["caller", "agent"])? == 1;
+                let audible = words.one_of("how it sounds", &["silent", "audible"])? == 1;
+                Ok(Expected::Recording { is_of_agent, audible, range: Range::require(words)? })
+            }
+            2 => match words.one_of("what is expected of it", &["seconds", "silent", "audible"])? {
+                0 => Ok(Expected::EarlySeconds(Range::about(words)?)),
+                sound => Ok(Expected::EarlyAudible(sound == 2)),
+            },
+            3 => Ok(Expected::Ended(words.text("the reason")?)),
+            4 => Expected::read_media(words),
+            5 => {
+                words.keyword("contains")?;
+                Ok(Expected::Warning(words.text("the text")?))
+            }
+            _ => Expected::read_sip(words),
+        }
+    }
+
+    fn read_event(words: &mut Words) -> Result<Expected, String> {
+        let name = words.text("the name of the event")?;
+        let (mut data, mut range, mut count) = (Vec::new(), None, None);
+        while !words.is_empty() {
+            if let Some(read) = Range::parse(words)? {
+                range = Some(read);
+            } else if words.take("count") {
+                count = Some(words.whole("the count", 0, 1000)?.into());
+            } else {
+                let key = words.text("the key")?;
+                let is_part = words.one_of("how it is compared", &["=", "contains"])? == 1;
+                data.push(Datum { key, value: words.text("the value")?, is_part });
+            }
+        }
+        Ok(Expected::Event { name, data, range, count })
+    }
+
+    fn read_media(words: &mut Words) -> Result<Expected, String> {
+        words.keyword("to")?;
+        let to = words.text("the address")?;
+        let to = match to.as_str() {
+            "nowhere" => None,
+            address => Some(address.parse().map_err(|_| format!("{address:?} is no address with a port"))?),
+        };
+        let payload_type = match words.take("payload_type") {
+            true => Some(words.whole("the payload type", 0, 127)? as u8),
+            false => None,
+        };
+        let bytes = match words.take("bytes") {
+            true => Some(words.whole("the bytes of a payload", 0, 2000)?.into()),
+            false => None,
+        };
+        Ok(Expected::Media { to, payload_type, bytes, range: Range::require(words)? })
+    }
+
+    fn read_sip(words: &mut Words) -> Result<Expected, String> {
+        match words.one_of("what is expected of it", &["contains", "lacks", "count"])? {
+            2 => {
+                words.keyword("of")?;
+                let start = words.text("the beginning of the messages")?;
+                words.keyword("=")?;
+                Ok(Expected::SipCount { start, count: words.whole("the count", 0, 1000)?.into() })
+            }
+            how => Ok(Expected::SipText { text: words.text("the text")?, contains: how == 0 }),
+        }
+    }
+}
+
+fn event(side: &Side, name: &str, data: &[Datum], range: Option<Range>, count: Option<usize>) -> Result<(), String> {
+    let fits = |entry: &&TimelineEntry| entry.name() == name && data.iter().all(|datum| datum.fits(&entry.data()));
+    let times: Vec<f64> = side.timeline.iter().filter(fits).map(|entry| after_invite(side, entry)).collect();
+    let found = times.iter().filter(|at| range.is_none_or(|range| range.contains(**at))).count();
+    match count {
+        Some(count) if found == count => Ok(()),
+        None if found > 0 => Ok(()),
+        _ if times.is_empty() => Err("it never happened".to_owned()),
+        _ => {
+            let times: Vec<String> = times.iter().map(|at| format!("{at:.2}")).collect();
+            Err(format!("it happened at {}", times.join(", ")))
+        }
+    }
+}
+
+impl Datum {
+    fn fits(&self, data: &Value) -> bool {
+        let found = match &data[&self.key] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        if self.is_part { found.contains(&self.value) } else { found == self.value }
+    }
+}
+
+/// Returns the time of an entry, in seconds after the INVITE.
+fn after_invite(side: &Side, entry: &TimelineEntry) -> f64 {
+    side.zero.as_secs_f64() + entry.offset_ms() / 1000.0
+}
+
+/// Checks a track of the recording of `side`: 0 is its own, 1 the other one.
+fn recording(side: &Side, track: usize, audible: bool, range: Range) -> Result<(), String> {
+    let samples = side.recording.get(WAV_HEADER..).unwrap_or_default().as_chunks().0.iter().skip(track).step_by(2);
+    let pcm: Vec<i16> = samples.map(|two| i16::from_le_bytes(*two)).collect();
+    let zero = side.zero.as_secs_f64();
+    let place = |at: f64| ((at - zero).max(0.0) * f64::from(RATE_HZ)) as usize;
+    let (from, to) = (place(range.0), place(range.1));
+    match pcm.get(from..to) {
+        Some(part) if !part.is_empty() => sounds(part, audible),
+        _ => {
+            let end = zero + pcm.len() as f64 / f64::from(RATE_HZ);
+            Err(format!("the recording goes from {zero:.2} to {end:.2}"))
+        }
+    }
+}
+
+/// Checks that a block of `pcm` is audible, or that none is.
+fn sounds(pcm: &[i16], audible: bool) -> Result<(), String> {
+    let level = |block: &[i16]| {
+        let power = block.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / block.len() as f64;
+        10.0 * (power.max(1e-9) / 32_768f64.powi(2)).log10()
+    };
+    let loudest = pcm.chunks(BLOCK).map(level).fold(-100.0, f64::max);
+    match (loudest > AUDIBLE_DBOV) == audible {
+        true => Ok(()),
+        false => Err(format!("its loudest 10 ms have {loudest:.0} dBov")),
+    }
+}
+
+fn media(
+    side: &Side,
+    to: Option<SocketAddr>,
+    payload_type: Option<u8>,
+    bytes: Option<usize>,
+    range: Range,
+) -> Result<(), String> {
+    let at = |sent: &&SentRtp| range.contains(sent.after_invite.as_secs_f64());
+    let inside: Vec<&SentRtp> = side.sent_rtp.iter().filter(at).collect();
+    let Some(to) = to else {
+        return match inside.first() {
+            None => Ok(()),
+            Some(first) => Err(format!("{} packets went, the first at {:?}", inside.len(), first.after_invite)),
+        };
+    };
+    let fits = |sent: &&&SentRtp| {
+        sent.to == to
+            && payload_type.is_none_or(|wanted| sent.payload_type == wanted)
+            && bytes.is_none_or(|wanted| sent.payload_bytes == wanted)
+    };
+    match inside.iter().find(|sent| !fits(sent)) {
+        Some(SentRtp { after_invite, to, payload_type, payload_bytes }) => {
+            let at = after_invite.as_secs_f64();
+            Err(format!("at {at:.2} payload type {payload_type}, {payload_bytes} bytes, went to {to}"))
+        }
+        None if inside.is_empty() => Err("no packet went".to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// Returns the number of messages in a SIP log that begin with `start`.
+fn messages(log: &str, start: &str) -> usize {
+    let lines: Vec<&str> = log.lines().collect();
+    let first = |pair: &&[&str]| !pair[0].starts_with(' ') && !pair[0].is_empty();
+    lines.windows(2).filter(first).filter(|pair| pair[1].trim_start().starts_with(start)).count()
+}

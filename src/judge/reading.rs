@@ -1,0 +1,175 @@
+//! Turns, utterances and keys that a timeline tells of, in the form in which they are judged.
+
+use ringer_media::call::{Event, Kind, NO_UTTERANCE, Side, TimelineEntry, What, Word};
+use ringer_media::frame::{PER_MS, Sample};
+
+/// A turn of the agent, spoken or written.
+#[derive(Copy, Clone)]
+pub(super) struct Turn<'e> {
+    /// When its end was told.
+    pub told: Sample,
+    /// Its words; empty when none are known.
+    pub text: &'e str,
+    /// Position of the first sample.
+    pub from: Sample,
+    /// Position one past the last sample.
+    pub end: Sample,
+    /// 0 to 1 when known.
+    pub confidence: Option<f32>,
+    /// The words with their times.
+    pub words: &'e [Word],
+    /// Why words of it are not known.
+    pub missing: Option<&'e str>,
+    /// It was answered before its words were known.
+    pub late: bool,
+    /// It was written, not spoken.
+    pub written: bool,
+}
+
+impl Turn<'_> {
+    /// True when words of it were not heard.
+    pub fn lacks_words(&self) -> bool {
+        self.missing.is_some()
+    }
+}
+
+/// The turn of the agent that an event tells of.
+pub(super) fn turn(event: &Event) -> Option<Turn<'_>> {
+    let none = Turn {
+        told: event.sample,
+        text: "",
+        from: event.sample,
+        end: event.sample,
+        confidence: None,
+        words: &[],
+        missing: None,
+        late: false,
+        written: false,
+    };
+    match event.reading() {
+        What::TurnEnded { text, from_sample, end_sample, confidence, words, missing, late, .. } => Some(Turn {
+            text,
+            from: *from_sample,
+            end: *end_sample,
+            confidence: *confidence,
+            words,
+            missing: missing.as_deref(),
+            late: *late,
+            ..none
+        }),
+        What::TurnWritten { text, from_sample, end_sample, .. } => {
+            Some(Turn { text, from: *from_sample, end: *end_sample, written: true, ..none })
+        }
+        _ => None,
+    }
+}
+
+/// The turns of the agent, in order.
+pub(super) fn turns(moments: &[TimelineEntry]) -> impl Iterator<Item = Turn<'_>> {
+    moments.iter().filter_map(|moment| turn(moment))
+}
+
+/// An utterance of the Digital Human that begins or ends.
+#[derive(Copy, Clone)]
+pub(super) struct Said<'e> {
+    /// Position of the beginning or the end.
+    pub at: Sample,
+    /// Its number; `None` when it is not told.
+    pub id: Option<u32>,
+    /// Which of the kinds it is.
+    pub kind: Kind,
+    /// The words: as planned where it begins, as spoken where it ends.
+    pub text: &'e str,
+    /// It was cut off before its end.
+    pub interrupted: bool,
+    /// Said word for word as it was written.
+    pub exact: bool,
+    /// Where it was silent, first sample and one past the last.
+    pub pauses: &'e [[Sample; 2]],
+}
+
+impl Said<'_> {
+    /// The beginning of the utterance that ends here.
+    pub fn beginning<'m>(&self, moments: &'m [TimelineEntry]) -> Option<Said<'m>> {
+        let id = self.id?;
+        moments.iter().filter_map(|moment| speech_start(moment)).find(|start| start.id == Some(id))
+    }
+
+    /// True for the sound of a probe, which is no turn.
+    pub fn is_sound(&self) -> bool {
+        self.kind == Kind::Probe
+    }
+}
+
+/// The utterance of the Digital Human that begins with an event.
+pub(super) fn speech_start(event: &Event) -> Option<Said<'_>> {
+    let What::SpeechStarted { utterance_id, text, kind } = event.reading() else { return None };
+    let (at, id, kind) = (event.sample, utterance_number(*utterance_id), *kind);
+    Some(Said { at, id, kind, text, interrupted: false, exact: false, pauses: &[] })
+}
+
+/// The utterance of the Digital Human that ends with an event.
+pub(super) fn speech_end(event: &Event) -> Option<Said<'_>> {
+    let What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } = event.reading() else {
+        return None;
+    };
+    Some(Said {
+        at: event.sample,
+        id: utterance_number(*utterance_id),
+        kind: *kind,
+        text: text.voiced(),
+        interrupted: *interrupted,
+        exact: *exact,
+        pauses,
+    })
+}
+
+/// The utterances of the Digital Human that ended, without the sounds of probes, in order.
+pub(super) fn utterances(moments: &[TimelineEntry]) -> impl Iterator<Item = Said<'_>> {
+    moments.iter().filter_map(|moment| speech_end(moment)).filter(|end| !end.is_sound())
+}
+
+fn utterance_number(id: u32) -> Option<u32> {
+    Some(id).filter(|id| *id != NO_UTTERANCE)
+}
+
+/// A key that one side pressed.
+#[derive(Copy, Clone)]
+pub(super) struct Key {
+    /// The Digital Human pressed it.
+    pub sent: bool,
+    /// Position of its onset.
+    pub at: Sample,
+    /// 0 to 9, A to D, * or #.
+    pub digit: char,
+    /// Its length; 0 when it is not told.
+    pub duration_ms: i64,
+}
+
+/// The key that an event tells of.
+pub(super) fn key(event: &Event) -> Option<Key> {
+    let (sent, digit, duration_ms) = match event.reading() {
+        What::DtmfSent { digit, duration_ms, .. } => (true, *digit, *duration_ms),
+        What::DtmfReceived { digit, duration_ms, .. } => (false, *digit, *duration_ms),
+        _ => return None,
+    };
+    Some(Key { sent, at: event.sample, digit, duration_ms: duration_ms.into() })
+}
+
+/// Positions at which the Digital Human cut into the agent's words; true where the agent fell silent for it.
+pub(super) fn own_cuts(moments: &[TimelineEntry]) -> impl Iterator<Item = (Sample, bool)> {
+    moments.iter().filter_map(|moment| match moment.reading() {
+        What::BargeIn { by: Side::Dh, stop_ms, .. } => Some((moment.sample, stop_ms.is_some())),
+        _ => None,
+    })
+}
+
+/// The event that ends the conversation; where none is told, the last one.
+pub(super) fn end(moments: &[TimelineEntry]) -> Option<&TimelineEntry> {
+    moments.iter().find(|moment| matches!(moment.reading(), What::Ended { .. })).or(moments.last())
+}
+
+/// A position in whole milliseconds, as words are stored.
+pub(super) fn whole_ms(sample: Sample) -> i64 {
+    sample / PER_MS
+}

@@ -1,0 +1,310 @@
+//! The events of a timeline, described for the interface: every name that is known, with the members of its data.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+/// Version of the timeline's events. It rises when a name or a member changes its meaning or goes, not when one is added.
+pub const VERSION: i64 = 1;
+
+/// Members of the data of an event: name and type.
+type Members = &'static [(&'static str, Type)];
+
+/// Type of a member; those that end in `OrNull` may be null.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Type {
+    Text,
+    TextOrNull,
+    Integer,
+    IntegerOrNull,
+    Number,
+    NumberOrNull,
+    Boolean,
+    BooleanOrNull,
+    Any,
+    /// Words with their times.
+    Words,
+    /// Silences inside an utterance.
+    Pauses,
+}
+
+use Type::{
+    Any, Boolean, BooleanOrNull, Integer, IntegerOrNull, Number, NumberOrNull, Pauses, Text, TextOrNull, Words,
+};
+
+const SPEECH_STARTED: Members = &[("utterance_id", Integer), ("text", Text), ("kind", Text)];
+const ARRIVAL: Members = &[("arrival_ms", Number), ("pre_conversation", Boolean)];
+const RINGING: Members = &[("address", TextOrNull), ("code", Integer)];
+const KEY: Members = &[("digits", Text), ("method", Text), ("duration_ms", Integer)];
+const CODE: Members = &[("code", Integer)];
+
+/// Every known event: its name, the side where that tells two apart, what it is, its members.
+const EVENTS: [(&str, Option<&str>, &str, Members); 36] = [
+    ("call.dialing", None, "The call is placed.", &[("address", Text)]),
+    ("call.ringing", None, "It rings.", RINGING),
+    ("call.early_media", None, "Media comes before the answer.", RINGING),
+    ("call.connected", None, "The answer; sample 0.", &[("address", TextOrNull), ("code", Integer), ("codec", Text)]),
+    (
+        "call.ended",
+        None,
+        "The end: by AGENT, USER or engine, and why.",
+        &[("by", Text), ("reason", Text), ("sip_code", IntegerOrNull), ("q850_cause", IntegerOrNull)],
+    ),
+    ("speech.started", Some("dh"), "Words of the Digital Human begin, as planned.", SPEECH_STARTED),
+    ("speech.started", Some("agent"), "The agent begins to speak; arrival_ms: when it was heard.", ARRIVAL),
+    (
+        "speech.ended",
+        Some("dh"),
+        "Words of the Digital Human end; text is what was really said, scripted: word for word as written.",
+        &[
+            ("utterance_id", Integer),
+            ("text", Text),
+            ("kind", Text),
+            ("interrupted", Boolean),
+            ("scripted", Boolean),
+            ("pauses", Pauses),
+        ],
+    ),
+    ("speech.ended", Some("agent"), "The agent falls silent; arrival_ms: when it was heard.", ARRIVAL),
+    (
+        "turn.ended",
+        None,
+        "A turn of the agent is over and its text is final. Of a written one channel says where it was written.",
+        &[
+            ("text", Text),
+            ("from_sample", Integer),
+            ("end_sample", Integer),
+            ("confidence", NumberOrNull),
+            ("concealed_ms", Integer),
+            ("words", Words),
+            ("text_missing", Text),
+            ("text_late", Boolean),
+            ("channel", Text),
+        ],
+    ),
+    (
+        "language.taken",
+        None,
+        "From here on the Digital Human speaks the agent's language.",
+        &[("language", Text), ("by", Text), ("from_sample", Integer)],
+    ),
+    ("transcript.partial", None, "Running text of the agent; only while it happens.", &[("text", Text)]),
+    (
+        "barge_in",
+        None,
+        "Overlapping speech by dh or agent; stop_ms: from its onset to the silence of the other side.",
+        &[("by", Text), ("overlap_ms", Integer), ("stop_ms", IntegerOrNull)],
+    ),
+    ("late_turn", None, "Words were not ready when they were due.", &[("late_ms", Integer), ("utterance_id", Integer)]),
+    (
+        "scripted_response",
+        None,
+        "A scripted rule fired.",
+        &[("index", Integer), ("match_type", Text), ("response_type", Text)],
+    ),
+    (
+        "interruption.decided",
+        None,
+        "A cut-in is planned.",
+        &[("type", Text), ("u", Number), ("at_ms", Integer), ("keyword", TextOrNull)],
+    ),
+    ("silence_tool", None, "The Digital Human chose silence.", &[("seconds", Integer)]),
+    ("reprompt", None, "It got no answer and asks again.", &[("n", Integer)]),
+    ("dtmf_sent", None, "A key of the Digital Human, at its onset.", KEY),
+    ("dtmf_received", None, "A key of the agent, at its onset.", KEY),
+    ("hold", None, "The agent put the call on hold.", CODE),
+    ("unhold", None, "The agent took it back.", CODE),
+    ("session.answered", None, "A change of the session was answered.", CODE),
+    ("transfer", None, "The agent asked for a transfer.", &[("to", Text), ("accepted", Boolean), ("code", Integer)]),
+    ("probe", None, "A sound that asks for no answer: backchannel, vocal_tic or non_directed.", &[("kind", Text)]),
+    (
+        "network",
+        None,
+        "Once per second: packets so far, and the jitter now.",
+        &[("received", Integer), ("lost", Integer), ("late", Integer), ("jitter_ms", Number)],
+    ),
+    ("suspected_echo_event", None, "The Digital Human's words come back.", &[("delay_ms", Number), ("erl_db", Number)]),
+    ("rx_underrun", None, "Sound of the agent did not come and was made up.", &[("duration_ms", Integer)]),
+    ("rx_overflow", None, "Packets came at once and were dropped.", &[("packets", Integer)]),
+    ("engine.late_frames", None, "Frames were not sent in time.", &[("count", Integer)]),
+    (
+        "message.sent",
+        None,
+        "A message of the Digital Human.",
+        &[("message_id", TextOrNull), ("text", Text), ("channel", TextOrNull), ("kind", Text)],
+    ),
+    (
+        "message.received",
+        None,
+        "A message of the agent.",
+        &[("message_id", TextOrNull), ("text", Text), ("channel", TextOrNull)],
+    ),
+    (
+        "tool_call",
+        None,
+        "The agent called a tool.",
+        &[("name", Text), ("parameters", Any), ("output", Any), ("source", TextOrNull)],
+    ),
+    (
+        "playback_step",
+        None,
+        "How the agent went through a step of a playback; null: not judged.",
+        &[("index", Integer), ("passed", BooleanOrNull)],
+    ),
+    ("late_first_token", None, "A note: the language model's first words were late.", &[("message", Text)]),
+    ("fallback_speaker", None, "A note: the built-in speaker answered for the model.", &[("message", Text)]),
+];
+
+/// One event of a timeline, for its description.
+#[derive(Debug)]
+pub struct TimelineEvent;
+
+impl JsonSchema for TimelineEvent {
+    fn schema_name() -> Cow<'static, str> {
+        "TimelineEvent".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut names: Vec<&str> = EVENTS.iter().map(|(name, ..)| *name).collect();
+        names.dedup();
+        let schema = json!({
+            "type": "object",
+            "description": "One event on the sample clock. A client takes names and members that it does not know as they are: \
+                later releases add some. An event of another name whose data has at most a message is a note.",
+            "required": ["seq", "sample", "offset_ms", "event", "side", "data"],
+            "properties": {
+                "seq": {
+                    "type": "integer", "format": "int64",
+                    "description": "Number in the order in which the events became known, from 0.",
+                },
+                "sample": {
+                    "type": "integer", "format": "int64",
+                    "description": "Position, 16 a millisecond, 0 at connect; negative before.",
+                },
+                "offset_ms": { "type": "number", "description": "sample / 16, to three decimals." },
+                "event": { "type": "string", "description": "Name of the event.", "examples": names },
+                "side": { "type": "string", "enum": ["dh", "agent", "engine"], "description": "Whose doing it is." },
+                "data": { "type": "object", "additionalProperties": true, "description": "What the event tells." },
+            },
+            "additionalProperties": true,
+            "allOf": EVENTS.iter().map(|(name, side, about, members)| rule(name, *side, about, members)).collect::<Value>(),
+        });
+        Schema::try_from(schema).unwrap_or_default()
+    }
+}
+
+/// The data of events of one name. Older releases wrote fewer members: none is required.
+fn rule(name: &str, side: Option<&str>, about: &str, members: Members) -> Value {
+    let mut when = json!({ "event": { "const": name } });
+    if let Some(side) = side {
+        when["side"] = json!({ "const": side });
+    }
+    let properties: Map<String, Value> =
+        members.iter().map(|(name, kind)| ((*name).to_owned(), kind.schema())).collect();
+    let data = json!({ "description": about, "properties": properties });
+    json!({ "if": { "properties": when }, "then": { "properties": { "data": data } } })
+}
+
+impl Type {
+    fn schema(self) -> Value {
+        let list = |names: Value| json!({ "type": "array", "items": { "type": "object", "properties": names } });
+        let integer = || json!({ "type": "integer" });
+        match self {
+            Text => json!({ "type": "string" }),
+            TextOrNull => json!({ "type": ["string", "null"] }),
+            Integer => integer(),
+            IntegerOrNull => json!({ "type": ["integer", "null"] }),
+            Number => json!({ "type": "number" }),
+            NumberOrNull => json!({ "type": ["number", "null"] }),
+            Boolean => json!({ "type": "boolean" }),
+            BooleanOrNull => json!({ "type": ["boolean", "null"] }),
+            Any => json!({}),
+            Words => list(json!({
+                "word": { "type": "string" }, "start_offset_ms": integer(), "end_offset_ms": integer(),
+                "confidence": NumberOrNull.schema(),
+            })),
+            Pauses => list(json!({ "from_sample": integer(), "to_sample": integer() })),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use ringer_media::call::{Event, What};
+
+    use super::*;
+
+    /// A value that the event of this name may have there.
+    fn example(event: &str, member: &str, kind: Type) -> Value {
+        match (event, member, kind) {
+            ("probe", ..) => json!("vocal_tic"),
+            ("message.sent" | "speech.started" | "speech.ended", "kind", _) => json!("scripted"),
+            ("barge_in", "by", _) => json!("dh"),
+            (_, "digits", _) => json!("#"),
+            ("hold" | "unhold", "code", _) => json!(200),
+            ("transfer", "code", _) => json!(202),
+            (.., Text | TextOrNull) => json!("text"),
+            (.., Integer | IntegerOrNull) => json!(7),
+            (.., Number | NumberOrNull) => json!(0.5),
+            (.., Boolean | BooleanOrNull) => json!(true),
+            (.., Any) => json!({ "a": 1 }),
+            (.., Words) => json!([{ "word": "a", "start_offset_ms": 1, "end_offset_ms": 2, "confidence": null }]),
+            (.., Pauses) => json!([{ "from_sample": 1, "to_sample": 2 }]),
+        }
+    }
+
+    #[test]
+    fn every_event_is_described_as_it_is_written() {
+        for (name, side, _, members) in EVENTS {
+            let side = side.unwrap_or("agent");
+            // Spoken and written turns have different members.
+            let forms: &[&[&str]] = match name {
+                "turn.ended" => &[&["channel"], &["concealed_ms", "text_missing", "text_late"]],
+                _ => &[&[]],
+            };
+            for left_out in forms {
+                let members = members.iter().filter(|(member, _)| !left_out.contains(member));
+                let mut data: Map<String, Value> =
+                    members.map(|(member, kind)| ((*member).to_owned(), example(name, member, *kind))).collect();
+                if left_out.len() > 1 {
+                    (data["confidence"], data["words"]) = (json!(null), json!([]));
+                }
+                let event = Event::from_wire(0, name, side, Value::Object(data.clone()));
+                assert!(!matches!(event.what, What::Unknown(_)), "{name}: {event:?}");
+                assert_eq!(event.data(), Value::Object(data), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_name_of_an_event_is_described() {
+        let described: BTreeSet<&str> = EVENTS.iter().map(|(name, ..)| *name).collect();
+        let notes = BTreeSet::from(["late_first_token", "fallback_speaker"]);
+        assert_eq!(described.difference(&notes).copied().collect::<BTreeSet<_>>(), BTreeSet::from(Event::NAMES));
+    }
+
+    #[test]
+    fn events_of_a_call_are_described() {
+        let timeline = include_str!("../../fixtures/timelines/call.json");
+        let events: Vec<Value> = serde_json::from_str(timeline).expect("a list");
+        let of = |event: &Value| {
+            let (name, side) = (event["event"].as_str()?, event["side"].as_str()?);
+            let is_it = |known: &&(&str, Option<&str>, &str, Members)| {
+                known.0 == name && known.1.is_none_or(|known| known == side)
+            };
+            EVENTS.iter().find(is_it)
+        };
+        let mut seen = BTreeSet::new();
+        for event in &events {
+            let Some((name, _, _, members)) = of(event) else { continue };
+            seen.insert(*name);
+            for (member, _) in event["data"].as_object().expect("an object") {
+                assert!(members.iter().any(|(known, _)| known == member), "{name}: {member}");
+            }
+        }
+        assert!(seen.len() >= 10, "{seen:?}");
+    }
+}
