@@ -255,6 +255,9 @@ impl super::Call {
             _ if self.offer_is_open() || unanswered.is_some_and(|waiting| waiting.offers) => Some(Conflict::Glare),
             _ if self.offered.is_some() => Some(Conflict::Early),
             Stage::Pending if self.is_caller() => (!agreed()).then_some(Conflict::Glare),
+            Stage::Pending if self.ringing.described && !self.ringing.offered => {
+                (!self.ringing.settled).then_some(Conflict::Glare)
+            }
             Stage::Pending => (!self.ringing.settled).then_some(Conflict::Early),
             _ => None,
         }
