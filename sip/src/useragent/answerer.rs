@@ -204,6 +204,11 @@ impl Endpoint {
             }
             return;
         }
+        if first && waited.offers && !matches!(answer, Some(Some(_))) {
+            self.bye(now, key, at, Some(reason(88, "Incompatible destination")));
+            let end = CallEnd::new(EndKind::NoMedia, "ACK without a usable answer to the offer of the 200");
+            return self.end(now, key, CallEnd { q850_cause: Some(88), ..end });
+        }
         match (answer, sdp) {
             (Some(Some(media)), sdp) if first => {
                 call.take(media);

@@ -190,13 +190,17 @@ impl Endpoint {
         let seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
         let at = call.fork(request, &response, to);
         let reliable = at.zip(prack::rseq(&response.headers));
-        let offers = call.local_sdp.is_empty() && sdp.is_some() && reliable.is_some();
+        // An INVITE without an offer: the first description of each branch is the branch's offer.
+        let delayed = request.body.is_empty();
+        let agreed = at.is_some_and(|at| call.dialogs[at].agreed.is_some());
+        let offers = delayed && !agreed && sdp.is_some() && reliable.is_some();
         if let Some((at, rseq)) = reliable
             && ((offers && call.offered.is_some()) || !call.take_reliable(at, seq, rseq))
         {
             return;
         }
-        let media = sdp.as_deref().and_then(|sdp| sdp::read_answer(&call.local_sdp, sdp).ok());
+        let answer = sdp.as_deref().filter(|_| !delayed);
+        let media = answer.and_then(|sdp| sdp::read_answer(&call.local_sdp, sdp).ok());
         if let Some(at) = at {
             let fork = &mut call.dialogs[at];
             fork.note_allow(&response.headers);
@@ -237,7 +241,7 @@ impl Endpoint {
         let sdp = sdp_of(&response.headers, &response.body);
         let pending = call.stage == Stage::Pending;
         match sdp {
-            Some(sdp) if pending && agreed.is_none() && call.local_sdp.is_empty() => {
+            Some(sdp) if pending && agreed.is_none() && request.body.is_empty() => {
                 self.offer_in_answer(now, key, at, request, response, sdp);
                 self.take_timer(now, key, &response.headers);
             }

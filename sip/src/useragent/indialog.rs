@@ -103,10 +103,23 @@ impl Endpoint {
             }
             None => {}
         }
+        if request.method == Method::Invite {
+            self.ack_overtaken(key);
+        }
         let Ok(plan) = self.plan_timer(key, &request.headers) else {
             return self.reply(now, tx, 422, "", &[("Min-SE", &LEAST_S.to_string())]);
         };
         self.session_change(now, tx, key, at, request, plan);
+    }
+
+    /// A re-INVITE that overtakes the ACK of a complete offer and answer stands for it: it follows the 2xx (RFC 5407 3.1.4).
+    fn ack_overtaken(&mut self, key: CallKey) {
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        let waited = call.unacknowledged.take().is_some();
+        if waited && !std::mem::replace(&mut call.confirmed, true) {
+            self.event(key, CallEvent::Confirmed { sdp: None });
+        }
+        self.call_changed(key);
     }
 
     /// re-INVITE or UPDATE: answered with the codec that is in use, or refused with 488 and all stays as it was; without an
@@ -188,6 +201,7 @@ impl Endpoint {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let held = media.on_hold;
         let changed = std::mem::replace(&mut call.on_hold, held) != held;
+        call.codec = Some((media.codec.clone(), media.clock_rate_hz));
         call.media = Some(media.clone());
         if let Some(fork) = call.dialogs.get_mut(at).filter(|_| call.stage == Stage::Pending) {
             fork.agreed = Some((sdp.clone(), media.clone()));
@@ -246,7 +260,9 @@ impl super::Call {
                 _ if self.reinvite_is_open() || self.offer_is_open() => Some(Conflict::Glare),
                 Stage::Pending if self.is_caller() => Some(Conflict::Glare),
                 Stage::Pending => Some(Conflict::Early),
-                _ => (unanswered.is_some() || self.offered.is_some()).then_some(Conflict::Early),
+                _ if self.offered.is_some() => Some(Conflict::Early),
+                // It overtook the ACK with the answer to this side's offer (RFC 5407 3.1.5).
+                _ => unanswered.is_some_and(|waiting| waiting.offers).then_some(Conflict::Glare),
             };
         }
         let agreed = || self.dialogs.get(at).is_some_and(|fork| fork.agreed.is_some());
