@@ -14,7 +14,7 @@ use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
 use crate::time::Time;
 use crate::transaction::{Client, Fired, Heard, Server};
-use crate::useragent::{ALLOW, Call, CallEvent, CallKey};
+use crate::useragent::{ALLOW, CAPABILITIES, Call, CallEvent, CallKey, unsupported};
 
 /// Most calls at a time, with those that ended lately; one more is answered 503.
 pub const MAX_CALLS: usize = 20_000;
@@ -83,6 +83,8 @@ pub struct Endpoint {
     due: HashMap<Owner, Time>,
     pub(crate) out: VecDeque<Output>,
     last_call: u64,
+    /// Session interval that calls ask for, seconds.
+    pub(crate) session_s: Option<u32>,
 }
 
 impl Endpoint {
@@ -99,6 +101,7 @@ impl Endpoint {
             due: HashMap::new(),
             out: VecDeque::new(),
             last_call: 0,
+            session_s: None,
         }
     }
 
@@ -142,11 +145,19 @@ impl Endpoint {
         let dead = self.clients.iter().filter(|(_, c)| c.to == to && c.unanswered()).map(|(key, _)| key.clone());
         for key in dead.collect::<Vec<_>>() {
             let Some(client) = self.remove_client(&key) else { continue };
-            match client.request.method {
-                Method::Invite => self.invite_unreachable(now, client.call, &key),
-                Method::Info => self.digit_answered(now, client.call, 503),
-                _ => {}
-            }
+            self.request_failed(now, client.call, &key, &client.request.method, 503);
+        }
+    }
+
+    /// A request of this side got no response: 408, or 503 when nobody is there.
+    fn request_failed(&mut self, now: Time, call: CallKey, key: &TransactionKey, method: &Method, code: u16) {
+        match method {
+            Method::Invite if code == 408 => self.invite_timed_out(now, call, key),
+            Method::Invite => self.invite_unreachable(now, call, key),
+            Method::Update => self.change_failed(now, call, key, code),
+            Method::Info => self.digit_answered(now, call, code),
+            Method::Prack => self.prack_done(call),
+            _ => {}
         }
     }
 
@@ -308,14 +319,13 @@ impl Endpoint {
     }
 
     fn out_of_dialog(&mut self, now: Time, key: &TransactionKey, request: Request, from: SocketAddr) {
-        let unknown = request.headers.list("Require").join(", ");
-        if !unknown.is_empty() {
+        if let Some(unknown) = unsupported(&request) {
             return self.reply(now, key, 420, "", &[("Unsupported", &unknown)]);
         }
         match request.method {
             Method::Invite if self.calls.len() >= MAX_CALLS => self.reply(now, key, 503, "", &[("Retry-After", "10")]),
             Method::Invite => self.incoming(now, key, request, from),
-            Method::Options => self.reply(now, key, 200, "", &[("Allow", ALLOW), ("Accept", "application/sdp")]),
+            Method::Options => self.reply(now, key, 200, "", &CAPABILITIES),
             Method::Bye | Method::Notify | Method::Update | Method::Info | Method::Refer | Method::Prack => {
                 self.reply(now, key, 481, "", &[]);
             }
@@ -349,9 +359,11 @@ impl Endpoint {
             match request.method {
                 Method::Invite => self.invite_response(now, call, &key, &request, response),
                 Method::Bye | Method::Notify => {
-                    self.signed_again(now, call, &request, &response, to);
+                    self.signed_again(now, call, &key, &response);
                 }
-                Method::Info => self.info_response(now, call, &request, &response, to),
+                Method::Info => self.info_response(now, call, &key, &response),
+                Method::Update => self.change_response(now, call, &key, &response),
+                Method::Prack => self.prack_response(now, call, &key, &response),
                 _ => {}
             }
         }
@@ -370,11 +382,7 @@ impl Endpoint {
             Fired::TimedOut => {
                 let (call, method) = (client.call, client.request.method.clone());
                 self.clients.remove(&key);
-                match method {
-                    Method::Invite => self.invite_timed_out(now, call, &key),
-                    Method::Info => self.digit_answered(now, call, 408),
-                    _ => {}
-                }
+                self.request_failed(now, call, &key, &method, 408);
             }
             Fired::Gone => {
                 self.clients.remove(&key);

@@ -84,6 +84,13 @@ impl Pair {
         self.alice.invite(self.now, Invite { sdp: offer.session().to_string(), ..invite })
     }
 
+    /// Alice calls Bob and requires this extension (RFC 3261 20.32).
+    pub fn call_requiring(&mut self, extension: &str) -> CallKey {
+        let mut invite = invite_to("sip:bob@10.0.0.2", address(Party::Bob));
+        invite.headers.push(("Require".into(), extension.into()));
+        self.alice.invite(self.now, invite)
+    }
+
     /// Runs for `ms` milliseconds of virtual time.
     pub fn run(&mut self, ms: u64) {
         let end = self.now + Duration::from_millis(ms);

@@ -4,11 +4,16 @@ mod caller;
 mod calls;
 mod crypto;
 mod digits;
+mod early;
 mod garbage;
+mod login;
+mod prack;
 mod reinvite;
 mod session;
+mod timers;
 mod torture;
 mod transfer;
+mod update;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,6 +23,16 @@ use crate::parse::parse;
 use crate::testing::{invite_to, offer};
 use crate::{CallEvent, CallKey, Endpoint, EndpointConfig, Output, Time, sdp};
 
+/// A body with this description, and the header line before it.
+fn described(sdp: &str) -> String {
+    format!("Content-Type: application/sdp\n\n{}", sdp.replace("\r\n", "\n"))
+}
+
+/// What the far side answers to the description in this request.
+fn answer_to(request: &Request) -> String {
+    sdp::negotiate(std::str::from_utf8(&request.body).unwrap(), &offer(2)).unwrap().0.to_string()
+}
+
 /// One endpoint, and a far side whose every message the test writes.
 struct Scripted {
     endpoint: Endpoint,
@@ -26,6 +41,7 @@ struct Scripted {
     events: Vec<CallEvent>,
     sent: Vec<Message>,
     last_to: SocketAddr,
+    last_call: Option<CallKey>,
 }
 
 impl Scripted {
@@ -33,7 +49,7 @@ impl Scripted {
         let local = "10.0.0.1:5060".parse().unwrap();
         let far = "10.0.0.2:5060".parse().unwrap();
         let endpoint = Endpoint::new(EndpointConfig { local, user_agent: "t".into(), seed: 5 });
-        Scripted { endpoint, now: Time(0), far, events: Vec::new(), sent: Vec::new(), last_to: far }
+        Scripted { endpoint, now: Time(0), far, events: Vec::new(), sent: Vec::new(), last_to: far, last_call: None }
     }
 
     /// An INVITE of `alice` to `sip:bob@b.example`, sent to the far side.
@@ -55,6 +71,27 @@ impl Scripted {
         (stage, key, invite)
     }
 
+    /// A call of the far side (tag `b`, CSeq 1), with these header lines and with an offer or without. 100 was sent.
+    fn called(headers: &str, offers: bool) -> (Scripted, CallKey) {
+        let mut stage = Scripted::new();
+        let body = if offers { described(&offer(2).session().to_string()) } else { "\n".into() };
+        stage.from_caller("INVITE", 1, "", &format!("{headers}{body}"));
+        stage.response(100);
+        stage.events.clear();
+        let key = stage.last_call.expect("a call came in");
+        (stage, key)
+    }
+
+    /// A request of the far side that made the call (see `called`), to this tag of ours.
+    fn from_caller(&mut self, method: &str, seq: u32, tag: &str, rest: &str) {
+        let tag = if tag.is_empty() { String::new() } else { format!(";tag={tag}") };
+        self.hears(&format!(
+            "{method} sip:alice@10.0.0.1 SIP/2.0\nVia: SIP/2.0/UDP 10.0.0.2;branch=z9hG4bK{method}{seq};rport\n\
+             From: <sip:bob@b.example>;tag=b\nTo: <sip:alice@a.example>{tag}\nCall-ID: c\nCSeq: {seq} {method}\n\
+             Contact: <sip:bob@10.0.0.2>\nMax-Forwards: 70\n{rest}"
+        ));
+    }
+
     fn pump(&mut self) {
         while let Some(output) = self.endpoint.poll() {
             match output {
@@ -62,7 +99,10 @@ impl Scripted {
                     self.last_to = to;
                     self.sent.push(parse(&bytes).expect("what is sent can be read"));
                 }
-                Output::Event(_, event) => self.events.push(event),
+                Output::Event(call, event) => {
+                    self.last_call = Some(call);
+                    self.events.push(event);
+                }
             }
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::message::{Method, Request};
 use crate::time::Time;
-use crate::useragent::CallKey;
+use crate::useragent::{CallKey, Challenged};
 
 /// Round-trip estimate (RFC 3261 17.1.1.1).
 pub(crate) const T1: Duration = Duration::from_millis(500);
@@ -64,6 +64,8 @@ pub(crate) struct Client {
     pub(crate) to: SocketAddr,
     /// The request's bytes.
     pub(crate) bytes: Vec<u8>,
+    /// Realms whose challenges it answers.
+    pub(crate) challenged: Challenged,
     /// The ACK to a failure, once made.
     pub(crate) ack: Vec<u8>,
     state: State,
@@ -81,6 +83,7 @@ impl Client {
             request,
             to,
             bytes,
+            challenged: Challenged::new(),
             ack: Vec::new(),
             state: State::Trying,
             interval: T1,

@@ -12,9 +12,10 @@ fn the_invite_is_well_formed() {
     assert_eq!(invite.check(), Ok(()));
     assert_eq!(invite.uri, "sip:bob@b.example");
     let names: Vec<_> = invite.headers.iter().map(|h| h.name.as_ref()).collect();
-    let expect =
-        ["Via", "Max-Forwards", "From", "To", "Call-ID", "CSeq", "Contact", "Allow", "X-One", "X-Two", "Content-Type"];
-    assert_eq!(names[..11], expect);
+    let first = ["Via", "Max-Forwards", "From", "To", "Call-ID", "CSeq", "Contact", "Allow", "Supported"];
+    assert_eq!((&names[..9], &names[9..12]), (&first[..], &["X-One", "X-Two", "Content-Type"][..]));
+    assert_eq!(invite.headers.list("Supported"), ["100rel", "timer", "norefersub"]);
+    assert!(invite.headers.list("Allow").contains(&"PRACK"));
     assert_eq!(invite.headers.get("Contact"), Some("<sip:alice@10.0.0.1:5060>"));
     assert!(invite.headers.top_via().unwrap().params.has("rport"));
     assert_eq!(stage.last_to, stage.far);

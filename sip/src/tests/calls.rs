@@ -155,7 +155,9 @@ fn early_media_is_reported() {
     pair.call();
     pair.run(1000);
     let alice = pair.of(Party::Alice);
-    let CallEvent::Provisional { code: 183, sdp: Some(_), media: Some(media) } = alice[1] else { panic!("{alice:?}") };
+    let CallEvent::Provisional { code: 183, sdp: Some(_), media: Some(media), .. } = alice[1] else {
+        panic!("{alice:?}")
+    };
     assert_eq!(media.remote_rtp.to_string(), "10.0.0.2:4000");
 }
 

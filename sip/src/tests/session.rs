@@ -104,10 +104,13 @@ fn requests_in_a_dialog_are_answered() {
     check("UPDATE", "\n", 200, Some(CallEvent::Unchanged { code: 200 }));
     check("OPTIONS", "\n", 200, None);
     check("NOTIFY", "Event: refer\n\n", 200, None);
-    check("MESSAGE", &body("text/plain", "hello"), 200, None);
+    let message = CallEvent::Message { content_type: "text/plain".into(), text: "hello".into() };
+    check("MESSAGE", &body("text/plain", "hello"), 200, Some(message));
+    check("MESSAGE", &body("text/plain", &"x".repeat(16_385)), 413, None);
     check("SUBSCRIBE", "\n", 405, None);
     check("FOO", "\n", 501, None);
-    check("INVITE", "Require: 100rel\n\n", 420, None);
+    check("INVITE", "Require: 100rel, x\n\n", 420, None);
+    check("INVITE", "Require: 100rel, timer\n\n", 200, None);
     let unusable = body("application/sdp", "v=0\no=- 1 1 IN IP4 10.0.0.2\nm=audio 9 RTP/AVP 99\n");
     check("INVITE", &unusable, 488, Some(CallEvent::Unchanged { code: 488 }));
 }

@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{Call, CallEnd, CallEvent, CallKey, EndKind, Fork, Side, Stage, Unacknowledged, reason};
+use super::timers::{LEAST_S, Plan};
+use super::{
+    Call, CallEnd, CallEvent, CallKey, EndKind, Fork, Ringing, SUPPORTED, Side, Stage, Unacknowledged, reason,
+};
 use crate::auth::{Demand, Verdict};
 use crate::dialog::Dialog;
 use crate::endpoint::{Endpoint, TransactionKey};
@@ -18,29 +21,28 @@ const NONCE_LIFE: Duration = Duration::from_secs(300);
 const RING_LIMIT: Duration = Duration::from_secs(300);
 
 impl Endpoint {
-    /// A provisional response: 101 to 199, with an early answer or without. Does nothing once a final one went out.
-    pub fn ring(&mut self, now: Time, call: CallKey, code: u16, sdp: Option<String>) {
-        if let Some(sdp) = &sdp
-            && let Some(call) = self.calls.get_mut(&call)
-        {
-            call.local_sdp.clone_from(sdp);
-        }
-        if (101..200).contains(&code) {
-            self.respond(now, call, code, sdp.as_deref(), &[]);
-        }
-    }
-
-    /// Answers with 200 and this SDP, repeated until the ACK comes ([`CallEvent::Confirmed`]).
+    /// Answers with 200 and this SDP, repeated until the ACK comes ([`CallEvent::Confirmed`]). It waits for the PRACK of a reliable
+    /// provisional response with a description, and has none of its own after one.
     pub fn answer(&mut self, now: Time, call: CallKey, sdp: String) {
-        let Some((bytes, to)) = self.respond(now, call, 200, Some(&sdp), &[]) else { return };
-        let Some(state) = self.calls.get_mut(&call) else { return };
-        state.local_sdp = sdp;
+        let Some(state) = self.calls.get_mut(&call).filter(|c| c.stage == Stage::Pending && !c.is_caller()) else {
+            return;
+        };
+        let Some(sdp) = state.ringing.hold_answer(sdp) else { return };
+        let described = state.ringing.described;
+        let plan = self.planned_timer(call);
+        let headers = plan.map(Plan::headers).unwrap_or_default();
+        let sent = self.respond(now, call, 200, Some(sdp.as_str()).filter(|_| !described), &headers);
+        let (Some((bytes, to)), Some(state)) = (sent, self.calls.get_mut(&call)) else { return };
+        if !described {
+            state.in_use.clone_from(&sdp);
+            state.local_sdp = sdp;
+        }
         state.stage = Stage::Up;
         state.deadline = None;
         state.active = Some(0);
-        let seq = state.dialogs[0].dialog.remote_seq.unwrap_or(0);
-        state.unacknowledged = Some(Unacknowledged::new(now, bytes, to, seq));
-        self.call_changed(call);
+        let offers = !described && !state.ringing.offered;
+        state.unacknowledged = Some(Unacknowledged::new(now, bytes, to, state.invite_seq, offers));
+        self.start_timer(now, call, plan);
     }
 
     /// Refuses a call that is not answered yet with 300 to 699, and a Q.850 cause.
@@ -99,11 +101,20 @@ impl Endpoint {
             response.headers.push("Contact", self.contact(key));
             response.headers.push("Allow", super::ALLOW);
         }
+        if (200..300).contains(&code) {
+            response.headers.push("Supported", SUPPORTED);
+        }
         for (name, value) in headers {
             response.headers.push(*name, value.clone());
         }
         if let Some(sdp) = sdp {
             response.set_sdp(sdp);
+        }
+        if code >= 200
+            && let Some(call) = self.calls.get_mut(&key)
+        {
+            call.ringing.stop();
+            self.call_changed(key);
         }
         self.send_response(now, &tx, response)
     }
@@ -117,8 +128,7 @@ impl Endpoint {
         let call_id = request.headers.call_id().unwrap_or_default().to_owned();
         let merged = self.calls_of(&call_id).into_iter().filter_map(|k| self.calls.get(&k)).any(|call| {
             let dialog = call.dialogs.first().map(|f| &f.dialog);
-            matches!(call.side, Side::Answerer(_))
-                && dialog.is_some_and(|d| d.remote_tag == from.tag() && d.remote_seq == Some(cseq.seq))
+            !call.is_caller() && call.invite_seq == cseq.seq && dialog.is_some_and(|d| d.remote_tag == from.tag())
         });
         if merged {
             return self.reply(now, tx, 482, "", &[]);
@@ -131,8 +141,15 @@ impl Endpoint {
         let Some(dialog) = Dialog::of_answerer(&request, &tag, source) else { return };
         let mut call = Call::new(call_id.clone(), Side::Answerer(tx.clone()), String::new(), to.user());
         call.dialogs.push(Fork::new(dialog));
+        call.dialogs[0].note_allow(&request.headers);
+        call.invite_seq = cseq.seq;
+        call.ringing = Ringing::of(&request.headers, sdp.is_some());
         call.deadline = Some(now + RING_LIMIT);
         let key = self.insert_call(call);
+        if self.plan_timer(key, &request.headers).is_err() {
+            self.forget_call(key);
+            return self.reply(now, tx, 422, "", &[("Min-SE", &LEAST_S.to_string())]);
+        }
         self.call_changed(key);
         if let Some(server) = self.servers.get_mut(tx) {
             server.call = Some(key);
@@ -175,66 +192,56 @@ impl Endpoint {
     pub(crate) fn ack_received(&mut self, now: Time, request: &Request) {
         let (Some((key, at)), Ok(cseq)) = (self.find_dialog(request), request.headers.cseq()) else { return };
         let Some(call) = self.calls.get_mut(&key) else { return };
-        if call.unacknowledged.take_if(|u| u.seq == cseq.seq).is_none() {
+        let Some(waited) = call.unacknowledged.take_if(|u| u.seq == cseq.seq) else { return };
+        let sdp = sdp_of(&request.headers, &request.body);
+        let first = !std::mem::replace(&mut call.confirmed, true);
+        let answer = sdp.as_deref().filter(|_| waited.offers).map(|sdp| sdp::read_answer(&call.local_sdp, sdp).ok());
+        let bye = call.bye_after_ack.take();
+        if call.stage == Stage::Over {
+            self.call_changed(key);
+            if let Some(why) = bye {
+                self.bye(now, key, at, Some(why));
+            }
             return;
         }
-        let sdp = sdp_of(&request.headers, &request.body);
-        let over = call.stage == Stage::Over;
-        let first = !std::mem::replace(&mut call.confirmed, true);
-        let bye = call.bye_after_ack.take();
-        let media = sdp.as_deref().and_then(|sdp| sdp::read_answer(&call.local_sdp, sdp).ok());
-        self.call_changed(key);
-        match (over, media, sdp) {
-            (true, _, _) => {
-                if let Some(why) = bye {
-                    self.bye(now, key, at, Some(why));
-                }
+        if first && waited.offers && !matches!(answer, Some(Some(_))) {
+            self.bye(now, key, at, Some(reason(88, "Incompatible destination")));
+            let end = CallEnd::new(EndKind::NoMedia, "ACK without a usable answer to the offer of the 200");
+            return self.end(now, key, CallEnd { q850_cause: Some(88), ..end });
+        }
+        match (answer, sdp) {
+            (Some(Some(media)), sdp) if first => {
+                call.take(media);
+                self.event(key, CallEvent::Confirmed { sdp });
             }
-            (false, _, sdp) if first => self.event(key, CallEvent::Confirmed { sdp }),
-            (false, Some(media), Some(sdp)) => self.renegotiated(key, media, sdp),
+            (_, sdp) if first => self.event(key, CallEvent::Confirmed { sdp }),
+            (Some(Some(media)), Some(sdp)) => self.renegotiated(key, at, media, sdp),
+            // This side's offer has no answer, or one that cannot be used.
+            (None, _) if waited.offers => self.event(key, CallEvent::Unchanged { code: 200 }),
+            (Some(None), _) => self.event(key, CallEvent::Unchanged { code: 488 }),
             _ => {}
         }
+        self.call_changed(key);
         self.start_change(now, key);
     }
 
-    /// Repeats a 2xx that has no ACK yet; gives up after 32 s with BYE (RFC 3261 13.3.1.4). Forgets a call that is over.
-    pub(crate) fn call_timer(&mut self, now: Time, key: CallKey) {
+    /// Repeats a 2xx that has no ACK yet; gives up after 32 s with BYE (RFC 3261 13.3.1.4).
+    pub(super) fn answer_timer(&mut self, now: Time, key: CallKey) {
         let Some(call) = self.calls.get_mut(&key) else { return };
-        if call.deadline.is_some_and(|at| at <= now) {
-            if call.stage == Stage::Over {
-                return self.forget_call(key);
-            }
-            call.deadline = None;
-            let end = match &call.side {
-                Side::Caller(_) => CallEnd::new(EndKind::NotReachable, "Redirected to an unknown host"),
-                Side::Answerer(_) => {
-                    self.respond(now, key, 480, None, &[]);
-                    CallEnd { sip_code: Some(480), ..CallEnd::new(EndKind::Timeout, "Nobody answered") }
-                }
-            };
-            return self.end(now, key, end);
-        }
-        if call.change.as_ref().is_some_and(|change| change.due <= now) {
-            self.change_timer(now, key);
-        }
-        let Some(call) = self.calls.get_mut(&key) else { return };
-        let Some(waiting) = &mut call.unacknowledged else { return self.call_changed(key) };
-        if waiting.deadline <= now {
+        let Some(waiting) = &mut call.unacknowledged else { return };
+        if waiting.repeated.deadline <= now {
             call.unacknowledged = None;
+            let at = call.active.unwrap_or(0);
             let why = call.bye_after_ack.take().unwrap_or_else(|| reason(102, "No ACK"));
-            self.bye(now, key, 0, Some(why));
+            self.bye(now, key, at, Some(why));
             self.end(
                 now,
                 key,
                 CallEnd { q850_cause: Some(102), ..CallEnd::new(EndKind::Timeout, "No ACK within 32 s") },
             );
-        } else if waiting.repeat <= now {
-            waiting.interval = (waiting.interval * 2).min(crate::transaction::T2);
-            waiting.repeat = now + waiting.interval;
-            let (to, bytes) = (waiting.to, waiting.bytes.clone());
+        } else if let Some((to, bytes)) = waiting.repeated.again(now) {
             self.datagram(to, bytes);
         }
-        self.call_changed(key);
     }
 
     /// The call and the dialog that a request with a To tag belongs to.
@@ -290,6 +297,9 @@ impl Endpoint {
 
     /// Sends BYE in one dialog, once.
     pub(super) fn bye(&mut self, now: Time, key: CallKey, at: usize, why: Option<String>) {
+        if self.calls.get(&key).is_some_and(|call| call.ack_waits(at)) {
+            self.release_offer(key);
+        }
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(fork) = call.dialogs.get_mut(at).filter(|f| !f.closed) else { return };
         fork.closed = true;
@@ -307,13 +317,14 @@ impl Endpoint {
         call.deadline = Some(now + super::LINGER);
         let referred = call.referred.take();
         let open = call.change.as_ref().and_then(|change| change.transaction.clone());
+        self.release_offer(key);
         self.call_changed(key);
         if let Some(tx) = open {
             // The other side has no reason to answer it any more.
             self.client_cancelled(now, &tx);
         }
-        if let Some((tx, _)) = referred {
-            self.reply(now, &tx, 487, "", &[]);
+        if let Some(referral) = referred {
+            self.reply(now, &referral.transaction, 487, "", &[]);
         }
         self.event(key, CallEvent::Ended(end));
     }

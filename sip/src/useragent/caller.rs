@@ -3,23 +3,21 @@
 use std::net::SocketAddr;
 
 use super::{
-    Acknowledgement, Call, CallEnd, CallEvent, CallKey, Caller, EndKind, Fork, Invite, Login, MAX_FORKS, Side, Stage,
-    reason,
+    Call, CallEnd, CallEvent, CallKey, Caller, EndKind, Fork, Invite, Login, Side, Stage, Timing, prack, reason,
 };
-use crate::auth::{Challenge, Credentials};
+use crate::auth::Credentials;
 use crate::dialog::Dialog;
-use crate::endpoint::{Endpoint, Output, TransactionKey, hop_by_hop};
+use crate::endpoint::{Endpoint, TransactionKey, hop_by_hop};
 use crate::header::{NameAddr, quote};
-use crate::ids::Ids;
 use crate::message::{Method, Request, Response, sdp_of};
 use crate::parse::is_token;
-use crate::sdp;
+use crate::sdp::{self, Negotiated};
 use crate::time::Time;
 use crate::transaction::T1_64;
 use crate::uri::{Uri, escape_user};
 
-/// Most challenges that are answered in one call: a proxy's, the far side's, and a stale nonce of each.
-const MAX_LOGIN_ROUNDS: u32 = 4;
+/// Most early dialogs that a forking proxy may open in one call.
+const MAX_FORKS: usize = 8;
 
 impl Endpoint {
     /// Places a call.
@@ -40,12 +38,16 @@ impl Endpoint {
         headers.push("CSeq", "1 INVITE");
         headers.push("Contact", format!("<sip:{user}{at}{local}>"));
         headers.push("Allow", super::ALLOW);
+        let timing = Timing::new(self.session_s);
+        timing.ask(headers);
         for (name, value) in invite.headers {
             if !name.is_empty() && name.chars().all(is_token) {
                 headers.push(name, value.trim());
             }
         }
-        request.set_sdp(&invite.sdp);
+        if !invite.sdp.is_empty() {
+            request.set_sdp(&invite.sdp);
+        }
         let who = invite.username.zip(invite.password);
         let who = who.map(|(username, password)| Credentials { username, password: password.0 });
         let caller = Caller {
@@ -56,11 +58,13 @@ impl Endpoint {
             seq: 0,
             provisional: false,
             redirected: false,
+            raised: false,
             cancel: None,
             cancel_sent: false,
-            login: Login { who, known: Vec::new(), rounds: 0 },
+            login: Login::new(who),
         };
-        let key = self.insert_call(Call::new(call_id, Side::Caller(Box::new(caller)), invite.sdp, user));
+        let call = Call::new(call_id, Side::Caller(Box::new(caller)), invite.sdp, user);
+        let key = self.insert_call(Call { timing, ..call });
         self.send_invite(now, key);
         key
     }
@@ -162,10 +166,11 @@ impl Endpoint {
             100..200 => self.provisional(now, key, request, response),
             200..300 => self.answered(now, key, request, &response),
             _ if !pending => {}
-            401 | 407 => self.challenged(now, key, &response),
+            401 | 407 => self.challenged(now, key, tx, &response),
+            422 if self.raise_interval(key, &response) => self.send_invite(now, key),
             300..=399 => self.redirect(now, key, &response),
             // After a challenge it is the usual answer to wrong credentials.
-            403 if self.caller(key).is_some_and(|caller| !caller.login.known.is_empty()) => {
+            403 if self.caller(key).is_some_and(|caller| caller.login.is_challenged()) => {
                 self.refused(now, key, &response, EndKind::AuthFailed);
             }
             _ => self.refused(now, key, &response, EndKind::Refused),
@@ -182,53 +187,102 @@ impl Endpoint {
             return self.event(key, CallEvent::Trying);
         }
         let sdp = sdp_of(&response.headers, &response.body);
-        if let Some(at) = call.fork(request, &response, to)
-            && sdp.is_some()
+        let seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
+        let at = call.fork(request, &response, to);
+        let reliable = at.zip(prack::rseq(&response.headers));
+        // An INVITE without an offer: the first description of each branch is the branch's offer.
+        let delayed = request.body.is_empty();
+        let agreed = at.is_some_and(|at| call.dialogs[at].agreed.is_some());
+        let offers = delayed && !agreed && sdp.is_some() && reliable.is_some();
+        if let Some((at, rseq)) = reliable
+            && ((offers && call.offered.is_some()) || !call.take_reliable(at, seq, rseq))
         {
-            call.dialogs[at].early_sdp.clone_from(&sdp);
+            return;
         }
-        let media = sdp.as_deref().and_then(|sdp| sdp::read_answer(&call.local_sdp, sdp).ok());
-        self.event(key, CallEvent::Provisional { code: response.code, sdp, media });
+        let answer = sdp.as_deref().filter(|_| !delayed);
+        let media = answer.and_then(|sdp| sdp::read_answer(&call.local_sdp, sdp).ok());
+        if let Some(at) = at {
+            let fork = &mut call.dialogs[at];
+            fork.note_allow(&response.headers);
+            if sdp.is_some() {
+                fork.early_sdp.clone_from(&sdp);
+            }
+            // Only a reliable response can complete offer and answer before the 2xx (RFC 3262 5).
+            if reliable.is_some() && fork.agreed.is_none() {
+                fork.agreed = sdp.clone().zip(media.clone());
+            }
+            call.early = Some(at);
+        }
+        let tag = response.headers.to().map(|to| to.tag().to_owned()).unwrap_or_default();
+        self.event(key, CallEvent::Provisional { code: response.code, tag, sdp: sdp.clone(), media });
+        match (reliable, sdp) {
+            (Some((at, rseq)), Some(sdp)) if offers => self.offer_in_ring(key, at, &response, sdp, (rseq, seq)),
+            (Some((at, rseq)), _) => self.send_prack(now, key, at, (rseq, seq), None),
+            (None, _) => {}
+        }
     }
 
     /// A 2xx: ACK it, then take the call, or end the dialog when the call is over or another fork has it.
     fn answered(&mut self, now: Time, key: CallKey, request: &Request, response: &Response) {
         let Some(to) = self.caller(key).map(|c| c.to) else { return };
-        let via = self.via();
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(at) = call.fork(request, response, to) else { return };
-        let fork = &mut call.dialogs[at];
         let seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
-        if fork.ack(seq).is_some() {
+        if call.dialogs[at].ack(seq).is_some() {
             return self.stray_answer(response);
         }
-        fork.dialog.confirm(response, seq);
-        let (mut ack, hop) = fork.dialog.request(Method::Ack, seq);
-        ack.headers.push_first("Via", via);
-        for name in ["Authorization", "Proxy-Authorization"] {
-            ack.headers.copy(&request.headers, name);
+        if call.ack_waits(at) {
+            return;
         }
-        let bytes = ack.to_bytes();
-        fork.keep_ack(Acknowledgement { seq, bytes: bytes.clone(), to: hop });
-        let sdp = sdp_of(&response.headers, &response.body).or_else(|| fork.early_sdp.clone());
+        let fork = &mut call.dialogs[at];
+        fork.dialog.confirm(response, seq);
+        fork.note_allow(&response.headers);
+        let agreed = fork.agreed.clone();
+        let sdp = sdp_of(&response.headers, &response.body);
         let pending = call.stage == Stage::Pending;
-        let media = sdp.as_deref().map(|sdp| sdp::read_answer(&call.local_sdp, sdp));
-        let why = if let Side::Caller(caller) = &call.side { caller.cancel.clone().flatten() } else { None };
-        let call_id = call.call_id.clone();
-        self.out.push_back(Output::Datagram { to: hop, bytes });
-        match (pending, sdp, media) {
-            (false, _, _) => self.bye(now, key, at, why.or(Some(reason(16, "Normal call clearing")))),
-            (true, Some(sdp), Some(Ok(media))) => {
-                call.stage = Stage::Up;
-                call.active = Some(at);
-                call.confirmed = true;
-                call.on_hold = media.on_hold;
-                call.codec = Some((media.codec.clone(), media.clock_rate_hz));
-                self.event(key, CallEvent::Answered { code: response.code, sdp, media, call_id });
+        match sdp {
+            Some(sdp) if pending && agreed.is_none() && request.body.is_empty() => {
+                self.offer_in_answer(now, key, at, request, response, sdp);
+                self.take_timer(now, key, &response.headers);
             }
-            (true, _, media) => {
+            sdp => {
+                let sdp = sdp.or_else(|| fork.early_sdp.clone());
+                self.acknowledge(key, at, request, None);
+                if pending {
+                    self.connect(now, key, at, response, sdp, agreed);
+                } else {
+                    let why = self.caller(key).and_then(|caller| caller.cancel.clone().flatten());
+                    self.bye(now, key, at, why.or(Some(reason(16, "Normal call clearing"))));
+                }
+            }
+        }
+    }
+
+    /// Takes the call of a 2xx that was acknowledged, by what was agreed on before or by its answer; ends it when there is none.
+    fn connect(
+        &mut self,
+        now: Time,
+        key: CallKey,
+        at: usize,
+        response: &Response,
+        sdp: Option<String>,
+        agreed: Option<(String, Negotiated)>,
+    ) {
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        let answer = sdp.map(|sdp| sdp::read_answer(&call.local_sdp, &sdp).map(|media| (sdp, media)));
+        match agreed.map(Ok).or(answer) {
+            Some(Ok((sdp, media))) => {
+                (call.stage, call.active) = (Stage::Up, Some(at));
+                call.confirmed = true;
+                call.offered = None;
+                call.take(media.clone());
+                let (call_id, tag) = (call.call_id.clone(), call.dialogs[at].dialog.remote_tag.clone());
+                self.take_timer(now, key, &response.headers);
+                self.event(key, CallEvent::Answered { code: response.code, sdp, media, call_id, tag });
+            }
+            unusable => {
                 self.bye(now, key, at, Some(reason(88, "Incompatible destination")));
-                let why = media.and_then(Result::err).map_or_else(String::new, |why| format!(": {why}"));
+                let why = unusable.and_then(Result::err).map_or_else(String::new, |why| format!(": {why}"));
                 let end = CallEnd::new(EndKind::NoMedia, &format!("Answer without usable media{why}"));
                 self.end(now, key, CallEnd { sip_code: Some(response.code), q850_cause: Some(88), ..end });
             }
@@ -251,9 +305,25 @@ impl Endpoint {
         }
     }
 
-    fn challenged(&mut self, now: Time, key: CallKey, response: &Response) {
-        let learnt = self.caller(key).is_some_and(|caller| caller.login.learn(response));
-        if learnt { self.send_invite(now, key) } else { self.refused(now, key, response, EndKind::AuthFailed) }
+    fn challenged(&mut self, now: Time, key: CallKey, tx: &TransactionKey, response: &Response) {
+        let mut answered = self.clients.get(tx).map(|client| client.challenged.clone()).unwrap_or_default();
+        if !self.caller(key).is_some_and(|caller| caller.login.learn(response, &mut answered)) {
+            return self.refused(now, key, response, EndKind::AuthFailed);
+        }
+        self.send_invite(now, key);
+        if let Some(again) = self.caller(key).map(|caller| caller.transaction.clone()) {
+            self.note_challenged(&again, answered);
+        }
+    }
+
+    /// A 422 is followed once, with the interval that it asks for (RFC 4028 7.3).
+    fn raise_interval(&mut self, key: CallKey, response: &Response) -> bool {
+        let Some(Call { timing, side: Side::Caller(caller), .. }) = self.calls.get_mut(&key) else { return false };
+        if std::mem::replace(&mut caller.raised, true) || !timing.raise(response) {
+            return false;
+        }
+        timing.ask(&mut caller.request.headers);
+        true
     }
 
     /// 3xx is followed once, to the Contact with the highest `q` (RFC 3261 8.1.3.4). Whether another host may be called is asked
@@ -272,7 +342,7 @@ impl Endpoint {
         let old = Uri::parse(&caller.request.uri).ok();
         let same_host = old.is_some_and(|old| (old.host.as_str(), old.port) == (target.host.as_str(), target.port));
         caller.redirected = true;
-        caller.login.known.clear();
+        caller.login.forget();
         // The same request goes through the proxy that 305 names (RFC 3261 21.3.4).
         if response.code != 305 {
             caller.request.uri = target.to_string();
@@ -329,42 +399,19 @@ impl Call {
         if let Some(at) = self.dialogs.iter().position(|f| f.dialog.remote_tag == tag) {
             return Some(at);
         }
-        if (tag.is_empty() && response.code < 200) || self.dialogs.len() == MAX_FORKS {
+        let Side::Caller(caller) = &self.side else { return None };
+        let full = self.dialogs.len() >= MAX_FORKS;
+        if response.code < 200 && (tag.is_empty() || full) {
             return None;
         }
-        let Side::Caller(caller) = &self.side else { return None };
-        self.dialogs.push(Fork::new(Dialog::of_caller(request, response, peer, caller.reach.clone())?));
+        let fork = Fork::new(Dialog::of_caller(request, response, peer, caller.reach.clone())?);
+        if full {
+            // A branch that answers takes the place of one that only rang.
+            let at = (0..self.dialogs.len()).find(|at| self.active != Some(*at) && self.dialogs[*at].is_early())?;
+            self.dialogs[at] = fork;
+            return Some(at);
+        }
+        self.dialogs.push(fork);
         Some(self.dialogs.len() - 1)
-    }
-}
-
-impl Login {
-    /// Takes the challenges of a 401 or 407; false when they cannot be answered, or when the credentials were refused.
-    pub(super) fn learn(&mut self, response: &Response) -> bool {
-        self.rounds += 1;
-        let challenges = Challenge::read(&response.headers);
-        if self.who.is_none() || challenges.is_empty() || self.rounds > MAX_LOGIN_ROUNDS {
-            return false;
-        }
-        for challenge in challenges {
-            let same = |(known, _): &(Challenge, u32)| known.proxy == challenge.proxy && known.realm == challenge.realm;
-            match self.known.iter().position(same) {
-                Some(_) if !challenge.stale => return false,
-                Some(at) => self.known[at] = (challenge, 0),
-                None => self.known.push((challenge, 0)),
-            }
-        }
-        true
-    }
-
-    /// Adds the credentials for every challenge that is known.
-    pub(super) fn sign(&mut self, request: &mut Request, ids: &mut Ids) {
-        let Some(who) = &self.who else { return };
-        for (challenge, count) in &mut self.known {
-            *count += 1;
-            let cnonce = ids.next();
-            let value = challenge.answer(who, request.method.as_str(), &request.uri, &request.body, *count, &cnonce);
-            request.headers.push(if challenge.proxy { "Proxy-Authorization" } else { "Authorization" }, value);
-        }
     }
 }

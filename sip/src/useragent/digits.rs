@@ -1,9 +1,9 @@
 //! Digits that this side keys, by INFO (RFC 6086, `application/dtmf-relay`): one request at a time, so that they arrive in their
 //! order whatever is lost on the way.
 
-use super::{CallEvent, CallKey, Side, Stage};
-use crate::endpoint::Endpoint;
-use crate::message::{Method, Request, Response};
+use super::{CallEvent, CallKey, Stage};
+use crate::endpoint::{Endpoint, TransactionKey};
+use crate::message::{Method, Response};
 use crate::time::Time;
 
 /// Most digits that may wait for the answer to the one before; more are dropped and reported as refused.
@@ -49,22 +49,13 @@ impl Endpoint {
         call.keyed.busy = false;
         if code >= 300 {
             self.event(key, CallEvent::DigitRefused(code));
-        } else if let Side::Caller(caller) = &mut call.side {
-            caller.login.rounds = 0;
         }
         self.next_digit(now, key);
     }
 
     /// A response to an INFO of this side.
-    pub(crate) fn info_response(
-        &mut self,
-        now: Time,
-        key: CallKey,
-        request: &Request,
-        response: &Response,
-        to: std::net::SocketAddr,
-    ) {
-        if response.code >= 200 && self.signed_again(now, key, request, response, to).is_none() {
+    pub(crate) fn info_response(&mut self, now: Time, key: CallKey, tx: &TransactionKey, response: &Response) {
+        if response.code >= 200 && self.signed_again(now, key, tx, response).is_none() {
             self.digit_answered(now, key, response.code);
         }
     }

@@ -1,6 +1,11 @@
 //! Requests inside a dialog: BYE, re-INVITE, UPDATE, INFO, REFER and the rest (RFC 3261 12.2.2, 14.2, 15.1.2).
 
-use super::{ALLOW, CallEnd, CallEvent, CallKey, EndKind, Side, Stage, Unacknowledged};
+use std::net::SocketAddr;
+
+use super::timers::{LEAST_S, Plan};
+use super::{
+    ALLOW, CAPABILITIES, CallEnd, CallEvent, CallKey, EndKind, SUPPORTED, Side, Stage, Unacknowledged, unsupported,
+};
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::message::{Method, Request, sdp_of};
 use crate::sdp::{Negotiated, Offer, Refusal, Session, negotiate};
@@ -8,6 +13,17 @@ use crate::time::Time;
 
 /// Length of a digit whose INFO does not say, milliseconds.
 const DIGIT_MS: u32 = 250;
+
+/// Longest body of a MESSAGE that is told, bytes; larger ones are answered 413.
+const MAX_MESSAGE_TEXT: usize = 16_384;
+
+/// Why an offer of the other side cannot be taken now.
+enum Conflict {
+    /// An offer of this side has no answer: 491.
+    Glare,
+    /// An offer of the other side has no answer, or its answer no ACK: 500 with Retry-After.
+    Early,
+}
 
 impl Endpoint {
     /// A request with a To tag, other than ACK and CANCEL.
@@ -21,23 +37,34 @@ impl Endpoint {
             return self.reply(now, tx, 500, "CSeq out of order", &[]);
         }
         dialog.remote_seq = Some(cseq.seq);
-        let (stage, busy, open) = (call.stage, call.unacknowledged.is_some(), call.change_is_open());
-        let unknown = request.headers.list("Require").join(", ");
+        let stage = call.stage;
         match &request.method {
             Method::Bye => self.bye_received(now, tx, key, at, request),
+            _ if let Some(unknown) = unsupported(request) => {
+                self.reply(now, tx, 420, "", &[("Unsupported", &unknown)]);
+            }
+            Method::Prack if !call.is_caller() => self.prack_received(now, tx, key, request),
             _ if stage == Stage::Over => self.reply(now, tx, 481, "", &[]),
-            _ if !unknown.is_empty() => self.reply(now, tx, 420, "", &[("Unsupported", &unknown)]),
-            Method::Invite if stage == Stage::Pending || open => self.reply(now, tx, 491, "", &[]),
-            Method::Invite if busy => self.reply(now, tx, 500, "", &[("Retry-After", "5")]),
-            Method::Invite | Method::Update => self.session_change(now, tx, key, at, request),
+            Method::Invite | Method::Update => self.session_asked(now, tx, key, at, request),
             Method::Info => self.info_received(now, tx, key, request),
             Method::Refer => self.refer_received(now, tx, key, at, request),
-            Method::Options => self.reply(now, tx, 200, "", &[("Allow", ALLOW), ("Accept", "application/sdp")]),
-            Method::Notify | Method::Message => self.reply(now, tx, 200, "", &[]),
+            Method::Options => self.reply(now, tx, 200, "", &CAPABILITIES),
+            Method::Notify => self.reply(now, tx, 200, "", &[]),
+            Method::Message => self.message_received(now, tx, key, request),
             Method::Prack => self.reply(now, tx, 481, "", &[]),
             Method::Other(_) => self.reply(now, tx, 501, "", &[("Allow", ALLOW)]),
             _ => self.reply(now, tx, 405, "", &[("Allow", ALLOW)]),
         }
+    }
+
+    fn message_received(&mut self, now: Time, tx: &TransactionKey, key: CallKey, request: &Request) {
+        if request.body.len() > MAX_MESSAGE_TEXT {
+            return self.reply(now, tx, 413, "", &[]);
+        }
+        self.reply(now, tx, 200, "", &[]);
+        let content_type = request.headers.get("Content-Type").unwrap_or("text/plain").to_owned();
+        let text = String::from_utf8_lossy(&request.body).into_owned();
+        self.event(key, CallEvent::Message { content_type, text });
     }
 
     fn bye_received(&mut self, now: Time, tx: &TransactionKey, key: CallKey, at: usize, request: &Request) {
@@ -64,9 +91,48 @@ impl Endpoint {
         }
     }
 
+    /// re-INVITE or UPDATE: refused while another offer is open or a session interval is too short.
+    fn session_asked(&mut self, now: Time, tx: &TransactionKey, key: CallKey, at: usize, request: &Request) {
+        let offers = sdp_of(&request.headers, &request.body).is_some();
+        match self.calls.get(&key).and_then(|call| call.conflict(at, &request.method, offers)) {
+            Some(Conflict::Glare) => return self.reply(now, tx, 491, "", &[]),
+            Some(Conflict::Early) => {
+                // Drawn from 0 to 10 (RFC 3261 14.2, RFC 3311 5.2).
+                let wait = self.ids.draw(11).to_string();
+                return self.reply(now, tx, 500, "", &[("Retry-After", &wait)]);
+            }
+            None => {}
+        }
+        if request.method == Method::Invite {
+            self.ack_overtaken(key);
+        }
+        let Ok(plan) = self.plan_timer(key, &request.headers) else {
+            return self.reply(now, tx, 422, "", &[("Min-SE", &LEAST_S.to_string())]);
+        };
+        self.session_change(now, tx, key, at, request, plan);
+    }
+
+    /// A re-INVITE that overtakes the ACK of a complete offer and answer stands for it: it follows the 2xx (RFC 5407 3.1.4).
+    fn ack_overtaken(&mut self, key: CallKey) {
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        let waited = call.unacknowledged.take().is_some();
+        if waited && !std::mem::replace(&mut call.confirmed, true) {
+            self.event(key, CallEvent::Confirmed { sdp: None });
+        }
+        self.call_changed(key);
+    }
+
     /// re-INVITE or UPDATE: answered with the codec that is in use, or refused with 488 and all stays as it was; without an
     /// offer a re-INVITE gets one, an UPDATE a plain 200.
-    fn session_change(&mut self, now: Time, tx: &TransactionKey, key: CallKey, at: usize, request: &Request) {
+    fn session_change(
+        &mut self,
+        now: Time,
+        tx: &TransactionKey,
+        key: CallKey,
+        at: usize,
+        request: &Request,
+        plan: Option<Plan>,
+    ) {
         let offer = sdp_of(&request.headers, &request.body);
         let Some(call) = self.calls.get_mut(&key) else { return };
         let invite = request.method == Method::Invite;
@@ -83,32 +149,63 @@ impl Endpoint {
             }
         };
         let call_seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
-        call.dialogs[at].dialog.refresh(&request.headers);
-        let contact = self.contact(key);
-        let mut response = request.respond(200, "", "");
-        response.headers.push("Contact", contact);
-        response.headers.push("Allow", ALLOW);
-        if let Some(sdp) = &local {
-            response.set_sdp(sdp);
-        }
-        let sent = self.send_response(now, tx, response);
+        let fork = &mut call.dialogs[at];
+        fork.dialog.refresh(&request.headers);
+        fork.note_allow(&request.headers);
+        let up = call.stage == Stage::Up;
+        let headers = plan.filter(|_| up).map(Plan::headers).unwrap_or_default();
+        let sent = self.respond_in_dialog(now, tx, key, request, local.as_deref(), &headers);
         if let (true, Some((bytes, to)), Some(call)) = (invite, sent, self.calls.get_mut(&key)) {
-            call.unacknowledged = Some(Unacknowledged::new(now, bytes, to, call_seq));
+            call.unacknowledged = Some(Unacknowledged::new(now, bytes, to, call_seq, offer.is_none()));
             self.call_changed(key);
         }
+        if up {
+            self.start_timer(now, key, plan);
+        }
         match (media, offer) {
-            (Some(media), Some(sdp)) => self.renegotiated(key, media, sdp),
+            (Some(media), Some(sdp)) => self.renegotiated(key, at, media, sdp),
             _ if !invite => self.event(key, CallEvent::Unchanged { code: 200 }),
             // The ACK brings the answer to this side's offer.
             _ => {}
         }
     }
 
+    /// 200 to a request in a dialog, with what a 2xx to INVITE and UPDATE has.
+    pub(super) fn respond_in_dialog(
+        &mut self,
+        now: Time,
+        tx: &TransactionKey,
+        key: CallKey,
+        request: &Request,
+        sdp: Option<&str>,
+        headers: &[(&'static str, String)],
+    ) -> Option<(Vec<u8>, SocketAddr)> {
+        let mut response = request.respond(200, "", "");
+        response.headers.push("Contact", self.contact(key));
+        response.headers.push("Allow", ALLOW);
+        response.headers.push("Supported", SUPPORTED);
+        for (name, value) in headers {
+            response.headers.push(*name, value.clone());
+        }
+        if let Some(sdp) = sdp {
+            response.set_sdp(sdp);
+            if let Some(call) = self.calls.get_mut(&key) {
+                call.in_use = sdp.to_owned();
+            }
+        }
+        self.send_response(now, tx, response)
+    }
+
     /// Reports a changed session, and hold when that changed.
-    pub(super) fn renegotiated(&mut self, key: CallKey, media: Negotiated, sdp: String) {
+    pub(super) fn renegotiated(&mut self, key: CallKey, at: usize, media: Negotiated, sdp: String) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let held = media.on_hold;
         let changed = std::mem::replace(&mut call.on_hold, held) != held;
+        call.codec = Some((media.codec.clone(), media.clock_rate_hz));
+        call.media = Some(media.clone());
+        if let Some(fork) = call.dialogs.get_mut(at).filter(|_| call.stage == Stage::Pending) {
+            fork.agreed = Some((sdp.clone(), media.clone()));
+        }
         self.event(key, CallEvent::Renegotiated { media, sdp });
         if changed {
             self.event(key, CallEvent::Hold(held));
@@ -155,8 +252,35 @@ impl Endpoint {
 }
 
 impl super::Call {
+    /// Says whether a re-INVITE or UPDATE in one of the dialogs meets an open offer (RFC 3261 14.2, RFC 3311 5.2).
+    fn conflict(&self, at: usize, method: &Method, offers: bool) -> Option<Conflict> {
+        let unanswered = self.unacknowledged.as_ref();
+        if *method == Method::Invite {
+            return match self.stage {
+                _ if self.reinvite_is_open() || self.offer_is_open() => Some(Conflict::Glare),
+                Stage::Pending if self.is_caller() => Some(Conflict::Glare),
+                Stage::Pending => Some(Conflict::Early),
+                _ if self.offered.is_some() => Some(Conflict::Early),
+                // It overtook the ACK with the answer to this side's offer (RFC 5407 3.1.5).
+                _ => unanswered.is_some_and(|waiting| waiting.offers).then_some(Conflict::Glare),
+            };
+        }
+        let agreed = || self.dialogs.get(at).is_some_and(|fork| fork.agreed.is_some());
+        match self.stage {
+            _ if !offers => None,
+            _ if self.offer_is_open() || unanswered.is_some_and(|waiting| waiting.offers) => Some(Conflict::Glare),
+            _ if self.offered.is_some() => Some(Conflict::Early),
+            Stage::Pending if self.is_caller() => (!agreed()).then_some(Conflict::Glare),
+            Stage::Pending if self.ringing.described && !self.ringing.offered => {
+                (!self.ringing.settled).then_some(Conflict::Glare)
+            }
+            Stage::Pending => (!self.ringing.settled).then_some(Conflict::Early),
+            _ => None,
+        }
+    }
+
     /// The answer to a new offer: what this side first described, narrowed by the offer.
-    fn reanswer(&mut self, offer: &str) -> Result<(String, Negotiated), Refusal> {
+    pub(super) fn reanswer(&mut self, offer: &str) -> Result<(String, Negotiated), Refusal> {
         let own = Session::parse(&self.local_sdp)?;
         let mut base = Offer::read(&own).ok_or(Refusal::NoAudio)?;
         if let Some((name, clock_rate_hz)) = &self.codec {

@@ -1,26 +1,37 @@
 //! The user agent: calls as caller and as answerer (RFC 3261 8, 9, 13, 14, 15), on top of [`Endpoint`](crate::Endpoint).
 //!
-//! This file has the words that a driver speaks and the state of a call; `caller` places calls, `answerer` takes them, and
-//! `indialog`, `reinvite` and `digits` serve what both have once a dialog exists.
+//! This file has the words that a driver speaks, `state` the state of a call. `caller` places calls, `answerer` takes them,
+//! `prack` makes provisional responses reliable (RFC 3262), `offer` is for an INVITE without an offer. What both sides have once a
+//! dialog exists: `indialog`, `change` (re-INVITE, UPDATE), `timers` (RFC 4028), `transfer`, `digits`, `login`.
 
 mod answerer;
 mod caller;
+mod change;
 mod digits;
 mod indialog;
-mod reinvite;
+mod login;
+mod offer;
+mod prack;
+mod state;
+mod timers;
 mod transfer;
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use crate::auth::{Challenge, Credentials};
-use crate::dialog::{Dialog, Reach};
-use crate::endpoint::TransactionKey;
+use change::Change;
+use digits::Keyed;
+pub(crate) use login::Challenged;
+use login::Login;
+use offer::Offered;
+use prack::Ringing;
+pub(crate) use state::Call;
+use state::{Acknowledgement, Caller, Fork, LINGER, Referral, Side, Stage, Unacknowledged};
+use timers::Timing;
+
+use crate::dialog::Reach;
 use crate::header::NameAddr;
 use crate::message::Request;
-use crate::sdp::{Direction, Negotiated};
-use crate::time::Time;
-use crate::transaction::{T1, T1_64, T4};
+use crate::sdp::Negotiated;
 use crate::uri::Uri;
 
 /// Names a call of one [`Endpoint`](crate::Endpoint); never used again.
@@ -28,7 +39,21 @@ use crate::uri::Uri;
 pub struct CallKey(pub u64);
 
 /// Methods that are understood, as the Allow header.
-pub(crate) const ALLOW: &str = "INVITE, ACK, BYE, CANCEL, OPTIONS, INFO, UPDATE, NOTIFY, MESSAGE, REFER";
+pub(crate) const ALLOW: &str = "INVITE, ACK, BYE, CANCEL, OPTIONS, INFO, UPDATE, PRACK, NOTIFY, MESSAGE, REFER";
+
+/// Extensions that are understood, as the Supported header: RFC 3262, 4028, 4488.
+pub(crate) const SUPPORTED: &str = "100rel, timer, norefersub";
+
+/// Header fields of the answer to OPTIONS (RFC 3261 11.2).
+pub(crate) const CAPABILITIES: [(&str, &str); 3] =
+    [("Allow", ALLOW), ("Accept", "application/sdp"), ("Supported", SUPPORTED)];
+
+/// Extensions that a request requires and that are not understood; `None` when there are none.
+pub(crate) fn unsupported(request: &Request) -> Option<String> {
+    let known = |tag: &&str| SUPPORTED.split(", ").any(|known| known.eq_ignore_ascii_case(tag));
+    let unknown: Vec<_> = request.headers.list("Require").into_iter().filter(|tag| !known(tag)).collect();
+    (!unknown.is_empty()).then(|| unknown.join(", "))
+}
 
 /// A call to place.
 #[derive(Clone, Debug)]
@@ -45,7 +70,7 @@ pub struct Invite {
     pub from_display: Option<String>,
     /// Further header fields in order; a name that is no token is left out.
     pub headers: Vec<(String, String)>,
-    /// The SDP offer.
+    /// The SDP offer. Empty: the other side is to make the offer ([`CallEvent::Offered`]).
     pub sdp: String,
     /// For digest authentication.
     pub username: Option<String>,
@@ -97,6 +122,8 @@ pub enum CallEvent {
     Provisional {
         /// 180, 183, ...
         code: u16,
+        /// To-tag: names the early dialog, one for each branch of a forking proxy. Empty when there is none.
+        tag: String,
         /// Early media's description.
         sdp: Option<String>,
         /// What it means beside the offer, when it is usable.
@@ -112,6 +139,23 @@ pub enum CallEvent {
         media: Negotiated,
         /// Call-ID.
         call_id: String,
+        /// To-tag: the branch that answered.
+        tag: String,
+    },
+    /// The other side makes the offer, since the INVITE had none: answer it with [`Endpoint::answer_offer`]. `Answered` follows
+    /// the answer to the offer of a 2xx.
+    Offered {
+        /// Code of the response that has the offer.
+        code: u16,
+        /// The offer.
+        sdp: String,
+        /// To-tag: the branch that offers.
+        tag: String,
+    },
+    /// The PRACK of a reliable provisional response of this side came; `sdp` is the answer to an offer that was made in it.
+    RingConfirmed {
+        /// The PRACK's body.
+        sdp: Option<String>,
     },
     /// The ACK of this side's answer came; `sdp` is the answer to an offer that was made in the 200.
     Confirmed {
@@ -136,7 +180,8 @@ pub enum CallEvent {
     Digit(char, u32),
     /// A digit of this side was not taken: the status that refused it, 408 without an answer, 503 when it could not be sent.
     DigitRefused(u16),
-    /// The other side asks for a transfer (REFER, RFC 3515): answer it with [`Endpoint::answer_transfer`].
+    /// The other side asks for a transfer (REFER, RFC 3515): answer it with [`Endpoint::answer_transfer`] or
+    /// [`Endpoint::accept_transfer`].
     Transfer {
         /// Refer-To's address.
         to: String,
@@ -149,6 +194,22 @@ pub enum CallEvent {
         sdp: Option<String>,
         /// What holds now.
         media: Option<Negotiated>,
+    },
+    /// A change that this side asked for by [`Endpoint::update`] has its final answer. Without `media` the session is as it was.
+    Updated {
+        /// 200, or the refusal; 408 without a response, 503 when it could not be sent.
+        code: u16,
+        /// The answer.
+        sdp: Option<String>,
+        /// What holds now.
+        media: Option<Negotiated>,
+    },
+    /// A message in the dialog (RFC 3428).
+    Message {
+        /// Content-Type, as written.
+        content_type: String,
+        /// The text; bytes that are not UTF-8 are replaced.
+        text: String,
     },
     /// A re-INVITE or UPDATE of the other side that left the session as it was has this answer: it described nothing, or what
     /// it described was refused.
@@ -196,6 +257,8 @@ pub enum EndKind {
     LocalHangup,
     /// The caller cancelled (either side).
     Cancelled,
+    /// The session was not refreshed in time (RFC 4028 10); BYE was sent.
+    SessionExpired,
     /// The other side does not know the call any more (481), or does not answer in it (408); BYE was sent.
     DialogLost,
 }
@@ -203,177 +266,6 @@ pub enum EndKind {
 impl CallEnd {
     pub(crate) fn new(kind: EndKind, text: &str) -> CallEnd {
         CallEnd { kind, sip_code: None, q850_cause: None, text: text.into(), by_remote: false, retry_after: false }
-    }
-}
-
-/// How long an ended call is remembered, for what crosses its end: longer than any of its transactions.
-const LINGER: Duration = T1_64.saturating_add(T4);
-
-/// Most early dialogs that a forking proxy may open in one call.
-const MAX_FORKS: usize = 16;
-
-/// Most ACKs of one dialog that are kept for repetitions of their 2xx.
-const MAX_ACKS: usize = 4;
-
-/// Where a call stands.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Stage {
-    /// No final response yet.
-    Pending,
-    /// Answered.
-    Up,
-    /// `Ended` was reported.
-    Over,
-}
-
-/// One call, from its INVITE to some time after its end.
-pub(crate) struct Call {
-    pub(crate) call_id: String,
-    pub(crate) stage: Stage,
-    pub(crate) side: Side,
-    /// One for each fork; `active` is the answered one.
-    pub(crate) dialogs: Vec<Fork>,
-    pub(crate) active: Option<usize>,
-    /// This side's first description, offer or answer.
-    pub(crate) local_sdp: String,
-    /// How often `local_sdp` was changed since.
-    pub(crate) version: u64,
-    pub(crate) on_hold: bool,
-    /// Who is to send as this side would have it; both where it did not say.
-    pub(crate) wish: Option<Direction>,
-    /// What this side asked to change.
-    pub(crate) change: Option<reinvite::Change>,
-    /// Name and clock rate of the codec in use, where `local_sdp` names more.
-    pub(crate) codec: Option<(String, u32)>,
-    /// The ACK of the first answer came, or (caller) went.
-    pub(crate) confirmed: bool,
-    /// User part of the Contact, escaped.
-    pub(crate) contact_user: String,
-    /// Digits that go out by INFO.
-    pub(crate) keyed: digits::Keyed,
-    /// A REFER that waits for its answer, and the dialog that it came in.
-    pub(crate) referred: Option<(TransactionKey, usize)>,
-    /// A 2xx of this side that waits for its ACK.
-    pub(crate) unacknowledged: Option<Unacknowledged>,
-    /// BYE is to be sent when the ACK comes (RFC 3261 15), with this Reason.
-    pub(crate) bye_after_ack: Option<String>,
-    /// When to forget the call, or (caller) to stop waiting for a name.
-    pub(crate) deadline: Option<Time>,
-}
-
-/// One of a call's dialogs.
-pub(crate) struct Fork {
-    pub(crate) dialog: Dialog,
-    /// SDP of a provisional response.
-    pub(crate) early_sdp: Option<String>,
-    /// The ACKs of the last 2xx, each sent again for each repetition.
-    acks: Vec<Acknowledgement>,
-    /// BYE went out or came in.
-    pub(crate) closed: bool,
-}
-
-/// The ACK of a 2xx to an INVITE of this side.
-#[derive(Clone)]
-pub(crate) struct Acknowledgement {
-    /// CSeq number of the INVITE.
-    pub(crate) seq: u32,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) to: SocketAddr,
-}
-
-impl Fork {
-    fn new(dialog: Dialog) -> Fork {
-        Fork { dialog, early_sdp: None, acks: Vec::new(), closed: false }
-    }
-
-    /// The ACK that was sent for the INVITE with this CSeq number.
-    pub(crate) fn ack(&self, seq: u32) -> Option<&Acknowledgement> {
-        self.acks.iter().find(|ack| ack.seq == seq)
-    }
-
-    fn keep_ack(&mut self, ack: Acknowledgement) {
-        if self.acks.len() == MAX_ACKS {
-            self.acks.remove(0);
-        }
-        self.acks.push(ack);
-    }
-}
-
-/// What only one side has.
-pub(crate) enum Side {
-    Caller(Box<Caller>),
-    Answerer(TransactionKey),
-}
-
-/// A caller's own state.
-pub(crate) struct Caller {
-    /// The INVITE last sent (without its Via and credentials).
-    pub(crate) request: Request,
-    /// Where it goes.
-    pub(crate) to: SocketAddr,
-    pub(crate) reach: Reach,
-    pub(crate) transaction: TransactionKey,
-    pub(crate) seq: u32,
-    pub(crate) provisional: bool,
-    pub(crate) redirected: bool,
-    /// CANCEL is wanted, with this Reason; sent once a provisional response came (RFC 3261 9.1).
-    pub(crate) cancel: Option<Option<String>>,
-    pub(crate) cancel_sent: bool,
-    pub(crate) login: Login,
-}
-
-/// Challenges that were answered, to be answered again in later requests.
-pub(crate) struct Login {
-    pub(crate) who: Option<Credentials>,
-    pub(crate) known: Vec<(Challenge, u32)>,
-    pub(crate) rounds: u32,
-}
-
-/// A 2xx to INVITE, repeated until its ACK (RFC 3261 13.3.1.4).
-pub(crate) struct Unacknowledged {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) to: SocketAddr,
-    pub(crate) seq: u32,
-    pub(crate) interval: Duration,
-    pub(crate) repeat: Time,
-    pub(crate) deadline: Time,
-}
-
-impl Unacknowledged {
-    fn new(now: Time, bytes: Vec<u8>, to: SocketAddr, seq: u32) -> Unacknowledged {
-        Unacknowledged { bytes, to, seq, interval: T1, repeat: now + T1, deadline: now + T1_64 }
-    }
-}
-
-impl Call {
-    /// When to be woken.
-    pub(crate) fn due(&self) -> Option<Time> {
-        let repeat = self.unacknowledged.as_ref().map(|u| u.repeat.min(u.deadline));
-        let change = self.change.as_ref().filter(|c| c.transaction.is_some() || self.change_may_start()).map(|c| c.due);
-        repeat.into_iter().chain(change).chain(self.deadline).min()
-    }
-
-    fn new(call_id: String, side: Side, local_sdp: String, contact_user: String) -> Call {
-        Call {
-            call_id,
-            stage: Stage::Pending,
-            side,
-            dialogs: Vec::new(),
-            active: None,
-            local_sdp,
-            version: 0,
-            on_hold: false,
-            wish: None,
-            change: None,
-            codec: None,
-            confirmed: false,
-            contact_user,
-            keyed: digits::Keyed::default(),
-            referred: None,
-            unacknowledged: None,
-            bye_after_ack: None,
-            deadline: None,
-        }
     }
 }
 

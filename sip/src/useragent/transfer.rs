@@ -1,9 +1,9 @@
-//! REFER inside a call (RFC 3515): asked of whoever drives the endpoint, and answered as that decides.
+//! REFER inside a call (RFC 3515, RFC 4488): asked of whoever drives the endpoint, answered as that decides, its outcome told by NOTIFY.
 
-use super::{CallEvent, CallKey, Stage};
+use super::{CallEvent, CallKey, Referral, Stage};
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::header::NameAddr;
-use crate::message::{Method, Request};
+use crate::message::{Method, Request, reason_phrase};
 use crate::time::Time;
 
 impl Endpoint {
@@ -18,9 +18,10 @@ impl Endpoint {
         let Some(to) = request.headers.get("Refer-To").and_then(NameAddr::parse) else {
             return self.reply(now, tx, 400, "Bad Refer-To", &[]);
         };
+        let quiet = request.headers.get("Refer-Sub").is_some_and(|value| value.trim().eq_ignore_ascii_case("false"));
         match self.calls.get_mut(&key) {
             Some(call) if call.stage == Stage::Up && call.referred.is_none() => {
-                call.referred = Some((tx.clone(), at));
+                call.referred = Some(Referral { transaction: tx.clone(), at, quiet });
                 self.event(key, CallEvent::Transfer { to: to.uri });
             }
             _ => self.reply(now, tx, 603, "", &[]),
@@ -30,18 +31,53 @@ impl Endpoint {
     /// Answers [`CallEvent::Transfer`]: declined with 603; or accepted with 202, and told by NOTIFY at once to be done, which ends the
     /// implicit subscription (RFC 3515 2.4.5): whoever accepts leaves the call. Nothing happens where no REFER waits.
     pub fn answer_transfer(&mut self, now: Time, call: CallKey, accepted: bool) {
-        let Some((tx, at)) = self.calls.get_mut(&call).and_then(|state| state.referred.take()) else { return };
-        if !accepted {
-            return self.reply(now, &tx, 603, "", &[]);
+        if accepted {
+            if self.subscribe(now, call) {
+                self.notify(now, call, 200, true);
+            }
+        } else if let Some(referral) = self.calls.get_mut(&call).and_then(|state| state.referred.take()) {
+            self.reply(now, &referral.transaction, 603, "", &[]);
+        }
+    }
+
+    /// Accepts [`CallEvent::Transfer`] with 202 and tells by NOTIFY that it is tried (100); [`Endpoint::notify`] tells the outcome. No
+    /// NOTIFY goes when the other side wants none (`Refer-Sub: false`).
+    pub fn accept_transfer(&mut self, now: Time, call: CallKey) {
+        if self.subscribe(now, call) {
+            self.notify(now, call, 100, false);
+        }
+    }
+
+    /// Tells by NOTIFY how far an accepted transfer is: the status line of `code`, 100 to 699. `is_final` ends the subscription. Nothing
+    /// happens after that, after the call, and where no transfer was accepted.
+    pub fn notify(&mut self, now: Time, call: CallKey, code: u16, is_final: bool) {
+        let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage == Stage::Up) else { return };
+        let Some(at) = state.subscription.filter(|_| (100..700).contains(&code)) else { return };
+        if is_final {
+            state.subscription = None;
         }
         let contact = self.contact(call);
-        self.reply(now, &tx, 202, "", &[("Contact", &contact)]);
         self.send_in_dialog(now, call, at, Method::Notify, |request| {
+            let state = if is_final { "terminated;reason=noresource" } else { "active;expires=60" };
             request.headers.push("Contact", contact);
             request.headers.push("Event", "refer");
-            request.headers.push("Subscription-State", "terminated;reason=noresource");
+            request.headers.push("Subscription-State", state);
             request.headers.push("Content-Type", "message/sipfrag;version=2.0");
-            request.body = b"SIP/2.0 200 OK\r\n".to_vec();
+            request.body = format!("SIP/2.0 {code} {}\r\n", reason_phrase(code)).into_bytes();
         });
+    }
+
+    /// Accepts the REFER that waits. True when its outcome is to be told.
+    fn subscribe(&mut self, now: Time, key: CallKey) -> bool {
+        let Some(call) = self.calls.get_mut(&key) else { return false };
+        let Some(referral) = call.referred.take() else { return false };
+        call.subscription = (!referral.quiet).then_some(referral.at);
+        let contact = self.contact(key);
+        let mut headers = vec![("Contact", contact.as_str())];
+        if referral.quiet {
+            headers.push(("Refer-Sub", "false"));
+        }
+        self.reply(now, &referral.transaction, 202, "", &headers);
+        !referral.quiet
     }
 }

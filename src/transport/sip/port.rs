@@ -154,8 +154,10 @@ impl SipPort {
                 self.signal(Signal::SessionAnswered { code: 200 });
                 self.follow(&media);
             }
-            CallEvent::Reinvited { media: Some(media), .. } => self.follow(&media),
-            CallEvent::Reinvited { code, media: None, .. } => {
+            CallEvent::Reinvited { media: Some(media), .. } | CallEvent::Updated { media: Some(media), .. } => {
+                self.follow(&media);
+            }
+            CallEvent::Reinvited { code, media: None, .. } | CallEvent::Updated { code, media: None, .. } => {
                 self.out.push_back(PortOutput::Warning(format!(
                     "a change of the session was answered with {code}, and all stays as it was"
                 )));
@@ -170,7 +172,12 @@ impl SipPort {
                 self.answer = None;
                 self.signal(Signal::Ended(remote_end(&end)));
             }
-            CallEvent::Incoming { .. } | CallEvent::Trying | CallEvent::Confirmed { .. } => {}
+            CallEvent::Incoming { .. }
+            | CallEvent::Trying
+            | CallEvent::Confirmed { .. }
+            | CallEvent::RingConfirmed { .. }
+            | CallEvent::Message { .. }
+            | CallEvent::Offered { .. } => {}
         }
     }
 
@@ -252,7 +259,7 @@ impl SipPort {
 /// Returns the end of a dialog in the Call's words.
 fn remote_end(end: &CallEnd) -> RemoteEnd {
     let kind = match end.kind {
-        EndKind::RemoteBye | EndKind::DialogLost => RemoteKind::Bye,
+        EndKind::RemoteBye | EndKind::DialogLost | EndKind::SessionExpired => RemoteKind::Bye,
         EndKind::Refused | EndKind::Cancelled | EndKind::LocalHangup => RemoteKind::Refused,
         EndKind::Timeout | EndKind::NotReachable => RemoteKind::Unreachable,
         EndKind::AuthFailed => RemoteKind::AuthFailed,
@@ -312,7 +319,7 @@ mod tests {
 
     #[test]
     fn early_media_that_cannot_be_followed_are_said() {
-        let early = |media| CallEvent::Provisional { code: 183, sdp: None, media };
+        let early = |media| CallEvent::Provisional { code: 183, tag: String::new(), sdp: None, media };
         let ignored = "media before the answer are not followed: the media address is not allowed";
         let check = |media, expect: &[&str]| assert_eq!(outputs(early(media)), expect);
         check(Some(agreement("192.0.2.7")), &["media to 192.0.2.7:5000", "early media 183"]);

@@ -1,0 +1,125 @@
+//! Digest of a caller's requests: challenges that were answered, and are answered again (RFC 3261 22, RFC 8760).
+
+use super::{Call, CallKey, Side};
+use crate::auth::{Challenge, Credentials};
+use crate::endpoint::{Endpoint, TransactionKey};
+use crate::ids::Ids;
+use crate::message::{Request, Response};
+use crate::time::Time;
+
+/// Most challenges of one realm that are answered for one request: a first one, and one with a new nonce.
+const MAX_OF_REALM: usize = 2;
+
+/// Most challenges that are answered for one request: a proxy's, the far side's, and a new nonce of each.
+const MAX_OF_REQUEST: usize = 4;
+
+/// Most realms whose challenges are kept.
+const MAX_KNOWN: usize = 8;
+
+/// The realms, each from a proxy (true) or not, whose challenges were answered for one request.
+pub(crate) type Challenged = Vec<(bool, String)>;
+
+/// Challenges that were answered, to be answered again in later requests.
+pub(crate) struct Login {
+    who: Option<Credentials>,
+    /// Each with the number of its nonce's uses.
+    known: Vec<(Challenge, u32)>,
+}
+
+impl Login {
+    pub(super) fn new(who: Option<Credentials>) -> Login {
+        Login { who, known: Vec::new() }
+    }
+
+    /// True when a challenge was answered.
+    pub(super) fn is_challenged(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// Another server is asked from now on.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Takes the challenges of a 401 or 407; false when they cannot be answered, or when the credentials were refused. `answered`
+    /// has those of the same request.
+    pub(super) fn learn(&mut self, response: &Response, answered: &mut Challenged) -> bool {
+        let challenges = Challenge::read(&response.headers);
+        if self.who.is_none() || challenges.is_empty() {
+            return false;
+        }
+        for challenge in challenges {
+            let realm = (challenge.proxy, challenge.realm.clone());
+            let times = answered.iter().filter(|known| **known == realm).count();
+            if times >= MAX_OF_REALM || answered.len() >= MAX_OF_REQUEST {
+                return false;
+            }
+            answered.push(realm);
+            let same = |(known, _): &(Challenge, u32)| known.proxy == challenge.proxy && known.realm == challenge.realm;
+            match self.known.iter().position(same) {
+                // What was refused would be sent again.
+                Some(at) if self.known[at].0.nonce == challenge.nonce && !challenge.stale => return false,
+                Some(at) => self.known[at] = (challenge, 0),
+                None => {
+                    if self.known.len() == MAX_KNOWN {
+                        self.known.remove(0);
+                    }
+                    self.known.push((challenge, 0));
+                }
+            }
+        }
+        true
+    }
+
+    /// Adds the credentials for every challenge that is known.
+    pub(super) fn sign(&mut self, request: &mut Request, ids: &mut Ids) {
+        let Some(who) = &self.who else { return };
+        for (challenge, count) in &mut self.known {
+            *count += 1;
+            let cnonce = ids.next();
+            let value = challenge.answer(who, request.method.as_str(), &request.uri, &request.body, *count, &cnonce);
+            request.headers.push(if challenge.proxy { "Proxy-Authorization" } else { "Authorization" }, value);
+        }
+    }
+}
+
+impl Endpoint {
+    /// A request in the dialog that was challenged is sent again with credentials, as the transaction that is returned; `None`
+    /// when there is nothing to answer with.
+    pub(crate) fn signed_again(
+        &mut self,
+        now: Time,
+        key: CallKey,
+        tx: &TransactionKey,
+        response: &Response,
+    ) -> Option<TransactionKey> {
+        if !matches!(response.code, 401 | 407) {
+            return None;
+        }
+        let client = self.clients.get(tx)?;
+        let (request, to, mut challenged) = (client.request.clone(), client.to, client.challenged.clone());
+        let Call { side: Side::Caller(caller), dialogs, .. } = self.calls.get_mut(&key)? else { return None };
+        if !caller.login.learn(response, &mut challenged) {
+            return None;
+        }
+        let tag = response.headers.to().map(|to| to.tag().to_owned()).unwrap_or_default();
+        let fork = dialogs.iter_mut().find(|f| f.dialog.remote_tag == tag)?;
+        fork.dialog.local_seq += 1;
+        let mut again = request.clone();
+        for name in ["Via", "Authorization", "Proxy-Authorization", "User-Agent"] {
+            again.headers.remove(name);
+        }
+        again.headers.set("CSeq", format!("{} {}", fork.dialog.local_seq, request.method));
+        caller.login.sign(&mut again, &mut self.ids);
+        let tx = self.send_request(now, key, again, to);
+        self.note_challenged(&tx, challenged);
+        Some(tx)
+    }
+
+    /// Remembers which challenges a request that was just sent answers.
+    pub(super) fn note_challenged(&mut self, tx: &TransactionKey, challenged: Challenged) {
+        if let Some(client) = self.clients.get_mut(tx) {
+            client.challenged = challenged;
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The state of a call: its dialogs, what each side has of its own, and what waits for an answer.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::{Change, Keyed, Login, Offered, Ringing, Timing};
+use crate::dialog::{Dialog, Reach};
+use crate::endpoint::TransactionKey;
+use crate::message::{Headers, Request};
+use crate::sdp::{Direction, Negotiated};
+use crate::time::Time;
+use crate::transaction::{T1, T1_64, T2, T4};
+
+/// How long an ended call is remembered, for what crosses its end: longer than any of its transactions.
+pub(super) const LINGER: Duration = T1_64.saturating_add(T4);
+
+/// Most ACKs of one dialog that are kept for repetitions of their 2xx.
+const MAX_ACKS: usize = 4;
+
+/// Where a call stands.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// No final response yet.
+    Pending,
+    /// Answered.
+    Up,
+    /// `Ended` was reported.
+    Over,
+}
+
+/// One call, from its INVITE to some time after its end.
+pub(crate) struct Call {
+    pub(crate) call_id: String,
+    pub(crate) stage: Stage,
+    pub(crate) side: Side,
+    /// One for each fork; `active` is the answered one.
+    pub(crate) dialogs: Vec<Fork>,
+    pub(crate) active: Option<usize>,
+    /// The fork whose provisional response came last.
+    pub(crate) early: Option<usize>,
+    /// CSeq number of the INVITE that made the call.
+    pub(crate) invite_seq: u32,
+    /// This side's first description, offer or answer; empty before it made one.
+    pub(crate) local_sdp: String,
+    /// This side's last description that took effect.
+    pub(crate) in_use: String,
+    /// How often `local_sdp` was changed since.
+    pub(crate) version: u64,
+    /// What the two sides last agreed on, as far as this side computed it.
+    pub(crate) media: Option<Negotiated>,
+    pub(crate) on_hold: bool,
+    /// Who is to send as this side would have it; both where it did not say.
+    pub(crate) wish: Option<Direction>,
+    /// What this side asked to change.
+    pub(crate) change: Option<Change>,
+    /// A change of the owner that waits for the end of a refresh.
+    pub(crate) next_change: Option<Change>,
+    /// An offer of the other side that the owner has to answer.
+    pub(crate) offered: Option<Offered>,
+    /// Name and clock rate of the codec in use, where `local_sdp` names more.
+    pub(crate) codec: Option<(String, u32)>,
+    /// The ACK of the first answer came, or (caller) went.
+    pub(crate) confirmed: bool,
+    /// User part of the Contact, escaped.
+    pub(crate) contact_user: String,
+    /// Digits that go out by INFO.
+    pub(crate) keyed: Keyed,
+    /// A REFER that waits for its answer.
+    pub(crate) referred: Option<Referral>,
+    /// The dialog of a REFER that was accepted and whose outcome is to be told.
+    pub(crate) subscription: Option<usize>,
+    /// A 2xx of this side that waits for its ACK.
+    pub(crate) unacknowledged: Option<Unacknowledged>,
+    /// Reliable provisional responses of this side.
+    pub(crate) ringing: Ringing,
+    /// PRACKs of this side without a final response.
+    pub(crate) pracks: u32,
+    pub(crate) timing: Timing,
+    /// BYE is to be sent when the ACK comes (RFC 3261 15), with this Reason.
+    pub(crate) bye_after_ack: Option<String>,
+    /// When to forget the call, or (caller) to stop waiting for a name.
+    pub(crate) deadline: Option<Time>,
+}
+
+/// One of a call's dialogs.
+pub(crate) struct Fork {
+    pub(crate) dialog: Dialog,
+    /// SDP of a provisional response.
+    pub(crate) early_sdp: Option<String>,
+    /// The answer of a reliable provisional response, or what an UPDATE made of it: later ones in responses do not count.
+    pub(crate) agreed: Option<(String, Negotiated)>,
+    /// CSeq number of the INVITE and RSeq number of the last reliable provisional response that was taken.
+    pub(crate) rseq: Option<(u32, u32)>,
+    /// The other side takes UPDATE (its Allow).
+    pub(crate) allows_update: bool,
+    /// The ACKs of the last 2xx, each sent again for each repetition.
+    acks: Vec<Acknowledgement>,
+    /// BYE went out or came in.
+    pub(crate) closed: bool,
+}
+
+/// The ACK of a 2xx to an INVITE of this side.
+#[derive(Clone)]
+pub(crate) struct Acknowledgement {
+    /// CSeq number of the INVITE.
+    pub(crate) seq: u32,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) to: SocketAddr,
+}
+
+impl Fork {
+    pub(super) fn new(dialog: Dialog) -> Fork {
+        Fork {
+            dialog,
+            early_sdp: None,
+            agreed: None,
+            rseq: None,
+            allows_update: false,
+            acks: Vec::new(),
+            closed: false,
+        }
+    }
+
+    /// The ACK that was sent for the INVITE with this CSeq number.
+    pub(crate) fn ack(&self, seq: u32) -> Option<&Acknowledgement> {
+        self.acks.iter().find(|ack| ack.seq == seq)
+    }
+
+    pub(super) fn keep_ack(&mut self, ack: Acknowledgement) {
+        if self.acks.len() == MAX_ACKS {
+            self.acks.remove(0);
+        }
+        self.acks.push(ack);
+    }
+
+    /// True when no 2xx of this branch was taken.
+    pub(super) fn is_early(&self) -> bool {
+        self.acks.is_empty() && !self.closed
+    }
+
+    /// Takes what the other side says that it can do.
+    pub(super) fn note_allow(&mut self, headers: &Headers) {
+        if headers.get("Allow").is_some() {
+            self.allows_update = headers.list("Allow").contains(&"UPDATE");
+        }
+    }
+}
+
+/// What only one side has.
+pub(crate) enum Side {
+    Caller(Box<Caller>),
+    Answerer(TransactionKey),
+}
+
+/// A caller's own state.
+pub(crate) struct Caller {
+    /// The INVITE last sent (without its Via and credentials).
+    pub(crate) request: Request,
+    /// Where it goes.
+    pub(crate) to: SocketAddr,
+    pub(crate) reach: Reach,
+    pub(crate) transaction: TransactionKey,
+    pub(crate) seq: u32,
+    pub(crate) provisional: bool,
+    pub(crate) redirected: bool,
+    /// A 422 was followed.
+    pub(crate) raised: bool,
+    /// CANCEL is wanted, with this Reason; sent once a provisional response came (RFC 3261 9.1).
+    pub(crate) cancel: Option<Option<String>>,
+    pub(crate) cancel_sent: bool,
+    pub(crate) login: Login,
+}
+
+/// A REFER that waits for its answer.
+pub(crate) struct Referral {
+    pub(crate) transaction: TransactionKey,
+    /// The dialog that it came in.
+    pub(crate) at: usize,
+    /// The other side wants no NOTIFY (RFC 4488).
+    pub(crate) quiet: bool,
+}
+
+/// A 2xx to INVITE, repeated until its ACK (RFC 3261 13.3.1.4).
+pub(crate) struct Unacknowledged {
+    pub(crate) repeated: Repeated,
+    pub(crate) seq: u32,
+    /// It makes an offer, so that the ACK has the answer.
+    pub(crate) offers: bool,
+}
+
+impl Unacknowledged {
+    pub(super) fn new(now: Time, bytes: Vec<u8>, to: SocketAddr, seq: u32, offers: bool) -> Unacknowledged {
+        Unacknowledged { repeated: Repeated::new(now, bytes, to, T2), seq, offers }
+    }
+}
+
+/// A response that is sent again after T1 and twice as long each time, for 64 T1.
+pub(crate) struct Repeated {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) to: SocketAddr,
+    interval: Duration,
+    longest: Duration,
+    pub(crate) repeat: Time,
+    pub(crate) deadline: Time,
+}
+
+impl Repeated {
+    pub(super) fn new(now: Time, bytes: Vec<u8>, to: SocketAddr, longest: Duration) -> Repeated {
+        Repeated { bytes, to, interval: T1, longest, repeat: now + T1, deadline: now + T1_64 }
+    }
+
+    pub(super) fn due(&self) -> Time {
+        self.repeat.min(self.deadline)
+    }
+
+    /// The datagram to send when the time for it has come; the next one is due later.
+    pub(super) fn again(&mut self, now: Time) -> Option<(SocketAddr, Vec<u8>)> {
+        if self.repeat > now {
+            return None;
+        }
+        self.interval = (self.interval * 2).min(self.longest);
+        self.repeat = now + self.interval;
+        Some((self.to, self.bytes.clone()))
+    }
+}
+
+impl Call {
+    /// When to be woken.
+    pub(crate) fn due(&self) -> Option<Time> {
+        let change = self.change.as_ref().filter(|c| c.transaction.is_some() || self.change_may_start()).map(|c| c.due);
+        let times = [
+            self.unacknowledged.as_ref().map(|waiting| waiting.repeated.due()),
+            self.ringing.due(),
+            change,
+            self.offered.as_ref().and_then(|offered| offered.deadline),
+            self.timing.due().filter(|_| self.stage == Stage::Up),
+            self.deadline,
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    pub(super) fn new(call_id: String, side: Side, local_sdp: String, contact_user: String) -> Call {
+        Call {
+            call_id,
+            stage: Stage::Pending,
+            side,
+            dialogs: Vec::new(),
+            active: None,
+            early: None,
+            invite_seq: 0,
+            in_use: local_sdp.clone(),
+            local_sdp,
+            version: 0,
+            media: None,
+            on_hold: false,
+            wish: None,
+            change: None,
+            next_change: None,
+            offered: None,
+            codec: None,
+            confirmed: false,
+            contact_user,
+            keyed: Keyed::default(),
+            referred: None,
+            subscription: None,
+            unacknowledged: None,
+            ringing: Ringing::default(),
+            pracks: 0,
+            timing: Timing::default(),
+            bye_after_ack: None,
+            deadline: None,
+        }
+    }
+
+    /// True for the side that made the INVITE.
+    pub(super) fn is_caller(&self) -> bool {
+        matches!(self.side, Side::Caller(_))
+    }
+}
