@@ -39,6 +39,10 @@ fn after_answer(ending: &Ending) -> Verdict {
         }
         EndReason::AgentHangup => Verdict::by(EndedBy::Agent),
         EndReason::MediaTimeout => Verdict::error(ErrorCode::MediaTimeout, "No audio packets came from the agent"),
+        EndReason::SessionExpired => {
+            let text = "The SIP session was not refreshed in time (RFC 4028)";
+            Verdict::error(ErrorCode::BridgeDisconnected, text)
+        }
         EndReason::Shutdown => Verdict::error(ErrorCode::EngineShutdown, "The engine was stopped during the call"),
         EndReason::Fault | EndReason::DialFailed | EndReason::Rejected | EndReason::NoAnswer => {
             fault(ending.fault.as_ref())
@@ -82,7 +86,7 @@ fn refusal(remote: &RemoteEnd) -> ErrorCode {
         RemoteKind::AuthFailed if names_caller(&text) => return ErrorCode::UnusableCallerId,
         RemoteKind::AuthFailed => return ErrorCode::SipAuthFailed,
         RemoteKind::Unreachable | RemoteKind::NoMedia => return ErrorCode::SipDialFailed,
-        RemoteKind::Bye | RemoteKind::Refused => {}
+        RemoteKind::Bye | RemoteKind::Refused | RemoteKind::Expired => {}
     }
     match remote.q850_cause() {
         Some(1 | 22 | 28) => ErrorCode::InvalidSipDestination,
@@ -117,7 +121,7 @@ fn message(remote: &RemoteEnd) -> String {
         RemoteKind::AuthFailed => "The credentials were refused",
         RemoteKind::Unreachable => "The address could not be reached",
         RemoteKind::NoMedia => "No common codec",
-        RemoteKind::Bye | RemoteKind::Refused => "The call was refused",
+        RemoteKind::Bye | RemoteKind::Refused | RemoteKind::Expired => "The call was refused",
     };
     let code = remote.sip_code().map(|code| code.to_string());
     let answer = [code.as_deref().unwrap_or_default(), remote.text.trim()].join(" ");

@@ -184,6 +184,28 @@ async fn early_media_is_recorded_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reliable_response_has_its_prack_and_its_answer_counts() {
+    let (stage, peer) = (Stage::new().await, Peer::scenario("prack"));
+    let mut placement = stage.placement(&at(&peer), "Hello.");
+    placement.spec.limits.max_duration_ms = Some(1500);
+    let report = stage.call(placement).await.expect("it was placed");
+    assert!(report.ending.connected && names(&report).contains(&"call.early_media"), "{:?}", report.ending);
+    assert!(names(&report).contains(&"session.answered"), "its UPDATE is told: {:?}", names(&report));
+    assert_eq!((report.ending.reason, report.peer.codec), (EndReason::MaxDuration, Some("PCMU")));
+    peer.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interval_that_is_too_small_is_asked_for_anew() {
+    let (stage, peer) = (Stage::new().await, Peer::scenario("session_timer"));
+    let mut placement = stage.placement(&at(&peer), "Hello.");
+    placement.spec.limits.max_duration_ms = Some(500);
+    let report = stage.call(placement).await.expect("it was placed");
+    assert_eq!(report.ending.reason, EndReason::MaxDuration, "{:?}", report.ending);
+    peer.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_there_is_told_at_once() {
     let stage = Stage::new().await;
     // A port that was free a moment ago.

@@ -78,6 +78,8 @@ pub enum RemoteKind {
     AuthFailed,
     /// Offer and answer have nothing in common.
     NoMedia,
+    /// The session was not refreshed in time, and was ended for that (RFC 4028 10).
+    Expired,
 }
 
 /// Why a call ended. `as_str` gives the wire names.
@@ -111,6 +113,8 @@ pub enum EndReason {
     DialFailed,
     /// No RTP while connected.
     MediaTimeout,
+    /// The other side did not refresh the session in time.
+    SessionExpired,
     /// Cancelled before it was connected.
     Cancelled,
     /// The engine is stopping.
@@ -137,6 +141,7 @@ impl EndReason {
             EndReason::NoAnswer => "no_answer",
             EndReason::DialFailed => "dial_failed",
             EndReason::MediaTimeout => "media_timeout",
+            EndReason::SessionExpired => "session_expired",
             EndReason::Cancelled => "cancelled",
             EndReason::Shutdown => "shutdown",
             EndReason::Fault => "fault",

@@ -440,6 +440,7 @@ impl Call {
 
     fn remote_end(&mut self, now: Time, remote: RemoteEnd) {
         let reason = match self.phase {
+            Phase::Connected if remote.kind == RemoteKind::Expired => EndReason::SessionExpired,
             Phase::Connected => EndReason::AgentHangup,
             Phase::Closing { .. } | Phase::Over => return,
             _ if remote.kind == RemoteKind::Refused => EndReason::Rejected,
@@ -463,7 +464,11 @@ impl Call {
         self.drop_plans();
         let by = match reason {
             EndReason::AgentHangup | EndReason::Rejected => "AGENT",
-            EndReason::Fault | EndReason::Shutdown | EndReason::MediaTimeout | EndReason::DialFailed => "engine",
+            EndReason::Fault
+            | EndReason::Shutdown
+            | EndReason::MediaTimeout
+            | EndReason::SessionExpired
+            | EndReason::DialFailed => "engine",
             _ => "USER",
         };
         let (sip_code, q850_cause) = remote.as_ref().map_or((None, None), |end| (end.sip_code(), end.q850_cause()));

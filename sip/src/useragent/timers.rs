@@ -70,7 +70,10 @@ impl Timing {
                 let interval = plan.interval_s.max(self.least_s);
                 Some(format!("{interval};refresher={}", if plan.ours { "uac" } else { "uas" }))
             }
-            None => self.asked_s.map(|asked| asked.max(self.least_s).to_string()),
+            // Who answers 422 to a call that asked for no timer wants one.
+            None => {
+                self.asked_s.or((self.least_s > 0).then_some(self.least_s)).map(|s| s.max(self.least_s).to_string())
+            }
         };
         if let Some(asked) = asked {
             headers.set("Session-Expires", asked);

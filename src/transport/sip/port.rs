@@ -85,6 +85,8 @@ pub struct SipPort {
     peer: PeerInfo,
     /// An incoming call's answer and the media that it means, until it is given.
     answer: Option<(String, MediaPlan)>,
+    /// The offer of this side to a caller that made none: it goes into the 200, and the answer comes in the ACK (RFC 3261 13.2.1).
+    own_offer: Option<String>,
 }
 
 impl SipPort {
@@ -95,21 +97,25 @@ impl SipPort {
         port
     }
 
-    /// Returns the port of a call that came in with `offer`; `supported` is what this side can do. [`SipPort::answer`] answers it.
+    /// Returns the port of a call that came in with `offer`; `supported` is what this side can do. [`SipPort::answer`] answers it, or
+    /// makes the offer where the caller made none.
     ///
     /// # Errors
-    /// For a person: no offer, no common codec, or media that `guard` does not allow.
+    /// For a person: no common codec, or media that `guard` does not allow.
     pub fn incoming(call_id: String, offer: Option<&str>, supported: &Offer, guard: Guard) -> Result<SipPort, String> {
-        let offer = offer.ok_or("the INVITE has no offer")?;
-        let (answer, plan) = sdp::answer(offer, supported)?;
         let mut port = SipPort::new(call_id, guard);
+        let Some(offer) = offer else {
+            port.own_offer = Some(supported.session().to_string());
+            return Ok(port);
+        };
+        let (answer, plan) = sdp::answer(offer, supported)?;
         port.answer = Some((answer, port.within(plan)?));
         Ok(port)
     }
 
     fn new(call_id: String, guard: Guard) -> SipPort {
         let peer = PeerInfo { protocol: PROTOCOL, call_id, ..PeerInfo::default() };
-        SipPort { guard, out: VecDeque::new(), peer, answer: None }
+        SipPort { guard, out: VecDeque::new(), peer, answer: None, own_offer: None }
     }
 
     /// Sets the Call-ID of a call that was dialled.
@@ -124,6 +130,10 @@ impl SipPort {
 
     /// Answers an incoming call; a second time it does nothing.
     pub fn answer(&mut self) {
+        if let Some(offer) = &self.own_offer {
+            let order = SipOrder::Answer(offer.clone());
+            return self.send(order);
+        }
         let Some((answer, plan)) = self.answer.take() else { return };
         self.send(SipOrder::Answer(answer));
         self.connect(200, plan);
@@ -172,11 +182,16 @@ impl SipPort {
                 self.answer = None;
                 self.signal(Signal::Ended(remote_end(&end)));
             }
+            CallEvent::Confirmed { sdp } => self.confirmed_offer(sdp.as_deref()),
+            CallEvent::Message { content_type, text } => {
+                let length = text.len();
+                let told =
+                    format!("a SIP MESSAGE of {length} bytes ({content_type}) came in the call and was answered 200");
+                self.out.push_back(PortOutput::Warning(told));
+            }
             CallEvent::Incoming { .. }
             | CallEvent::Trying
-            | CallEvent::Confirmed { .. }
             | CallEvent::RingConfirmed { .. }
-            | CallEvent::Message { .. }
             | CallEvent::Offered { .. } => {}
         }
     }
@@ -201,6 +216,22 @@ impl SipPort {
     /// Returns the other side, as far as it is known.
     pub fn peer(&self) -> &PeerInfo {
         &self.peer
+    }
+
+    /// The ACK has the answer to this side's own offer, where it made one.
+    fn confirmed_offer(&mut self, answer: Option<&str>) {
+        let Some(offer) = self.own_offer.take() else { return };
+        let negotiated = match answer {
+            Some(answer) => ringer_sip::sdp::read_answer(&offer, answer).map_err(|refusal| refusal.to_string()),
+            None => Err("the ACK has no answer to the offer of the 200".to_owned()),
+        };
+        match negotiated.and_then(|media| self.media_plan(&media)) {
+            Ok(plan) => self.connect(200, plan),
+            Err(text) => {
+                self.send(SipOrder::Hangup(INCOMPATIBLE.0, INCOMPATIBLE.1));
+                self.signal(Signal::Ended(RemoteEnd { text, kind: RemoteKind::NoMedia, ..Default::default() }));
+            }
+        }
     }
 
     fn connect(&mut self, code: u16, plan: MediaPlan) {
@@ -259,7 +290,8 @@ impl SipPort {
 /// Returns the end of a dialog in the Call's words.
 fn remote_end(end: &CallEnd) -> RemoteEnd {
     let kind = match end.kind {
-        EndKind::RemoteBye | EndKind::DialogLost | EndKind::SessionExpired => RemoteKind::Bye,
+        EndKind::RemoteBye | EndKind::DialogLost => RemoteKind::Bye,
+        EndKind::SessionExpired => RemoteKind::Expired,
         EndKind::Refused | EndKind::Cancelled | EndKind::LocalHangup => RemoteKind::Refused,
         EndKind::Timeout | EndKind::NotReachable => RemoteKind::Unreachable,
         EndKind::AuthFailed => RemoteKind::AuthFailed,
