@@ -8,6 +8,7 @@ mod early;
 mod garbage;
 mod login;
 mod prack;
+mod races;
 mod reinvite;
 mod session;
 mod timers;
