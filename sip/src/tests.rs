@@ -7,6 +7,7 @@ mod digits;
 mod early;
 mod garbage;
 mod login;
+mod media;
 mod prack;
 mod races;
 mod reinvite;

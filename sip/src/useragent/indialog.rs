@@ -287,6 +287,10 @@ impl super::Call {
             base.codecs.retain(|codec| codec.name == *name && codec.clock_rate_hz == *clock_rate_hz);
         }
         let (mut session, media) = negotiate(offer, &Offer { direction: self.wish.unwrap_or_default(), ..base })?;
+        // The answer goes at once, and nobody knows yet whether the name can be resolved.
+        if media.remote_host.is_some() {
+            return Err(Refusal::NoAddress);
+        }
         self.version += 1;
         session.id = own.id;
         session.version = own.version + self.version;
