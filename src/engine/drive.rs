@@ -348,7 +348,16 @@ impl Driver {
             ));
         }
         let speaker = self.effects.speaker().await;
-        let timeline = self.files.journal.finish(&mut self.files.warnings);
+        // A call of hours has a long journal, and other calls wait for this thread.
+        let journal = std::mem::take(&mut self.files.journal);
+        let read = tokio::task::spawn_blocking(move || {
+            let mut warnings = Vec::new();
+            (journal.finish(&mut warnings), warnings)
+        });
+        let (timeline, warnings) = read.await.unwrap_or_else(|_| {
+            (Vec::new(), vec!["the timeline could not be read back: see timeline.jsonl".to_owned()])
+        });
+        self.files.warnings.extend(warnings);
         self.files.warnings.extend(amiss(&timeline, self.wanted.scripted()));
         let report = CallReport {
             timeline,

@@ -369,9 +369,12 @@ impl Shard {
                 Output::Ended(mut ending) => {
                     over = true;
                     ending.quality.recording_dropped = live.dropped_frames;
-                    if let MediaPath::Udp(sockets) = &mut live.media {
-                        sockets.look_at_strangers(false);
-                        ending.quality.foreign_address = sockets.foreign_datagrams();
+                    match &mut live.media {
+                        MediaPath::Udp(sockets) => {
+                            sockets.look_at_strangers(false);
+                            ending.quality.foreign_address = sockets.foreign_datagrams();
+                        }
+                        MediaPath::Rings(rings) => ending.quality.late_frames += rings.lost_frames(),
                     }
                     FromShard::Ended(no, ending)
                 }

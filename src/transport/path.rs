@@ -85,12 +85,17 @@ pub struct FrameRings {
     heard: Arc<AtomicU64>,
     /// Frames that found no room: the other end did not take them in time.
     dropped: u64,
+    /// [`FromCall::Clear`] found no room.
+    clear_waits: bool,
 }
 
 impl FrameRings {
     /// Hands everything that came to `call`, and says how far the call has heard.
     pub fn receive(&mut self, call: &mut Call, now: Time) {
-        while let Ok(message) = self.to_call.pop() {
+        // Before its leg begins a call takes no frames: they wait, and so does whoever feeds them.
+        while call.takes_frames()
+            && let Ok(message) = self.to_call.pop()
+        {
             match message {
                 ToCall::Audio { arrived, piece } => call.handle(now, Input::Frames { arrived, pcm: piece.pcm() }),
                 ToCall::Clear => call.handle(now, Input::ClearFrames),
@@ -108,9 +113,9 @@ impl FrameRings {
         self.push(FromCall::Frame { from, piece: Piece::new(pcm) });
     }
 
-    /// Tells the other end to drop what has not left yet.
+    /// Tells the other end to drop what has not left yet; where the ring is full, as soon as it has room.
     pub fn clear(&mut self) {
-        self.push(FromCall::Clear);
+        self.clear_waits = self.from_call.push(FromCall::Clear).is_err();
     }
 
     /// Returns the number of frames that the other end did not take in time.
@@ -119,7 +124,10 @@ impl FrameRings {
     }
 
     fn push(&mut self, message: FromCall) {
-        self.dropped += u64::from(self.from_call.push(message).is_err());
+        if self.clear_waits {
+            self.clear();
+        }
+        self.dropped += u64::from(self.clear_waits || self.from_call.push(message).is_err());
     }
 }
 
@@ -142,7 +150,7 @@ pub fn frame_rings(params: PcmParams) -> (FrameRings, FramePeer) {
     let (to_call, at_call) = RingBuffer::new(PIECES + FOR_CLEARING);
     let (from_call, at_peer) = RingBuffer::new(PIECES);
     let heard = Arc::<AtomicU64>::default();
-    let rings = FrameRings { to_call: at_call, from_call, heard: heard.clone(), dropped: 0 };
+    let rings = FrameRings { to_call: at_call, from_call, heard: heard.clone(), dropped: 0, clear_waits: false };
     let peer = FramePeer {
         to_call,
         from_call: at_peer,
@@ -275,9 +283,14 @@ mod tests {
             rings.send(at * 320, &[7; 320]);
         }
         assert_eq!(rings.lost_frames(), 5);
+        rings.clear();
         let Some(FromCall::Frame { from: 0, piece }) = peer.next() else { panic!("the first comes first") };
         assert_eq!(piece.pcm(), [7; 320]);
-        rings.clear();
-        assert!(matches!(std::iter::from_fn(|| peer.next()).last(), Some(FromCall::Clear)));
+        rings.send(25 * 320, &[8; 320]);
+        let last: Vec<FromCall> = std::iter::from_fn(|| peer.next()).collect();
+        assert!(
+            last.len() == 20 && matches!(last.last(), Some(FromCall::Clear)),
+            "it is told as soon as there is room"
+        );
     }
 }

@@ -18,3 +18,4 @@ mod redirects;
 mod runs;
 mod speech;
 mod stage;
+mod strangers;

@@ -16,19 +16,19 @@ const OTHER: &str = "127.0.0.2";
 const REFUSED: &str = "127.0.0.3";
 
 /// A far side that is a socket.
-struct Far(UdpSocket);
+pub(super) struct Far(pub(super) UdpSocket);
 
 impl Far {
-    async fn at(host: &str) -> Far {
+    pub(super) async fn at(host: &str) -> Far {
         Far(UdpSocket::bind((host, 0)).await.expect("loopback has a free port"))
     }
 
-    fn address(&self) -> SocketAddr {
+    pub(super) fn address(&self) -> SocketAddr {
         self.0.local_addr().expect("it is bound")
     }
 
     /// The next request of this method.
-    async fn request(&self, method: &str) -> (String, SocketAddr) {
+    pub(super) async fn request(&self, method: &str) -> (String, SocketAddr) {
         let mut buffer = [0; 8192];
         loop {
             let received = timeout(PATIENCE, self.0.recv_from(&mut buffer)).await;
@@ -48,7 +48,7 @@ impl Far {
         &buffer[..length] == b"mark"
     }
 
-    async fn answer(&self, (request, to): &(String, SocketAddr), status: &str, more: &str, body: &str) {
+    pub(super) async fn answer(&self, (request, to): &(String, SocketAddr), status: &str, more: &str, body: &str) {
         let copied = ["via", "from", "call-id", "cseq"].map(|name| {
             let field = request.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
             format!("{}\r\n", field.unwrap_or_else(|| panic!("no {name}: {request}")))
@@ -64,7 +64,7 @@ impl Far {
     }
 
     /// Answers with a session whose media goes to `media`.
-    async fn take(&self, invite: &(String, SocketAddr), media: &Far) {
+    pub(super) async fn take(&self, invite: &(String, SocketAddr), media: &Far) {
         let (host, port) = (media.address().ip(), media.address().port());
         let body = format!(
             "v=0\r\no=- 1 1 IN IP4 {host}\r\ns=-\r\nc=IN IP4 {host}\r\nt=0 0\r\nm=audio {port} RTP/AVP 0\r\n\

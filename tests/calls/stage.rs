@@ -36,19 +36,23 @@ impl Stage {
 
     /// The same with secure RTP, or without.
     pub async fn with(srtp: Encryption) -> Stage {
-        Stage::of(srtp, Clock::Real).await
+        Stage::of(EngineConfig { srtp, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
+    }
+
+    /// The same where RTP may come from another port than was agreed on.
+    pub async fn with_symmetric_rtp() -> Stage {
+        Stage::of(EngineConfig { symmetric_rtp: true, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
     /// The same by this wall clock.
     pub async fn on(clock: Clock) -> Stage {
-        Stage::of(Encryption::Off, clock).await
+        Stage::of(local::config(RTP_PORTS, 10), clock).await
     }
 
-    async fn of(srtp: Encryption, clock: Clock) -> Stage {
+    async fn of(config: EngineConfig, clock: Clock) -> Stage {
         let synthesizer = Arc::new(FakeSynthesizer::default());
         let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
         let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
-        let config = EngineConfig { srtp, ..local::config(RTP_PORTS, 10) };
         let (engine, _) = Engine::start(config, speech, clock).await.expect("loopback has a free port");
         Stage { engine, synthesizer }
     }

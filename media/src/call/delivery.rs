@@ -166,6 +166,7 @@ impl Call {
         let what = What::SpeechEnded { utterance_id, text: spoken, kind, interrupted, exact, pauses };
         self.event(end, Side::Dh, what);
         if interrupted && matches!(self.leg, Some(Leg::Pcm(_))) {
+            self.connection.iter_mut().for_each(|connection| connection.sent.clear());
             self.out.push(Output::ClearBuffered);
         }
         self.unsaid = interrupted.then_some(left);

@@ -249,6 +249,11 @@ impl Call {
         }
     }
 
+    /// True once the call has a leg of PCM, which takes [`Input::Frames`].
+    pub fn takes_frames(&self) -> bool {
+        matches!(self.leg, Some(Leg::Pcm(_)))
+    }
+
     /// Returns the samples of 16 kHz that were heard of the frames that came, or dropped by [`Input::ClearFrames`]: a feeder
     /// keeps at most one second ahead of it.
     pub fn frames_heard(&self) -> u64 {

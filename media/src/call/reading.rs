@@ -209,9 +209,16 @@ fn turn(sample: Sample, data: &Members<'_>) -> What {
     }
 }
 
+/// Digit of a key whose value is not told.
+pub const HIDDEN_DIGIT: char = '?';
+
 fn digit(is_sent: bool, data: &Members<'_>) -> Option<What> {
+    // A key that was made unreadable (`[NUMBER]`) still took its time.
     let mut digits = data.str("digits").chars();
-    let (Some(digit), None) = (digits.next(), digits.next()) else { return None };
+    let digit = match (digits.next()?, digits.next()) {
+        (digit, None) => digit,
+        _ => HIDDEN_DIGIT,
+    };
     let (method, duration_ms) = (data.code("method"), data.whole("duration_ms"));
     Some(match is_sent {
         true => What::DtmfSent { digit, method, duration_ms },
@@ -429,6 +436,16 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_were_made_unreadable_keep_their_time() {
+        let data = json!({ "digits": "[NUMBER]", "method": "rtp_event", "duration_ms": 100 });
+        let entry = line_as_read("dtmf_sent", "dh", &data);
+        let What::DtmfSent { digit: HIDDEN_DIGIT, duration_ms: 100, .. } = entry.reading() else {
+            panic!("{entry:?}");
+        };
+        assert_eq!(entry.data(), data);
+    }
+
+    #[test]
     fn events_without_the_known_form_are_kept_as_they_stand() {
         for (name, side, data) in [
             ("what.is_new", "engine", json!({ "a": [1, { "b": null }], "c": 1.50 })),
@@ -436,7 +453,6 @@ mod tests {
             ("what.is_new", "engine", json!(null)),
             ("turn.ended", "room", json!({ "text": "Hello." })),
             ("speech.started", "engine", json!({ "text": "Hello." })),
-            ("dtmf_sent", "dh", json!({ "digits": "12" })),
             ("transfer", "agent", json!({ "to": "sip:c@d" })),
             ("probe", "dh", json!({ "kind": "sneeze" })),
         ] {

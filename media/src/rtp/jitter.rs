@@ -158,7 +158,9 @@ impl JitterBuffer {
             Content::Other => (Kind::Other, &[], 0),
         };
         let packet = Arrived { at: arrived, header: *header, kind, payload: Payload::Given(payload), span };
-        let is_silent = arrived.since(self.heard).as_nanos() as i64 > self.packet * TICK_NS * 3 / 2;
+        // Beside another source a single lost packet is no silence: the next one comes after two packets' time. One that has taken
+        // the place of the present source has its second packet then.
+        let is_silent = arrived.since(self.heard).as_nanos() as i64 > self.packet * TICK_NS * 15 / 8;
         let judged = match self.source.accept(header, if is_silent { MIN_SEQUENTIAL } else { CONTESTED }) {
             Ok(Arrival::Restarted) => self.take_over(arrived, header),
             judged => judged,

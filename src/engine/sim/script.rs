@@ -214,6 +214,10 @@ impl Script {
                 return Err(format!("{name}: {who} has more than {MOST_ACTIONS} timed lines"));
             }
             actions.sort_by_key(|(at, _)| *at);
+            if let Some((at, _)) = actions.last().filter(|(at, _)| *at >= script.until) {
+                let (at, until) = (at.as_secs_f64(), script.until.as_secs_f64());
+                return Err(format!("{name}: {who} would act at {at} s, but the call ends at {until} s (until)"));
+            }
         }
         match script.by_proxy && script.actions[PROXY].is_empty() {
             true => Err(format!("{name}: the proxy is dialled, and no line says what it does")),

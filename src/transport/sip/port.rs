@@ -45,7 +45,9 @@ pub enum SipOrder {
 
 impl SipOrder {
     /// Carries the order out.
-    pub fn apply(self, endpoint: &mut Endpoint, now: Time, key: CallKey) {
+    ///
+    /// Returns false for a change of the session that cannot be asked for now: the call is not up, or another change is open.
+    pub fn apply(self, endpoint: &mut Endpoint, now: Time, key: CallKey) -> bool {
         match self {
             SipOrder::Hangup(q850_cause, text) => endpoint.hangup(now, key, q850_cause, text),
             SipOrder::Ring(code, sdp) => endpoint.ring(now, key, code, sdp),
@@ -54,10 +56,9 @@ impl SipOrder {
             SipOrder::Digit(digit, duration_ms) => endpoint.send_digit(now, key, digit, duration_ms),
             SipOrder::Resolved(destination) => endpoint.resolved(now, key, destination),
             SipOrder::Transfer(accepted) => endpoint.answer_transfer(now, key, accepted),
-            SipOrder::Reinvite(offer) => {
-                endpoint.reinvite(now, key, offer);
-            }
+            SipOrder::Reinvite(offer) => return endpoint.reinvite(now, key, offer),
         }
+        true
     }
 }
 

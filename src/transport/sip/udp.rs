@@ -210,7 +210,9 @@ impl SipDriver {
                 self.by_id.insert(id.clone(), key);
                 let _ = reply.send((key, id));
             }
-            Order::About(key, order) => order.apply(&mut self.endpoint, now(), key),
+            Order::About(key, order) => {
+                order.apply(&mut self.endpoint, now(), key);
+            }
             Order::Authorize(key, demand, reply) => {
                 let _ = reply.send(self.endpoint.authorize(now(), key, &demand));
             }

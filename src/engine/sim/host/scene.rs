@@ -113,6 +113,11 @@ impl Scene {
         self.withholds() || self.offered.as_ref().is_some_and(|terms| terms.hold != Hold::Off)
     }
 
+    /// Forgets the change that was offered: it was never sent.
+    pub fn give_up_change(&mut self) {
+        self.offered = None;
+    }
+
     /// Takes what both sides agreed on anew.
     pub fn agree(&mut self, media: &Negotiated, is_own_change: bool) {
         self.is_own_change = is_own_change;

@@ -76,8 +76,10 @@ impl Host {
                     self.answer = Some(self.after(now, RINGING_MS));
                 }
             }
-            Ok(_) => SipOrder::from(Refusal::Busy).apply(&mut self.endpoint, sip_time(now), key),
-            Err(_) => SipOrder::from(Refusal::NoMedia).apply(&mut self.endpoint, sip_time(now), key),
+            refused => {
+                let refusal = if refused.is_ok() { Refusal::Busy } else { Refusal::NoMedia };
+                SipOrder::from(refusal).apply(&mut self.endpoint, sip_time(now), key);
+            }
         }
     }
 
@@ -112,7 +114,11 @@ impl Host {
         if ends {
             self.bye.get_or_insert(now);
         }
-        order.apply(&mut self.endpoint, sip_time(now), key);
+        if !order.apply(&mut self.endpoint, sip_time(now), key) {
+            let at_ms = now.since(START).as_millis();
+            self.violations.push(format!("the change of the session at {at_ms} ms could not be asked for"));
+            self.scene.iter_mut().for_each(|scene| scene.give_up_change());
+        }
         while let Some(output) = self.endpoint.poll() {
             match output {
                 ringer_sip::Output::Datagram { to, bytes } => self.send_sip(now, to, bytes),

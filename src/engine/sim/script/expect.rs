@@ -266,6 +266,9 @@ fn sounds(pcm: &[i16], audible: bool) -> Result<(), String> {
         let power = block.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / block.len() as f64;
         10.0 * (power.max(1e-9) / 32_768f64.powi(2)).log10()
     };
+    if pcm.is_empty() {
+        return Err("nothing was recorded".to_owned());
+    }
     let loudest = pcm.chunks(BLOCK).map(level).fold(-100.0, f64::max);
     match (loudest > AUDIBLE_DBOV) == audible {
         true => Ok(()),
