@@ -251,9 +251,9 @@ pub struct Negotiated {
     pub event_clock_rate_hz: u32,
     /// Packet length to send, milliseconds.
     pub ptime_ms: u32,
-    /// Where to send RTP. With `remote_host` the address is 0.0.0.0, and only the port counts.
+    /// Address that RTP goes to. With `remote_host` the address is 0.0.0.0, and only the port counts.
     pub remote_rtp: SocketAddr,
-    /// Where to send RTCP; as `remote_rtp`.
+    /// Address that RTCP goes to; as `remote_rtp`.
     pub remote_rtcp: SocketAddr,
     /// Host name that the other side gave in place of an address: nothing can be sent before it is resolved.
     pub remote_host: Option<String>,

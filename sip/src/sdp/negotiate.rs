@@ -102,7 +102,7 @@ impl Offer {
     }
 }
 
-/// What `remote` agrees to of `local`, and the local codec. Direction, RTCP and encryption are the caller's to fill in. `answers`: this
+/// Returns what `remote` agrees to of `local`, and the local codec. Direction, RTCP and encryption are the caller's to fill in. `answers`: this
 /// side answers, and may take events of 8000 Hz that it would not have offered.
 fn choose(session: &Session, remote: &Media, local: &Offer, answers: bool) -> Result<(Negotiated, Codec), Refusal> {
     let offered = codecs(remote);
@@ -144,7 +144,7 @@ fn choose_event<'a>(offered: &'a [Codec], local: &Offer, clock_rate_hz: u32, ans
     same.or_else(|| of_clock(EVENT_CLOCK_HZ).filter(|_| taken))
 }
 
-/// Where the other side receives: its address, or 0.0.0.0 and its host name.
+/// Returns where the other side receives: its address, or 0.0.0.0 and its host name.
 fn place(session: &Session, remote: &Media) -> Option<(IpAddr, Option<String>)> {
     let nowhere = IpAddr::from([0, 0, 0, 0]);
     let named = |host: &Option<String>| host.clone().map(|host| (nowhere, Some(host)));

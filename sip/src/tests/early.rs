@@ -1,6 +1,6 @@
 //! Before the answer: INVITE without an offer, both ways, and the early dialogs of a forking proxy (RFC 3261 12.1, 13.2.2.4).
 
-use super::{Scripted, answer_to, described};
+use super::{Scripted, answer_to, sdp_body};
 use crate::message::{Headers, Method, Request};
 use crate::sdp::{self, Direction, Offer, Session};
 use crate::testing::{Pair, Party, invite_to, offer};
@@ -134,7 +134,7 @@ fn an_offer_that_is_not_answered_ends_the_call() {
 #[test]
 fn a_caller_without_offer_gets_one_in_the_200() {
     let check = |body: &str, kind: Option<EndKind>| {
-        let (mut stage, key) = Scripted::called("", false);
+        let (mut stage, key) = Scripted::taking("", false);
         stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
         let ok = stage.response(200);
         assert!(text(&ok.body).contains("m=audio 4000 RTP/AVP 0 8 9 101"));
@@ -149,20 +149,20 @@ fn a_caller_without_offer_gets_one_in_the_200() {
         stage.quiet();
     };
     let answer = sdp::negotiate(&offer(1).session().to_string(), &offer(2)).unwrap().0.to_string();
-    check(&described(&answer), None);
+    check(&sdp_body(&answer), None);
     check("\n", Some(EndKind::NoMedia));
-    check(&described(&answer.replace("m=audio 4000", "m=audio 0")), Some(EndKind::NoMedia));
+    check(&sdp_body(&answer.replace("m=audio 4000", "m=audio 0")), Some(EndKind::NoMedia));
 }
 
 #[test]
 fn a_caller_without_offer_gets_one_while_it_rings() {
-    let (mut stage, key) = Scripted::called("Supported: 100rel\n", false);
+    let (mut stage, key) = Scripted::taking("Supported: 100rel\n", false);
     stage.endpoint.ring(stage.now, key, 183, Some(offer(1).session().to_string()));
     let ringing = stage.response(183);
     let (rseq, tag) = (ringing.headers.get("RSeq").unwrap().to_owned(), tag_of(&ringing.headers));
     assert!(!ringing.body.is_empty());
     let answer = sdp::negotiate(text(&ringing.body), &offer(2)).unwrap().0.to_string();
-    stage.from_caller("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n{}", described(&answer)));
+    stage.from_caller("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n{}", sdp_body(&answer)));
     stage.response(200);
     assert_eq!(stage.events, [CallEvent::RingConfirmed { sdp: Some(answer) }]);
     stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
@@ -170,7 +170,7 @@ fn a_caller_without_offer_gets_one_while_it_rings() {
     stage.from_caller("ACK", 1, &tag, "\n");
     assert_eq!(stage.events.last(), Some(&CallEvent::Confirmed { sdp: None }));
     // Who does not know reliable responses gets no offer in one.
-    let (mut stage, key) = Scripted::called("", false);
+    let (mut stage, key) = Scripted::taking("", false);
     stage.endpoint.ring(stage.now, key, 183, Some(offer(1).session().to_string()));
     assert!(stage.response(183).body.is_empty());
 }
@@ -188,7 +188,7 @@ fn a_reinvite_without_offer_gets_the_session_in_use() {
     assert!(text(&ok.body).contains("a=sendonly"), "{}", text(&ok.body));
     let answer = sdp::negotiate(text(&ok.body), &offer(2)).unwrap().0.to_string().replace("4000", "6000");
     stage.events.clear();
-    stage.in_dialog(&invite, "ACK", 1, &described(&answer));
+    stage.in_dialog(&invite, "ACK", 1, &sdp_body(&answer));
     let [CallEvent::Renegotiated { media, .. }] = &stage.events[..] else { panic!("{:?}", stage.events) };
     assert_eq!((media.remote_rtp.port(), media.direction), (6000, Direction::SendOnly));
     // An ACK without the answer leaves the session as it was.

@@ -1,6 +1,6 @@
 //! What is not SIP, nearly SIP, or too much of it: nothing panics, nothing grows.
 
-use super::{Scripted, described};
+use super::{Scripted, sdp_body};
 use crate::message::{Message, Request};
 use crate::parse::{MAX_HEADERS, MAX_MESSAGE_BYTES, parse};
 use crate::sdp::{Session, negotiate};
@@ -106,7 +106,7 @@ fn owner_acts(stage: &mut Scripted) {
     stage.pump();
 }
 
-/// What a far side may say to an INVITE of ours.
+/// Responses that a far side may send to an INVITE of ours.
 fn far_responses(invite: &Request, sdp: &str) -> Vec<String> {
     let contact = "Contact: <sip:bob@10.0.0.2>\n";
     let all = [
@@ -123,7 +123,7 @@ fn far_responses(invite: &Request, sdp: &str) -> Vec<String> {
     all.into_iter().map(text).collect()
 }
 
-/// What a far side may ask in the dialog of these From, To and Call-ID lines.
+/// Requests that a far side may send in the dialog of these From, To and Call-ID lines.
 fn far_requests(dialog: &str, rseq: &str, sdp: &str) -> Vec<String> {
     let all = [
         ("PRACK", format!("RAck: {rseq} 1 INVITE\n{sdp}")),
@@ -145,7 +145,7 @@ fn far_requests(dialog: &str, rseq: &str, sdp: &str) -> Vec<String> {
 
 /// Begins a call either way, with an offer or without. Returns what the far side may send in it.
 fn begin_dialog(stage: &mut Scripted, calls: bool, offers: bool) -> Vec<String> {
-    let sdp = described(&offer(2).session().to_string());
+    let sdp = sdp_body(&offer(2).session().to_string());
     if calls {
         let mut invite = crate::testing::invite_to("sip:bob@b.example", stage.far);
         (invite.username, invite.password) = (Some("u".into()), Some("secret".into()));

@@ -1,6 +1,6 @@
 //! What is agreed on about media: directions, telephone events, static payload types, host names.
 
-use super::{Scripted, answer_to, described};
+use super::{Scripted, answer_to, sdp_body};
 use crate::message::Method;
 use crate::sdp::{Codec, Direction, Offer, Session, negotiate, read_answer};
 use crate::testing::offer;
@@ -116,7 +116,7 @@ fn a_host_name_is_told_as_a_name() {
     }
     // A change to a name is refused: the answer would go before the name is known to lead anywhere.
     let (mut stage, _, invite) = Scripted::talking();
-    stage.in_dialog(&invite, "INVITE", 1, &described(&theirs("c=IN IP4 m.example\r\n", m)));
+    stage.in_dialog(&invite, "INVITE", 1, &sdp_body(&theirs("c=IN IP4 m.example\r\n", m)));
     stage.response(488);
     stage.acknowledges_failure(&invite, 1);
     assert_eq!(stage.events, [CallEvent::Unchanged { code: 488 }]);

@@ -1,6 +1,6 @@
 //! What crosses on the way: re-INVITE and ACK, BYE and everything (RFC 3261 13 to 15, RFC 5407).
 
-use super::{Scripted, answer_to, described};
+use super::{Scripted, answer_to, sdp_body};
 use crate::message::{Headers, Method};
 use crate::sdp::{self, Direction, Offer};
 use crate::testing::offer;
@@ -10,17 +10,17 @@ fn tag_of(headers: &Headers) -> String {
     headers.to().unwrap().tag().to_owned()
 }
 
-fn held() -> String {
-    described(&Offer { direction: Direction::SendOnly, ..offer(2) }.session().to_string())
+fn hold_offer() -> String {
+    sdp_body(&Offer { direction: Direction::SendOnly, ..offer(2) }.session().to_string())
 }
 
 #[test]
 fn a_reinvite_that_overtakes_the_ack_stands_for_it() {
-    let (mut stage, key) = Scripted::called("", true);
+    let (mut stage, key) = Scripted::taking("", true);
     let own = sdp::negotiate(&offer(2).session().to_string(), &offer(1)).unwrap().0.to_string();
     stage.endpoint.answer(stage.now, key, own);
     let tag = tag_of(&stage.response(200).headers);
-    stage.from_caller("INVITE", 2, &tag, &held());
+    stage.from_caller("INVITE", 2, &tag, &hold_offer());
     let ok = stage.response(200);
     assert_eq!(ok.headers.cseq().unwrap().seq, 2);
     assert!(
@@ -43,23 +43,23 @@ fn a_reinvite_that_overtakes_the_ack_stands_for_it() {
 
 #[test]
 fn a_reinvite_that_overtakes_an_answer_is_glare() {
-    let (mut stage, key) = Scripted::called("", false);
+    let (mut stage, key) = Scripted::taking("", false);
     stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
     let ok = stage.response(200);
     let tag = tag_of(&ok.headers);
-    stage.from_caller("INVITE", 2, &tag, &held());
+    stage.from_caller("INVITE", 2, &tag, &hold_offer());
     stage.response(491);
     let answer = sdp::negotiate(&offer(1).session().to_string(), &offer(2)).unwrap().0.to_string();
-    stage.from_caller("ACK", 1, &tag, &described(&answer));
+    stage.from_caller("ACK", 1, &tag, &sdp_body(&answer));
     assert!(matches!(stage.events[..], [CallEvent::Confirmed { sdp: Some(_) }]), "{:?}", stage.events);
 }
 
 #[test]
 fn a_second_reinvite_before_the_ack_of_the_first_is_answered() {
     let (mut stage, _, invite) = Scripted::talking();
-    stage.in_dialog(&invite, "INVITE", 1, &held());
+    stage.in_dialog(&invite, "INVITE", 1, &hold_offer());
     stage.response(200);
-    stage.in_dialog(&invite, "INVITE", 2, &described(&offer(2).session().to_string()));
+    stage.in_dialog(&invite, "INVITE", 2, &sdp_body(&offer(2).session().to_string()));
     assert_eq!(stage.response(200).headers.cseq().unwrap().seq, 2);
     stage.in_dialog(&invite, "ACK", 2, "\n");
     stage.wait(40_000);
@@ -70,7 +70,7 @@ fn a_second_reinvite_before_the_ack_of_the_first_is_answered() {
 
 #[test]
 fn a_bye_before_the_ack_ends_the_call() {
-    let (mut stage, key) = Scripted::called("", true);
+    let (mut stage, key) = Scripted::taking("", true);
     stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
     let tag = tag_of(&stage.response(200).headers);
     stage.from_caller("BYE", 2, &tag, "\n");
@@ -124,7 +124,7 @@ fn a_bye_that_crosses_a_change_leaves_nothing_open() {
 
 #[test]
 fn a_cancel_that_crosses_the_answer_changes_nothing() {
-    let (mut stage, key) = Scripted::called("", true);
+    let (mut stage, key) = Scripted::taking("", true);
     stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
     let tag = tag_of(&stage.response(200).headers);
     stage.hears(

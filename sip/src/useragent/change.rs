@@ -19,7 +19,7 @@ const CHANGE_LIMIT: Duration = Duration::from_secs(180);
 
 /// A change of the session that this side asked for, until its final answer.
 pub(crate) struct Change {
-    /// INVITE or UPDATE.
+    /// The request that carries it: INVITE or UPDATE.
     method: Method,
     at: usize,
     /// It only keeps the session alive; nobody is told.

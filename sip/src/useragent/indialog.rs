@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use super::timers::{LEAST_S, Plan};
 use super::{
-    ALLOW, CAPABILITIES, CallEnd, CallEvent, CallKey, EndKind, SUPPORTED, Side, Stage, Unacknowledged, unsupported,
+    ALLOW, CAPABILITIES, CallEnd, CallEvent, CallKey, EndKind, SUPPORTED, Side, Stage, Unacknowledged,
+    unknown_extensions,
 };
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::message::{Method, Request, sdp_of};
@@ -40,7 +41,7 @@ impl Endpoint {
         let stage = call.stage;
         match &request.method {
             Method::Bye => self.bye_received(now, tx, key, at, request),
-            _ if let Some(unknown) = unsupported(request) => {
+            _ if let Some(unknown) = unknown_extensions(request) => {
                 self.reply(now, tx, 420, "", &[("Unsupported", &unknown)]);
             }
             Method::Prack if !call.is_caller() => self.prack_received(now, tx, key, request),
