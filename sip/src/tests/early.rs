@@ -176,6 +176,21 @@ fn a_caller_without_offer_gets_one_while_it_rings() {
 }
 
 #[test]
+fn a_prack_without_the_answer_refuses_the_call() {
+    let answer = sdp::negotiate(&offer(1).session().to_string(), &offer(2)).unwrap().0.to_string();
+    for body in ["\n".to_owned(), sdp_body(&answer.replace("m=audio 4000", "m=audio 0"))] {
+        let (mut stage, key) = Scripted::taking("Supported: 100rel\n", false);
+        stage.endpoint.ring(stage.now, key, 183, Some(offer(1).session().to_string()));
+        let ringing = stage.response(183);
+        let rseq = ringing.headers.get("RSeq").unwrap();
+        stage.from_caller("PRACK", 2, &tag_of(&ringing.headers), &format!("RAck: {rseq} 1 INVITE\n{body}"));
+        assert_eq!(stage.response(488).headers.cseq().unwrap().method, Method::Prack);
+        assert_eq!(stage.response(488).headers.cseq().unwrap().method, Method::Invite);
+        assert_eq!((stage.end().kind, stage.events.len()), (EndKind::NoMedia, 1));
+    }
+}
+
+#[test]
 fn a_reinvite_without_offer_gets_the_session_in_use() {
     let (mut stage, key, invite) = Scripted::talking();
     let held = Offer { direction: Direction::SendOnly, ..offer(1) }.session().to_string();
@@ -312,4 +327,40 @@ fn the_end_of_one_branch_is_not_the_end_of_the_call() {
     stage.answer(&invite, "c");
     stage.request(Method::Ack);
     assert!(matches!(stage.events.last(), Some(CallEvent::Answered { tag, .. }) if tag == "c"));
+}
+
+#[test]
+fn a_change_of_another_branch_does_not_end_the_call() {
+    let check = |code: u16, sent: bool| {
+        let (mut stage, key, invite) = Scripted::calling(None);
+        stage.reply(&invite, 180, "two", &[], None);
+        stage.reply(&invite, 180, "one", &[], None);
+        assert!(stage.endpoint.update(stage.now, key, None));
+        let asked = stage.request(Method::Update);
+        assert_eq!(tag_of(&asked.headers), "one");
+        if !sent {
+            stage.reply(&asked, 491, "one", &[], None);
+        }
+        stage.answer(&invite, "two");
+        stage.request(Method::Ack);
+        if sent {
+            stage.reply(&asked, code, "one", &[], None);
+            assert_eq!(stage.events.last(), Some(&CallEvent::Updated { code, sdp: None, media: None }));
+        } else {
+            // What waited goes to the branch that answered.
+            stage.wait(4_000);
+            let again = stage.sent.remove(0);
+            let crate::Message::Request(again) = again else { panic!("{again:?}") };
+            assert_eq!((again.method.clone(), tag_of(&again.headers).as_str()), (Method::Update, "two"));
+            stage.reply(&again, code, "two", &[], None);
+        }
+        stage.wait(200);
+        stage.sent.clear();
+        assert!(!stage.events.iter().any(|e| matches!(e, CallEvent::Ended(_))), "{:?}", stage.events);
+        assert!(stage.endpoint.update(stage.now, key, None), "the next may go");
+    };
+    check(481, true);
+    check(408, true);
+    check(200, true);
+    check(200, false);
 }

@@ -177,3 +177,23 @@ fn options_say_what_is_understood() {
     }
     assert_eq!(stage.events, []);
 }
+
+#[test]
+fn a_bye_that_overtakes_its_answer_ends_the_call() {
+    for offers in [true, false] {
+        let mut stage = Scripted::new();
+        let invite = crate::testing::invite_to("sip:bob@b.example", stage.far);
+        let sdp = if offers { invite.sdp.clone() } else { String::new() };
+        stage.endpoint.invite(stage.now, crate::Invite { sdp, ..invite });
+        let invite = stage.request(Method::Invite);
+        stage.reply(&invite, 180, "b", &[], None);
+        stage.in_dialog(&invite, "BYE", 1, "\n");
+        stage.response(200);
+        stage.reply(&invite, 200, "b", &[], Some(&offer(2).session().to_string()));
+        stage.request(Method::Ack);
+        assert_eq!((stage.end().kind, stage.end().by_remote), (EndKind::RemoteBye, true));
+        stage.wait(80_000);
+        stage.quiet();
+        assert!(stage.endpoint.is_idle());
+    }
+}
