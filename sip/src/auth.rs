@@ -378,6 +378,24 @@ mod tests {
         );
     }
 
+    /// Computed by another implementation from RFC 7616 3.4.1 to 3.4.3.
+    #[test]
+    fn the_body_and_the_session_go_into_the_digest() {
+        let check = |algorithm: &str, response: &str| {
+            let text = format!("Digest realm=\"f\", nonce=\"n\", qop=\"auth-int\", algorithm={algorithm}");
+            let challenge = Challenge::read(&headers(&[&text])).remove(0);
+            let who = Credentials { username: "u".into(), password: "secret".into() };
+            let value = challenge.answer(&who, "INVITE", "sip:b@h", b"v=0\r\n", 1, "c");
+            assert!(value.contains(&format!("response=\"{response}\"")), "{value}");
+        };
+        check("MD5", "956b99fe65c509621bad581697a5adc1");
+        check("MD5-sess", "42d96753d45cc5652d04cc4b89b4a140");
+        check("SHA-256", "c27e5015a2d17269fb3d70316d136cc526d4c38a540f5afade29c13de56ca41f");
+        check("SHA-256-sess", "cb831ddfba3a2279393620f0b4ff2104768f1dacf04dfc99b54094c5031de1a6");
+        check("SHA-512-256", "0d8095f318cc7386b8d8640927817cce8e35bb13d3b34aec615a0cb5511ffc39");
+        check("SHA-512-256-sess", "aec5509c1420a1c3029dce00de859bc409d56c7a99c0640cacf9039a57687b9e");
+    }
+
     #[test]
     fn the_strongest_supported_challenge_of_each_realm_is_taken() {
         let check = |values: &[&str], expect: &[(&str, Algorithm, Qop)]| {

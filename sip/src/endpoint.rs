@@ -14,7 +14,7 @@ use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
 use crate::time::Time;
 use crate::transaction::{Client, Fired, Heard, Server};
-use crate::useragent::{ALLOW, CAPABILITIES, Call, CallEvent, CallKey, unsupported};
+use crate::useragent::{ALLOW, CAPABILITIES, Call, CallEvent, CallKey, unknown_extensions};
 
 /// Most calls at a time, with those that ended lately; one more is answered 503.
 pub const MAX_CALLS: usize = 20_000;
@@ -319,7 +319,7 @@ impl Endpoint {
     }
 
     fn out_of_dialog(&mut self, now: Time, key: &TransactionKey, request: Request, from: SocketAddr) {
-        if let Some(unknown) = unsupported(&request) {
+        if let Some(unknown) = unknown_extensions(&request) {
             return self.reply(now, key, 420, "", &[("Unsupported", &unknown)]);
         }
         match request.method {

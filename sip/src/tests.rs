@@ -7,7 +7,9 @@ mod digits;
 mod early;
 mod garbage;
 mod login;
+mod media;
 mod prack;
+mod races;
 mod reinvite;
 mod session;
 mod timers;
@@ -24,11 +26,11 @@ use crate::testing::{invite_to, offer};
 use crate::{CallEvent, CallKey, Endpoint, EndpointConfig, Output, Time, sdp};
 
 /// A body with this description, and the header line before it.
-fn described(sdp: &str) -> String {
+fn sdp_body(sdp: &str) -> String {
     format!("Content-Type: application/sdp\n\n{}", sdp.replace("\r\n", "\n"))
 }
 
-/// What the far side answers to the description in this request.
+/// The answer of the far side to the description in this request.
 fn answer_to(request: &Request) -> String {
     sdp::negotiate(std::str::from_utf8(&request.body).unwrap(), &offer(2)).unwrap().0.to_string()
 }
@@ -72,9 +74,9 @@ impl Scripted {
     }
 
     /// A call of the far side (tag `b`, CSeq 1), with these header lines and with an offer or without. 100 was sent.
-    fn called(headers: &str, offers: bool) -> (Scripted, CallKey) {
+    fn taking(headers: &str, offers: bool) -> (Scripted, CallKey) {
         let mut stage = Scripted::new();
-        let body = if offers { described(&offer(2).session().to_string()) } else { "\n".into() };
+        let body = if offers { sdp_body(&offer(2).session().to_string()) } else { "\n".into() };
         stage.from_caller("INVITE", 1, "", &format!("{headers}{body}"));
         stage.response(100);
         stage.events.clear();
@@ -82,7 +84,7 @@ impl Scripted {
         (stage, key)
     }
 
-    /// A request of the far side that made the call (see `called`), to this tag of ours.
+    /// A request of the far side that made the call (see `taking`), to this tag of ours.
     fn from_caller(&mut self, method: &str, seq: u32, tag: &str, rest: &str) {
         let tag = if tag.is_empty() { String::new() } else { format!(";tag={tag}") };
         self.hears(&format!(

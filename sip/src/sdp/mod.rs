@@ -22,8 +22,10 @@ pub struct Session {
     pub version: u64,
     /// Of the `o=` line.
     pub origin: String,
-    /// Session-level `c=`.
+    /// Session-level `c=`, when it has an IP address.
     pub address: Option<IpAddr>,
+    /// Session-level `c=`, when it has a host name.
+    pub host: Option<String>,
     /// Session-level `a=` lines, in order.
     pub attributes: Vec<Attribute>,
     /// The `m=` sections, in order.
@@ -65,8 +67,10 @@ pub struct Media {
     pub protocol: String,
     /// Payload types (or other format names), best first.
     pub formats: Vec<String>,
-    /// Media-level `c=`.
+    /// Media-level `c=`, when it has an IP address.
     pub address: Option<IpAddr>,
+    /// Media-level `c=`, when it has a host name.
+    pub host: Option<String>,
     /// Media-level `a=` lines, in order.
     pub attributes: Vec<Attribute>,
 }
@@ -238,14 +242,21 @@ pub struct Negotiated {
     pub receive_payload_type: u8,
     /// Parameters of the codec (`a=fmtp`) as the other side gives them: what it wishes to receive.
     pub fmtp: String,
-    /// Payload type of telephone events, when both sides have them with the codec's RTP clock (RFC 4733 2.1).
+    /// Payload type of telephone events to send, when both sides have them: with the codec's RTP clock (RFC 4733 2.1), else with
+    /// 8000 Hz.
     pub event_payload_type: Option<u8>,
+    /// Payload type of telephone events that the other side sends.
+    pub receive_event_payload_type: Option<u8>,
+    /// RTP clock of the telephone events, hertz; the codec's where there are none.
+    pub event_clock_rate_hz: u32,
     /// Packet length to send, milliseconds.
     pub ptime_ms: u32,
-    /// Where to send RTP.
+    /// Address that RTP goes to. With `remote_host` the address is 0.0.0.0, and only the port counts.
     pub remote_rtp: SocketAddr,
-    /// Where to send RTCP.
+    /// Address that RTCP goes to; as `remote_rtp`.
     pub remote_rtcp: SocketAddr,
+    /// Host name that the other side gave in place of an address: nothing can be sent before it is resolved.
+    pub remote_host: Option<String>,
     /// RTP and RTCP share a port.
     pub rtcp_mux: bool,
     /// Who sends, from this side's point of view.

@@ -8,6 +8,9 @@ use crate::error::ParseError;
 /// Packet lengths that are sent, milliseconds, longest first.
 const PTIMES_MS: [u32; 6] = [LONGEST_PTIME_MS, 50, 40, 30, 20, 10];
 
+/// RTP clock of the telephone events that go with every codec, hertz.
+const EVENT_CLOCK_HZ: u32 = 8000;
+
 /// The longest packets that are sent and asked for.
 pub(super) const LONGEST_PTIME_MS: u32 = 60;
 
@@ -27,7 +30,7 @@ pub fn negotiate(offer: &str, supported: &Offer) -> Result<(Session, Negotiated)
     let mut refusal = Refusal::NoAudio;
     let mut chosen = None;
     for (at, media) in offer.media.iter().enumerate().filter(|(_, m)| is_audio(m)) {
-        let choice = choose(&offer, media, supported);
+        let choice = choose(&offer, media, supported, true);
         match choice.and_then(|choice| Ok((choice, take_crypto(media, supported)?))) {
             Ok(choice) => {
                 chosen = Some((at, choice));
@@ -49,12 +52,12 @@ pub fn negotiate(offer: &str, supported: &Offer) -> Result<(Session, Negotiated)
     };
     let codec = Codec { payload_type: agreed.payload_type, ..codec };
     let events: Vec<Codec> =
-        agreed.event_payload_type.iter().map(|&event| Codec::events(event, agreed.clock_rate_hz)).collect();
+        agreed.event_payload_type.iter().map(|&event| Codec::events(event, agreed.event_clock_rate_hz)).collect();
     let media = offer.media.iter().enumerate().map(|(n, offered)| {
         if n == at {
             answering.media(&offered.protocol, std::slice::from_ref(&codec), &events, agreed.ptime_ms)
         } else {
-            Media { port: 0, address: None, attributes: Vec::new(), ..offered.clone() }
+            Media { port: 0, address: None, host: None, attributes: Vec::new(), ..offered.clone() }
         }
     });
     let media = media.collect();
@@ -68,9 +71,11 @@ pub fn read_answer(offer: &str, answer: &str) -> Result<Negotiated, Refusal> {
     let ours = offer.media.iter().position(is_audio).ok_or(Refusal::NoAudio)?;
     let theirs = answer.media.get(ours).filter(|m| is_audio(m)).ok_or(Refusal::NoAudio)?;
     let local = Offer::read(&offer).ok_or(Refusal::NoAudio)?;
-    let (mut agreed, codec) = choose(&answer, theirs, &local)?;
+    let (mut agreed, codec) = choose(&answer, theirs, &local, false)?;
     agreed.crypto = chosen_crypto(theirs, &local)?;
     agreed.receive_payload_type = codec.payload_type;
+    let own_events = local.events.iter().find(|ours| ours.clock_rate_hz == agreed.event_clock_rate_hz);
+    agreed.receive_event_payload_type = agreed.event_payload_type.and(own_events).map(|ours| ours.payload_type);
     agreed.direction = answer_direction(&answer, theirs, local.direction);
     agreed.rtcp_mux = local.rtcp_mux && theirs.has("rtcp-mux");
     agreed.remote_rtcp = rtcp_address(theirs, agreed.remote_rtp, agreed.rtcp_mux);
@@ -97,16 +102,15 @@ impl Offer {
     }
 }
 
-/// What `remote` agrees to of `local`, and the local codec. Direction, RTCP and encryption are the caller's to fill in.
-fn choose(session: &Session, remote: &Media, local: &Offer) -> Result<(Negotiated, Codec), Refusal> {
+/// Returns what `remote` agrees to of `local`, and the local codec. Direction, RTCP and encryption are the caller's to fill in. `answers`: this
+/// side answers, and may take events of 8000 Hz that it would not have offered.
+fn choose(session: &Session, remote: &Media, local: &Offer, answers: bool) -> Result<(Negotiated, Codec), Refusal> {
     let offered = codecs(remote);
     let common =
         |theirs: &Codec| local.codecs.iter().find(|ours| ours.same(theirs)).map(|ours| (theirs.clone(), ours.clone()));
     let (theirs, ours) = offered.iter().filter(|c| !is_event(c)).find_map(common).ok_or(Refusal::NoCodec)?;
-    let same_clock = |event: &&Codec| event.clock_rate_hz == theirs.clock_rate_hz;
-    let event = offered.iter().filter(|c| is_event(c)).find(same_clock);
-    let event = event.filter(|_| local.events.iter().any(|ours| same_clock(&ours)));
-    let address = remote.address.or(session.address).ok_or(Refusal::NoAddress)?;
+    let event = choose_event(&offered, local, theirs.clock_rate_hz, answers);
+    let (address, host) = place(session, remote).ok_or(Refusal::NoAddress)?;
     let remote_rtp = SocketAddr::new(address, remote.port);
     let towards = direction(session, remote);
     let agreed = Negotiated {
@@ -116,15 +120,36 @@ fn choose(session: &Session, remote: &Media, local: &Offer) -> Result<(Negotiate
         receive_payload_type: theirs.payload_type,
         fmtp: theirs.fmtp,
         event_payload_type: event.map(|e| e.payload_type),
+        receive_event_payload_type: event.map(|e| e.payload_type),
+        event_clock_rate_hz: event.map_or(ours.clock_rate_hz, |e| e.clock_rate_hz),
         ptime_ms: ptime_ms(remote, local.ptime_ms),
         remote_rtp,
         remote_rtcp: remote_rtp,
         rtcp_mux: false,
         direction: local.direction,
-        on_hold: !towards.receives() || address.is_unspecified(),
+        on_hold: !towards.receives() || (host.is_none() && address.is_unspecified()),
+        remote_host: host,
         crypto: None,
     };
     Ok((agreed, ours))
+}
+
+/// The events beside a codec with this clock: those with the same clock, else those of 8000 Hz, which many senders offer beside every
+/// codec.
+fn choose_event<'a>(offered: &'a [Codec], local: &Offer, clock_rate_hz: u32, answers: bool) -> Option<&'a Codec> {
+    let known = |clock: u32| local.events.iter().any(|ours| ours.clock_rate_hz == clock);
+    let of_clock = |clock: u32| offered.iter().find(|c| is_event(c) && c.clock_rate_hz == clock);
+    let same = of_clock(clock_rate_hz).filter(|_| known(clock_rate_hz));
+    let taken = known(EVENT_CLOCK_HZ) || (answers && !local.events.is_empty());
+    same.or_else(|| of_clock(EVENT_CLOCK_HZ).filter(|_| taken))
+}
+
+/// Returns where the other side receives: its address, or 0.0.0.0 and its host name.
+fn place(session: &Session, remote: &Media) -> Option<(IpAddr, Option<String>)> {
+    let nowhere = IpAddr::from([0, 0, 0, 0]);
+    let named = |host: &Option<String>| host.clone().map(|host| (nowhere, Some(host)));
+    let of_media = remote.address.map(|address| (address, None)).or_else(|| named(&remote.host));
+    of_media.or_else(|| session.address.map(|address| (address, None))).or_else(|| named(&session.host))
 }
 
 /// Whether this is an audio stream that is not refused, over RTP.
@@ -184,7 +209,7 @@ fn is_event(codec: &Codec) -> bool {
 /// way of hold, RFC 3264 8.4) takes away the right to send.
 fn answer_direction(session: &Session, remote: &Media, local: Direction) -> Direction {
     let theirs = direction(session, remote).reversed();
-    let reachable = remote.address.or(session.address).is_some_and(|a| !a.is_unspecified());
+    let reachable = place(session, remote).is_some_and(|(address, host)| host.is_some() || !address.is_unspecified());
     Direction::new(theirs.sends() && local.sends() && reachable, theirs.receives() && local.receives())
 }
 
@@ -193,7 +218,7 @@ fn direction(session: &Session, media: &Media) -> Direction {
     find(&media.attributes).or_else(|| find(&session.attributes)).unwrap_or_default()
 }
 
-/// The codecs of an `m=` line in its order; static payload types need no `rtpmap` (RFC 3551 6).
+/// The codecs of an `m=` line in its order. Static payload types mean what they mean, with `rtpmap` or without (RFC 3551 6).
 fn codecs(media: &Media) -> Vec<Codec> {
     media.formats.iter().filter_map(|format| codec(media, format)).collect()
 }
@@ -204,19 +229,17 @@ fn codec(media: &Media, format: &str) -> Option<Codec> {
         let (number, rest) = value.split_once(char::is_whitespace)?;
         (number == format).then(|| rest.trim().to_owned())
     };
-    let mut codec = match media.values("rtpmap").find_map(of_format) {
-        Some(map) => {
+    let mut codec = match payload_type {
+        0 => Codec::pcmu(),
+        8 => Codec::pcma(),
+        9 => Codec::g722(),
+        _ => {
+            let map = media.values("rtpmap").find_map(of_format)?;
             let mut parts = map.split('/');
             let mut codec = Codec::new(parts.next()?, payload_type, parts.next()?.trim().parse().ok()?);
             codec.channels = parts.next().and_then(|c| c.trim().parse().ok()).unwrap_or(1);
             codec
         }
-        None => match payload_type {
-            0 => Codec::pcmu(),
-            8 => Codec::pcma(),
-            9 => Codec::g722(),
-            _ => return None,
-        },
     };
     codec.fmtp = media.values("fmtp").find_map(of_format).unwrap_or_default();
     Some(codec)

@@ -6,9 +6,12 @@ use crate::error::ParseError;
 /// Most `m=` sections and most `a=` lines in one section that are kept.
 const MAX_LINES: usize = 200;
 
+/// Longest host name that is kept, characters (RFC 1123 2.1).
+const LONGEST_HOST: usize = 255;
+
 impl Session {
     /// Reads a session description. Lines of unknown types are passed over; a description must begin with `v=0` and needs
-    /// `o=`; a `c=` that names no IP address counts as none.
+    /// `o=`; a `c=` that has neither an IP address nor a host name counts as none.
     pub fn parse(text: &str) -> Result<Session, ParseError> {
         let mut lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.trim_end()));
         if lines.next().is_none_or(|(_, line)| line != "v=0") {
@@ -37,6 +40,7 @@ fn origin(value: &str) -> Option<Session> {
         version: version.parse().unwrap_or(0),
         origin: words.nth(2).unwrap_or("").to_owned(),
         address: None,
+        host: None,
         attributes: Vec::new(),
         media: Vec::new(),
     })
@@ -51,10 +55,12 @@ fn section_line(session: &mut Session, kind: &str, value: &str) -> Option<()> {
             }
         }
         "c" => {
-            let address = value.split_whitespace().nth(2).and_then(|a| a.split('/').next()?.parse().ok());
+            let written = value.split_whitespace().nth(2).and_then(|a| a.split('/').next()).unwrap_or_default();
+            let address = written.parse().ok();
+            let host = address.is_none().then(|| host_name(written)).flatten();
             match session.media.last_mut() {
-                Some(media) => media.address = address,
-                None => session.address = address,
+                Some(media) => (media.address, media.host) = (address, host),
+                None => (session.address, session.host) = (address, host),
             }
         }
         "a" => {
@@ -73,6 +79,14 @@ fn section_line(session: &mut Session, kind: &str, value: &str) -> Option<()> {
     Some(())
 }
 
+/// The name, when it can be one of a host (RFC 1123 2.1): letters, digits, dots and hyphens, and a letter in it.
+fn host_name(text: &str) -> Option<String> {
+    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+    let named =
+        text.len() <= LONGEST_HOST && text.chars().all(known) && text.contains(|c: char| c.is_ascii_alphabetic());
+    named.then(|| text.to_ascii_lowercase())
+}
+
 fn media(value: &str) -> Option<Media> {
     let mut words = value.split_whitespace();
     let (kind, port, protocol) = (words.next()?, words.next()?, words.next()?);
@@ -82,6 +96,7 @@ fn media(value: &str) -> Option<Media> {
         protocol: protocol.to_owned(),
         formats: words.take(MAX_LINES).map(str::to_owned).collect(),
         address: None,
+        host: None,
         attributes: Vec::new(),
     })
 }

@@ -10,7 +10,7 @@ impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let family = if self.origin.contains(':') { "IP6" } else { "IP4" };
         write!(f, "v=0\r\no=- {} {} IN {family} {}\r\ns=-\r\n", self.id, self.version, self.origin)?;
-        connection(f, self.address)?;
+        connection(f, self.address, self.host.as_deref())?;
         f.write_str("t=0 0\r\n")?;
         attributes(f, &self.attributes)?;
         for media in &self.media {
@@ -19,17 +19,18 @@ impl fmt::Display for Session {
                 write!(f, " {format}")?;
             }
             f.write_str("\r\n")?;
-            connection(f, media.address)?;
+            connection(f, media.address, media.host.as_deref())?;
             attributes(f, &media.attributes)?;
         }
         Ok(())
     }
 }
 
-fn connection(f: &mut fmt::Formatter<'_>, address: Option<IpAddr>) -> fmt::Result {
-    match address {
-        Some(address) => write!(f, "c=IN {} {address}\r\n", if address.is_ipv6() { "IP6" } else { "IP4" }),
-        None => Ok(()),
+fn connection(f: &mut fmt::Formatter<'_>, address: Option<IpAddr>, host: Option<&str>) -> fmt::Result {
+    match (address, host) {
+        (Some(address), _) => write!(f, "c=IN {} {address}\r\n", if address.is_ipv6() { "IP6" } else { "IP4" }),
+        (None, Some(host)) => write!(f, "c=IN IP4 {host}\r\n"),
+        (None, None) => Ok(()),
     }
 }
 
@@ -57,6 +58,7 @@ impl Offer {
             version: 1,
             origin: self.rtp.ip().to_string(),
             address: Some(self.rtp.ip()),
+            host: None,
             attributes: Vec::new(),
             media,
         }
@@ -85,6 +87,7 @@ impl Offer {
             protocol: protocol.into(),
             formats: codecs.iter().chain(events).map(|c| c.payload_type.to_string()).collect(),
             address: None,
+            host: None,
             attributes,
         }
     }

@@ -1,6 +1,6 @@
 //! Before the answer: INVITE without an offer, both ways, and the early dialogs of a forking proxy (RFC 3261 12.1, 13.2.2.4).
 
-use super::{Scripted, answer_to, described};
+use super::{Scripted, answer_to, sdp_body};
 use crate::message::{Headers, Method, Request};
 use crate::sdp::{self, Direction, Offer, Session};
 use crate::testing::{Pair, Party, invite_to, offer};
@@ -134,7 +134,7 @@ fn an_offer_that_is_not_answered_ends_the_call() {
 #[test]
 fn a_caller_without_offer_gets_one_in_the_200() {
     let check = |body: &str, kind: Option<EndKind>| {
-        let (mut stage, key) = Scripted::called("", false);
+        let (mut stage, key) = Scripted::taking("", false);
         stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
         let ok = stage.response(200);
         assert!(text(&ok.body).contains("m=audio 4000 RTP/AVP 0 8 9 101"));
@@ -149,20 +149,20 @@ fn a_caller_without_offer_gets_one_in_the_200() {
         stage.quiet();
     };
     let answer = sdp::negotiate(&offer(1).session().to_string(), &offer(2)).unwrap().0.to_string();
-    check(&described(&answer), None);
+    check(&sdp_body(&answer), None);
     check("\n", Some(EndKind::NoMedia));
-    check(&described(&answer.replace("m=audio 4000", "m=audio 0")), Some(EndKind::NoMedia));
+    check(&sdp_body(&answer.replace("m=audio 4000", "m=audio 0")), Some(EndKind::NoMedia));
 }
 
 #[test]
 fn a_caller_without_offer_gets_one_while_it_rings() {
-    let (mut stage, key) = Scripted::called("Supported: 100rel\n", false);
+    let (mut stage, key) = Scripted::taking("Supported: 100rel\n", false);
     stage.endpoint.ring(stage.now, key, 183, Some(offer(1).session().to_string()));
     let ringing = stage.response(183);
     let (rseq, tag) = (ringing.headers.get("RSeq").unwrap().to_owned(), tag_of(&ringing.headers));
     assert!(!ringing.body.is_empty());
     let answer = sdp::negotiate(text(&ringing.body), &offer(2)).unwrap().0.to_string();
-    stage.from_caller("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n{}", described(&answer)));
+    stage.from_caller("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n{}", sdp_body(&answer)));
     stage.response(200);
     assert_eq!(stage.events, [CallEvent::RingConfirmed { sdp: Some(answer) }]);
     stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
@@ -170,9 +170,24 @@ fn a_caller_without_offer_gets_one_while_it_rings() {
     stage.from_caller("ACK", 1, &tag, "\n");
     assert_eq!(stage.events.last(), Some(&CallEvent::Confirmed { sdp: None }));
     // Who does not know reliable responses gets no offer in one.
-    let (mut stage, key) = Scripted::called("", false);
+    let (mut stage, key) = Scripted::taking("", false);
     stage.endpoint.ring(stage.now, key, 183, Some(offer(1).session().to_string()));
     assert!(stage.response(183).body.is_empty());
+}
+
+#[test]
+fn a_prack_without_the_answer_refuses_the_call() {
+    let answer = sdp::negotiate(&offer(1).session().to_string(), &offer(2)).unwrap().0.to_string();
+    for body in ["\n".to_owned(), sdp_body(&answer.replace("m=audio 4000", "m=audio 0"))] {
+        let (mut stage, key) = Scripted::taking("Supported: 100rel\n", false);
+        stage.endpoint.ring(stage.now, key, 183, Some(offer(1).session().to_string()));
+        let ringing = stage.response(183);
+        let rseq = ringing.headers.get("RSeq").unwrap();
+        stage.from_caller("PRACK", 2, &tag_of(&ringing.headers), &format!("RAck: {rseq} 1 INVITE\n{body}"));
+        assert_eq!(stage.response(488).headers.cseq().unwrap().method, Method::Prack);
+        assert_eq!(stage.response(488).headers.cseq().unwrap().method, Method::Invite);
+        assert_eq!((stage.end().kind, stage.events.len()), (EndKind::NoMedia, 1));
+    }
 }
 
 #[test]
@@ -188,7 +203,7 @@ fn a_reinvite_without_offer_gets_the_session_in_use() {
     assert!(text(&ok.body).contains("a=sendonly"), "{}", text(&ok.body));
     let answer = sdp::negotiate(text(&ok.body), &offer(2)).unwrap().0.to_string().replace("4000", "6000");
     stage.events.clear();
-    stage.in_dialog(&invite, "ACK", 1, &described(&answer));
+    stage.in_dialog(&invite, "ACK", 1, &sdp_body(&answer));
     let [CallEvent::Renegotiated { media, .. }] = &stage.events[..] else { panic!("{:?}", stage.events) };
     assert_eq!((media.remote_rtp.port(), media.direction), (6000, Direction::SendOnly));
     // An ACK without the answer leaves the session as it was.
@@ -312,4 +327,40 @@ fn the_end_of_one_branch_is_not_the_end_of_the_call() {
     stage.answer(&invite, "c");
     stage.request(Method::Ack);
     assert!(matches!(stage.events.last(), Some(CallEvent::Answered { tag, .. }) if tag == "c"));
+}
+
+#[test]
+fn a_change_of_another_branch_does_not_end_the_call() {
+    let check = |code: u16, sent: bool| {
+        let (mut stage, key, invite) = Scripted::calling(None);
+        stage.reply(&invite, 180, "two", &[], None);
+        stage.reply(&invite, 180, "one", &[], None);
+        assert!(stage.endpoint.update(stage.now, key, None));
+        let asked = stage.request(Method::Update);
+        assert_eq!(tag_of(&asked.headers), "one");
+        if !sent {
+            stage.reply(&asked, 491, "one", &[], None);
+        }
+        stage.answer(&invite, "two");
+        stage.request(Method::Ack);
+        if sent {
+            stage.reply(&asked, code, "one", &[], None);
+            assert_eq!(stage.events.last(), Some(&CallEvent::Updated { code, sdp: None, media: None }));
+        } else {
+            // What waited goes to the branch that answered.
+            stage.wait(4_000);
+            let again = stage.sent.remove(0);
+            let crate::Message::Request(again) = again else { panic!("{again:?}") };
+            assert_eq!((again.method.clone(), tag_of(&again.headers).as_str()), (Method::Update, "two"));
+            stage.reply(&again, code, "two", &[], None);
+        }
+        stage.wait(200);
+        stage.sent.clear();
+        assert!(!stage.events.iter().any(|e| matches!(e, CallEvent::Ended(_))), "{:?}", stage.events);
+        assert!(stage.endpoint.update(stage.now, key, None), "the next may go");
+    };
+    check(481, true);
+    check(408, true);
+    check(200, true);
+    check(200, false);
 }

@@ -1,11 +1,11 @@
 //! What is not SIP, nearly SIP, or too much of it: nothing panics, nothing grows.
 
-use super::Scripted;
-use crate::message::Message;
+use super::{Scripted, sdp_body};
+use crate::message::{Message, Request};
 use crate::parse::{MAX_HEADERS, MAX_MESSAGE_BYTES, parse};
 use crate::sdp::{Session, negotiate};
 use crate::testing::offer;
-use crate::{ParseError, Time};
+use crate::{CallEvent, ParseError, Time};
 
 /// SplitMix64.
 fn draw(state: &mut u64) -> usize {
@@ -75,6 +75,122 @@ fn mutated_datagrams_never_panic() {
     let end = stage.now;
     stage.wait(200_000);
     assert!(stage.endpoint.next_timer().is_none_or(|at| at > end), "nothing repeats for ever");
+}
+
+/// Does what an owner may do at each event, and lets what was sent go.
+fn owner_acts(stage: &mut Scripted) {
+    stage.sent.clear();
+    let own = offer(1).session().to_string();
+    for event in std::mem::take(&mut stage.events) {
+        let Some(key) = stage.last_call else { return };
+        match event {
+            CallEvent::Offered { sdp, .. } => {
+                if let Ok((answer, _)) = negotiate(&sdp, &offer(1)) {
+                    stage.endpoint.answer_offer(stage.now, key, answer.to_string());
+                }
+            }
+            CallEvent::Transfer { .. } => stage.endpoint.accept_transfer(stage.now, key),
+            CallEvent::Provisional { .. } => {
+                stage.endpoint.update(stage.now, key, Some(own.clone()));
+            }
+            CallEvent::RingConfirmed { .. } => {
+                stage.endpoint.update(stage.now, key, Some(own.clone()));
+                stage.endpoint.answer(stage.now, key, own.clone());
+            }
+            CallEvent::Renegotiated { .. } => {
+                stage.endpoint.reinvite(stage.now, key, own.clone());
+            }
+            _ => {}
+        }
+    }
+    stage.pump();
+}
+
+/// Responses that a far side may send to an INVITE of ours.
+fn far_responses(invite: &Request, sdp: &str) -> Vec<String> {
+    let contact = "Contact: <sip:bob@10.0.0.2>\n";
+    let all = [
+        (183, format!("Require: 100rel\nRSeq: 1\n{contact}{sdp}")),
+        (180, format!("{contact}\n")),
+        (401, "WWW-Authenticate: Digest realm=\"a\", nonce=\"b\", qop=\"auth\"\n\n".to_owned()),
+        (422, "Min-SE: 200\n\n".to_owned()),
+        (200, format!("Session-Expires: 90;refresher=uac\nAllow: UPDATE\n{contact}{sdp}")),
+    ];
+    let text = |(code, rest): (u16, String)| {
+        let head = String::from_utf8(invite.respond(code, "", "b").to_bytes()).unwrap();
+        head.replace("Content-Length: 0\r\n\r\n", &rest.replace('\n', "\r\n"))
+    };
+    all.into_iter().map(text).collect()
+}
+
+/// Requests that a far side may send in the dialog of these From, To and Call-ID lines.
+fn far_requests(dialog: &str, rseq: &str, sdp: &str) -> Vec<String> {
+    let all = [
+        ("PRACK", format!("RAck: {rseq} 1 INVITE\n{sdp}")),
+        ("ACK", sdp.to_owned()),
+        ("UPDATE", format!("Supported: timer\nSession-Expires: 95;refresher=uac\n{sdp}")),
+        ("INVITE", sdp.to_owned()),
+        ("REFER", "Refer-To: <sip:c@d>\n\n".to_owned()),
+        ("BYE", "\n".to_owned()),
+    ];
+    let text = |(seq, (method, rest)): (u32, (&str, String))| {
+        format!(
+            "{method} sip:alice@10.0.0.1 SIP/2.0\nVia: SIP/2.0/UDP 10.0.0.2;branch=z9hG4bK{method};rport\n{dialog}\
+             CSeq: {seq} {method}\nContact: <sip:bob@10.0.0.2>\nMax-Forwards: 70\n{rest}"
+        )
+        .replace('\n', "\r\n")
+    };
+    (2..).zip(all).map(text).collect()
+}
+
+/// Begins a call either way, with an offer or without. Returns what the far side may send in it.
+fn begin_dialog(stage: &mut Scripted, calls: bool, offers: bool) -> Vec<String> {
+    let sdp = sdp_body(&offer(2).session().to_string());
+    if calls {
+        let mut invite = crate::testing::invite_to("sip:bob@b.example", stage.far);
+        (invite.username, invite.password) = (Some("u".into()), Some("secret".into()));
+        invite.sdp = if offers { invite.sdp } else { String::new() };
+        stage.endpoint.invite(stage.now, invite);
+        let invite = stage.request(crate::Method::Invite);
+        let field = |name: &str| invite.headers.get(name).unwrap();
+        let dialog = format!("From: <sip:bob@b.example>;tag=b\nTo: {}\nCall-ID: {}\n", field("From"), field("Call-ID"));
+        return [far_responses(&invite, &sdp), far_requests(&dialog, "1", &sdp)].concat();
+    }
+    let body = if offers { sdp.as_str() } else { "\n" };
+    stage.from_caller("INVITE", 1, "", &format!("Require: 100rel\nSupported: timer\nx: 90\n{body}"));
+    let key = stage.last_call.expect("a call came in");
+    stage.endpoint.ring(stage.now, key, 183, Some(offer(1).session().to_string()));
+    stage.response(100);
+    let ringing = stage.response(183);
+    let (to, rseq) = (ringing.headers.get("To").unwrap(), ringing.headers.get("RSeq").unwrap());
+    far_requests(&format!("From: <sip:bob@b.example>;tag=b\nTo: {to}\nCall-ID: c\n"), rseq, &sdp)
+}
+
+/// Early dialogs, PRACK, UPDATE, session timers, challenges and transfers, as caller and as answerer.
+#[test]
+fn mutated_dialogs_never_panic_and_end() {
+    let (mut state, mut talked) = (44, 0);
+    for case in 0..1_500 {
+        let mut stage = Scripted::new();
+        stage.endpoint.ask_session_interval((case % 5 != 0).then_some(90));
+        let corpus = begin_dialog(&mut stage, case % 2 == 0, case % 3 != 0);
+        for _ in 0..30 {
+            let mut bytes = corpus[draw(&mut state) % corpus.len()].clone().into_bytes();
+            if draw(&mut state) % 3 > 0 {
+                mutate(&mut state, &mut bytes);
+            }
+            stage.endpoint.receive(stage.now, stage.far, &bytes);
+            stage.pump();
+            talked += stage.events.len();
+            owner_acts(&mut stage);
+            stage.wait(draw(&mut state) as u64 % 8_000);
+        }
+        let key = stage.last_call.expect("a call began");
+        stage.endpoint.hangup(stage.now, key, 16, "x");
+        stage.wait(900_000);
+        assert!(stage.endpoint.next_timer().is_none() && stage.endpoint.is_idle(), "case {case}: something is left");
+    }
+    assert!(talked > 3_000, "the calls went on: {talked} events");
 }
 
 #[test]

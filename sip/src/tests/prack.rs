@@ -1,6 +1,6 @@
 //! Reliable provisional responses (RFC 3262).
 
-use super::{Scripted, answer_to, described};
+use super::{Scripted, answer_to, sdp_body};
 use crate::message::{Method, Request};
 use crate::sdp::Direction;
 use crate::testing::{Pair, Party, offer};
@@ -114,7 +114,7 @@ fn answer(stage: &mut Scripted, key: CallKey) {
 
 #[test]
 fn a_required_response_is_repeated_until_its_prack() {
-    let (mut stage, key) = Scripted::called("Require: 100rel\n", true);
+    let (mut stage, key) = Scripted::taking("Require: 100rel\n", true);
     stage.endpoint.ring(stage.now, key, 180, None);
     let ringing = stage.response(180);
     let rseq: u32 = ringing.headers.get("RSeq").unwrap().parse().unwrap();
@@ -145,7 +145,7 @@ fn a_required_response_is_repeated_until_its_prack() {
 #[test]
 fn a_prack_that_fits_nothing_is_refused() {
     let check = |rest: fn(u32) -> String, code: u16| {
-        let (mut stage, key) = Scripted::called("Require: 100rel\n", true);
+        let (mut stage, key) = Scripted::taking("Require: 100rel\n", true);
         stage.endpoint.ring(stage.now, key, 180, None);
         let ringing = stage.response(180);
         let rseq: u32 = ringing.headers.get("RSeq").unwrap().parse().unwrap();
@@ -163,7 +163,7 @@ fn a_prack_that_fits_nothing_is_refused() {
 
 #[test]
 fn a_call_whose_ringing_nobody_confirms_is_refused() {
-    let (mut stage, key) = Scripted::called("Require: 100rel\n", true);
+    let (mut stage, key) = Scripted::taking("Require: 100rel\n", true);
     stage.endpoint.ring(stage.now, key, 180, None);
     stage.wait(31_999);
     stage.sent.clear();
@@ -176,7 +176,7 @@ fn a_call_whose_ringing_nobody_confirms_is_refused() {
 fn an_answer_waits_for_the_prack_of_a_description() {
     let own = offer(1).session().to_string();
     for described in [true, false] {
-        let (mut stage, key) = Scripted::called("Require: 100rel\n", true);
+        let (mut stage, key) = Scripted::taking("Require: 100rel\n", true);
         stage.endpoint.ring(stage.now, key, 183, described.then(|| own.clone()));
         let ringing = stage.response(183);
         let (rseq, tag) = (ringing.headers.get("RSeq").unwrap().to_owned(), tag_of(&ringing.headers));
@@ -204,7 +204,7 @@ fn an_answer_waits_for_the_prack_of_a_description() {
 
 #[test]
 fn a_call_that_does_not_require_it_rings_as_before() {
-    let (mut stage, key) = Scripted::called("Supported: 100rel\n", true);
+    let (mut stage, key) = Scripted::taking("Supported: 100rel\n", true);
     stage.endpoint.ring(stage.now, key, 180, None);
     assert_eq!(stage.response(180).headers.get("RSeq"), None);
     stage.wait(60_000);
@@ -213,13 +213,13 @@ fn a_call_that_does_not_require_it_rings_as_before() {
 
 #[test]
 fn another_offer_in_a_prack_is_answered() {
-    let (mut stage, key) = Scripted::called("Require: 100rel\n", true);
+    let (mut stage, key) = Scripted::taking("Require: 100rel\n", true);
     let own = sdp::negotiate(&offer(2).session().to_string(), &offer(1)).unwrap().0.to_string();
     stage.endpoint.ring(stage.now, key, 183, Some(own));
     let ringing = stage.response(183);
     let (rseq, tag) = (ringing.headers.get("RSeq").unwrap().to_owned(), tag_of(&ringing.headers));
     let held = crate::sdp::Offer { direction: Direction::SendOnly, ..offer(2) }.session().to_string();
-    stage.from_caller("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n{}", described(&held)));
+    stage.from_caller("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n{}", sdp_body(&held)));
     let response = stage.response(200);
     assert!(String::from_utf8(response.body).unwrap().contains("a=recvonly"));
     assert!(matches!(
@@ -230,7 +230,7 @@ fn another_offer_in_a_prack_is_answered() {
 
 #[test]
 fn the_queue_of_responses_has_an_end() {
-    let (mut stage, key) = Scripted::called("Require: 100rel\n", true);
+    let (mut stage, key) = Scripted::taking("Require: 100rel\n", true);
     (0..50).for_each(|_| stage.endpoint.ring(stage.now, key, 180, None));
     let mut rung = 0;
     for seq in 2.. {

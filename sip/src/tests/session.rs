@@ -292,6 +292,7 @@ fn dynamic_codecs_keep_their_own_numbers_clocks_and_events() {
         // The same description as an offer: the answer takes over its numbers.
         let (answer, m) = negotiate(&answer, &ours).unwrap();
         assert_eq!((m.codec.as_str(), m.payload_type, m.receive_payload_type), (expect.0, expect.2, expect.2));
+        assert_eq!(m.receive_event_payload_type, m.event_payload_type);
         let numbers = [Some(expect.2), expect.4].into_iter().flatten().map(|number| number.to_string());
         assert_eq!(answer.media[0].formats, numbers.collect::<Vec<_>>());
     };
@@ -299,10 +300,10 @@ fn dynamic_codecs_keep_their_own_numbers_clocks_and_events() {
         "m=audio 4000 RTP/AVP 96 97 98\na=rtpmap:96 OPUS/48000/2\na=fmtp:96 useinbandfec=1\na=rtpmap:97 telephone-event/8000\na=rtpmap:98 telephone-event/48000\n",
         ("opus", 48_000, 96, 111, Some(98), "useinbandfec=1"),
     );
-    // Events of another clock mean something else.
+    // Events of 8000 Hz go with every codec.
     answers(
         "m=audio 4000 RTP/AVP 96 101\na=rtpmap:96 opus/48000/2\na=rtpmap:101 telephone-event/8000\n",
-        ("opus", 48_000, 96, 111, None, ""),
+        ("opus", 48_000, 96, 111, Some(101), ""),
     );
     answers(
         "m=audio 4000 RTP/AVP 99 112\na=rtpmap:99 L16/44100\na=rtpmap:112 L16/16000\n",

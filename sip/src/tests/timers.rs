@@ -1,6 +1,6 @@
 //! Session timers (RFC 4028).
 
-use super::{Scripted, answer_to, described};
+use super::{Scripted, answer_to, sdp_body};
 use crate::message::{Method, Request, Response};
 use crate::sdp::{Direction, Offer};
 use crate::testing::{Pair, Party, invite_to, offer};
@@ -112,7 +112,7 @@ fn a_refresh_of_the_far_side_keeps_the_session() {
     for (seq, method) in [(1, "UPDATE"), (2, "INVITE"), (3, "UPDATE")] {
         stage.wait(60_000);
         let timer = "Supported: timer\nSession-Expires: 120;refresher=uac\n";
-        let body = if method == "INVITE" { described(&offer(2).session().to_string()) } else { "\n".into() };
+        let body = if method == "INVITE" { sdp_body(&offer(2).session().to_string()) } else { "\n".into() };
         stage.in_dialog(&invite, method, seq, &format!("{timer}{body}"));
         let ok = stage.response(200);
         assert_eq!((expires_of(&ok), ok.headers.get("Require")), (Some("120;refresher=uac"), Some("timer")));
@@ -196,7 +196,7 @@ fn an_answerer_says_who_refreshes() {
     let check = |headers: &str, own: Option<u32>, expect: Option<&str>| {
         let mut stage = Scripted::new();
         stage.endpoint.ask_session_interval(own);
-        stage.from_caller("INVITE", 1, "", &format!("{headers}{}", described(&offer(2).session().to_string())));
+        stage.from_caller("INVITE", 1, "", &format!("{headers}{}", sdp_body(&offer(2).session().to_string())));
         stage.response(100);
         let key = stage.last_call.unwrap();
         stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
@@ -218,7 +218,7 @@ fn an_answerer_says_who_refreshes() {
 fn an_answerer_refuses_an_interval_below_90_s() {
     let check = |headers: &str, code: u16| {
         let mut stage = Scripted::new();
-        stage.from_caller("INVITE", 1, "", &format!("{headers}{}", described(&offer(2).session().to_string())));
+        stage.from_caller("INVITE", 1, "", &format!("{headers}{}", sdp_body(&offer(2).session().to_string())));
         let response = stage.response(code);
         assert_eq!(response.headers.get("Min-SE"), (code == 422).then_some("90"));
         assert_eq!(stage.events.len(), usize::from(code == 100));
@@ -238,7 +238,7 @@ fn an_answerer_refuses_an_interval_below_90_s() {
 fn an_answerer_refreshes_and_ends_as_well() {
     for (refresher, refreshes) in [("uas", true), ("uac", false)] {
         let headers = format!("Allow: UPDATE, INVITE\nSupported: timer\nSession-Expires: 200;refresher={refresher}\n");
-        let (mut stage, key) = Scripted::called(&headers, true);
+        let (mut stage, key) = Scripted::taking(&headers, true);
         stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
         let tag = stage.response(200).headers.to().unwrap().tag().to_owned();
         stage.from_caller("ACK", 1, &tag, "\n");

@@ -74,3 +74,51 @@ fn a_challenged_notification_is_sent_again_with_credentials() {
     assert!(again.headers.get("Proxy-Authorization").is_some_and(|value| value.contains("nonce=\"1\"")));
     assert_eq!(again.body, notify.body);
 }
+
+#[test]
+fn the_outcome_of_a_transfer_is_told_step_by_step() {
+    let (mut stage, key, invite) = Scripted::talking();
+    stage.endpoint.notify(stage.now, key, 200, true);
+    stage.quiet();
+    stage.in_dialog(&invite, "REFER", 7, REFER);
+    stage.endpoint.notify(stage.now, key, 200, true);
+    stage.quiet();
+    stage.endpoint.accept_transfer(stage.now, key);
+    assert!(stage.response(202).headers.get("Contact").is_some());
+    let told = |stage: &mut Scripted, line: &str, state: &str| {
+        let notify = stage.request(Method::Notify);
+        assert_eq!((notify.body.as_slice(), notify.headers.get("Event")), (line.as_bytes(), Some("refer")));
+        assert_eq!(notify.headers.get("Subscription-State"), Some(state));
+        stage.reply(&notify, 200, "", &[], None);
+    };
+    told(&mut stage, "SIP/2.0 100 Trying\r\n", "active;expires=60");
+    stage.endpoint.notify(stage.now, key, 180, false);
+    told(&mut stage, "SIP/2.0 180 Ringing\r\n", "active;expires=60");
+    for code in [0, 99, 700] {
+        stage.endpoint.notify(stage.now, key, code, false);
+    }
+    stage.quiet();
+    stage.endpoint.notify(stage.now, key, 603, true);
+    told(&mut stage, "SIP/2.0 603 Decline\r\n", "terminated;reason=noresource");
+    stage.endpoint.notify(stage.now, key, 200, true);
+    stage.quiet();
+    // Another transfer may follow.
+    stage.in_dialog(&invite, "REFER", 8, REFER);
+    stage.endpoint.accept_transfer(stage.now, key);
+    stage.response(202);
+    stage.request(Method::Notify);
+    stage.endpoint.hangup(stage.now, key, 16, "x");
+    stage.request(Method::Bye);
+    stage.endpoint.notify(stage.now, key, 200, true);
+    stage.quiet();
+}
+
+#[test]
+fn who_wants_no_notification_gets_none() {
+    let (mut stage, key, invite) = Scripted::talking();
+    stage.in_dialog(&invite, "REFER", 7, &format!("Refer-Sub: false\n{REFER}"));
+    stage.endpoint.accept_transfer(stage.now, key);
+    assert_eq!(stage.response(202).headers.get("Refer-Sub"), Some("false"));
+    stage.endpoint.notify(stage.now, key, 200, true);
+    stage.quiet();
+}

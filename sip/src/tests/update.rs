@@ -1,6 +1,6 @@
 //! UPDATE (RFC 3311), before the answer and after it, both ways.
 
-use super::{Scripted, answer_to, described};
+use super::{Scripted, answer_to, sdp_body};
 use crate::message::{Headers, Method, Request, Response};
 use crate::sdp::{Direction, Offer, Session, negotiate};
 use crate::testing::offer;
@@ -36,7 +36,7 @@ fn early() -> (Scripted, CallKey, Request) {
 
 /// A call of the far side that completed offer and answer by a reliable 183 and its PRACK; the tag of this side.
 fn early_from_far() -> (Scripted, CallKey, String) {
-    let (mut stage, key) = Scripted::called("Require: 100rel\n", true);
+    let (mut stage, key) = Scripted::taking("Require: 100rel\n", true);
     let own = negotiate(&offer(2).session().to_string(), &offer(1)).unwrap().0.to_string();
     stage.endpoint.ring(stage.now, key, 183, Some(own));
     let ringing = stage.response(183);
@@ -81,7 +81,7 @@ fn an_early_update_needs_what_it_changes() {
     assert!(asked.body.is_empty());
     stage.reply(&asked, 200, "b", &[], None);
     assert_eq!(stage.events.last(), Some(&CallEvent::Updated { code: 200, sdp: None, media: None }));
-    let (mut stage, key) = Scripted::called("", true);
+    let (mut stage, key) = Scripted::taking("", true);
     stage.endpoint.ring(stage.now, key, 180, None);
     stage.response(180);
     assert!(!stage.endpoint.update(stage.now, key, None), "the caller may not know the dialog");
@@ -92,7 +92,7 @@ fn an_early_update_needs_what_it_changes() {
 #[test]
 fn an_early_update_of_the_far_side_is_answered() {
     let (mut stage, _, invite) = early();
-    stage.in_dialog(&invite, "UPDATE", 1, &described(&wish(2, Direction::SendOnly)));
+    stage.in_dialog(&invite, "UPDATE", 1, &sdp_body(&wish(2, Direction::SendOnly)));
     let response = stage.response(200);
     assert!(String::from_utf8(response.body.clone()).unwrap().contains("a=recvonly"));
     assert_eq!((version_of(&response.body), response.headers.get("Contact").is_some()), (2, true));
@@ -107,7 +107,7 @@ fn an_early_update_of_the_far_side_is_answered() {
     // The offer of the INVITE has no answer yet: glare.
     let (mut stage, _, invite) = Scripted::calling(None);
     stage.reply(&invite, 180, "b", &[], None);
-    stage.in_dialog(&invite, "UPDATE", 1, &described(&wish(2, Direction::SendRecv)));
+    stage.in_dialog(&invite, "UPDATE", 1, &sdp_body(&wish(2, Direction::SendRecv)));
     stage.response(491);
     stage.in_dialog(&invite, "UPDATE", 2, "\n");
     stage.response(200);
@@ -116,7 +116,7 @@ fn an_early_update_of_the_far_side_is_answered() {
 #[test]
 fn an_answerer_takes_and_sends_early_updates() {
     let (mut stage, key, tag) = early_from_far();
-    stage.from_caller("UPDATE", 3, &tag, &described(&wish(2, Direction::Inactive)));
+    stage.from_caller("UPDATE", 3, &tag, &sdp_body(&wish(2, Direction::Inactive)));
     let response = stage.response(200);
     assert!(String::from_utf8(response.body).unwrap().contains("a=inactive"));
     assert!(matches!(stage.events[..], [CallEvent::Renegotiated { .. }, CallEvent::Hold(true)]), "{:?}", stage.events);
@@ -124,7 +124,7 @@ fn an_answerer_takes_and_sends_early_updates() {
     assert!(stage.endpoint.update(stage.now, key, Some(wish(1, Direction::SendRecv))));
     let asked = stage.request(Method::Update);
     // An UPDATE that crosses it.
-    stage.from_caller("UPDATE", 4, &tag, &described(&wish(2, Direction::SendRecv)));
+    stage.from_caller("UPDATE", 4, &tag, &sdp_body(&wish(2, Direction::SendRecv)));
     stage.response(491);
     stage.reply(&asked, 200, &tag, &[], Some(&answer_to(&asked)));
     assert!(
@@ -141,9 +141,9 @@ fn an_answerer_takes_and_sends_early_updates() {
 
 #[test]
 fn an_offer_that_waits_for_its_answer_defers_an_update() {
-    let offered = described(&wish(2, Direction::SendRecv));
+    let offered = sdp_body(&wish(2, Direction::SendRecv));
     for (headers, sdp) in [("Require: 100rel\n", true), ("Require: 100rel\n", false), ("", true)] {
-        let (mut stage, key) = Scripted::called(headers, true);
+        let (mut stage, key) = Scripted::taking(headers, true);
         let own = negotiate(&offer(2).session().to_string(), &offer(1)).unwrap().0.to_string();
         stage.endpoint.ring(stage.now, key, 183, sdp.then_some(own));
         let tag = tag_of(&stage.response(183).headers);
@@ -154,7 +154,7 @@ fn an_offer_that_waits_for_its_answer_defers_an_update() {
         stage.response(200);
     }
     // This side's offer has no answer: glare.
-    let (mut stage, key) = Scripted::called("Require: 100rel\n", false);
+    let (mut stage, key) = Scripted::taking("Require: 100rel\n", false);
     stage.endpoint.ring(stage.now, key, 183, Some(wish(1, Direction::SendRecv)));
     let tag = tag_of(&stage.response(183).headers);
     stage.from_caller("UPDATE", 2, &tag, &offered);
@@ -168,11 +168,11 @@ fn a_session_in_use_is_changed_by_update() {
     let asked = stage.request(Method::Update);
     assert_eq!((asked.headers.cseq().unwrap().seq, version_of(&asked.body)), (2, 2));
     // What meets an open offer: another offer does not pass, no offer does.
-    stage.in_dialog(&invite, "UPDATE", 1, &described(&wish(2, Direction::SendRecv)));
+    stage.in_dialog(&invite, "UPDATE", 1, &sdp_body(&wish(2, Direction::SendRecv)));
     stage.response(491);
     stage.in_dialog(&invite, "UPDATE", 2, "\n");
     stage.response(200);
-    stage.in_dialog(&invite, "INVITE", 3, &described(&wish(2, Direction::SendRecv)));
+    stage.in_dialog(&invite, "INVITE", 3, &sdp_body(&wish(2, Direction::SendRecv)));
     stage.response(491);
     stage.acknowledges_failure(&invite, 3);
     assert_eq!(stage.events.drain(..).collect::<Vec<_>>(), [CallEvent::Unchanged { code: 200 }]);

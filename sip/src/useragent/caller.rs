@@ -237,10 +237,16 @@ impl Endpoint {
         let fork = &mut call.dialogs[at];
         fork.dialog.confirm(response, seq);
         fork.note_allow(&response.headers);
-        let agreed = fork.agreed.clone();
+        let (agreed, closed) = (fork.agreed.clone(), fork.closed);
         let sdp = sdp_of(&response.headers, &response.body);
         let pending = call.stage == Stage::Pending;
         match sdp {
+            // Its BYE overtook it.
+            _ if pending && closed => {
+                self.acknowledge(key, at, request, None);
+                let end = CallEnd::new(EndKind::RemoteBye, "Answered and ended at once");
+                self.end(now, key, CallEnd { by_remote: true, ..end });
+            }
             Some(sdp) if pending && agreed.is_none() && request.body.is_empty() => {
                 self.offer_in_answer(now, key, at, request, response, sdp);
                 self.take_timer(now, key, &response.headers);
@@ -275,10 +281,12 @@ impl Endpoint {
                 (call.stage, call.active) = (Stage::Up, Some(at));
                 call.confirmed = true;
                 call.offered = None;
+                call.move_change(at);
                 call.take(media.clone());
                 let (call_id, tag) = (call.call_id.clone(), call.dialogs[at].dialog.remote_tag.clone());
                 self.take_timer(now, key, &response.headers);
                 self.event(key, CallEvent::Answered { code: response.code, sdp, media, call_id, tag });
+                self.start_change(now, key);
             }
             unusable => {
                 self.bye(now, key, at, Some(reason(88, "Incompatible destination")));

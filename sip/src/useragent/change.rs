@@ -19,7 +19,7 @@ const CHANGE_LIMIT: Duration = Duration::from_secs(180);
 
 /// A change of the session that this side asked for, until its final answer.
 pub(crate) struct Change {
-    /// INVITE or UPDATE.
+    /// The request that carries it: INVITE or UPDATE.
     method: Method,
     at: usize,
     /// It only keeps the session alive; nobody is told.
@@ -244,7 +244,7 @@ impl Endpoint {
     fn change_accepted(&mut self, now: Time, key: CallKey, response: &Response) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(change) = call.change.take() else { return };
-        let (code, up) = (response.code, call.stage == Stage::Up);
+        let (code, up) = (response.code, call.is_up_in(change.at));
         if call.stage == Stage::Over {
             return self.call_changed(key);
         }
@@ -362,12 +362,12 @@ impl Endpoint {
     fn change_refused(&mut self, now: Time, key: CallKey, code: u16, text: String) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(change) = call.change.take() else { return };
-        let stage = call.stage;
-        if stage == Stage::Over {
+        let up = call.is_up_in(change.at);
+        if call.stage == Stage::Over {
             return self.call_changed(key);
         }
         self.report(key, &change, code, None, None);
-        if stage == Stage::Up && matches!(code, 408 | 481) {
+        if up && matches!(code, 408 | 481) {
             self.bye(now, key, change.at, Some(reason(111, "Dialog lost")));
             let end = CallEnd::new(EndKind::DialogLost, &text);
             return self.end(now, key, CallEnd { sip_code: Some(code), by_remote: code == 481, ..end });
@@ -406,6 +406,20 @@ impl Call {
             Stage::Pending => change.method == Method::Update,
             Stage::Over => false,
         })
+    }
+
+    /// True when the call is answered, and in this dialog.
+    fn is_up_in(&self, at: usize) -> bool {
+        self.stage == Stage::Up && self.active == Some(at)
+    }
+
+    /// A change that waits, of an early dialog, is for the dialog that was answered.
+    pub(super) fn move_change(&mut self, at: usize) {
+        for change in [&mut self.change, &mut self.next_change].into_iter().flatten() {
+            if change.transaction.is_none() {
+                change.at = at;
+            }
+        }
     }
 
     /// True while a re-INVITE of this side has no final response.

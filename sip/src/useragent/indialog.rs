@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use super::timers::{LEAST_S, Plan};
 use super::{
-    ALLOW, CAPABILITIES, CallEnd, CallEvent, CallKey, EndKind, SUPPORTED, Side, Stage, Unacknowledged, unsupported,
+    ALLOW, CAPABILITIES, CallEnd, CallEvent, CallKey, EndKind, SUPPORTED, Side, Stage, Unacknowledged,
+    unknown_extensions,
 };
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::message::{Method, Request, sdp_of};
@@ -40,7 +41,7 @@ impl Endpoint {
         let stage = call.stage;
         match &request.method {
             Method::Bye => self.bye_received(now, tx, key, at, request),
-            _ if let Some(unknown) = unsupported(request) => {
+            _ if let Some(unknown) = unknown_extensions(request) => {
                 self.reply(now, tx, 420, "", &[("Unsupported", &unknown)]);
             }
             Method::Prack if !call.is_caller() => self.prack_received(now, tx, key, request),
@@ -287,6 +288,10 @@ impl super::Call {
             base.codecs.retain(|codec| codec.name == *name && codec.clock_rate_hz == *clock_rate_hz);
         }
         let (mut session, media) = negotiate(offer, &Offer { direction: self.wish.unwrap_or_default(), ..base })?;
+        // The answer goes at once, and nobody knows yet whether the name can be resolved.
+        if media.remote_host.is_some() {
+            return Err(Refusal::NoAddress);
+        }
         self.version += 1;
         session.id = own.id;
         session.version = own.version + self.version;

@@ -49,7 +49,7 @@ pub(crate) const CAPABILITIES: [(&str, &str); 3] =
     [("Allow", ALLOW), ("Accept", "application/sdp"), ("Supported", SUPPORTED)];
 
 /// Extensions that a request requires and that are not understood; `None` when there are none.
-pub(crate) fn unsupported(request: &Request) -> Option<String> {
+pub(crate) fn unknown_extensions(request: &Request) -> Option<String> {
     let known = |tag: &&str| SUPPORTED.split(", ").any(|known| known.eq_ignore_ascii_case(tag));
     let unknown: Vec<_> = request.headers.list("Require").into_iter().filter(|tag| !known(tag)).collect();
     (!unknown.is_empty()).then(|| unknown.join(", "))
@@ -147,14 +147,14 @@ pub enum CallEvent {
     Offered {
         /// Code of the response that has the offer.
         code: u16,
-        /// The offer.
+        /// The offer of the other side.
         sdp: String,
         /// To-tag: the branch that offers.
         tag: String,
     },
     /// The PRACK of a reliable provisional response of this side came; `sdp` is the answer to an offer that was made in it.
     RingConfirmed {
-        /// The PRACK's body.
+        /// The description in the PRACK's body.
         sdp: Option<String>,
     },
     /// The ACK of this side's answer came; `sdp` is the answer to an offer that was made in the 200.
@@ -199,14 +199,14 @@ pub enum CallEvent {
     Updated {
         /// 200, or the refusal; 408 without a response, 503 when it could not be sent.
         code: u16,
-        /// The answer.
+        /// The answer of the other side.
         sdp: Option<String>,
-        /// What holds now.
+        /// The agreement that holds now.
         media: Option<Negotiated>,
     },
     /// A message in the dialog (RFC 3428).
     Message {
-        /// Content-Type, as written.
+        /// The Content-Type field as it is written.
         content_type: String,
         /// The text; bytes that are not UTF-8 are replaced.
         text: String,

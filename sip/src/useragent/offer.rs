@@ -76,6 +76,7 @@ impl Endpoint {
     ) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         (call.stage, call.active) = (Stage::Up, Some(at));
+        call.move_change(at);
         let carrier = Carrier::Ack(Box::new(invite.clone()));
         let deadline = Some(now + T1_64);
         self.tell_offer(key, Offered { at, code: response.code, sdp, carrier, deadline });

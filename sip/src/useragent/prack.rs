@@ -183,10 +183,15 @@ impl Endpoint {
         let call = self.calls.get_mut(&key)?;
         let answers = described && !call.ringing.offered;
         if answers {
-            if let Some(media) = sdp.as_deref().and_then(|sdp| sdp::read_answer(&call.local_sdp, sdp).ok()) {
-                call.take(media);
-                call.ringing.settled = true;
-            }
+            let Some(media) = sdp.as_deref().and_then(|sdp| sdp::read_answer(&call.local_sdp, sdp).ok()) else {
+                self.reply(now, tx, 488, "", &[]);
+                self.respond(now, key, 488, None, &[]);
+                let end = CallEnd::new(EndKind::NoMedia, "PRACK without a usable answer to the offer before it");
+                self.end(now, key, CallEnd { sip_code: Some(488), ..end });
+                return None;
+            };
+            call.take(media);
+            call.ringing.settled = true;
             self.reply(now, tx, 200, "", &[]);
             return sdp;
         }

@@ -46,7 +46,7 @@ pub(crate) struct Call {
     pub(crate) in_use: String,
     /// How often `local_sdp` was changed since.
     pub(crate) version: u64,
-    /// What the two sides last agreed on, as far as this side computed it.
+    /// The last agreement of the two sides, as far as this side computed it.
     pub(crate) media: Option<Negotiated>,
     pub(crate) on_hold: bool,
     /// Who is to send as this side would have it; both where it did not say.

@@ -36,7 +36,7 @@ pub(crate) struct Timing {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Plan {
     interval_s: u32,
-    /// This side refreshes.
+    /// True when this side refreshes.
     ours: bool,
 }
 

@@ -65,18 +65,21 @@ pub fn answer(offer: &str, supported: &Offer) -> Result<(String, MediaPlan), Str
 /// Returns the media plan that offer and answer mean.
 ///
 /// # Errors
-/// A codec or a crypto suite that this engine does not speak.
+/// A codec or a crypto suite that this engine does not speak, or a host name in place of a media address.
 pub fn media_plan(negotiated: &Negotiated) -> Result<MediaPlan, String> {
     let codec = Codec::from_encoding(&negotiated.codec, negotiated.clock_rate_hz)
         .ok_or_else(|| format!("no common codec: {}", negotiated.codec))?;
+    if let Some(host) = &negotiated.remote_host {
+        return Err(format!("the media address is a host name ({host}), which is not resolved"));
+    }
     let media = MediaParams {
         codec,
         payload_type: negotiated.payload_type,
         receive_payload_type: negotiated.receive_payload_type,
         event_payload_type: negotiated.event_payload_type,
-        receive_event_payload_type: negotiated.event_payload_type,
-        event_clock_hz: codec.rtp_clock_hz(),
-        may_send: !negotiated.on_hold,
+        receive_event_payload_type: negotiated.receive_event_payload_type,
+        event_clock_hz: negotiated.event_clock_rate_hz,
+        may_send: negotiated.direction.sends(),
         ptime_ms: negotiated.ptime_ms as u8,
         fec: negotiated.fmtp.split(';').any(|parameter| parameter.trim() == "useinbandfec=1"),
         srtp: negotiated.crypto.as_ref().map(srtp_params).transpose()?,
