@@ -77,7 +77,7 @@ impl Scripted {
     fn taking(headers: &str, offers: bool) -> (Scripted, CallKey) {
         let mut stage = Scripted::new();
         let body = if offers { sdp_body(&offer(2).session().to_string()) } else { "\n".into() };
-        stage.from_caller("INVITE", 1, "", &format!("{headers}{body}"));
+        stage.caller_sends("INVITE", 1, "", &format!("{headers}{body}"));
         stage.response(100);
         stage.events.clear();
         let key = stage.last_call.expect("a call came in");
@@ -85,7 +85,7 @@ impl Scripted {
     }
 
     /// A request of the far side that made the call (see `taking`), to this tag of ours.
-    fn from_caller(&mut self, method: &str, seq: u32, tag: &str, rest: &str) {
+    fn caller_sends(&mut self, method: &str, seq: u32, tag: &str, rest: &str) {
         let tag = if tag.is_empty() { String::new() } else { format!(";tag={tag}") };
         self.hears(&format!(
             "{method} sip:alice@10.0.0.1 SIP/2.0\nVia: SIP/2.0/UDP 10.0.0.2;branch=z9hG4bK{method}{seq};rport\n\

@@ -138,7 +138,7 @@ fn a_caller_without_offer_gets_one_in_the_200() {
         stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
         let ok = stage.response(200);
         assert!(text(&ok.body).contains("m=audio 4000 RTP/AVP 0 8 9 101"));
-        stage.from_caller("ACK", 1, &tag_of(&ok.headers), body);
+        stage.caller_sends("ACK", 1, &tag_of(&ok.headers), body);
         match kind {
             None => assert!(matches!(stage.events[..], [CallEvent::Confirmed { sdp: Some(_) }]), "{:?}", stage.events),
             Some(kind) => {
@@ -162,12 +162,12 @@ fn a_caller_without_offer_gets_one_while_it_rings() {
     let (rseq, tag) = (ringing.headers.get("RSeq").unwrap().to_owned(), tag_of(&ringing.headers));
     assert!(!ringing.body.is_empty());
     let answer = sdp::negotiate(text(&ringing.body), &offer(2)).unwrap().0.to_string();
-    stage.from_caller("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n{}", sdp_body(&answer)));
+    stage.caller_sends("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n{}", sdp_body(&answer)));
     stage.response(200);
     assert_eq!(stage.events, [CallEvent::RingConfirmed { sdp: Some(answer) }]);
     stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
     assert!(stage.response(200).body.is_empty());
-    stage.from_caller("ACK", 1, &tag, "\n");
+    stage.caller_sends("ACK", 1, &tag, "\n");
     assert_eq!(stage.events.last(), Some(&CallEvent::Confirmed { sdp: None }));
     // Who does not know reliable responses gets no offer in one.
     let (mut stage, key) = Scripted::taking("", false);
@@ -183,7 +183,7 @@ fn a_prack_without_the_answer_refuses_the_call() {
         stage.endpoint.ring(stage.now, key, 183, Some(offer(1).session().to_string()));
         let ringing = stage.response(183);
         let rseq = ringing.headers.get("RSeq").unwrap();
-        stage.from_caller("PRACK", 2, &tag_of(&ringing.headers), &format!("RAck: {rseq} 1 INVITE\n{body}"));
+        stage.caller_sends("PRACK", 2, &tag_of(&ringing.headers), &format!("RAck: {rseq} 1 INVITE\n{body}"));
         assert_eq!(stage.response(488).headers.cseq().unwrap().method, Method::Prack);
         assert_eq!(stage.response(488).headers.cseq().unwrap().method, Method::Invite);
         assert_eq!((stage.end().kind, stage.events.len()), (EndKind::NoMedia, 1));

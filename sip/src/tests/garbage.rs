@@ -157,7 +157,7 @@ fn begin_dialog(stage: &mut Scripted, calls: bool, offers: bool) -> Vec<String> 
         return [far_responses(&invite, &sdp), far_requests(&dialog, "1", &sdp)].concat();
     }
     let body = if offers { sdp.as_str() } else { "\n" };
-    stage.from_caller("INVITE", 1, "", &format!("Require: 100rel\nSupported: timer\nx: 90\n{body}"));
+    stage.caller_sends("INVITE", 1, "", &format!("Require: 100rel\nSupported: timer\nx: 90\n{body}"));
     let key = stage.last_call.expect("a call came in");
     stage.endpoint.ring(stage.now, key, 183, Some(offer(1).session().to_string()));
     stage.response(100);
@@ -176,7 +176,7 @@ fn mutated_dialogs_never_panic_and_end() {
         let corpus = begin_dialog(&mut stage, case % 2 == 0, case % 3 != 0);
         for _ in 0..30 {
             let mut bytes = corpus[draw(&mut state) % corpus.len()].clone().into_bytes();
-            if draw(&mut state) % 3 > 0 {
+            if !draw(&mut state).is_multiple_of(3) {
                 mutate(&mut state, &mut bytes);
             }
             stage.endpoint.receive(stage.now, stage.far, &bytes);

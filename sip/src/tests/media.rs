@@ -38,7 +38,7 @@ fn events_of_8000_hz_go_with_every_codec() {
     check(&both, lines, (Some(100), Some(112), 48_000));
     check(&both, "a=rtpmap:100 telephone-event/16000\n", (None, None, 48_000));
     // An answer cannot have what was not offered.
-    check(&[high.clone()], "a=rtpmap:101 telephone-event/8000\n", (None, None, 48_000));
+    check(std::slice::from_ref(&high), "a=rtpmap:101 telephone-event/8000\n", (None, None, 48_000));
     check(&[], "a=rtpmap:101 telephone-event/8000\n", (None, None, 48_000));
 
     // As answerer: accepted as offered.

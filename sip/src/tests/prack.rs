@@ -130,13 +130,13 @@ fn a_required_response_is_repeated_until_its_prack() {
     stage.endpoint.ring(stage.now, key, 183, Some("v=0\r\n".into()));
     stage.quiet();
     let tag = tag_of(&ringing.headers);
-    stage.from_caller("PRACK", 3, &tag, &format!("RAck: {rseq} 1 INVITE\n\n"));
+    stage.caller_sends("PRACK", 3, &tag, &format!("RAck: {rseq} 1 INVITE\n\n"));
     stage.response(200);
     assert_eq!(stage.events, [CallEvent::RingConfirmed { sdp: None }]);
     let next = stage.response(183);
     assert_eq!(next.headers.get("RSeq"), Some((rseq + 1).to_string().as_str()));
     // The same PRACK again: the same answer.
-    stage.from_caller("PRACK", 3, &tag, &format!("RAck: {rseq} 1 INVITE\n\n"));
+    stage.caller_sends("PRACK", 3, &tag, &format!("RAck: {rseq} 1 INVITE\n\n"));
     stage.response(200);
     stage.quiet();
     assert_eq!(stage.events.len(), 1);
@@ -149,7 +149,7 @@ fn a_prack_that_fits_nothing_is_refused() {
         stage.endpoint.ring(stage.now, key, 180, None);
         let ringing = stage.response(180);
         let rseq: u32 = ringing.headers.get("RSeq").unwrap().parse().unwrap();
-        stage.from_caller("PRACK", 2, &tag_of(&ringing.headers), &rest(rseq));
+        stage.caller_sends("PRACK", 2, &tag_of(&ringing.headers), &rest(rseq));
         stage.response(code);
     };
     check(|rseq| format!("RAck: {rseq} 1 INVITE\n\n"), 200);
@@ -186,14 +186,14 @@ fn an_answer_waits_for_the_prack_of_a_description() {
             assert!(!stage.response(200).body.is_empty());
         }
         stage.quiet();
-        stage.from_caller("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n\n"));
+        stage.caller_sends("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n\n"));
         stage.response(200);
         if described {
             let ok = stage.response(200);
             assert!(ok.body.is_empty(), "the answer went with the 183");
             assert_eq!((ok.headers.cseq().unwrap().method, tag_of(&ok.headers)), (Method::Invite, tag.clone()));
         }
-        stage.from_caller("ACK", 1, &tag, "\n");
+        stage.caller_sends("ACK", 1, &tag, "\n");
         assert_eq!(stage.events.last(), Some(&CallEvent::Confirmed { sdp: None }));
         stage.wait(40_000);
         stage.quiet();
@@ -219,7 +219,7 @@ fn another_offer_in_a_prack_is_answered() {
     let ringing = stage.response(183);
     let (rseq, tag) = (ringing.headers.get("RSeq").unwrap().to_owned(), tag_of(&ringing.headers));
     let held = crate::sdp::Offer { direction: Direction::SendOnly, ..offer(2) }.session().to_string();
-    stage.from_caller("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n{}", sdp_body(&held)));
+    stage.caller_sends("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n{}", sdp_body(&held)));
     let response = stage.response(200);
     assert!(String::from_utf8(response.body).unwrap().contains("a=recvonly"));
     assert!(matches!(
@@ -243,7 +243,7 @@ fn the_queue_of_responses_has_an_end() {
         let ringing = stage.response(180);
         rung += 1;
         let rseq = ringing.headers.get("RSeq").unwrap().to_owned();
-        stage.from_caller("PRACK", seq, &tag_of(&ringing.headers), &format!("RAck: {rseq} 1 INVITE\n\n"));
+        stage.caller_sends("PRACK", seq, &tag_of(&ringing.headers), &format!("RAck: {rseq} 1 INVITE\n\n"));
         stage.response(200);
     }
     assert_eq!(rung, 9, "one and eight that waited");
@@ -253,14 +253,11 @@ fn the_queue_of_responses_has_an_end() {
 
 /// Rings with an answer, and answers when that is confirmed.
 fn rings_then_answers(bob: &mut Endpoint, now: Time, call: CallKey, event: &CallEvent) {
-    match event {
-        CallEvent::Incoming { sdp: Some(sdp), .. } => {
-            let own = sdp::negotiate(sdp, &offer(2)).unwrap().0.to_string();
-            bob.ring(now, call, 183, Some(own.clone()));
-            bob.ring(now, call, 180, None);
-            bob.answer(now, call, own);
-        }
-        _ => {}
+    if let CallEvent::Incoming { sdp: Some(sdp), .. } = event {
+        let own = sdp::negotiate(sdp, &offer(2)).unwrap().0.to_string();
+        bob.ring(now, call, 183, Some(own.clone()));
+        bob.ring(now, call, 180, None);
+        bob.answer(now, call, own);
     }
 }
 

@@ -20,7 +20,7 @@ fn a_reinvite_that_overtakes_the_ack_stands_for_it() {
     let own = sdp::negotiate(&offer(2).session().to_string(), &offer(1)).unwrap().0.to_string();
     stage.endpoint.answer(stage.now, key, own);
     let tag = tag_of(&stage.response(200).headers);
-    stage.from_caller("INVITE", 2, &tag, &hold_offer());
+    stage.caller_sends("INVITE", 2, &tag, &hold_offer());
     let ok = stage.response(200);
     assert_eq!(ok.headers.cseq().unwrap().seq, 2);
     assert!(
@@ -32,10 +32,10 @@ fn a_reinvite_that_overtakes_the_ack_stands_for_it() {
         stage.events
     );
     // The ACK that was overtaken ends nothing; the 200 of the re-INVITE is repeated until its own.
-    stage.from_caller("ACK", 1, &tag, "\n");
+    stage.caller_sends("ACK", 1, &tag, "\n");
     stage.wait(500);
     assert_eq!(stage.response(200), ok);
-    stage.from_caller("ACK", 2, &tag, "\n");
+    stage.caller_sends("ACK", 2, &tag, "\n");
     stage.wait(40_000);
     stage.quiet();
     assert_eq!(stage.events.len(), 3);
@@ -47,10 +47,10 @@ fn a_reinvite_that_overtakes_an_answer_is_glare() {
     stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
     let ok = stage.response(200);
     let tag = tag_of(&ok.headers);
-    stage.from_caller("INVITE", 2, &tag, &hold_offer());
+    stage.caller_sends("INVITE", 2, &tag, &hold_offer());
     stage.response(491);
     let answer = sdp::negotiate(&offer(1).session().to_string(), &offer(2)).unwrap().0.to_string();
-    stage.from_caller("ACK", 1, &tag, &sdp_body(&answer));
+    stage.caller_sends("ACK", 1, &tag, &sdp_body(&answer));
     assert!(matches!(stage.events[..], [CallEvent::Confirmed { sdp: Some(_) }]), "{:?}", stage.events);
 }
 
@@ -73,11 +73,11 @@ fn a_bye_before_the_ack_ends_the_call() {
     let (mut stage, key) = Scripted::taking("", true);
     stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
     let tag = tag_of(&stage.response(200).headers);
-    stage.from_caller("BYE", 2, &tag, "\n");
+    stage.caller_sends("BYE", 2, &tag, "\n");
     stage.response(200);
     assert_eq!((stage.end().kind, stage.end().by_remote), (EndKind::RemoteBye, true));
     // The 200 is not repeated, and the ACK that was overtaken changes nothing.
-    stage.from_caller("ACK", 1, &tag, "\n");
+    stage.caller_sends("ACK", 1, &tag, "\n");
     stage.wait(80_000);
     stage.quiet();
     assert_eq!(stage.events.len(), 1);
@@ -135,8 +135,8 @@ fn a_cancel_that_crosses_the_answer_changes_nothing() {
     assert_eq!((ok.headers.cseq().unwrap().method, tag_of(&ok.headers)), (Method::Cancel, tag.clone()));
     stage.quiet();
     assert_eq!(stage.events, []);
-    stage.from_caller("ACK", 1, &tag, "\n");
-    stage.from_caller("BYE", 2, &tag, "\n");
+    stage.caller_sends("ACK", 1, &tag, "\n");
+    stage.caller_sends("BYE", 2, &tag, "\n");
     stage.response(200);
     assert_eq!(stage.end().kind, EndKind::RemoteBye);
 }
@@ -165,7 +165,7 @@ fn options_say_what_is_understood() {
     stage.in_dialog(&invite, "OPTIONS", 1, "\n");
     let inside = stage.response(200);
     let mut stage = Scripted::new();
-    stage.from_caller("OPTIONS", 1, "", "\n");
+    stage.caller_sends("OPTIONS", 1, "", "\n");
     let outside = stage.response(200);
     for response in [inside, outside] {
         let allow = response.headers.list("Allow");

@@ -196,7 +196,7 @@ fn an_answerer_says_who_refreshes() {
     let check = |headers: &str, own: Option<u32>, expect: Option<&str>| {
         let mut stage = Scripted::new();
         stage.endpoint.ask_session_interval(own);
-        stage.from_caller("INVITE", 1, "", &format!("{headers}{}", sdp_body(&offer(2).session().to_string())));
+        stage.caller_sends("INVITE", 1, "", &format!("{headers}{}", sdp_body(&offer(2).session().to_string())));
         stage.response(100);
         let key = stage.last_call.unwrap();
         stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
@@ -218,7 +218,7 @@ fn an_answerer_says_who_refreshes() {
 fn an_answerer_refuses_an_interval_below_90_s() {
     let check = |headers: &str, code: u16| {
         let mut stage = Scripted::new();
-        stage.from_caller("INVITE", 1, "", &format!("{headers}{}", sdp_body(&offer(2).session().to_string())));
+        stage.caller_sends("INVITE", 1, "", &format!("{headers}{}", sdp_body(&offer(2).session().to_string())));
         let response = stage.response(code);
         assert_eq!(response.headers.get("Min-SE"), (code == 422).then_some("90"));
         assert_eq!(stage.events.len(), usize::from(code == 100));
@@ -241,7 +241,7 @@ fn an_answerer_refreshes_and_ends_as_well() {
         let (mut stage, key) = Scripted::taking(&headers, true);
         stage.endpoint.answer(stage.now, key, offer(1).session().to_string());
         let tag = stage.response(200).headers.to().unwrap().tag().to_owned();
-        stage.from_caller("ACK", 1, &tag, "\n");
+        stage.caller_sends("ACK", 1, &tag, "\n");
         stage.wait(99_999);
         stage.quiet();
         stage.wait(68_001);

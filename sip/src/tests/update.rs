@@ -42,7 +42,7 @@ fn early_from_far() -> (Scripted, CallKey, String) {
     let ringing = stage.response(183);
     let tag = tag_of(&ringing.headers);
     let rseq = ringing.headers.get("RSeq").unwrap().to_owned();
-    stage.from_caller("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n\n"));
+    stage.caller_sends("PRACK", 2, &tag, &format!("RAck: {rseq} 1 INVITE\n\n"));
     stage.response(200);
     stage.events.clear();
     (stage, key, tag)
@@ -116,7 +116,7 @@ fn an_early_update_of_the_far_side_is_answered() {
 #[test]
 fn an_answerer_takes_and_sends_early_updates() {
     let (mut stage, key, tag) = early_from_far();
-    stage.from_caller("UPDATE", 3, &tag, &sdp_body(&wish(2, Direction::Inactive)));
+    stage.caller_sends("UPDATE", 3, &tag, &sdp_body(&wish(2, Direction::Inactive)));
     let response = stage.response(200);
     assert!(String::from_utf8(response.body).unwrap().contains("a=inactive"));
     assert!(matches!(stage.events[..], [CallEvent::Renegotiated { .. }, CallEvent::Hold(true)]), "{:?}", stage.events);
@@ -124,7 +124,7 @@ fn an_answerer_takes_and_sends_early_updates() {
     assert!(stage.endpoint.update(stage.now, key, Some(wish(1, Direction::SendRecv))));
     let asked = stage.request(Method::Update);
     // An UPDATE that crosses it.
-    stage.from_caller("UPDATE", 4, &tag, &sdp_body(&wish(2, Direction::SendRecv)));
+    stage.caller_sends("UPDATE", 4, &tag, &sdp_body(&wish(2, Direction::SendRecv)));
     stage.response(491);
     stage.reply(&asked, 200, &tag, &[], Some(&answer_to(&asked)));
     assert!(
@@ -135,7 +135,7 @@ fn an_answerer_takes_and_sends_early_updates() {
     stage.endpoint.answer(stage.now, key, wish(1, Direction::SendRecv));
     let ok = stage.response(200);
     assert!(ok.body.is_empty(), "the session is described");
-    stage.from_caller("ACK", 1, &tag, "\n");
+    stage.caller_sends("ACK", 1, &tag, "\n");
     assert_eq!(stage.events.last(), Some(&CallEvent::Confirmed { sdp: None }));
 }
 
@@ -147,17 +147,17 @@ fn an_offer_that_waits_for_its_answer_defers_an_update() {
         let own = negotiate(&offer(2).session().to_string(), &offer(1)).unwrap().0.to_string();
         stage.endpoint.ring(stage.now, key, 183, sdp.then_some(own));
         let tag = tag_of(&stage.response(183).headers);
-        stage.from_caller("UPDATE", 2, &tag, &offered);
+        stage.caller_sends("UPDATE", 2, &tag, &offered);
         let refusal = stage.response(500);
         assert!(wait_of(&refusal) <= 10);
-        stage.from_caller("UPDATE", 3, &tag, "\n");
+        stage.caller_sends("UPDATE", 3, &tag, "\n");
         stage.response(200);
     }
     // This side's offer has no answer: glare.
     let (mut stage, key) = Scripted::taking("Require: 100rel\n", false);
     stage.endpoint.ring(stage.now, key, 183, Some(wish(1, Direction::SendRecv)));
     let tag = tag_of(&stage.response(183).headers);
-    stage.from_caller("UPDATE", 2, &tag, &offered);
+    stage.caller_sends("UPDATE", 2, &tag, &offered);
     stage.response(491);
 }
 

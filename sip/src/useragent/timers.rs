@@ -85,7 +85,7 @@ impl Timing {
 
     /// Returns what the 2xx to a request of the other side gives (RFC 4028 9); `None`: no timer. `ours_s` is asked for by this side.
     fn answer(&self, request: &Headers, ours_s: Option<u32>) -> Result<Option<Plan>, TooShort> {
-        let supports = request.list("Supported").iter().chain(&request.list("Require")).any(|tag| is_timer(tag));
+        let supports = request.list("Supported").iter().chain(&request.list("Require")).any(is_timer);
         let asked = session_expires(request);
         if supports && asked.as_ref().is_some_and(|(interval_s, _)| *interval_s < LEAST_S) {
             return Err(TooShort);
