@@ -437,8 +437,6 @@ fn push(tap: &mut Producer<i16>, pcm: &[i16], count: &mut u64) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use ringer_media::call::{CallSpec, EndReason, Opening};
     use ringer_media::leg::PcmParams;
     use ringer_media::seed::Seed;
@@ -460,7 +458,8 @@ mod tests {
         let wake = Arc::new(super::super::wake::Wake::new().expect("an event descriptor"));
         let shared = Arc::new(Shared { stop: false.into(), calls: 0.into(), lateness: Lateness::default(), wake });
         let own = shared.clone();
-        (shared, std::thread::spawn(move || Shard::new(commands, messages, own).run()))
+        let run = move || Shard::new(commands, messages, own).run();
+        (shared, std::thread::Builder::new().name("media".to_owned()).spawn(run).expect("a thread starts"))
     }
 
     /// A call over rings to an agent that sends its words in one burst: frames leave in order, and the words are heard and recorded at
@@ -495,10 +494,10 @@ mod tests {
         order(ToShard::Signal(CallNo(1), Signal::Answered { code: 101, leg: params.into(), text: false }));
         // As much as the rings hold: nothing here depends on when this thread runs.
         let words = Voice::from_ulaw(SPEECH).say(6400, 0);
-        let (began, mut frames, mut events, mut ended) = (Instant::now(), Vec::new(), Vec::new(), false);
+        let (began, mut frames, mut events, mut ended) = (monotonic(), Vec::new(), Vec::new(), false);
         let (mut sent, mut hung_up) = (false, false);
-        while !ended && began.elapsed() < PATIENCE {
-            while let Some(message) = agent.next() {
+        while !ended && monotonic().since(began) < PATIENCE {
+            while let Some(message) = agent.next_message() {
                 if let FromCall::Frame { from, piece } = message {
                     assert_eq!(piece.pcm().len(), 320);
                     frames.push(from);

@@ -59,6 +59,7 @@ impl Piece {
 
 /// A message to the call.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are audio, and a media thread allocates no box")]
 enum ToCall {
     Audio { arrived: Time, piece: Piece },
     Clear,
@@ -66,6 +67,7 @@ enum ToCall {
 
 /// A message from the call.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are audio, and a media thread allocates no box")]
 pub enum FromCall {
     /// 20 ms of sound to be sent now.
     Frame {
@@ -205,7 +207,7 @@ impl FramePeer {
     }
 
     /// Returns the next message from the call.
-    pub fn next(&mut self) -> Option<FromCall> {
+    pub fn next_message(&mut self) -> Option<FromCall> {
         self.from_call.pop().ok()
     }
 
@@ -284,10 +286,10 @@ mod tests {
         }
         assert_eq!(rings.lost_frames(), 5);
         rings.clear();
-        let Some(FromCall::Frame { from: 0, piece }) = peer.next() else { panic!("the first comes first") };
+        let Some(FromCall::Frame { from: 0, piece }) = peer.next_message() else { panic!("the first comes first") };
         assert_eq!(piece.pcm(), [7; 320]);
         rings.send(25 * 320, &[8; 320]);
-        let last: Vec<FromCall> = std::iter::from_fn(|| peer.next()).collect();
+        let last: Vec<FromCall> = std::iter::from_fn(|| peer.next_message()).collect();
         assert!(
             last.len() == 20 && matches!(last.last(), Some(FromCall::Clear)),
             "it is told as soon as there is room"
