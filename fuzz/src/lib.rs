@@ -1,7 +1,7 @@
 //! What several targets share: bytes cut into datagrams, and a leg that they are sent to.
 
 use ringer_media::codec::Codec;
-use ringer_media::leg::{Leg, MediaParams, Room};
+use ringer_media::leg::{RtpLeg, MediaParams, Room};
 use ringer_media::rtp::srtp::SrtpParams;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
@@ -21,7 +21,7 @@ pub fn datagrams(data: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A leg of any codec.
-pub fn leg(codec: Codec, srtp: Option<SrtpParams>) -> Leg {
+pub fn leg(codec: Codec, srtp: Option<SrtpParams>) -> RtpLeg {
     let events = Some(EVENTS);
     let params = MediaParams {
         event_payload_type: events,
@@ -29,11 +29,11 @@ pub fn leg(codec: Codec, srtp: Option<SrtpParams>) -> Leg {
         srtp,
         ..MediaParams::new(codec)
     };
-    Leg::new(params, Seed(1), Time::from_millis(1000))
+    RtpLeg::new(params, Seed(1), Time::from_millis(1000))
 }
 
 /// A leg that gets the datagrams, one a tick, and must hear something at every tick whatever they are.
-pub fn hear(mut leg: Leg, packets: impl Iterator<Item = Vec<u8>>) -> Leg {
+pub fn hear(mut leg: RtpLeg, packets: impl Iterator<Item = Vec<u8>>) -> RtpLeg {
     let mut room = Room::default();
     for (tick, packet) in packets.enumerate().take(400) {
         let now = Time::from_millis(1000 + 20 * tick as u64);
