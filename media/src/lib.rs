@@ -56,4 +56,6 @@ pub mod tongue;
 
 pub mod call;
 
+pub mod rings;
+
 pub mod testing;

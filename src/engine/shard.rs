@@ -439,12 +439,12 @@ fn push(tap: &mut Producer<i16>, pcm: &[i16], count: &mut u64) {
 mod tests {
     use ringer_media::call::{CallSpec, EndReason, Opening};
     use ringer_media::leg::PcmParams;
+    use ringer_media::rings::{FromCall, frame_rings};
     use ringer_media::seed::Seed;
     use ringer_media::testing::Voice;
     use rtrb::RingBuffer;
 
     use super::*;
-    use crate::transport::path::{FromCall, frame_rings};
 
     /// Speech in mu-law at 8 kHz.
     const SPEECH: &[u8] = include_bytes!("../../fixtures/audio/speech.ul");

@@ -12,6 +12,7 @@ use crate::call::{
 use crate::frame::{PER_MS, Sample};
 use crate::leg::LegParams;
 use crate::netem::{Netem, NetemSpec};
+use crate::rings::{FramePeer, FrameRings, FromCall, frame_rings};
 use crate::time::Time;
 use crate::tongue::Tongue;
 
@@ -147,6 +148,8 @@ pub struct Rig {
     asked: Vec<(EffectId, Effect)>,
     connected: bool,
     early: bool,
+    /// Between call and far side, on a leg of PCM: as between a media thread and the task of a channel.
+    rings: Option<(FrameRings, FramePeer)>,
 }
 
 impl Rig {
@@ -168,6 +171,7 @@ impl Rig {
             asked: Vec::new(),
             connected: false,
             early: false,
+            rings: if let LegParams::Pcm(pcm) = spec.leg { Some(frame_rings(pcm)) } else { None },
             spec,
         };
         rig.input(Input::Signal(Signal::Dialing { address: "sip:agent@example.com".into() }));
@@ -254,16 +258,36 @@ impl Rig {
         }
         self.far_sends();
         while let Some((arrived, bytes)) = self.net.receive(self.now) {
-            if let LegParams::Pcm(_) = self.spec.leg {
-                self.input(Input::Frames { arrived, pcm: &samples(&bytes) });
+            if let Some((_, peer)) = &mut self.rings {
+                peer.receive(arrived, &samples(&bytes));
                 continue;
             }
             self.log.arrived.push(packet(arrived, &bytes));
             self.input(Input::Packet { path: Path::Rtp, arrived, bytes: &bytes });
         }
+        self.exchange_frames();
         self.input(Input::Listen);
+        if let Some((rings, peer)) = &mut self.rings {
+            rings.tell_heard(&self.call);
+            peer.hand_on();
+        }
         if self.connected {
             self.far.listen(self.now);
+        }
+    }
+
+    /// Hands frames from each end of the rings to the other.
+    fn exchange_frames(&mut self) {
+        let Some((rings, peer)) = &mut self.rings else { return };
+        rings.receive(&mut self.call, self.now);
+        while let Some(message) = peer.next_message() {
+            match message {
+                FromCall::Frame { from, piece } => {
+                    self.far.receive_frame(self.now, piece.pcm());
+                    self.log.frames.push(SentFrame { at: self.now, from, len: piece.pcm().len() });
+                }
+                FromCall::Clear => self.log.cleared.push(self.now),
+            }
         }
     }
 
@@ -295,11 +319,8 @@ impl Rig {
                         Path::Rtcp => self.log.reports.push(bytes.to_vec()),
                     }
                 }
-                Output::Frame { from, pcm } => {
-                    self.far.receive_frame(self.now, pcm);
-                    self.log.frames.push(SentFrame { at: self.now, from, len: pcm.len() });
-                }
-                Output::ClearBuffered => self.log.cleared.push(self.now),
+                Output::Frame { from, pcm } => self.rings.iter_mut().for_each(|(rings, _)| rings.send(from, pcm)),
+                Output::ClearBuffered => self.rings.iter_mut().for_each(|(rings, _)| rings.clear()),
                 Output::Ears { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: false }),
                 Output::EarsPast { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: true }),
                 Output::Early(pcm) => self.log.early.extend_from_slice(pcm),

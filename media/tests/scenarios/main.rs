@@ -206,7 +206,7 @@ fn scenarios() {
     assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
 }
 
-/// The same conversations over frames of PCM instead of RTP, at the rates that agents use. Left out are those about what PCM does not
+/// The same conversations over frames of PCM and their rings instead of RTP, at the rates that agents use. Left out are those about what PCM does not
 /// have (`RTP_ONLY`), and single rates (`OTHERWISE`).
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a switch of whoever runs the test")]
