@@ -19,6 +19,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 use super::local;
+use crate::peers::Peer;
 use crate::program::{PATIENCE, Program, ringer};
 
 /// Ports of media.
@@ -50,6 +51,21 @@ impl Agent {
         let text = std::fs::read_to_string(self.folder.path().join("log")).expect("it wrote a log");
         text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_makes_no_offer_is_offered_one_and_hears_the_agent() {
+    let agent = Agent::start().await;
+    let to = agent.address.rsplit('@').next().and_then(|host| host.parse().ok()).expect("an address with a port");
+    let media = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    media.set_read_timeout(Some(PATIENCE)).expect("the time is not zero");
+    let caller = Peer::calling("caller_without_offer", to, "", media.local_addr().expect("it is bound").port());
+    let mut packet = [0; 1500];
+    let length = media.recv(&mut packet).expect("RTP comes");
+    assert_eq!((length, packet[0] >> 6, packet[1] & 0x7f), (172, 2, 0), "20 ms of PCMU in RTP");
+    assert_eq!(caller.end().trim(), "answered");
+    let log = agent.log().await;
+    assert!(!log.is_empty(), "the agent took the call");
 }
 
 /// Calls the agent and gives what both sides know of it; `folder` holds the recording.
