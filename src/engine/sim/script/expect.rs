@@ -104,7 +104,7 @@ impl Expectation {
     /// Holds the expectation against `outcome`.
     ///
     /// # Errors
-    /// What is found instead.
+    /// Says what is found instead.
     pub fn check(&self, outcome: &Outcome) -> Result<(), String> {
         let side = if self.is_of_agent { &outcome.agent } else { &outcome.caller };
         match &self.what {
@@ -198,6 +198,9 @@ impl Expected {
             true => Some(words.whole("the bytes of a payload", 0, 2000)?.into()),
             false => None,
         };
+        if to.is_none() && (payload_type.is_some() || bytes.is_some()) {
+            return Err("media that go nowhere have neither payload_type nor bytes".to_owned());
+        }
         Ok(Expected::Media { to, payload_type, bytes, range: Range::require(words)? })
     }
 
