@@ -11,7 +11,7 @@ use crate::human::text::word_count;
 /// Where messages are exchanged instead of speech.
 const INTERFACE: &str = "WEB";
 
-/// Whether messages were exchanged.
+/// True if messages were exchanged.
 pub(super) fn are_written(moments: &[TimelineEntry]) -> bool {
     moments.iter().any(|moment| message(moment).is_some())
 }

@@ -6,7 +6,7 @@ use ringer_media::frame::{PER_MS, Sample};
 /// A turn of the agent, spoken or written.
 #[derive(Copy, Clone)]
 pub(super) struct Turn<'e> {
-    /// When its end was told.
+    /// Position at which its end was told.
     pub told: Sample,
     /// Its words; empty when none are known.
     pub text: &'e str,
@@ -84,7 +84,7 @@ pub(super) struct Said<'e> {
     pub interrupted: bool,
     /// Said word for word as it was written.
     pub exact: bool,
-    /// Where it was silent, first sample and one past the last.
+    /// Pauses in it: first sample, and one past the last.
     pub pauses: &'e [[Sample; 2]],
 }
 

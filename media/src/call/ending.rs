@@ -169,7 +169,7 @@ pub struct Ending {
     pub quality: Quality,
 }
 
-/// What the engine could not go on without.
+/// A fault of this side that ended the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Stable, for example `SYNTHESIZER_FAILED`.
@@ -189,10 +189,9 @@ pub struct Quality {
     pub sent_frames: u64,
     /// Ticks more than one frame late: not sent.
     pub late_frames: u64,
-    /// Most of them in a row.
+    /// Longest run of late frames.
     pub longest_gap_frames: u64,
-    /// By how much the machine's clocks came apart during the call, in milliseconds: its time was set, or it slept. Told by the
-    /// driver.
+    /// Milliseconds by which the machine's clocks came apart during the call: its time was set, or it slept. Set by the driver.
     pub clock_slip_ms: f64,
     /// RTP packets received.
     pub received_packets: u64,
@@ -200,7 +199,7 @@ pub struct Quality {
     pub lost_packets: u64,
     /// RTP packets that came too late to be heard.
     pub late_packets: u64,
-    /// Concealed audio.
+    /// Milliseconds of audio that were lost and concealed.
     pub concealed_ms: u64,
     /// Interarrival jitter, RFC 3550 6.4.1, in milliseconds.
     pub jitter_ms: f64,
@@ -212,14 +211,14 @@ pub struct Quality {
     pub wrong_length: u64,
     /// RTP packets of another source than the one that is heard.
     pub foreign_source: u64,
-    /// Datagrams of another address or port than the other side's. Told by the driver.
+    /// Datagrams of another address or port than the other side's. Set by the driver.
     pub foreign_address: u64,
     /// Datagrams that are not RTP.
     pub malformed: u64,
     /// Datagrams that were not encrypted with the agreed key.
     pub unprotected: u64,
-    /// This side's own words came back.
+    /// Echo of this side's own words, when one was found.
     pub echo: Option<EchoFigures>,
-    /// What the asked-for bad connection did, when there was one; none of the figures above counts it.
+    /// Effect of the bad connection that was asked for; `None` without one. No figure above counts it.
     pub impairment: Option<Impairment>,
 }

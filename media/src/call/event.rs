@@ -195,7 +195,7 @@ pub struct ToolCall {
     pub parameters: Value,
     /// Its answer; null when none is known.
     pub output: Value,
-    /// Where it is known from: `conversation`, for one.
+    /// Source of the call: `conversation`, for one.
     pub source: Option<Code>,
 }
 

@@ -38,7 +38,7 @@ const COMFORT_NOISE: u8 = 13;
 /// Frames of silence that are passed over in one tick: a timestamp that jumps by hours must not hold up the tick.
 const MOST_SILENCE: usize = 50;
 
-/// What offer and answer settled.
+/// Parameters of RTP media that offer and answer have settled (RFC 3264).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct MediaParams {
     /// The codec in both directions.
@@ -66,7 +66,7 @@ pub struct MediaParams {
 }
 
 impl MediaParams {
-    /// 20 ms packets of `codec` with the payload types under which this side offers them, telephone events, and forward error
+    /// Returns parameters of 20 ms packets of `codec` with the payload types under which this side offers them, telephone events, and forward error
     /// correction; plain RTP.
     pub fn new(codec: Codec) -> MediaParams {
         MediaParams {
@@ -84,7 +84,7 @@ impl MediaParams {
     }
 }
 
-/// What a datagram was.
+/// Result of taking a datagram.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Received {
     /// Audio that will be heard.
@@ -99,7 +99,7 @@ pub enum Received {
     Ignored(Ignored),
 }
 
-/// Why a datagram was ignored.
+/// Reason for which a datagram was ignored.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Ignored {
     /// Not RTP.
@@ -196,7 +196,7 @@ impl RtpLeg {
         true
     }
 
-    /// What was settled.
+    /// Returns the parameters in force.
     pub fn params(&self) -> &MediaParams {
         &self.params
     }
@@ -385,7 +385,7 @@ impl RtpLeg {
         }
     }
 
-    /// When anything last came from the other side: RTP or a report.
+    /// Returns the time at which RTP or a report last came from the other side.
     pub fn last_sign(&self) -> Option<Time> {
         self.last_arrival.max(self.reporter.last())
     }

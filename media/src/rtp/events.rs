@@ -225,7 +225,7 @@ impl EventReceiver {
         }
     }
 
-    /// Where an event began when its timestamp says nothing about that: its length before its arrival.
+    /// Returns the onset of an event whose timestamp does not tell it: its duration before its arrival.
     pub fn onset(&self, arrived: Sample, payload: EventPayload) -> Sample {
         arrived - Sample::from(payload.duration) * PER_MS / self.event_per_ms
     }

@@ -106,7 +106,7 @@ pub struct JitterBuffer {
     payloads: Payloads,
     source: Source,
     probation: Probation<Waiting>,
-    /// When the present source's last packet arrived.
+    /// Arrival of the present source's last packet.
     heard: Time,
     timing: Timing,
     playing: bool,

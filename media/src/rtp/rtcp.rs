@@ -242,7 +242,7 @@ impl Reporter {
         }
     }
 
-    /// When the last datagram arrived that held a readable packet.
+    /// Returns the arrival of the last datagram that held a readable packet.
     pub fn last(&self) -> Option<Time> {
         self.last
     }

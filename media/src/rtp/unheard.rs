@@ -1,4 +1,4 @@
-//! What arrives and is not heard: counts by kind, and the news of each kind, once.
+//! Packets that arrive and are not heard: a count of each kind, and one report of it.
 
 use std::time::Duration;
 

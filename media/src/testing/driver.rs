@@ -57,7 +57,7 @@ pub struct SentPacket {
 /// A frame of PCM that the call sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentFrame {
-    /// When it left.
+    /// Time at which it left.
     pub at: Time,
     /// Position of its first sample.
     pub from: Sample,
@@ -93,7 +93,7 @@ pub struct Log {
     pub packets: Vec<SentPacket>,
     /// Frames of a leg of PCM.
     pub frames: Vec<SentFrame>,
-    /// When buffered frames were to be dropped.
+    /// Times at which buffered frames were to be dropped.
     pub cleared: Vec<Time>,
     /// RTCP only.
     pub reports: Vec<Vec<u8>>,

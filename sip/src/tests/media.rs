@@ -1,4 +1,4 @@
-//! What is agreed on about media: directions, telephone events, static payload types, host names.
+//! Media parameters that offer and answer agree on: directions, telephone events, static payload types, host names.
 
 use super::{Scripted, answer_to, sdp_body};
 use crate::message::Method;

@@ -1,4 +1,4 @@
-//! What crosses on the way: re-INVITE and ACK, BYE and everything (RFC 3261 13 to 15, RFC 5407).
+//! Messages that cross on the way: re-INVITE and ACK, BYE and everything (RFC 3261 13 to 15, RFC 5407).
 
 use super::{Scripted, answer_to, sdp_body};
 use crate::message::{Headers, Method};

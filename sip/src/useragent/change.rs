@@ -35,7 +35,7 @@ pub(crate) struct Change {
     retries: u32,
     /// A 422 was followed.
     raised: bool,
-    /// When to ask, while it waits; when to cancel, once it was sent.
+    /// Time to ask, while the change waits; time to cancel, once it was sent.
     pub(crate) due: Time,
 }
 

@@ -171,7 +171,7 @@ pub enum CallEvent {
     Hold(bool),
     /// The other side changed the session (re-INVITE or UPDATE); it was answered.
     Renegotiated {
-        /// What holds now.
+        /// The session that holds now.
         media: Negotiated,
         /// The other side's description.
         sdp: String,
@@ -192,7 +192,7 @@ pub enum CallEvent {
         code: u16,
         /// The answer.
         sdp: Option<String>,
-        /// What holds now.
+        /// The session that holds now.
         media: Option<Negotiated>,
     },
     /// A change that this side asked for by [`Endpoint::update`] has its final answer. Without `media` the session is as it was.

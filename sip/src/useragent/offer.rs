@@ -13,7 +13,7 @@ pub(crate) struct Offered {
     code: u16,
     sdp: String,
     carrier: Carrier,
-    /// When the answer must be there.
+    /// Time by which the answer must be there.
     pub(super) deadline: Option<Time>,
 }
 

@@ -53,7 +53,7 @@ impl Ringing {
         Ringing { offered, required: has_tag(invite, "Require"), supported: is_supported(invite), ..Ringing::default() }
     }
 
-    /// When to be woken.
+    /// Returns the time of the next retransmission or give-up.
     pub(super) fn due(&self) -> Option<Time> {
         self.waiting.as_ref().and_then(|waiting| waiting.repeated.as_ref()).map(Repeated::due)
     }

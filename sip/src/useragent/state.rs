@@ -17,7 +17,7 @@ pub(super) const LINGER: Duration = T1_64.saturating_add(T4);
 /// Most ACKs of one dialog that are kept for repetitions of their 2xx.
 const MAX_ACKS: usize = 4;
 
-/// Where a call stands.
+/// Stage of a call.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
     /// No final response yet.
@@ -49,9 +49,9 @@ pub(crate) struct Call {
     /// The last agreement of the two sides, as far as this side computed it.
     pub(crate) media: Option<Negotiated>,
     pub(crate) on_hold: bool,
-    /// Who is to send as this side would have it; both where it did not say.
+    /// Direction that this side wants; both ways where it did not say.
     pub(crate) wish: Option<Direction>,
-    /// What this side asked to change.
+    /// Change of the session that this side asked for.
     pub(crate) change: Option<Change>,
     /// A change of the owner that waits for the end of a refresh.
     pub(crate) next_change: Option<Change>,
@@ -78,7 +78,7 @@ pub(crate) struct Call {
     pub(crate) timing: Timing,
     /// BYE is to be sent when the ACK comes (RFC 3261 15), with this Reason.
     pub(crate) bye_after_ack: Option<String>,
-    /// When to forget the call, or (caller) to stop waiting for a name.
+    /// Time to forget the call; for a caller, also to stop waiting for a name.
     pub(crate) deadline: Option<Time>,
 }
 
@@ -146,7 +146,7 @@ impl Fork {
     }
 }
 
-/// What only one side has.
+/// State of the caller or of the answerer alone.
 pub(crate) enum Side {
     Caller(Box<Caller>),
     Answerer(TransactionKey),
@@ -156,7 +156,7 @@ pub(crate) enum Side {
 pub(crate) struct Caller {
     /// The INVITE last sent (without its Via and credentials).
     pub(crate) request: Request,
-    /// Where it goes.
+    /// Address that it goes to.
     pub(crate) to: SocketAddr,
     pub(crate) reach: Reach,
     pub(crate) transaction: TransactionKey,
@@ -225,7 +225,7 @@ impl Repeated {
 }
 
 impl Call {
-    /// When to be woken.
+    /// Returns the time at which the call is to be woken.
     pub(crate) fn due(&self) -> Option<Time> {
         let change = self.change.as_ref().filter(|c| c.transaction.is_some() || self.change_may_start()).map(|c| c.due);
         let times = [

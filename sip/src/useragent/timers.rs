@@ -43,9 +43,9 @@ pub(super) struct Plan {
 #[derive(Copy, Clone, Debug)]
 struct Running {
     plan: Plan,
-    /// When this side refreshes.
+    /// Time at which this side refreshes; `None` where the other side does.
     refresh: Option<Time>,
-    /// When the session is over without a refresh.
+    /// Time at which the session is over without a refresh.
     expires: Time,
 }
 
@@ -57,7 +57,7 @@ impl Timing {
         Timing { asked_s: asked_s.map(|asked| asked.max(LEAST_S)), ..Timing::default() }
     }
 
-    /// When to be woken.
+    /// Returns the time of the next refresh or of the expiry.
     pub(super) fn due(&self) -> Option<Time> {
         self.running.map(|running| running.refresh.map_or(running.expires, |refresh| refresh.min(running.expires)))
     }

@@ -6,7 +6,7 @@ fn header(sequence: u16, timestamp: u32) -> Header {
     Header { sequence, timestamp, ssrc: 1, ..Header::default() }
 }
 
-/// What a row of packets is: (sequence number, timestamp, content), all arriving on time, then taken until silence or a
+/// Checks a row of packets (sequence number, timestamp, content) that all arrive on time, and are then taken until silence or a
 /// wait follows, at a time at which everything is due.
 fn check(packets: &[(u16, u32, Content<'_>)], expect: &[Next<'_>]) -> JitterBuffer {
     let mut buffer = JitterBuffer::new(Codec::Pcmu);

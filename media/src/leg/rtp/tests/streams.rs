@@ -1,4 +1,4 @@
-//! What the streams of real endpoints do: sources that change, timestamps that jump, long packets, keys pressed on the way, packets
+//! Streams as real endpoints send them: sources that change, timestamps that jump, long packets, keys pressed on the way, packets
 //! that nobody asked for.
 
 use super::*;
