@@ -42,6 +42,8 @@ pub mod connection;
 
 pub mod dtmf;
 
+pub mod line_tones;
+
 pub mod vad;
 
 pub mod echo;

@@ -178,6 +178,12 @@ impl Lines {
             What::Reprompt { n } => act(format!("gets no answer and asks again ({n})")),
             What::DtmfSent { digit, method, .. } => (Side::Dh, key(*digit, method), Kind::Act),
             What::DtmfReceived { digit, method, .. } => (Side::Agent, key(*digit, method), Kind::Act),
+            What::LineTone { kind, frequency_hz, .. } => {
+                act(format!("a tone of the line: {} ({frequency_hz} Hz)", worded(kind.name())))
+            }
+            What::AnsweringMachine { beep_ms, .. } => {
+                act(format!("sounds like an answering machine: a beep of {beep_ms} ms after speech"))
+            }
             What::Probe { kind } => act(format!("makes a sound that asks for no answer: {}", worded(kind.name()))),
             What::PlaybackStep { index, passed } => {
                 let came_to = passed.map_or("", |passed| if passed { ": passed" } else { ": not passed" });

@@ -27,10 +27,12 @@ enum Type {
     Words,
     /// Silences inside an utterance.
     Pauses,
+    Integers,
 }
 
 use Type::{
-    Any, Boolean, BooleanOrNull, Integer, IntegerOrNull, Number, NumberOrNull, Pauses, Text, TextOrNull, Words,
+    Any, Boolean, BooleanOrNull, Integer, IntegerOrNull, Integers, Number, NumberOrNull, Pauses, Text, TextOrNull,
+    Words,
 };
 
 const SPEECH_STARTED: Members = &[("utterance_id", Integer), ("text", Text), ("kind", Text)];
@@ -40,7 +42,7 @@ const KEY: Members = &[("digits", Text), ("method", Text), ("duration_ms", Integ
 const CODE: Members = &[("code", Integer)];
 
 /// Every known event: its name, the side where that tells two apart, what it is, its members.
-const EVENTS: [(&str, Option<&str>, &str, Members); 36] = [
+const EVENTS: [(&str, Option<&str>, &str, Members); 38] = [
     ("call.dialing", None, "The call is placed.", &[("address", Text)]),
     ("call.ringing", None, "It rings.", RINGING),
     ("call.early_media", None, "Media comes before the answer.", RINGING),
@@ -118,6 +120,23 @@ const EVENTS: [(&str, Option<&str>, &str, Members); 36] = [
     ("session.answered", None, "A change of the session was answered.", CODE),
     ("transfer", None, "The agent asked for a transfer.", &[("to", Text), ("accepted", Boolean), ("code", Integer)]),
     ("probe", None, "A sound that asks for no answer: backchannel, vocal_tic or non_directed.", &[("kind", Text)]),
+    (
+        "line_tone",
+        None,
+        "A tone of the telephone network: ringback, busy, reorder, special_information, dial or beep. cadence_ms: lengths of the tone and of its pauses in turn.",
+        &[("kind", Text), ("frequency_hz", Integer), ("cadence_ms", Integers)],
+    ),
+    (
+        "answering_machine",
+        None,
+        "A beep after speech, as answering machines have it. It says nothing of the result by itself.",
+        &[
+            ("greeting_from_sample", Integer),
+            ("greeting_end_sample", Integer),
+            ("beep_ms", Integer),
+            ("frequency_hz", Integer),
+        ],
+    ),
     (
         "network",
         None,
@@ -224,6 +243,7 @@ impl Type {
                 "word": { "type": "string" }, "start_offset_ms": integer(), "end_offset_ms": integer(),
                 "confidence": NumberOrNull.schema(),
             })),
+            Integers => list(integer()),
             Pauses => list(json!({ "from_sample": integer(), "to_sample": integer() })),
         }
     }
@@ -241,6 +261,7 @@ mod tests {
     fn example(event: &str, member: &str, kind: Type) -> Value {
         match (event, member, kind) {
             ("probe", ..) => json!("vocal_tic"),
+            ("line_tone", "kind", _) => json!("special_information"),
             ("message.sent" | "speech.started" | "speech.ended", "kind", _) => json!("scripted"),
             ("barge_in", "by", _) => json!("dh"),
             (_, "digits", _) => json!("#"),
@@ -251,6 +272,7 @@ mod tests {
             (.., Number | NumberOrNull) => json!(0.5),
             (.., Boolean | BooleanOrNull) => json!(true),
             (.., Any) => json!({ "a": 1 }),
+            (.., Integers) => json!([400, 200]),
             (.., Words) => json!([{ "word": "a", "start_offset_ms": 1, "end_offset_ms": 2, "confidence": null }]),
             (.., Pauses) => json!([{ "from_sample": 1, "to_sample": 2 }]),
         }

@@ -8,6 +8,7 @@ use crate::dtmf::{Detected, Detector};
 use crate::echo::EchoGuard;
 use crate::frame::{FRAME, Frame, PER_MS, RATE_HZ, SILENCE, Sample};
 use crate::leg::{HeardKind, Room};
+use crate::line_tones::{LineTone, LineTones};
 use crate::time::Time;
 use crate::vad::Edge;
 
@@ -17,6 +18,11 @@ const PAST: usize = 20;
 const LEAD: Sample = 200 * PER_MS;
 /// Made-up audio that is no event.
 const SHORT_UNDERRUN: Sample = 40 * PER_MS;
+
+/// Tones of the network are looked for until here (60 s after the answer): a greeting and its beep are over by then.
+const LINE_TONES_UNTIL: Sample = 60_000 * PER_MS;
+/// Nanoseconds of a sample at 16 kHz.
+const NS_PER_SAMPLE: u64 = 62_500;
 
 /// A digit that comes back within this time of its being sent (700 ms) is an echo.
 const DIGIT_BACK: Sample = 700 * PER_MS;
@@ -31,6 +37,8 @@ pub(super) struct EarSet {
     /// measured as it was received.
     pub witness: Option<Box<EchoGuard>>,
     digits: Detector,
+    /// Tones of the network, while they are looked for.
+    pub line: LineTones,
     past: Box<[(Sample, Frame); PAST]>,
     next: usize,
     /// A recognizer is being fed.
@@ -80,6 +88,7 @@ impl EarSet {
             voice: EchoGuard::new(),
             witness: (apart && which.voice_activity).then(|| Box::new(EchoGuard::new())),
             digits: Detector::new(),
+            line: LineTones::default(),
             past: Box::new([(Sample::MIN, SILENCE); PAST]),
             next: 0,
             feeding: false,
@@ -210,6 +219,7 @@ impl Call {
         if self.ears.which.text {
             self.ears.remember(from, &pcm);
         }
+        self.hear_line(&pcm, from);
         let inband = if self.ears.which.dtmf { self.ears.digits.push(&narrow, from) } else { None };
         if let Some(digit) = inband {
             self.hear_tone(digit);
@@ -245,7 +255,24 @@ impl Call {
 
     fn listen_early(&mut self, now: Time) {
         let Some(leg) = &mut self.leg else { return };
-        self.out.early(leg.listen(now, &mut Room::default()).pcm);
+        let mut room = Room::default();
+        let heard = leg.listen(now, &mut room);
+        self.out.early(heard.pcm);
+        // Sample 0 is not known yet: positions are times.
+        let Some(tone) = self.ears.line.push(heard.pcm, (now.0 / NS_PER_SAMPLE) as Sample) else { return };
+        let at = Time(tone.from as u64 * NS_PER_SAMPLE);
+        let tone = LineTone { greeting: None, ..tone };
+        self.waits.before.extend(line_tone_events(tone).map(|what| (at, Side::Agent, what)));
+    }
+
+    /// Tells of the tones of the network that are heard after the answer.
+    fn hear_line(&mut self, pcm: &Frame, from: Sample) {
+        if from >= LINE_TONES_UNTIL {
+            return;
+        }
+        let Some(tone) = self.ears.line.push(pcm, from) else { return };
+        let at = tone.from;
+        line_tone_events(tone).for_each(|what| self.event(at, Side::Agent, what));
     }
 
     /// Digits that came as events.
@@ -297,6 +324,19 @@ impl Call {
             self.out.push(Output::EarsPast { from, pcm });
         }
     }
+}
+
+/// Returns the events of a tone: a beep after speech is an answering machine besides.
+fn line_tone_events(tone: LineTone) -> impl Iterator<Item = What> {
+    let LineTone { kind, hz, cadence_ms, greeting, .. } = tone;
+    let (frequency_hz, beep_ms) = (hz as u32, cadence_ms.first().copied().unwrap_or_default());
+    let machine = greeting.map(|[greeting_from_sample, greeting_end_sample]| What::AnsweringMachine {
+        greeting_from_sample,
+        greeting_end_sample,
+        beep_ms,
+        frequency_hz,
+    });
+    std::iter::once(What::LineTone { kind, frequency_hz, cadence_ms: cadence_ms.into() }).chain(machine)
 }
 
 /// Time that was only stretched was not sent; silence is what a recording holds anyway.

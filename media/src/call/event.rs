@@ -9,6 +9,7 @@ use super::io::Word;
 use super::utterance::Spoken;
 use crate::echo::EchoFigures;
 use crate::frame::Sample;
+use crate::line_tones::LineToneKind;
 
 /// Whose doing an event was.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -157,6 +158,10 @@ pub enum What {
     Transfer { to: String, accepted: bool },
     /// A sound of this side that asks for no reaction, at its first sample. What is heard of it is told as speech.
     Probe { kind: ProbeKind },
+    /// A tone of the telephone network, at its first sample; `cadence_ms`: tone and pauses in turn.
+    LineTone { kind: LineToneKind, frequency_hz: u32, cadence_ms: Box<[u32]> },
+    /// A beep after speech, as answering machines have it, at its first sample.
+    AnsweringMachine { greeting_from_sample: Sample, greeting_end_sample: Sample, beep_ms: u32, frequency_hz: u32 },
     /// Once per second.
     Network { received: u64, lost: u64, late: u64, jitter_ms: f64 },
     /// This side's own words come back; from here on they are taken out of what is heard.

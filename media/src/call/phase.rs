@@ -12,6 +12,7 @@ use super::{Call, Dial, ms, ntp};
 use crate::connection::Connection;
 use crate::frame::{FRAME, RATE_HZ, Sample};
 use crate::leg::{Leg, LegParams};
+use crate::line_tones::LineTones;
 use crate::time::Time;
 use std::time::Duration;
 
@@ -194,6 +195,7 @@ impl Call {
     fn connect(&mut self, now: Time, code: u16, params: LegParams) {
         self.origin = now;
         self.frame_at = 0;
+        self.ears.line = LineTones::default();
         match &mut self.leg {
             Some(leg) if leg.params() == params => leg.set_origin(now),
             _ => self.begin_leg(params, now),

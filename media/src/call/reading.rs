@@ -10,6 +10,7 @@ use super::io::Word;
 use super::utterance::Spoken;
 use crate::echo::EchoFigures;
 use crate::frame::{PER_MS, Sample};
+use crate::line_tones::LineToneKind;
 
 impl Event {
     /// The event of these wire parts. It is written back as it was read: what has not the known form is [`What::Unknown`].
@@ -229,6 +230,17 @@ fn digit(is_sent: bool, data: &Members<'_>) -> Option<What> {
 /// Figures of the network and of the engine.
 fn figures(name: &str, data: &Members<'_>) -> Option<What> {
     Some(match name {
+        "line_tone" => What::LineTone {
+            kind: LineToneKind::from_name(data.str("kind"))?,
+            frequency_hz: data.whole("frequency_hz"),
+            cadence_ms: data.list("cadence_ms").filter_map(|ms| u32::try_from(ms.as_i64()?).ok()).collect(),
+        },
+        "answering_machine" => What::AnsweringMachine {
+            greeting_from_sample: data.number("greeting_from_sample")?,
+            greeting_end_sample: data.number("greeting_end_sample")?,
+            beep_ms: data.whole("beep_ms"),
+            frequency_hz: data.whole("frequency_hz"),
+        },
         "network" => What::Network {
             received: data.whole("received"),
             lost: data.whole("lost"),

@@ -9,7 +9,7 @@ use crate::frame::{PER_MS, Sample};
 
 impl Event {
     /// Every wire name but those of notes, which are their codes.
-    pub const NAMES: [&str; 32] = [
+    pub const NAMES: [&str; 34] = [
         "call.dialing",
         "call.ringing",
         "call.early_media",
@@ -33,6 +33,8 @@ impl Event {
         "unhold",
         "transfer",
         "probe",
+        "line_tone",
+        "answering_machine",
         "network",
         "suspected_echo_event",
         "rx_underrun",
@@ -70,6 +72,8 @@ impl Event {
             What::Unheld => "unhold",
             What::Transfer { .. } => "transfer",
             What::Probe { .. } => "probe",
+            What::LineTone { .. } => "line_tone",
+            What::AnsweringMachine { .. } => "answering_machine",
             What::Network { .. } => "network",
             What::Echo(_) => "suspected_echo_event",
             What::RxUnderrun { .. } => "rx_underrun",
@@ -166,6 +170,13 @@ impl Event {
                 json!({ "digits": digit.to_string(), "method": method, "duration_ms": duration_ms })
             }
             What::Probe { kind } => json!({ "kind": kind.name() }),
+            What::LineTone { kind, frequency_hz, cadence_ms } => {
+                json!({ "kind": kind.name(), "frequency_hz": frequency_hz, "cadence_ms": cadence_ms })
+            }
+            What::AnsweringMachine { greeting_from_sample, greeting_end_sample, beep_ms, frequency_hz } => json!({
+                "greeting_from_sample": greeting_from_sample, "greeting_end_sample": greeting_end_sample,
+                "beep_ms": beep_ms, "frequency_hz": frequency_hz,
+            }),
             What::Network { received, lost, late, jitter_ms } => {
                 json!({ "received": received, "lost": lost, "late": late, "jitter_ms": round3(*jitter_ms) })
             }

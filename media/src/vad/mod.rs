@@ -13,7 +13,7 @@ mod hindsight;
 mod near;
 pub(crate) mod percentiles;
 mod steady;
-mod tone;
+pub(crate) mod tone;
 
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use detector::Detector;

@@ -21,6 +21,7 @@
 //! 1.0 agent says 2.5 "May I help?"          3.0 agent digit 5 [inband|info]      4.0 agent hangs up
 //! 5.0 net delay 40                          # another network from then on, all that is not named as by default
 //! 2.0 agent stops sending                   2.5 agent sends again      3.0 driver misses 3        9.0 api hangs up
+//! 2.0 agent tone 440 480 for 2.0             # one or two frequencies in Hz, and seconds
 //! 0.0 agent noise cafe 17.5                 # from then on, dB below speech
 //! 2.0 agent holds                           8.0 agent resumes          # by re-INVITE: meanwhile nothing is sent to it
 //! 2.0 agent wants no audio                  8.0 agent wants audio      # the same of an agent that goes on speaking and is heard
@@ -134,6 +135,7 @@ impl Line {
 #[derive(Clone, Debug)]
 pub enum Action {
     Says { seconds: f64, text: String },
+    Tone { hz: Vec<f64>, seconds: f64 },
     Noise { kind: Kind, snr_db: f64 },
     Digit { digit: char, inband: bool },
     InfoDigit { digit: char },
@@ -319,6 +321,11 @@ fn action(line: &mut Line) -> Parsed<Action> {
     Ok(if line.eat("agent says") {
         let seconds = line.number()?;
         Action::Says { seconds, text: line.maybe_text().unwrap_or_default() }
+    } else if line.eat("agent tone") {
+        let mut hz = vec![line.number()?];
+        hz.extend(line.maybe_number());
+        line.eat("for").then_some(()).ok_or("for how many seconds?")?;
+        Action::Tone { hz, seconds: line.number()? }
     } else if line.eat("agent noise") {
         let kind = Kind::from_name(&line.word()?).ok_or("a kind of noise is wanted")?;
         Action::Noise { kind, snr_db: line.number()? }

@@ -97,6 +97,12 @@ pub fn play_as(scenario: &Scenario, voice: &Voice, caller: Voice) -> Rig {
                 let pcm = voice.say((seconds * 16_000.0) as usize, place * 97);
                 rig.far.spoken.push(Spoken { from, pcm, text: text.clone() });
             }
+            Action::Tone { hz, seconds } => {
+                let step = |hz: f64| std::f64::consts::TAU * hz / 16_000.0;
+                let at = |n: usize| hz.iter().map(|hz| (step(*hz) * n as f64).sin()).sum::<f64>() / hz.len() as f64;
+                let pcm: Vec<i16> = (0..(seconds * 16_000.0) as usize).map(|n| (6000.0 * at(n)) as i16).collect();
+                rig.far.spoken.push(Spoken { from, pcm: pcm.into(), text: String::new() });
+            }
             Action::Noise { kind, snr_db } => {
                 let seconds = (scenario.until - at).ceil() as u32;
                 let mut pcm = noise::generate(*kind, scenario.call.seed, seconds, &[]);
@@ -164,7 +170,7 @@ fn talk(scenario: &Scenario, rig: &mut Rig) {
                 Action::ApiHangup => rig.hang_up(EndReason::ApiHangup),
                 Action::InfoDigit { digit } => rig.signal(Signal::Digit { digit: *digit, duration_ms: 100 }),
                 Action::DigitsRefused => rig.signal(Signal::DigitRefused),
-                Action::Says { .. } | Action::Noise { .. } | Action::Digit { .. } => {}
+                Action::Says { .. } | Action::Tone { .. } | Action::Noise { .. } | Action::Digit { .. } => {}
             }
         }
         if rig.seconds() >= scenario.until {
