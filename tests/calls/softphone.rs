@@ -9,7 +9,7 @@ use serde_json::json;
 use super::callers::waiting;
 use super::house::House;
 use super::peers::share_at;
-use super::stage::{Stage, channels, names};
+use super::stage::{Stage, channels};
 use crate::peers::{Peer, TONE_HZ};
 
 /// The part of the power of `pcm` at `hz` in its best tenth of a second.
@@ -35,7 +35,7 @@ async fn a_softphone_calls_in_each_codec() {
             peer.command("hangup");
         }
         watch.rest().await;
-        peer.wait_for("terminated");
+        peer.wait_for("audio: destroyed");
         let result = house.result(&id).await;
         let ended = if hangs_up { json!("AGENT") } else { json!("USER") };
         assert_eq!(result["conversation_ended_by"], ended, "{codec}: {result}");
@@ -69,25 +69,28 @@ async fn a_softphone_holds_resumes_and_hangs_up() {
     let (stage, peer) = (Stage::new().await, Peer::baresip("PCMU/8000/1"));
     let placement = stage.placement(&format!("sip:bob@{}", peer.sip), "Hello there.");
     let mut handle = stage.engine.place(placement).await.expect("it was placed");
+    let mut told = Vec::new();
     let report = loop {
         match handle.news.recv().await.expect("the call ends") {
-            CallNews::Connected(_) => {
-                peer.wait_for("Call established");
-                peer.command("hold");
+            CallNews::Event(entry) => {
+                let order = match entry.name() {
+                    "speech.ended" if told.is_empty() => Some("hold"),
+                    "hold" => Some("resume"),
+                    "unhold" => Some("hangup"),
+                    _ => None,
+                };
+                if let Some(order) = order {
+                    peer.wait_for("Call established");
+                    peer.command(order);
+                    told.push(entry.name().to_owned());
+                }
             }
-            CallNews::Event(entry) => match entry.name() {
-                "hold" => peer.command("resume"),
-                "unhold" => peer.command("hangup"),
-                _ => {}
-            },
             CallNews::Ended(report) => break report,
-            CallNews::Dispatched => {}
+            CallNews::Connected(_) | CallNews::Dispatched => {}
         }
     };
+    assert_eq!(told, ["speech.ended", "hold", "unhold"], "each once, in this order");
     assert_eq!(report.ending.reason, EndReason::AgentHangup, "{:?}", report.ending);
-    let names = names(&report);
-    let order = ["hold", "unhold", "call.ended"].map(|name| names.iter().position(|known| *known == name));
-    assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{names:?}");
-    assert_eq!(names.iter().filter(|name| **name == "hold").count(), 1, "{names:?}");
-    peer.wait_for("terminated");
+    assert!(report.ending.quality.received_packets > 20, "{:?}", report.ending.quality);
+    peer.wait_for("audio: destroyed");
 }
