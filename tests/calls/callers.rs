@@ -7,11 +7,11 @@ use super::runs::statuses;
 use crate::json::with;
 use crate::peers::Peer;
 
-/// An agent that calls and a Digital Human that it reaches at `number`. Returns the id of the result that waits.
-pub(super) async fn waiting(house: &House, agent: Value, human: Value, number: &str) -> String {
+/// An agent that calls and a Digital Human that it reaches at `number` for `most_s` seconds. Returns the id of the result that waits.
+pub(super) async fn waiting(house: &House, agent: Value, human: Value, number: &str, most_s: u32) -> String {
     let agent = with(json!({ "type": "OUTBOUND", "connection_type": "SIP" }), agent);
     let human = with(json!({ "phone_number": format!("+{number}") }), human);
-    let (_, ids) = house.queue(agent, json!({}), &[human]).await;
+    let (_, ids) = house.queue(agent, json!({ "max_call_duration": most_s }), &[human]).await;
     house.watch(&ids[0]).await.until("READY").await;
     ids[0].clone()
 }
@@ -33,7 +33,7 @@ pub(super) struct Caller {
 
 impl Caller {
     pub(super) async fn start(house: &House, name: &'static str, number: &str) -> Caller {
-        let id = waiting(house, json!({}), json!({}), number).await;
+        let id = waiting(house, json!({}), json!({}), number, 30).await;
         let (media, port) = media();
         let peer = Peer::calling_user(name, number, house.engine.sip_address(), "", port);
         Caller { name, peer, id, _media: media }
@@ -84,7 +84,7 @@ async fn callers_do_what_they_may() {
 async fn a_caller_is_asked_for_the_password() {
     let house = House::new().await;
     let login = json!({ "sip_username": "ringer", "sip_password": "secret" });
-    let id = waiting(&house, login, json!({}), "15550002011").await;
+    let id = waiting(&house, login, json!({}), "15550002011", 30).await;
     for (password, expect) in [("guess", "refused"), ("secret", "answered")] {
         assert_eq!(house.result(&id).await["status"], "READY", "nobody was let in before {password}");
         let (_socket, port) = media();
@@ -102,7 +102,7 @@ async fn a_caller_gives_up() {
     let house = House::new().await;
     let step = json!({ "step": 1, "intent": "Hide.", "direction": "outbound", "unresponsive": true,
         "response_window_seconds": 3 });
-    let id = waiting(&house, json!({}), json!({ "journey_steps": [step] }), "15550002021").await;
+    let id = waiting(&house, json!({}), json!({ "journey_steps": [step] }), "15550002021", 30).await;
     let (_socket, port) = media();
     let peer = Peer::calling_user("caller_gives_up", "15550002021", house.engine.sip_address(), "", port);
     assert_eq!(peer.end().trim(), "cancelled");

@@ -24,7 +24,7 @@ async fn a_softphone_calls_in_each_codec() {
     let house = House::new().await;
     let hum_hz = f64::from(FakeSynthesizer::default().tone_hz);
     let check = async |codec: &str, name: &str, number: &str, hangs_up: bool| {
-        let id = waiting(&house, json!({}), json!({}), number).await;
+        let id = waiting(&house, json!({}), json!({}), number, if hangs_up { 30 } else { 2 }).await;
         let target = format!("sip:{number}@{}", house.engine.sip_address());
         let peer = Peer::calling_baresip(codec, &target);
         let mut watch = house.watch(&id).await;

@@ -76,7 +76,7 @@ fn fresh(message: Vec<u8>, name: &str, seen: &mut HashSet<String>) -> Vec<u8> {
 async fn every_message_of_the_torture_test_has_its_answer_beside_a_call() {
     let (house, sender) = (House::new().await, Sender::new().await);
     let to = house.engine.sip_address();
-    let id = waiting(&house, json!({}), json!({}), "15550003001").await;
+    let id = waiting(&house, json!({}), json!({}), "15550003001", 30).await;
     let (_socket, port) = media();
     let beside = Peer::calling_user("caller", "15550003001", to, "", port);
     house.watch(&id).await.until("RUNNING").await;

@@ -23,7 +23,7 @@ fn request(bytes: &[u8]) -> Request {
 }
 
 /// A message of RFC 4475, byte for byte: `fixtures/sip/torture/NAME.dat`.
-fn named(name: &str) -> Vec<u8> {
+fn rfc4475(name: &str) -> Vec<u8> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/sip/torture");
     std::fs::read(format!("{folder}/{name}.dat")).expect("the message is there")
 }
@@ -37,7 +37,7 @@ fn answers() -> Vec<(&'static str, &'static str)> {
 
 #[test]
 fn wsinv() {
-    let request = request(&named("wsinv"));
+    let request = request(&rfc4475("wsinv"));
     assert_eq!((request.check(), request.body.len()), (Ok(()), 150));
     assert_eq!(request.headers.iter().count(), 14);
     assert_eq!(request.headers.to().unwrap().tag(), "1918181833n");
@@ -70,7 +70,7 @@ fn wsinv() {
 
 #[test]
 fn intmeth() {
-    let request = request(&named("intmeth"));
+    let request = request(&rfc4475("intmeth"));
     assert_eq!(request.check(), Ok(()));
     assert_eq!(request.method, Method::Other("!interesting-Method0123456789_*+`.%indeed'~".into()));
     let uri = Uri::parse(&request.uri).unwrap();
@@ -90,20 +90,20 @@ fn intmeth() {
 
 #[test]
 fn escapes_are_kept() {
-    let request1 = request(&named("esc01"));
+    let request1 = request(&rfc4475("esc01"));
     assert_eq!(request1.check(), Ok(()));
     assert_eq!(Uri::parse(&request1.uri).unwrap().user.as_deref(), Some("sips%3Auser%40example.com"));
     assert!(!Uri::parse(&crate::dialog::contact(&request1.headers).unwrap()).unwrap().params.has("lr"));
-    let escnull = request(&named("escnull"));
+    let escnull = request(&rfc4475("escnull"));
     assert_eq!((escnull.check(), escnull.headers.list("Contact").len()), (Ok(()), 2));
-    let esc02 = request(&named("esc02"));
+    let esc02 = request(&rfc4475("esc02"));
     assert_eq!((esc02.check(), esc02.headers.list("Contact").len()), (Ok(()), 2));
     assert_eq!(esc02.method, Method::Other("RE%47IST%45R".into()));
 }
 
 #[test]
 fn longreq() {
-    let request = request(&named("longreq"));
+    let request = request(&rfc4475("longreq"));
     assert_eq!((request.check(), request.body.len()), (Ok(()), 150));
     assert_eq!(request.headers.list("Via").len(), 34);
     assert_eq!(request.headers.from().unwrap().tag(), format!("12{}424", "982".repeat(50)));
@@ -112,14 +112,14 @@ fn longreq() {
 
 #[test]
 fn odd_but_valid() {
-    let lwsdisp = request(&named("lwsdisp"));
+    let lwsdisp = request(&rfc4475("lwsdisp"));
     assert_eq!((lwsdisp.check(), lwsdisp.headers.from().unwrap().display.as_deref()), (Ok(()), Some("caller")));
-    let semiuri = request(&named("semiuri"));
+    let semiuri = request(&rfc4475("semiuri"));
     assert_eq!((semiuri.check(), semiuri.headers.list("Accept").len()), (Ok(()), 6));
     assert_eq!(Uri::parse(&semiuri.uri).unwrap().user.as_deref(), Some("user;par=u%40example.net"));
-    let dblreq = request(&named("dblreq"));
+    let dblreq = request(&rfc4475("dblreq"));
     assert_eq!((dblreq.check(), dblreq.body.len(), dblreq.headers.iter().count()), (Ok(()), 0, 8));
-    let mpart01 = request(&named("mpart01"));
+    let mpart01 = request(&rfc4475("mpart01"));
     assert_eq!((mpart01.check(), mpart01.body.len()), (Ok(()), 553));
     assert!(mpart01.body.ends_with(b"\r\n--7a9cbec02ceef655--\r\n") && mpart01.body.contains(&0));
 }
@@ -209,7 +209,7 @@ fn every_message_has_its_answer() {
     assert_eq!(told.len(), 49);
     let seen = told.iter().map(|(name, _)| {
         let mut stage = Scripted::new();
-        stage.endpoint.receive(stage.now, stage.far, &named(name));
+        stage.endpoint.receive(stage.now, stage.far, &rfc4475(name));
         stage.pump();
         let code = stage.sent.first().map(|first| match first {
             Message::Response(response) => response.code,
@@ -230,7 +230,7 @@ fn every_message_has_its_answer() {
 #[test]
 fn a_branch_that_names_nothing_is_not_relied_on() {
     let mut stage = Scripted::new();
-    let first = String::from_utf8(named("badbranch")).unwrap();
+    let first = String::from_utf8(rfc4475("badbranch")).unwrap();
     let others = [("CSeq: 8 ", "CSeq: 9 "), ("badbranch.sad", "other.sad"), ("tag=33242", "tag=7")];
     for text in std::iter::once(first.clone()).chain(others.map(|(from, to)| first.replace(from, to))) {
         stage.endpoint.receive(stage.now, stage.far, text.as_bytes());
