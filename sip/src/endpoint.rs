@@ -432,7 +432,8 @@ impl Endpoint {
 fn server_key(request: &Request, via: &Via, method: &Method) -> TransactionKey {
     let method = if *method == Method::Ack { &Method::Invite } else { method };
     let sent_by = (&via.host, via.port.unwrap_or(5060));
-    if via.branch().starts_with("z9hG4bK") {
+    // Alone, the cookie makes nothing unique (RFC 4475 3.2.1).
+    if via.branch().strip_prefix("z9hG4bK").is_some_and(|name| !name.is_empty()) {
         return format!("{} {}:{} {method}", via.branch(), sent_by.0, sent_by.1).into();
     }
     let from = request.headers.from().map(|f| f.tag().to_owned()).unwrap_or_default();

@@ -68,6 +68,8 @@ impl fmt::Display for NameAddr {
 /// One Via value (RFC 3261 20.42).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Via {
+    /// `2.0` in SIP of today; another one is refused, and copied into the refusal.
+    pub version: String,
     /// `UDP`, `TCP`, ...
     pub transport: String,
     /// sent-by host.
@@ -83,12 +85,11 @@ impl Via {
     pub fn parse(text: &str) -> Option<Via> {
         let (head, params) = text.split_once(';').unwrap_or((text, ""));
         let mut parts = head.splitn(3, '/').map(str::trim);
-        if !parts.next()?.eq_ignore_ascii_case("SIP") || parts.next()? != "2.0" {
-            return None;
-        }
+        let is_sip = parts.next()?.eq_ignore_ascii_case("SIP");
+        let version = parts.next().filter(|version| is_sip && is_version(version))?.to_owned();
         let (transport, sent_by) = parts.next()?.split_once(char::is_whitespace)?;
         let (host, port) = split_host_port(sent_by)?;
-        Some(Via { transport: transport.into(), host: host.into(), port, params: Params::parse(params) })
+        Some(Via { version, transport: transport.into(), host: host.into(), port, params: Params::parse(params) })
     }
 
     /// The transaction's name; empty when there is none.
@@ -99,7 +100,7 @@ impl Via {
 
 impl fmt::Display for Via {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SIP/2.0/{} {}", self.transport, self.host)?;
+        write!(f, "SIP/{}/{} {}", self.version, self.transport, self.host)?;
         if let Some(port) = self.port {
             write!(f, ":{port}")?;
         }
@@ -123,6 +124,12 @@ impl CSeq {
         let seq = seq.parse().ok().filter(|seq| *seq < 1 << 31)?;
         Some(CSeq { seq, method: Method::parse(method.trim()) })
     }
+}
+
+/// True for digits with a point between them (RFC 3261 25.1, `SIP-Version`).
+fn is_version(text: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    text.split_once('.').is_some_and(|(major, minor)| digits(major) && digits(minor))
 }
 
 /// Splits at `mark` outside of quoted strings and angle brackets; parts are trimmed.

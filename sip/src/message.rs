@@ -280,7 +280,7 @@ impl Request {
         once("Call-ID", "Multiple Call-ID")?;
         once("CSeq", "Multiple CSeq")?;
         let via = self.headers.list("Via").first().map(|via| split_quoted(via, ';').contains(&""));
-        if via != Some(false) {
+        if via != Some(false) || self.headers.top_via().is_ok_and(|via| via.version != "2.0") {
             return Err(Defect::Bad("Bad Via"));
         }
         let from = self.headers.from().map_err(|_| Defect::Bad("Bad From"))?;
@@ -390,6 +390,7 @@ pub fn reason_phrase(code: u16) -> &'static str {
         403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
+        406 => "Not Acceptable",
         407 => "Proxy Authentication Required",
         408 => "Request Timeout",
         413 => "Request Entity Too Large",

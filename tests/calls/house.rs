@@ -192,6 +192,16 @@ impl Watch {
         panic!("it never was {status}");
     }
 
+    /// Waits for an event of the call.
+    pub async fn until_event(&mut self, name: &str) {
+        while let Some((event, _)) = self.next().await {
+            if event == name {
+                return;
+            }
+        }
+        panic!("there was no {name}");
+    }
+
     pub async fn rest(mut self) -> Vec<(String, Value)> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {

@@ -1,5 +1,6 @@
 //! Real calls through the engine.
 
+mod callers;
 mod captured;
 mod desk;
 mod dynamic;
@@ -16,6 +17,9 @@ mod page;
 mod peers;
 mod redirects;
 mod runs;
+mod signalling;
+mod softphone;
 mod speech;
 mod stage;
 mod strangers;
+mod torture;

@@ -270,6 +270,16 @@ async fn a_softphone_is_heard_and_hears() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_softphone_is_heard_and_hears_in_pcma() {
+    talks_with_a_softphone(Encryption::Off, Codec::Pcma, Peer::baresip("PCMA/8000/1")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_softphone_is_heard_and_hears_in_g722() {
+    talks_with_a_softphone(Encryption::Off, Codec::G722, Peer::baresip("G722/16000/1")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_is_heard_and_hears_in_opus() {
     talks_with_a_softphone(Encryption::Off, Codec::Opus, Peer::baresip("opus/48000/2")).await;
 }
@@ -339,7 +349,7 @@ async fn talks_with_a_softphone(srtp: Encryption, codec: Codec, peer: Peer) -> S
 }
 
 /// The share of the power of `pcm` (16 kHz) that lies at `hz`.
-fn share_at(pcm: &[i16], hz: f64) -> f64 {
+pub(super) fn share_at(pcm: &[i16], hz: f64) -> f64 {
     let (mut re, mut im, mut power) = (0.0, 0.0, 0.0);
     for (at, sample) in pcm.iter().enumerate() {
         let (phase, value) = (std::f64::consts::TAU * hz * at as f64 / 16_000.0, f64::from(*sample));

@@ -63,15 +63,19 @@ impl Far {
         self.0.send_to(answer.as_bytes(), to).await.expect("it sends");
     }
 
-    /// Answers with a session whose media goes to `media`.
-    pub(super) async fn take(&self, invite: &(String, SocketAddr), media: &Far) {
-        let (host, port) = (media.address().ip(), media.address().port());
-        let body = format!(
+    /// A session with media here.
+    pub(super) fn description(&self) -> String {
+        let (host, port) = (self.address().ip(), self.address().port());
+        format!(
             "v=0\r\no=- 1 1 IN IP4 {host}\r\ns=-\r\nc=IN IP4 {host}\r\nt=0 0\r\nm=audio {port} RTP/AVP 0\r\n\
              a=rtpmap:0 PCMU/8000\r\n"
-        );
+        )
+    }
+
+    /// Answers with a session whose media goes to `media`.
+    pub(super) async fn take(&self, invite: &(String, SocketAddr), media: &Far) {
         let more = format!("Contact: <sip:far@{}>\r\nContent-Type: application/sdp\r\n", self.address());
-        self.answer(invite, "200 OK", &more, &body).await;
+        self.answer(invite, "200 OK", &more, &media.description()).await;
     }
 }
 
@@ -158,7 +162,7 @@ async fn media_goes_only_where_calls_may_go() {
 }
 
 /// The far side's BYE in the dialog of an INVITE.
-fn bye_of(invite: &str, local: SocketAddr) -> String {
+pub(super) fn bye_of(invite: &str, local: SocketAddr) -> String {
     let field = |name: &str| {
         let line = invite.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
         line.and_then(|line| line.split_once(':')).expect("a field").1.trim().to_owned()

@@ -2,8 +2,8 @@
 //! its own, awaited by what it says or does, never by a while, and killed with the test.
 
 use std::fs;
-use std::io::Read;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_millis(10);
 const PORTS: std::ops::Range<u16> = 10_000..19_000;
 /// SIP and four for media.
 const PORTS_PER_PEER: u16 = 8;
+/// Distance of the port at which baresip takes orders from its SIP port.
+const CONTROL: u16 = PORTS_PER_PEER - 1;
 /// What is kept of a peer's output.
 const OUTPUT_BYTES: usize = 256 * 1024;
 
@@ -65,6 +67,11 @@ impl Peer {
         Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1"])
     }
 
+    /// The same, where `[KEY]` in the scenario stands for a value.
+    pub fn scenario_with(name: &str, key: &str, value: &str) -> Peer {
+        Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1", "-key", key, value])
+    }
+
     /// sipp that calls `to` by `fixtures/sip/NAME.xml` as user `ringer` with `password`; the RTP goes to `rtp` on 127.0.0.1.
     pub fn calling(name: &str, to: SocketAddr, password: &str, rtp: u16) -> Peer {
         Peer::calling_user(name, "bob", to, password, rtp)
@@ -93,16 +100,21 @@ impl Peer {
     /// baresip that answers every call at once as `bob`, with this codec (`PCMU/8000/1`), and sends a tone of [`TONE_HZ`]; what it hears is kept in
     /// [`Peer::heard`].
     pub fn baresip(codec: &str) -> Peer {
-        Peer::softphone(codec, "")
+        Peer::softphone(codec, "", None)
+    }
+
+    /// The same, which calls `to` as soon as it runs.
+    pub fn calling_baresip(codec: &str, to: &str) -> Peer {
+        Peer::softphone(codec, "", Some(to))
     }
 
     /// The same with PCMU over secure RTP with keys in SDP: `srtp` takes and offers it beside plain RTP, `srtp-mand` takes nothing
     /// else.
     pub fn secure_baresip(how: &str) -> Peer {
-        Peer::softphone("PCMU/8000/1", &format!(";mediaenc={how}"))
+        Peer::softphone("PCMU/8000/1", &format!(";mediaenc={how}"), None)
     }
 
-    fn softphone(codec: &str, more: &str) -> Peer {
+    fn softphone(codec: &str, more: &str, dials: Option<&str>) -> Peer {
         let rate_hz =
             codec.split('/').nth(1).and_then(|rate| rate.parse().ok()).expect("a codec is told with its rate");
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
@@ -116,6 +128,9 @@ impl Peer {
             .expect("the folder is writable");
         let mut command = limited("baresip");
         command.args(["-4", "-v", "-f"]).arg(folder.path());
+        if let Some(to) = dials {
+            command.args(["-e", &format!("/dial {to}")]);
+        }
         let peer = Peer::start("baresip", command, folder, first);
         peer.wait_for("baresip is ready");
         peer
@@ -131,6 +146,14 @@ impl Peer {
         listen(stdout, &output);
         listen(stderr, &output);
         Peer { name: name.to_owned(), child, output, folder, sip: SocketAddr::from((Ipv4Addr::LOCALHOST, port)) }
+    }
+
+    /// Tells baresip to do something with its call: `hold`, `resume`, `hangup`.
+    pub fn command(&self, name: &str) {
+        let order = format!("{{\"command\":\"{name}\",\"token\":\"test\"}}");
+        let mut stream = TcpStream::connect(("127.0.0.1", self.sip.port() + CONTROL)).expect("baresip takes orders");
+        write!(stream, "{}:{order},", order.len()).expect("baresip reads");
+        self.wait_for(&format!("cmd='{name}'"));
     }
 
     /// Everything that it has printed (the last of it, when it is much).
@@ -265,19 +288,21 @@ fn listens(port: u16) -> bool {
 /// Sounds have the codec's own rate, so that the softphone does not resample: from 8 to 16 kHz that takes 1.8 dB off the tone.
 fn baresip_config(folder: &Path, first_port: u16, rate_hz: u32) -> String {
     let tone = folder.join("tone.wav");
-    let (tone, media, last) = (tone.display(), first_port + 2, first_port + PORTS_PER_PEER - 1);
+    let (tone, media, last) = (tone.display(), first_port + 2, first_port + CONTROL - 1);
+    let control = first_port + CONTROL;
     format!(
         "poll_method epoll\n\
          sip_listen 127.0.0.1:{first_port}\n\
          net_interface 127.0.0.1\n\
          rtp_ports {media}-{last}\n\
+         ctrl_tcp_listen 127.0.0.1:{control}\n\
          audio_source aufile,{tone}\n\
          audio_alert aufile,{tone}\n\
          ausrc_srate {rate_hz}\nauplay_srate {rate_hz}\nausrc_channels 1\nauplay_channels 1\n\
          snd_path {}\n\
          module_path {}\n\
-         module g711.so\nmodule opus.so\nmodule l16.so\nmodule srtp.so\n\
-         module aufile.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n",
+         module g711.so\nmodule g722.so\nmodule opus.so\nmodule l16.so\nmodule srtp.so\n\
+         module aufile.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\nmodule_app ctrl_tcp.so\n",
         folder.display(),
         baresip_modules().display(),
     )

@@ -26,6 +26,8 @@ const REPROMPT_AHEAD_MS: u32 = 1000;
 const EXTENSION_AFTER_MS: u32 = 500;
 /// From the last tone of an extension to the conversation.
 const CONVERSATION_AFTER_MS: u32 = 300;
+/// Most signals that may come between an answer and the tick that makes it the connection.
+const MOST_BEHIND: usize = 32;
 /// A held silence that the mind chose.
 const STAY_SILENT_MS: u32 = 60_000;
 
@@ -59,6 +61,8 @@ impl Phase {
 pub(super) struct Waits {
     /// An answer that the next tick turns into the connection.
     pub answered: Option<(u16, LegParams)>,
+    /// Signals that came behind that answer: they are of a call that is up.
+    pub behind: Vec<Signal>,
     /// What was dialled.
     pub address: Option<String>,
     /// Happened before sample 0 was known.
@@ -103,6 +107,13 @@ impl Hold {
 
 impl Call {
     pub(super) fn signal(&mut self, now: Time, signal: Signal) {
+        if self.waits.answered.is_some() {
+            // The end counts in any case.
+            if self.waits.behind.len() < MOST_BEHIND || matches!(signal, Signal::Ended(_)) {
+                self.waits.behind.push(signal);
+            }
+            return;
+        }
         match signal {
             Signal::Dialing { address } => {
                 self.phase = Phase::Dialing { since: now };
@@ -173,7 +184,10 @@ impl Call {
             Phase::Dialing { since } => {
                 if let Some((code, leg)) = self.waits.answered.take() {
                     self.connect(now, code, leg);
-                    return true;
+                    for signal in std::mem::take(&mut self.waits.behind) {
+                        self.signal(now, signal);
+                    }
+                    return self.phase.is_connected();
                 }
                 if now.since(*since) >= Duration::from_millis(self.spec.limits.ringing_ms.into()) {
                     self.out.push(Output::Control(Control::Cancel));

@@ -7,6 +7,7 @@ mod connection;
 mod edges;
 mod expect;
 mod grammar;
+mod hasty;
 mod opening;
 mod probes;
 mod promises;

@@ -1,6 +1,6 @@
 //! A call that is up: what the far side may ask, and SDP.
 
-use super::Scripted;
+use super::{Scripted, sdp_body};
 use crate::message::Method;
 use crate::sdp::{Codec, Direction, Offer, Refusal, Session, negotiate, read_answer};
 use crate::testing::offer;
@@ -331,4 +331,20 @@ fn the_route_of_a_call_is_followed() {
     stage.response(200);
     stage.endpoint.hangup(stage.now, key, 16, "x");
     assert_eq!(stage.request(Method::Bye).uri, "sip:bob@10.0.0.2", "the first Contact of the UPDATE is the new target");
+}
+
+/// RFC 3261 8.2.3, 20.1: as for the INVITE of the call.
+#[test]
+fn a_body_that_one_side_does_not_read_changes_nothing() {
+    for method in ["INVITE", "UPDATE"] {
+        let (mut stage, _, invite) = Scripted::talking();
+        stage.in_dialog(&invite, method, 1, "Content-Type: text/plain\n\nhold, please\n");
+        assert_eq!(stage.response(415).headers.get("Accept"), Some("application/sdp"));
+        let offer = sdp_body(&offer(2).session().to_string());
+        stage.in_dialog(&invite, method, 2, &format!("Accept: text/plain\n{offer}"));
+        assert_eq!(stage.response(406).headers.get("Accept"), Some("application/sdp"));
+        assert!(stage.events.is_empty(), "{:?}", stage.events);
+        stage.in_dialog(&invite, method, 3, &format!("Accept: text/plain, application/sdp\n{offer}"));
+        stage.response(200);
+    }
 }

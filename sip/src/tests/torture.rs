@@ -1,6 +1,7 @@
 //! Messages of RFC 4475, with the disposition that it asks of a user agent.
 
 use super::Scripted;
+use crate::CallEvent;
 use crate::header::NameAddr;
 use crate::message::{Message, Method, Request, sdp_of};
 use crate::parse::parse;
@@ -21,20 +22,22 @@ fn request(bytes: &[u8]) -> Request {
     }
 }
 
-const WSINV: &str = concat!(
-    "INVITE sip:vivekg@chair-dnrc.example.com;unknownparam SIP/2.0\nTO :\n sip:vivekg@chair-dnrc.example.com ;   tag    = 1918181833n\n",
-    "from   : \"J Rosenberg \\\\\\\"\"       <sip:jdrosen@example.com>\n  ;\n  tag = 98asjd8\nMaX-fOrWaRdS: 0068\n",
-    "Call-ID: wsinv.ndaksdj@192.0.2.1\nContent-Length   : 150\ncseq: 0009\n  INVITE\nVia  : SIP  /   2.0\n /UDP\n",
-    "    192.0.2.2;branch=390skdjuw\ns :\nNewFangledHeader:   newfangled value\n continued newfangled value\n",
-    "UnknownHeaderWithUnusualValue: ;;,,;;,;\nContent-Type: application/sdp\nRoute:\n",
-    " <sip:services.example.com;lr;unknownwith=value;unknown-no-value>\nv:  SIP  / 2.0  / TCP     spindle.example.com   ;\n",
-    "  branch  =   z9hG4bK9ikj8  ,\n SIP  /    2.0   / UDP  192.168.255.111   ; branch=\n z9hG4bK30239\n",
-    "m:\"Quoted string \\\"\\\"\" <sip:jdrosen@example.com> ; newparam =\n      newvalue ;\n  secondparam ; q = 0.33\n\n@SDP",
-);
+/// A message of RFC 4475, byte for byte: `fixtures/sip/torture/NAME.dat`.
+fn rfc4475(name: &str) -> Vec<u8> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/sip/torture");
+    std::fs::read(format!("{folder}/{name}.dat")).expect("the message is there")
+}
+
+/// Names of all messages of RFC 4475, each with its answer: `fixtures/sip/torture/expect.txt`.
+fn answers() -> Vec<(&'static str, &'static str)> {
+    let table = include_str!("../../../fixtures/sip/torture/expect.txt");
+    let lines = table.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(' ').zip(line.rsplit_once(' '))).map(|(a, b)| (a.0, b.1)).collect()
+}
 
 #[test]
 fn wsinv() {
-    let request = request(&bytes(WSINV));
+    let request = request(&rfc4475("wsinv"));
     assert_eq!((request.check(), request.body.len()), (Ok(()), 150));
     assert_eq!(request.headers.iter().count(), 14);
     assert_eq!(request.headers.to().unwrap().tag(), "1918181833n");
@@ -67,18 +70,7 @@ fn wsinv() {
 
 #[test]
 fn intmeth() {
-    let mut text = Vec::new();
-    for part in [
-        &b"!interesting-Method0123456789_*+`.%indeed'~ sip:1_unusual.URI~(to-be!sure)&isn't+it$/crazy?,/;;*:&it+has=1,weird!*pas$wo~d_too.(doesn't-it)@example.com SIP/2.0\r\n"[..],
-        b"Via: SIP/2.0/TCP host1.example.com;branch=z9hG4bK-.!%66*_+`'~\r\n",
-        b"To: \"BEL:\\\x07 NUL:\\\x00 DEL:\\\x7f\" <sip:1_unusual.URI~(to-be!sure)&isn't+it$/crazy?,/;;*@example.com>\r\n",
-        b"From: token1~` token2'+_ token3*%!.- <sip:mundane@example.com>;fromParam''~+*_!.-%=\"\xd1\x80\xd0\xb0\xd0\xb1\";tag=_token~1'+`*%!-.\r\n",
-        b"Call-ID: intmeth.word%ZK-!.*_+'@word`~)(><:\\/\"][?}{\r\nCSeq: 139122385 !interesting-Method0123456789_*+`.%indeed'~\r\n",
-        b"Max-Forwards: 255\r\nextensionHeader-!.%*+_`'~:\xef\xbb\xbf\xe5\xa4\xa7\xe5\x81\x9c\xe9\x9b\xbb\r\nContent-Length: 0\r\n\r\n",
-    ] {
-        text.extend_from_slice(part);
-    }
-    let request = request(&text);
+    let request = request(&rfc4475("intmeth"));
     assert_eq!(request.check(), Ok(()));
     assert_eq!(request.method, Method::Other("!interesting-Method0123456789_*+`.%indeed'~".into()));
     let uri = Uri::parse(&request.uri).unwrap();
@@ -91,106 +83,45 @@ fn intmeth() {
     let from = request.headers.from().unwrap();
     assert_eq!(
         (from.tag(), from.params.get("fromParam''~+*_!.-%")),
-        ("_token~1'+`*%!-.", Some("\u{440}\u{430}\u{431}"))
+        ("_token~1'+`*%!-.", Some("\u{440}\u{430}\u{431}\u{43e}\u{442}\u{430}\u{44e}\u{449}\u{438}\u{439}"))
     );
     assert_eq!(request.headers.get("extensionHeader-!.%*+_`'~"), Some("\u{feff}\u{5927}\u{505c}\u{96fb}"));
 }
 
 #[test]
 fn escapes_are_kept() {
-    let esc01 = bytes(
-        "INVITE sip:sips%3Auser%40example.com@example.net SIP/2.0\nTo: sip:%75se%72@example.com\n\
-         From: <sip:I%20have%20spaces@example.net>;tag=938\nMax-Forwards: 87\ni: esc01.239409asdfakjkn23onasd0-3234\n\
-         CSeq: 234234 INVITE\nVia: SIP/2.0/UDP host5.example.net;branch=z9hG4bKkdjuw\nC: application/sdp\nContact:\n  \
-         <sip:cal%6Cer@host5.example.net;%6C%72;n%61me=v%61lue%25%34%31>\nContent-Length: 150\n\n@SDP",
-    );
-    let request1 = request(&esc01);
+    let request1 = request(&rfc4475("esc01"));
     assert_eq!(request1.check(), Ok(()));
     assert_eq!(Uri::parse(&request1.uri).unwrap().user.as_deref(), Some("sips%3Auser%40example.com"));
     assert!(!Uri::parse(&crate::dialog::contact(&request1.headers).unwrap()).unwrap().params.has("lr"));
-    let escnull = request(&bytes(
-        "REGISTER sip:example.com SIP/2.0\nTo: sip:null-%00-null@example.com\nFrom: sip:null-%00-null@example.com;tag=839923423\n\
-         Max-Forwards: 70\nCall-ID: escnull.39203ndfvkjdasfkq3w4otrq0adsfdfnavd\nCSeq: 14398234 REGISTER\n\
-         Via: SIP/2.0/UDP host5.example.com;branch=z9hG4bKkdjuw\nContact: <sip:%00@host5.example.com>\n\
-         Contact: <sip:%00%00@host5.example.com>\nL:0\n\n",
-    ));
+    let escnull = request(&rfc4475("escnull"));
     assert_eq!((escnull.check(), escnull.headers.list("Contact").len()), (Ok(()), 2));
-    let esc02 = request(&bytes(
-        "RE%47IST%45R sip:registrar.example.com SIP/2.0\nTo: \"%Z%45\" <sip:resource@example.com>\n\
-         From: \"%Z%45\" <sip:resource@example.com>;tag=f232jadfj23\nCall-ID: esc02.asdfnqwo34rq23i34jrjasdcnl23nrlknsdf\n\
-         Via: SIP/2.0/TCP host.example.com;branch=z9hG4bK209%fzsnel234\nCSeq: 29344 RE%47IST%45R\nMax-Forwards: 70\n\
-         Contact: <sip:alias1@host1.example.com>\nC%6Fntact: <sip:alias2@host2.example.com>\n\
-         Contact: <sip:alias3@host3.example.com>\nl: 0\n\n",
-    ));
+    let esc02 = request(&rfc4475("esc02"));
     assert_eq!((esc02.check(), esc02.headers.list("Contact").len()), (Ok(()), 2));
     assert_eq!(esc02.method, Method::Other("RE%47IST%45R".into()));
 }
 
 #[test]
 fn longreq() {
-    let long = |word: &str, n: usize| word.repeat(n);
-    let vias: String =
-        (1..34).map(|n| format!("{}: SIP/2.0/TCP sip{n}.example.com\n", ["Via", "v", "V ", "vIa"][n % 4])).collect();
-    let text = format!(
-        "INVITE sip:user@example.com SIP/2.0\nTo: \"I have a user name of {} proportion\"<sip:user@example.com:6000;unknownparam1=very{}value;longparam{}=shortvalue;very{}ParameterNameWithNoValue>\n\
-         F: sip:{}@example.net;tag={};unknownheaderparam{}=unknowheaderparam{};unknownValueless{}\nCall-ID: longreq.one{}longcallid\n\
-         CSeq: 3882340 INVITE\nUnknown-{}-Name: unknown-{}-value; unknown-{}-parameter-name = unknown-{}-parameter-value\n\
-         {vias}Via: SIP/2.0/TCP host.example.com;received=192.0.2.5;branch=very{}branchvalue\nMax-Forwards: 70\n\
-         Contact: <sip:{}@host5.example.net>\nContent-Type: application/sdp\nl: 150\n\n@SDP",
-        long("extreme", 10),
-        long("long", 20),
-        long("name", 25),
-        long("long", 25),
-        long("amazinglylongcallername", 5),
-        long("129824", 30),
-        long("name", 15),
-        long("value", 15),
-        long("paramname", 10),
-        long("really", 20),
-        long("Long", 20),
-        long("long", 20),
-        long("long", 20),
-        long("long", 20),
-        long("long", 50),
-        long("amazinglylongcallername", 5),
-    );
-    let request = request(&bytes(&text));
+    let request = request(&rfc4475("longreq"));
     assert_eq!((request.check(), request.body.len()), (Ok(()), 150));
     assert_eq!(request.headers.list("Via").len(), 34);
-    assert_eq!(request.headers.from().unwrap().tag(), long("129824", 30));
+    assert_eq!(request.headers.from().unwrap().tag(), format!("12{}424", "982".repeat(50)));
     assert_eq!(Uri::parse(&request.headers.to().unwrap().uri).unwrap().port, Some(6000));
 }
 
 #[test]
 fn odd_but_valid() {
-    let lwsdisp = request(&bytes(
-        "OPTIONS sip:user@example.com SIP/2.0\nTo: sip:user@example.com\nFrom: caller<sip:caller@example.com>;tag=323\nMax-Forwards: 70\n\
-         Call-ID: lwsdisp.1234abcd@funky.example.com\nCSeq: 60 OPTIONS\nVia: SIP/2.0/UDP funky.example.com;branch=z9hG4bKkdjuw\nl: 0\n\n",
-    ));
+    let lwsdisp = request(&rfc4475("lwsdisp"));
     assert_eq!((lwsdisp.check(), lwsdisp.headers.from().unwrap().display.as_deref()), (Ok(()), Some("caller")));
-    let semiuri = request(&bytes(
-        "OPTIONS sip:user;par=u%40example.net@example.com SIP/2.0\nTo: sip:j_user@example.com\nFrom: sip:caller@example.org;tag=33242\n\
-         Max-Forwards: 3\nCall-ID: semiuri.0ha0isndaksdj\nCSeq: 8 OPTIONS\nAccept: application/sdp, application/pkcs7-mime,\n        \
-         multipart/mixed, multipart/signed,\n        message/sip, message/sipfrag\nVia: SIP/2.0/UDP 192.0.2.1;branch=z9hG4bKkdjuw\nl: 0\n\n",
-    ));
+    let semiuri = request(&rfc4475("semiuri"));
     assert_eq!((semiuri.check(), semiuri.headers.list("Accept").len()), (Ok(()), 6));
     assert_eq!(Uri::parse(&semiuri.uri).unwrap().user.as_deref(), Some("user;par=u%40example.net"));
-    let dblreq = request(&bytes(
-        "REGISTER sip:example.com SIP/2.0\nTo: sip:j.user@example.com\nFrom: sip:j.user@example.com;tag=43251j3j324\nMax-Forwards: 8\n\
-         I: dblreq.0ha0isndaksdj99sdfafnl3lk233412\nContact: sip:j.user@host.example.com\nCSeq: 8 REGISTER\n\
-         Via: SIP/2.0/UDP 192.0.2.125;branch=z9hG4bKkdjuw23492\nContent-Length: 0\n\n\nINVITE sip:joe@example.com SIP/2.0\nt: x\n\n@SDP",
-    ));
+    let dblreq = request(&rfc4475("dblreq"));
     assert_eq!((dblreq.check(), dblreq.body.len(), dblreq.headers.iter().count()), (Ok(()), 0, 8));
-    let mut mpart01 = bytes(
-        "MESSAGE sip:kumiko@example.org SIP/2.0\nVia: SIP/2.0/UDP 127.0.0.1:5070;branch=z9hG4bK-d87543-4dade06d0bdb11ee-1--d87543-;rport\n\
-         Max-Forwards: 70\nContact: <sip:fluffy@127.0.0.1:5070>\nTo: <sip:kumiko@example.org>\nFrom: <sip:fluffy@example.com>;tag=2fb0dcc9\n\
-         Call-ID: 3d9485ad0c49859b@Zmx1ZmZ5LW1hYy0xNi5sb2NhbA..\nCSeq: 1 MESSAGE\nContent-Transfer-Encoding: binary\n\
-         Content-Type: multipart/mixed;boundary=7a9cbec02ceef655\n\n",
-    );
-    let binary = b"--7a9cbec02ceef655\r\nContent-Type: text/plain\r\n\r\nHello\r\n--7a9cbec02ceef655\r\n\r\n\x30\x82\x01\x52\x00\xff\r\n--7a9cbec02ceef655--";
-    mpart01.extend_from_slice(binary);
-    let mpart01 = request(&mpart01);
-    assert_eq!((mpart01.check(), mpart01.body.as_slice()), (Ok(()), &binary[..]));
+    let mpart01 = request(&rfc4475("mpart01"));
+    assert_eq!((mpart01.check(), mpart01.body.len()), (Ok(()), 553));
+    assert!(mpart01.body.ends_with(b"\r\n--7a9cbec02ceef655--\r\n") && mpart01.body.contains(&0));
 }
 
 #[test]
@@ -271,6 +202,47 @@ fn check(name: &str, line: &str, changed: &[(&str, &str)], expect: u16) {
     }
 }
 
+/// Every message of the RFC to an endpoint of its own.
+#[test]
+fn every_message_has_its_answer() {
+    let told = answers();
+    assert_eq!(told.len(), 49);
+    let seen = told.iter().map(|(name, _)| {
+        let mut stage = Scripted::new();
+        stage.endpoint.receive(stage.now, stage.far, &rfc4475(name));
+        stage.pump();
+        let code = stage.sent.first().map(|first| match first {
+            Message::Response(response) => response.code,
+            Message::Request(request) => panic!("{name}: {request:?}"),
+        });
+        let is_call = matches!(stage.events[..], [CallEvent::Incoming { .. }]);
+        match code {
+            None if stage.events.is_empty() => (*name, "silent".to_owned()),
+            Some(100) if is_call => (*name, "call".to_owned()),
+            code => (*name, format!("{}", code.unwrap_or_default())),
+        }
+    });
+    let seen: Vec<_> = seen.collect();
+    assert_eq!(seen, told.into_iter().map(|(name, answer)| (name, answer.to_owned())).collect::<Vec<_>>());
+}
+
+/// Without what makes it unique, a branch names no transaction (RFC 4475 3.2.1).
+#[test]
+fn a_branch_that_names_nothing_is_not_relied_on() {
+    let mut stage = Scripted::new();
+    let first = String::from_utf8(rfc4475("badbranch")).unwrap();
+    let others = [("CSeq: 8 ", "CSeq: 9 "), ("badbranch.sad", "other.sad"), ("tag=33242", "tag=7")];
+    for text in std::iter::once(first.clone()).chain(others.map(|(from, to)| first.replace(from, to))) {
+        stage.endpoint.receive(stage.now, stage.far, text.as_bytes());
+        let answer = stage.response(200);
+        assert!(text.contains(answer.headers.call_id().unwrap()), "{answer:?}");
+        assert!(text.contains(&format!("CSeq: {} ", answer.headers.cseq().unwrap().seq)), "{answer:?}");
+        assert!(text.contains(answer.headers.from().unwrap().tag()), "{answer:?}");
+    }
+    stage.endpoint.receive(stage.now, stage.far, first.as_bytes());
+    stage.response(200);
+}
+
 #[test]
 fn dispositions() {
     let invite = "INVITE sip:user@example.com SIP/2.0";
@@ -291,6 +263,12 @@ fn dispositions() {
     check("trws", "OPTIONS sip:remote-target@example.com SIP/2.0  ", &[], 200);
     check("escruri", "INVITE sip:user@example.com?Route=%3Csip:example.com%3E SIP/2.0", &[], 400);
     check("baddate", invite, &[("+Date", "Fri, 01 Jan 2010 16:00:00 EST")], 100);
+    check(
+        "version of Via",
+        "OPTIONS sip:user@example.com SIP/2.0",
+        &[("Via", "SIP/7.0/UDP 192.0.2.15;branch=z9hG4bKk")],
+        400,
+    );
     check("badvers", "OPTIONS sip:t.watson@example.org SIP/7.0", &[], 505);
     check("mismatch01", "OPTIONS sip:user@example.com SIP/2.0", &[("CSeq", "8 INVITE")], 400);
     check("mismatch02", "NEWMETHOD sip:user@example.com SIP/2.0", &[("CSeq", "8 INVITE")], 400);

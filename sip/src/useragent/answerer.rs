@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::timers::{LEAST_S, Plan};
 use super::{
-    Call, CallEnd, CallEvent, CallKey, EndKind, Fork, Ringing, SUPPORTED, Side, Stage, Unacknowledged, reason,
+    Call, CallEnd, CallEvent, CallKey, EndKind, Fork, Ringing, SUPPORTED, Side, Stage, Unacknowledged, bodies, reason,
 };
 use crate::auth::{Demand, Verdict};
 use crate::dialog::Dialog;
@@ -134,8 +134,8 @@ impl Endpoint {
             return self.reply(now, tx, 482, "", &[]);
         }
         let sdp = sdp_of(&request.headers, &request.body);
-        if sdp.is_none() && !request.body.is_empty() {
-            return self.reply(now, tx, 415, "", &[("Accept", "application/sdp")]);
+        if let Some(code) = bodies::refusal(&request) {
+            return self.reply(now, tx, code, "", &[("Accept", bodies::TYPE)]);
         }
         let tag = self.ids.next();
         let Some(dialog) = Dialog::of_answerer(&request, &tag, source) else { return };

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::timers::{LEAST_S, Plan};
 use super::{
-    ALLOW, CAPABILITIES, CallEnd, CallEvent, CallKey, EndKind, SUPPORTED, Side, Stage, Unacknowledged,
+    ALLOW, CAPABILITIES, CallEnd, CallEvent, CallKey, EndKind, SUPPORTED, Side, Stage, Unacknowledged, bodies,
     unknown_extensions,
 };
 use crate::endpoint::{Endpoint, TransactionKey};
@@ -94,6 +94,9 @@ impl Endpoint {
 
     /// re-INVITE or UPDATE: refused while another offer is open or a session interval is too short.
     fn session_asked(&mut self, now: Time, tx: &TransactionKey, key: CallKey, at: usize, request: &Request) {
+        if let Some(code) = bodies::refusal(request) {
+            return self.reply(now, tx, code, "", &[("Accept", bodies::TYPE)]);
+        }
         let offers = sdp_of(&request.headers, &request.body).is_some();
         match self.calls.get(&key).and_then(|call| call.conflict(at, &request.method, offers)) {
             Some(Conflict::Glare) => return self.reply(now, tx, 491, "", &[]),

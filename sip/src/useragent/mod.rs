@@ -5,6 +5,7 @@
 //! dialog exists: `indialog`, `change` (re-INVITE, UPDATE), `timers` (RFC 4028), `transfer`, `digits`, `login`.
 
 mod answerer;
+mod bodies;
 mod caller;
 mod change;
 mod digits;

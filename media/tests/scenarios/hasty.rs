@@ -1,0 +1,72 @@
+//! What comes right behind the answer, before the tick that makes it the connection.
+
+use std::time::Duration;
+
+use ringer_media::call::{
+    Call, CallSpec, Control, EndReason, Input, Output, RemoteEnd, RemoteKind, Sent, Signal, TICK,
+};
+use ringer_media::codec::Codec;
+use ringer_media::leg::MediaParams;
+use ringer_media::time::Time;
+
+/// Names of the events of a call that gets these signals at once, behind its answer, and the end of the call within `ticks`.
+fn behind_the_answer(
+    signals: Vec<Signal>,
+    spec: CallSpec,
+    ticks: u32,
+) -> (Vec<String>, Option<(EndReason, bool)>, Vec<Control>) {
+    let mut now = Time::from_millis(1000);
+    let mut call = Call::new(spec);
+    call.handle(now, Input::Signal(Signal::Dialing { address: "sip:agent@example.com".into() }));
+    let leg = MediaParams::new(Codec::Pcmu).into();
+    call.handle(now, Input::Signal(Signal::Answered { code: 200, leg, text: false }));
+    for signal in signals {
+        call.handle(now, Input::Signal(signal));
+    }
+    let (mut names, mut end, mut controls) = (Vec::new(), None, Vec::new());
+    for _ in 0..ticks {
+        now = now + TICK;
+        call.handle(now, Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() });
+        call.handle(now, Input::Listen);
+        while let Some(output) = call.poll() {
+            match output {
+                Output::Event(event) => names.push(event.name().to_owned()),
+                Output::Control(control) => controls.push(control.clone()),
+                Output::Ended(ending) => end = Some((ending.reason, ending.connected)),
+                _ => {}
+            }
+        }
+    }
+    (names, end, controls)
+}
+
+fn bye() -> Signal {
+    Signal::Ended(RemoteEnd { kind: RemoteKind::Bye, ..RemoteEnd::default() })
+}
+
+#[test]
+fn a_call_that_ends_right_behind_its_answer_was_answered() {
+    let (names, end, _) = behind_the_answer(vec![bye()], CallSpec::default(), 5);
+    assert_eq!(names, ["call.dialing", "call.connected", "call.ended"]);
+    assert_eq!(end, Some((EndReason::AgentHangup, true)));
+    // However much comes before the end.
+    let many = (0..1000).map(|_| Signal::Hold(true)).chain([bye()]).collect();
+    let (names, end, _) = behind_the_answer(many, CallSpec::default(), 5);
+    assert_eq!(names, ["call.dialing", "call.connected", "hold", "call.ended"]);
+    assert_eq!(end, Some((EndReason::AgentHangup, true)));
+}
+
+#[test]
+fn what_comes_right_behind_the_answer_is_of_the_call() {
+    let digit = Signal::Digit { digit: '5', duration_ms: 100 };
+    let (names, end, _) = behind_the_answer(vec![Signal::Hold(true), digit], CallSpec::default(), 100);
+    assert_eq!(names[..3], ["call.dialing", "call.connected", "hold"]);
+    assert_eq!(end, None);
+    assert!(names.iter().any(|name| name == "dtmf_received"), "{names:?}");
+    let asked = Signal::Transfer { to: "sip:carol@example.com".into() };
+    let spec = CallSpec { hangup_on_transfer: true, ..CallSpec::default() };
+    let (names, end, controls) = behind_the_answer(vec![asked], spec, 5);
+    assert_eq!(names, ["call.dialing", "call.connected", "transfer", "call.ended"]);
+    assert_eq!(end, Some((EndReason::Transfer, true)));
+    assert!(controls.contains(&Control::Transfer { accepted: true }), "{controls:?}");
+}

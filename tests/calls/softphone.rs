@@ -1,0 +1,96 @@
+//! A softphone that calls, holds, resumes and hangs up.
+
+use ringer::engine::CallNews;
+use ringer::provider::fake::FakeSynthesizer;
+use ringer_media::call::EndReason;
+use ringer_media::clip::Clip;
+use serde_json::json;
+
+use super::callers::waiting;
+use super::house::House;
+use super::peers::share_at;
+use super::stage::{Stage, channels};
+use crate::peers::{Peer, TONE_HZ};
+
+/// The part of the power of `pcm` at `hz` in its best tenth of a second.
+fn best_share(pcm: &[i16], hz: f64) -> f64 {
+    let loud = pcm.chunks_exact(1600).filter(|piece| piece.iter().any(|sample| sample.abs() > 500));
+    loud.map(|piece| share_at(piece, hz)).fold(0.0, f64::max)
+}
+
+/// baresip calls with each codec, hears the Digital Human and is heard, and either side hangs up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_softphone_calls_in_each_codec() {
+    let house = House::new().await;
+    let hum_hz = f64::from(FakeSynthesizer::default().tone_hz);
+    let check = async |codec: &str, name: &str, number: &str, hangs_up: bool| {
+        let id = waiting(&house, json!({}), json!({}), number, if hangs_up { 30 } else { 2 }).await;
+        let target = format!("sip:{number}@{}", house.engine.sip_address());
+        let peer = Peer::calling_baresip(codec, &target);
+        let mut watch = house.watch(&id).await;
+        watch.until("RUNNING").await;
+        peer.wait_for("Call established");
+        if hangs_up {
+            watch.until_event("speech.ended").await;
+            peer.command("hangup");
+        }
+        watch.rest().await;
+        peer.wait_for("audio: destroyed");
+        let result = house.result(&id).await;
+        let ended = if hangs_up { json!("AGENT") } else { json!("USER") };
+        assert_eq!(result["conversation_ended_by"], ended, "{codec}: {result}");
+        let folder = house.folder.path().join("results").join(&id);
+        let log = std::fs::read_to_string(folder.join("sip.log")).expect("it was written");
+        let (offer, answer) = log.split_once("SIP/2.0 200 OK").expect("it was answered");
+        assert!(offer.contains(name) && answer.contains(name), "{codec}: {log}");
+        let [own, heard] = channels(&folder.join("recording.wav"));
+        assert!(
+            best_share(&heard, f64::from(TONE_HZ)) > 0.95,
+            "{codec}: the tone is what is heard: {}",
+            best_share(&heard, f64::from(TONE_HZ))
+        );
+        assert!(best_share(&own, hum_hz) > 0.95, "{codec}: {}", best_share(&own, hum_hz));
+        let theirs = std::fs::read(peer.heard().expect("baresip keeps what it heard")).expect("it is readable");
+        let said = Clip::from_wav(&theirs).expect("it is a WAV file").to_16k();
+        assert!(best_share(&said, hum_hz) > 0.9, "{codec}: baresip heard {}", best_share(&said, hum_hz));
+    };
+    tokio::join!(
+        check("PCMU/8000/1", "PCMU/8000", "15550004001", false),
+        check("PCMA/8000/1", "PCMA/8000", "15550004002", true),
+        check("G722/16000/1", "G722/8000", "15550004003", false),
+        check("opus/48000/2", "opus/48000/2", "15550004004", true),
+    );
+    house.stop().await;
+}
+
+/// baresip puts the call on hold, takes it back and hangs up, each when the one before was seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_softphone_holds_resumes_and_hangs_up() {
+    let (stage, peer) = (Stage::new().await, Peer::baresip("PCMU/8000/1"));
+    let placement = stage.placement(&format!("sip:bob@{}", peer.sip), "Hello there.");
+    let mut handle = stage.engine.place(placement).await.expect("it was placed");
+    let mut told = Vec::new();
+    let report = loop {
+        match handle.news.recv().await.expect("the call ends") {
+            CallNews::Event(entry) => {
+                let order = match entry.name() {
+                    "speech.ended" if told.is_empty() => Some("hold"),
+                    "hold" => Some("resume"),
+                    "unhold" => Some("hangup"),
+                    _ => None,
+                };
+                if let Some(order) = order {
+                    peer.wait_for("Call established");
+                    peer.command(order);
+                    told.push(entry.name().to_owned());
+                }
+            }
+            CallNews::Ended(report) => break report,
+            CallNews::Connected(_) | CallNews::Dispatched => {}
+        }
+    };
+    assert_eq!(told, ["speech.ended", "hold", "unhold"], "each once, in this order");
+    assert_eq!(report.ending.reason, EndReason::AgentHangup, "{:?}", report.ending);
+    assert!(report.ending.quality.received_packets > 20, "{:?}", report.ending.quality);
+    peer.wait_for("audio: destroyed");
+}
