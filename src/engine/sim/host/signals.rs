@@ -10,11 +10,16 @@ impl Host {
         let called = if dial.target.is_empty() { &target } else { &dial.target };
         let address = Address::parse(called).map_err(|fault| fault.to_string())?;
         let destination = address.resolve().map_err(|fault| fault.to_string())?;
-        let offer = sdp::offer(self.destination.codecs(), self.address.ip(), RTP_PORT, 1).session().to_string();
+        let supported = self.supported_offer(RTP_PORT);
+        let port = SipPort::caller(target, self.destination.guard());
+        let (offer, port) = match self.manner.has_no_offer {
+            true => (String::new(), port.without_offer(supported)),
+            false => (self.with_media_host(supported.session().to_string()), port),
+        };
         let invite = dial.invite(address.uri().clone(), destination, offer);
         self.key = Some(self.endpoint.invite(sip_time(now), invite));
         self.begin(now);
-        self.port = Some(SipPort::caller(target, self.destination.guard()));
+        self.port = Some(port);
         self.drain_port(now);
         self.drain_sip(now);
         Ok(())
@@ -47,9 +52,16 @@ impl Host {
             self.bye.get_or_insert(now);
             self.answer = None;
         }
-        let change = if let CallEvent::Reinvited { media, .. } = &event { Some(media.is_some()) } else { None };
-        if let (CallEvent::Reinvited { media: Some(media), .. } | CallEvent::Renegotiated { media, .. }, Some(scene)) =
-            (&event, &mut self.scene)
+        let change = match &event {
+            CallEvent::Reinvited { media, .. } | CallEvent::Updated { media, .. } => Some(media.is_some()),
+            _ => None,
+        };
+        if let (
+            CallEvent::Reinvited { media: Some(media), .. }
+            | CallEvent::Updated { media: Some(media), .. }
+            | CallEvent::Renegotiated { media, .. },
+            Some(scene),
+        ) = (&event, &mut self.scene)
         {
             scene.agree(media, change.is_some());
         }
@@ -88,6 +100,25 @@ impl Host {
         sdp::offer(self.destination.codecs(), self.address.ip(), port, 1)
     }
 
+    /// Returns a description with the host name in the place of the address, where this side has one.
+    fn with_media_host(&self, sdp: String) -> String {
+        match &self.manner.media_host {
+            Some(host) => sdp.replace(&format!("c=IN IP4 {}", self.address.ip()), &format!("c=IN IP4 {host}")),
+            None => sdp,
+        }
+    }
+
+    fn with_media_host_in(&self, order: SipOrder) -> SipOrder {
+        match order {
+            SipOrder::Ring(code, Some(sdp)) => SipOrder::Ring(code, Some(self.with_media_host(sdp))),
+            SipOrder::Answer(sdp) => SipOrder::Answer(self.with_media_host(sdp)),
+            SipOrder::AnswerOffer(sdp) => SipOrder::AnswerOffer(self.with_media_host(sdp)),
+            SipOrder::Reinvite(sdp) => SipOrder::Reinvite(self.with_media_host(sdp)),
+            SipOrder::Update(Some(sdp)) => SipOrder::Update(Some(self.with_media_host(sdp))),
+            order => order,
+        }
+    }
+
     /// Carries out the port's outputs, in order.
     pub(super) fn drain_port(&mut self, now: Time) {
         while let Some(output) = self.port.as_mut().and_then(SipPort::poll) {
@@ -102,6 +133,10 @@ impl Host {
                     let found = self.runtime.block_on(address.locate(&self.destination.guard())).ok();
                     self.order(now, SipOrder::Resolved(found));
                 }
+                PortOutput::LocateMedia(host) => {
+                    let found = self.runtime.block_on(self.destination.guard().address(&host));
+                    self.looking = Some((now + self.lookup, found));
+                }
                 PortOutput::Media(plan) => self.media = Some(plan),
                 PortOutput::Warning(warning) => self.warnings.push(warning),
             }
@@ -114,6 +149,7 @@ impl Host {
         if ends {
             self.bye.get_or_insert(now);
         }
+        let order = self.with_media_host_in(order);
         if !order.apply(&mut self.endpoint, sip_time(now), key) {
             let at_ms = now.since(START).as_millis();
             self.violations.push(format!("the change of the session at {at_ms} ms could not be asked for"));
@@ -130,6 +166,9 @@ impl Host {
     }
 
     fn send_sip(&mut self, now: Time, to: SocketAddr, bytes: Vec<u8>) {
+        if self.scene.as_ref().is_some_and(|scene| scene.is_lost) {
+            return;
+        }
         self.log(now, "sent to", to, &bytes);
         self.outbox.push(Datagram { from: self.address, to, bytes });
     }
