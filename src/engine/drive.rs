@@ -253,7 +253,7 @@ impl Driver {
                     Some(news) => self.follow_sip(key, news).await,
                     None => self.sip_over = true,
                 },
-                found = self.looking.found(), if self.looking.is_open() => {
+                found = self.looking.finish(), if self.looking.is_open() => {
                     let Port::Sip(port) = &mut self.port;
                     port.media_found(found);
                     self.drain_port(key).await;

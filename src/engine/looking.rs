@@ -22,7 +22,7 @@ impl Looking {
     }
 
     /// Waits for the result; for ever where nothing is looked up.
-    pub async fn found(&mut self) -> Found {
+    pub async fn finish(&mut self) -> Found {
         let Some(looking) = &mut self.0 else { return std::future::pending().await };
         let found = looking.await;
         self.0 = None;
@@ -55,9 +55,9 @@ mod tests {
             let mut looking = Looking::default();
             looking.begin(host.to_owned(), guard);
             // The clock goes on as soon as nothing else can.
-            let found = tokio::time::timeout(Duration::from_secs(60), looking.found()).await;
+            let found = tokio::time::timeout(Duration::from_secs(60), looking.finish()).await;
             assert_eq!(found, Ok(expect), "{host}");
-            let again = tokio::time::timeout(Duration::from_secs(60), looking.found()).await;
+            let again = tokio::time::timeout(Duration::from_secs(60), looking.finish()).await;
             assert!(again.is_err(), "{host}: one result for one look-up");
         };
         check("media.example", Ok([192, 0, 2, 7].into())).await;

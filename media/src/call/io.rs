@@ -145,6 +145,21 @@ pub enum Signal {
     Ended(RemoteEnd),
 }
 
+impl Signal {
+    /// True for what only a call that is up takes.
+    pub(super) fn is_of_connected(&self) -> bool {
+        matches!(
+            self,
+            Signal::Digit { .. }
+                | Signal::DigitRefused
+                | Signal::Renegotiated { .. }
+                | Signal::SessionAnswered { .. }
+                | Signal::Hold(_)
+                | Signal::Transfer { .. }
+        )
+    }
+}
+
 /// From the control API or the engine itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {

@@ -25,6 +25,8 @@ const REPROMPT_AHEAD_MS: u32 = 1000;
 const EXTENSION_AFTER_MS: u32 = 500;
 /// From the last tone of an extension to the conversation.
 const CONVERSATION_AFTER_MS: u32 = 300;
+/// Most signals that are kept between the answer and the tick after it.
+const MOST_BEHIND_ANSWER: usize = 32;
 /// A held silence that the mind chose.
 const STAY_SILENT_MS: u32 = 60_000;
 
@@ -58,6 +60,8 @@ impl Phase {
 pub(super) struct Waits {
     /// An answer that the next tick turns into the connection.
     pub answered: Option<(u16, LegParams)>,
+    /// Came behind it in the same tick.
+    pub behind_answer: Vec<Signal>,
     /// What was dialled.
     pub address: Option<String>,
     /// Happened before sample 0 was known.
@@ -102,6 +106,12 @@ impl Hold {
 
 impl Call {
     pub(super) fn signal(&mut self, now: Time, signal: Signal) {
+        if self.waits.answered.is_some() && signal.is_of_connected() {
+            if self.waits.behind_answer.len() < MOST_BEHIND_ANSWER {
+                self.waits.behind_answer.push(signal);
+            }
+            return;
+        }
         match signal {
             Signal::Dialing { address } => {
                 self.phase = Phase::Dialing { since: now };
@@ -140,10 +150,7 @@ impl Call {
                     self.fall_silent();
                 }
             }
-            Signal::Renegotiated { leg } if self.phase.is_dialling() => match &mut self.waits.answered {
-                Some((_, answered)) => *answered = leg,
-                None => self.hear_early(now, leg),
-            },
+            Signal::Renegotiated { leg } if self.phase.is_dialling() => self.hear_early(now, leg),
             Signal::SessionAnswered { code } if self.phase.is_connected() => {
                 self.event(self.frame_at, Side::Agent, What::SessionAnswered { code });
             }
@@ -220,6 +227,9 @@ impl Call {
         }
         self.prepare_keywords();
         self.prepare_probes();
+        for signal in std::mem::take(&mut self.waits.behind_answer) {
+            self.signal(now, signal);
+        }
     }
 
     fn tell_before(&mut self) {

@@ -27,7 +27,7 @@ fn answer_in(invite: &Request, codec: Codec) -> String {
 }
 
 /// Codec and description of the answered call.
-fn answered(stage: &Scripted) -> (&str, &str) {
+fn answer_of(stage: &Scripted) -> (&str, &str) {
     let Some(CallEvent::Answered { media, tag, .. }) = stage.events.last() else { panic!("{:?}", stage.events) };
     (media.codec.as_str(), tag.as_str())
 }
@@ -44,7 +44,7 @@ fn an_update_of_one_branch_leaves_the_offer_of_the_others() {
     // PCMA is in the INVITE, and not in the UPDATE.
     stage.reply(&invite, 200, "c", &[("Contact", "<sip:bob@10.0.0.3>")], Some(&answer_in(&invite, Codec::pcma())));
     stage.request(Method::Ack);
-    assert_eq!(answered(&stage), ("PCMA", "c"));
+    assert_eq!(answer_of(&stage), ("PCMA", "c"));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_branch_goes_on_with_what_it_was_changed_to() {
     rings(&mut stage, &invite, "c", &answer_to(&invite));
     stage.reply(&invite, 200, "b", &[], None);
     stage.request(Method::Ack);
-    assert_eq!(answered(&stage), ("PCMA", "b"));
+    assert_eq!(answer_of(&stage), ("PCMA", "b"));
     // A change of the far side is answered with that codec.
     stage.in_dialog(&invite, "UPDATE", 1, &sdp_body(&offer(2).session().to_string()));
     let response = String::from_utf8(stage.response(200).body).unwrap();
@@ -78,7 +78,7 @@ fn branches_are_asked_by_update_each_in_its_own_codec() {
 }
 
 /// A call that is up, in which the far side may name any address but 10.0.0.99; `taken`: the far side made it.
-fn limited(taken: bool) -> (Scripted, CallKey, Option<Request>, String) {
+fn call_within(taken: bool) -> (Scripted, CallKey, Option<Request>, String) {
     let reach = Reach::by(|address| address != IpAddr::from([10, 0, 0, 99]));
     if taken {
         let (mut stage, key) = Scripted::taking("", true);
@@ -102,7 +102,7 @@ fn limited(taken: bool) -> (Scripted, CallKey, Option<Request>, String) {
 #[test]
 fn media_move_only_where_they_may() {
     let check = |taken: bool, method: &str, lines: &str, expect: Option<Refusal>| {
-        let (mut stage, _, invite, tag) = limited(taken);
+        let (mut stage, _, invite, tag) = call_within(taken);
         let sdp = only(Codec::pcmu()).session().to_string().replace("c=IN IP4 10.0.0.2", lines);
         match &invite {
             Some(invite) => stage.in_dialog(invite, method, 2, &sdp_body(&sdp)),
@@ -127,7 +127,7 @@ fn media_move_only_where_they_may() {
 
 #[test]
 fn reports_go_only_where_they_may() {
-    let (mut stage, _, invite, _) = limited(false);
+    let (mut stage, _, invite, _) = call_within(false);
     let invite = invite.unwrap();
     let sdp = only(Codec::pcmu()).session().to_string() + "a=rtcp:4001 IN IP4 10.0.0.99\r\n";
     stage.in_dialog(&invite, "INVITE", 2, &sdp_body(&sdp));
@@ -138,7 +138,7 @@ fn reports_go_only_where_they_may() {
 #[test]
 fn a_change_may_name_the_host_that_is_known() {
     let check = |host: &str, expect: Result<&str, Refusal>| {
-        let (mut stage, key, invite, _) = limited(false);
+        let (mut stage, key, invite, _) = call_within(false);
         stage.endpoint.know_host(key, "m.example".to_owned(), IpAddr::from([10, 0, 0, 7]));
         let named = format!("c=IN IP4 {host}");
         let sdp = only(Codec::pcmu()).session().to_string().replace("c=IN IP4 10.0.0.2", &named);
@@ -161,7 +161,7 @@ fn a_change_may_name_the_host_that_is_known() {
 #[test]
 fn requests_of_a_call_that_was_taken_go_only_where_they_may() {
     let check = |contact: &str, expect: &str| {
-        let (mut stage, key, _, tag) = limited(true);
+        let (mut stage, key, _, tag) = call_within(true);
         stage.caller_sends("UPDATE", 2, &tag, "\n");
         stage.response(200);
         let target = format!("sip:bob@{contact}");

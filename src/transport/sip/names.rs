@@ -47,7 +47,7 @@ impl Names {
     }
 
     /// Takes the result of the look-up. Returns the events that waited for it, in order.
-    pub fn found(&mut self, found: Found) -> VecDeque<CallEvent> {
+    pub fn take_result(&mut self, found: Found) -> VecDeque<CallEvent> {
         self.known = self.wanted.take().map(|host| (host, found));
         std::mem::take(&mut self.waiting)
     }

@@ -227,7 +227,7 @@ impl SipPort {
         if !self.names.is_looking() {
             return;
         }
-        let waited = self.names.found(found);
+        let waited = self.names.take_result(found);
         if let Some((host, address)) = self.names.address() {
             self.send(SipOrder::KnowHost(host, address));
         }
@@ -245,6 +245,7 @@ impl SipPort {
                 Err(text) => self.hang_up_without_media(text),
             },
             CallEvent::Offered { code, sdp, tag } => self.answer_offer(code, &sdp, &tag),
+            CallEvent::Renegotiated { media, .. } if self.answer.is_some() => self.change_early(media),
             CallEvent::Renegotiated { media, tag, .. } => {
                 self.signal(Signal::SessionAnswered { code: 200 });
                 let plan = self.media_plan(&media);
@@ -252,6 +253,7 @@ impl SipPort {
                     self.follow(&media);
                 }
             }
+            CallEvent::Updated { media: Some(media), .. } if self.answer.is_some() => self.change_early(media),
             CallEvent::Reinvited { media: Some(media), .. } | CallEvent::Updated { media: Some(media), .. } => {
                 self.follow(&media);
             }

@@ -14,7 +14,7 @@ impl Host {
         let port = SipPort::caller(target, self.destination.guard());
         let (offer, port) = match self.manner.has_no_offer {
             true => (String::new(), port.without_offer(supported)),
-            false => (self.with_media_host(supported.session().to_string()), port),
+            false => (supported.session().to_string(), port),
         };
         let invite = dial.invite(address.uri().clone(), destination, offer);
         self.key = Some(self.endpoint.invite(sip_time(now), invite));
@@ -100,23 +100,15 @@ impl Host {
         sdp::offer(self.destination.codecs(), self.address.ip(), port, 1)
     }
 
-    /// Returns a description with the host name in the place of the address, where this side has one.
-    fn with_media_host(&self, sdp: String) -> String {
-        match &self.manner.media_host {
-            Some(host) => sdp.replace(&format!("c=IN IP4 {}", self.address.ip()), &format!("c=IN IP4 {host}")),
-            None => sdp,
-        }
-    }
-
-    fn with_media_host_in(&self, order: SipOrder) -> SipOrder {
-        match order {
-            SipOrder::Ring(code, Some(sdp)) => SipOrder::Ring(code, Some(self.with_media_host(sdp))),
-            SipOrder::Answer(sdp) => SipOrder::Answer(self.with_media_host(sdp)),
-            SipOrder::AnswerOffer(sdp) => SipOrder::AnswerOffer(self.with_media_host(sdp)),
-            SipOrder::Reinvite(sdp) => SipOrder::Reinvite(self.with_media_host(sdp)),
-            SipOrder::Update(Some(sdp)) => SipOrder::Update(Some(self.with_media_host(sdp))),
-            order => order,
-        }
+    /// Returns a message with the host name in the place of the address in its description, where this side has one.
+    fn with_media_host(&self, message: Vec<u8>) -> Vec<u8> {
+        let Some(host) = &self.manner.media_host else { return message };
+        let text = String::from_utf8_lossy(&message);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { return message };
+        let named = body.replace(&format!("c=IN IP4 {}", self.address.ip()), &format!("c=IN IP4 {host}"));
+        let length = |length: usize| format!("Content-Length: {length}");
+        let head = head.replace(&length(body.len()), &length(named.len()));
+        format!("{head}\r\n\r\n{named}").into_bytes()
     }
 
     /// Carries out the port's outputs, in order.
@@ -149,7 +141,6 @@ impl Host {
         if ends {
             self.bye.get_or_insert(now);
         }
-        let order = self.with_media_host_in(order);
         if !order.apply(&mut self.endpoint, sip_time(now), key) {
             let at_ms = now.since(START).as_millis();
             self.violations.push(format!("the change of the session at {at_ms} ms could not be asked for"));
@@ -169,6 +160,7 @@ impl Host {
         if self.scene.as_ref().is_some_and(|scene| scene.is_lost) {
             return;
         }
+        let bytes = self.with_media_host(bytes);
         self.log(now, "sent to", to, &bytes);
         self.outbox.push(Datagram { from: self.address, to, bytes });
     }
