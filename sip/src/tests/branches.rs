@@ -21,7 +21,7 @@ fn only(codec: Codec) -> Offer {
     Offer { codecs: vec![codec], ..offer(2) }
 }
 
-/// What the far side answers to the INVITE with this codec alone.
+/// Returns the answer of a far side that has this codec alone.
 fn answer_in(invite: &Request, codec: Codec) -> String {
     sdp::negotiate(std::str::from_utf8(&invite.body).unwrap(), &only(codec)).unwrap().0.to_string()
 }

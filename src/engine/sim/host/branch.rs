@@ -10,7 +10,7 @@ const SIP_PORT: u16 = 5060;
 const TONE_BASE_HZ: f64 = 400.0;
 const TONE_STEP_HZ: f64 = 200.0;
 
-/// One branch.
+/// A side beside the agent that rings for the same INVITE, and may answer it.
 pub(super) struct Branch {
     number: u16,
     address: SocketAddr,

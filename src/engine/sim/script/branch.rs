@@ -15,7 +15,7 @@ pub enum BranchAction {
     Ring(u16),
     /// A provisional response with SDP, and the branch's tone from this port in this codec.
     EarlyMedia {
-        /// Status code.
+        /// Status code of the response.
         code: u16,
         /// RTP port; `None`: the branch's own.
         port: Option<u16>,
@@ -24,7 +24,7 @@ pub enum BranchAction {
     },
     /// The session is changed by UPDATE: media come from this port.
     MoveMedia(u16),
-    /// The tone ends.
+    /// The branch falls silent.
     StopMedia,
     /// The call is answered, and the other sides give it up.
     Answer,
