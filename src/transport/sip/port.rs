@@ -186,6 +186,9 @@ impl SipPort {
             let order = SipOrder::Answer(offer.clone());
             return self.send(order);
         }
+        if self.is_answering {
+            return;
+        }
         let host = self.answer.as_ref().and_then(|(_, media)| media.remote_host.clone());
         self.is_answering = host.is_some_and(|host| self.looks_for(&host));
         if self.is_answering {
@@ -249,7 +252,7 @@ impl SipPort {
             CallEvent::Renegotiated { media, tag, .. } => {
                 self.signal(Signal::SessionAnswered { code: 200 });
                 let plan = self.media_plan(&media);
-                if self.is_up || plan.is_ok_and(|plan| self.branches.learn(&tag, plan)) {
+                if self.is_up || plan.map_or(true, |plan| self.branches.learn(&tag, plan)) {
                     self.follow(&media);
                 }
             }
