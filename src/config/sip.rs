@@ -76,8 +76,10 @@ pub enum OfferedIn {
     Answer,
 }
 
-/// Intervals that calls may ask for, in seconds (RFC 4028 4); at most a day.
-const SESSION_INTERVALS_S: RangeInclusive<u32> = 90..=86_400;
+/// Shortest session interval that calls may ask for, in seconds (RFC 4028 4).
+const SHORTEST_SESSION_S: u32 = 90;
+/// Longest session interval that calls may ask for, in seconds: a day.
+const LONGEST_SESSION_S: u64 = 86_400;
 
 /// A rule that is followed or not.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -158,9 +160,13 @@ impl Sip {
             _ => None,
         };
         from.parsed("sip.offer", "invite or answer", offer, &mut self.offer);
-        let interval =
-            |text: &str| text.parse().ok().filter(|seconds| *seconds == 0 || SESSION_INTERVALS_S.contains(seconds));
-        from.parsed("sip.session_interval_s", "0, or from 90 to 86400", interval, &mut self.session_interval_s);
+        from.whole("sip.session_interval_s", 0..=LONGEST_SESSION_S, &mut self.session_interval_s);
+        if (1..SHORTEST_SESSION_S).contains(&self.session_interval_s) {
+            let given = self.session_interval_s;
+            from.refuse(format!(
+                "sip.session_interval_s = {given} is not allowed: it must be 0, or from {SHORTEST_SESSION_S} to {LONGEST_SESSION_S}"
+            ));
+        }
         let refer = |text: &str| (text == "refuse").then_some(Refer::Refuse);
         from.parsed("sip.refer", "refuse; to follow is not there yet", refer, &mut self.refer);
         let mut sources = Vec::new();

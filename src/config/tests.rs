@@ -68,10 +68,15 @@ fn how_calls_begin_is_read() {
         assert_eq!(found, format!("r.toml:2: sip.{text} is not allowed: it must be {why}"));
     };
     check("offer = \"late\"", "invite or answer");
-    for wrong in ["1", "89", "86401", "-1"] {
+    for (wrong, why) in [
+        ("1", "it must be 0, or from 90 to 86400"),
+        ("89", "it must be 0, or from 90 to 86400"),
+        ("86401", "it must be a whole number from 0 to 86400"),
+        ("-1", "it must be a whole number from 0 to 86400"),
+    ] {
         let text = format!("session_interval_s = {wrong}");
         let found = read_sip(&text).expect_err(&text);
-        assert!(found.contains("it must be 0, or from 90 to 86400"), "{found}");
+        assert!(found.contains("sip.session_interval_s") && found.contains(why), "{found}");
     }
 }
 
