@@ -20,6 +20,18 @@ impl Reach {
     pub fn by(allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Reach {
         Reach(Arc::new(allows))
     }
+
+    /// True for an address that a peer may name.
+    pub(crate) fn allows(&self, address: IpAddr) -> bool {
+        (self.0)(address)
+    }
+}
+
+impl PartialEq for Reach {
+    /// True for copies of the same rule.
+    fn eq(&self, other: &Reach) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl Default for Reach {
@@ -98,6 +110,11 @@ impl Dialog {
         })
     }
 
+    /// Sets to which addresses the peer may have requests sent.
+    pub(crate) fn limit(&mut self, reach: Reach) {
+        self.reach = reach;
+    }
+
     /// The peer's Contact in a target refresh (INVITE, UPDATE and their 2xx, RFC 3261 12.2).
     pub(crate) fn refresh(&mut self, headers: &Headers) {
         if let Some(target) = contact(headers) {
@@ -121,7 +138,7 @@ impl Dialog {
         let strict = first.as_ref().filter(|f| !Uri::parse(&f.uri).is_ok_and(|u| u.params.has("lr")));
         let next_hop = first.as_ref().map_or(self.target.as_str(), |f| f.uri.as_str());
         let hop = Uri::parse(next_hop).ok().and_then(|uri| uri.socket());
-        let to = hop.filter(|hop| (self.reach.0)(hop.ip())).unwrap_or(self.peer);
+        let to = hop.filter(|hop| self.reach.allows(hop.ip())).unwrap_or(self.peer);
         let cseq = format!("{seq} {method}");
         let mut request = Request::new(method, strict.map_or(&self.target, |s| &s.uri).clone());
         if let Some(_strict) = strict {

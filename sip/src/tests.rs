@@ -1,5 +1,6 @@
 //! Behaviour of the whole library, one file a subject, and the scripted far side that they share.
 
+mod branches;
 mod caller;
 mod calls;
 mod crypto;

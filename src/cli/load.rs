@@ -20,7 +20,7 @@ use super::out::Out;
 use super::signals::Signals;
 use super::{count, failed};
 use crate::clock::{Clock, monotonic, new_id};
-use crate::config::{Encryption, most_calls, raise_file_limit};
+use crate::config::{Encryption, OfferedIn, most_calls, raise_file_limit};
 use crate::engine::{CallControl, CallHandle, CallNews, CallReport, Engine, EngineConfig};
 use crate::tasks::Tasks;
 
@@ -113,6 +113,8 @@ async fn load(args: &Args) -> Result<Figures, String> {
         max_calls: most,
         srtp: Encryption::Off,
         symmetric_rtp: false,
+        offer: OfferedIn::Invite,
+        session_interval_s: None,
     };
     let (engine, _incoming) = Engine::start(config, caller::speech(), Clock::Real)
         .await

@@ -262,6 +262,8 @@ async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::
         max_calls: config.limits.max_calls,
         srtp: config.sip.srtp,
         symmetric_rtp: config.sip.symmetric_rtp == Switch::On,
+        offer: config.sip.offer,
+        session_interval_s: Some(config.sip.session_interval_s).filter(|seconds| *seconds > 0),
     };
     let started = Engine::start(engine, speech, Clock::Real).await;
     started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))

@@ -27,6 +27,10 @@ pub struct Sip {
     pub srtp: Encryption,
     /// RTP is taken from another port of the host that the agent's SDP names, when nothing comes from the one it names.
     pub symmetric_rtp: Switch,
+    /// Side whose session description comes first in the calls that are made.
+    pub offer: OfferedIn,
+    /// Seconds after which a session ends that nobody refreshes (RFC 4028), as calls ask for it: 90 to 86400; 0: they do not ask.
+    pub session_interval_s: u32,
     /// What is done when an agent transfers a call that goes on.
     pub refer: Refer,
     /// Who may call in; empty: everybody.
@@ -61,6 +65,22 @@ pub enum Encryption {
     Required,
 }
 
+/// Message with the offer of a call that is made (RFC 3261 13.2.1).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OfferedIn {
+    /// The INVITE has it.
+    #[default]
+    Invite,
+    /// The INVITE has none: the other side makes the offer in its answer, or in a reliable response before that.
+    Answer,
+}
+
+/// Shortest session interval that calls may ask for, in seconds (RFC 4028 4).
+const SHORTEST_SESSION_S: u32 = 90;
+/// Longest session interval that calls may ask for, in seconds: a day.
+const LONGEST_SESSION_S: u64 = 86_400;
+
 /// A rule that is followed or not.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -90,6 +110,8 @@ impl Default for Sip {
             dtmf: Dtmf::Rtp,
             srtp: Encryption::Off,
             symmetric_rtp: Switch::Off,
+            offer: OfferedIn::Invite,
+            session_interval_s: 0,
             refer: Refer::Refuse,
             inbound_allow: Sources::default(),
         }
@@ -132,6 +154,19 @@ impl Sip {
             _ => None,
         };
         from.parsed("sip.symmetric_rtp", "off or on", switch, &mut self.symmetric_rtp);
+        let offer = |text: &str| match text {
+            "invite" => Some(OfferedIn::Invite),
+            "answer" => Some(OfferedIn::Answer),
+            _ => None,
+        };
+        from.parsed("sip.offer", "invite or answer", offer, &mut self.offer);
+        from.whole("sip.session_interval_s", 0..=LONGEST_SESSION_S, &mut self.session_interval_s);
+        if (1..SHORTEST_SESSION_S).contains(&self.session_interval_s) {
+            let given = self.session_interval_s;
+            from.refuse(format!(
+                "sip.session_interval_s = {given} is not allowed: it must be 0, or from {SHORTEST_SESSION_S} to {LONGEST_SESSION_S}"
+            ));
+        }
         let refer = |text: &str| (text == "refuse").then_some(Refer::Refuse);
         from.parsed("sip.refer", "refuse; to follow is not there yet", refer, &mut self.refer);
         let mut sources = Vec::new();

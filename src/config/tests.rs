@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ringer_media::codec::Codec;
 
-use super::{CODECS, Config, Dtmf, Encryption, Place, Refer, Secret, most_calls, parse_ports};
+use super::{CODECS, Config, Dtmf, Encryption, OfferedIn, Place, Refer, Secret, most_calls, parse_ports};
 
 fn read(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, String> {
     let environment: BTreeMap<String, String> =
@@ -21,6 +21,7 @@ fn nothing_given_is_the_defaults() {
     assert_eq!(config.sip.rtp_ports, 20000..=29999);
     assert_eq!(config.limits.max_calls, 1000);
     assert_eq!((config.sip.srtp, config.sip.refer), (Encryption::Off, Refer::Refuse));
+    assert_eq!((config.sip.offer, config.sip.session_interval_s), (OfferedIn::Invite, 0));
     assert_eq!(config.behaviour.noise_snr_db(0.4), 20.0);
     assert_eq!(config.behaviour.speed.slowest, 110.0);
     assert!(config.security.allow_private_targets);
@@ -51,6 +52,32 @@ fn who_may_call_in_is_read() {
     assert_eq!(serde_json::to_string(&config.sip.inbound_allow).expect("serializes"), r#"["192.0.2.0/24","::1/128"]"#);
     let why = read("[sip]\ninbound_allow = ['here']", &[], &[]).expect_err("no address");
     assert_eq!(why, "sip.inbound_allow: \"here\" is no address or network like 192.0.2.0/24");
+}
+
+#[test]
+fn how_calls_begin_is_read() {
+    let read_sip = |text: &str| read(&format!("[sip]\n{text}"), &[], &[]).map(|config| config.sip);
+    assert_eq!(read_sip("offer = 'answer'").map(|sip| sip.offer), Ok(OfferedIn::Answer));
+    assert_eq!(read_sip("offer = 'invite'").map(|sip| sip.offer), Ok(OfferedIn::Invite));
+    for seconds in [0, 90, 1800, 86_400] {
+        let found = read_sip(&format!("session_interval_s = {seconds}")).map(|sip| sip.session_interval_s);
+        assert_eq!(found, Ok(seconds));
+    }
+    let check = |text: &str, why: &str| {
+        let found = read_sip(text).expect_err(text);
+        assert_eq!(found, format!("r.toml:2: sip.{text} is not allowed: it must be {why}"));
+    };
+    check("offer = \"late\"", "invite or answer");
+    for (wrong, why) in [
+        ("1", "it must be 0, or from 90 to 86400"),
+        ("89", "it must be 0, or from 90 to 86400"),
+        ("86401", "it must be a whole number from 0 to 86400"),
+        ("-1", "it must be a whole number from 0 to 86400"),
+    ] {
+        let text = format!("session_interval_s = {wrong}");
+        let found = read_sip(&text).expect_err(&text);
+        assert!(found.contains("sip.session_interval_s") && found.contains(why), "{found}");
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ use tracing::Instrument;
 use super::amiss::amiss;
 use super::deaf::Wanted;
 use super::effects::Effects;
+use super::looking::Looking;
 use super::real::{Inner, Room};
 use super::recorder::{self, Recorder, Track, Written};
 use super::shard::{CallNo, FromShard, ToShard};
@@ -128,6 +129,7 @@ pub(super) struct Driver {
     moved_to: Option<std::net::SocketAddr>,
     wanted: Wanted,
     guard: Guard,
+    looking: Looking,
     _room: Room,
 }
 
@@ -167,6 +169,7 @@ impl Driver {
             moved_to: None,
             wanted,
             guard,
+            looking: Looking::default(),
             _room: room,
         }
     }
@@ -207,6 +210,7 @@ impl Driver {
             match output {
                 PortOutput::Send(ToPeer::Sip(order)) => self.inner.sip.order(key, order).await,
                 PortOutput::Locate(address) => self.follow_redirect(key, address),
+                PortOutput::LocateMedia(host) => self.looking.begin(host, self.guard.clone()),
                 output => self.carry_out(output),
             }
         }
@@ -222,7 +226,7 @@ impl Driver {
             PortOutput::Signal(signal) => self.tell(ToShard::Signal(self.no, signal)),
             PortOutput::Media(plan) => self.tell(ToShard::Connect(self.no, plan.rtp, plan.rtcp)),
             PortOutput::Warning(warning) => self.files.warnings.push(warning),
-            PortOutput::Send(_) | PortOutput::Locate(_) => {}
+            PortOutput::Send(_) | PortOutput::Locate(_) | PortOutput::LocateMedia(_) => {}
         }
     }
 
@@ -249,6 +253,11 @@ impl Driver {
                     Some(news) => self.follow_sip(key, news).await,
                     None => self.sip_over = true,
                 },
+                found = self.looking.finish(), if self.looking.is_open() => {
+                    let Port::Sip(port) = &mut self.port;
+                    port.media_found(found);
+                    self.drain_port(key).await;
+                }
                 Some(reason) = self.hangups.recv() => self.tell(ToShard::Hangup(self.no, reason)),
                 _ = listen.tick(), if self.effects.is_listening() => self.effects.listen(),
                 else => break,

@@ -9,6 +9,7 @@ mod drive;
 mod effects;
 mod following;
 pub mod lateness;
+mod looking;
 pub mod noise;
 pub mod pace;
 mod placement;
@@ -35,7 +36,7 @@ pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial
 pub use self::real::Engine;
 pub use self::tally::{Calls, Histogram, Tally};
 
-use crate::config::Encryption;
+use crate::config::{Encryption, OfferedIn};
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
 
@@ -56,6 +57,10 @@ pub struct EngineConfig {
     pub srtp: Encryption,
     /// RTP is taken from another port of the agreed host when nothing comes from the agreed one (RFC 4961).
     pub symmetric_rtp: bool,
+    /// Side whose session description comes first in calls that are made.
+    pub offer: OfferedIn,
+    /// Session interval that calls ask for (RFC 4028), seconds; `None`: they do not ask.
+    pub session_interval_s: Option<u32>,
 }
 
 /// Name of the file of a call's events, a line each as they happen.

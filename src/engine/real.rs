@@ -22,7 +22,7 @@ use super::tally::Tally;
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
-use crate::config::Secret;
+use crate::config::{OfferedIn, Secret};
 use crate::provider::Recognizer;
 use crate::tasks::Tasks;
 use crate::transport::path::MediaPath;
@@ -88,6 +88,7 @@ impl Engine {
     ) -> io::Result<(Engine, mpsc::Receiver<Incoming>)> {
         let tasks = Tasks::new();
         let (sip, incoming) = SipSocket::start(config.sip, config.advertise, &tasks).await?;
+        sip.ask_session_interval(config.session_interval_s).await;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let count = if config.shards == 0 { cores.saturating_sub(1).max(1) } else { config.shards };
         let (mut shards, mut messages) = (Vec::new(), Vec::new());
@@ -133,10 +134,15 @@ impl Engine {
         let sockets = self.inner.sockets()?;
         let port = sockets.port();
         let no = self.inner.next_no();
-        let offer = self.inner.offer(placement.destination.codecs(), port, no).session().to_string();
+        let supported = self.inner.offer(placement.destination.codecs(), port, no);
+        let port = SipPort::caller(dial.target.clone(), placement.destination.guard());
+        let (offer, port) = match self.inner.config.offer {
+            OfferedIn::Invite => (supported.session().to_string(), port),
+            OfferedIn::Answer => (String::new(), port.without_offer(supported)),
+        };
         let invite = dial.invite(uri, found, offer);
         let (sip_news, receiver) = mpsc::channel(NEWS);
-        let port = Port::Sip(Box::new(SipPort::caller(dial.target.clone(), placement.destination.guard())));
+        let port = Port::Sip(Box::new(port));
         let (mut driver, handle) = self.inner.start_call(no, MediaPath::Udp(sockets), placement, room, port);
         driver.begin();
         let inner = self.inner.clone();

@@ -135,6 +135,8 @@ struct World {
     network: Network,
     then: Option<(Time, NetemSpec)>,
     dies: Option<Time>,
+    /// Beginnings of SIP messages that are lost, each so many times more.
+    lost: Vec<(String, u16)>,
     longest: Time,
 }
 
@@ -145,11 +147,15 @@ impl World {
     fn new(sim: Sim) -> Result<World, String> {
         let delay = Duration::from_nanos((sim.network.delay_ms * 1e6) as u64);
         let is_scripted = sim.script.is_some();
+        let manners = sim.script.as_ref().map(|script| [script.caller.clone(), script.agent.clone()]);
+        let [of_caller_side, of_agent_side] = manners.unwrap_or_default();
+        let lookup = sim.script.as_ref().map(|script| script.lookup).unwrap_or_default();
+        let lost = sim.script.as_ref().map(|script| script.lost.clone()).unwrap_or_default();
         let by_proxy = sim.script.as_ref().is_some_and(|script| script.by_proxy);
         let mut actions = sim.script.map(|script| script.actions).unwrap_or_default();
         let actions_of = |who: usize| is_scripted.then(|| std::mem::take(&mut actions[who]));
         let [of_caller, of_agent, of_proxy] = [script::CALLER, script::AGENT, script::PROXY].map(actions_of);
-        let new = |address, placement, name: &str, hangs_up: Option<Duration>, actions| {
+        let new = |address, placement, name: &str, hangs_up: Option<Duration>, actions, manner| {
             Host::new(host::Setup {
                 address,
                 placement,
@@ -159,10 +165,12 @@ impl World {
                 hangs_up: hangs_up.map(|after| START + after),
                 delay,
                 actions,
+                manner,
+                lookup,
             })
         };
-        let mut caller = new(CALLER, sim.caller, "caller", sim.faults.caller_hangs_up, of_caller)?;
-        let agent = new(AGENT, sim.agent, "agent", sim.faults.agent_hangs_up, of_agent)?;
+        let mut caller = new(CALLER, sim.caller, "caller", sim.faults.caller_hangs_up, of_caller, of_caller_side)?;
+        let agent = new(AGENT, sim.agent, "agent", sim.faults.agent_hangs_up, of_agent, of_agent_side)?;
         let proxy = of_proxy.filter(|actions| !actions.is_empty());
         let proxy = proxy.map(|actions| Redirector::new(PROXY, Seed::of(&format!("{}:proxy", sim.seed.0)), actions));
         caller.dial(START, if by_proxy { PROXY } else { AGENT })?;
@@ -173,6 +181,7 @@ impl World {
             then: sim.then.map(|(after, spec)| (START + after, spec)),
             dies: sim.faults.network_dies.map(|after| START + after),
             longest: START + sim.longest,
+            lost,
         })
     }
 
@@ -228,6 +237,11 @@ impl World {
         let hosts = self.hosts.iter_mut().flat_map(Host::sent);
         let sent = hosts.chain(self.proxy.iter_mut().flat_map(Redirector::take_sent));
         for datagram in sent.filter(|_| !dead) {
+            let starts = |(start, left): &&mut (String, u16)| *left > 0 && datagram.bytes.starts_with(start.as_bytes());
+            if let Some((_, left)) = self.lost.iter_mut().find(starts) {
+                *left -= 1;
+                continue;
+            }
             self.network.send(now, &datagram);
         }
     }

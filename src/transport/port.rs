@@ -31,6 +31,8 @@ pub enum PortOutput {
     Signal(Signal),
     /// Look this address up and tell the other side's protocol ([`SipOrder::Resolved`]).
     Locate(Address),
+    /// Look up this host, which media go to, and tell [`SipPort::media_found`]; nothing is signalled before.
+    LocateMedia(String),
     /// For the user of the result.
     Warning(String),
 }

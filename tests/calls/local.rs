@@ -18,7 +18,17 @@ use tokio::sync::mpsc;
 /// An engine with one media thread and a SIP port of its own.
 pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig {
     let sip = "127.0.0.1:0".parse().expect("it is an address");
-    EngineConfig { sip, rtp_ports, advertise: None, shards: 1, max_calls, srtp: Encryption::Off, symmetric_rtp: false }
+    EngineConfig {
+        sip,
+        rtp_ports,
+        advertise: None,
+        shards: 1,
+        max_calls,
+        srtp: Encryption::Off,
+        symmetric_rtp: false,
+        offer: OfferedIn::Invite,
+        session_interval_s: None,
+    }
 }
 
 /// The same, started, and the calls that come in.

@@ -12,6 +12,7 @@ mod language;
 pub mod local;
 mod logs;
 mod memory;
+mod offers;
 mod opening;
 mod page;
 mod peers;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer::clock::Clock;
-use ringer::config::Encryption;
+use ringer::config::{Encryption, OfferedIn};
 use ringer::engine::{CallNews, CallReport, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
@@ -42,6 +42,13 @@ impl Stage {
     /// The same where RTP may come from another port than was agreed on.
     pub async fn with_symmetric_rtp() -> Stage {
         Stage::of(EngineConfig { symmetric_rtp: true, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
+    }
+
+    /// The same where the other side makes the offer, and a session interval of half an hour is asked for.
+    pub async fn without_offer() -> Stage {
+        let config =
+            EngineConfig { offer: OfferedIn::Answer, session_interval_s: Some(1800), ..local::config(RTP_PORTS, 10) };
+        Stage::of(config, Clock::Real).await
     }
 
     /// The same by this wall clock.

@@ -123,7 +123,7 @@ pub enum Signal {
     },
     /// A digit of this side ([`Control::Digit`]) was not taken.
     DigitRefused,
-    /// The other side changed the session, and it was answered. Only a call that is up heeds it.
+    /// The other side changed the session, and it was answered. Before the answer it changes what is heard early.
     Renegotiated {
         /// What holds now.
         leg: LegParams,

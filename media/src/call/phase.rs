@@ -128,9 +128,7 @@ impl Call {
             Signal::EarlyMedia { code, leg } if !self.phase.is_connected() => {
                 let address = self.waits.address.clone();
                 self.waits.before.push((now, Side::Agent, What::EarlyMedia { address, code }));
-                if self.leg.is_none() {
-                    self.begin_leg(leg, now);
-                }
+                self.hear_early(now, leg);
             }
             Signal::Answered { code, leg, text } if matches!(self.phase, Phase::Idle | Phase::Dialing { .. }) => {
                 self.waits.answered = Some((code, leg));
@@ -154,6 +152,7 @@ impl Call {
                     self.fall_silent();
                 }
             }
+            Signal::Renegotiated { leg } if self.phase.is_dialling() => self.hear_early(now, leg),
             Signal::SessionAnswered { code } if self.phase.is_connected() => {
                 self.event(self.frame_at, Side::Agent, What::SessionAnswered { code });
             }
@@ -174,6 +173,13 @@ impl Call {
             | Signal::Renegotiated { .. }
             | Signal::SessionAnswered { .. }
             | Signal::Hold(_) => {}
+        }
+    }
+
+    /// Media come before the answer; those of another branch, or of new terms, take the place of what came until now.
+    fn hear_early(&mut self, now: Time, params: LegParams) {
+        if !self.leg.as_mut().is_some_and(|leg| leg.renegotiate(params)) {
+            self.begin_leg(params, now);
         }
     }
 

@@ -291,6 +291,8 @@ pub enum Refusal {
     NoCodec,
     /// No address to send to.
     NoAddress,
+    /// An address that media may not be sent to.
+    NotAllowed,
 }
 
 impl fmt::Display for Refusal {
@@ -301,6 +303,7 @@ impl fmt::Display for Refusal {
             Refusal::NoCrypto => f.write_str("no usable encryption of the audio stream (a=crypto)"),
             Refusal::NoCodec => f.write_str("no common codec"),
             Refusal::NoAddress => f.write_str("no address to send media to"),
+            Refusal::NotAllowed => f.write_str("the media address is not allowed"),
         }
     }
 }

@@ -211,7 +211,7 @@ fn a_reinvite_without_offer_gets_the_session_in_use() {
     stage.in_dialog(&invite, "INVITE", 2, "\n");
     stage.response(200);
     stage.in_dialog(&invite, "ACK", 2, "\n");
-    assert_eq!(stage.events, [CallEvent::Unchanged { code: 200 }]);
+    assert_eq!(stage.events, [CallEvent::Unchanged { code: 200, why: None }]);
     stage.quiet();
 }
 

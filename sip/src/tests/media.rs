@@ -119,7 +119,7 @@ fn a_host_name_is_told_as_a_name() {
     stage.in_dialog(&invite, "INVITE", 1, &sdp_body(&theirs("c=IN IP4 m.example\r\n", m)));
     stage.response(488);
     stage.acknowledges_failure(&invite, 1);
-    assert_eq!(stage.events, [CallEvent::Unchanged { code: 488 }]);
+    assert_eq!(stage.events, [CallEvent::Unchanged { code: 488, why: Some(crate::sdp::Refusal::NoAddress) }]);
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn requests_in_a_dialog_are_answered() {
     check("INFO", &body("application/xml", "<a/>"), 415, None);
     check("INFO", "\n", 200, None);
     check("REFER", "\n", 400, None);
-    check("UPDATE", "\n", 200, Some(CallEvent::Unchanged { code: 200 }));
+    check("UPDATE", "\n", 200, Some(CallEvent::Unchanged { code: 200, why: None }));
     check("OPTIONS", "\n", 200, None);
     check("NOTIFY", "Event: refer\n\n", 200, None);
     let message = CallEvent::Message { content_type: "text/plain".into(), text: "hello".into() };
@@ -112,7 +112,7 @@ fn requests_in_a_dialog_are_answered() {
     check("INVITE", "Require: 100rel, x\n\n", 420, None);
     check("INVITE", "Require: 100rel, timer\n\n", 200, None);
     let unusable = body("application/sdp", "v=0\no=- 1 1 IN IP4 10.0.0.2\nm=audio 9 RTP/AVP 99\n");
-    check("INVITE", &unusable, 488, Some(CallEvent::Unchanged { code: 488 }));
+    check("INVITE", &unusable, 488, Some(CallEvent::Unchanged { code: 488, why: Some(Refusal::NoCodec) }));
 }
 
 #[test]

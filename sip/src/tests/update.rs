@@ -175,7 +175,7 @@ fn a_session_in_use_is_changed_by_update() {
     stage.in_dialog(&invite, "INVITE", 3, &sdp_body(&wish(2, Direction::SendRecv)));
     stage.response(491);
     stage.acknowledges_failure(&invite, 3);
-    assert_eq!(stage.events.drain(..).collect::<Vec<_>>(), [CallEvent::Unchanged { code: 200 }]);
+    assert_eq!(stage.events.drain(..).collect::<Vec<_>>(), [CallEvent::Unchanged { code: 200, why: None }]);
     stage.reply(&asked, 200, "b", &[], Some(&answer_to(&asked)));
     assert!(matches!(&stage.events[..], [CallEvent::Updated { code: 200, media: Some(media), .. }]
         if media.direction == Direction::SendOnly));

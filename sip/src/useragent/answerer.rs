@@ -1,6 +1,6 @@
 //! Taking calls: an INVITE from outside, the responses to it, its ACK and its CANCEL (RFC 3261 8.2, 9.2, 13.3, 15.1.2).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::timers::{LEAST_S, Plan};
@@ -8,7 +8,7 @@ use super::{
     Call, CallEnd, CallEvent, CallKey, EndKind, Fork, Ringing, SUPPORTED, Side, Stage, Unacknowledged, bodies, reason,
 };
 use crate::auth::{Demand, Verdict};
-use crate::dialog::Dialog;
+use crate::dialog::{Dialog, Reach};
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::message::{Method, Request, reason_phrase, sdp_of};
 use crate::sdp;
@@ -43,6 +43,22 @@ impl Endpoint {
         let offers = !described && !state.ringing.offered;
         state.unacknowledged = Some(Unacknowledged::new(now, bytes, to, state.invite_seq, offers));
         self.start_timer(now, call, plan);
+    }
+
+    /// Limits the addresses that the other side of a call may name: as those that requests of the dialog go to (all others go where
+    /// the INVITE came from), and as those of media that a change asks for, which is else answered 488.
+    pub fn limit_reach(&mut self, call: CallKey, reach: Reach) {
+        let Some(call) = self.calls.get_mut(&call) else { return };
+        call.dialogs.iter_mut().for_each(|fork| fork.dialog.limit(reach.clone()));
+        call.reach = reach;
+    }
+
+    /// Tells the address of a host name that the other side gave for its media: changes of the session may name it as well. Those that
+    /// name another one are answered 488, since the answer goes at once.
+    pub fn know_host(&mut self, call: CallKey, host: String, address: IpAddr) {
+        if let Some(call) = self.calls.get_mut(&call) {
+            call.known_host = Some((host, address));
+        }
     }
 
     /// Refuses a call that is not answered yet with 300 to 699, and a Q.850 cause.
@@ -217,8 +233,8 @@ impl Endpoint {
             (_, sdp) if first => self.event(key, CallEvent::Confirmed { sdp }),
             (Some(Some(media)), Some(sdp)) => self.renegotiated(key, at, media, sdp),
             // This side's offer has no answer, or one that cannot be used.
-            (None, _) if waited.offers => self.event(key, CallEvent::Unchanged { code: 200 }),
-            (Some(None), _) => self.event(key, CallEvent::Unchanged { code: 488 }),
+            (None, _) if waited.offers => self.event(key, CallEvent::Unchanged { code: 200, why: None }),
+            (Some(None), _) => self.event(key, CallEvent::Unchanged { code: 488, why: None }),
             _ => {}
         }
         self.call_changed(key);

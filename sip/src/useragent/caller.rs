@@ -53,7 +53,7 @@ impl Endpoint {
         let caller = Caller {
             request,
             to: invite.destination,
-            reach: invite.reach,
+            reach: invite.reach.clone(),
             transaction: "".into(),
             seq: 0,
             provisional: false,
@@ -64,7 +64,7 @@ impl Endpoint {
             login: Login::new(who),
         };
         let call = Call::new(call_id, Side::Caller(Box::new(caller)), invite.sdp, user);
-        let key = self.insert_call(Call { timing, ..call });
+        let key = self.insert_call(Call { timing, reach: invite.reach, ..call });
         self.send_invite(now, key);
         key
     }
@@ -281,6 +281,7 @@ impl Endpoint {
                 (call.stage, call.active) = (Stage::Up, Some(at));
                 call.confirmed = true;
                 call.offered = None;
+                call.settle_on(at);
                 call.move_change(at);
                 call.take(media.clone());
                 let (call_id, tag) = (call.call_id.clone(), call.dialogs[at].dialog.remote_tag.clone());

@@ -107,7 +107,7 @@ impl Endpoint {
         let (at, method, refreshes, wanted) =
             (change.at, change.method.clone(), change.refreshes, change.wanted.clone());
         let offer = match wanted {
-            Some(wanted) => Some(call.renumber(&wanted)),
+            Some(wanted) => Some(call.renumber(at, &wanted)),
             // The same version says that nothing changes (RFC 4028 7.4).
             None if refreshes && method == Method::Invite => Some(call.in_use.clone()),
             None => None,
@@ -285,9 +285,12 @@ impl Endpoint {
         let (held, news) = (call.on_hold, call.is_news(&media));
         if !change.refreshes {
             call.wish = Session::parse(&offer).ok().and_then(|own| sdp::Offer::read(&own)).map(|own| own.direction);
-            (call.local_sdp, call.version) = (offer.clone(), 0);
+            // Versions of the other branches go on from where they are.
+            call.version = if call.stage == Stage::Pending && call.is_caller() { call.version } else { 0 };
+            call.describe(change.at, &offer);
+        } else {
+            call.use_description(change.at, &offer);
         }
-        call.in_use = offer;
         call.take(media.clone());
         if let Some(fork) = call.dialogs.get_mut(change.at) {
             fork.agreed = Some((sdp.clone(), media.clone()));
@@ -296,7 +299,8 @@ impl Endpoint {
         if !change.refreshes {
             self.report(key, &change, code, Some(sdp), Some(media));
         } else if news {
-            self.event(key, CallEvent::Renegotiated { media, sdp });
+            let tag = self.calls.get(&key).map(|call| call.remote_tag(change.at)).unwrap_or_default();
+            self.event(key, CallEvent::Renegotiated { media, sdp, tag });
         }
         if holds != held {
             self.event(key, CallEvent::Hold(holds));
@@ -433,8 +437,8 @@ impl Call {
     }
 
     /// Returns `sdp` with this session's number and its next version (RFC 3264 8) in the `o=` line; all else as written.
-    fn renumber(&mut self, sdp: &str) -> String {
-        let Ok(own) = Session::parse(&self.local_sdp) else { return sdp.to_owned() };
+    fn renumber(&mut self, at: usize, sdp: &str) -> String {
+        let Ok(own) = Session::parse(self.own(at)) else { return sdp.to_owned() };
         self.version += 1;
         let version = own.version.saturating_add(self.version);
         let line = |line: &str| match line.strip_prefix("o=") {

@@ -1,6 +1,6 @@
 //! Requests inside a dialog: BYE, re-INVITE, UPDATE, INFO, REFER and the rest (RFC 3261 12.2.2, 14.2, 15.1.2).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::timers::{LEAST_S, Plan};
 use super::{
@@ -141,15 +141,15 @@ impl Endpoint {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let invite = request.method == Method::Invite;
         let answered = match &offer {
-            Some(offer) => call.reanswer(offer).map(|(sdp, media)| (Some(sdp), Some(media))),
+            Some(offer) => call.reanswer(at, offer).map(|(sdp, media)| (Some(sdp), Some(media))),
             None if invite => Ok((call.own_offer(), None)),
             None => Ok((None, None)),
         };
         let (local, media) = match answered {
             Ok(answered) => answered,
-            Err(_) => {
+            Err(why) => {
                 self.reply(now, tx, 488, "", &[]);
-                return self.event(key, CallEvent::Unchanged { code: 488 });
+                return self.event(key, CallEvent::Unchanged { code: 488, why: Some(why) });
             }
         };
         let call_seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
@@ -159,6 +159,9 @@ impl Endpoint {
         let up = call.stage == Stage::Up;
         let headers = plan.filter(|_| up).map(Plan::headers).unwrap_or_default();
         let sent = self.respond_in_dialog(now, tx, key, request, local.as_deref(), &headers);
+        if let (Some(local), Some(call)) = (&local, self.calls.get_mut(&key)) {
+            call.use_description(at, local);
+        }
         if let (true, Some((bytes, to)), Some(call)) = (invite, sent, self.calls.get_mut(&key)) {
             call.unacknowledged = Some(Unacknowledged::new(now, bytes, to, call_seq, offer.is_none()));
             self.call_changed(key);
@@ -168,7 +171,7 @@ impl Endpoint {
         }
         match (media, offer) {
             (Some(media), Some(sdp)) => self.renegotiated(key, at, media, sdp),
-            _ if !invite => self.event(key, CallEvent::Unchanged { code: 200 }),
+            _ if !invite => self.event(key, CallEvent::Unchanged { code: 200, why: None }),
             // The ACK brings the answer to this side's offer.
             _ => {}
         }
@@ -193,9 +196,6 @@ impl Endpoint {
         }
         if let Some(sdp) = sdp {
             response.set_sdp(sdp);
-            if let Some(call) = self.calls.get_mut(&key) {
-                call.in_use = sdp.to_owned();
-            }
         }
         self.send_response(now, tx, response)
     }
@@ -210,7 +210,8 @@ impl Endpoint {
         if let Some(fork) = call.dialogs.get_mut(at).filter(|_| call.stage == Stage::Pending) {
             fork.agreed = Some((sdp.clone(), media.clone()));
         }
-        self.event(key, CallEvent::Renegotiated { media, sdp });
+        let tag = call.remote_tag(at);
+        self.event(key, CallEvent::Renegotiated { media, sdp, tag });
         if changed {
             self.event(key, CallEvent::Hold(held));
         }
@@ -284,21 +285,43 @@ impl super::Call {
     }
 
     /// The answer to a new offer: what this side first described, narrowed by the offer.
-    pub(super) fn reanswer(&mut self, offer: &str) -> Result<(String, Negotiated), Refusal> {
-        let own = Session::parse(&self.local_sdp)?;
+    pub(super) fn reanswer(&mut self, at: usize, offer: &str) -> Result<(String, Negotiated), Refusal> {
+        let own = Session::parse(self.own(at))?;
         let mut base = Offer::read(&own).ok_or(Refusal::NoAudio)?;
-        if let Some((name, clock_rate_hz)) = &self.codec {
-            base.codecs.retain(|codec| codec.name == *name && codec.clock_rate_hz == *clock_rate_hz);
+        if let Some((name, clock_rate_hz)) = self.codec_in_use(at) {
+            base.codecs.retain(|codec| codec.name == name && codec.clock_rate_hz == clock_rate_hz);
         }
-        let (mut session, media) = negotiate(offer, &Offer { direction: self.wish.unwrap_or_default(), ..base })?;
-        // The answer goes at once, and nobody knows yet whether the name can be resolved.
-        if media.remote_host.is_some() {
-            return Err(Refusal::NoAddress);
+        let (mut session, mut media) = negotiate(offer, &Offer { direction: self.wish.unwrap_or_default(), ..base })?;
+        // The answer goes at once, and nobody knows yet whether another name can be resolved.
+        if let Some(host) = media.remote_host.take() {
+            let known = self.known_host.as_ref().filter(|(known, _)| *known == host);
+            let (_, address) = known.ok_or(Refusal::NoAddress)?;
+            for named in [&mut media.remote_rtp, &mut media.remote_rtcp] {
+                if named.ip().is_unspecified() {
+                    named.set_ip(*address);
+                }
+            }
+        }
+        let is_allowed = |address: IpAddr| address.is_unspecified() || self.reach.allows(address);
+        if ![media.remote_rtp, media.remote_rtcp].iter().all(|address| is_allowed(address.ip())) {
+            return Err(Refusal::NotAllowed);
         }
         self.version += 1;
         session.id = own.id;
         session.version = own.version + self.version;
         Ok((session.to_string(), media))
+    }
+
+    /// Returns name and clock rate of the codec in use in one of the dialogs.
+    fn codec_in_use(&self, at: usize) -> Option<(String, u32)> {
+        let is_branch = self.stage == Stage::Pending && self.is_caller();
+        let agreed = self.dialogs.get(at).filter(|_| is_branch).and_then(|fork| fork.agreed.as_ref());
+        agreed.map(|(_, media)| (media.codec.clone(), media.clock_rate_hz)).or_else(|| self.codec.clone())
+    }
+
+    /// Returns the tag of the other side in one of the dialogs.
+    pub(super) fn remote_tag(&self, at: usize) -> String {
+        self.dialogs.get(at).map(|fork| fork.dialog.remote_tag.clone()).unwrap_or_default()
     }
 
     /// What this side first described, as a new offer.

@@ -32,7 +32,7 @@ use timers::Timing;
 use crate::dialog::Reach;
 use crate::header::NameAddr;
 use crate::message::Request;
-use crate::sdp::Negotiated;
+use crate::sdp::{Negotiated, Refusal};
 use crate::uri::Uri;
 
 /// Names a call of one [`Endpoint`](crate::Endpoint); never used again.
@@ -77,7 +77,8 @@ pub struct Invite {
     pub username: Option<String>,
     /// For digest authentication; shown nowhere.
     pub password: Option<Secret>,
-    /// Where the answering side may have the requests of the dialog sent; all others go where the INVITE went.
+    /// Addresses to which the answering side may have the requests of the dialog sent; all others go where the INVITE went. Also those
+    /// that it may move media to: a change to another one is answered 488.
     pub reach: Reach,
 }
 
@@ -176,6 +177,8 @@ pub enum CallEvent {
         media: Negotiated,
         /// The other side's description.
         sdp: String,
+        /// Tag of the other side: before the answer it names the early dialog.
+        tag: String,
     },
     /// A digit by INFO (`application/dtmf-relay` or `application/dtmf`).
     Digit(char, u32),
@@ -217,6 +220,8 @@ pub enum CallEvent {
     Unchanged {
         /// 200, or the refusal.
         code: u16,
+        /// Reason for which the description was refused.
+        why: Option<Refusal>,
     },
     /// The call is over; nothing follows.
     Ended(CallEnd),

@@ -32,7 +32,7 @@ impl Endpoint {
         let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage != Stage::Over) else { return false };
         let Some(media) = state.offered.as_ref().and_then(|offered| settle(&offered.sdp, &sdp)) else { return false };
         let Some(Offered { at, code, sdp: offer, carrier, .. }) = state.offered.take() else { return false };
-        (state.local_sdp, state.in_use) = (sdp.clone(), sdp.clone());
+        state.describe(at, &sdp);
         state.take(media.clone());
         let call_id = state.call_id.clone();
         let Some(fork) = state.dialogs.get_mut(at) else { return false };

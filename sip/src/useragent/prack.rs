@@ -201,9 +201,12 @@ impl Endpoint {
             return None;
         };
         let settled = call.ringing.settled && call.stage == Stage::Pending;
-        match settled.then(|| call.reanswer(&offer)) {
+        match settled.then(|| call.reanswer(0, &offer)) {
             Some(Ok((own, media))) => {
                 self.respond_in_dialog(now, tx, key, request, Some(&own), &[]);
+                if let Some(call) = self.calls.get_mut(&key) {
+                    call.use_description(0, &own);
+                }
                 self.renegotiated(key, 0, media, offer);
             }
             _ => self.reply(now, tx, 488, "", &[]),

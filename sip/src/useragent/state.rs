@@ -1,6 +1,6 @@
 //! The state of a call: its dialogs, what each side has of its own, and what waits for an answer.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::{Change, Keyed, Login, Offered, Ringing, Timing};
@@ -76,6 +76,10 @@ pub(crate) struct Call {
     /// PRACKs of this side without a final response.
     pub(crate) pracks: u32,
     pub(crate) timing: Timing,
+    /// Addresses that the other side may move media to.
+    pub(crate) reach: Reach,
+    /// A host name of the other side's media, and its address.
+    pub(crate) known_host: Option<(String, IpAddr)>,
     /// BYE is to be sent when the ACK comes (RFC 3261 15), with this Reason.
     pub(crate) bye_after_ack: Option<String>,
     /// Time to forget the call; for a caller, also to stop waiting for a name.
@@ -87,6 +91,10 @@ pub(crate) struct Fork {
     pub(crate) dialog: Dialog,
     /// SDP of a provisional response.
     pub(crate) early_sdp: Option<String>,
+    /// This side's description in this early dialog, where it is another than in the INVITE.
+    pub(crate) described: Option<String>,
+    /// This side's last description that took effect in this early dialog, where it is another than `described`.
+    pub(crate) in_use: Option<String>,
     /// The answer of a reliable provisional response, or what an UPDATE made of it: later ones in responses do not count.
     pub(crate) agreed: Option<(String, Negotiated)>,
     /// CSeq number of the INVITE and RSeq number of the last reliable provisional response that was taken.
@@ -113,6 +121,8 @@ impl Fork {
         Fork {
             dialog,
             early_sdp: None,
+            described: None,
+            in_use: None,
             agreed: None,
             rseq: None,
             allows_update: false,
@@ -267,8 +277,51 @@ impl Call {
             ringing: Ringing::default(),
             pracks: 0,
             timing: Timing::default(),
+            reach: Reach::default(),
+            known_host: None,
             bye_after_ack: None,
             deadline: None,
+        }
+    }
+
+    /// Returns this side's description in one of the dialogs.
+    pub(super) fn own(&self, at: usize) -> &str {
+        let fork = self.dialogs.get(at).and_then(|fork| fork.described.as_deref());
+        fork.unwrap_or(&self.local_sdp)
+    }
+
+    /// Takes `sdp` as this side's description in one of the dialogs. Early dialogs of a caller have one each: another branch may be
+    /// the one that answers.
+    pub(super) fn describe(&mut self, at: usize, sdp: &str) {
+        let is_branch = self.stage == Stage::Pending && self.is_caller();
+        match self.dialogs.get_mut(at).filter(|_| is_branch) {
+            Some(fork) => (fork.described, fork.in_use) = (Some(sdp.to_owned()), None),
+            None => {
+                sdp.clone_into(&mut self.local_sdp);
+                sdp.clone_into(&mut self.in_use);
+            }
+        }
+    }
+
+    /// Takes `sdp` as this side's description that holds in one of the dialogs now.
+    pub(super) fn use_description(&mut self, at: usize, sdp: &str) {
+        let is_branch = self.stage == Stage::Pending && self.is_caller();
+        match self.dialogs.get_mut(at).filter(|_| is_branch) {
+            Some(fork) => fork.in_use = Some(sdp.to_owned()),
+            None => sdp.clone_into(&mut self.in_use),
+        }
+    }
+
+    /// Takes the descriptions of the early dialog that became the call's.
+    pub(super) fn settle_on(&mut self, at: usize) {
+        let Some(fork) = self.dialogs.get_mut(at) else { return };
+        let (described, in_use) = (fork.described.take(), fork.in_use.take());
+        if let Some(described) = described {
+            self.in_use.clone_from(&described);
+            self.local_sdp = described;
+        }
+        if let Some(in_use) = in_use {
+            self.in_use = in_use;
         }
     }
 

@@ -1,6 +1,7 @@
 //! Calls as a script tells them: the sides with the manner that its settings ask for.
 
 use std::io::Read as _;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,8 +49,8 @@ pub fn call(script: Script, seed: u64, voices: &Arc<Canned>) -> Sim {
         seed,
         network: NetemSpec { delay_ms: script.delay_ms, ..NetemSpec::default() },
         then: None,
-        caller: with_manner(caller, &script.caller, script.caller_holds()),
-        agent: with_manner(agent, &script.agent, script.agent_holds()),
+        caller: with_manner(caller, &script.caller, script.caller_holds(), &script.names),
+        agent: with_manner(agent, &script.agent, script.agent_holds(), &script.names),
         synthesizer: voices.clone(),
         faults: Faults { network_dies: script.network_dies, ..Faults::default() },
         longest: script.until,
@@ -57,7 +58,7 @@ pub fn call(script: Script, seed: u64, voices: &Arc<Canned>) -> Sim {
     }
 }
 
-fn with_manner(mut placement: Placement, manner: &Manner, holds: bool) -> Placement {
+fn with_manner(mut placement: Placement, manner: &Manner, holds: bool, names: &[(String, IpAddr)]) -> Placement {
     let spec = &mut placement.spec;
     if let Some(words) = &manner.says {
         spec.opening = Opening::Say(words.clone());
@@ -81,7 +82,18 @@ fn with_manner(mut placement: Placement, manner: &Manner, holds: bool) -> Placem
     }
     let allowed = manner.allows.clone();
     let guard = Guard::by(move |address| allowed.as_ref().is_none_or(|allowed| allowed.contains(&address)));
-    // Nothing outside is asked: in virtual time names have no addresses.
-    placement.destination.set_guard(guard.with_names(|_| Box::pin(async { Ok(Vec::new()) })));
+    // Nothing outside is asked: in virtual time names have the addresses that the script gives them.
+    let names = names.to_vec();
+    let look_up = move |host: String| {
+        names.iter().filter(|(name, _)| *name == host).map(|(_, address)| *address).collect::<Vec<_>>()
+    };
+    let guard = guard.with_names(move |host| {
+        let found = look_up(host);
+        Box::pin(async { Ok(found) })
+    });
+    placement.destination.set_guard(guard);
+    if let Some(dial) = placement.destination.sip() {
+        dial.headers.extend(manner.headers.iter().cloned());
+    }
     placement
 }

@@ -1,5 +1,6 @@
 //! One side of a simulated call: endpoint, Call, mind and voice, with everything that is waiting to happen to it.
 
+mod branch;
 mod effects;
 mod scene;
 mod signals;
@@ -27,7 +28,7 @@ use tokio::sync::mpsc;
 use self::scene::Scene;
 use super::hearing::{Said, words};
 use super::network::{Arrived, Datagram};
-use super::script::Action;
+use super::script::{Action, Manner};
 use super::{START, Side};
 use crate::engine::following::Following;
 use crate::engine::timeline::Journal;
@@ -36,6 +37,7 @@ use crate::human::{Fluency, Mind, SpeechPart};
 use crate::provider::{Synthesizer, Voice, whole_speech};
 use crate::transport::port::{MediaPlan, PortOutput, Refusal, ToPeer};
 use crate::transport::sip::address::Address;
+use crate::transport::sip::names::Found;
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
 use crate::transport::sip::udp::masked;
@@ -67,6 +69,10 @@ pub(super) struct Setup {
     pub delay: Duration,
     /// Lines of a script, in order of their times after the INVITE; `None`: the call has no script.
     pub actions: Option<Vec<(Duration, Action)>>,
+    /// Settings of the script.
+    pub manner: Manner,
+    /// Time that a host name takes to be looked up.
+    pub lookup: Duration,
 }
 
 /// Something that happens by itself.
@@ -106,6 +112,10 @@ pub(super) struct Host {
     media: Option<MediaPlan>,
     /// Port that RTP is sent from.
     rtp_port: u16,
+    manner: Manner,
+    lookup: Duration,
+    /// The look-up of a host name: when it is over, and what is found.
+    looking: Option<(Time, Found)>,
     /// Present in a call with a script.
     scene: Option<Box<Scene>>,
     inbox: Vec<(Time, Path, Vec<u8>)>,
@@ -143,9 +153,11 @@ impl Host {
         let sip_seed = u64::from(draws.bits()) << 32 | u64::from(draws.bits());
         let user_agent = "Ringer".to_owned();
         let placement = setup.placement;
+        let mut endpoint = Endpoint::new(EndpointConfig { local: setup.address, user_agent, seed: sip_seed });
+        endpoint.ask_session_interval(setup.manner.session_interval_s);
         Ok(Host {
             address: setup.address,
-            endpoint: Endpoint::new(EndpointConfig { local: setup.address, user_agent, seed: sip_seed }),
+            endpoint,
             key: None,
             port: None,
             spec: placement.spec,
@@ -167,7 +179,10 @@ impl Host {
             answer: None,
             media: None,
             rtp_port: RTP_PORT,
-            scene: setup.actions.map(|actions| Box::new(Scene::new(actions))),
+            manner: setup.manner,
+            lookup: setup.lookup,
+            looking: None,
+            scene: setup.actions.map(|actions| Box::new(Scene::new(actions, setup.address))),
             inbox: Vec::new(),
             outbox: Vec::new(),
             due: BTreeMap::new(),
@@ -210,7 +225,8 @@ impl Host {
         let due = self.due.first_key_value().map(|((at, _), _)| *at);
         let held = self.call.as_ref().and_then(Call::due);
         let scene = self.scene.as_ref().and_then(|scene| scene.next(self.key.is_some()));
-        [timer, self.answer, due, held, self.hangs_up, self.next_tick, scene].into_iter().flatten().min()
+        let looking = self.looking.as_ref().map(|(at, _)| *at);
+        [timer, self.answer, due, held, self.hangs_up, self.next_tick, scene, looking].into_iter().flatten().min()
     }
 
     /// Words of this side so far.
@@ -226,6 +242,7 @@ impl Host {
     /// A datagram arrived. As with the sockets of real calls, media is taken from where it goes to alone, once that is known.
     pub fn receive(&mut self, arrived: &Arrived) {
         let Datagram { from, to, bytes } = &arrived.datagram;
+        self.scene.iter_mut().for_each(|scene| scene.fork(arrived, *to == self.address));
         if *to == self.address {
             return self.receive_sip(arrived.at, *from, bytes);
         }
@@ -255,6 +272,10 @@ impl Host {
             self.port.iter_mut().for_each(SipPort::answer);
             self.drain_port(now);
         }
+        if let Some((_, found)) = self.looking.take_if(|(at, _)| *at <= now) {
+            self.port.iter_mut().for_each(|port| port.media_found(found));
+            self.drain_port(now);
+        }
         self.play_scene(now);
         while let Some(entry) = self.due.first_entry().filter(|entry| entry.key().0 <= now) {
             let due = entry.remove();
@@ -280,6 +301,9 @@ impl Host {
     pub fn finish(mut self) -> Side {
         if !self.endpoint.is_idle() {
             self.violations.push("a SIP call or transaction is left".into());
+        }
+        if self.scene.as_ref().is_some_and(|scene| !scene.branches.iter().all(branch::Branch::is_idle)) {
+            self.violations.push("a SIP call or transaction of a branch is left".into());
         }
         if self.left != self.last_sequence.is_some() {
             self.violations.push(format!("the RTP session was left: {}", self.left));

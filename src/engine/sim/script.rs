@@ -12,7 +12,14 @@
 //! caller allows ADDRESS...            addresses that may be called and sent media to (all)
 //! caller patience SECONDS             gives up when nobody has answered by then
 //! SIDE media_timeout SECONDS          ends the call after so long without media (20)
+//! SIDE media_host NAME                the name stands in its SDP in place of its address
+//! SIDE session_interval SECONDS       asked for in its INVITE and given in its answer (not asked for)
+//! caller header "NAME: VALUE"         a further header field of its INVITE
+//! caller without_offer                the other side makes the offer
+//! name HOST is ADDRESS                what a host name leads to (nowhere)
+//! names take SECONDS                  time of a look-up (0)
 //! network delay MS                    in each direction (20)
+//! network loses "START" [N]           the first N SIP messages that begin so are lost (1)
 //! until SECONDS                       both sides hang up (30)
 //!
 //! TIME agent rings [CODE]                          180
@@ -25,6 +32,12 @@
 //! TIME SIDE resumes
 //! TIME SIDE moves_media PORT
 //! TIME SIDE changes [address ADDRESS] [port PORT] [ptime MS] [payload_type N] [codec NAME]
+//! TIME SIDE updates [as changes]                   by UPDATE; nothing: the session as it is
+//! TIME agent branch N rings [CODE]                 branch 1 to 8 of a forked call, a dialog beside the agent's own
+//! TIME agent branch N early_media [CODE] [port PORT] [codec NAME]     a tone of 400 Hz and 200 more for each N
+//! TIME agent branch N updates port PORT
+//! TIME agent branch N stops_media
+//! TIME agent branch N answers
 //! TIME SIDE hangs_up
 //! TIME network dies                                nothing arrives any more
 //! ```
@@ -36,7 +49,9 @@
 //! expect SIDE event NAME [KEY = VALUE | KEY contains "TEXT"]... [RANGE] [count N]
 //! expect SIDE recording caller|agent silent|audible RANGE         a track of the recording of SIDE
 //! expect SIDE early_media seconds X +- D                          length of what was recorded before the answer
-//! expect SIDE early_media silent|audible
+//! expect SIDE early_media silent|audible [RANGE]
+//! expect SIDE early_media|recording caller|agent tone HZ RANGE    most of it is this tone
+//! expect SIDE end contains "TEXT"                                why the other side ended it, or could not be called
 //! expect SIDE ended REASON|never                                  never: no call came to it
 //! expect SIDE media to ADDRESS:PORT|nowhere [payload_type N] [bytes N] RANGE     packets that SIDE sent, all of them
 //! expect SIDE warning contains "TEXT"
@@ -46,7 +61,9 @@
 //!
 //! `RANGE` is `between A and B` or `at T +- D`.
 
+mod branch;
 mod expect;
+mod manner;
 mod words;
 
 use std::net::IpAddr;
@@ -54,7 +71,9 @@ use std::time::Duration;
 
 use ringer_media::codec::Codec;
 
+pub use self::branch::BranchAction;
 use self::expect::Expectation;
+pub use self::manner::Manner;
 use self::words::Words;
 use super::Outcome;
 
@@ -80,6 +99,12 @@ pub struct Script {
     pub delay_ms: f64,
     /// Both sides hang up so long after the INVITE.
     pub until: Duration,
+    /// Addresses of host names.
+    pub names: Vec<(String, IpAddr)>,
+    /// Time that a name takes to be looked up.
+    pub lookup: Duration,
+    /// Beginnings of SIP messages that are lost, each so many times.
+    pub lost: Vec<(String, u16)>,
     /// Time from which on nothing arrives any more.
     pub network_dies: Option<Duration>,
     /// Timed lines of the caller, the agent and the proxy, in order.
@@ -90,23 +115,6 @@ pub struct Script {
 fn holds(actions: &[(Duration, Action)]) -> bool {
     let is_hold = |hold: Option<Hold>| hold.is_some_and(|hold| hold != Hold::Off);
     actions.iter().any(|(_, action)| matches!(action, Action::Change(change) if is_hold(change.hold)))
-}
-
-/// The manner of one side, as far as its script tells it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Manner {
-    /// Codecs, best first; none: the usual ones.
-    pub codecs: Vec<Codec>,
-    /// Words that it says first.
-    pub says: Option<String>,
-    /// True if it says nothing.
-    pub is_quiet: bool,
-    /// Addresses that it may call and send media to; `None`: all.
-    pub allows: Option<Vec<IpAddr>>,
-    /// Time that it waits for an answer.
-    pub patience: Option<Duration>,
-    /// Time that it waits for media.
-    pub media_timeout: Option<Duration>,
 }
 
 /// Something that a side or the proxy does at its time.
@@ -126,6 +134,10 @@ pub(super) enum Action {
     Redirect(u16, Vec<String>),
     /// The session is changed by re-INVITE.
     Change(Change),
+    /// The session is changed by UPDATE; `None`: it is asked for as it is.
+    Update(Option<Change>),
+    /// A branch of the forked call does something.
+    Branch(u16, BranchAction),
     /// The call is ended by this side.
     Hangup,
 }
@@ -141,6 +153,7 @@ impl Action {
                 | Action::Refuse(_)
                 | Action::Redirect(..)
                 | Action::StopMedia
+                | Action::Branch(..)
         )
     }
 }
@@ -201,6 +214,9 @@ impl Script {
             by_proxy: false,
             delay_ms: 20.0,
             until: Duration::from_secs(30),
+            names: Vec::new(),
+            lookup: Duration::ZERO,
+            lost: Vec::new(),
             network_dies: None,
             actions: Default::default(),
             expectations: Vec::new(),
@@ -248,18 +264,31 @@ impl Script {
         } else if words.take("until") {
             self.until = words.seconds("the end")?;
         } else if words.take("network") {
-            words.keyword("delay")?;
-            self.delay_ms = words.number("the delay", 0.0, 10_000.0)?;
+            match words.one_of("what the network does", &["delay", "loses"])? {
+                0 => self.delay_ms = words.number("the delay", 0.0, 10_000.0)?,
+                _ => {
+                    let start = words.text("the beginning of the messages")?;
+                    let count = if words.is_empty() { 1 } else { words.whole("the count", 1, 100)? };
+                    self.lost.push((start, count));
+                }
+            }
+        } else if words.take("name") {
+            let host = words.text("the host name")?;
+            words.keyword("is")?;
+            self.names.push((host, address(&mut words)?));
+        } else if words.take("names") {
+            words.keyword("take")?;
+            self.lookup = words.seconds("the time of a look-up")?;
         } else if words.take("caller") {
             match words.take("dials") {
                 true => {
                     words.keyword("proxy")?;
                     self.by_proxy = true;
                 }
-                false => manner(&mut self.caller, &mut words)?,
+                false => self.caller.read(&mut words)?,
             }
         } else if words.take("agent") {
-            manner(&mut self.agent, &mut words)?;
+            self.agent.read(&mut words)?;
         } else {
             self.read_action(&mut words)?;
         }
@@ -276,7 +305,7 @@ impl Script {
         }
         let action = action(words)?;
         let fits = match who {
-            CALLER => !action.is_response() || action == Action::StopMedia,
+            CALLER => !matches!(action, Action::Branch(..)) && (!action.is_response() || action == Action::StopMedia),
             AGENT => true,
             _ => matches!(action, Action::Refuse(_) | Action::Redirect(..)),
         };
@@ -294,31 +323,6 @@ pub(super) const AGENT: usize = 1;
 pub(super) const PROXY: usize = 2;
 const NETWORK: usize = 3;
 
-fn manner(manner: &mut Manner, words: &mut Words) -> Result<(), String> {
-    const KEYS: [&str; 6] = ["codecs", "says", "quiet", "allows", "patience", "media_timeout"];
-    match words.one_of("the setting", &KEYS)? {
-        0 => {
-            while !words.is_empty() {
-                manner.codecs.push(codec(words)?);
-            }
-            if manner.codecs.is_empty() {
-                return Err("the codecs are missing".to_owned());
-            }
-        }
-        1 => manner.says = Some(words.text("the words")?),
-        2 => manner.is_quiet = true,
-        3 => {
-            let allowed = manner.allows.get_or_insert_default();
-            while !words.is_empty() {
-                allowed.push(address(words)?);
-            }
-        }
-        4 => manner.patience = Some(words.seconds("the patience")?),
-        _ => manner.media_timeout = Some(words.seconds("the time-out")?),
-    }
-    Ok(())
-}
-
 fn codec(words: &mut Words) -> Result<Codec, String> {
     let name = words.text("a codec")?;
     let all: Vec<&str> = Codec::ALL.iter().map(|codec| codec.name()).collect();
@@ -326,7 +330,7 @@ fn codec(words: &mut Words) -> Result<Codec, String> {
 }
 
 fn action(words: &mut Words) -> Result<Action, String> {
-    const VERBS: [&str; 11] = [
+    const VERBS: [&str; 13] = [
         "rings",
         "early_media",
         "stops_media",
@@ -338,6 +342,8 @@ fn action(words: &mut Words) -> Result<Action, String> {
         "moves_media",
         "changes",
         "hangs_up",
+        "updates",
+        "branch",
     ];
     let code = |words: &mut Words, otherwise: Option<u16>, least: u16, most: u16| match otherwise {
         Some(code) if !words.is_number() => Ok(code),
@@ -369,7 +375,10 @@ fn action(words: &mut Words) -> Result<Action, String> {
         7 => change(Change { hold: Some(Hold::Off), ..Change::default() }),
         8 => change(Change { port: Some(even_port(words)?), ..Change::default() }),
         9 => change(new_terms(words)?),
-        _ => Ok(Action::Hangup),
+        10 => Ok(Action::Hangup),
+        11 if words.is_empty() => Ok(Action::Update(None)),
+        11 => Ok(Action::Update(Some(new_terms(words)?))),
+        _ => BranchAction::read(words).map(|(number, action)| Action::Branch(number, action)),
     }
 }
 
@@ -474,7 +483,7 @@ mod tests {
         check(
             "5.0 agent sings",
             "\"sings\" is not the action: it must be one of rings, early_media, stops_media, \
-              answers, refuses, redirects, holds, resumes, moves_media, changes, hangs_up",
+              answers, refuses, redirects, holds, resumes, moves_media, changes, hangs_up, updates, branch",
         );
         check(
             "soon agent rings",
@@ -508,11 +517,11 @@ mod tests {
         check(
             "expect caller sings",
             "\"sings\" is not what is expected: it must be one of event, recording, early_media, \
-              ended, media, warning, sip",
+              ended, media, warning, sip, end",
         );
         check(
             "expect caller recording agent loud between 1 and 2",
-            "\"loud\" is not how it sounds: it must be one of silent, audible",
+            "\"loud\" is not how it sounds: it must be one of silent, audible, tone",
         );
         check("expect caller recording agent silent", "between A and B, or at T +- D, is missing");
         check("expect sip count of \"INVITE\" 2", "\"2\" is where = should be");

@@ -1,15 +1,21 @@
 //! SIP as the port of a call: events of its dialog become signals and media plans, controls become orders to the endpoint. The
 //! live engine, the simulator and the far side of load tests drive the same one.
 
+mod branches;
+mod media;
+
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use ringer_media::call::{Control, EndDetail, HangupCause, RemoteEnd, RemoteKind, Signal};
 use ringer_sip::sdp::{Negotiated, Offer};
-use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Time};
+use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Reach, Time};
 
+use self::branches::Branches;
+use self::media::negotiate;
+use super::names::{Found, Names};
 use super::sdp;
-use crate::provider::guard::Guard;
+use crate::provider::guard::{Blocked, Guard};
 use crate::transport::port::{MediaPlan, PeerInfo, PortOutput, Refusal, ToPeer};
 
 /// Name of this signalling.
@@ -41,6 +47,14 @@ pub enum SipOrder {
     Transfer(bool),
     /// re-INVITE with this offer; nothing where the call is not up, or another one is not answered yet.
     Reinvite(String),
+    /// UPDATE with this offer, or without; as [`SipOrder::Reinvite`].
+    Update(Option<String>),
+    /// Answer to the offer that the other side made in place of this one.
+    AnswerOffer(String),
+    /// Limits the addresses that the other side may name.
+    Limit(Reach),
+    /// Address of a host name that the other side gave for its media.
+    KnowHost(String, IpAddr),
 }
 
 impl SipOrder {
@@ -57,6 +71,11 @@ impl SipOrder {
             SipOrder::Resolved(destination) => endpoint.resolved(now, key, destination),
             SipOrder::Transfer(accepted) => endpoint.answer_transfer(now, key, accepted),
             SipOrder::Reinvite(offer) => return endpoint.reinvite(now, key, offer),
+            SipOrder::Update(offer) => return endpoint.update(now, key, offer),
+            // An offer that is not there any more needs no answer.
+            SipOrder::AnswerOffer(sdp) => drop(endpoint.answer_offer(now, key, sdp)),
+            SipOrder::KnowHost(host, address) => endpoint.know_host(key, host, address),
+            SipOrder::Limit(reach) => endpoint.limit_reach(key, reach),
         }
         true
     }
@@ -84,9 +103,18 @@ pub struct SipPort {
     out: VecDeque<PortOutput>,
     peer: PeerInfo,
     /// An incoming call's answer and the media that it means, until it is given.
-    answer: Option<(String, MediaPlan)>,
+    answer: Option<(String, Negotiated)>,
+    /// The answer goes out as soon as the name of its media is looked up.
+    is_answering: bool,
     /// The offer of this side to a caller that made none: it goes into the 200, and the answer comes in the ACK (RFC 3261 13.2.1).
     own_offer: Option<String>,
+    /// The answer to it, where that came with a PRACK.
+    own_answer: Option<String>,
+    /// Terms for the offer of the other side, where the INVITE had none.
+    supported: Option<Offer>,
+    branches: Branches,
+    names: Names,
+    is_up: bool,
 }
 
 impl SipPort {
@@ -97,25 +125,48 @@ impl SipPort {
         port
     }
 
+    /// Has the call dialled without an offer: the other side makes it, and gets an answer of what is `supported`.
+    #[must_use]
+    pub fn without_offer(self, supported: Offer) -> SipPort {
+        SipPort { supported: Some(supported), ..self }
+    }
+
     /// Returns the port of a call that came in with `offer`; `supported` is what this side can do. [`SipPort::answer`] answers it, or
     /// makes the offer where the caller made none.
     ///
     /// # Errors
     /// For a person: no common codec, or media that `guard` does not allow.
     pub fn incoming(call_id: String, offer: Option<&str>, supported: &Offer, guard: Guard) -> Result<SipPort, String> {
-        let mut port = SipPort::new(call_id, guard);
+        let mut port = SipPort::new(call_id, guard.clone());
+        port.send(SipOrder::Limit(Reach::by(move |address| guard.allows(address))));
         let Some(offer) = offer else {
             port.own_offer = Some(supported.session().to_string());
             return Ok(port);
         };
-        let (answer, plan) = sdp::answer(offer, supported)?;
-        port.answer = Some((answer, port.within(plan)?));
+        let (answer, media) = negotiate(offer, supported)?;
+        // A name is looked up when the call is answered.
+        if media.remote_host.is_none() {
+            port.media_plan(&media)?;
+        }
+        port.answer = Some((answer, media));
         Ok(port)
     }
 
     fn new(call_id: String, guard: Guard) -> SipPort {
         let peer = PeerInfo { protocol: PROTOCOL, call_id, ..PeerInfo::default() };
-        SipPort { guard, out: VecDeque::new(), peer, answer: None, own_offer: None }
+        SipPort {
+            guard,
+            out: VecDeque::new(),
+            peer,
+            answer: None,
+            is_answering: false,
+            own_offer: None,
+            own_answer: None,
+            supported: None,
+            branches: Branches::default(),
+            names: Names::default(),
+            is_up: false,
+        }
     }
 
     /// Sets the Call-ID of a call that was dialled.
@@ -128,42 +179,84 @@ impl SipPort {
         self.send(SipOrder::Ring(180, None));
     }
 
-    /// Answers an incoming call; a second time it does nothing.
+    /// Answers an incoming call; a second time it does nothing. A name of its media is looked up before; where it leads nowhere the call is
+    /// refused.
     pub fn answer(&mut self) {
         if let Some(offer) = &self.own_offer {
             let order = SipOrder::Answer(offer.clone());
             return self.send(order);
         }
-        let Some((answer, plan)) = self.answer.take() else { return };
-        self.send(SipOrder::Answer(answer));
-        self.connect(200, plan);
+        if self.is_answering {
+            return;
+        }
+        let host = self.answer.as_ref().and_then(|(_, media)| media.remote_host.clone());
+        self.is_answering = host.is_some_and(|host| self.looks_for(&host));
+        if self.is_answering {
+            return;
+        }
+        let Some((answer, media)) = self.answer.take() else { return };
+        match self.media_plan(&media) {
+            Ok(plan) => {
+                self.send(SipOrder::Answer(answer));
+                self.connect(200, plan);
+            }
+            Err(text) => {
+                self.send(Refusal::NoMedia.into());
+                self.end_without_media(text);
+            }
+        }
     }
 
-    /// Takes an event of the dialog.
+    /// Takes an event of the dialog. One that names its media by a host name waits until that is looked up, and so do those behind it;
+    /// but nothing waits once the call is over.
     pub fn receive(&mut self, event: CallEvent) {
+        if matches!(event, CallEvent::Ended(_)) {
+            self.names.forget();
+        } else if self.names.is_looking() {
+            if !self.names.keep(event) {
+                self.media_found(Err(Blocked::NoAddress));
+            }
+            return;
+        } else if let Some(host) = self.media_host(&event).filter(|host| self.looks_for(host)) {
+            tracing::debug!(host, "the name of the media is looked up");
+            self.names.keep(event);
+            return;
+        }
+        self.take(event);
+    }
+
+    /// Takes the address of the name that [`PortOutput::LocateMedia`] asks for, and goes on with what waited for it.
+    pub fn media_found(&mut self, found: Found) {
+        if !self.names.is_looking() {
+            return;
+        }
+        let waited = self.names.take_result(found);
+        if let Some((host, address)) = self.names.address() {
+            self.send(SipOrder::KnowHost(host, address));
+        }
+        if std::mem::take(&mut self.is_answering) {
+            self.answer();
+        }
+        waited.into_iter().for_each(|event| self.receive(event));
+    }
+
+    fn take(&mut self, event: CallEvent) {
         match event {
-            CallEvent::Provisional { code, media, .. } => match media.as_ref().map(|media| self.media_plan(media)) {
-                Some(Ok(plan)) => {
-                    self.out.push_back(PortOutput::Media(plan));
-                    self.signal(Signal::EarlyMedia { code, leg: plan.media.into() });
-                }
-                Some(Err(why)) => {
-                    self.out.push_back(PortOutput::Warning(format!("media before the answer are not followed: {why}")));
-                    self.signal(Signal::Ringing { code });
-                }
-                None => self.signal(Signal::Ringing { code }),
-            },
+            CallEvent::Provisional { code, tag, media, .. } => self.progress(code, &tag, media.as_ref()),
             CallEvent::Answered { code, media, .. } => match self.media_plan(&media) {
                 Ok(plan) => self.connect(code, plan),
-                Err(text) => {
-                    self.send(SipOrder::Hangup(INCOMPATIBLE.0, INCOMPATIBLE.1));
-                    self.signal(Signal::Ended(RemoteEnd { text, kind: RemoteKind::NoMedia, ..Default::default() }));
-                }
+                Err(text) => self.hang_up_without_media(text),
             },
-            CallEvent::Renegotiated { media, .. } => {
+            CallEvent::Offered { code, sdp, tag } => self.answer_offer(code, &sdp, &tag),
+            CallEvent::Renegotiated { media, .. } if self.answer.is_some() => self.change_early(media),
+            CallEvent::Renegotiated { media, tag, .. } => {
                 self.signal(Signal::SessionAnswered { code: 200 });
-                self.follow(&media);
+                let plan = self.media_plan(&media);
+                if self.is_up || plan.map_or(true, |plan| self.branches.learn(&tag, plan)) {
+                    self.follow(&media);
+                }
             }
+            CallEvent::Updated { media: Some(media), .. } if self.answer.is_some() => self.change_early(media),
             CallEvent::Reinvited { media: Some(media), .. } | CallEvent::Updated { media: Some(media), .. } => {
                 self.follow(&media);
             }
@@ -172,7 +265,13 @@ impl SipPort {
                     "a change of the session was answered with {code}, and all stays as it was"
                 )));
             }
-            CallEvent::Unchanged { code } => self.signal(Signal::SessionAnswered { code }),
+            CallEvent::Unchanged { code, why } => {
+                if let Some(why) = why {
+                    let warning = format!("a change of the session was refused with {code}: {why}");
+                    self.out.push_back(PortOutput::Warning(warning));
+                }
+                self.signal(Signal::SessionAnswered { code });
+            }
             CallEvent::Hold(held) => self.signal(Signal::Hold(held)),
             CallEvent::Digit(digit, duration_ms) => self.signal(Signal::Digit { digit, duration_ms }),
             CallEvent::DigitRefused(_) => self.signal(Signal::DigitRefused),
@@ -182,17 +281,18 @@ impl SipPort {
                 self.answer = None;
                 self.signal(Signal::Ended(remote_end(&end)));
             }
-            CallEvent::Confirmed { sdp } => self.confirmed_offer(sdp.as_deref()),
+            CallEvent::Confirmed { sdp } => {
+                let answer = sdp.or_else(|| self.own_answer.take());
+                self.confirmed_offer(answer.as_deref());
+            }
             CallEvent::Message { content_type, text } => {
                 let length = text.len();
                 let told =
                     format!("a SIP MESSAGE of {length} bytes ({content_type}) came in the call and was answered 200");
                 self.out.push_back(PortOutput::Warning(told));
             }
-            CallEvent::Incoming { .. }
-            | CallEvent::Trying
-            | CallEvent::RingConfirmed { .. }
-            | CallEvent::Offered { .. } => {}
+            CallEvent::RingConfirmed { sdp: Some(answer) } => self.own_answer = Some(answer),
+            CallEvent::Incoming { .. } | CallEvent::Trying | CallEvent::RingConfirmed { sdp: None } => {}
         }
     }
 
@@ -227,14 +327,13 @@ impl SipPort {
         };
         match negotiated.and_then(|media| self.media_plan(&media)) {
             Ok(plan) => self.connect(200, plan),
-            Err(text) => {
-                self.send(SipOrder::Hangup(INCOMPATIBLE.0, INCOMPATIBLE.1));
-                self.signal(Signal::Ended(RemoteEnd { text, kind: RemoteKind::NoMedia, ..Default::default() }));
-            }
+            Err(text) => self.hang_up_without_media(text),
         }
     }
 
     fn connect(&mut self, code: u16, plan: MediaPlan) {
+        self.is_up = true;
+        self.branches.end();
         self.agreed(&plan);
         self.peer.codec = Some(plan.media.codec.name());
         self.peer.address = Some(plan.rtp.to_string());
@@ -245,7 +344,7 @@ impl SipPort {
     /// Follows a change of the session that one side asked for and the other one took. The old way of putting on hold names no
     /// address (RFC 3264 8.4): audio goes where it went.
     fn follow(&mut self, media: &Negotiated) {
-        let names_no_address = media.remote_rtp.ip().is_unspecified();
+        let names_no_address = media.remote_host.is_none() && media.remote_rtp.ip().is_unspecified();
         let plan = if names_no_address { sdp::media_plan(media) } else { self.media_plan(media) };
         match plan {
             Ok(plan) => {
@@ -268,7 +367,7 @@ impl SipPort {
     }
 
     fn media_plan(&self, media: &Negotiated) -> Result<MediaPlan, String> {
-        self.within(sdp::media_plan(media)?)
+        self.within(sdp::media_plan(&self.names.settle(media)?)?)
     }
 
     fn within(&self, plan: MediaPlan) -> Result<MediaPlan, String> {
@@ -336,7 +435,11 @@ mod tests {
     #[test]
     fn a_change_is_followed_whoever_asked_for_it() {
         let own = |address: &str| CallEvent::Reinvited { code: 200, sdp: None, media: Some(agreement(address)) };
-        let other = |address: &str| CallEvent::Renegotiated { sdp: String::new(), media: agreement(address) };
+        let other = |address: &str| CallEvent::Renegotiated {
+            sdp: String::new(),
+            media: agreement(address),
+            tag: String::new(),
+        };
         let refused = |code| CallEvent::Reinvited { code, sdp: None, media: None };
         let ignored = "the session was changed and is not followed: the media address is not allowed";
         let check = |event: CallEvent, expect: &[&str]| assert_eq!(outputs(event.clone()), expect, "{event:?}");

@@ -62,6 +62,7 @@ enum Order {
     Invite(Box<Invite>, mpsc::Sender<SipNews>, oneshot::Sender<(CallKey, String)>),
     About(CallKey, SipOrder),
     Authorize(CallKey, Box<Demand>, oneshot::Sender<bool>),
+    AskInterval(Option<u32>),
 }
 
 /// A handle on the socket's task; cheap to clone.
@@ -112,6 +113,11 @@ impl SipSocket {
         let (reply, key) = oneshot::channel();
         self.orders.send(Order::Invite(Box::new(invite), news, reply)).await.ok()?;
         key.await.ok()
+    }
+
+    /// Has the calls from now on ask for this session interval, in seconds (RFC 4028).
+    pub async fn ask_session_interval(&self, seconds: Option<u32>) {
+        let _ = self.orders.send(Order::AskInterval(seconds)).await;
     }
 
     /// Gives an order about a call.
@@ -213,6 +219,7 @@ impl SipDriver {
             Order::About(key, order) => {
                 order.apply(&mut self.endpoint, now(), key);
             }
+            Order::AskInterval(seconds) => self.endpoint.ask_session_interval(seconds),
             Order::Authorize(key, demand, reply) => {
                 let _ = reply.send(self.endpoint.authorize(now(), key, &demand));
             }

@@ -9,6 +9,7 @@ use ringer_media::frame::{Frame, RATE_HZ};
 use ringer_media::leg::{LegParams, MediaParams, RtpLeg};
 use ringer_sip::sdp::{Direction, Negotiated};
 
+use super::branch::Branch;
 use super::*;
 use crate::engine::sim::SentRtp;
 use crate::engine::sim::redirector;
@@ -35,6 +36,10 @@ pub(super) struct Scene {
     is_own_change: bool,
     /// One packet leaves each tick.
     pub is_steady: bool,
+    /// Branches of a forked call.
+    pub branches: Vec<Branch>,
+    /// A branch has the call: a proxy would keep back what this side still sends.
+    pub is_lost: bool,
     pub sent_rtp: Vec<SentRtp>,
 }
 
@@ -51,16 +56,27 @@ struct Terms {
 }
 
 /// A tone in a stream of its own.
-struct Tone {
+pub(super) struct Tone {
     leg: RtpLeg,
-    next: Time,
+    hz: f64,
+    pub next: Time,
     /// Number of samples so far.
     count: usize,
 }
 
 impl Scene {
-    pub fn new(actions: Vec<(Duration, Action)>) -> Scene {
+    pub fn new(actions: Vec<(Duration, Action)>, address: SocketAddr) -> Scene {
+        let mut branches: Vec<Branch> = Vec::new();
+        for (_, action) in &actions {
+            if let Action::Branch(number, _) = action
+                && branches.iter().all(|branch| branch.number() != *number)
+            {
+                branches.push(Branch::new(*number, address));
+            }
+        }
         Scene {
+            branches,
+            is_lost: false,
             answers: actions.iter().any(|(_, action)| action.is_response() && *action != Action::StopMedia),
             actions: actions.into_iter().map(|(after, action)| (START + after, action)).collect(),
             offer: None,
@@ -90,12 +106,30 @@ impl Scene {
     /// Returns the time of the next line or packet; lines that answer an INVITE wait for it.
     pub fn next(&self, is_called: bool) -> Option<Time> {
         let action = self.actions.front().filter(|(_, action)| is_called || !action.is_response());
-        action.map(|(at, _)| *at).into_iter().chain(self.tone.as_ref().map(|tone| tone.next)).min()
+        let branches = self.branches.iter().filter_map(Branch::next);
+        let tone = self.tone.as_ref().map(|tone| tone.next);
+        action.map(|(at, _)| *at).into_iter().chain(tone).chain(branches).min()
     }
 
     fn due(&mut self, now: Time, is_called: bool) -> Option<Action> {
         let is_due = |(at, action): &mut (Time, Action)| *at <= now && (is_called || !action.is_response());
         self.actions.pop_front_if(is_due).map(|(_, action)| action)
+    }
+
+    /// Hands a datagram to the branches: their own, and what a proxy sends to every side. What is cancelled is given up.
+    pub fn fork(&mut self, arrived: &Arrived, is_to_agent: bool) {
+        let is_invite = is_to_agent && arrived.datagram.bytes.starts_with(b"INVITE ") && !self.is_lost;
+        let is_cancel = is_to_agent && arrived.datagram.bytes.starts_with(b"CANCEL ");
+        for branch in &mut self.branches {
+            branch.receive(arrived.at, &arrived.datagram, is_invite);
+            if is_cancel {
+                branch.lose(arrived.at);
+            }
+        }
+    }
+
+    pub fn stop_tone(&mut self) {
+        self.tone = None;
     }
 
     /// True if media that come to `port` are taken.
@@ -145,6 +179,7 @@ impl Host {
         for packet in tone.map(Tone::play).unwrap_or_default() {
             self.send_media(now, Path::Rtp, &packet);
         }
+        self.act_branches(now);
     }
 
     fn play(&mut self, now: Time, action: Action) {
@@ -154,7 +189,10 @@ impl Host {
             Action::StopMedia => self.stop_tone(),
             Action::Answer(port) => self.answer_at(now, port.unwrap_or(RTP_PORT)),
             Action::Refuse(_) | Action::Redirect(..) => self.turn_away(now, action),
-            Action::Change(change) => self.offer_change(now, change),
+            Action::Change(change) => self.offer_change(now, change, false),
+            Action::Update(Some(change)) => self.offer_change(now, change, true),
+            Action::Update(None) => self.order(now, SipOrder::Update(None)),
+            Action::Branch(number, action) => self.play_branch(now, number, action),
             Action::Hangup => self.hang_up(now, EndReason::ApiHangup),
         }
     }
@@ -163,17 +201,22 @@ impl Host {
     fn send_early_media(&mut self, now: Time, code: u16, port: u16) {
         let supported = self.supported_offer(port);
         let Some(scene) = &mut self.scene else { return };
+        if scene.offer.is_none() {
+            // The caller made no offer: this is one.
+            return self.order(now, SipOrder::Ring(code, Some(supported.session().to_string())));
+        }
         let Some(Ok((answer, plan))) = scene.offer.as_deref().map(|offer| sdp::answer(offer, &supported)) else {
             return;
         };
         scene.ports.push(port);
-        scene.tone.get_or_insert_with(|| Tone::new(plan.media, now));
+        scene.terms.port = port;
+        scene.tone.get_or_insert_with(|| Tone::new(plan.media, "tone", TONE_HZ, now));
         (self.rtp_port, self.media) = (port, Some(plan));
         self.order(now, SipOrder::Ring(code, Some(answer)));
     }
 
     fn stop_tone(&mut self) {
-        self.scene.iter_mut().for_each(|scene| scene.tone = None);
+        self.scene.iter_mut().for_each(|scene| scene.stop_tone());
     }
 
     /// Answers with media at `port`.
@@ -188,6 +231,7 @@ impl Host {
         scene.terms.port = port;
         scene.ports.push(port);
         self.rtp_port = port;
+        self.give_up_call(now, None);
         self.begin(now);
         self.port.iter_mut().for_each(SipPort::answer);
         self.drain_port(now);
@@ -204,15 +248,16 @@ impl Host {
 }
 
 impl Tone {
-    fn new(media: MediaParams, now: Time) -> Tone {
-        Tone { leg: RtpLeg::new(media, Seed::of("tone"), now), next: now, count: 0 }
+    /// Returns the tone of `hz`, a source that is named by `source`.
+    pub fn new(media: MediaParams, source: &str, hz: f64, now: Time) -> Tone {
+        Tone { leg: RtpLeg::new(media, Seed::of(source), now), hz, next: now, count: 0 }
     }
 
     /// Returns the packets of one tick.
-    fn play(&mut self) -> Vec<Vec<u8>> {
+    pub fn play(&mut self) -> Vec<Vec<u8>> {
         let mut pcm: Frame = [0; FRAME];
         for sample in &mut pcm {
-            let turns = TONE_HZ * self.count as f64 / f64::from(RATE_HZ);
+            let turns = self.hz * self.count as f64 / f64::from(RATE_HZ);
             *sample = (TONE_PEAK * (turns.fract() * std::f64::consts::TAU).sin()) as i16;
             self.count += 1;
         }
@@ -227,8 +272,8 @@ impl Tone {
 }
 
 impl Host {
-    /// Offers new terms by re-INVITE; they hold once they are answered.
-    fn offer_change(&mut self, now: Time, change: Change) {
+    /// Offers new terms by re-INVITE or UPDATE; they hold once they are answered.
+    fn offer_change(&mut self, now: Time, change: Change, by_update: bool) {
         let Some(scene) = &mut self.scene else { return };
         let terms = scene.terms.with(change);
         scene.ports.push(terms.port);
@@ -236,7 +281,8 @@ impl Host {
         if let Some(scene) = &mut self.scene {
             scene.offered = Some(terms);
         }
-        self.order(now, SipOrder::Reinvite(offer));
+        let order = if by_update { SipOrder::Update(Some(offer)) } else { SipOrder::Reinvite(offer) };
+        self.order(now, order);
     }
 
     /// The terms that were offered are taken, or not: then all stays as it was.
@@ -245,7 +291,10 @@ impl Host {
         let Some(terms) = scene.offered.take().filter(|_| is_taken) else { return };
         let has_music = terms.hold == Hold::SendOnly { music: true };
         let media = self.media.map(|plan| plan.media).filter(|_| has_music);
-        scene.tone = media.map(|media| Tone::new(media, now));
+        // An early tone goes on.
+        if self.call.is_some() {
+            scene.tone = media.map(|media| Tone::new(media, "tone", TONE_HZ, now));
+        }
         self.rtp_port = terms.port;
         scene.terms = terms;
     }

@@ -10,11 +10,16 @@ impl Host {
         let called = if dial.target.is_empty() { &target } else { &dial.target };
         let address = Address::parse(called).map_err(|fault| fault.to_string())?;
         let destination = address.resolve().map_err(|fault| fault.to_string())?;
-        let offer = sdp::offer(self.destination.codecs(), self.address.ip(), RTP_PORT, 1).session().to_string();
+        let supported = self.supported_offer(RTP_PORT);
+        let port = SipPort::caller(target, self.destination.guard());
+        let (offer, port) = match self.manner.has_no_offer {
+            true => (String::new(), port.without_offer(supported)),
+            false => (supported.session().to_string(), port),
+        };
         let invite = dial.invite(address.uri().clone(), destination, offer);
         self.key = Some(self.endpoint.invite(sip_time(now), invite));
         self.begin(now);
-        self.port = Some(SipPort::caller(target, self.destination.guard()));
+        self.port = Some(port);
         self.drain_port(now);
         self.drain_sip(now);
         Ok(())
@@ -47,9 +52,16 @@ impl Host {
             self.bye.get_or_insert(now);
             self.answer = None;
         }
-        let change = if let CallEvent::Reinvited { media, .. } = &event { Some(media.is_some()) } else { None };
-        if let (CallEvent::Reinvited { media: Some(media), .. } | CallEvent::Renegotiated { media, .. }, Some(scene)) =
-            (&event, &mut self.scene)
+        let change = match &event {
+            CallEvent::Reinvited { media, .. } | CallEvent::Updated { media, .. } => Some(media.is_some()),
+            _ => None,
+        };
+        if let (
+            CallEvent::Reinvited { media: Some(media), .. }
+            | CallEvent::Updated { media: Some(media), .. }
+            | CallEvent::Renegotiated { media, .. },
+            Some(scene),
+        ) = (&event, &mut self.scene)
         {
             scene.agree(media, change.is_some());
         }
@@ -88,6 +100,17 @@ impl Host {
         sdp::offer(self.destination.codecs(), self.address.ip(), port, 1)
     }
 
+    /// Returns a message with the host name in the place of the address in its description, where this side has one.
+    fn with_media_host(&self, message: Vec<u8>) -> Vec<u8> {
+        let Some(host) = &self.manner.media_host else { return message };
+        let text = String::from_utf8_lossy(&message);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { return message };
+        let named = body.replace(&format!("c=IN IP4 {}", self.address.ip()), &format!("c=IN IP4 {host}"));
+        let length = |length: usize| format!("Content-Length: {length}");
+        let head = head.replace(&length(body.len()), &length(named.len()));
+        format!("{head}\r\n\r\n{named}").into_bytes()
+    }
+
     /// Carries out the port's outputs, in order.
     pub(super) fn drain_port(&mut self, now: Time) {
         while let Some(output) = self.port.as_mut().and_then(SipPort::poll) {
@@ -101,6 +124,10 @@ impl Host {
                 PortOutput::Locate(address) => {
                     let found = self.runtime.block_on(address.locate(&self.destination.guard())).ok();
                     self.order(now, SipOrder::Resolved(found));
+                }
+                PortOutput::LocateMedia(host) => {
+                    let found = self.runtime.block_on(self.destination.guard().address(&host));
+                    self.looking = Some((now + self.lookup, found));
                 }
                 PortOutput::Media(plan) => self.media = Some(plan),
                 PortOutput::Warning(warning) => self.warnings.push(warning),
@@ -130,6 +157,10 @@ impl Host {
     }
 
     fn send_sip(&mut self, now: Time, to: SocketAddr, bytes: Vec<u8>) {
+        if self.scene.as_ref().is_some_and(|scene| scene.is_lost) {
+            return;
+        }
+        let bytes = self.with_media_host(bytes);
         self.log(now, "sent to", to, &bytes);
         self.outbox.push(Datagram { from: self.address, to, bytes });
     }

@@ -11,6 +11,8 @@ use super::words::Words;
 
 /// Blocks of 10 ms that are louder are audible.
 const AUDIBLE_DBOV: f64 = -50.0;
+/// Least share of the power that a tone has.
+const TONE_SHARE: f64 = 0.8;
 const BLOCK: usize = RATE_HZ as usize / 100;
 
 /// An expectation and its line in the file.
@@ -29,9 +31,12 @@ enum Expected {
     Event { name: String, data: Vec<Datum>, range: Option<Range>, count: Option<usize> },
     Recording { is_of_agent: bool, audible: bool, range: Range },
     EarlySeconds(Range),
-    EarlyAudible(bool),
+    EarlyAudible(bool, Option<Range>),
+    EarlyTone(f64, Range),
+    RecordedTone { is_of_agent: bool, hz: f64, range: Range },
     Ended(String),
     Media { to: Option<SocketAddr>, payload_type: Option<u8>, bytes: Option<usize>, range: Range },
+    EndText(String),
     Warning(String),
     SipText { text: String, contains: bool },
     SipCount { start: String, count: usize },
@@ -117,7 +122,13 @@ impl Expectation {
                 let seconds = side.early.len() as f64 / f64::from(RATE_HZ);
                 if range.contains(seconds) { Ok(()) } else { Err(format!("{seconds:.2} s were recorded")) }
             }
-            Expected::EarlyAudible(audible) => sounds(&side.early, *audible),
+            Expected::EarlyAudible(audible, None) => sounds(&side.early, *audible),
+            Expected::EarlyAudible(audible, Some(range)) => sounds(early_part(side, *range)?, *audible),
+            Expected::EarlyTone(hz, range) => has_tone(early_part(side, *range)?, *hz),
+            Expected::RecordedTone { is_of_agent, hz, range } => {
+                let track = usize::from(*is_of_agent != self.is_of_agent);
+                has_tone(&recorded_part(side, track, *range)?, *hz)
+            }
             Expected::Ended(reason) => match side.ending.as_ref().map(|ending| ending.reason.as_str()) {
                 Some(found) if found == reason => Ok(()),
                 Some(found) => Err(format!("it ended by {found}")),
@@ -125,6 +136,11 @@ impl Expectation {
                 None => Err("it never began".to_owned()),
             },
             Expected::Media { to, payload_type, bytes, range } => media(side, *to, *payload_type, *bytes, *range),
+            Expected::EndText(text) => match side.ending.as_ref().and_then(|ending| ending.remote.as_ref()) {
+                Some(end) if end.text.contains(text) => Ok(()),
+                Some(end) => Err(format!("its text is {:?}", end.text)),
+                None => Err("the other side did not end it".to_owned()),
+            },
             Expected::Warning(text) => match side.warnings.iter().any(|warning| warning.contains(text)) {
                 true => Ok(()),
                 false => Err(format!("the warnings are {:?}", side.warnings)),
@@ -144,17 +160,25 @@ impl Expectation {
 
 impl Expected {
     fn parse(words: &mut Words) -> Result<Expected, String> {
-        const KINDS: [&str; 7] = ["event", "recording", "early_media", "ended", "media", "warning", "sip"];
+        const KINDS: [&str; 8] = ["event", "recording", "early_media", "ended", "media", "warning", "sip", "end"];
         match words.one_of("what is expected", &KINDS)? {
             0 => Expected::read_event(words),
             1 => {
                 let is_of_agent = words.one_of("the track", &["caller", "agent"])? == 1;
-                let audible = words.one_of("how it sounds", &["silent", "audible"])? == 1;
-                Ok(Expected::Recording { is_of_agent, audible, range: Range::require(words)? })
+                match words.one_of("how it sounds", &["silent", "audible", "tone"])? {
+                    2 => {
+                        let hz = words.number("the frequency", 100.0, 4000.0)?;
+                        Ok(Expected::RecordedTone { is_of_agent, hz, range: Range::require(words)? })
+                    }
+                    sound => {
+                        Ok(Expected::Recording { is_of_agent, audible: sound == 1, range: Range::require(words)? })
+                    }
+                }
             }
-            2 => match words.one_of("what is expected of it", &["seconds", "silent", "audible"])? {
+            2 => match words.one_of("what is expected of it", &["seconds", "silent", "audible", "tone"])? {
                 0 => Ok(Expected::EarlySeconds(Range::about(words)?)),
-                sound => Ok(Expected::EarlyAudible(sound == 2)),
+                3 => Ok(Expected::EarlyTone(words.number("the frequency", 100.0, 4000.0)?, Range::require(words)?)),
+                sound => Ok(Expected::EarlyAudible(sound == 2, Range::parse(words)?)),
             },
             3 => Ok(Expected::Ended(words.text("the reason")?)),
             4 => Expected::read_media(words),
@@ -162,7 +186,11 @@ impl Expected {
                 words.keyword("contains")?;
                 Ok(Expected::Warning(words.text("the text")?))
             }
-            _ => Expected::read_sip(words),
+            6 => Expected::read_sip(words),
+            _ => {
+                words.keyword("contains")?;
+                Ok(Expected::EndText(words.text("the text")?))
+            }
         }
     }
 
@@ -249,18 +277,43 @@ fn after_invite(side: &Side, entry: &TimelineEntry) -> f64 {
 
 /// Checks a track of the recording of `side`: 0 is its own, 1 the other one.
 fn recording(side: &Side, track: usize, audible: bool, range: Range) -> Result<(), String> {
+    sounds(&recorded_part(side, track, range)?, audible)
+}
+
+fn recorded_part(side: &Side, track: usize, range: Range) -> Result<Vec<i16>, String> {
     let samples = side.recording.get(WAV_HEADER..).unwrap_or_default().as_chunks().0.iter().skip(track).step_by(2);
     let pcm: Vec<i16> = samples.map(|two| i16::from_le_bytes(*two)).collect();
     let zero = side.zero.as_secs_f64();
     let place = |at: f64| ((at - zero).max(0.0) * f64::from(RATE_HZ)) as usize;
     let (from, to) = (place(range.0), place(range.1));
     match pcm.get(from..to) {
-        Some(part) if !part.is_empty() => sounds(part, audible),
+        Some(part) if !part.is_empty() => Ok(part.to_vec()),
         _ => {
             let end = zero + pcm.len() as f64 / f64::from(RATE_HZ);
             Err(format!("the recording goes from {zero:.2} to {end:.2}"))
         }
     }
+}
+
+/// Returns a part of what was recorded before the answer; that ends where the recording begins.
+fn early_part(side: &Side, range: Range) -> Result<&[i16], String> {
+    let begin = side.zero.as_secs_f64() - side.early.len() as f64 / f64::from(RATE_HZ);
+    let place = |at: f64| ((at - begin).max(0.0) * f64::from(RATE_HZ)) as usize;
+    let part = side.early.get(place(range.0)..place(range.1)).filter(|part| !part.is_empty());
+    part.ok_or_else(|| format!("the early media go from {begin:.2} to {:.2}", side.zero.as_secs_f64()))
+}
+
+/// Checks that most of the power of `pcm` lies at `hz`.
+fn has_tone(pcm: &[i16], hz: f64) -> Result<(), String> {
+    let (mut re, mut im, mut power) = (0.0, 0.0, 0.0);
+    for (at, sample) in pcm.iter().enumerate() {
+        let (phase, value) = (std::f64::consts::TAU * hz * at as f64 / f64::from(RATE_HZ), f64::from(*sample));
+        re += value * phase.cos();
+        im += value * phase.sin();
+        power += value * value;
+    }
+    let share = 2.0 * (re * re + im * im) / (pcm.len() as f64 * power.max(1.0));
+    if share > TONE_SHARE { Ok(()) } else { Err(format!("{:.0} % of its power are at {hz} Hz", 100.0 * share)) }
 }
 
 /// Checks that a block of `pcm` is audible, or that none is.

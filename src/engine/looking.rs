@@ -1,0 +1,64 @@
+//! The look-up of a host name that media of one call go to, beside everything else that happens in it.
+
+use futures_util::future::BoxFuture;
+
+use crate::provider::guard::Guard;
+use crate::transport::sip::names::Found;
+
+/// A look-up that is under way, or none.
+#[derive(Default)]
+pub(super) struct Looking(Option<BoxFuture<'static, Found>>);
+
+impl Looking {
+    /// Begins to look `host` up, as far as `guard` lets media go there; for as long as the guard's limit at most. What was looked up
+    /// before is given up.
+    pub fn begin(&mut self, host: String, guard: Guard) {
+        self.0 = Some(Box::pin(async move { guard.address(&host).await }));
+    }
+
+    /// True while something is looked up.
+    pub fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Waits for the result; for ever where nothing is looked up.
+    pub async fn finish(&mut self) -> Found {
+        let Some(looking) = &mut self.0 else { return std::future::pending().await };
+        let found = looking.await;
+        self.0 = None;
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::provider::guard::Blocked;
+
+    #[tokio::test]
+    async fn a_name_is_looked_up_as_far_as_the_guard_goes_once() {
+        let check = async |host: &str, expect: Found| {
+            let guard = Guard::by(|address| address != IpAddr::from([192, 0, 2, 9])).with_names(|name| {
+                Box::pin(async move {
+                    match name.as_str() {
+                        "media.example" => Ok(vec![IpAddr::from([192, 0, 2, 7])]),
+                        "inside.example" => Ok(vec![IpAddr::from([192, 0, 2, 9])]),
+                        _ => Ok(Vec::new()),
+                    }
+                })
+            });
+            let mut looking = Looking::default();
+            looking.begin(host.to_owned(), guard);
+            assert!(looking.is_open());
+            assert_eq!(looking.finish().await, expect, "{host}");
+            assert!(!looking.is_open() && looking.finish().now_or_never().is_none(), "{host}: one result for each");
+        };
+        check("media.example", Ok([192, 0, 2, 7].into())).await;
+        check("inside.example", Err(Blocked::NotAllowed)).await;
+        check("nobody.example", Err(Blocked::NoAddress)).await;
+    }
+}
