@@ -145,6 +145,9 @@ fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<Wh
         "unhold" => What::Unheld,
         "session.answered" => What::SessionAnswered { code: data.whole("code") },
         "transfer" => What::Transfer { to: data.text("to"), accepted: data.0["accepted"].as_bool()? },
+        "transferred" => {
+            What::Transferred { to: data.text("to"), outcome: data.code("outcome"), code: data.whole("code") }
+        }
         "probe" => What::Probe { kind: ProbeKind::from_name(data.str("kind"))? },
         "playback_step" => What::PlaybackStep { index: data.number("index")?, passed: data.0["passed"].as_bool() },
         "tool_call" => What::ToolCall(Box::new(ToolCall {
@@ -397,6 +400,7 @@ mod tests {
             (Agent, What::Unheld),
             (Agent, What::SessionAnswered { code: 200 }),
             (Agent, What::Transfer { to: "sip:c@d".into(), accepted: false }),
+            (Engine, What::Transferred { to: "sip:c@d".into(), outcome: "refused".into(), code: 486 }),
             (Dh, What::Probe { kind: ProbeKind::VocalTic }),
             (Engine, What::Network { received: 50, lost: 1, late: 2, jitter_ms: 0.25 }),
             (Engine, What::Echo(EchoFigures { delay_ms: 120.5, erl_db: 12.0 })),
