@@ -4,6 +4,7 @@
 
 pub mod amiss;
 mod deaf;
+mod dialogs;
 pub mod dialogue;
 mod drive;
 mod effects;
@@ -38,6 +39,7 @@ pub use self::tally::{Calls, Histogram, Tally};
 use crate::config::Encryption;
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
+use crate::transport::sip::transfer::Forwarding;
 
 /// How the engine is set up.
 #[derive(Clone, Debug)]
@@ -56,6 +58,8 @@ pub struct EngineConfig {
     pub srtp: Encryption,
     /// RTP is taken from another port of the agreed host when nothing comes from the agreed one (RFC 4961).
     pub symmetric_rtp: bool,
+    /// Rules of where other sides may send calls on to.
+    pub forwarding: Forwarding,
 }
 
 /// Name of the file of a call's events, a line each as they happen.

@@ -3,4 +3,5 @@
 pub mod address;
 pub mod port;
 pub mod sdp;
+pub mod transfer;
 pub mod udp;

@@ -231,7 +231,7 @@ pub enum Control {
         /// Its length in milliseconds.
         duration_ms: u32,
     },
-    /// Answer [`Signal::Transfer`].
+    /// Answer [`Signal::Transfer`] in this way.
     Transfer(Onward),
 }
 

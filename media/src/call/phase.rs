@@ -158,7 +158,7 @@ impl Call {
             }
             Signal::Transfer { to, can_follow } => self.transfer(now, to, can_follow),
             Signal::LeftAlone => self.left_alone(),
-            Signal::Transferred { to, outcome, code, leg } => self.transferred(now, to, outcome, code, leg),
+            Signal::Transferred { to, outcome, code, leg } => self.take_outcome(now, to, outcome, code, leg),
             Signal::Ended(remote) => self.remote_end(now, remote),
             Signal::EarlyMedia { .. }
             | Signal::Answered { .. }

@@ -145,9 +145,7 @@ fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<Wh
         "unhold" => What::Unheld,
         "session.answered" => What::SessionAnswered { code: data.whole("code") },
         "transfer" => What::Transfer { to: data.text("to"), accepted: data.0["accepted"].as_bool()? },
-        "transferred" => {
-            What::Transferred { to: data.text("to"), outcome: data.code("outcome"), code: data.whole("code") }
-        }
+        "transferred" => outcome_of_transfer(data),
         "probe" => What::Probe { kind: ProbeKind::from_name(data.str("kind"))? },
         "playback_step" => What::PlaybackStep { index: data.number("index")?, passed: data.0["passed"].as_bool() },
         "tool_call" => What::ToolCall(Box::new(ToolCall {
@@ -250,6 +248,10 @@ fn figures(name: &str, data: &Members<'_>) -> Option<What> {
 }
 
 /// An event of another name that has nothing but a message, or not even that, is a note of that code.
+fn outcome_of_transfer(data: &Members<'_>) -> What {
+    What::Transferred { to: data.text("to"), outcome: data.code("outcome"), code: data.whole("code") }
+}
+
 fn note(name: &str, data: &Members<'_>) -> Option<What> {
     let is_empty = data.0.as_object().is_some_and(serde_json::Map::is_empty);
     let why = data.some_text("message").or_else(|| is_empty.then(String::new))?;

@@ -64,7 +64,7 @@ impl Call {
     }
 
     /// The outcome: media of `leg` come from the target now, on the same clock; without it all is as it was.
-    pub(super) fn transferred(&mut self, now: Time, to: String, outcome: Code, code: u16, leg: Option<LegParams>) {
+    pub(super) fn take_outcome(&mut self, now: Time, to: String, outcome: Code, code: u16, leg: Option<LegParams>) {
         if self.waits.target.take().is_none() || !self.phase.is_connected() {
             return;
         }

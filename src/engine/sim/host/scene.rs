@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-use ringer_media::call::Signal;
 use ringer_media::codec::Codec;
 use ringer_media::frame::{Frame, RATE_HZ};
 use ringer_media::leg::{LegParams, MediaParams, RtpLeg};
@@ -155,6 +154,10 @@ impl Host {
             Action::Answer(port) => self.answer_at(now, port.unwrap_or(RTP_PORT)),
             Action::Refuse(_) | Action::Redirect(..) => self.turn_away(now, action),
             Action::Change(change) => self.offer_change(now, change),
+            Action::Refer { to, is_quiet } => {
+                let headers = is_quiet.then(|| ("Refer-Sub", "false".to_owned()));
+                self.order(now, SipOrder::Refer(to, headers.into_iter().collect()));
+            }
             Action::Hangup => self.hang_up(now, EndReason::ApiHangup),
         }
     }

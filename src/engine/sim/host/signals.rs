@@ -14,7 +14,9 @@ impl Host {
         let invite = dial.invite(address.uri().clone(), destination, offer);
         self.key = Some(self.endpoint.invite(sip_time(now), invite));
         self.begin(now);
-        self.port = Some(SipPort::caller(target, self.destination.guard()));
+        let mut port = SipPort::caller(target, self.destination.guard());
+        port.forward(self.forwarding.clone());
+        self.port = Some(port);
         self.drain_port(now);
         self.drain_sip(now);
         Ok(())
@@ -39,12 +41,15 @@ impl Host {
         if let CallEvent::Incoming { sdp, call_id, .. } = event {
             return self.incoming(now, key, call_id, sdp);
         }
+        if self.target_key == Some(key) {
+            self.port.iter_mut().for_each(|port| port.receive_target(event.clone()));
+            return self.drain_port(now);
+        }
         // What becomes of a call that was not taken is no news to the one that was.
         if self.key != Some(key) {
             return;
         }
         if matches!(event, CallEvent::Ended(_)) {
-            self.bye.get_or_insert(now);
             self.answer = None;
         }
         let change = if let CallEvent::Reinvited { media, .. } = &event { Some(media.is_some()) } else { None };
@@ -93,19 +98,54 @@ impl Host {
         while let Some(output) = self.port.as_mut().and_then(SipPort::poll) {
             match output {
                 PortOutput::Signal(signal) => {
+                    if matches!(signal, Signal::Ended(_)) {
+                        self.bye.get_or_insert(now);
+                    }
                     if let Some(signal) = self.without_own_hold(signal) {
-                        self.tell(now, Input::Signal(signal));
+                        match self.is_telling {
+                            true => self.deferred.push_back(signal),
+                            false => self.tell(now, Input::Signal(signal)),
+                        }
                     }
                 }
                 PortOutput::Send(ToPeer::Sip(order)) => self.order(now, order),
-                PortOutput::Locate(address) => {
-                    let found = self.runtime.block_on(address.locate(&self.destination.guard())).ok();
-                    self.order(now, SipOrder::Resolved(found));
+                PortOutput::Send(ToPeer::Target(order)) => self.order_target(now, order),
+                PortOutput::Locate(address, lookup) => self.locate(now, &address, lookup),
+                PortOutput::Dial(call) => self.dial_target(now, &call),
+                PortOutput::Switch => {
+                    self.key = self.target_key.take();
+                    self.bye = None;
                 }
                 PortOutput::Media(plan) => self.media = Some(plan),
                 PortOutput::Warning(warning) => self.warnings.push(warning),
             }
         }
+    }
+
+    fn locate(&mut self, now: Time, address: &Address, lookup: Lookup) {
+        let found = self.runtime.block_on(address.locate(&self.destination.guard()));
+        match lookup {
+            Lookup::Redirect => self.order(now, SipOrder::Resolved(found.ok())),
+            Lookup::TargetRedirect => self.order_target(now, SipOrder::Resolved(found.ok())),
+            Lookup::Transfer => {
+                let found = found.map_err(|why| why.kind());
+                self.port.iter_mut().for_each(|port| port.take_address(found));
+            }
+        }
+    }
+
+    /// Calls the target of a transfer, with media where they are.
+    fn dial_target(&mut self, now: Time, call: &TargetCall) {
+        let offer = sdp::offer(&[call.media.codec], self.address.ip(), self.rtp_port, 1).session().to_string();
+        let invite = self.destination.invite_target(call, offer);
+        self.target_key = Some(self.endpoint.invite(sip_time(now), invite));
+        self.drain_sip(now);
+    }
+
+    fn order_target(&mut self, now: Time, order: SipOrder) {
+        let Some(key) = self.target_key else { return };
+        order.apply(&mut self.endpoint, sip_time(now), key);
+        self.drain_sip(now);
     }
 
     pub(super) fn order(&mut self, now: Time, order: SipOrder) {

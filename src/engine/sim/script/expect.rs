@@ -20,14 +20,39 @@ pub(super) struct Expectation {
     pub line: usize,
     /// The line as it is written.
     pub text: String,
-    is_of_agent: bool,
+    who: Who,
     what: Expected,
+}
+
+/// The sides of a call.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Who {
+    Caller,
+    Agent,
+    Target,
+}
+
+/// Names of the sides, in order.
+const SIDES: [&str; 3] = ["caller", "agent", "target"];
+
+impl Who {
+    fn at(place: usize) -> Who {
+        [Who::Caller, Who::Agent, Who::Target][place]
+    }
+
+    fn side(self, outcome: &Outcome) -> Result<&Side, String> {
+        match self {
+            Who::Caller => Ok(&outcome.caller),
+            Who::Agent => Ok(&outcome.agent),
+            Who::Target => outcome.target.as_ref().ok_or_else(|| "there is no target".to_owned()),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Expected {
     Event { name: String, data: Vec<Datum>, range: Option<Range>, count: Option<usize> },
-    Recording { is_of_agent: bool, audible: bool, range: Range },
+    Recording { of: Who, audible: bool, range: Range },
     EarlySeconds(Range),
     EarlyAudible(bool),
     Ended(String),
@@ -94,11 +119,8 @@ impl Expectation {
     /// For a person: the word that is wrong or missing.
     pub fn parse(line: usize, words: &mut Words) -> Result<Expectation, String> {
         let text = words.line().to_owned();
-        let is_of_agent = words.take("agent");
-        if !is_of_agent {
-            words.take("caller");
-        }
-        Ok(Expectation { line, text, is_of_agent, what: Expected::parse(words)? })
+        let place = SIDES.iter().position(|side| words.take(side)).unwrap_or_default();
+        Ok(Expectation { line, text, who: Who::at(place), what: Expected::parse(words)? })
     }
 
     /// Holds the expectation against `outcome`.
@@ -106,12 +128,11 @@ impl Expectation {
     /// # Errors
     /// Says what is found instead.
     pub fn check(&self, outcome: &Outcome) -> Result<(), String> {
-        let side = if self.is_of_agent { &outcome.agent } else { &outcome.caller };
+        let side = self.who.side(outcome)?;
         match &self.what {
             Expected::Event { name, data, range, count } => event(side, name, data, *range, *count),
-            Expected::Recording { is_of_agent, audible, range } => {
-                let track = usize::from(*is_of_agent != self.is_of_agent);
-                recording(side, track, *audible, *range)
+            Expected::Recording { of, audible, range } => {
+                recording(side, usize::from(*of != self.who), *audible, *range)
             }
             Expected::EarlySeconds(range) => {
                 let seconds = side.early.len() as f64 / f64::from(RATE_HZ);
@@ -148,9 +169,9 @@ impl Expected {
         match words.one_of("what is expected", &KINDS)? {
             0 => Expected::read_event(words),
             1 => {
-                let is_of_agent = words.one_of("the track", &["caller", "agent"])? == 1;
+                let of = Who::at(words.one_of("the track", &SIDES)?);
                 let audible = words.one_of("how it sounds", &["silent", "audible"])? == 1;
-                Ok(Expected::Recording { is_of_agent, audible, range: Range::require(words)? })
+                Ok(Expected::Recording { of, audible, range: Range::require(words)? })
             }
             2 => match words.one_of("what is expected of it", &["seconds", "silent", "audible"])? {
                 0 => Ok(Expected::EarlySeconds(Range::about(words)?)),
