@@ -161,7 +161,7 @@ impl Sip {
 fn read_targets(from: &mut Source, key: &str, into: &mut Targets) {
     let mut entries = Vec::new();
     from.list(key, &mut entries);
-    match Targets::read(&entries) {
+    match Targets::parse(&entries) {
         Ok(targets) => *into = targets,
         Err(bad) => from.refuse(format!(
             "{key}: {bad:?} is no host like pbx.example.com or *.example.com, address, network like 192.0.2.0/24, or \

@@ -31,11 +31,11 @@ enum Entry {
 }
 
 impl Targets {
-    /// Reads each entry.
+    /// Parses each entry.
     ///
     /// # Errors
     /// The first entry that is no host name, address, network or prefix.
-    pub fn read(entries: &[String]) -> Result<Targets, String> {
+    pub fn parse(entries: &[String]) -> Result<Targets, String> {
         let read = entries.iter().map(|entry| entry.trim().parse().map_err(|()| entry.clone()));
         read.collect::<Result<_, _>>().map(Targets)
     }
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn entries_hold_hosts_and_numbers() {
         let check = |entry: &str, host: &str, user: &str, expect: bool| {
-            let targets = Targets::read(&[entry.to_owned()]).expect("it is a target");
+            let targets = Targets::parse(&[entry.to_owned()]).expect("it is a target");
             assert_eq!(targets.allow(host, Some(user)), expect, "{entry}: {user}@{host}");
         };
         check("pbx.example.com", "PBX.example.com", "bob", true);
@@ -171,10 +171,10 @@ mod tests {
             "a.*.example",
             "ex\u{e4}mple.com",
         ] {
-            assert_eq!(Targets::read(&["ok.example".to_owned(), bad.to_owned()]), Err(bad.to_owned()));
+            assert_eq!(Targets::parse(&["ok.example".to_owned(), bad.to_owned()]), Err(bad.to_owned()));
         }
         let all = ["A.example", "*.B.example", "192.0.2.7", "+49"].map(str::to_owned);
-        let shown = serde_json::to_string(&Targets::read(&all).expect("they are targets")).expect("it serializes");
+        let shown = serde_json::to_string(&Targets::parse(&all).expect("they are targets")).expect("it serializes");
         assert_eq!(shown, r#"["a.example","*.b.example","192.0.2.7/32","+49"]"#);
     }
 }

@@ -48,7 +48,7 @@ impl Stage {
     /// The same where the other side may send calls on to these hosts and numbers, by redirects and by transfers.
     pub async fn sending_on_to(targets: &[&str]) -> Stage {
         let targets: Vec<String> = targets.iter().map(|&target| target.to_owned()).collect();
-        let targets = Targets::read(&targets).expect("they are targets");
+        let targets = Targets::parse(&targets).expect("they are targets");
         let forwarding = Forwarding { refer: Refer::Follow, refer_targets: targets.clone(), redirects: targets };
         Stage::of(EngineConfig { forwarding, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }

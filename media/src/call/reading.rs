@@ -247,11 +247,11 @@ fn figures(name: &str, data: &Members<'_>) -> Option<What> {
     })
 }
 
-/// An event of another name that has nothing but a message, or not even that, is a note of that code.
 fn outcome_of_transfer(data: &Members<'_>) -> What {
     What::Transferred { to: data.text("to"), outcome: data.code("outcome"), code: data.whole("code") }
 }
 
+/// An event of another name that has nothing but a message, or not even that, is a note of that code.
 fn note(name: &str, data: &Members<'_>) -> Option<What> {
     let is_empty = data.0.as_object().is_some_and(serde_json::Map::is_empty);
     let why = data.some_text("message").or_else(|| is_empty.then(String::new))?;

@@ -350,7 +350,7 @@ fn targets(words: &mut Words) -> Result<Targets, String> {
     while !words.is_empty() {
         entries.push(words.text("a target")?);
     }
-    Targets::read(&entries).map_err(|bad| format!("{bad:?} is no host, address, network or prefix of numbers"))
+    Targets::parse(&entries).map_err(|bad| format!("{bad:?} is no host, address, network or prefix of numbers"))
 }
 
 fn codec(words: &mut Words) -> Result<Codec, String> {
@@ -494,7 +494,7 @@ mod tests {
         assert_eq!(script.network_dies, Some(Duration::from_secs(8)));
         let contacts = ["sip:agent@192.0.2.2;q=0.5", "sip:other@192.0.2.9"].map(str::to_owned).to_vec();
         assert_eq!(script.actions[PROXY], [(Duration::from_millis(100), Action::Redirect(302, contacts))]);
-        let targets = |list: &[&str]| Targets::read(&list.iter().map(|&one| one.to_owned()).collect::<Vec<_>>());
+        let targets = |list: &[&str]| Targets::parse(&list.iter().map(|&one| one.to_owned()).collect::<Vec<_>>());
         let forwarding = Forwarding {
             refer: Refer::Follow,
             refer_targets: targets(&["192.0.2.4", "*.example.com", "+49"]).expect("they are targets"),

@@ -8,7 +8,7 @@ use crate::transport::sip::sdp;
 const TO: &str = "sip:carol@c.example";
 
 fn list(entries: &[&str]) -> Targets {
-    Targets::read(&entries.iter().map(|&entry| entry.to_owned()).collect::<Vec<_>>()).expect("they are targets")
+    Targets::parse(&entries.iter().map(|&entry| entry.to_owned()).collect::<Vec<_>>()).expect("they are targets")
 }
 
 /// Both sides of a session whose media on the other side are at `address`.
