@@ -16,6 +16,7 @@ mod sip;
 mod source;
 mod sources;
 mod speech;
+mod targets;
 mod text;
 
 pub use behaviour::{
@@ -28,6 +29,7 @@ use source::Source;
 pub use source::{ConfigError, nearest};
 pub use sources::Sources;
 pub use speech::{Place, Recognizer, Synthesizer};
+pub use targets::Targets;
 pub use text::{Sms, Text};
 
 /// The file that is read when none is named.

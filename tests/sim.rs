@@ -32,7 +32,8 @@ fn run(seed: u64, call: Sim) -> Outcome {
 /// What broke the rules that hold for every call.
 fn broken(seed: u64, outcome: &Outcome) -> Vec<String> {
     let sides = [("caller", &outcome.caller), ("agent", &outcome.agent)];
-    let told = sides.into_iter().flat_map(|(name, side)| {
+    let target = outcome.target.as_ref().map(|target| ("target", target));
+    let told = sides.into_iter().chain(target).flat_map(|(name, side)| {
         side.violations.iter().map(move |violation| format!("seed {seed}: {name}: {violation}"))
     });
     let never = outcome.caller.ending.is_none().then(|| format!("seed {seed}: the call never ended"));

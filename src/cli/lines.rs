@@ -221,6 +221,14 @@ impl Lines {
             What::Transfer { to, accepted } => {
                 act(format!("hands the call on to {to}: {}", if *accepted { "accepted" } else { "refused" }))
             }
+            What::Transferred { to, outcome, code } => (
+                Side::Engine,
+                match &**outcome {
+                    "answered" => format!("{to} took the call over"),
+                    _ => format!("{to} did not take the call over: {} ({code})", outcome.replace('_', " ")),
+                },
+                Kind::Act,
+            ),
             What::SessionAnswered { code } => detail(format!("changes the session, answered with {code}")),
             What::Echo(echo) => {
                 let (delay_ms, loss_db) = (figure(echo.delay_ms), figure(echo.erl_db));

@@ -23,6 +23,7 @@ use crate::clock::{Clock, monotonic, new_id};
 use crate::config::{Encryption, OfferedIn, most_calls, raise_file_limit};
 use crate::engine::{CallControl, CallHandle, CallNews, CallReport, Engine, EngineConfig};
 use crate::tasks::Tasks;
+use crate::transport::sip::transfer::Forwarding;
 
 /// Ports of the media of all calls.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 10_000..=59_999;
@@ -115,6 +116,7 @@ async fn load(args: &Args) -> Result<Figures, String> {
         symmetric_rtp: false,
         offer: OfferedIn::Invite,
         session_interval_s: None,
+        forwarding: Forwarding::default(),
     };
     let (engine, _incoming) = Engine::start(config, caller::speech(), Clock::Real)
         .await

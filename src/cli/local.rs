@@ -18,6 +18,7 @@ use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::tls::Roots;
 use crate::provider::{Recognizer, Synthesizer, Voice, VoiceWanted};
 use crate::transport::port::Incoming;
+use crate::transport::sip::transfer::Forwarding;
 
 /// The programs that speak. Each is in a package of its own name.
 pub const SPEAKERS: [&str; 2] = ["flite", "espeak-ng"];
@@ -172,6 +173,7 @@ pub async fn engine(
         symmetric_rtp: false,
         offer: OfferedIn::Invite,
         session_interval_s: None,
+        forwarding: Forwarding::default(),
     };
     Engine::start(config, speech()?, Clock::Real).await.map_err(|error| format!("the SIP socket {sip}: {error}"))
 }

@@ -127,6 +127,8 @@ fn calls(args: &Args, out: &Out) -> Result<bool, String> {
         let digest = digest(&outcome);
         let mut problems = outcome.caller.violations.clone();
         problems.extend(outcome.agent.violations.iter().map(|violation| format!("agent: {violation}")));
+        let of_target = outcome.target.iter().flat_map(|target| &target.violations);
+        problems.extend(of_target.map(|violation| format!("target: {violation}")));
         problems.extend(script.iter().flat_map(|script| script.unmet(&outcome)));
         if args.twice {
             let again = sim::run(call(args, script, seed, &beds, &voices))?;
@@ -227,7 +229,7 @@ fn placement(seed: Seed, spec: CallSpec, profile: Profile, codecs: Vec<Codec>) -
 /// SHA-256 over everything that a call leaves.
 fn digest(outcome: &Outcome) -> String {
     let mut hash = Sha256::new();
-    for side in [&outcome.caller, &outcome.agent] {
+    for side in [&outcome.caller, &outcome.agent].into_iter().chain(&outcome.target) {
         hash.update(&side.recording);
         hash.update(timeline(side));
         hash.update(&side.sip_log);
@@ -240,7 +242,8 @@ fn timeline(side: &Side) -> String {
 }
 
 fn write(folder: &Path, outcome: &Outcome) -> std::io::Result<()> {
-    for (name, side) in [("caller", &outcome.caller), ("agent", &outcome.agent)] {
+    let target = outcome.target.as_ref().map(|target| ("target", target));
+    for (name, side) in [("caller", &outcome.caller), ("agent", &outcome.agent)].into_iter().chain(target) {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder)?;
         std::fs::write(folder.join("recording.wav"), &side.recording)?;

@@ -26,6 +26,7 @@ use crate::provider::{LanguageModel, Status};
 use crate::service::{Placer, Running, Service};
 use crate::tasks::Tasks;
 use crate::transport::port::Incoming;
+use crate::transport::sip::transfer::Forwarding;
 
 /// Whose the first key is.
 const ORGANIZATION: &str = "default";
@@ -264,6 +265,7 @@ async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::
         symmetric_rtp: config.sip.symmetric_rtp == Switch::On,
         offer: config.sip.offer,
         session_interval_s: Some(config.sip.session_interval_s).filter(|seconds| *seconds > 0),
+        forwarding: Forwarding::from(&config.sip),
     };
     let started = Engine::start(engine, speech, Clock::Real).await;
     started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use ringer_media::codec::Codec;
 use serde::{Serialize, Serializer};
 
-use super::{Source, Sources};
+use super::{Source, Sources, Targets};
 
 /// `[sip]`
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,6 +33,10 @@ pub struct Sip {
     pub session_interval_s: u32,
     /// What is done when an agent transfers a call that goes on.
     pub refer: Refer,
+    /// Targets to which a transfer is followed; empty: none.
+    pub refer_targets: Targets,
+    /// Targets to which a redirect (3xx) is followed, once; empty: none.
+    pub redirects: Targets,
     /// Who may call in; empty: everybody.
     pub inbound_allow: Sources,
 }
@@ -93,11 +97,14 @@ pub enum Switch {
 }
 
 /// What calls do when they are asked to go elsewhere (SIP REFER) and do not end by it.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Refer {
     /// 603; the call goes on as it was.
+    #[default]
     Refuse,
+    /// A target that `refer_targets` holds is called, and the call goes on with it; any other one is refused.
+    Follow,
 }
 
 impl Default for Sip {
@@ -113,6 +120,8 @@ impl Default for Sip {
             offer: OfferedIn::Invite,
             session_interval_s: 0,
             refer: Refer::Refuse,
+            refer_targets: Targets::default(),
+            redirects: Targets::default(),
             inbound_allow: Sources::default(),
         }
     }
@@ -167,14 +176,32 @@ impl Sip {
                 "sip.session_interval_s = {given} is not allowed: it must be 0, or from {SHORTEST_SESSION_S} to {LONGEST_SESSION_S}"
             ));
         }
-        let refer = |text: &str| (text == "refuse").then_some(Refer::Refuse);
-        from.parsed("sip.refer", "refuse; to follow is not there yet", refer, &mut self.refer);
+        let refer = |text: &str| match text {
+            "refuse" => Some(Refer::Refuse),
+            "follow" => Some(Refer::Follow),
+            _ => None,
+        };
+        from.parsed("sip.refer", "refuse or follow", refer, &mut self.refer);
+        read_targets(from, "sip.refer_targets", &mut self.refer_targets);
+        read_targets(from, "sip.redirects", &mut self.redirects);
         let mut sources = Vec::new();
         from.list("sip.inbound_allow", &mut sources);
         match Sources::read(&sources) {
             Ok(sources) => self.inbound_allow = sources,
             Err(bad) => from.refuse(format!("sip.inbound_allow: {bad:?} is no address or network like 192.0.2.0/24")),
         }
+    }
+}
+
+fn read_targets(from: &mut Source, key: &str, into: &mut Targets) {
+    let mut entries = Vec::new();
+    from.list(key, &mut entries);
+    match Targets::parse(&entries) {
+        Ok(targets) => *into = targets,
+        Err(bad) => from.refuse(format!(
+            "{key}: {bad:?} is no host like pbx.example.com or *.example.com, address, network like 192.0.2.0/24, or \
+             prefix of numbers like +49"
+        )),
     }
 }
 

@@ -11,8 +11,9 @@ use serde::{Serialize, Serializer};
 #[serde(transparent)]
 pub struct Sources(Vec<Network>);
 
+/// An address, or a network with the length of its prefix.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-struct Network {
+pub(super) struct Network {
     address: IpAddr,
     prefix: u32,
 }
@@ -34,7 +35,8 @@ impl Sources {
 }
 
 impl Network {
-    fn holds(self, address: IpAddr) -> bool {
+    /// True if `address` lies in the network.
+    pub(super) fn holds(self, address: IpAddr) -> bool {
         let same = |a: u128, b: u128, width: u32| self.prefix == 0 || (a ^ b) >> (width - self.prefix) == 0;
         match (self.address, address) {
             (IpAddr::V4(a), IpAddr::V4(b)) => same(a.to_bits().into(), b.to_bits().into(), 32),

@@ -81,6 +81,27 @@ fn how_calls_begin_is_read() {
 }
 
 #[test]
+fn targets_that_calls_may_be_sent_on_to_are_read() {
+    let nothing = read("", &[], &[]).expect("defaults").sip;
+    assert!(!nothing.redirects.allow("192.0.2.7", None) && !nothing.refer_targets.allow("192.0.2.7", None));
+    let file = "[sip]\nrefer = 'follow'\nrefer_targets = ['*.example.com', '+49']\nredirects = ['192.0.2.0/24']";
+    let sip = read(file, &[], &[]).expect("all are allowed").sip;
+    assert_eq!(sip.refer, Refer::Follow);
+    assert!(sip.refer_targets.allow("a.example.com", None) && !sip.refer_targets.allow("192.0.2.7", None));
+    assert!(sip.redirects.allow("192.0.2.7", None) && !sip.redirects.allow("a.example.com", Some("+491")));
+    let sip = read("", &[("RINGER_SIP_REDIRECTS", "pbx.example.com, +1")], &[]).expect("all are allowed").sip;
+    assert!(sip.redirects.allow("PBX.example.com", None) && sip.redirects.allow("h", Some("+15550001")));
+    for key in ["refer_targets", "redirects"] {
+        let why = read(&format!("[sip]\n{key} = ['a.example', 'b.example:5060']"), &[], &[]).expect_err("no target");
+        let expect = format!(
+            "sip.{key}: \"b.example:5060\" is no host like pbx.example.com or *.example.com, address, network like \
+             192.0.2.0/24, or prefix of numbers like +49"
+        );
+        assert_eq!(why, expect);
+    }
+}
+
+#[test]
 fn who_is_told_and_how_is_read() {
     let file = r#"
         [notify]
@@ -215,11 +236,7 @@ fn problems_name_the_place_the_value_and_what_is_allowed() {
         &[("RINGER_SIP_DTMF", "voice")],
         "environment variable RINGER_SIP_DTMF: sip.dtmf = \"voice\" is not allowed: it must be one of rtp, inband, info",
     );
-    check(
-        "sip.refer = 'follow'",
-        &[],
-        "r.toml:1: sip.refer = \"follow\" is not allowed: it must be refuse; to follow is not there yet",
-    );
+    check("sip.refer = 'leave'", &[], "r.toml:1: sip.refer = \"leave\" is not allowed: it must be refuse or follow");
     check(
         "[language_model]\nbase_url = 'http://h'",
         &[],

@@ -17,6 +17,7 @@ use tracing::Instrument;
 
 use super::amiss::amiss;
 use super::deaf::Wanted;
+use super::dialogs::{Dialogs, News, Of};
 use super::effects::Effects;
 use super::looking::Looking;
 use super::real::{Inner, Room};
@@ -25,12 +26,13 @@ use super::shard::{CallNo, FromShard, ToShard};
 use super::tape::{Tape, Tapes};
 use super::timeline::Journal;
 use super::wire::Wire;
-use super::{CAPTURED, CallNews, CallReport, JOURNAL, Placement};
+use super::{CAPTURED, CallNews, CallReport, Destination, JOURNAL, Placement};
 use crate::provider::guard::Guard;
-use crate::transport::port::{Port, PortOutput, ToPeer};
+use crate::transport::port::{Lookup, Port, PortOutput, ToPeer};
 use crate::transport::sip::address::Address;
 use crate::transport::sip::port::SipOrder;
-use crate::transport::sip::udp::SipNews;
+use crate::transport::sip::transfer::TargetCall;
+use crate::transport::sip::udp::{NEWS, SipNews};
 
 /// How long files may take to close.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -124,12 +126,15 @@ pub(super) struct Driver {
     ahead_ns: i64,
     port: Port,
     ending: Option<Ending>,
-    sip_over: bool,
     /// RTP is taken from here instead of the agreed address.
     moved_to: Option<std::net::SocketAddr>,
     wanted: Wanted,
     guard: Guard,
     looking: Looking,
+    terms: Destination,
+    /// Port of RTP on this side.
+    media_port: u16,
+    dialogs: Dialogs,
     _room: Room,
 }
 
@@ -146,9 +151,11 @@ impl Driver {
         hangups: mpsc::Receiver<EndReason>,
         room: Room,
         port: Port,
+        media_port: u16,
     ) -> Driver {
         let wanted = Wanted::of(&placement.spec, &placement.keyterms);
         let guard = placement.destination.guard();
+        let terms = placement.destination.clone();
         inner.speech.recognizer.expect();
         let effects = Effects::new(inner.clone(), no, shard, placement, tap);
         Driver {
@@ -165,11 +172,13 @@ impl Driver {
             ahead_ns: 0,
             port,
             ending: None,
-            sip_over: false,
             moved_to: None,
             wanted,
             guard,
             looking: Looking::default(),
+            terms,
+            media_port,
+            dialogs: Dialogs::default(),
             _room: room,
         }
     }
@@ -192,24 +201,36 @@ impl Driver {
         self.dialled_at_ms = Some(self.inner.clock.now_ms());
         let Port::Sip(port) = &mut self.port;
         port.dialled(call_id);
-        self.run(key, news).await;
+        self.dialogs.begin(key, news);
+        self.run().await;
     }
 
     /// Answers a call that came in, and follows it to its end.
     pub async fn answer(mut self: Box<Self>, key: CallKey, news: mpsc::Receiver<SipNews>) {
         self.inner.tally.answered();
+        self.dialogs.begin(key, news);
         let Port::Sip(port) = &mut self.port;
         port.answer();
-        self.drain_port(key).await;
-        self.run(key, news).await;
+        self.drain_port().await;
+        self.run().await;
     }
 
     /// Carries out the port's outputs, in order.
-    async fn drain_port(&mut self, key: CallKey) {
+    async fn drain_port(&mut self) {
         while let Some(output) = self.port.poll() {
             match output {
-                PortOutput::Send(ToPeer::Sip(order)) => self.inner.sip.order(key, order).await,
-                PortOutput::Locate(address) => self.follow_redirect(key, address),
+                PortOutput::Send(to) => {
+                    let (of, order) = match to {
+                        ToPeer::Sip(order) => (Of::Call, order),
+                        ToPeer::Target(order) => (Of::Target, order),
+                    };
+                    if let Some(key) = self.dialogs.key(of) {
+                        self.inner.sip.order(key, order).await;
+                    }
+                }
+                PortOutput::Locate(address, lookup) => self.locate(address, lookup),
+                PortOutput::Dial(call) => self.dial_target(&call).await,
+                PortOutput::Switch => self.dialogs.switch(),
                 PortOutput::LocateMedia(host) => self.looking.begin(host, self.guard.clone()),
                 output => self.carry_out(output),
             }
@@ -226,7 +247,11 @@ impl Driver {
             PortOutput::Signal(signal) => self.tell(ToShard::Signal(self.no, signal)),
             PortOutput::Media(plan) => self.tell(ToShard::Connect(self.no, plan.rtp, plan.rtcp)),
             PortOutput::Warning(warning) => self.files.warnings.push(warning),
-            PortOutput::Send(_) | PortOutput::Locate(_) | PortOutput::LocateMedia(_) => {}
+            PortOutput::Send(_)
+            | PortOutput::Locate(..)
+            | PortOutput::LocateMedia(_)
+            | PortOutput::Dial(_)
+            | PortOutput::Switch => {}
         }
     }
 
@@ -236,27 +261,24 @@ impl Driver {
         supported.is_ok()
     }
 
-    async fn run(self: Box<Self>, key: CallKey, news: mpsc::Receiver<SipNews>) {
+    async fn run(self: Box<Self>) {
         let span = tracing::info_span!("call", call_id = self.port.peer().call_id);
-        self.follow(key, news).instrument(span).await;
+        self.follow().instrument(span).await;
     }
 
-    async fn follow(mut self: Box<Self>, key: CallKey, mut sip_news: mpsc::Receiver<SipNews>) {
+    async fn follow(mut self: Box<Self>) {
         let _ = self.news.try_send(CallNews::Dispatched);
         let mut listen = tokio::time::interval(LISTEN_EVERY);
         listen.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         while self.ending.is_none() {
             tokio::select! {
                 biased;
-                Some(message) = self.from_shard.recv() => self.follow_shard(key, message).await,
-                news = sip_news.recv(), if !self.sip_over => match news {
-                    Some(news) => self.follow_sip(key, news).await,
-                    None => self.sip_over = true,
-                },
+                Some(message) = self.from_shard.recv() => self.follow_shard(message).await,
+                Some((of, news)) = self.dialogs.next() => self.follow_sip(of, news).await,
                 found = self.looking.finish(), if self.looking.is_open() => {
                     let Port::Sip(port) = &mut self.port;
                     port.media_found(found);
-                    self.drain_port(key).await;
+                    self.drain_port().await;
                 }
                 Some(reason) = self.hangups.recv() => self.tell(ToShard::Hangup(self.no, reason)),
                 _ = listen.tick(), if self.effects.is_listening() => self.effects.listen(),
@@ -264,14 +286,14 @@ impl Driver {
             }
         }
         self.effects.stop();
-        self.report(sip_news).await;
+        self.report().await;
     }
 
-    async fn follow_shard(&mut self, key: CallKey, message: FromShard) {
+    async fn follow_shard(&mut self, message: FromShard) {
         match message {
             FromShard::Control(_, control) => {
                 self.port.control(&control);
-                self.drain_port(key).await;
+                self.drain_port().await;
             }
             FromShard::Effect(_, id, effect, tapped) => self.effects.perform(id, effect, tapped),
             FromShard::Ears(_, from) => self.effects.ears_from(from),
@@ -300,27 +322,45 @@ impl Driver {
         let _ = self.news.try_send(CallNews::Event(entry));
     }
 
-    async fn follow_sip(&mut self, key: CallKey, news: SipNews) {
-        match news {
-            SipNews::Trace(message) => self.log_sip(self.inner.clock.now_ms(), &message),
-            SipNews::Event(event) => {
-                let Port::Sip(port) = &mut self.port;
-                port.receive(*event);
-                self.drain_port(key).await;
-            }
+    async fn follow_sip(&mut self, of: Of, news: News) {
+        let Port::Sip(port) = &mut self.port;
+        match (news, of) {
+            (News::Sip(SipNews::Trace(message)), _) => return self.log_sip(self.inner.clock.now_ms(), &message),
+            (News::Sip(SipNews::Event(event)), Of::Call) => port.receive(*event),
+            (News::Sip(SipNews::Event(event)), Of::Target) => port.receive_target(*event),
+            (News::Sip(SipNews::Event(_)), Of::Past) => {}
+            (News::Located(found), _) => port.take_address(found),
         }
+        self.drain_port().await;
     }
 
-    /// Finds out where a redirect leads, beside everything else that happens.
-    fn follow_redirect(&self, key: CallKey, target: Address) {
+    /// Finds out where a redirect or a transfer leads, beside everything else that happens.
+    fn locate(&mut self, target: Address, lookup: Lookup) {
         let (socket, guard) = (self.inner.sip.clone(), self.guard.clone());
-        self.inner.tasks.spawn("redirect", async move {
-            let found = target.locate(&guard).await;
+        let of = if lookup == Lookup::TargetRedirect { Of::Target } else { Of::Call };
+        let located = (lookup == Lookup::Transfer).then(|| self.dialogs.await_address());
+        let Some(key) = self.dialogs.key(of) else { return };
+        self.inner.tasks.spawn("locate", async move {
+            let found = target.locate(&guard).await.map_err(|why| why.kind());
             if let Err(why) = &found {
-                tracing::info!(host = target.uri().host, "a redirect is not followed: {}", why.kind());
+                tracing::info!(host = target.uri().host, "the call is not sent on: {why}");
             }
-            socket.order(key, SipOrder::Resolved(found.ok())).await;
+            match located {
+                Some(located) => drop(located.send(found)),
+                None => socket.order(key, SipOrder::Resolved(found.ok())).await,
+            }
         });
+    }
+
+    /// Calls the target of a transfer; its messages go into the same log.
+    async fn dial_target(&mut self, call: &TargetCall) {
+        let offer = self.inner.target_offer(call, self.media_port, self.no);
+        let invite = self.terms.invite_target(call, offer);
+        let (news, receiver) = mpsc::channel(NEWS);
+        // Without a socket the engine is about to stop.
+        if let Some((key, _)) = self.inner.sip.invite(invite, news).await {
+            self.dialogs.add_target(key, receiver);
+        }
     }
 
     fn log_sip(&mut self, at: i64, message: &str) {
@@ -331,7 +371,7 @@ impl Driver {
         }
     }
 
-    async fn report(mut self: Box<Self>, mut sip_news: mpsc::Receiver<SipNews>) {
+    async fn report(mut self: Box<Self>) {
         self.inner.forget(self.no);
         let Some(mut ending) = self.ending.take() else { return };
         if ending.connected {
@@ -341,12 +381,13 @@ impl Driver {
         self.inner.tally.ended(&ending);
         tracing::debug!(reason = ?ending.reason, connected = ending.connected, "the call is over");
         let clock = self.inner.clock.clone();
+        let mut dialogs = std::mem::take(&mut self.dialogs);
         let closing = async {
             let recording = self.close_recording(&ending).await;
             self.close_capture().await;
             recording
         };
-        let (recording, messages) = tokio::join!(closing, last_messages(&mut sip_news, &clock));
+        let (recording, messages) = tokio::join!(closing, last_messages(&mut dialogs, &clock));
         messages.iter().for_each(|(at, message)| self.log_sip(*at, message));
         self.files.warnings.extend(self.effects.warnings());
         if ending.quality.foreign_address > 0 && self.moved_to.is_none() {
@@ -414,12 +455,12 @@ impl Driver {
     }
 }
 
-/// SIP messages up to the last one of the dialog, with the times at which they came.
-async fn last_messages(news: &mut mpsc::Receiver<SipNews>, clock: &crate::clock::Clock) -> Vec<(i64, String)> {
+/// SIP messages up to the last one of the dialogs, with the times at which they came.
+async fn last_messages(dialogs: &mut Dialogs, clock: &crate::clock::Clock) -> Vec<(i64, String)> {
     let mut messages = Vec::new();
     let collect = async {
-        while let Some(news) = news.recv().await {
-            if let SipNews::Trace(message) = news {
+        while let Some((_, news)) = dialogs.next().await {
+            if let News::Sip(SipNews::Trace(message)) = news {
                 messages.push((clock.now_ms(), message));
             }
         }

@@ -4,6 +4,7 @@
 
 pub mod amiss;
 mod deaf;
+mod dialogs;
 pub mod dialogue;
 mod drive;
 mod effects;
@@ -39,6 +40,7 @@ pub use self::tally::{Calls, Histogram, Tally};
 use crate::config::{Encryption, OfferedIn};
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
+use crate::transport::sip::transfer::Forwarding;
 
 /// How the engine is set up.
 #[derive(Clone, Debug)]
@@ -61,6 +63,8 @@ pub struct EngineConfig {
     pub offer: OfferedIn,
     /// Session interval that calls ask for (RFC 4028), seconds; `None`: they do not ask.
     pub session_interval_s: Option<u32>,
+    /// Rules of where other sides may send calls on to.
+    pub forwarding: Forwarding,
 }
 
 /// Name of the file of a call's events, a line each as they happen.

@@ -13,6 +13,7 @@ use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
 use crate::provider::{Failure, Voice, VoiceWanted};
 use crate::transport::sip::address::{Address, AddressFault};
+use crate::transport::sip::transfer::TargetCall;
 
 /// How a call comes about.
 #[derive(Clone, Debug)]
@@ -30,6 +31,10 @@ pub struct Answering {
     pub codecs: Vec<Codec>,
     /// Which addresses media may go to; `None`: all of them.
     pub guard: Option<Guard>,
+    /// User that was called, which calls the target of a transfer.
+    pub user: String,
+    /// Extra header fields of the INVITE to the target of a transfer, in order.
+    pub headers: Vec<(String, String)>,
 }
 
 impl Destination {
@@ -55,6 +60,28 @@ impl Destination {
     pub fn set_guard(&mut self, wanted: Guard) {
         let (Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. })) = self;
         *guard = Some(wanted);
+    }
+
+    /// Returns the INVITE to the target of a transfer with the offer `sdp`: by whom and with what the call itself was made. Credentials
+    /// are for the host that was dialled alone.
+    pub(super) fn invite_target(&self, call: &TargetCall, sdp: String) -> Invite {
+        let mut dial = match self {
+            Destination::Sip(dial) => dial.clone(),
+            Destination::Incoming(Answering { guard, headers, .. }) => {
+                SipDial { guard: guard.clone(), headers: headers.clone(), ..SipDial::default() }
+            }
+        };
+        if dial.destination.is_none_or(|dialled| dialled.ip() != call.destination.ip()) {
+            (dial.username, dial.password) = (None, None);
+        }
+        dial.headers.extend(call.headers.iter().cloned());
+        let invite = dial.invite(call.uri.clone(), call.destination, sdp);
+        match self {
+            Destination::Incoming(Answering { user, .. }) if !user.is_empty() => {
+                Invite { from_user: user.clone(), ..invite }
+            }
+            _ => invite,
+        }
     }
 
     /// Returns the SIP dial; `None` for a call that comes about otherwise.

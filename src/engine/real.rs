@@ -22,13 +22,14 @@ use super::tally::Tally;
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
-use crate::config::{OfferedIn, Secret};
+use crate::config::{Encryption, OfferedIn, Refer, Secret};
 use crate::provider::Recognizer;
 use crate::tasks::Tasks;
 use crate::transport::path::MediaPath;
 use crate::transport::port::{Incoming, IncomingChannel, Port, Refusal};
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
+use crate::transport::sip::transfer::TargetCall;
 use crate::transport::sip::udp::{IncomingDialog, NEWS, SipSocket};
 use crate::transport::sockets::{MediaPorts, MediaSockets};
 
@@ -38,6 +39,8 @@ const TAP_SAMPLES: usize = 8960;
 const MESSAGES: usize = 4096;
 /// What credentials are asked for.
 const REALM: &str = "ringer";
+/// A call that is to be dialled is one that waits.
+const NO_ADDRESS: &str = "this call waits for the other side, and dials nobody";
 /// News that may wait for a watcher.
 const WATCH: usize = 4096;
 
@@ -125,11 +128,16 @@ impl Engine {
     ///
     /// # Errors
     /// See [`PlaceError`].
-    pub async fn place(&self, placement: Placement) -> Result<CallHandle, PlaceError> {
+    pub async fn place(&self, mut placement: Placement) -> Result<CallHandle, PlaceError> {
         let Destination::Sip(dial) = &placement.destination else {
-            return Err(PlaceError::BadTarget("this call waits for the other side, and dials nobody".to_owned()));
+            return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };
         let (uri, found) = dial.route().await?;
+        // Whoever is there may have the credentials, too, when it is called again for a transfer.
+        placement.destination.sip().into_iter().for_each(|dial| dial.destination = Some(found));
+        let Destination::Sip(dial) = &placement.destination else {
+            return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
+        };
         let room = self.inner.take_room()?;
         let sockets = self.inner.sockets()?;
         let port = sockets.port();
@@ -142,8 +150,7 @@ impl Engine {
         };
         let invite = dial.invite(uri, found, offer);
         let (sip_news, receiver) = mpsc::channel(NEWS);
-        let port = Port::Sip(Box::new(port));
-        let (mut driver, handle) = self.inner.start_call(no, MediaPath::Udp(sockets), placement, room, port);
+        let (mut driver, handle) = self.inner.start_call(no, sockets, placement, room, port);
         driver.begin();
         let inner = self.inner.clone();
         self.inner.tasks.spawn("call", async move {
@@ -157,7 +164,7 @@ impl Engine {
     ///
     /// # Errors
     /// See [`PlaceError`]; the call was then refused with 488 or 486.
-    pub async fn answer(&self, incoming: Incoming, placement: Placement) -> Result<CallHandle, PlaceError> {
+    pub async fn answer(&self, incoming: Incoming, mut placement: Placement) -> Result<CallHandle, PlaceError> {
         let IncomingChannel::Sip(dialog) = incoming.channel;
         let (room, sockets, port) = match self.prepare_answer(&dialog, incoming.call_id, &placement.destination) {
             Ok(ready) => ready,
@@ -167,9 +174,11 @@ impl Engine {
                 return Err(why);
             }
         };
+        if let Destination::Incoming(terms) = &mut placement.destination {
+            terms.user = incoming.called;
+        }
         let no = self.inner.next_no();
-        let (driver, handle) =
-            self.inner.start_call(no, MediaPath::Udp(sockets), placement, room, Port::Sip(Box::new(port)));
+        let (driver, handle) = self.inner.start_call(no, sockets, placement, room, port);
         self.inner.tasks.spawn("call", driver.answer(dialog.key, dialog.news));
         Ok(handle)
     }
@@ -299,6 +308,13 @@ impl Inner {
         sdp::secured(plain, self.config.srtp, random_bytes)
     }
 
+    /// Returns the offer to the target of a transfer at a media port: codec and encryption in use, with keys of its own.
+    pub(super) fn target_offer(&self, call: &TargetCall, port: u16, no: CallNo) -> String {
+        let encryption = if call.media.srtp.is_some() { Encryption::Required } else { Encryption::Off };
+        let plain = sdp::offer(&[call.media.codec], self.sip.local().ip(), port, no.0);
+        sdp::secured(plain, encryption, random_bytes).session().to_string()
+    }
+
     fn next_no(&self) -> CallNo {
         CallNo(self.next.fetch_add(1, Ordering::Relaxed))
     }
@@ -306,10 +322,10 @@ impl Inner {
     fn start_call(
         self: &Arc<Self>,
         no: CallNo,
-        media: MediaPath,
+        sockets: MediaSockets,
         placement: Placement,
         room: Room,
-        port: Port,
+        mut port: SipPort,
     ) -> (Box<Driver>, CallHandle) {
         let (messages, from_shard) = mpsc::channel(MESSAGES);
         let (news, watch) = mpsc::channel::<CallNews>(WATCH);
@@ -322,10 +338,17 @@ impl Inner {
         let (files, tapes, wire) = files.split();
         let shard =
             (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
+        let mut forwarding = self.config.forwarding.clone();
+        // Whoever leaves by a transfer follows none.
+        if placement.spec.hangup_on_transfer {
+            forwarding.refer = Refer::Refuse;
+        }
+        port.forward(forwarding);
+        let (port, media_port) = (Port::Sip(Box::new(port)), sockets.port());
         let live = LiveCall {
             no,
             call: Call::new(placement.spec.clone()),
-            media,
+            media: MediaPath::Udp(sockets),
             tap,
             tapped: 0,
             tapes,
@@ -335,8 +358,20 @@ impl Inner {
             symmetric: self.config.symmetric_rtp,
         };
         self.order(shard, ToShard::Place(Box::new(live)));
-        let driver =
-            Driver::new(self.clone(), no, shard, placement, files, tap_reader, from_shard, news, hangups, room, port);
+        let driver = Driver::new(
+            self.clone(),
+            no,
+            shard,
+            placement,
+            files,
+            tap_reader,
+            from_shard,
+            news,
+            hangups,
+            room,
+            port,
+            media_port,
+        );
         // The task that runs it moves it more than once, and would hold room for each.
         (Box::new(driver), CallHandle { news: watch, control })
     }

@@ -5,7 +5,7 @@
 //! a side hears is told by the other side's own words, as far as they were said by then (`hearing`): turn-taking is real, mishearing
 //! is not.
 //!
-//! A [`script::Script`] has the sides and the network do what a conversation does not: early media, hold, re-INVITE, redirects.
+//! A [`script::Script`] has the sides and the network do what a conversation does not: early media, hold, re-INVITE, redirects, transfers.
 
 mod hearing;
 mod host;
@@ -29,10 +29,11 @@ use self::script::Script;
 use super::{Placement, TimelineEntry};
 use crate::provider::Synthesizer;
 
-/// SIP addresses of the two sides and of the proxy: from the range for documentation (RFC 5737).
+/// SIP addresses of the two sides, of the proxy and of the target of transfers: from the range for documentation (RFC 5737).
 const CALLER: SocketAddr = sip_address(1);
 const AGENT: SocketAddr = sip_address(2);
 const PROXY: SocketAddr = sip_address(3);
+const TARGET: SocketAddr = sip_address(4);
 
 const fn sip_address(last: u8) -> SocketAddr {
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, last)), 5060)
@@ -60,7 +61,15 @@ pub struct Sim {
     /// No call lasts longer than this after the INVITE.
     pub longest: Duration,
     /// The lines of a script; its settings are the placements' and the network's already.
-    pub script: Option<Script>,
+    pub script: Option<Play>,
+}
+
+/// A script, and whoever it needs beside the two sides.
+pub struct Play {
+    /// The script that is played.
+    pub script: Script,
+    /// The target of transfers, where the script has one; it is called as the agent is.
+    pub target: Option<Placement>,
 }
 
 /// What goes wrong in a simulated call.
@@ -83,6 +92,8 @@ pub struct Outcome {
     pub caller: Side,
     /// The agent's side; its recording has itself on the left.
     pub agent: Side,
+    /// The side of the target of transfers, where there is one.
+    pub target: Option<Side>,
 }
 
 /// One side of a simulated call.
@@ -130,7 +141,8 @@ pub fn run(sim: Sim) -> Result<Outcome, String> {
 }
 
 struct World {
-    hosts: [Host; 2],
+    /// The caller, the agent, the target of transfers.
+    hosts: Vec<Host>,
     proxy: Option<Redirector>,
     network: Network,
     then: Option<(Time, NetemSpec)>,
@@ -146,15 +158,19 @@ const START: Time = Time::from_millis(1000);
 impl World {
     fn new(sim: Sim) -> Result<World, String> {
         let delay = Duration::from_nanos((sim.network.delay_ms * 1e6) as u64);
-        let is_scripted = sim.script.is_some();
-        let manners = sim.script.as_ref().map(|script| [script.caller.clone(), script.agent.clone()]);
-        let [of_caller_side, of_agent_side] = manners.unwrap_or_default();
-        let lookup = sim.script.as_ref().map(|script| script.lookup).unwrap_or_default();
-        let lost = sim.script.as_ref().map(|script| script.lost.clone()).unwrap_or_default();
-        let by_proxy = sim.script.as_ref().is_some_and(|script| script.by_proxy);
-        let mut actions = sim.script.map(|script| script.actions).unwrap_or_default();
+        let (script, target) = sim.script.map_or((None, None), |play| (Some(play.script), play.target));
+        let is_scripted = script.is_some();
+        let manners =
+            script.as_ref().map(|script| [script.caller.clone(), script.agent.clone(), script.target.clone()]);
+        let [of_caller_side, of_agent_side, of_target_side] = manners.unwrap_or_default();
+        let lookup = script.as_ref().map(|script| script.lookup).unwrap_or_default();
+        let lost = script.as_ref().map(|script| script.lost.clone()).unwrap_or_default();
+        let by_proxy = script.as_ref().is_some_and(|script| script.by_proxy);
+        let forwarding = of_caller_side.forwarding.clone();
+        let mut actions = script.map(|script| script.actions).unwrap_or_default();
         let actions_of = |who: usize| is_scripted.then(|| std::mem::take(&mut actions[who]));
-        let [of_caller, of_agent, of_proxy] = [script::CALLER, script::AGENT, script::PROXY].map(actions_of);
+        let [of_caller, of_agent, of_proxy, of_target] =
+            [script::CALLER, script::AGENT, script::PROXY, script::TARGET].map(actions_of);
         let new = |address, placement, name: &str, hangs_up: Option<Duration>, actions, manner| {
             Host::new(host::Setup {
                 address,
@@ -167,15 +183,17 @@ impl World {
                 actions,
                 manner,
                 lookup,
+                forwarding: forwarding.clone(),
             })
         };
         let mut caller = new(CALLER, sim.caller, "caller", sim.faults.caller_hangs_up, of_caller, of_caller_side)?;
         let agent = new(AGENT, sim.agent, "agent", sim.faults.agent_hangs_up, of_agent, of_agent_side)?;
         let proxy = of_proxy.filter(|actions| !actions.is_empty());
         let proxy = proxy.map(|actions| Redirector::new(PROXY, Seed::of(&format!("{}:proxy", sim.seed.0)), actions));
+        let target = target.map(|target| new(TARGET, target, "target", None, of_target, of_target_side)).transpose()?;
         caller.dial(START, if by_proxy { PROXY } else { AGENT })?;
         Ok(World {
-            hosts: [caller, agent],
+            hosts: [caller, agent].into_iter().chain(target).collect(),
             proxy,
             network: Network::new(sim.network, sim.seed),
             then: sim.then.map(|(after, spec)| (START + after, spec)),
@@ -200,8 +218,9 @@ impl World {
             }
             self.step(now);
         }
-        let [caller, agent] = self.hosts;
-        Ok(Outcome { caller: caller.finish(), agent: agent.finish() })
+        let mut sides = self.hosts.into_iter().map(Host::finish);
+        let (Some(caller), Some(agent)) = (sides.next(), sides.next()) else { return Err("a side is missing".into()) };
+        Ok(Outcome { caller, agent, target: sides.next() })
     }
 
     /// When something happens next.
@@ -214,7 +233,7 @@ impl World {
         if let Some((_, spec)) = self.then.take_if(|(at, _)| now >= *at) {
             self.network.change(spec);
         }
-        for (address, host) in [CALLER, AGENT].into_iter().zip(&mut self.hosts) {
+        for (address, host) in [CALLER, AGENT, TARGET].into_iter().zip(&mut self.hosts) {
             while let Some(arrived) = self.network.receive(address.ip(), now) {
                 host.receive(&arrived);
             }
@@ -225,9 +244,12 @@ impl World {
             }
             proxy.act(now);
         }
-        let [caller, agent] = &mut self.hosts;
-        caller.act(now, agent.said());
-        agent.act(now, caller.said());
+        if let [caller, called @ ..] = &mut self.hosts[..] {
+            // Whoever was connected last is who the caller hears.
+            let heard = called.iter().rfind(|host| host.is_connected()).or(called.first());
+            caller.act(now, heard.map(Host::said).unwrap_or_default());
+            called.iter_mut().for_each(|host| host.act(now, caller.said()));
+        }
         self.exchange(now);
     }
 

@@ -42,7 +42,7 @@ const KEY: Members = &[("digits", Text), ("method", Text), ("duration_ms", Integ
 const CODE: Members = &[("code", Integer)];
 
 /// Every known event: its name, the side where that tells two apart, what it is, its members.
-const EVENTS: [(&str, Option<&str>, &str, Members); 38] = [
+const EVENTS: [(&str, Option<&str>, &str, Members); 39] = [
     ("call.dialing", None, "The call is placed.", &[("address", Text)]),
     ("call.ringing", None, "It rings.", RINGING),
     ("call.early_media", None, "Media comes before the answer.", RINGING),
@@ -119,6 +119,12 @@ const EVENTS: [(&str, Option<&str>, &str, Members); 38] = [
     ("unhold", None, "The agent took it back.", CODE),
     ("session.answered", None, "A change of the session was answered.", CODE),
     ("transfer", None, "The agent asked for a transfer.", &[("to", Text), ("accepted", Boolean), ("code", Integer)]),
+    (
+        "transferred",
+        None,
+        "The target of an accepted transfer was called; answered: it is the agent's side from here on.",
+        &[("to", Text), ("outcome", Text), ("code", Integer)],
+    ),
     ("probe", None, "A sound that asks for no answer: backchannel, vocal_tic or non_directed.", &[("kind", Text)]),
     (
         "line_tone",

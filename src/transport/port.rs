@@ -11,6 +11,7 @@ use ringer_media::leg::MediaParams;
 
 use super::sip::address::Address;
 use super::sip::port::{SipOrder, SipPort};
+use super::sip::transfer::TargetCall;
 use super::sip::udp::IncomingDialog;
 
 /// One call's channel.
@@ -29,10 +30,14 @@ pub enum PortOutput {
     Media(MediaPlan),
     /// To the Call.
     Signal(Signal),
-    /// Look this address up and tell the other side's protocol ([`SipOrder::Resolved`]).
-    Locate(Address),
     /// Look up this host, which media go to, and tell [`SipPort::media_found`]; nothing is signalled before.
     LocateMedia(String),
+    /// Look this address up, and tell whoever waits for it.
+    Locate(Address, Lookup),
+    /// Call this target of a transfer beside the call: a second dialog, of which [`SipPort::receive_target`] hears.
+    Dial(Box<TargetCall>),
+    /// The dialog with the target is the one of the call from now on; what happens in the old one is no news any more.
+    Switch,
     /// For the user of the result.
     Warning(String),
 }
@@ -42,6 +47,19 @@ pub enum PortOutput {
 pub enum ToPeer {
     /// For the SIP endpoint.
     Sip(SipOrder),
+    /// For the SIP endpoint, about the dialog with the target of a transfer.
+    Target(SipOrder),
+}
+
+/// Purposes of an address that is looked up.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// The call was redirected there: [`SipOrder::Resolved`] takes it.
+    Redirect,
+    /// The call to the target of a transfer was redirected there: [`SipOrder::Resolved`] takes it, in that dialog.
+    TargetRedirect,
+    /// The other side asks for a transfer there: [`SipPort::take_address`] takes it.
+    Transfer,
 }
 
 /// Addresses and form of the media of a call.

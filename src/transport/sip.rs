@@ -4,4 +4,5 @@ pub mod address;
 pub mod names;
 pub mod port;
 pub mod sdp;
+pub mod transfer;
 pub mod udp;

@@ -24,3 +24,4 @@ mod speech;
 mod stage;
 mod strangers;
 mod torture;
+mod transfers;

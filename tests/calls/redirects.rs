@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ringer::engine::CallReport;
 use ringer::provider::guard::Guard;
+use ringer_media::call::EndReason;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
@@ -106,7 +107,7 @@ fn refusal(report: &CallReport) -> (bool, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_is_followed_where_calls_may_go() {
-    let stage = Stage::new().await;
+    let stage = Stage::sending_on_to(&["127.0.0.0/8", "*.example"]).await;
     for (name, followed) in [
         (OTHER, true),
         ("other.example", true),
@@ -132,6 +133,27 @@ async fn a_redirect_is_followed_where_calls_may_go() {
         let expect = if followed { "Moved Temporarily" } else { "Redirected to an unknown or refused host" };
         assert_eq!(refusal(&report), (false, expect.to_owned()), "{name}");
         assert!(refused.is_untouched().await, "{name}");
+    }
+}
+
+/// By default a redirect is followed nowhere, and with a list to its entries alone: not to the host that was called either.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_that_no_list_has_is_not_followed() {
+    for targets in [&[][..], &["127.0.0.9", "+49"]] {
+        let stage = if targets.is_empty() { Stage::new().await } else { Stage::sending_on_to(targets).await };
+        let far = Far::at(MAIN).await;
+        let script = async {
+            let invite = far.request("INVITE").await;
+            let contact = format!("Contact: <sip:new@{}>\r\n", far.address());
+            far.answer(&invite, "302 Moved Temporarily", &contact, "").await;
+            far.request("ACK").await;
+        };
+        let report = call(&stage, &far, script).await;
+        assert_eq!(refusal(&report), (false, "Redirected to an unknown or refused host".to_owned()), "{targets:?}");
+        assert_eq!(report.ending.reason, EndReason::DialFailed);
+        let expect = format!("a redirect to {MAIN} is not followed: sip.redirects does not have it");
+        assert_eq!(report.warnings, [expect], "{targets:?}");
+        assert!(far.is_untouched().await, "{targets:?}");
     }
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer::clock::Clock;
-use ringer::config::{Encryption, OfferedIn};
+use ringer::config::{Encryption, OfferedIn, Refer, Targets};
 use ringer::engine::{CallNews, CallReport, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::{Synthesizer, Voice, VoiceWanted};
+use ringer::transport::sip::transfer::Forwarding;
 use ringer_media::call::CallSpec;
 use ringer_media::clip::Clip;
 use ringer_media::codec::Codec;
@@ -49,6 +50,14 @@ impl Stage {
         let config =
             EngineConfig { offer: OfferedIn::Answer, session_interval_s: Some(1800), ..local::config(RTP_PORTS, 10) };
         Stage::of(config, Clock::Real).await
+    }
+
+    /// The same where the other side may send calls on to these hosts and numbers, by redirects and by transfers.
+    pub async fn sending_on_to(targets: &[&str]) -> Stage {
+        let targets: Vec<String> = targets.iter().map(|&target| target.to_owned()).collect();
+        let targets = Targets::parse(&targets).expect("they are targets");
+        let forwarding = Forwarding { refer: Refer::Follow, refer_targets: targets.clone(), redirects: targets };
+        Stage::of(EngineConfig { forwarding, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
     /// The same by this wall clock.

@@ -72,6 +72,12 @@ impl Peer {
         Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1", "-key", key, value])
     }
 
+    /// The same, which refers the call to `target`.
+    pub fn referring(name: &str, target: SocketAddr) -> Peer {
+        let target = format!("sip:bob@{target}");
+        Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1", "-key", "refer_to", &target])
+    }
+
     /// sipp that calls `to` by `fixtures/sip/NAME.xml` as user `ringer` with `password`; the RTP goes to `rtp` on 127.0.0.1.
     pub fn calling(name: &str, to: SocketAddr, password: &str, rtp: u16) -> Peer {
         Peer::calling_user(name, "bob", to, password, rtp)

@@ -156,6 +156,9 @@ pub enum What {
     SessionAnswered { code: u16 },
     /// The other side asked for a transfer to `to`.
     Transfer { to: String, accepted: bool },
+    /// The target of an accepted transfer was called: `answered`, it is the other side from here on; with any other outcome the call
+    /// goes on as it was, or ends where the other side has left.
+    Transferred { to: String, outcome: Code, code: u16 },
     /// A sound of this side that asks for no reaction, at its first sample. What is heard of it is told as speech.
     Probe { kind: ProbeKind },
     /// A tone of the telephone network, at its first sample; `cadence_ms`: tone and pauses in turn.

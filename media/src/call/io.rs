@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ending::{EndReason, Ending, RemoteEnd};
-use super::event::Event;
+use super::event::{Code, Event};
 use super::spec::Phrases;
 use crate::frame::{Frame, SILENCE, Sample};
 use crate::leg::LegParams;
@@ -140,6 +140,21 @@ pub enum Signal {
     Transfer {
         /// Whom this side is to call instead.
         to: String,
+        /// The channel is able and allowed to call there: the call may go on with whoever answers.
+        can_follow: bool,
+    },
+    /// The other side has left while the target of a transfer is being called: until the outcome nobody hears this side.
+    LeftAlone,
+    /// The call to the target of a transfer that was followed has its outcome.
+    Transferred {
+        /// The target that was called.
+        to: String,
+        /// `answered`, `refused`, `not_answered`, `unreachable` or `no_media`.
+        outcome: Code,
+        /// SIP status code of the outcome.
+        code: u16,
+        /// Parameters of the media of the target, which is the other side from now on; `None`: all stays as it was.
+        leg: Option<LegParams>,
     },
     /// The far side ended, refused, or could not be reached.
     Ended(RemoteEnd),
@@ -205,6 +220,8 @@ pub enum Output<'a> {
 pub enum Control {
     /// Give up an unanswered INVITE.
     Cancel,
+    /// Give up the call to the target of a transfer; [`Signal::Transferred`] tells that it was not answered.
+    CancelTarget,
     /// End the call.
     Hangup(HangupCause),
     /// Send this digit beside the media (SIP INFO).
@@ -214,11 +231,19 @@ pub enum Control {
         /// Its length in milliseconds.
         duration_ms: u32,
     },
-    /// Say whether this side goes where [`Signal::Transfer`] sends it. When it does, [`Control::Hangup`] follows at once.
-    Transfer {
-        /// 202 and a NOTIFY of 200 (RFC 3515), else 603.
-        accepted: bool,
-    },
+    /// Answer [`Signal::Transfer`] in this way.
+    Transfer(Onward),
+}
+
+/// Answers to a transfer that the other side asks for (RFC 3515).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// 603, and the call goes on.
+    Decline,
+    /// 202 and a NOTIFY of 200; [`Control::Hangup`] follows at once.
+    Leave,
+    /// 202; the target is called, and [`Signal::Transferred`] tells the outcome.
+    Follow,
 }
 
 /// Reason for which this side ends a call, as the channel tells it to the other side.

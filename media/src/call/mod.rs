@@ -28,6 +28,7 @@ mod reading;
 mod script;
 mod spec;
 mod timeline;
+mod transfer;
 mod turn;
 mod utterance;
 

@@ -7,6 +7,7 @@ use super::event::{Side, What};
 use super::io::{Control, EffectId, HangupCause, Output, Path, Purpose, Signal};
 use super::mouth::Mouth;
 use super::spec::DtmfMethod;
+use super::transfer::Target;
 use super::utterance::Utterance;
 use super::{Call, Dial, ms, ntp};
 use crate::connection::Connection;
@@ -79,6 +80,8 @@ pub(super) struct Waits {
     pub hangup: Option<(Sample, EndReason)>,
     /// The other side put this one on hold.
     pub on_hold: bool,
+    /// The target of a transfer is being called.
+    pub target: Option<Target>,
     /// When packets last came.
     pub media_at: Option<Time>,
     /// Next report of the network's figures.
@@ -164,7 +167,9 @@ impl Call {
                 self.waits.media_at = Some(now);
                 self.event(self.frame_at, Side::Agent, if held { What::Held } else { What::Unheld });
             }
-            Signal::Transfer { to } => self.transfer(now, to),
+            Signal::Transfer { to, can_follow } => self.transfer(now, to, can_follow),
+            Signal::LeftAlone => self.left_alone(),
+            Signal::Transferred { to, outcome, code, leg } => self.take_outcome(now, to, outcome, code, leg),
             Signal::Ended(remote) => self.remote_end(now, remote),
             Signal::EarlyMedia { .. }
             | Signal::Answered { .. }
@@ -326,8 +331,10 @@ impl Call {
             self.end_now(now, EndReason::MaxDuration);
         } else if over(limits.inactivity_ms, self.waits.active_at) && self.is_quiet() {
             self.end_now(now, EndReason::InactivityTimeout);
-        } else if !self.waits.on_hold && self.waits.media_at.is_some_and(media_late) {
+        } else if !self.waits.on_hold && !self.is_alone() && self.waits.media_at.is_some_and(media_late) {
             self.end_now(now, EndReason::MediaTimeout);
+        } else {
+            self.run_target(now);
         }
     }
 
@@ -374,9 +381,9 @@ impl Call {
         }
     }
 
-    /// True while this side is not heard: the other side put it on hold, or does not want to hear it.
+    /// True while this side is not heard: the other side put it on hold, does not want to hear it, or has left for a transfer.
     pub(super) fn is_held(&self) -> bool {
-        self.waits.on_hold || self.is_mute()
+        self.waits.on_hold || self.is_mute() || self.is_alone()
     }
 
     /// True while nothing is sent because the other side does not want to hear.
@@ -443,20 +450,6 @@ impl Call {
             let now =
                 self.origin + Duration::from_micros((self.frame_at.max(0) as u64 * 1_000_000) / u64::from(RATE_HZ));
             self.finish(now, EndReason::Fault, None, Some(fault));
-        }
-    }
-
-    /// Before the answer nobody is handed on.
-    fn transfer(&mut self, now: Time, to: String) {
-        let up = self.phase.is_connected();
-        let accepted = up && self.spec.hangup_on_transfer;
-        self.out.push(Output::Control(Control::Transfer { accepted }));
-        if up {
-            let at = self.sample(now).clamp(0, self.frame_at);
-            self.event(at, Side::Agent, What::Transfer { to, accepted });
-        }
-        if accepted {
-            self.end_now(now, EndReason::Transfer);
         }
     }
 

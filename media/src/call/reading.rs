@@ -146,6 +146,7 @@ fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<Wh
         "unhold" => What::Unheld,
         "session.answered" => What::SessionAnswered { code: data.whole("code") },
         "transfer" => What::Transfer { to: data.text("to"), accepted: data.0["accepted"].as_bool()? },
+        "transferred" => outcome_of_transfer(data),
         "probe" => What::Probe { kind: ProbeKind::from_name(data.str("kind"))? },
         "playback_step" => What::PlaybackStep { index: data.number("index")?, passed: data.0["passed"].as_bool() },
         "tool_call" => What::ToolCall(Box::new(ToolCall {
@@ -256,6 +257,10 @@ fn figures(name: &str, data: &Members<'_>) -> Option<What> {
         "engine.late_frames" => What::LateFrames { count: data.whole("count") },
         _ => return None,
     })
+}
+
+fn outcome_of_transfer(data: &Members<'_>) -> What {
+    What::Transferred { to: data.text("to"), outcome: data.code("outcome"), code: data.whole("code") }
 }
 
 /// An event of another name that has nothing but a message, or not even that, is a note of that code.
@@ -409,6 +414,7 @@ mod tests {
             (Agent, What::Unheld),
             (Agent, What::SessionAnswered { code: 200 }),
             (Agent, What::Transfer { to: "sip:c@d".into(), accepted: false }),
+            (Engine, What::Transferred { to: "sip:c@d".into(), outcome: "refused".into(), code: 486 }),
             (Dh, What::Probe { kind: ProbeKind::VocalTic }),
             (Engine, What::Network { received: 50, lost: 1, late: 2, jitter_ms: 0.25 }),
             (Engine, What::Echo(EchoFigures { delay_ms: 120.5, erl_db: 12.0 })),

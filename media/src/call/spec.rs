@@ -28,7 +28,8 @@ pub struct CallSpec {
     pub meaning_ms: Option<u32>,
     /// Phrases of the other side that end the call (normal form, whole words).
     pub hangup_phrases: Vec<String>,
-    /// A transfer that the other side asks for is taken and ends the call; otherwise it is declined and the call goes on.
+    /// A transfer that the other side asks for is taken and ends the call; otherwise the call goes on, with the target where the channel
+    /// may call it.
     pub hangup_on_transfer: bool,
     /// Digits dialled 500 ms after connect; a comma is 1000 ms of silence.
     pub extension: Option<String>,

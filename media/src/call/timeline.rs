@@ -9,7 +9,7 @@ use crate::frame::{PER_MS, Sample};
 
 impl Event {
     /// Every wire name but those of notes, which are their codes.
-    pub const NAMES: [&str; 34] = [
+    pub const NAMES: [&str; 35] = [
         "call.dialing",
         "call.ringing",
         "call.early_media",
@@ -32,6 +32,7 @@ impl Event {
         "hold",
         "unhold",
         "transfer",
+        "transferred",
         "probe",
         "line_tone",
         "answering_machine",
@@ -71,6 +72,7 @@ impl Event {
             What::Held => "hold",
             What::Unheld => "unhold",
             What::Transfer { .. } => "transfer",
+            What::Transferred { .. } => "transferred",
             What::Probe { .. } => "probe",
             What::LineTone { .. } => "line_tone",
             What::AnsweringMachine { .. } => "answering_machine",
@@ -165,6 +167,7 @@ impl Event {
             What::Transfer { to, accepted } => {
                 json!({ "to": to, "accepted": accepted, "code": if *accepted { 202 } else { 603 } })
             }
+            What::Transferred { to, outcome, code } => json!({ "to": to, "outcome": outcome, "code": code }),
             What::Reprompt { n } => json!({ "n": n }),
             What::DtmfSent { digit, method, duration_ms } | What::DtmfReceived { digit, method, duration_ms } => {
                 json!({ "digits": digit.to_string(), "method": method, "duration_ms": duration_ms })

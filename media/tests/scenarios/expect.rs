@@ -17,7 +17,7 @@
 //! expect thought N [purpose] [history "agent: Hi." "caller: Hello." ...] [unsaid "the rest"]
 //! ```
 
-use ringer_media::call::{Control, Event, HangupCause, Line as Said, Purpose, What};
+use ringer_media::call::{Control, Event, HangupCause, Line as Said, Onward, Purpose, What};
 use ringer_media::level::rms_dbov;
 use ringer_media::testing::{Log, Rig};
 
@@ -244,9 +244,11 @@ fn control(log: &Log, line: &mut Line) -> Parsed<()> {
         wanted.push(if line.eat("cancel") {
             Control::Cancel
         } else if line.eat("accepts transfer") {
-            Control::Transfer { accepted: true }
+            Control::Transfer(Onward::Leave)
+        } else if line.eat("follows transfer") {
+            Control::Transfer(Onward::Follow)
         } else if line.eat("declines transfer") {
-            Control::Transfer { accepted: false }
+            Control::Transfer(Onward::Decline)
         } else {
             line.eat("hangup");
             match line.number()? as u16 {

@@ -164,7 +164,7 @@ fn talk(scenario: &Scenario, rig: &mut Rig) {
                     rig.signal(Signal::Renegotiated { leg: MediaParams { may_send: *wants, ..scenario.media }.into() });
                 }
                 Action::Odd { payload_type, bytes } => rig.far.odd = Some((*payload_type, *bytes)),
-                Action::Transfers { to } => rig.signal(Signal::Transfer { to: to.clone() }),
+                Action::Transfers { to } => rig.signal(Signal::Transfer { to: to.clone(), can_follow: false }),
                 Action::SessionAnswered { code } => rig.signal(Signal::SessionAnswered { code: *code }),
                 Action::Network(net) => rig.change_network(*net),
                 Action::Misses(ticks) => rig.miss(*ticks),

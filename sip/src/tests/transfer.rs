@@ -7,7 +7,7 @@ use crate::useragent::CallEvent;
 const REFER: &str = "Refer-To: \"Carol\" <sip:carol@c.example>\n\n";
 
 fn asked() -> CallEvent {
-    CallEvent::Transfer { to: "sip:carol@c.example".into() }
+    CallEvent::Transfer { to: "sip:carol@c.example".into(), referred_by: None }
 }
 
 #[test]
@@ -106,7 +106,8 @@ fn the_outcome_of_a_transfer_is_told_step_by_step() {
     stage.in_dialog(&invite, "REFER", 8, REFER);
     stage.endpoint.accept_transfer(stage.now, key);
     stage.response(202);
-    stage.request(Method::Notify);
+    // Its subscription has a name of its own (RFC 3515 2.4.6).
+    assert_eq!(stage.request(Method::Notify).headers.get("Event"), Some("refer;id=8"));
     stage.endpoint.hangup(stage.now, key, 16, "x");
     stage.request(Method::Bye);
     stage.endpoint.notify(stage.now, key, 200, true);
@@ -121,4 +122,28 @@ fn who_wants_no_notification_gets_none() {
     assert_eq!(stage.response(202).headers.get("Refer-Sub"), Some("false"));
     stage.endpoint.notify(stage.now, key, 200, true);
     stage.quiet();
+}
+
+#[test]
+fn whoever_asked_for_a_transfer_is_told() {
+    let (mut stage, _, invite) = Scripted::talking();
+    stage.in_dialog(&invite, "REFER", 7, &format!("Referred-By: <sip:bob@b.example>\n{REFER}"));
+    stage.quiet();
+    let referred_by = Some("<sip:bob@b.example>".to_owned());
+    assert_eq!(stage.events, [CallEvent::Transfer { to: "sip:carol@c.example".into(), referred_by }]);
+}
+
+#[test]
+fn the_other_side_is_asked_to_go_elsewhere() {
+    let (mut stage, key, _) = Scripted::talking();
+    let by = [("Referred-By", "<sip:alice@a.example>".to_owned())];
+    assert!(stage.endpoint.refer(stage.now, key, "sip:carol@c.example?Replaces=1%40x", &by));
+    let refer = stage.request(Method::Refer);
+    assert_eq!(refer.headers.get("Refer-To"), Some("<sip:carol@c.example?Replaces=1%40x>"));
+    assert_eq!(refer.headers.get("Referred-By"), Some("<sip:alice@a.example>"));
+    stage.reply(&refer, 202, "", &[], None);
+    stage.quiet();
+    stage.endpoint.hangup(stage.now, key, 16, "x");
+    stage.request(Method::Bye);
+    assert!(!stage.endpoint.refer(stage.now, key, "sip:carol@c.example", &[]), "the call is over");
 }

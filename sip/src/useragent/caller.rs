@@ -335,8 +335,8 @@ impl Endpoint {
         true
     }
 
-    /// 3xx is followed once, to the Contact with the highest `q` (RFC 3261 8.1.3.4). Whether another host may be called is asked
-    /// outside, also when its address is written there.
+    /// 3xx is followed once, to the Contact with the highest `q` (RFC 3261 8.1.3.4). Whether it may be called is asked outside, also
+    /// when its address is written there, or is the one that was called.
     fn redirect(&mut self, now: Time, key: CallKey, response: &Response) {
         let contacts = response.headers.list("Contact").into_iter().filter_map(NameAddr::parse);
         let weight = |c: &NameAddr| c.params.get("q").and_then(|q| q.parse::<f32>().ok()).unwrap_or(1.0);
@@ -348,27 +348,17 @@ impl Endpoint {
         };
         target.headers.clear();
         target.params.0.retain(|(name, _)| !name.eq_ignore_ascii_case("method"));
-        let old = Uri::parse(&caller.request.uri).ok();
-        let same_host = old.is_some_and(|old| (old.host.as_str(), old.port) == (target.host.as_str(), target.port));
         caller.redirected = true;
         caller.login.forget();
         // The same request goes through the proxy that 305 names (RFC 3261 21.3.4).
         if response.code != 305 {
             caller.request.uri = target.to_string();
         }
-        match target.socket() {
-            // Where it was sent already.
-            Some(to) if to == caller.to => {}
-            None if same_host => {}
-            _ => {
-                if let Some(call) = self.calls.get_mut(&key) {
-                    call.deadline = Some(now + T1_64);
-                }
-                self.call_changed(key);
-                return self.event(key, CallEvent::Redirected { target });
-            }
+        if let Some(call) = self.calls.get_mut(&key) {
+            call.deadline = Some(now + T1_64);
         }
-        self.send_invite(now, key);
+        self.call_changed(key);
+        self.event(key, CallEvent::Redirected { target });
     }
 
     fn refused(&mut self, now: Time, key: CallKey, response: &Response, kind: EndKind) {

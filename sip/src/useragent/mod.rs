@@ -164,7 +164,7 @@ pub enum CallEvent {
         /// The ACK's body.
         sdp: Option<String>,
     },
-    /// A redirect to another host: find its address, see whether it may be called, and call `resolved`.
+    /// A redirect: see whether its target may be called, find its address, and call `resolved`.
     Redirected {
         /// The new Request-URI.
         target: Uri,
@@ -187,8 +187,10 @@ pub enum CallEvent {
     /// The other side asks for a transfer (REFER, RFC 3515): answer it with [`Endpoint::answer_transfer`] or
     /// [`Endpoint::accept_transfer`].
     Transfer {
-        /// Refer-To's address.
+        /// Refer-To's address, with the header fields that it asks for (`?Replaces=...`).
         to: String,
+        /// Value of the Referred-By field (RFC 3892).
+        referred_by: Option<String>,
     },
     /// A change that this side asked for ([`Endpoint::reinvite`]) has its final answer. Without `media` the session is as it was.
     Reinvited {

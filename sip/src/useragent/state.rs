@@ -67,8 +67,10 @@ pub(crate) struct Call {
     pub(crate) keyed: Keyed,
     /// A REFER that waits for its answer.
     pub(crate) referred: Option<Referral>,
-    /// The dialog of a REFER that was accepted and whose outcome is to be told.
-    pub(crate) subscription: Option<usize>,
+    /// True once a REFER was taken.
+    pub(crate) was_referred: bool,
+    /// The dialog of a REFER that was accepted and whose outcome is to be told, and the name of its subscription.
+    pub(crate) subscription: Option<(usize, Option<u32>)>,
     /// A 2xx of this side that waits for its ACK.
     pub(crate) unacknowledged: Option<Unacknowledged>,
     /// Reliable provisional responses of this side.
@@ -188,6 +190,8 @@ pub(crate) struct Referral {
     pub(crate) at: usize,
     /// The other side wants no NOTIFY (RFC 4488).
     pub(crate) quiet: bool,
+    /// CSeq number of a REFER that is not the first of its call: it names the subscription (RFC 3515 2.4.6).
+    pub(crate) id: Option<u32>,
 }
 
 /// A 2xx to INVITE, repeated until its ACK (RFC 3261 13.3.1.4).
@@ -272,6 +276,7 @@ impl Call {
             contact_user,
             keyed: Keyed::default(),
             referred: None,
+            was_referred: false,
             subscription: None,
             unacknowledged: None,
             ringing: Ringing::default(),

@@ -21,8 +21,12 @@ impl Endpoint {
         let quiet = request.headers.get("Refer-Sub").is_some_and(|value| value.trim().eq_ignore_ascii_case("false"));
         match self.calls.get_mut(&key) {
             Some(call) if call.stage == Stage::Up && call.referred.is_none() => {
-                call.referred = Some(Referral { transaction: tx.clone(), at, quiet });
-                self.event(key, CallEvent::Transfer { to: to.uri });
+                let id = request.headers.cseq().ok().map(|cseq| cseq.seq).filter(|_| call.was_referred);
+                call.was_referred = true;
+                call.referred = Some(Referral { transaction: tx.clone(), at, quiet, id });
+                let referred_by = request.headers.get("Referred-By");
+                let referred_by = referred_by.map(str::to_owned);
+                self.event(key, CallEvent::Transfer { to: to.uri, referred_by });
             }
             _ => self.reply(now, tx, 603, "", &[]),
         }
@@ -40,6 +44,20 @@ impl Endpoint {
         }
     }
 
+    /// Asks the other side of a call that is up to call `target` instead (REFER), with these further header fields. Its answer and its
+    /// notifications are no events. False, and nothing is sent, where the call is not up.
+    pub fn refer(&mut self, now: Time, call: CallKey, target: &str, headers: &[(&'static str, String)]) -> bool {
+        let at = self.calls.get(&call).filter(|state| state.stage == Stage::Up).and_then(|state| state.active);
+        let Some(at) = at else { return false };
+        let contact = self.contact(call);
+        let sent = self.send_in_dialog(now, call, at, Method::Refer, |request| {
+            request.headers.push("Contact", contact);
+            request.headers.push("Refer-To", format!("<{target}>"));
+            headers.iter().for_each(|(name, value)| request.headers.push(*name, value.clone()));
+        });
+        sent.is_some()
+    }
+
     /// Accepts [`CallEvent::Transfer`] with 202 and tells by NOTIFY that it is tried (100); [`Endpoint::notify`] tells the outcome. No
     /// NOTIFY goes when the other side wants none (`Refer-Sub: false`).
     pub fn accept_transfer(&mut self, now: Time, call: CallKey) {
@@ -52,7 +70,7 @@ impl Endpoint {
     /// happens after that, after the call, and where no transfer was accepted.
     pub fn notify(&mut self, now: Time, call: CallKey, code: u16, is_final: bool) {
         let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage == Stage::Up) else { return };
-        let Some(at) = state.subscription.filter(|_| (100..700).contains(&code)) else { return };
+        let Some((at, id)) = state.subscription.filter(|_| (100..700).contains(&code)) else { return };
         if is_final {
             state.subscription = None;
         }
@@ -60,7 +78,7 @@ impl Endpoint {
         self.send_in_dialog(now, call, at, Method::Notify, |request| {
             let state = if is_final { "terminated;reason=noresource" } else { "active;expires=60" };
             request.headers.push("Contact", contact);
-            request.headers.push("Event", "refer");
+            request.headers.push("Event", id.map_or_else(|| "refer".to_owned(), |id| format!("refer;id={id}")));
             request.headers.push("Subscription-State", state);
             request.headers.push("Content-Type", "message/sipfrag;version=2.0");
             request.body = format!("SIP/2.0 {code} {}\r\n", reason_phrase(code)).into_bytes();
@@ -71,7 +89,7 @@ impl Endpoint {
     fn subscribe(&mut self, now: Time, key: CallKey) -> bool {
         let Some(call) = self.calls.get_mut(&key) else { return false };
         let Some(referral) = call.referred.take() else { return false };
-        call.subscription = (!referral.quiet).then_some(referral.at);
+        call.subscription = (!referral.quiet).then_some((referral.at, referral.id));
         let contact = self.contact(key);
         let mut headers = vec![("Contact", contact.as_str())];
         if referral.quiet {

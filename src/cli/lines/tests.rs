@@ -110,6 +110,10 @@ fn every_event_is_told_in_words() {
         json!({"to": "sip:c@d", "accepted": false, "code": 603}),
         "agent: hands the call on to sip:c@d: refused",
     );
+    let outcome = |outcome: &str, code: u16| json!({"to": "sip:c@d", "outcome": outcome, "code": code});
+    check("engine", "transferred", outcome("answered", 200), "engine: sip:c@d took the call over");
+    let failed = "engine: sip:c@d did not take the call over: not answered (408)";
+    check("engine", "transferred", outcome("not_answered", 408), failed);
     check("agent", "session.answered", json!({"code": 200}), "agent: changes the session, answered with 200");
     let key = |method: &str| json!({"digits": "#", "method": method, "duration_ms": 100});
     check("dh", "dtmf_sent", key("rtp_event"), "caller: presses # (telephone event)");

@@ -144,8 +144,8 @@ async fn answer_all(
                 PortOutput::Media(plan) => {
                     let _ = orders.try_send(Order::Join { number, to: plan.rtp });
                 }
-                PortOutput::Signal(_) | PortOutput::Locate(_) | PortOutput::LocateMedia(_) | PortOutput::Warning(_) => {
-                }
+                // It is called, and sent nowhere else.
+                _ => {}
             }
         }
         let orders = orders.clone();

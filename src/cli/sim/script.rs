@@ -14,7 +14,7 @@ use super::placement;
 use crate::agent;
 use crate::engine::Placement;
 use crate::engine::sim::script::{MOST_BYTES, Manner, Script};
-use crate::engine::sim::{Faults, Sim};
+use crate::engine::sim::{Faults, Play, Sim};
 use crate::human::{Profile, Step};
 use crate::provider::canned::Canned;
 use crate::provider::guard::Guard;
@@ -44,17 +44,18 @@ pub fn call(script: Script, seed: u64, voices: &Arc<Canned>) -> Sim {
     let spec = CallSpec { seed, opening: Opening::Listen { open_after_ms: Some(10_000) }, ..CallSpec::default() };
     let profile = Profile { intent, playback, ..Profile::default() };
     let caller = placement(seed, spec, profile, vec![Codec::Pcmu]);
-    let agent = agent::placement("sim".into(), seed, Canned::named("agent"), Codec::ALL.to_vec());
+    let desk = || agent::placement("sim".into(), seed, Canned::named("agent"), Codec::ALL.to_vec());
+    let target = script.has_target.then(|| with_manner(desk(), &script.target, false, &script.names));
     Sim {
         seed,
         network: NetemSpec { delay_ms: script.delay_ms, ..NetemSpec::default() },
         then: None,
         caller: with_manner(caller, &script.caller, script.caller_holds(), &script.names),
-        agent: with_manner(agent, &script.agent, script.agent_holds(), &script.names),
+        agent: with_manner(desk(), &script.agent, script.agent_holds(), &script.names),
         synthesizer: voices.clone(),
         faults: Faults { network_dies: script.network_dies, ..Faults::default() },
         longest: script.until,
-        script: Some(script),
+        script: Some(Play { script, target }),
     }
 }
 

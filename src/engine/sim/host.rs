@@ -5,14 +5,14 @@ mod effects;
 mod scene;
 mod signals;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Command, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Sent, TICK,
-    Thought, What, Word,
+    Call, CallSpec, Command, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Sent, Signal,
+    TICK, Thought, What, Word,
 };
 use ringer_media::frame::{FRAME, PER_MS, Sample};
 use ringer_media::recording::{Layout, wav_header};
@@ -35,11 +35,12 @@ use crate::engine::timeline::Journal;
 use crate::engine::{Destination, Placement};
 use crate::human::{Fluency, Mind, SpeechPart};
 use crate::provider::{Synthesizer, Voice, whole_speech};
-use crate::transport::port::{MediaPlan, PortOutput, Refusal, ToPeer};
+use crate::transport::port::{Lookup, MediaPlan, PortOutput, Refusal, ToPeer};
 use crate::transport::sip::address::Address;
 use crate::transport::sip::names::Found;
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
+use crate::transport::sip::transfer::{Forwarding, TargetCall};
 use crate::transport::sip::udp::masked;
 
 /// Milliseconds that things take, drawn evenly from these.
@@ -73,6 +74,8 @@ pub(super) struct Setup {
     pub manner: Manner,
     /// Time that a host name takes to be looked up.
     pub lookup: Duration,
+    /// Rules of where its call may be sent on to.
+    pub forwarding: Forwarding,
 }
 
 /// Something that happens by itself.
@@ -90,6 +93,9 @@ pub(super) struct Host {
     address: SocketAddr,
     endpoint: Endpoint,
     key: Option<CallKey>,
+    /// The dialog with the target of a transfer.
+    target_key: Option<CallKey>,
+    forwarding: Forwarding,
     port: Option<SipPort>,
     spec: CallSpec,
     destination: Destination,
@@ -105,6 +111,10 @@ pub(super) struct Host {
     delay: Duration,
     hangs_up: Option<Time>,
     call: Option<Call>,
+    /// The Call is being told something, and takes nothing else.
+    is_telling: bool,
+    /// Signals that wait for that.
+    deferred: VecDeque<Signal>,
     next_tick: Option<Time>,
     /// When the INVITE is answered.
     answer: Option<Time>,
@@ -159,6 +169,8 @@ impl Host {
             address: setup.address,
             endpoint,
             key: None,
+            target_key: None,
+            forwarding: setup.forwarding,
             port: None,
             spec: placement.spec,
             destination: placement.destination,
@@ -175,6 +187,8 @@ impl Host {
             delay: setup.delay,
             hangs_up: setup.hangs_up,
             call: None,
+            is_telling: false,
+            deferred: VecDeque::new(),
             next_tick: None,
             answer: None,
             media: None,
@@ -217,6 +231,11 @@ impl Host {
     /// Nothing more can happen to its Call.
     pub fn is_over(&self) -> bool {
         self.call.as_ref().is_none_or(Call::is_over)
+    }
+
+    /// True once its Call was connected.
+    pub fn is_connected(&self) -> bool {
+        self.origin.is_some()
     }
 
     /// When something happens by itself.
@@ -363,11 +382,16 @@ impl Host {
 
     fn tell(&mut self, now: Time, input: Input<'_>) {
         let Some(mut call) = self.call.take() else { return };
+        self.is_telling = true;
         call.handle(now, input);
         while let Some(output) = call.poll() {
             self.carry_out(now, output);
         }
+        self.is_telling = false;
         self.call = Some(call);
+        while let Some(signal) = self.deferred.pop_front() {
+            self.tell(now, Input::Signal(signal));
+        }
     }
 
     fn carry_out(&mut self, now: Time, output: Output<'_>) {

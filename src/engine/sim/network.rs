@@ -6,7 +6,7 @@ use ringer_media::netem::{Netem, NetemSpec};
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 
-use super::{AGENT, CALLER, PROXY};
+use super::{AGENT, CALLER, PROXY, TARGET};
 
 /// Most pairs of addresses between which datagrams go in one call: one byte tells them apart.
 const MOST_FLOWS: usize = 256;
@@ -33,7 +33,7 @@ pub(super) struct Arrived {
 
 /// The ways to every address; what is sent to any other one is lost.
 pub(super) struct Network {
-    ways: [(IpAddr, Netem); 3],
+    ways: [(IpAddr, Netem); 4],
     /// From and to of the datagrams so far: the first byte of one on its way is a place in it.
     flows: Vec<(SocketAddr, SocketAddr)>,
 }
@@ -42,7 +42,12 @@ impl Network {
     /// Returns a network that draws from streams of `seed`, one for each way.
     pub fn new(spec: NetemSpec, seed: Seed) -> Network {
         let way = |address: SocketAddr, name: &str| (address.ip(), Netem::new(spec, seed.stream(name)));
-        let ways = [way(CALLER, "network to caller"), way(AGENT, "network to agent"), way(PROXY, "network to proxy")];
+        let ways = [
+            way(CALLER, "network to caller"),
+            way(AGENT, "network to agent"),
+            way(PROXY, "network to proxy"),
+            way(TARGET, "network to target"),
+        ];
         Network { ways, flows: Vec::new() }
     }
 
@@ -79,7 +84,7 @@ impl Network {
     }
 }
 
-fn find(ways: &mut [(IpAddr, Netem); 3], host: IpAddr) -> Option<&mut (IpAddr, Netem)> {
+fn find(ways: &mut [(IpAddr, Netem); 4], host: IpAddr) -> Option<&mut (IpAddr, Netem)> {
     ways.iter_mut().find(|(address, _)| *address == host)
 }
 

@@ -1,8 +1,9 @@
 //! Scripts of simulated calls: files that tell what the answering side, the caller and the network do, and what is expected.
 //!
 //! A file is plain text, one entry a line; `#` begins a comment. Words are parted by blanks, text stands in double quotes. All
-//! times are seconds after the INVITE. `SIDE` is `caller` (192.0.2.1) or `agent` (192.0.2.2); the `proxy` (192.0.2.3) is an element
-//! that only redirects and refuses. SIP is at port 5060 of each, media of both sides at port 20000.
+//! times are seconds after the INVITE. `SIDE` is `caller` (192.0.2.1), `agent` (192.0.2.2) or `target` (192.0.2.4), to which the agent
+//! may transfer the call; the `proxy` (192.0.2.3) is an element that only redirects and refuses. SIP is at port 5060 of each, media of
+//! the sides at port 20000.
 //!
 //! ```text
 //! SIDE codecs NAME...                 codecs of the side, best first (PCMU)
@@ -10,6 +11,8 @@
 //! SIDE quiet                          says nothing at all
 //! caller dials proxy                  calls the proxy and not the agent
 //! caller allows ADDRESS...            addresses that may be called and sent media to (all)
+//! caller redirects TARGET...          redirects that are followed (none)
+//! caller follows TARGET...            transfers that are followed (none)
 //! caller patience SECONDS             gives up when nobody has answered by then
 //! SIDE media_timeout SECONDS          ends the call after so long without media (20)
 //! SIDE media_host NAME                the name stands in its SDP in place of its address
@@ -38,16 +41,17 @@
 //! TIME agent branch N updates port PORT
 //! TIME agent branch N stops_media
 //! TIME agent branch N answers
+//! TIME SIDE refers to ADDRESS [quiet]              REFER, of agent and target; quiet: Refer-Sub: false
 //! TIME SIDE hangs_up
 //! TIME network dies                                nothing arrives any more
 //! ```
 //!
-//! The agent rings and answers by itself where no line has it do so. Each INVITE that the proxy gets is answered by its next line,
+//! What the agent may do, the target may do too. Both ring and answer by themselves where no line has them do so. Each INVITE that the proxy gets is answered by its next line,
 //! the last line answers all that follow.
 //!
 //! ```text
 //! expect SIDE event NAME [KEY = VALUE | KEY contains "TEXT"]... [RANGE] [count N]
-//! expect SIDE recording caller|agent silent|audible RANGE         a track of the recording of SIDE
+//! expect SIDE recording SIDE silent|audible RANGE         a track of the recording of SIDE
 //! expect SIDE early_media seconds X +- D                          length of what was recorded before the answer
 //! expect SIDE early_media silent|audible [RANGE]
 //! expect SIDE early_media|recording caller|agent tone HZ RANGE    most of it is this tone
@@ -76,6 +80,7 @@ use self::expect::Expectation;
 pub use self::manner::Manner;
 use self::words::Words;
 use super::Outcome;
+use crate::config::Targets;
 
 /// Longest file, in bytes.
 pub const MOST_BYTES: usize = 64 * 1024;
@@ -93,6 +98,10 @@ pub struct Script {
     pub caller: Manner,
     /// Manner of the agent's side.
     pub agent: Manner,
+    /// Manner of the target of transfers.
+    pub target: Manner,
+    /// True if a line is about the target.
+    pub has_target: bool,
     /// The first INVITE goes to the proxy.
     pub by_proxy: bool,
     /// Delay of the network in each direction, milliseconds.
@@ -107,8 +116,8 @@ pub struct Script {
     pub lost: Vec<(String, u16)>,
     /// Time from which on nothing arrives any more.
     pub network_dies: Option<Duration>,
-    /// Timed lines of the caller, the agent and the proxy, in order.
-    pub(super) actions: [Vec<(Duration, Action)>; 3],
+    /// Timed lines of the caller, the agent, the proxy and the target, in order.
+    pub(super) actions: [Vec<(Duration, Action)>; 4],
     expectations: Vec<Expectation>,
 }
 
@@ -138,6 +147,8 @@ pub(super) enum Action {
     Update(Option<Change>),
     /// A branch of the forked call does something.
     Branch(u16, BranchAction),
+    /// The other side is asked to call this address instead; quiet: without notifications of the outcome.
+    Refer { to: String, is_quiet: bool },
     /// The call is ended by this side.
     Hangup,
 }
@@ -211,6 +222,8 @@ impl Script {
             name: name.to_owned(),
             caller: Manner::default(),
             agent: Manner::default(),
+            target: Manner::default(),
+            has_target: false,
             by_proxy: false,
             delay_ms: 20.0,
             until: Duration::from_secs(30),
@@ -225,7 +238,7 @@ impl Script {
             let read = Words::of(line).and_then(|words| script.read_line(at + 1, words));
             read.map_err(|why| format!("{name}:{}: {why}", at + 1))?;
         }
-        for (actions, who) in script.actions.iter_mut().zip(["the caller", "the agent", "the proxy"]) {
+        for (actions, who) in script.actions.iter_mut().zip(["the caller", "the agent", "the proxy", "the target"]) {
             if actions.len() > MOST_ACTIONS {
                 return Err(format!("{name}: {who} has more than {MOST_ACTIONS} timed lines"));
             }
@@ -289,6 +302,9 @@ impl Script {
             }
         } else if words.take("agent") {
             self.agent.read(&mut words)?;
+        } else if words.take("target") {
+            self.has_target = true;
+            self.target.read(&mut words)?;
         } else {
             self.read_action(&mut words)?;
         }
@@ -297,7 +313,7 @@ impl Script {
 
     fn read_action(&mut self, words: &mut Words) -> Result<(), String> {
         let at = words.seconds("the time (or caller, agent, network, until, expect)")?;
-        let who = words.one_of("who acts", &["caller", "agent", "proxy", "network"])?;
+        let who = words.one_of("who acts", &["caller", "agent", "proxy", "target", "network"])?;
         if who == NETWORK {
             words.keyword("dies")?;
             self.network_dies = Some(at);
@@ -305,13 +321,17 @@ impl Script {
         }
         let action = action(words)?;
         let fits = match who {
-            CALLER => !matches!(action, Action::Branch(..)) && (!action.is_response() || action == Action::StopMedia),
-            AGENT => true,
+            CALLER => {
+                let of_agent = matches!(action, Action::Branch(..) | Action::Refer { .. }) || action.is_response();
+                !of_agent || action == Action::StopMedia
+            }
+            AGENT | TARGET => true,
             _ => matches!(action, Action::Refuse(_) | Action::Redirect(..)),
         };
         if !fits {
             return Err("this side cannot do that".to_owned());
         }
+        self.has_target |= who == TARGET;
         self.actions[who].push((at, action));
         Ok(())
     }
@@ -321,7 +341,16 @@ impl Script {
 pub(super) const CALLER: usize = 0;
 pub(super) const AGENT: usize = 1;
 pub(super) const PROXY: usize = 2;
-const NETWORK: usize = 3;
+pub(super) const TARGET: usize = 3;
+const NETWORK: usize = 4;
+
+fn targets(words: &mut Words) -> Result<Targets, String> {
+    let mut entries = Vec::new();
+    while !words.is_empty() {
+        entries.push(words.text("a target")?);
+    }
+    Targets::parse(&entries).map_err(|bad| format!("{bad:?} is no host, address, network or prefix of numbers"))
+}
 
 fn codec(words: &mut Words) -> Result<Codec, String> {
     let name = words.text("a codec")?;
@@ -330,7 +359,7 @@ fn codec(words: &mut Words) -> Result<Codec, String> {
 }
 
 fn action(words: &mut Words) -> Result<Action, String> {
-    const VERBS: [&str; 13] = [
+    const VERBS: [&str; 14] = [
         "rings",
         "early_media",
         "stops_media",
@@ -341,6 +370,7 @@ fn action(words: &mut Words) -> Result<Action, String> {
         "resumes",
         "moves_media",
         "changes",
+        "refers",
         "hangs_up",
         "updates",
         "branch",
@@ -375,9 +405,13 @@ fn action(words: &mut Words) -> Result<Action, String> {
         7 => change(Change { hold: Some(Hold::Off), ..Change::default() }),
         8 => change(Change { port: Some(even_port(words)?), ..Change::default() }),
         9 => change(new_terms(words)?),
-        10 => Ok(Action::Hangup),
-        11 if words.is_empty() => Ok(Action::Update(None)),
-        11 => Ok(Action::Update(Some(new_terms(words)?))),
+        10 => {
+            words.keyword("to")?;
+            Ok(Action::Refer { to: words.text("the address")?, is_quiet: words.take("quiet") })
+        }
+        11 => Ok(Action::Hangup),
+        12 if words.is_empty() => Ok(Action::Update(None)),
+        12 => Ok(Action::Update(Some(new_terms(words)?))),
         _ => BranchAction::read(words).map(|(number, action)| Action::Branch(number, action)),
     }
 }
@@ -448,6 +482,9 @@ mod tests {
             6 agent resumes
             7 caller changes port 30000 ptime 40 payload_type 100
             8 network dies
+            caller follows 192.0.2.4 *.example.com +49
+            caller redirects 192.0.2.2
+            9 target refers to sip:a@192.0.2.2 quiet
         ";
         let script = Script::parse("x.txt", text).expect("it is well-formed");
         assert_eq!(script.caller.codecs, [Codec::Pcmu, Codec::G722]);
@@ -461,6 +498,15 @@ mod tests {
         assert_eq!(script.network_dies, Some(Duration::from_secs(8)));
         let contacts = ["sip:agent@192.0.2.2;q=0.5", "sip:other@192.0.2.9"].map(str::to_owned).to_vec();
         assert_eq!(script.actions[PROXY], [(Duration::from_millis(100), Action::Redirect(302, contacts))]);
+        let targets = |list: &[&str]| Targets::parse(&list.iter().map(|&one| one.to_owned()).collect::<Vec<_>>());
+        let forwarding = Forwarding {
+            refer: Refer::Follow,
+            refer_targets: targets(&["192.0.2.4", "*.example.com", "+49"]).expect("they are targets"),
+            redirects: targets(&["192.0.2.2"]).expect("it is a target"),
+        };
+        assert_eq!(script.caller.forwarding, forwarding);
+        let refer = Action::Refer { to: "sip:a@192.0.2.2".to_owned(), is_quiet: true };
+        assert_eq!((&script.actions[TARGET], script.has_target), (&vec![(Duration::from_secs(9), refer)], true));
         let hold = |hold| Action::Change(Change { hold: Some(hold), ..Change::default() });
         let agent: Vec<Action> = script.actions[AGENT].iter().map(|(_, action)| action.clone()).collect();
         let expect = [
@@ -483,7 +529,7 @@ mod tests {
         check(
             "5.0 agent sings",
             "\"sings\" is not the action: it must be one of rings, early_media, stops_media, \
-              answers, refuses, redirects, holds, resumes, moves_media, changes, hangs_up, updates, branch",
+             answers, refuses, redirects, holds, resumes, moves_media, changes, refers, hangs_up, updates, branch",
         );
         check(
             "soon agent rings",
@@ -510,6 +556,9 @@ mod tests {
         check("1 agent holds inactive music", "music goes with sendonly alone");
         check("1 proxy answers", "this side cannot do that");
         check("1 caller rings", "this side cannot do that");
+        check("1 caller refers to sip:a@b", "this side cannot do that");
+        check("1 agent refers sip:a@b", "\"sip:a@b\" is where to should be");
+        check("caller follows a@b", "\"a@b\" is no host, address, network or prefix of numbers");
         check("agent says \"Hello", "a quotation mark is not closed");
         check("caller allows home", "\"home\" is not an IP address");
         check("caller dials", "proxy is missing");

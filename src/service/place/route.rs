@@ -29,7 +29,8 @@ pub(super) async fn destination(cast: &Cast, codecs: &[Codec], settings: &Settin
     // Where media goes is told by the other side, whichever calls.
     let guard = Guard::new(settings.allow_private_agents);
     if cast.is_called() {
-        return Ok(Destination::Incoming(Answering { codecs: codecs.to_vec(), guard: Some(guard) }));
+        let (codecs, headers) = (codecs.to_vec(), headers(cast));
+        return Ok(Destination::Incoming(Answering { codecs, guard: Some(guard), headers, ..Answering::default() }));
     }
     let target = cast.overrides.sip_uri.as_ref().or(agent.sip_uri.as_ref());
     let target = target.ok_or_else(|| Obstacle::new(ErrorCode::InvalidSipDestination, "The agent has no sip_uri"))?;

@@ -3,11 +3,13 @@
 
 mod branches;
 mod media;
+mod transfers;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-use ringer_media::call::{Control, EndDetail, HangupCause, RemoteEnd, RemoteKind, Signal};
+use ringer_media::call::{Control, EndDetail, HangupCause, Onward, RemoteEnd, RemoteKind, Signal};
+use ringer_media::leg::MediaParams;
 use ringer_sip::sdp::{Negotiated, Offer};
 use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Reach, Time};
 
@@ -15,8 +17,9 @@ use self::branches::Branches;
 use self::media::negotiate;
 use super::names::{Found, Names};
 use super::sdp;
+use super::transfer::Transfers;
 use crate::provider::guard::{Blocked, Guard};
-use crate::transport::port::{MediaPlan, PeerInfo, PortOutput, Refusal, ToPeer};
+use crate::transport::port::{Lookup, MediaPlan, PeerInfo, PortOutput, Refusal, ToPeer};
 
 /// Name of this signalling.
 pub const PROTOCOL: &str = "SIP/UDP";
@@ -43,8 +46,14 @@ pub enum SipOrder {
     Digit(char, u32),
     /// Address of the target of a redirect; `None` ends the call.
     Resolved(Option<SocketAddr>),
-    /// Answer to a REFER.
+    /// Answer to a REFER: 202 that ends the call, or 603.
     Transfer(bool),
+    /// 202 to a REFER that is followed, with NOTIFY of 100.
+    AcceptTransfer,
+    /// NOTIFY of this status of a transfer that is followed; true if it is the last.
+    Notify(u16, bool),
+    /// REFER to this address, with these further header fields; nothing where the call is not up.
+    Refer(String, Vec<(&'static str, String)>),
     /// re-INVITE with this offer; nothing where the call is not up, or another one is not answered yet.
     Reinvite(String),
     /// UPDATE with this offer, or without; as [`SipOrder::Reinvite`].
@@ -60,7 +69,8 @@ pub enum SipOrder {
 impl SipOrder {
     /// Carries the order out.
     ///
-    /// Returns false for a change of the session that cannot be asked for now: the call is not up, or another change is open.
+    /// Returns false for a change of the session or a transfer that cannot be asked for now: the call is not up, or another change is
+    /// open.
     pub fn apply(self, endpoint: &mut Endpoint, now: Time, key: CallKey) -> bool {
         match self {
             SipOrder::Hangup(q850_cause, text) => endpoint.hangup(now, key, q850_cause, text),
@@ -70,6 +80,9 @@ impl SipOrder {
             SipOrder::Digit(digit, duration_ms) => endpoint.send_digit(now, key, digit, duration_ms),
             SipOrder::Resolved(destination) => endpoint.resolved(now, key, destination),
             SipOrder::Transfer(accepted) => endpoint.answer_transfer(now, key, accepted),
+            SipOrder::AcceptTransfer => endpoint.accept_transfer(now, key),
+            SipOrder::Notify(code, is_final) => endpoint.notify(now, key, code, is_final),
+            SipOrder::Refer(to, headers) => return endpoint.refer(now, key, &to, &headers),
             SipOrder::Reinvite(offer) => return endpoint.reinvite(now, key, offer),
             SipOrder::Update(offer) => return endpoint.update(now, key, offer),
             // An offer that is not there any more needs no answer.
@@ -115,6 +128,9 @@ pub struct SipPort {
     branches: Branches,
     names: Names,
     is_up: bool,
+    /// Media of the session as it was agreed on last.
+    in_use: Option<MediaParams>,
+    transfers: Transfers,
 }
 
 impl SipPort {
@@ -166,6 +182,8 @@ impl SipPort {
             branches: Branches::default(),
             names: Names::default(),
             is_up: false,
+            in_use: None,
+            transfers: Transfers::default(),
         }
     }
 
@@ -275,11 +293,11 @@ impl SipPort {
             CallEvent::Hold(held) => self.signal(Signal::Hold(held)),
             CallEvent::Digit(digit, duration_ms) => self.signal(Signal::Digit { digit, duration_ms }),
             CallEvent::DigitRefused(_) => self.signal(Signal::DigitRefused),
-            CallEvent::Transfer { to } => self.signal(Signal::Transfer { to }),
-            CallEvent::Redirected { target } => self.out.push_back(PortOutput::Locate(target.into())),
+            CallEvent::Transfer { to, referred_by } => self.asked_to_transfer(&to, referred_by),
+            CallEvent::Redirected { target } => self.follow_redirect(target, Lookup::Redirect),
             CallEvent::Ended(end) => {
                 self.answer = None;
-                self.signal(Signal::Ended(remote_end(&end)));
+                self.take_end(remote_end(&end));
             }
             CallEvent::Confirmed { sdp } => {
                 let answer = sdp.or_else(|| self.own_answer.take());
@@ -298,12 +316,15 @@ impl SipPort {
 
     /// Takes a control of the Call.
     pub fn control(&mut self, control: &Control) {
+        if self.control_transfer(control) {
+            return;
+        }
         let order = match *control {
-            Control::Cancel => SipOrder::Hangup(NORMAL.0, NORMAL.1),
+            Control::Cancel | Control::CancelTarget => SipOrder::Hangup(NORMAL.0, NORMAL.1),
             Control::Hangup(HangupCause::Normal) => SipOrder::Hangup(NORMAL.0, NORMAL.1),
             Control::Hangup(HangupCause::Timer) => SipOrder::Hangup(TIMER.0, TIMER.1),
             Control::Digit { digit, duration_ms } => SipOrder::Digit(digit, duration_ms),
-            Control::Transfer { accepted } => SipOrder::Transfer(accepted),
+            Control::Transfer(answer) => SipOrder::Transfer(answer == Onward::Leave),
         };
         self.send(order);
     }
@@ -334,10 +355,7 @@ impl SipPort {
     fn connect(&mut self, code: u16, plan: MediaPlan) {
         self.is_up = true;
         self.branches.end();
-        self.agreed(&plan);
-        self.peer.codec = Some(plan.media.codec.name());
-        self.peer.address = Some(plan.rtp.to_string());
-        self.out.push_back(PortOutput::Media(plan));
+        self.go_there(&plan);
         self.signal(Signal::Answered { code, leg: plan.media.into(), text: true });
     }
 
@@ -362,7 +380,16 @@ impl SipPort {
         }
     }
 
+    /// Media go as `plan` says from now on.
+    fn go_there(&mut self, plan: &MediaPlan) {
+        self.agreed(plan);
+        self.peer.codec = Some(plan.media.codec.name());
+        self.peer.address = Some(plan.rtp.to_string());
+        self.out.push_back(PortOutput::Media(*plan));
+    }
+
     fn agreed(&mut self, plan: &MediaPlan) {
+        self.in_use = Some(plan.media);
         self.peer.profile = Some(if plan.media.srtp.is_some() { "RTP/SAVP" } else { "RTP/AVP" });
     }
 

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-use ringer_media::call::Signal;
 use ringer_media::codec::Codec;
 use ringer_media::frame::{Frame, RATE_HZ};
 use ringer_media::leg::{LegParams, MediaParams, RtpLeg};
@@ -193,6 +192,10 @@ impl Host {
             Action::Update(Some(change)) => self.offer_change(now, change, true),
             Action::Update(None) => self.order(now, SipOrder::Update(None)),
             Action::Branch(number, action) => self.play_branch(now, number, action),
+            Action::Refer { to, is_quiet } => {
+                let headers = is_quiet.then(|| ("Refer-Sub", "false".to_owned()));
+                self.order(now, SipOrder::Refer(to, headers.into_iter().collect()));
+            }
             Action::Hangup => self.hang_up(now, EndReason::ApiHangup),
         }
     }

@@ -11,7 +11,8 @@ impl Host {
         let address = Address::parse(called).map_err(|fault| fault.to_string())?;
         let destination = address.resolve().map_err(|fault| fault.to_string())?;
         let supported = self.supported_offer(RTP_PORT);
-        let port = SipPort::caller(target, self.destination.guard());
+        let mut port = SipPort::caller(target, self.destination.guard());
+        port.forward(self.forwarding.clone());
         let (offer, port) = match self.manner.has_no_offer {
             true => (String::new(), port.without_offer(supported)),
             false => (supported.session().to_string(), port),
@@ -44,12 +45,15 @@ impl Host {
         if let CallEvent::Incoming { sdp, call_id, .. } = event {
             return self.incoming(now, key, call_id, sdp);
         }
+        if self.target_key == Some(key) {
+            self.port.iter_mut().for_each(|port| port.receive_target(event.clone()));
+            return self.drain_port(now);
+        }
         // What becomes of a call that was not taken is no news to the one that was.
         if self.key != Some(key) {
             return;
         }
         if matches!(event, CallEvent::Ended(_)) {
-            self.bye.get_or_insert(now);
             self.answer = None;
         }
         let change = match &event {
@@ -116,14 +120,23 @@ impl Host {
         while let Some(output) = self.port.as_mut().and_then(SipPort::poll) {
             match output {
                 PortOutput::Signal(signal) => {
+                    if matches!(signal, Signal::Ended(_)) {
+                        self.bye.get_or_insert(now);
+                    }
                     if let Some(signal) = self.without_own_hold(signal) {
-                        self.tell(now, Input::Signal(signal));
+                        match self.is_telling {
+                            true => self.deferred.push_back(signal),
+                            false => self.tell(now, Input::Signal(signal)),
+                        }
                     }
                 }
                 PortOutput::Send(ToPeer::Sip(order)) => self.order(now, order),
-                PortOutput::Locate(address) => {
-                    let found = self.runtime.block_on(address.locate(&self.destination.guard())).ok();
-                    self.order(now, SipOrder::Resolved(found));
+                PortOutput::Send(ToPeer::Target(order)) => self.order_target(now, order),
+                PortOutput::Locate(address, lookup) => self.locate(now, &address, lookup),
+                PortOutput::Dial(call) => self.dial_target(now, &call),
+                PortOutput::Switch => {
+                    self.key = self.target_key.take();
+                    self.bye = None;
                 }
                 PortOutput::LocateMedia(host) => {
                     let found = self.runtime.block_on(self.destination.guard().address(&host));
@@ -133,6 +146,32 @@ impl Host {
                 PortOutput::Warning(warning) => self.warnings.push(warning),
             }
         }
+    }
+
+    fn locate(&mut self, now: Time, address: &Address, lookup: Lookup) {
+        let found = self.runtime.block_on(address.locate(&self.destination.guard()));
+        match lookup {
+            Lookup::Redirect => self.order(now, SipOrder::Resolved(found.ok())),
+            Lookup::TargetRedirect => self.order_target(now, SipOrder::Resolved(found.ok())),
+            Lookup::Transfer => {
+                let found = found.map_err(|why| why.kind());
+                self.port.iter_mut().for_each(|port| port.take_address(found));
+            }
+        }
+    }
+
+    /// Calls the target of a transfer, with media where they are.
+    fn dial_target(&mut self, now: Time, call: &TargetCall) {
+        let offer = sdp::offer(&[call.media.codec], self.address.ip(), self.rtp_port, 1).session().to_string();
+        let invite = self.destination.invite_target(call, offer);
+        self.target_key = Some(self.endpoint.invite(sip_time(now), invite));
+        self.drain_sip(now);
+    }
+
+    fn order_target(&mut self, now: Time, order: SipOrder) {
+        let Some(key) = self.target_key else { return };
+        order.apply(&mut self.endpoint, sip_time(now), key);
+        self.drain_sip(now);
     }
 
     pub(super) fn order(&mut self, now: Time, order: SipOrder) {

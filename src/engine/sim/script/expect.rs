@@ -22,18 +22,43 @@ pub(super) struct Expectation {
     pub line: usize,
     /// The line as it is written.
     pub text: String,
-    is_of_agent: bool,
+    who: Who,
     what: Expected,
+}
+
+/// The sides of a call.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Who {
+    Caller,
+    Agent,
+    Target,
+}
+
+/// Names of the sides, in order.
+const SIDES: [&str; 3] = ["caller", "agent", "target"];
+
+impl Who {
+    fn at(place: usize) -> Who {
+        [Who::Caller, Who::Agent, Who::Target][place]
+    }
+
+    fn side(self, outcome: &Outcome) -> Result<&Side, String> {
+        match self {
+            Who::Caller => Ok(&outcome.caller),
+            Who::Agent => Ok(&outcome.agent),
+            Who::Target => outcome.target.as_ref().ok_or_else(|| "there is no target".to_owned()),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Expected {
     Event { name: String, data: Vec<Datum>, range: Option<Range>, count: Option<usize> },
-    Recording { is_of_agent: bool, audible: bool, range: Range },
+    Recording { of: Who, audible: bool, range: Range },
     EarlySeconds(Range),
     EarlyAudible(bool, Option<Range>),
     EarlyTone(f64, Range),
-    RecordedTone { is_of_agent: bool, hz: f64, range: Range },
+    RecordedTone { of: Who, hz: f64, range: Range },
     Ended(String),
     Media { to: Option<SocketAddr>, payload_type: Option<u8>, bytes: Option<usize>, range: Range },
     EndText(String),
@@ -99,11 +124,8 @@ impl Expectation {
     /// For a person: the word that is wrong or missing.
     pub fn parse(line: usize, words: &mut Words) -> Result<Expectation, String> {
         let text = words.line().to_owned();
-        let is_of_agent = words.take("agent");
-        if !is_of_agent {
-            words.take("caller");
-        }
-        Ok(Expectation { line, text, is_of_agent, what: Expected::parse(words)? })
+        let place = SIDES.iter().position(|side| words.take(side)).unwrap_or_default();
+        Ok(Expectation { line, text, who: Who::at(place), what: Expected::parse(words)? })
     }
 
     /// Holds the expectation against `outcome`.
@@ -111,12 +133,11 @@ impl Expectation {
     /// # Errors
     /// Says what is found instead.
     pub fn check(&self, outcome: &Outcome) -> Result<(), String> {
-        let side = if self.is_of_agent { &outcome.agent } else { &outcome.caller };
+        let side = self.who.side(outcome)?;
         match &self.what {
             Expected::Event { name, data, range, count } => event(side, name, data, *range, *count),
-            Expected::Recording { is_of_agent, audible, range } => {
-                let track = usize::from(*is_of_agent != self.is_of_agent);
-                recording(side, track, *audible, *range)
+            Expected::Recording { of, audible, range } => {
+                recording(side, usize::from(*of != self.who), *audible, *range)
             }
             Expected::EarlySeconds(range) => {
                 let seconds = side.early.len() as f64 / f64::from(RATE_HZ);
@@ -125,8 +146,8 @@ impl Expectation {
             Expected::EarlyAudible(audible, None) => sounds(&side.early, *audible),
             Expected::EarlyAudible(audible, Some(range)) => sounds(early_part(side, *range)?, *audible),
             Expected::EarlyTone(hz, range) => has_tone(early_part(side, *range)?, *hz),
-            Expected::RecordedTone { is_of_agent, hz, range } => {
-                let track = usize::from(*is_of_agent != self.is_of_agent);
+            Expected::RecordedTone { of, hz, range } => {
+                let track = usize::from(*of != self.who);
                 has_tone(&recorded_part(side, track, *range)?, *hz)
             }
             Expected::Ended(reason) => match side.ending.as_ref().map(|ending| ending.reason.as_str()) {
@@ -164,15 +185,13 @@ impl Expected {
         match words.one_of("what is expected", &KINDS)? {
             0 => Expected::read_event(words),
             1 => {
-                let is_of_agent = words.one_of("the track", &["caller", "agent"])? == 1;
+                let of = Who::at(words.one_of("the track", &SIDES)?);
                 match words.one_of("how it sounds", &["silent", "audible", "tone"])? {
                     2 => {
                         let hz = words.number("the frequency", 100.0, 4000.0)?;
-                        Ok(Expected::RecordedTone { is_of_agent, hz, range: Range::require(words)? })
+                        Ok(Expected::RecordedTone { of, hz, range: Range::require(words)? })
                     }
-                    sound => {
-                        Ok(Expected::Recording { is_of_agent, audible: sound == 1, range: Range::require(words)? })
-                    }
+                    sound => Ok(Expected::Recording { of, audible: sound == 1, range: Range::require(words)? }),
                 }
             }
             2 => match words.one_of("what is expected of it", &["seconds", "silent", "audible", "tone"])? {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use ringer_media::codec::Codec;
 
 use super::words::Words;
-use super::{address, codec};
+use super::{address, codec, targets};
+use crate::config::Refer;
+use crate::transport::sip::transfer::Forwarding;
 
 /// The manner of one side, as far as its script tells it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +21,8 @@ pub struct Manner {
     pub is_quiet: bool,
     /// Addresses that it may call and send media to; `None`: all.
     pub allows: Option<Vec<IpAddr>>,
+    /// Targets to which it may be sent on.
+    pub forwarding: Forwarding,
     /// Time that it waits for an answer.
     pub patience: Option<Duration>,
     /// Time that it waits for media.
@@ -39,7 +43,7 @@ impl Manner {
     /// # Errors
     /// For a person: the word that is wrong or missing.
     pub(super) fn read(&mut self, words: &mut Words) -> Result<(), String> {
-        const KEYS: [&str; 10] = [
+        const KEYS: [&str; 12] = [
             "codecs",
             "says",
             "quiet",
@@ -50,6 +54,8 @@ impl Manner {
             "session_interval",
             "header",
             "without_offer",
+            "redirects",
+            "follows",
         ];
         match words.one_of("the setting", &KEYS)? {
             0 => {
@@ -78,7 +84,12 @@ impl Manner {
                     field.split_once(':').ok_or_else(|| format!("{field:?} is no header field: it has no colon"))?;
                 self.headers.push((name.trim().to_owned(), value.trim().to_owned()));
             }
-            _ => self.has_no_offer = true,
+            9 => self.has_no_offer = true,
+            10 => self.forwarding.redirects = targets(words)?,
+            _ => {
+                self.forwarding.refer = Refer::Follow;
+                self.forwarding.refer_targets = targets(words)?;
+            }
         }
         Ok(())
     }

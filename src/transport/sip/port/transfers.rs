@@ -1,0 +1,200 @@
+//! Redirects and transfers of one call: what its port does when the other side sends it on.
+
+use std::net::SocketAddr;
+
+use ringer_media::call::{Control, Onward, RemoteEnd, Signal};
+use ringer_sip::uri::Uri;
+use ringer_sip::{CallEnd, CallEvent, EndKind};
+
+use super::{INCOMPATIBLE, NORMAL, SipOrder, SipPort};
+use crate::config::Refer;
+use crate::transport::port::{Lookup, PortOutput, ToPeer};
+use crate::transport::sip::transfer::{
+    Forwarding, MOST_TRANSFERS, Open, Step, TargetCall, Transfers, for_people, may_go, plain, read_target,
+};
+
+impl SipPort {
+    /// Sets where the other side may send the call on to.
+    pub fn forward(&mut self, forwarding: Forwarding) {
+        self.transfers.forwarding = forwarding;
+    }
+
+    /// True while the target of a transfer is being called.
+    pub fn calls_target(&self) -> bool {
+        self.transfers.open.as_ref().is_some_and(|open| matches!(open.step, Step::Calling { .. }))
+    }
+
+    /// A redirect: looked up where it may be followed.
+    pub(super) fn follow_redirect(&mut self, target: Uri, lookup: Lookup) {
+        if may_go(&self.transfers.forwarding.redirects, &target) {
+            return self.out.push_back(PortOutput::Locate(target.into(), lookup));
+        }
+        let host = &target.host;
+        self.warn(format!("a redirect to {host} is not followed: sip.redirects does not have it"));
+        let order = SipOrder::Resolved(None);
+        self.out.push_back(PortOutput::Send(match lookup {
+            Lookup::TargetRedirect => ToPeer::Target(order),
+            Lookup::Redirect | Lookup::Transfer => ToPeer::Sip(order),
+        }));
+    }
+
+    /// The other side asks for a transfer. The Call is asked once it is known whether the target may be called.
+    pub(super) fn asked_to_transfer(&mut self, refer_to: &str, referred_by: Option<String>) {
+        let read = read_target(refer_to);
+        let to = read.as_ref().map_or_else(|_| refer_to.to_owned(), |(uri, _)| for_people(uri));
+        let Transfers { forwarding, followed, open } = &self.transfers;
+        let followed = match read {
+            _ if forwarding.refer == Refer::Refuse => Err(None),
+            _ if open.is_some() => Err(Some("another one is open".to_owned())),
+            _ if *followed >= MOST_TRANSFERS => Err(Some(format!("{MOST_TRANSFERS} were followed in this call"))),
+            Err(why) => Err(Some(why)),
+            Ok((uri, _)) if !may_go(&forwarding.refer_targets, &uri) => {
+                Err(Some("sip.refer_targets does not have it".to_owned()))
+            }
+            Ok(target) => Ok(target),
+        };
+        match followed {
+            Ok((uri, replaces)) => {
+                let by = referred_by.map(|by| ("Referred-By".to_owned(), plain(&by)));
+                let headers = by.into_iter().chain(replaces.map(|value| ("Replaces".to_owned(), value))).collect();
+                self.out.push_back(PortOutput::Locate(uri.clone().into(), Lookup::Transfer));
+                self.transfers.open = Some(Open { to, uri, headers, step: Step::LookedUp });
+            }
+            Err(why) => {
+                why.into_iter().for_each(|why| self.warn(format!("a transfer to {to} is refused: {why}")));
+                self.signal(Signal::Transfer { to, can_follow: false });
+            }
+        }
+    }
+
+    /// Takes the address of [`Lookup::Transfer`], or why there is none that may be called.
+    pub fn take_address(&mut self, found: Result<SocketAddr, &str>) {
+        let Some(open) = self.transfers.open.as_mut().filter(|open| matches!(open.step, Step::LookedUp)) else {
+            return;
+        };
+        let to = open.to.clone();
+        match found {
+            Ok(address) => {
+                open.step = Step::Asked(address);
+                self.signal(Signal::Transfer { to, can_follow: true });
+            }
+            Err(why) => {
+                self.transfers.open = None;
+                self.warn(format!("a transfer to {to} is refused: {why}"));
+                self.signal(Signal::Transfer { to, can_follow: false });
+            }
+        }
+    }
+
+    /// Takes a control that is about a transfer; false for all others, which the first dialog takes.
+    pub(super) fn control_transfer(&mut self, control: &Control) -> bool {
+        let Some(open) = &mut self.transfers.open else { return *control == Control::CancelTarget };
+        match (control, &mut open.step) {
+            (Control::Transfer(Onward::Follow), Step::Asked(destination)) => {
+                let (Some(media), destination) = (self.in_use, *destination) else { return false };
+                let (uri, headers) = (open.uri.clone(), open.headers.clone());
+                open.step = Step::Calling { left: None };
+                self.transfers.followed += 1;
+                self.send(SipOrder::AcceptTransfer);
+                self.out.push_back(PortOutput::Dial(Box::new(TargetCall { uri, destination, headers, media })));
+                true
+            }
+            (Control::Transfer(_), Step::Asked(_)) => {
+                self.transfers.open = None;
+                false
+            }
+            (Control::CancelTarget, Step::Calling { .. }) => {
+                self.send_target(SipOrder::Hangup(NORMAL.0, NORMAL.1));
+                self.fail("not_answered", 408);
+                true
+            }
+            (Control::Hangup(_), step) => {
+                let calls = matches!(step, Step::Calling { .. });
+                self.transfers.open = None;
+                if calls {
+                    self.send_target(SipOrder::Hangup(NORMAL.0, NORMAL.1));
+                }
+                // The first dialog, too, where it is left.
+                false
+            }
+            (control, _) => *control == Control::CancelTarget,
+        }
+    }
+
+    /// The first dialog is over. With a target that is being called the call waits for that (RFC 5589 6.1).
+    pub(super) fn take_end(&mut self, end: RemoteEnd) {
+        if let Some(Open { step: Step::Calling { left }, .. }) = &mut self.transfers.open {
+            *left = Some(end);
+            return self.signal(Signal::LeftAlone);
+        }
+        self.transfers.open = None;
+        self.signal(Signal::Ended(end));
+    }
+
+    /// Takes an event of the dialog with the target of a transfer.
+    pub fn receive_target(&mut self, event: CallEvent) {
+        if !self.calls_target() {
+            return;
+        }
+        match event {
+            CallEvent::Provisional { code, .. } => self.send(SipOrder::Notify(code, false)),
+            CallEvent::Redirected { target } => self.follow_redirect(target, Lookup::TargetRedirect),
+            CallEvent::Answered { media, .. } => match self.media_plan(&media) {
+                Ok(plan) => {
+                    self.send(SipOrder::Notify(200, true));
+                    let Some(open) = self.transfers.open.take() else { return };
+                    if matches!(open.step, Step::Calling { left: None }) {
+                        self.send(SipOrder::Hangup(NORMAL.0, NORMAL.1));
+                    }
+                    self.out.push_back(PortOutput::Switch);
+                    self.go_there(&plan);
+                    let leg = Some(plan.media.into());
+                    self.signal(Signal::Transferred { to: open.to, outcome: "answered".into(), code: 200, leg });
+                }
+                Err(why) => {
+                    self.warn(format!("the target of a transfer answered, and is not followed: {why}"));
+                    self.send_target(SipOrder::Hangup(INCOMPATIBLE.0, INCOMPATIBLE.1));
+                    self.fail("no_media", 488);
+                }
+            },
+            CallEvent::Ended(end) => {
+                let (outcome, code) = failure(&end);
+                self.fail(outcome, code);
+            }
+            _ => {}
+        }
+    }
+
+    /// The target did not take the call: it goes on as it was, or is over where nobody is left in it.
+    fn fail(&mut self, outcome: &'static str, code: u16) {
+        let Some(open) = self.transfers.open.take() else { return };
+        self.send(SipOrder::Notify(code, true));
+        self.signal(Signal::Transferred { to: open.to, outcome: outcome.into(), code, leg: None });
+        if let Step::Calling { left: Some(end) } = open.step {
+            self.signal(Signal::Ended(end));
+        }
+    }
+
+    fn send_target(&mut self, order: SipOrder) {
+        self.out.push_back(PortOutput::Send(ToPeer::Target(order)));
+    }
+
+    fn warn(&mut self, warning: String) {
+        self.out.push_back(PortOutput::Warning(warning));
+    }
+}
+
+/// Returns the outcome of a call to a target that ended before it was taken, and the status that NOTIFY tells.
+fn failure(end: &CallEnd) -> (&'static str, u16) {
+    let code = end.sip_code.filter(|code| (300..700).contains(code));
+    match end.kind {
+        EndKind::Timeout => ("unreachable", code.unwrap_or(408)),
+        EndKind::NotReachable => ("unreachable", code.unwrap_or(503)),
+        EndKind::NoMedia => ("no_media", 488),
+        EndKind::Cancelled | EndKind::LocalHangup => ("not_answered", code.unwrap_or(487)),
+        _ => ("refused", code.unwrap_or(480)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
