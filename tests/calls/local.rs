@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ringer::clock::Clock;
-use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, Retention, Sources};
+use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, OfferedIn, Retention, Sources};
 use ringer::engine::noise::NoiseBeds;
 use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::Workshop;
