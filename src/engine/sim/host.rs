@@ -4,6 +4,7 @@ mod branch;
 mod effects;
 mod scene;
 mod signals;
+mod tone;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;

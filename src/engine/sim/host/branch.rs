@@ -1,6 +1,6 @@
 //! The branches of a forked call (RFC 3261 16.7): further endpoints at the agent's address, which get a copy of its INVITE.
 
-use super::scene::Tone;
+use super::tone::Tone;
 use super::*;
 use crate::engine::sim::script::BranchAction;
 

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
 use ringer_media::codec::Codec;
-use ringer_media::frame::{Frame, RATE_HZ};
-use ringer_media::leg::{LegParams, MediaParams, RtpLeg};
+use ringer_media::leg::{LegParams, MediaParams};
 use ringer_sip::sdp::{Direction, Negotiated};
 
 use super::branch::Branch;
+use super::tone::Tone;
 use super::*;
 use crate::engine::sim::SentRtp;
 use crate::engine::sim::redirector;
@@ -16,7 +16,6 @@ use crate::engine::sim::script::{Change, Hold};
 
 /// The tone of early media and of music on hold.
 const TONE_HZ: f64 = 440.0;
-const TONE_PEAK: f64 = 4000.0;
 
 /// Everything of a side that only a script asks for.
 pub(super) struct Scene {
@@ -52,15 +51,6 @@ struct Terms {
     ptime_ms: u32,
     payload_type: Option<u8>,
     codec: Option<Codec>,
-}
-
-/// A tone in a stream of its own.
-pub(super) struct Tone {
-    leg: RtpLeg,
-    hz: f64,
-    pub next: Time,
-    /// Number of samples so far.
-    count: usize,
 }
 
 impl Scene {
@@ -247,30 +237,6 @@ impl Host {
         (self.port, self.media) = (None, None);
         redirector::answer(&mut self.endpoint, now, key, action);
         self.drain_sip(now);
-    }
-}
-
-impl Tone {
-    /// Returns the tone of `hz`, a source that is named by `source`.
-    pub fn new(media: MediaParams, source: &str, hz: f64, now: Time) -> Tone {
-        Tone { leg: RtpLeg::new(media, Seed::of(source), now), hz, next: now, count: 0 }
-    }
-
-    /// Returns the packets of one tick.
-    pub fn play(&mut self) -> Vec<Vec<u8>> {
-        let mut pcm: Frame = [0; FRAME];
-        for sample in &mut pcm {
-            let turns = self.hz * self.count as f64 / f64::from(RATE_HZ);
-            *sample = (TONE_PEAK * (turns.fract() * std::f64::consts::TAU).sin()) as i16;
-            self.count += 1;
-        }
-        self.leg.send(self.next, &pcm);
-        self.next = self.next + TICK;
-        let mut packets = Vec::new();
-        while let Some(packet) = self.leg.packet() {
-            packets.push(packet.to_vec());
-        }
-        packets
     }
 }
 
