@@ -462,6 +462,8 @@ fn even_port(words: &mut Words) -> Result<u16, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Refer;
+    use crate::transport::sip::transfer::Forwarding;
 
     #[test]
     fn every_kind_of_line_is_read() {

@@ -57,6 +57,7 @@ fn outputs(port: &mut SipPort) -> Vec<String> {
         PortOutput::Send(ToPeer::Target(order)) => format!("target: {order:?}"),
         PortOutput::Media(plan) => format!("media to {}", plan.rtp),
         PortOutput::Locate(address, lookup) => format!("locate {} {lookup:?}", address.uri()),
+        PortOutput::LocateMedia(host) => format!("locate media {host}"),
         PortOutput::Dial(call) => format!("dial {} at {} {:?}", call.uri, call.destination, call.headers),
         PortOutput::Switch => "switch".to_owned(),
         PortOutput::Warning(warning) => warning,
