@@ -19,6 +19,7 @@ pub mod auth;
 mod dialog;
 pub mod endpoint;
 pub mod error;
+pub mod framing;
 pub mod header;
 pub mod hop;
 mod ids;
