@@ -1,6 +1,9 @@
-//! SIP as a channel: addresses, offers and answers, the port of a call, the socket that all calls share.
+//! SIP as a channel: addresses, offers and answers, the port of a call, the sockets that all calls share.
 
 pub mod address;
+mod connection;
 pub mod port;
 pub mod sdp;
+pub mod streams;
+pub mod tls;
 pub mod udp;
