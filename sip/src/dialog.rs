@@ -1,10 +1,11 @@
 //! One dialog (RFC 3261 12): whom to address, by which way, with which numbers. It sends nothing itself.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::header::NameAddr;
+use crate::hop::Hop;
 use crate::message::{Headers, Method, Request, Response};
 use crate::uri::Uri;
 
@@ -54,13 +55,13 @@ pub(crate) struct Dialog {
     /// The peer's Contact.
     target: String,
     /// Where to send when the next hop is a name, or may not be reached: where the dialog was made.
-    peer: SocketAddr,
+    peer: Hop,
     reach: Reach,
 }
 
 impl Dialog {
     /// The caller's side, from a response to its INVITE (RFC 3261 12.1.2).
-    pub(crate) fn of_caller(invite: &Request, response: &Response, peer: SocketAddr, reach: Reach) -> Option<Dialog> {
+    pub(crate) fn of_caller(invite: &Request, response: &Response, peer: Hop, reach: Reach) -> Option<Dialog> {
         let mut routes = owned(response.headers.list("Record-Route"));
         routes.reverse();
         let from = invite.headers.from().ok()?;
@@ -81,7 +82,7 @@ impl Dialog {
     }
 
     /// The answerer's side, from an INVITE (RFC 3261 12.1.1).
-    pub(crate) fn of_answerer(invite: &Request, local_tag: &str, peer: SocketAddr) -> Option<Dialog> {
+    pub(crate) fn of_answerer(invite: &Request, local_tag: &str, peer: Hop) -> Option<Dialog> {
         let from = invite.headers.from().ok()?;
         Some(Dialog {
             call_id: invite.headers.call_id().ok()?.to_owned(),
@@ -116,12 +117,12 @@ impl Dialog {
 
     /// A request in this dialog with `seq`, without Via, and where it goes: by a loose route, a strict one, or straight
     /// (RFC 3261 12.2.1.1).
-    pub(crate) fn request(&self, method: Method, seq: u32) -> (Request, SocketAddr) {
+    pub(crate) fn request(&self, method: Method, seq: u32) -> (Request, Hop) {
         let first = self.routes.first().and_then(|route| NameAddr::parse(route));
         let strict = first.as_ref().filter(|f| !Uri::parse(&f.uri).is_ok_and(|u| u.params.has("lr")));
         let next_hop = first.as_ref().map_or(self.target.as_str(), |f| f.uri.as_str());
         let hop = Uri::parse(next_hop).ok().and_then(|uri| uri.socket());
-        let to = hop.filter(|hop| (self.reach.0)(hop.ip())).unwrap_or(self.peer);
+        let to = hop.filter(|hop| (self.reach.0)(hop.ip())).map_or_else(|| self.peer.clone(), Hop::udp);
         let cseq = format!("{seq} {method}");
         let mut request = Request::new(method, strict.map_or(&self.target, |s| &s.uri).clone());
         if let Some(_strict) = strict {
@@ -170,10 +171,11 @@ mod tests {
             response.headers.push("Contact", "<sip:b@10.0.0.2:5070>");
             response.headers.push("Record-Route", record_route);
             let reach = Reach::by(|address| address != IpAddr::from([10, 0, 0, 66]));
-            let dialog = Dialog::of_caller(&invite, &response, "10.0.0.9:5060".parse().unwrap(), reach).unwrap();
-            let (request, socket) = dialog.request(Method::Bye, 6);
-            let got = (request.uri.as_str(), request.headers.list("Route"), socket.to_string());
-            assert_eq!(got, (uri, routes.to_vec(), to.to_owned()), "{record_route}");
+            let dialog =
+                Dialog::of_caller(&invite, &response, Hop::udp("10.0.0.9:5060".parse().unwrap()), reach).unwrap();
+            let (request, hop) = dialog.request(Method::Bye, 6);
+            let got = (request.uri.as_str(), request.headers.list("Route"), hop.to_string());
+            assert_eq!(got, (uri, routes.to_vec(), format!("UDP {to}")), "{record_route}");
         };
         check("", "sip:b@10.0.0.2:5070", &[], "10.0.0.2:5070");
         check(

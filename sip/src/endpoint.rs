@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::header::{Via, split_quoted};
+use crate::hop::{ConnectionId, Hop};
 use crate::ids::Ids;
 use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
@@ -25,8 +26,12 @@ pub const MAX_SERVER_TRANSACTIONS: usize = 60_000;
 /// How an endpoint presents itself.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
-    /// The advertised address, for Via and Contact.
+    /// The advertised address, for Via and Contact: datagrams come in here.
     pub local: SocketAddr,
+    /// As `local`, for TCP; `None`: TCP is not spoken.
+    pub tcp: Option<SocketAddr>,
+    /// As `local`, for TLS; `None`: TLS is not spoken.
+    pub tls: Option<SocketAddr>,
     /// User-Agent and Server header.
     pub user_agent: String,
     /// Tags, branches, Call-IDs, cnonces and nonces derive from it: unguessable in production, fixed in a test.
@@ -38,10 +43,10 @@ pub struct EndpointConfig {
 #[derive(Clone, PartialEq)]
 pub enum Output {
     /// Send this.
-    Datagram {
-        /// Where to.
-        to: SocketAddr,
-        /// One datagram.
+    Send {
+        /// Place that it goes to: by its connection while that is open, else by another one to its address.
+        to: Hop,
+        /// One whole message.
         bytes: Vec<u8>,
     },
     /// This happened.
@@ -49,12 +54,12 @@ pub enum Output {
 }
 
 impl fmt::Debug for Output {
-    /// A datagram shows its first line only: the rest may hold credentials.
+    /// A message shows its first line only: the rest may hold credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Output::Datagram { to, bytes } => {
+            Output::Send { to, bytes } => {
                 let line = bytes.split(|b| *b == b'\r').next().unwrap_or_default();
-                write!(f, "Datagram({to}, {} bytes, {})", bytes.len(), String::from_utf8_lossy(line))
+                write!(f, "Send({to}, {} bytes, {})", bytes.len(), String::from_utf8_lossy(line))
             }
             Output::Event(call, event) => write!(f, "Event({call:?}, {event:?})"),
         }
@@ -105,9 +110,9 @@ impl Endpoint {
         }
     }
 
-    /// A datagram came from `from`. What is not SIP is ignored.
-    pub fn receive(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
-        match parse(datagram) {
+    /// Takes one whole message that came from `from`. What is not SIP is ignored.
+    pub fn receive(&mut self, now: Time, from: Hop, message: &[u8]) {
+        match parse(message) {
             Ok(Message::Request(request)) => self.request(now, from, request),
             Ok(Message::Response(response)) => self.response(now, response),
             Err(_) => {}
@@ -140,10 +145,22 @@ impl Endpoint {
         self.out.pop_front()
     }
 
-    /// The transport says that nobody is at `to` (ICMP port or host unreachable): requests there that nobody answered fail.
-    pub fn unreachable(&mut self, now: Time, to: SocketAddr) {
-        let dead = self.clients.iter().filter(|(_, c)| c.to == to && c.unanswered()).map(|(key, _)| key.clone());
+    /// Nothing can be delivered to `to` (ICMP port or host unreachable, connection refused, TLS failure): requests there that nobody
+    /// answered fail.
+    pub fn unreachable(&mut self, now: Time, to: &Hop) {
+        let dead =
+            self.clients.iter().filter(|(_, c)| is_same(&c.to, to) && c.unanswered()).map(|(key, _)| key.clone());
         for key in dead.collect::<Vec<_>>() {
+            let Some(client) = self.remove_client(&key) else { continue };
+            self.request_failed(now, client.call, &key, &client.request.method, 503);
+        }
+    }
+
+    /// A connection is closed: what waits for an answer by it has none.
+    pub fn connection_lost(&mut self, now: Time, connection: ConnectionId) {
+        let lost = self.clients.iter().filter(|(_, c)| c.to.connection == Some(connection) && c.open());
+        let lost: Vec<_> = lost.map(|(key, _)| key.clone()).collect();
+        for key in lost {
             let Some(client) = self.remove_client(&key) else { continue };
             self.request_failed(now, client.call, &key, &client.request.method, 503);
         }
@@ -177,8 +194,8 @@ impl Endpoint {
         self.out.push_back(Output::Event(call, event));
     }
 
-    pub(crate) fn datagram(&mut self, to: SocketAddr, bytes: Vec<u8>) {
-        self.out.push_back(Output::Datagram { to, bytes });
+    pub(crate) fn send(&mut self, to: Hop, bytes: Vec<u8>) {
+        self.out.push_back(Output::Send { to, bytes });
     }
 
     pub(crate) fn insert_call(&mut self, call: Call) -> CallKey {
@@ -214,13 +231,7 @@ impl Endpoint {
     }
 
     /// Sends a request that begins a transaction. `via` comes on top unless the request has one (CANCEL).
-    pub(crate) fn send_request(
-        &mut self,
-        now: Time,
-        call: CallKey,
-        mut request: Request,
-        to: SocketAddr,
-    ) -> TransactionKey {
+    pub(crate) fn send_request(&mut self, now: Time, call: CallKey, mut request: Request, to: Hop) -> TransactionKey {
         if request.headers.get("Via").is_none() {
             let via = self.via();
             request.headers.push_first("Via", via);
@@ -228,8 +239,8 @@ impl Endpoint {
         request.headers.push("User-Agent", self.config.user_agent.clone());
         let branch = request.headers.top_via().map(|via| via.branch().to_owned()).unwrap_or_default();
         let key: TransactionKey = format!("{branch} {}", request.method).into();
-        let client = Client::new(now, call, request, to);
-        self.datagram(to, client.bytes.clone());
+        let client = Client::new(now, call, request, to.clone());
+        self.send(to, client.bytes.clone());
         self.clients.insert(key.clone(), client);
         self.reschedule(Owner::Client(key.clone()));
         key
@@ -249,13 +260,13 @@ impl Endpoint {
         now: Time,
         key: &TransactionKey,
         mut response: Response,
-    ) -> Option<(Vec<u8>, SocketAddr)> {
+    ) -> Option<(Vec<u8>, Hop)> {
         let server = self.servers.get_mut(key).filter(|s| s.open())?;
         response.headers.push("Server", self.config.user_agent.clone());
         let bytes = response.to_bytes();
         server.send(now, response.code, bytes.clone());
-        let to = server.to;
-        self.datagram(to, bytes.clone());
+        let to = server.to.clone();
+        self.send(to.clone(), bytes.clone());
         self.reschedule(Owner::Server(key.clone()));
         Some((bytes, to))
     }
@@ -280,11 +291,11 @@ impl Endpoint {
 
     // --- messages -------------------------------------------------------------------------------------------------------
 
-    fn request(&mut self, now: Time, from: SocketAddr, mut request: Request) {
+    fn request(&mut self, now: Time, from: Hop, mut request: Request) {
         let Ok(via) = request.headers.top_via() else { return };
         let key = server_key(&request, &via, &request.method);
         let check = request.check();
-        let to = stamp(&mut request, via.clone(), from);
+        let to = stamp(&mut request, via.clone(), &from);
         if request.method == Method::Ack {
             let absorbed = self.servers.get_mut(&key).is_some_and(|server| server.ack(now));
             self.reschedule(Owner::Server(key));
@@ -295,8 +306,8 @@ impl Endpoint {
         }
         if let Some(server) = self.servers.get(&key) {
             if server.repeats() {
-                let (to, bytes) = (server.to, server.bytes.clone());
-                self.datagram(to, bytes);
+                let (to, bytes) = (server.to.clone(), server.bytes.clone());
+                self.send(to, bytes);
             }
             return;
         }
@@ -318,7 +329,7 @@ impl Endpoint {
         }
     }
 
-    fn out_of_dialog(&mut self, now: Time, key: &TransactionKey, request: Request, from: SocketAddr) {
+    fn out_of_dialog(&mut self, now: Time, key: &TransactionKey, request: Request, from: Hop) {
         if let Some(unknown) = unknown_extensions(&request) {
             return self.reply(now, key, 420, "", &[("Unsupported", &unknown)]);
         }
@@ -350,10 +361,10 @@ impl Endpoint {
         if heard == Heard::PassAndAck {
             client.ack = failure_ack(&client.request, &response).to_bytes();
         }
-        let (call, request, to, ack) = (client.call, client.request.clone(), client.to, client.ack.clone());
+        let (call, request, to, ack) = (client.call, client.request.clone(), client.to.clone(), client.ack.clone());
         self.reschedule(Owner::Client(key.clone()));
         if matches!(heard, Heard::PassAndAck | Heard::AckAgain) {
-            self.datagram(to, ack);
+            self.send(to, ack);
         }
         if matches!(heard, Heard::Pass | Heard::PassAndAck) {
             match request.method {
@@ -376,8 +387,8 @@ impl Endpoint {
         match client.timer(now) {
             Fired::Nothing => {}
             Fired::Repeat => {
-                let (to, bytes) = (client.to, client.bytes.clone());
-                self.datagram(to, bytes);
+                let (to, bytes) = (client.to.clone(), client.bytes.clone());
+                self.send(to, bytes);
             }
             Fired::TimedOut => {
                 let (call, method) = (client.call, client.request.method.clone());
@@ -396,8 +407,8 @@ impl Endpoint {
         match server.timer(now) {
             Fired::Nothing => {}
             Fired::Repeat => {
-                let (to, bytes) = (server.to, server.bytes.clone());
-                self.datagram(to, bytes);
+                let (to, bytes) = (server.to.clone(), server.bytes.clone());
+                self.send(to, bytes);
             }
             Fired::TimedOut | Fired::Gone => {
                 self.servers.remove(&key);
@@ -442,20 +453,30 @@ fn server_key(request: &Request, via: &Via, method: &Method) -> TransactionKey {
 }
 
 /// Writes `received` and `rport` into the topmost Via and says where responses go (RFC 3261 18.2, RFC 3581 4).
-fn stamp(request: &mut Request, mut via: Via, from: SocketAddr) -> SocketAddr {
+fn stamp(request: &mut Request, mut via: Via, from: &Hop) -> Hop {
     let asked = via.params.has("rport");
-    let to = SocketAddr::new(from.ip(), if asked { from.port() } else { via.port.unwrap_or(5060) });
+    let source = from.address;
+    let port = via.port.unwrap_or(from.transport.default_port());
+    // A new connection would go where the sender listens (RFC 3261 18.2.2).
+    let by_source = asked && !from.transport.is_reliable();
+    let address = SocketAddr::new(source.ip(), if by_source { source.port() } else { port });
+    let to = Hop { address, ..from.clone() };
     if asked {
-        via.params.set("rport", Some(from.port().to_string()));
+        via.params.set("rport", Some(source.port().to_string()));
     }
-    if asked || crate::uri::parse_ip(&via.host) != Some(from.ip()) {
-        via.params.set("received", Some(from.ip().to_string()));
+    if asked || crate::uri::parse_ip(&via.host) != Some(source.ip()) {
+        via.params.set("received", Some(source.ip().to_string()));
     }
     if let Some(header) = request.headers.0.iter_mut().find(|h| h.name.eq_ignore_ascii_case("Via")) {
         let rest = split_quoted(&header.value, ',')[1..].join(", ");
         header.value = if rest.is_empty() { via.to_string() } else { format!("{via}, {rest}") };
     }
     to
+}
+
+/// True for two names of the same place, over whatever connection.
+fn is_same(one: &Hop, other: &Hop) -> bool {
+    (one.transport, one.address) == (other.transport, other.address)
 }
 
 /// The ACK of a final response other than 2xx (RFC 3261 17.1.1.3).

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::dialog::Reach;
 use crate::endpoint::{Endpoint, EndpointConfig, Output};
+use crate::hop::Hop;
 use crate::sdp::{Codec, Offer};
 use crate::time::Time;
 use crate::uri::Uri;
@@ -49,7 +50,8 @@ impl Pair {
     pub fn new(seed: u64, script: fn(&mut Endpoint, Time, CallKey, &CallEvent)) -> Pair {
         let endpoint = |party: Party| {
             let user_agent = format!("{party:?}");
-            Endpoint::new(EndpointConfig { local: address(party), user_agent, seed: seed * 2 + party as u64 })
+            let seed = seed * 2 + party as u64;
+            Endpoint::new(EndpointConfig { local: address(party), tcp: None, tls: None, user_agent, seed })
         };
         Pair {
             alice: endpoint(Party::Alice),
@@ -102,7 +104,7 @@ impl Pair {
             while let Some(entry) = self.flying.first_entry().filter(|e| e.key().0 <= self.now) {
                 let (to, bytes) = entry.remove();
                 let (from, now) = (address(if to == Party::Alice { Party::Bob } else { Party::Alice }), self.now);
-                self.endpoint(to).receive(now, from, &bytes);
+                self.endpoint(to).receive(now, Hop::udp(from), &bytes);
                 self.drain();
             }
             self.alice.tick(self.now);
@@ -132,7 +134,7 @@ impl Pair {
         for party in [Party::Alice, Party::Bob, Party::Alice] {
             while let Some(output) = self.endpoint(party).poll() {
                 match output {
-                    Output::Datagram { to, bytes } => self.send(party, to, bytes),
+                    Output::Send { to, bytes } => self.send(party, to.address, bytes),
                     Output::Event(key, event) => {
                         if party == Party::Bob {
                             (self.script)(&mut self.bob, self.now, key, &event);
@@ -175,7 +177,8 @@ pub fn address(party: Party) -> SocketAddr {
 pub fn invite_to(target: &str, destination: SocketAddr) -> Invite {
     Invite {
         target: Uri::parse(target).expect("a test names a good address"),
-        destination,
+        destination: Hop::udp(destination),
+        alternatives: Vec::new(),
         from_user: "alice".into(),
         from_host: None,
         from_display: Some("Alice".into()),

@@ -23,7 +23,7 @@ use std::time::Duration;
 use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
 use crate::testing::{invite_to, offer};
-use crate::{CallEvent, CallKey, Endpoint, EndpointConfig, Output, Time, sdp};
+use crate::{CallEvent, CallKey, Endpoint, EndpointConfig, Hop, Output, Time, sdp};
 
 /// A body with this description, and the header line before it.
 fn sdp_body(sdp: &str) -> String {
@@ -50,7 +50,7 @@ impl Scripted {
     fn new() -> Scripted {
         let local = "10.0.0.1:5060".parse().unwrap();
         let far = "10.0.0.2:5060".parse().unwrap();
-        let endpoint = Endpoint::new(EndpointConfig { local, user_agent: "t".into(), seed: 5 });
+        let endpoint = Endpoint::new(EndpointConfig { local, tcp: None, tls: None, user_agent: "t".into(), seed: 5 });
         Scripted { endpoint, now: Time(0), far, events: Vec::new(), sent: Vec::new(), last_to: far, last_call: None }
     }
 
@@ -97,8 +97,8 @@ impl Scripted {
     fn pump(&mut self) {
         while let Some(output) = self.endpoint.poll() {
             match output {
-                Output::Datagram { to, bytes } => {
-                    self.last_to = to;
+                Output::Send { to, bytes } => {
+                    self.last_to = to.address;
                     self.sent.push(parse(&bytes).expect("what is sent can be read"));
                 }
                 Output::Event(call, event) => {
@@ -138,7 +138,7 @@ impl Scripted {
     }
 
     fn hears(&mut self, text: &str) {
-        self.endpoint.receive(self.now, self.far, text.replace('\n', "\r\n").as_bytes());
+        self.endpoint.receive(self.now, Hop::udp(self.far), text.replace('\n', "\r\n").as_bytes());
         self.pump();
     }
 
@@ -150,7 +150,7 @@ impl Scripted {
         if let Some(sdp) = sdp {
             response.set_sdp(sdp);
         }
-        self.endpoint.receive(self.now, self.far, &response.to_bytes());
+        self.endpoint.receive(self.now, Hop::udp(self.far), &response.to_bytes());
         self.pump();
     }
 

@@ -2,9 +2,9 @@
 //!
 //! A transaction holds the bytes it repeats and says when it next wants to be woken; sending is the endpoint's part.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::hop::Hop;
 use crate::message::{Method, Request};
 use crate::time::Time;
 use crate::useragent::{CallKey, Challenged};
@@ -61,7 +61,7 @@ pub(crate) enum Heard {
 pub(crate) struct Client {
     pub(crate) call: CallKey,
     pub(crate) request: Request,
-    pub(crate) to: SocketAddr,
+    pub(crate) to: Hop,
     /// The request's bytes.
     pub(crate) bytes: Vec<u8>,
     /// Realms whose challenges it answers.
@@ -76,7 +76,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// Begins; the bytes are to be sent now.
-    pub(crate) fn new(now: Time, call: CallKey, request: Request, to: SocketAddr) -> Client {
+    pub(crate) fn new(now: Time, call: CallKey, request: Request, to: Hop) -> Client {
         let bytes = request.to_bytes();
         Client {
             call,
@@ -168,7 +168,7 @@ pub(crate) struct Server {
     pub(crate) call: Option<CallKey>,
     pub(crate) request: Request,
     /// Where responses go (RFC 3261 18.2.2, RFC 3581).
-    pub(crate) to: SocketAddr,
+    pub(crate) to: Hop,
     /// The last response; empty before the first.
     pub(crate) bytes: Vec<u8>,
     state: State,
@@ -179,7 +179,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Begins.
-    pub(crate) fn new(request: Request, to: SocketAddr) -> Server {
+    pub(crate) fn new(request: Request, to: Hop) -> Server {
         Server {
             call: None,
             request,
@@ -272,11 +272,12 @@ mod tests {
 
     #[test]
     fn timers_run_as_the_table_says() {
-        let to = SocketAddr::from((Ipv4Addr::LOCALHOST, 5060));
+        let to = Hop::udp((Ipv4Addr::LOCALHOST, 5060).into());
         let check = |server: bool, method: Method, code: Option<u16>, expect: (&[u64], Fired, u64)| {
             let request = Request::new(method.clone(), "sip:a@b");
             let now = Time(0);
-            let mut both = (Client::new(now, CallKey(1), request.clone(), to), Server::new(request, to));
+            let mut both =
+                (Client::new(now, CallKey(1), request.clone(), to.clone()), Server::new(request, to.clone()));
             if let Some(code) = code {
                 both.0.response(now, code);
                 both.1.send(now, code, vec![1]);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ringer_media::call::CallSpec;
 use ringer_media::codec::Codec;
 use ringer_sip::uri::Uri;
-use ringer_sip::{Invite, Reach};
+use ringer_sip::{Hop, Invite, Reach};
 
 use crate::config::{CODECS, Secret};
 use crate::human::{Fluency, Mind};
@@ -116,7 +116,8 @@ impl SipDial {
     pub(super) fn invite(&self, target: Uri, destination: SocketAddr, sdp: String) -> Invite {
         Invite {
             target,
-            destination,
+            destination: Hop::udp(destination),
+            alternatives: Vec::new(),
             from_user: "ringer".into(),
             from_host: None,
             from_display: None,

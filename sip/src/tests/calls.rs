@@ -263,7 +263,7 @@ fn an_unreachable_port_is_reported() {
     pair.loss = 1.0;
     pair.call();
     pair.run(5);
-    pair.alice.unreachable(pair.now, crate::testing::address(Party::Bob));
+    pair.alice.unreachable(pair.now, &crate::Hop::udp(crate::testing::address(Party::Bob)));
     pair.run(5);
     assert_eq!(end(&pair, Party::Alice).kind, EndKind::NotReachable);
 }

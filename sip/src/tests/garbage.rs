@@ -5,7 +5,7 @@ use crate::message::{Message, Request};
 use crate::parse::{MAX_HEADERS, MAX_MESSAGE_BYTES, parse};
 use crate::sdp::{Session, negotiate};
 use crate::testing::offer;
-use crate::{CallEvent, ParseError, Time};
+use crate::{CallEvent, Hop, ParseError, Time};
 
 /// SplitMix64.
 fn draw(state: &mut u64) -> usize {
@@ -63,7 +63,7 @@ fn mutated_datagrams_never_panic() {
             assert!(parse(&printed).is_ok(), "seed 42, case {n}");
         }
         if n % 8 == 0 {
-            stage.endpoint.receive(stage.now, stage.far, &bytes);
+            stage.endpoint.receive(stage.now, Hop::udp(stage.far), &bytes);
             stage.now = Time(stage.now.0 + 20_000_000);
             stage.endpoint.tick(stage.now);
             while stage.endpoint.poll().is_some() {}
@@ -179,7 +179,7 @@ fn mutated_dialogs_never_panic_and_end() {
             if !draw(&mut state).is_multiple_of(3) {
                 mutate(&mut state, &mut bytes);
             }
-            stage.endpoint.receive(stage.now, stage.far, &bytes);
+            stage.endpoint.receive(stage.now, Hop::udp(stage.far), &bytes);
             stage.pump();
             talked += stage.events.len();
             owner_acts(&mut stage);

@@ -1,6 +1,5 @@
 //! Taking calls: an INVITE from outside, the responses to it, its ACK and its CANCEL (RFC 3261 8.2, 9.2, 13.3, 15.1.2).
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::timers::{LEAST_S, Plan};
@@ -10,6 +9,7 @@ use super::{
 use crate::auth::{Demand, Verdict};
 use crate::dialog::Dialog;
 use crate::endpoint::{Endpoint, TransactionKey};
+use crate::hop::Hop;
 use crate::message::{Method, Request, reason_phrase, sdp_of};
 use crate::sdp;
 use crate::time::Time;
@@ -92,7 +92,7 @@ impl Endpoint {
         code: u16,
         sdp: Option<&str>,
         headers: &[(&'static str, String)],
-    ) -> Option<(Vec<u8>, SocketAddr)> {
+    ) -> Option<(Vec<u8>, Hop)> {
         let call = self.calls.get(&key).filter(|c| c.stage == Stage::Pending)?;
         let Side::Answerer(tx) = &call.side else { return None };
         let tx = tx.clone();
@@ -120,7 +120,7 @@ impl Endpoint {
     }
 
     /// An INVITE without a To tag.
-    pub(crate) fn incoming(&mut self, now: Time, tx: &TransactionKey, request: Request, source: SocketAddr) {
+    pub(crate) fn incoming(&mut self, now: Time, tx: &TransactionKey, request: Request, source: Hop) {
         let (Ok(from), Ok(to), Ok(cseq)) = (request.headers.from(), request.headers.to(), request.headers.cseq())
         else {
             return;
@@ -138,7 +138,7 @@ impl Endpoint {
             return self.reply(now, tx, 415, "", &[("Accept", "application/sdp")]);
         }
         let tag = self.ids.next();
-        let Some(dialog) = Dialog::of_answerer(&request, &tag, source) else { return };
+        let Some(dialog) = Dialog::of_answerer(&request, &tag, source.clone()) else { return };
         let mut call = Call::new(call_id.clone(), Side::Answerer(tx.clone()), String::new(), to.user());
         call.dialogs.push(Fork::new(dialog));
         call.dialogs[0].note_allow(&request.headers);
@@ -240,7 +240,7 @@ impl Endpoint {
                 CallEnd { q850_cause: Some(102), ..CallEnd::new(EndKind::Timeout, "No ACK within 32 s") },
             );
         } else if let Some((to, bytes)) = waiting.repeated.again(now) {
-            self.datagram(to, bytes);
+            self.send(to, bytes);
         }
     }
 

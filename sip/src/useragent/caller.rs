@@ -1,7 +1,5 @@
 //! Placing calls: INVITE, its responses, digest, redirects, CANCEL (RFC 3261 8.1, 9.1, 13.2, 22).
 
-use std::net::SocketAddr;
-
 use super::{
     Call, CallEnd, CallEvent, CallKey, Caller, EndKind, Fork, Invite, Login, Side, Stage, Timing, prack, reason,
 };
@@ -9,6 +7,7 @@ use crate::auth::Credentials;
 use crate::dialog::Dialog;
 use crate::endpoint::{Endpoint, TransactionKey, hop_by_hop};
 use crate::header::{NameAddr, quote};
+use crate::hop::Hop;
 use crate::message::{Method, Request, Response, sdp_of};
 use crate::parse::is_token;
 use crate::sdp::{self, Negotiated};
@@ -75,7 +74,7 @@ impl Endpoint {
     }
 
     /// The address of a [`CallEvent::Redirected`] target, or `None` when it has none that may be called.
-    pub fn resolved(&mut self, now: Time, call: CallKey, destination: Option<SocketAddr>) {
+    pub fn resolved(&mut self, now: Time, call: CallKey, destination: Option<Hop>) {
         let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), deadline, .. }) = self.calls.get_mut(&call)
         else {
             return;
@@ -118,7 +117,7 @@ impl Endpoint {
         caller.seq += 1;
         caller.provisional = false;
         caller.request.headers.set("CSeq", format!("{} INVITE", caller.seq));
-        let (mut request, to) = (caller.request.clone(), caller.to);
+        let (mut request, to) = (caller.request.clone(), caller.to.clone());
         caller.login.sign(&mut request, &mut self.ids);
         let transaction = self.send_request(now, key, request, to);
         if let Some(caller) = self.caller(key) {
@@ -131,7 +130,7 @@ impl Endpoint {
     fn send_cancel(&mut self, now: Time, key: CallKey) {
         let Some(caller) = self.caller(key) else { return };
         let Some(why) = caller.cancel.clone().filter(|_| !caller.cancel_sent) else { return };
-        let (transaction, to) = (caller.transaction.clone(), caller.to);
+        let (transaction, to) = (caller.transaction.clone(), caller.to.clone());
         let Some(client) = self.clients.get(&transaction).filter(|c| c.open()) else { return };
         let mut cancel = hop_by_hop(&client.request, Method::Cancel);
         if let Some(why) = why {
@@ -180,7 +179,7 @@ impl Endpoint {
     fn provisional(&mut self, now: Time, key: CallKey, request: &Request, response: Response) {
         let Some(caller) = self.caller(key) else { return };
         caller.provisional = true;
-        let to = caller.to;
+        let to = caller.to.clone();
         self.send_cancel(now, key);
         let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage == Stage::Pending) else { return };
         if response.code == 100 {
@@ -224,7 +223,7 @@ impl Endpoint {
 
     /// A 2xx: ACK it, then take the call, or end the dialog when the call is over or another fork has it.
     fn answered(&mut self, now: Time, key: CallKey, request: &Request, response: &Response) {
-        let Some(to) = self.caller(key).map(|c| c.to) else { return };
+        let Some(to) = self.caller(key).map(|c| c.to.clone()) else { return };
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(at) = call.fork(request, response, to) else { return };
         let seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
@@ -308,7 +307,7 @@ impl Endpoint {
             let forks = self.calls.get(&key).map(|c| c.dialogs.iter()).into_iter().flatten();
             let ack = forks.filter(|f| f.dialog.remote_tag == to.tag()).find_map(|f| f.ack(cseq.seq).cloned());
             if let Some(ack) = ack {
-                return self.datagram(ack.to, ack.bytes);
+                return self.send(ack.to, ack.bytes);
             }
         }
     }
@@ -357,7 +356,7 @@ impl Endpoint {
         }
         match target.socket() {
             // Where it was sent already.
-            Some(to) if to == caller.to => {}
+            Some(to) if to == caller.to.address => {}
             None if same_host => {}
             _ => {
                 if let Some(call) = self.calls.get_mut(&key) {
@@ -402,7 +401,7 @@ impl Endpoint {
 impl Call {
     /// The dialog of a response to this call's INVITE, made when it is new; `None` without a To tag in a provisional
     /// response, or beyond the limit.
-    fn fork(&mut self, request: &Request, response: &Response, peer: SocketAddr) -> Option<usize> {
+    fn fork(&mut self, request: &Request, response: &Response, peer: Hop) -> Option<usize> {
         let tag = response.headers.to().ok()?.tag().to_owned();
         if let Some(at) = self.dialogs.iter().position(|f| f.dialog.remote_tag == tag) {
             return Some(at);

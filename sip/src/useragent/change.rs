@@ -139,7 +139,7 @@ impl Endpoint {
         if client.request.method != Method::Invite {
             return;
         }
-        let (cancel, to) = (hop_by_hop(&client.request, Method::Cancel), client.to);
+        let (cancel, to) = (hop_by_hop(&client.request, Method::Cancel), client.to.clone());
         self.send_request(now, key, cancel, to);
         self.client_cancelled(now, &transaction);
     }
@@ -208,8 +208,8 @@ impl Endpoint {
             ack.set_sdp(sdp);
         }
         let bytes = ack.to_bytes();
-        fork.keep_ack(Acknowledgement { seq: cseq.seq, bytes: bytes.clone(), to });
-        self.datagram(to, bytes);
+        fork.keep_ack(Acknowledgement { seq: cseq.seq, bytes: bytes.clone(), to: to.clone() });
+        self.send(to, bytes);
     }
 
     /// A response to a change of this side, whose ACK went already.

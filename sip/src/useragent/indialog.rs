@@ -1,13 +1,12 @@
 //! Requests inside a dialog: BYE, re-INVITE, UPDATE, INFO, REFER and the rest (RFC 3261 12.2.2, 14.2, 15.1.2).
 
-use std::net::SocketAddr;
-
 use super::timers::{LEAST_S, Plan};
 use super::{
     ALLOW, CAPABILITIES, CallEnd, CallEvent, CallKey, EndKind, SUPPORTED, Side, Stage, Unacknowledged,
     unknown_extensions,
 };
 use crate::endpoint::{Endpoint, TransactionKey};
+use crate::hop::Hop;
 use crate::message::{Method, Request, sdp_of};
 use crate::sdp::{Negotiated, Offer, Refusal, Session, negotiate};
 use crate::time::Time;
@@ -180,7 +179,7 @@ impl Endpoint {
         request: &Request,
         sdp: Option<&str>,
         headers: &[(&'static str, String)],
-    ) -> Option<(Vec<u8>, SocketAddr)> {
+    ) -> Option<(Vec<u8>, Hop)> {
         let mut response = request.respond(200, "", "");
         response.headers.push("Contact", self.contact(key));
         response.headers.push("Allow", ALLOW);

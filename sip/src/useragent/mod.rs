@@ -16,8 +16,6 @@ mod state;
 mod timers;
 mod transfer;
 
-use std::net::SocketAddr;
-
 use change::Change;
 use digits::Keyed;
 pub(crate) use login::Challenged;
@@ -30,6 +28,7 @@ use timers::Timing;
 
 use crate::dialog::Reach;
 use crate::header::NameAddr;
+use crate::hop::Hop;
 use crate::message::Request;
 use crate::sdp::Negotiated;
 use crate::uri::Uri;
@@ -60,8 +59,10 @@ pub(crate) fn unknown_extensions(request: &Request) -> Option<String> {
 pub struct Invite {
     /// Request-URI and To.
     pub target: Uri,
-    /// Where the datagrams go: the target's address, or an outbound proxy's.
-    pub destination: SocketAddr,
+    /// Place that the INVITE goes to: the target's, or an outbound proxy's.
+    pub destination: Hop,
+    /// Places that are tried in this order when nobody answers there, it cannot be reached, or it answers 503 (RFC 3263 4.3).
+    pub alternatives: Vec<Hop>,
     /// User part of From and Contact, unescaped.
     pub from_user: String,
     /// Host part of From; the local address when `None`.
@@ -113,8 +114,8 @@ pub enum CallEvent {
         sdp: Option<String>,
         /// Call-ID.
         call_id: String,
-        /// Where the INVITE came from.
-        source: SocketAddr,
+        /// Place that the INVITE came from.
+        source: Hop,
     },
     /// 100 came.
     Trying,
@@ -217,6 +218,8 @@ pub enum CallEvent {
         /// 200, or the refusal.
         code: u16,
     },
+    /// The connection that an established call was signalled by is closed. The call goes on; its next request opens another one.
+    ConnectionLost,
     /// The call is over; nothing follows.
     Ended(CallEnd),
 }

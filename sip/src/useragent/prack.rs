@@ -143,7 +143,7 @@ impl Endpoint {
             return self.end(now, key, CallEnd { sip_code: Some(504), ..end });
         }
         if let Some((to, bytes)) = repeated.again(now) {
-            self.datagram(to, bytes);
+            self.send(to, bytes);
         }
     }
 

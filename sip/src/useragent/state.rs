@@ -1,11 +1,11 @@
 //! The state of a call: its dialogs, what each side has of its own, and what waits for an answer.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::{Change, Keyed, Login, Offered, Ringing, Timing};
 use crate::dialog::{Dialog, Reach};
 use crate::endpoint::TransactionKey;
+use crate::hop::Hop;
 use crate::message::{Headers, Request};
 use crate::sdp::{Direction, Negotiated};
 use crate::time::Time;
@@ -105,7 +105,7 @@ pub(crate) struct Acknowledgement {
     /// CSeq number of the INVITE.
     pub(crate) seq: u32,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) to: SocketAddr,
+    pub(crate) to: Hop,
 }
 
 impl Fork {
@@ -156,8 +156,8 @@ pub(crate) enum Side {
 pub(crate) struct Caller {
     /// The INVITE last sent (without its Via and credentials).
     pub(crate) request: Request,
-    /// Address that it goes to.
-    pub(crate) to: SocketAddr,
+    /// Place that it goes to.
+    pub(crate) to: Hop,
     pub(crate) reach: Reach,
     pub(crate) transaction: TransactionKey,
     pub(crate) seq: u32,
@@ -189,7 +189,7 @@ pub(crate) struct Unacknowledged {
 }
 
 impl Unacknowledged {
-    pub(super) fn new(now: Time, bytes: Vec<u8>, to: SocketAddr, seq: u32, offers: bool) -> Unacknowledged {
+    pub(super) fn new(now: Time, bytes: Vec<u8>, to: Hop, seq: u32, offers: bool) -> Unacknowledged {
         Unacknowledged { repeated: Repeated::new(now, bytes, to, T2), seq, offers }
     }
 }
@@ -197,7 +197,7 @@ impl Unacknowledged {
 /// A response that is sent again after T1 and twice as long each time, for 64 T1.
 pub(crate) struct Repeated {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) to: SocketAddr,
+    pub(crate) to: Hop,
     interval: Duration,
     longest: Duration,
     pub(crate) repeat: Time,
@@ -205,7 +205,7 @@ pub(crate) struct Repeated {
 }
 
 impl Repeated {
-    pub(super) fn new(now: Time, bytes: Vec<u8>, to: SocketAddr, longest: Duration) -> Repeated {
+    pub(super) fn new(now: Time, bytes: Vec<u8>, to: Hop, longest: Duration) -> Repeated {
         Repeated { bytes, to, interval: T1, longest, repeat: now + T1, deadline: now + T1_64 }
     }
 
@@ -213,14 +213,14 @@ impl Repeated {
         self.repeat.min(self.deadline)
     }
 
-    /// The datagram to send when the time for it has come; the next one is due later.
-    pub(super) fn again(&mut self, now: Time) -> Option<(SocketAddr, Vec<u8>)> {
+    /// The message to send when the time for it has come; the next one is due later.
+    pub(super) fn again(&mut self, now: Time) -> Option<(Hop, Vec<u8>)> {
         if self.repeat > now {
             return None;
         }
         self.interval = (self.interval * 2).min(self.longest);
         self.repeat = now + self.interval;
-        Some((self.to, self.bytes.clone()))
+        Some((self.to.clone(), self.bytes.clone()))
     }
 }
 

@@ -145,7 +145,13 @@ impl Host {
         let placement = setup.placement;
         Ok(Host {
             address: setup.address,
-            endpoint: Endpoint::new(EndpointConfig { local: setup.address, user_agent, seed: sip_seed }),
+            endpoint: Endpoint::new(EndpointConfig {
+                local: setup.address,
+                tcp: None,
+                tls: None,
+                user_agent,
+                seed: sip_seed,
+            }),
             key: None,
             port: None,
             spec: placement.spec,

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use ringer_media::call::{Control, EndDetail, HangupCause, RemoteEnd, RemoteKind, Signal};
 use ringer_sip::sdp::{Negotiated, Offer};
-use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Time};
+use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Hop, Time};
 
 use super::sdp;
 use crate::provider::guard::Guard;
@@ -54,7 +54,7 @@ impl SipOrder {
             SipOrder::Answer(sdp) => endpoint.answer(now, key, sdp),
             SipOrder::Reject(code, q850_cause) => endpoint.reject(now, key, code, q850_cause),
             SipOrder::Digit(digit, duration_ms) => endpoint.send_digit(now, key, digit, duration_ms),
-            SipOrder::Resolved(destination) => endpoint.resolved(now, key, destination),
+            SipOrder::Resolved(destination) => endpoint.resolved(now, key, destination.map(Hop::udp)),
             SipOrder::Transfer(accepted) => endpoint.answer_transfer(now, key, accepted),
             SipOrder::Reinvite(offer) => return endpoint.reinvite(now, key, offer),
         }
@@ -188,6 +188,10 @@ impl SipPort {
                 let told =
                     format!("a SIP MESSAGE of {length} bytes ({content_type}) came in the call and was answered 200");
                 self.out.push_back(PortOutput::Warning(told));
+            }
+            CallEvent::ConnectionLost => {
+                let told = "the SIP connection of the call was lost; its next request opens another one";
+                self.out.push_back(PortOutput::Warning(told.to_owned()));
             }
             CallEvent::Incoming { .. }
             | CallEvent::Trying

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_sip::auth::Demand;
-use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, EndpointConfig, Invite, Output, Time};
+use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, EndpointConfig, Hop, Invite, Output, Time};
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 
@@ -86,7 +86,7 @@ impl SipSocket {
         let bound = socket.local_addr()?;
         let local = SocketAddr::new(advertise.unwrap_or(bound.ip()), bound.port());
         let user_agent = concat!("Ringer/", env!("CARGO_PKG_VERSION")).to_owned();
-        let config = EndpointConfig { local, user_agent, seed: crate::clock::random_seed() };
+        let config = EndpointConfig { local, tcp: None, tls: None, user_agent, seed: crate::clock::random_seed() };
         let (orders, waiting) = mpsc::channel(ORDERS);
         let (incoming, arrivals) = mpsc::channel(INCOMING);
         let port = SipDriver {
@@ -169,7 +169,7 @@ impl SipDriver {
                         Ok((len, from)) => {
                             let is_known = self.trace(false, from, &buffer[..len]);
                             beginning = (!is_known).then_some((from, len));
-                            self.endpoint.receive(now(), from, &buffer[..len]);
+                            self.endpoint.receive(now(), Hop::udp(from), &buffer[..len]);
                         }
                         Err(_) => self.note_undelivered(),
                     }
@@ -222,9 +222,9 @@ impl SipDriver {
     async fn send_all(&mut self) {
         while let Some(output) = self.endpoint.poll() {
             match output {
-                Output::Datagram { to, bytes } => {
-                    self.trace(true, to, &bytes);
-                    self.send(to, &bytes).await;
+                Output::Send { to, bytes } => {
+                    self.trace(true, to.address, &bytes);
+                    self.send(to.address, &bytes).await;
                 }
                 Output::Event(key, event) => self.tell(key, event),
             }
@@ -236,14 +236,14 @@ impl SipDriver {
         if self.socket.send_to(bytes, to).await.is_err() {
             self.note_undelivered();
             if self.socket.send_to(bytes, to).await.is_err() {
-                self.endpoint.unreachable(now(), to);
+                self.endpoint.unreachable(now(), &Hop::udp(to));
             }
         }
     }
 
     fn note_undelivered(&mut self) {
         while let Some(to) = undelivered(&*self.socket) {
-            self.endpoint.unreachable(now(), to);
+            self.endpoint.unreachable(now(), &Hop::udp(to));
         }
     }
 
@@ -257,7 +257,7 @@ impl SipDriver {
                 called: called_user(&request_uri),
                 from: from.uri.to_string(),
                 to: to.uri.to_string(),
-                source,
+                source: source.address,
                 headers,
                 call_id,
                 channel: IncomingChannel::Sip(dialog),
@@ -420,7 +420,8 @@ mod tests {
         let (news, mut heard) = mpsc::channel(NEWS);
         let invite = Invite {
             target: ringer_sip::Uri::parse(&format!("sip:far@{destination}")).expect("a target"),
-            destination,
+            destination: Hop::udp(destination),
+            alternatives: Vec::new(),
             from_user: "near".into(),
             from_host: None,
             from_display: None,

@@ -22,14 +22,14 @@ impl Host {
 
     pub(super) fn receive_sip(&mut self, arrived: Time, from: SocketAddr, bytes: &[u8]) {
         self.log(arrived, "received from", from, bytes);
-        self.endpoint.receive(sip_time(arrived), from, bytes);
+        self.endpoint.receive(sip_time(arrived), ringer_sip::Hop::udp(from), bytes);
         self.drain_sip(arrived);
     }
 
     pub(super) fn drain_sip(&mut self, now: Time) {
         while let Some(output) = self.endpoint.poll() {
             match output {
-                ringer_sip::Output::Datagram { to, bytes } => self.send_sip(now, to, bytes),
+                ringer_sip::Output::Send { to, bytes } => self.send_sip(now, to.address, bytes),
                 ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),
             }
         }
@@ -121,7 +121,7 @@ impl Host {
         }
         while let Some(output) = self.endpoint.poll() {
             match output {
-                ringer_sip::Output::Datagram { to, bytes } => self.send_sip(now, to, bytes),
+                ringer_sip::Output::Send { to, bytes } => self.send_sip(now, to.address, bytes),
                 // The end that this side asked for is no news to its Call.
                 ringer_sip::Output::Event(..) if ends => {}
                 ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),
