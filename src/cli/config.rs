@@ -46,11 +46,16 @@ pub async fn run(args: Args) -> ExitCode {
     } else {
         config.warnings.iter().for_each(|warning| out.line(warning));
         let (api, sip, calls) = (config.server.listen, config.sip.listen, room(&config));
+        if let Err(why) = super::tls::configured(&config) {
+            return super::failed(why);
+        }
         let data = config.data.display();
         out.line(format_args!("The settings are good: API {api}, SIP {sip}, {calls}, data in {data}"));
         if let Some(path) = &config.tls.root_file {
             let path = path.display();
-            out.line(format_args!("Servers of speech and language may also be certified by {path} (tls.root_file)"));
+            out.line(format_args!(
+                "Servers of speech and language, and agents, may also be certified by {path} (tls.root_file)"
+            ));
         }
     }
     out.verdict(true)

@@ -27,6 +27,7 @@ pub mod openapi;
 mod out;
 mod signals;
 pub mod sim;
+mod tls;
 pub mod up;
 
 /// What was asked for could not be read: a bad flag or setting. The same code as clap's.

@@ -47,9 +47,14 @@ impl SipListen {
         all.into_iter().filter_map(|(name, address)| Some((name, address?)))
     }
 
+    /// Returns the first address: that of UDP where there is one.
+    pub fn first(&self) -> SocketAddr {
+        self.all().next().map_or((Ipv4Addr::LOCALHOST, 0).into(), |(_, address)| address)
+    }
+
     /// Returns the host of the first address, from which media are sent, too.
     pub fn ip(&self) -> IpAddr {
-        self.all().next().map_or(Ipv4Addr::LOCALHOST.into(), |(_, address)| address.ip())
+        self.first().ip()
     }
 }
 

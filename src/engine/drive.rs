@@ -28,8 +28,8 @@ use super::{CAPTURED, CallNews, CallReport, JOURNAL, Placement};
 use crate::provider::guard::Guard;
 use crate::transport::port::{Port, PortOutput, ToPeer};
 use crate::transport::sip::address::Address;
+use crate::transport::sip::driver::SipNews;
 use crate::transport::sip::port::SipOrder;
-use crate::transport::sip::udp::SipNews;
 
 /// How long files may take to close.
 const CLOSING: Duration = Duration::from_secs(5);

@@ -1,6 +1,5 @@
 //! Calls to make and calls to answer: how they come about, what is said in them, and what is kept of them.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ringer_media::call::CallSpec;
@@ -83,7 +82,7 @@ pub struct SipDial {
     /// Codecs that are offered, in order; empty: G722, PCMU, PCMA.
     pub codecs: Vec<Codec>,
     /// The address behind `target`, when it is known; else it is looked up.
-    pub destination: Option<SocketAddr>,
+    pub destination: Option<Hop>,
     /// Which addresses signalling and media may go to, redirects included; `None`: all of them.
     pub guard: Option<Guard>,
 }
@@ -94,12 +93,12 @@ impl SipDial {
     }
 
     /// Returns the URI that is called, and where it is reached.
-    pub(super) async fn route(&self) -> Result<(Uri, SocketAddr), PlaceError> {
+    pub(super) async fn route(&self) -> Result<(Uri, Hop), PlaceError> {
         let bad = |fault: AddressFault| PlaceError::BadTarget(fault.to_string());
         let address = Address::parse(&self.target).map_err(bad)?;
         address.check_spoken().map_err(bad)?;
-        let found = match self.destination {
-            Some(found) if self.guard().allows(found.ip()) => found,
+        let found = match &self.destination {
+            Some(found) if self.guard().allows(found.address.ip()) => found.clone(),
             Some(_) => {
                 return Err(bad(AddressFault::NotAllowed(format!(
                     "the host of {:?} {}",
@@ -113,10 +112,10 @@ impl SipDial {
     }
 
     /// The INVITE to `target` with the offer `sdp`, sent to `destination`.
-    pub(super) fn invite(&self, target: Uri, destination: SocketAddr, sdp: String) -> Invite {
+    pub(super) fn invite(&self, target: Uri, destination: Hop, sdp: String) -> Invite {
         Invite {
             target,
-            destination: Hop::udp(destination),
+            destination,
             alternatives: Vec::new(),
             from_user: "ringer".into(),
             from_host: None,

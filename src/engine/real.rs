@@ -22,14 +22,14 @@ use super::tally::Tally;
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
-use crate::config::Secret;
+use crate::config::{Secret, SipListen};
 use crate::provider::Recognizer;
 use crate::tasks::Tasks;
 use crate::transport::path::MediaPath;
 use crate::transport::port::{Incoming, IncomingChannel, Port, Refusal};
+use crate::transport::sip::driver::{IncomingDialog, NEWS, SipSocket};
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
-use crate::transport::sip::udp::{IncomingDialog, NEWS, SipSocket};
 use crate::transport::sockets::{MediaPorts, MediaSockets};
 
 /// Samples that wait for a recognizer (560 ms): at most 400 ms come at once when it begins to listen, the rest 20 ms at a time.
@@ -87,7 +87,7 @@ impl Engine {
         clock: crate::clock::Clock,
     ) -> io::Result<(Engine, mpsc::Receiver<Incoming>)> {
         let tasks = Tasks::new();
-        let (sip, incoming) = SipSocket::start(config.sip, config.advertise, &tasks).await?;
+        let (sip, incoming) = SipSocket::start(config.sip, &config.tls, config.advertise, &tasks).await?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let count = if config.shards == 0 { cores.saturating_sub(1).max(1) } else { config.shards };
         let (mut shards, mut messages) = (Vec::new(), Vec::new());
@@ -134,9 +134,12 @@ impl Engine {
         let port = sockets.port();
         let no = self.inner.next_no();
         let offer = self.inner.offer(placement.destination.codecs(), port, no).session().to_string();
+        let transport = found.transport;
         let invite = dial.invite(uri, found, offer);
         let (sip_news, receiver) = mpsc::channel(NEWS);
-        let port = Port::Sip(Box::new(SipPort::caller(dial.target.clone(), placement.destination.guard())));
+        let mut port = SipPort::caller(dial.target.clone(), placement.destination.guard());
+        port.set_transport(transport);
+        let port = Port::Sip(Box::new(port));
         let (mut driver, handle) = self.inner.start_call(no, MediaPath::Udp(sockets), placement, room, port);
         driver.begin();
         let inner = self.inner.clone();
@@ -199,11 +202,18 @@ impl Engine {
         let sockets = self.inner.sockets()?;
         let supported = self.inner.offer(terms.codecs(), sockets.port(), self.inner.next_no());
         let port = SipPort::incoming(call_id, dialog.offer.as_deref(), &supported, terms.guard());
-        Ok((room, sockets, port.map_err(PlaceError::NoMedia)?))
+        let mut port = port.map_err(PlaceError::NoMedia)?;
+        port.set_transport(dialog.transport);
+        Ok((room, sockets, port))
     }
 
-    /// Where SIP is heard.
+    /// Returns the first address that SIP is heard at: that of UDP where there is one.
     pub fn sip_address(&self) -> std::net::SocketAddr {
+        self.inner.sip.local().first()
+    }
+
+    /// Returns every address that SIP is heard at.
+    pub fn sip_addresses(&self) -> SipListen {
         self.inner.sip.local()
     }
 

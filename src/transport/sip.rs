@@ -2,8 +2,8 @@
 
 pub mod address;
 mod connection;
+pub mod driver;
 pub mod port;
 pub mod sdp;
 pub mod streams;
 pub mod tls;
-pub mod udp;

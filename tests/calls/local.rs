@@ -18,7 +18,16 @@ use tokio::sync::mpsc;
 /// An engine with one media thread and a SIP port of its own.
 pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig {
     let sip = "127.0.0.1:0".parse().expect("it is an address");
-    EngineConfig { sip, rtp_ports, advertise: None, shards: 1, max_calls, srtp: Encryption::Off, symmetric_rtp: false }
+    EngineConfig {
+        sip: sip.into(),
+        tls: Default::default(),
+        rtp_ports,
+        advertise: None,
+        shards: 1,
+        max_calls,
+        srtp: Encryption::Off,
+        symmetric_rtp: false,
+    }
 }
 
 /// The same, started, and the calls that come in.

@@ -36,9 +36,9 @@ use crate::human::{Fluency, Mind, SpeechPart};
 use crate::provider::{Synthesizer, Voice, whole_speech};
 use crate::transport::port::{MediaPlan, PortOutput, Refusal, ToPeer};
 use crate::transport::sip::address::Address;
+use crate::transport::sip::driver::masked;
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
-use crate::transport::sip::udp::masked;
 
 /// Milliseconds that things take, drawn evenly from these.
 const THINKING_MS: (f64, f64) = (40.0, 120.0);

@@ -21,8 +21,10 @@ use crate::clock::monotonic;
 const READ_BYTES: usize = 16 * 1024;
 /// Keep-alives that may wait to be written; more are left out.
 const KEEP_ALIVES: usize = 4;
-/// Pings of different connections are up to so many seconds apart.
-const PING_SPREAD_S: u64 = 6;
+/// The distance of pings is longer by up to so many of [`PING_SHARES`] shares, which differ from connection to connection.
+const PING_SPREAD: u32 = 6;
+/// A share is 1 s of 25.
+const PING_SHARES: u32 = 25;
 
 /// Times after which a connection is given up.
 #[derive(Copy, Clone, Debug)]
@@ -118,7 +120,7 @@ struct Shared {
     used_ns: AtomicU64,
     /// Pings that were answered.
     pongs: AtomicU64,
-    /// A message that is written was taken in time so far.
+    /// The other side has answered a ping.
     is_answering: AtomicBool,
 }
 
@@ -242,7 +244,7 @@ impl Link<'_> {
             return std::future::pending().await;
         }
         let number = self.hop.connection.map_or(0, |connection| connection.0);
-        let spread = self.patience.ping / 25 * (number % PING_SPREAD_S) as u32 / 1;
+        let spread = self.patience.ping / PING_SHARES * (number % u64::from(PING_SPREAD)) as u32;
         loop {
             sleep(self.patience.ping + spread).await;
             let before = self.shared.pongs.load(Ordering::Relaxed);

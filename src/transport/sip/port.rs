@@ -2,18 +2,23 @@
 //! live engine, the simulator and the far side of load tests drive the same one.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 use ringer_media::call::{Control, EndDetail, HangupCause, RemoteEnd, RemoteKind, Signal};
 use ringer_sip::sdp::{Negotiated, Offer};
-use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Hop, Time};
+use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Hop, Time, Transport};
 
 use super::sdp;
 use crate::provider::guard::Guard;
 use crate::transport::port::{MediaPlan, PeerInfo, PortOutput, Refusal, ToPeer};
 
-/// Name of this signalling.
-pub const PROTOCOL: &str = "SIP/UDP";
+/// Returns the name of the signalling by this transport.
+pub fn protocol(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Udp => "SIP/UDP",
+        Transport::Tcp => "SIP/TCP",
+        Transport::Tls => "SIP/TLS",
+    }
+}
 
 /// Q.850 cause and text of a normal end.
 const NORMAL: (u16, &str) = (16, "Normal call clearing");
@@ -36,7 +41,7 @@ pub enum SipOrder {
     /// INFO with a digit of so many milliseconds.
     Digit(char, u32),
     /// Address of the target of a redirect; `None` ends the call.
-    Resolved(Option<SocketAddr>),
+    Resolved(Option<Hop>),
     /// Answer to a REFER.
     Transfer(bool),
     /// re-INVITE with this offer; nothing where the call is not up, or another one is not answered yet.
@@ -54,7 +59,7 @@ impl SipOrder {
             SipOrder::Answer(sdp) => endpoint.answer(now, key, sdp),
             SipOrder::Reject(code, q850_cause) => endpoint.reject(now, key, code, q850_cause),
             SipOrder::Digit(digit, duration_ms) => endpoint.send_digit(now, key, digit, duration_ms),
-            SipOrder::Resolved(destination) => endpoint.resolved(now, key, destination.map(Hop::udp)),
+            SipOrder::Resolved(destination) => endpoint.resolved(now, key, destination),
             SipOrder::Transfer(accepted) => endpoint.answer_transfer(now, key, accepted),
             SipOrder::Reinvite(offer) => return endpoint.reinvite(now, key, offer),
         }
@@ -114,8 +119,13 @@ impl SipPort {
     }
 
     fn new(call_id: String, guard: Guard) -> SipPort {
-        let peer = PeerInfo { protocol: PROTOCOL, call_id, ..PeerInfo::default() };
+        let peer = PeerInfo { protocol: protocol(Transport::Udp), call_id, ..PeerInfo::default() };
         SipPort { guard, out: VecDeque::new(), peer, answer: None, own_offer: None }
+    }
+
+    /// Sets the transport of the signalling, which is UDP where it is not set.
+    pub fn set_transport(&mut self, transport: Transport) {
+        self.peer.protocol = protocol(transport);
     }
 
     /// Sets the Call-ID of a call that was dialled.

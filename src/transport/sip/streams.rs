@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use super::connection::Patience;
 use super::connection::{Stream, Task, connect};
-use super::tls::{Tls, explained};
+use super::tls::{Tls, TlsSettings, explained};
 use crate::config::SipListen;
 use crate::tasks::Tasks;
 
@@ -159,7 +159,8 @@ impl Streams {
     ///
     /// # Errors
     /// The bind error, with the address; a TLS listener without a certificate.
-    pub async fn start(listen: SipListen, tls: Tls, patience: Patience, tasks: &Tasks) -> io::Result<Streams> {
+    pub async fn start(listen: SipListen, tls: &TlsSettings, patience: Patience, tasks: &Tasks) -> io::Result<Streams> {
+        let tls = Tls::new(tls);
         let (sender, events) = mpsc::channel(EVENTS);
         let shop = Shop {
             events: sender,
@@ -373,3 +374,6 @@ impl Shop {
         let _ = events.send(Event::Ended { connection, is_up: true, why }).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

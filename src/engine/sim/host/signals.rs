@@ -11,7 +11,7 @@ impl Host {
         let address = Address::parse(called).map_err(|fault| fault.to_string())?;
         let destination = address.resolve().map_err(|fault| fault.to_string())?;
         let offer = sdp::offer(self.destination.codecs(), self.address.ip(), RTP_PORT, 1).session().to_string();
-        let invite = dial.invite(address.uri().clone(), destination, offer);
+        let invite = dial.invite(address.uri().clone(), ringer_sip::Hop::udp(destination), offer);
         self.key = Some(self.endpoint.invite(sip_time(now), invite));
         self.begin(now);
         self.port = Some(SipPort::caller(target, self.destination.guard()));
