@@ -3,13 +3,16 @@
 //! Feed it with [`Endpoint::receive`], [`Endpoint::tick`] and the calls' methods, then [`Endpoint::poll`] until `None`, then
 //! wait until [`Endpoint::next_timer`]. `useragent` has what a call does.
 
+mod delivery;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+pub(crate) use self::delivery::Failure;
 use crate::header::{Via, split_quoted};
-use crate::hop::{ConnectionId, Hop};
+use crate::hop::Hop;
 use crate::ids::Ids;
 use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
@@ -114,7 +117,7 @@ impl Endpoint {
     pub fn receive(&mut self, now: Time, from: Hop, message: &[u8]) {
         match parse(message) {
             Ok(Message::Request(request)) => self.request(now, from, request),
-            Ok(Message::Response(response)) => self.response(now, response),
+            Ok(Message::Response(response)) => self.response(now, &from, response),
             Err(_) => {}
         }
     }
@@ -143,39 +146,6 @@ impl Endpoint {
     /// The next thing to do, in order; `None` when there is nothing more.
     pub fn poll(&mut self) -> Option<Output> {
         self.out.pop_front()
-    }
-
-    /// Nothing can be delivered to `to` (ICMP port or host unreachable, connection refused, TLS failure): requests there that nobody
-    /// answered fail.
-    pub fn unreachable(&mut self, now: Time, to: &Hop) {
-        let dead =
-            self.clients.iter().filter(|(_, c)| is_same(&c.to, to) && c.unanswered()).map(|(key, _)| key.clone());
-        for key in dead.collect::<Vec<_>>() {
-            let Some(client) = self.remove_client(&key) else { continue };
-            self.request_failed(now, client.call, &key, &client.request.method, 503);
-        }
-    }
-
-    /// A connection is closed: what waits for an answer by it has none.
-    pub fn connection_lost(&mut self, now: Time, connection: ConnectionId) {
-        let lost = self.clients.iter().filter(|(_, c)| c.to.connection == Some(connection) && c.open());
-        let lost: Vec<_> = lost.map(|(key, _)| key.clone()).collect();
-        for key in lost {
-            let Some(client) = self.remove_client(&key) else { continue };
-            self.request_failed(now, client.call, &key, &client.request.method, 503);
-        }
-    }
-
-    /// A request of this side got no response: 408, or 503 when nobody is there.
-    fn request_failed(&mut self, now: Time, call: CallKey, key: &TransactionKey, method: &Method, code: u16) {
-        match method {
-            Method::Invite if code == 408 => self.invite_timed_out(now, call, key),
-            Method::Invite => self.invite_unreachable(now, call, key),
-            Method::Update => self.change_failed(now, call, key, code),
-            Method::Info => self.digit_answered(now, call, code),
-            Method::Prack => self.prack_done(call),
-            _ => {}
-        }
     }
 
     /// The Call-ID of a call that is not forgotten yet.
@@ -223,27 +193,6 @@ impl Endpoint {
 
     pub(crate) fn call_changed(&mut self, key: CallKey) {
         self.reschedule(Owner::Call(key));
-    }
-
-    /// The topmost Via of a new request, with its branch.
-    pub(crate) fn via(&mut self) -> String {
-        format!("SIP/2.0/UDP {};branch=z9hG4bK{};rport", self.config.local, self.ids.next())
-    }
-
-    /// Sends a request that begins a transaction. `via` comes on top unless the request has one (CANCEL).
-    pub(crate) fn send_request(&mut self, now: Time, call: CallKey, mut request: Request, to: Hop) -> TransactionKey {
-        if request.headers.get("Via").is_none() {
-            let via = self.via();
-            request.headers.push_first("Via", via);
-        }
-        request.headers.push("User-Agent", self.config.user_agent.clone());
-        let branch = request.headers.top_via().map(|via| via.branch().to_owned()).unwrap_or_default();
-        let key: TransactionKey = format!("{branch} {}", request.method).into();
-        let client = Client::new(now, call, request, to.clone());
-        self.send(to, client.bytes.clone());
-        self.clients.insert(key.clone(), client);
-        self.reschedule(Owner::Client(key.clone()));
-        key
     }
 
     /// A CANCEL was sent for this INVITE.
@@ -345,7 +294,7 @@ impl Endpoint {
         }
     }
 
-    fn response(&mut self, now: Time, response: Response) {
+    fn response(&mut self, now: Time, from: &Hop, response: Response) {
         if response.check().is_err() {
             return;
         }
@@ -357,6 +306,7 @@ impl Endpoint {
             }
             return;
         };
+        client.to.follow(from);
         let heard = client.response(now, response.code);
         if heard == Heard::PassAndAck {
             client.ack = failure_ack(&client.request, &response).to_bytes();
@@ -367,6 +317,7 @@ impl Endpoint {
             self.send(to, ack);
         }
         if matches!(heard, Heard::Pass | Heard::PassAndAck) {
+            self.answered_over(call, &key, &response, from);
             match request.method {
                 Method::Invite => self.invite_response(now, call, &key, &request, response),
                 Method::Bye | Method::Notify => {
@@ -393,7 +344,7 @@ impl Endpoint {
             Fired::TimedOut => {
                 let (call, method) = (client.call, client.request.method.clone());
                 self.clients.remove(&key);
-                self.request_failed(now, call, &key, &method, 408);
+                self.request_failed(now, call, &key, &method, Failure::TimedOut);
             }
             Fired::Gone => {
                 self.clients.remove(&key);
@@ -415,12 +366,6 @@ impl Endpoint {
             }
         }
         self.reschedule(Owner::Server(key));
-    }
-
-    fn remove_client(&mut self, key: &TransactionKey) -> Option<Client> {
-        let client = self.clients.remove(key);
-        self.reschedule(Owner::Client(key.clone()));
-        client
     }
 
     fn reschedule(&mut self, owner: Owner) {
@@ -472,11 +417,6 @@ fn stamp(request: &mut Request, mut via: Via, from: &Hop) -> Hop {
         header.value = if rest.is_empty() { via.to_string() } else { format!("{via}, {rest}") };
     }
     to
-}
-
-/// True for two names of the same place, over whatever connection.
-fn is_same(one: &Hop, other: &Hop) -> bool {
-    (one.transport, one.address) == (other.transport, other.address)
 }
 
 /// The ACK of a final response other than 2xx (RFC 3261 17.1.1.3).

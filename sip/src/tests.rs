@@ -5,6 +5,7 @@ mod calls;
 mod crypto;
 mod digits;
 mod early;
+mod failover;
 mod garbage;
 mod login;
 mod media;
@@ -12,6 +13,7 @@ mod prack;
 mod races;
 mod reinvite;
 mod session;
+mod streams;
 mod timers;
 mod torture;
 mod transfer;
@@ -40,9 +42,12 @@ struct Scripted {
     endpoint: Endpoint,
     now: Time,
     far: SocketAddr,
+    /// Way by which the far side's messages come; by datagram from `far` when `None`.
+    way: Option<Hop>,
     events: Vec<CallEvent>,
     sent: Vec<Message>,
     last_to: SocketAddr,
+    last_hop: Hop,
     last_call: Option<CallKey>,
 }
 
@@ -50,8 +55,33 @@ impl Scripted {
     fn new() -> Scripted {
         let local = "10.0.0.1:5060".parse().unwrap();
         let far = "10.0.0.2:5060".parse().unwrap();
-        let endpoint = Endpoint::new(EndpointConfig { local, tcp: None, tls: None, user_agent: "t".into(), seed: 5 });
-        Scripted { endpoint, now: Time(0), far, events: Vec::new(), sent: Vec::new(), last_to: far, last_call: None }
+        Scripted::with(EndpointConfig { local, tcp: None, tls: None, user_agent: "t".into(), seed: 5 }, far)
+    }
+
+    /// An endpoint that speaks TCP and TLS as well.
+    fn speaking_all() -> Scripted {
+        let local = "10.0.0.1:5060".parse().unwrap();
+        let (tcp, tls) = ("10.0.0.1:5070".parse().ok(), "10.0.0.1:5061".parse().ok());
+        let far = "10.0.0.2:5060".parse().unwrap();
+        Scripted::with(EndpointConfig { local, tcp, tls, user_agent: "t".into(), seed: 5 }, far)
+    }
+
+    fn with(config: EndpointConfig, far: SocketAddr) -> Scripted {
+        Scripted {
+            endpoint: Endpoint::new(config),
+            now: Time(0),
+            far,
+            way: None,
+            events: Vec::new(),
+            sent: Vec::new(),
+            last_to: far,
+            last_hop: Hop::udp(far),
+            last_call: None,
+        }
+    }
+
+    fn from(&self) -> Hop {
+        self.way.clone().unwrap_or_else(|| Hop::udp(self.far))
     }
 
     /// An INVITE of `alice` to `sip:bob@b.example`, sent to the far side.
@@ -99,6 +129,7 @@ impl Scripted {
             match output {
                 Output::Send { to, bytes } => {
                     self.last_to = to.address;
+                    self.last_hop = to;
                     self.sent.push(parse(&bytes).expect("what is sent can be read"));
                 }
                 Output::Event(call, event) => {
@@ -138,7 +169,8 @@ impl Scripted {
     }
 
     fn hears(&mut self, text: &str) {
-        self.endpoint.receive(self.now, Hop::udp(self.far), text.replace('\n', "\r\n").as_bytes());
+        let from = self.from();
+        self.endpoint.receive(self.now, from, text.replace('\n', "\r\n").as_bytes());
         self.pump();
     }
 
@@ -150,7 +182,8 @@ impl Scripted {
         if let Some(sdp) = sdp {
             response.set_sdp(sdp);
         }
-        self.endpoint.receive(self.now, Hop::udp(self.far), &response.to_bytes());
+        let from = self.from();
+        self.endpoint.receive(self.now, from, &response.to_bytes());
         self.pump();
     }
 

@@ -7,9 +7,9 @@ use super::{
     Call, CallEnd, CallEvent, CallKey, EndKind, Fork, Ringing, SUPPORTED, Side, Stage, Unacknowledged, reason,
 };
 use crate::auth::{Demand, Verdict};
-use crate::dialog::Dialog;
+use crate::dialog::{Dialog, is_sips};
 use crate::endpoint::{Endpoint, TransactionKey};
-use crate::hop::Hop;
+use crate::hop::{Hop, Transport};
 use crate::message::{Method, Request, reason_phrase, sdp_of};
 use crate::sdp;
 use crate::time::Time;
@@ -138,11 +138,16 @@ impl Endpoint {
             return self.reply(now, tx, 415, "", &[("Accept", "application/sdp")]);
         }
         let tag = self.ids.next();
-        let Some(dialog) = Dialog::of_answerer(&request, &tag, source.clone()) else { return };
+        // A new connection would go where the caller listens, and not where the INVITE came from.
+        let listens = self.servers.get(tx).map(|server| server.to.clone()).filter(|to| to.transport.is_reliable());
+        let peer = listens.unwrap_or_else(|| source.clone());
+        let Some(dialog) = Dialog::of_answerer(&request, &tag, peer) else { return };
+        let secure = source.transport == Transport::Tls && is_sips(&request.uri);
         let mut call = Call::new(call_id.clone(), Side::Answerer(tx.clone()), String::new(), to.user());
         call.dialogs.push(Fork::new(dialog));
         call.dialogs[0].note_allow(&request.headers);
         call.invite_seq = cseq.seq;
+        call.secure = secure;
         call.ringing = Ringing::of(&request.headers, sdp.is_some());
         call.deadline = Some(now + RING_LIMIT);
         let key = self.insert_call(call);
@@ -260,8 +265,8 @@ impl Endpoint {
 
     /// The Contact of this side in a call.
     pub(super) fn contact(&self, key: CallKey) -> String {
-        let user = self.calls.get(&key).map_or("", |c| c.contact_user.as_str());
-        format!("<sip:{user}{}{}>", if user.is_empty() { "" } else { "@" }, self.config.local)
+        let Some(call) = self.calls.get(&key) else { return self.config.contact("", Transport::Udp, false) };
+        self.config.contact(&call.contact_user, call.transport(), call.secure)
     }
 
     /// Ends a call at this side's wish: BYE when it is up, CANCEL or a rejection before. `Ended` (LocalHangup) comes at once;

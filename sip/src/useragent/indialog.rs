@@ -33,6 +33,9 @@ impl Endpoint {
         };
         let Some(call) = self.calls.get_mut(&key) else { return };
         let dialog = &mut call.dialogs[at].dialog;
+        if let Some(server) = self.servers.get(tx) {
+            dialog.heard_from(&server.to);
+        }
         if dialog.remote_seq.is_some_and(|last| cseq.seq < last) {
             return self.reply(now, tx, 500, "CSeq out of order", &[]);
         }
@@ -242,7 +245,7 @@ impl Endpoint {
         let call = self.calls.get_mut(&key)?;
         let fork = call.dialogs.get_mut(at)?;
         fork.dialog.local_seq += 1;
-        let (mut request, to) = fork.dialog.request(method, fork.dialog.local_seq);
+        let (mut request, to) = fork.dialog.request(method, fork.dialog.local_seq, &self.config);
         fill(&mut request);
         if let Side::Caller(caller) = &mut call.side {
             caller.login.sign(&mut request, &mut self.ids);

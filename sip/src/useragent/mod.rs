@@ -2,11 +2,13 @@
 //!
 //! This file has the words that a driver speaks, `state` the state of a call. `caller` places calls, `answerer` takes them,
 //! `prack` makes provisional responses reliable (RFC 3262), `offer` is for an INVITE without an offer. What both sides have once a
-//! dialog exists: `indialog`, `change` (re-INVITE, UPDATE), `timers` (RFC 4028), `transfer`, `digits`, `login`.
+//! dialog exists: `indialog`, `change` (re-INVITE, UPDATE), `timers` (RFC 4028), `transfer`, `digits`, `login`; `connection`: what it
+//! goes by.
 
 mod answerer;
 mod caller;
 mod change;
+mod connection;
 mod digits;
 mod indialog;
 mod login;

@@ -1,11 +1,12 @@
 //! The state of a call: its dialogs, what each side has of its own, and what waits for an answer.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{Change, Keyed, Login, Offered, Ringing, Timing};
 use crate::dialog::{Dialog, Reach};
 use crate::endpoint::TransactionKey;
-use crate::hop::Hop;
+use crate::hop::{ConnectionId, Hop};
 use crate::message::{Headers, Request};
 use crate::sdp::{Direction, Negotiated};
 use crate::time::Time;
@@ -63,6 +64,10 @@ pub(crate) struct Call {
     pub(crate) confirmed: bool,
     /// User part of the Contact, escaped.
     pub(crate) contact_user: String,
+    /// The call is of a `sips:` address.
+    pub(crate) secure: bool,
+    /// A request that was too large for a datagram was refused over TCP: all go by datagram.
+    pub(crate) tcp_refused: bool,
     /// Digits that go out by INFO.
     pub(crate) keyed: Keyed,
     /// A REFER that waits for its answer.
@@ -133,6 +138,14 @@ impl Fork {
         self.acks.push(ack);
     }
 
+    /// The connection is closed: nothing goes by it any more. True when the dialog used it.
+    pub(super) fn forget(&mut self, connection: ConnectionId) -> bool {
+        for ack in &mut self.acks {
+            ack.to.forget(connection);
+        }
+        self.dialog.forget(connection)
+    }
+
     /// True when no 2xx of this branch was taken.
     pub(super) fn is_early(&self) -> bool {
         self.acks.is_empty() && !self.closed
@@ -158,6 +171,10 @@ pub(crate) struct Caller {
     pub(crate) request: Request,
     /// Place that it goes to.
     pub(crate) to: Hop,
+    /// Places that are tried next.
+    pub(crate) hops: VecDeque<Hop>,
+    /// Time at which the first place was tried.
+    pub(crate) begun: Option<Time>,
     pub(crate) reach: Reach,
     pub(crate) transaction: TransactionKey,
     pub(crate) seq: u32,
@@ -260,6 +277,8 @@ impl Call {
             codec: None,
             confirmed: false,
             contact_user,
+            secure: false,
+            tcp_refused: false,
             keyed: Keyed::default(),
             referred: None,
             subscription: None,
