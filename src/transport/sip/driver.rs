@@ -102,12 +102,11 @@ impl SipSocket {
         let bound = streams.local();
         let local = SipListen { udp: bound.udp.map(named), tcp: bound.tcp.map(named), tls: bound.tls.map(named) };
         let user_agent = concat!("Ringer/", env!("CARGO_PKG_VERSION")).to_owned();
-        // A transport without a listener is spoken over connections that this side makes.
-        let first = local.first();
+        // Without a listener a transport is spoken over connections that this side makes, and not chosen by itself.
         let config = EndpointConfig {
-            local: local.udp.unwrap_or(first),
-            tcp: Some(local.tcp.unwrap_or(first)),
-            tls: Some(local.tls.unwrap_or(first)),
+            local: local.udp.unwrap_or(local.first()),
+            tcp: local.tcp,
+            tls: local.tls,
             user_agent,
             seed: crate::clock::random_seed(),
         };

@@ -142,7 +142,6 @@ async fn one_connection_carries_everything_both_ways() {
             assert_eq!((back.connection, back.address, three), (first, to.address, message(3)));
         }
     }
-    tasks.stop().await;
 }
 
 #[tokio::test]
@@ -191,6 +190,7 @@ async fn a_certificate_that_is_wrong_is_told_with_its_cause() {
                 assert!(why.starts_with("TLS with ") && why.contains(expect), "{expect}: {why}");
                 assert!(called.is_none_or(|name| why.contains(name)), "{why}");
                 // A host that is named in the settings is not verified.
+                let mut open = Vec::new();
                 for place in
                     [to.address.to_string(), format!("{}:{}", called.unwrap_or("127.0.0.1"), to.address.port())]
                 {
@@ -198,11 +198,11 @@ async fn a_certificate_that_is_wrong_is_told_with_its_cause() {
                     let mut caller = side("127.0.0.1", &insecure, Patience::default(), &tasks).await;
                     caller.send(&to, message(2));
                     assert_eq!(heard(&mut callee).await.1, message(2));
+                    open.push(caller);
                 }
             }
         }
     }
-    tasks.stop().await;
 }
 
 #[tokio::test]
@@ -210,8 +210,6 @@ async fn a_connection_that_does_not_come_about_is_told_with_its_cause() {
     let tasks = Tasks::new();
     let patience = Patience { connect: SHORT, ..Patience::default() };
     let (mut caller, _) = plain(patience, &tasks).await;
-    let silent = TcpListener::bind(loopback("127.0.0.1")).await.expect("a port is free");
-    let silent = Hop::new(Transport::Tls, silent.local_addr().expect("it is bound"));
     let closed = std::net::TcpListener::bind(loopback("127.0.0.1")).and_then(|bound| bound.local_addr());
     let closed = closed.expect("a port is free");
     for transport in [Transport::Tcp, Transport::Tls] {
@@ -223,20 +221,20 @@ async fn a_connection_that_does_not_come_about_is_told_with_its_cause() {
     let to = Hop::new(Transport::Tls, held.local_addr().expect("it is bound"));
     let why = failure(&mut caller, to.clone()).await;
     assert_eq!(why, format!("{to} cannot be connected to: nothing came back in 0.15 s"));
-    drop(silent);
     let (mut caller, _) = plain(Patience::default(), &tasks).await;
     tasks.spawn("a server without TLS", async move {
-        if let Ok((mut socket, _)) = held.accept().await {
+        // The first is the one that was given up.
+        while let Ok((mut socket, _)) = held.accept().await {
             let _ = socket.write_all(b"SIP/2.0 400 Bad Request\r\n\r\n").await;
             let _ = socket.read(&mut [0; 1024]).await;
         }
     });
     let why = failure(&mut caller, to).await;
     assert!(why.ends_with("it does not speak TLS at this port"), "{why}");
-    let unnamed = Hop { server_name: Some("a b".into()), ..Hop::new(Transport::Tls, closed) };
+    let (_callee, address) = plain(Patience::default(), &tasks).await;
+    let unnamed = Hop { server_name: Some("a b".into()), ..Hop::new(Transport::Tls, address) };
     let why = failure(&mut caller, unnamed).await;
-    assert!(why.contains("\"a b\" is no name") || why.contains("refused"), "{why}");
-    tasks.stop().await;
+    assert_eq!(why, "TLS failed: \"a b\" is no name that a certificate can have");
 }
 
 /// Sends `bytes` from a socket of its own to `to`, and waits until that closes it.
@@ -274,7 +272,6 @@ async fn a_connection_of_garbage_is_closed_and_nothing_else() {
     closed_after(address, &long).await;
     assert_eq!(heard(&mut callee).await.1, message(3));
     assert!(lost(&mut callee).await.contains("no SIP start line"));
-    tasks.stop().await;
 }
 
 #[tokio::test]
@@ -302,7 +299,6 @@ async fn a_reset_is_told_and_the_next_message_opens_another_connection() {
     let mut read = vec![0; message(2).len()];
     socket.read_exact(&mut read).await.expect("it is open");
     assert!(second.is_some_and(|second| second != first) && read == message(2));
-    tasks.stop().await;
 }
 
 #[tokio::test]
@@ -331,7 +327,6 @@ async fn who_shakes_no_hands_or_comes_too_often_is_turned_away() {
     let mut socket = TcpStream::connect(tcp).await.expect("it listens");
     socket.write_all(&message(3)).await.expect("it is open");
     assert_eq!(heard(&mut callee).await.1, message(3));
-    tasks.stop().await;
 }
 
 #[tokio::test]
@@ -350,7 +345,6 @@ async fn pings_go_out_and_are_missed_only_where_they_were_answered() {
     assert_eq!(pings, b"\r\n\r\n".repeat(10));
     socket.write_all(b"\r\n").await.expect("it is open");
     assert_eq!(lost(&mut caller).await, "the other side answers no pings any more");
-    tasks.stop().await;
 }
 
 #[tokio::test]
@@ -372,7 +366,6 @@ async fn who_takes_nothing_holds_nobody_up() {
     caller.send(&other, message(2));
     assert_eq!(heard(&mut callee).await.1, message(2));
     assert_eq!(lost(&mut caller).await, "the other side does not take what is sent");
-    tasks.stop().await;
 }
 
 #[tokio::test]
@@ -395,7 +388,6 @@ async fn a_connection_rests_unless_a_call_holds_it() {
     assert_eq!(caller.send(&held, message(3)), Some(connection));
     drop(hold);
     assert_eq!(lost(&mut caller).await, "nothing came or went for long");
-    tasks.stop().await;
 }
 
 #[tokio::test]
@@ -407,7 +399,9 @@ async fn what_waits_is_written_before_the_end() {
     caller.send(&to, message(1));
     let (mut socket, _) = within("a connection", listener.accept()).await.expect("it comes");
     socket.read_exact(&mut vec![0; message(1).len()]).await.expect("it is open");
-    (2..100).for_each(|number| drop(caller.send(&to, message(number))));
+    for number in 2..100 {
+        caller.send(&to, message(number));
+    }
     drop(caller);
     within("the end", tasks.stop()).await;
     let mut read = Vec::new();
