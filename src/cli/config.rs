@@ -46,9 +46,6 @@ pub async fn run(args: Args) -> ExitCode {
     } else {
         config.warnings.iter().for_each(|warning| out.line(warning));
         let (api, sip, calls) = (config.server.listen, config.sip.listen, room(&config));
-        if let Err(why) = super::tls::configured(&config) {
-            return super::failed(why);
-        }
         let data = config.data.display();
         out.line(format_args!("The settings are good: API {api}, SIP {sip}, {calls}, data in {data}"));
         if let Some(path) = &config.tls.root_file {

@@ -127,7 +127,7 @@ impl Place {
             problems.iter().for_each(complain);
             ExitCode::from(BAD_USAGE)
         })?;
-        local::roots(&config).map_err(|problem| {
+        tls::configured(&config).map_err(|problem| {
             complain(problem);
             ExitCode::from(BAD_USAGE)
         })?;

@@ -122,6 +122,8 @@ fn weak_points(config: &Config, speech: &Speech) -> Vec<String> {
     if let Status::Down(why) = tokio::task::block_in_place(|| speech.synthesizer.status()) {
         weak.push(format!("{why}; calls that need it cannot speak (`ringer doctor` names the command)"));
     }
+    let hosts = &config.tls.insecure_hosts;
+    weak.extend(hosts.iter().map(|host| format!("the certificate of {host} is not verified (tls.insecure_hosts)")));
     if config.bootstrap_key.as_ref().is_some_and(|key| key.expose().chars().count() < BOOTSTRAP_CHARS) {
         weak.push(format!("the bootstrap key has fewer than {BOOTSTRAP_CHARS} characters: it can be guessed"));
     }

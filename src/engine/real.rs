@@ -135,10 +135,14 @@ impl Engine {
         let no = self.inner.next_no();
         let offer = self.inner.offer(placement.destination.codecs(), port, no).session().to_string();
         let transport = found.transport;
+        let unverified = self.inner.config.tls.is_insecure(&found).then(|| found.to_string());
         let invite = dial.invite(uri, found, offer);
         let (sip_news, receiver) = mpsc::channel(NEWS);
         let mut port = SipPort::caller(dial.target.clone(), placement.destination.guard());
         port.set_transport(transport);
+        if let Some(place) = unverified {
+            port.warn(format!("the certificate of {place} was not verified (tls.insecure_hosts)"));
+        }
         let port = Port::Sip(Box::new(port));
         let (mut driver, handle) = self.inner.start_call(no, MediaPath::Udp(sockets), placement, room, port);
         driver.begin();

@@ -128,6 +128,14 @@ async fn a_call_that_cannot_be_delivered_ends_with_the_cause() {
     let callee = callee(loopback("tls:127.0.0.1:0"), own).await;
     let caller = Stage::heard_at(loopback("127.0.0.1:0"), trusting).await;
     let tls = callee.0.sip_address();
+    // Nobody answers there, and yet there is a connection.
+    let settings = TlsSettings { insecure_hosts: vec![tls.to_string()], ..TlsSettings::default() };
+    let careless = Stage::heard_at(loopback("127.0.0.1:0"), settings).await;
+    let mut placement = careless.placement(&format!("sips:bob@{tls}"), "Hello.");
+    placement.spec.limits.ringing_ms = 500;
+    let report = careless.call(placement).await.expect("it was placed");
+    assert_eq!(report.warnings, [format!("the certificate of TLS {tls} was not verified (tls.insecure_hosts)")]);
+    assert_eq!(report.ending.reason, EndReason::NoAnswer);
     let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|bound| bound.local_addr()).expect("one is free");
     let resets = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let reset = resets.local_addr().expect("it is bound");

@@ -95,7 +95,7 @@ pub(super) async fn connect(
         if hop.transport != Transport::Tls {
             return Ok(Box::new(socket) as Box<dyn Stream>);
         }
-        let (connector, name) = tls.connector(place, hop.server_name.as_deref())?;
+        let (connector, name) = tls.connector(hop)?;
         let peer = hop.server_name.as_deref().map_or(place.to_string(), |name| format!("{name} ({place})"));
         let stream = connector.connect(name, socket).await.map_err(|error| explained(&error, &peer))?;
         Ok(Box::new(stream) as Box<dyn Stream>)

@@ -128,6 +128,11 @@ impl SipPort {
         self.peer.protocol = protocol(transport);
     }
 
+    /// Tells the user of the result something.
+    pub fn warn(&mut self, warning: String) {
+        self.out.push_back(PortOutput::Warning(warning));
+    }
+
     /// Sets the Call-ID of a call that was dialled.
     pub fn dialled(&mut self, call_id: &str) {
         self.peer.call_id = call_id.to_owned();

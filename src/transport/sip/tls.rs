@@ -6,10 +6,10 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use ringer_sip::{Hop, Transport};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
@@ -26,8 +26,15 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::provider::tls::Roots;
 
 /// Certificate of this side with its private key.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Identity(Arc<CertifiedKey>);
+
+impl fmt::Debug for Identity {
+    /// Shows how many certificates there are, and nothing of the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({} certificates)", self.0.cert.len())
+    }
+}
 
 impl Identity {
     /// Reads PEM files: the certificate with those between it and its authority, and the private key.
@@ -73,13 +80,23 @@ pub struct TlsSettings {
     pub insecure_hosts: Vec<String>,
 }
 
+impl TlsSettings {
+    /// True for a place whose certificate is not verified, by its address or by the name that it was called by.
+    pub fn is_insecure(&self, hop: &Hop) -> bool {
+        let name = hop.server_name.as_deref().map(|name| format!("{name}:{}", hop.address.port()));
+        let places = [Some(hop.address.to_string()), name];
+        let is_listed = |place: &String| self.insecure_hosts.iter().any(|host| host.eq_ignore_ascii_case(place));
+        hop.transport == Transport::Tls && places.iter().flatten().any(is_listed)
+    }
+}
+
 /// TLS of both sides, ready to be used.
 #[derive(Clone)]
 pub(super) struct Tls {
     verified: Arc<ClientConfig>,
     unverified: Arc<ClientConfig>,
     server: Option<Arc<ServerConfig>>,
-    insecure_hosts: Arc<[String]>,
+    settings: Arc<TlsSettings>,
 }
 
 impl Tls {
@@ -106,7 +123,7 @@ impl Tls {
             verified: client(Some(settings.roots.store())),
             unverified: client(None),
             server,
-            insecure_hosts: settings.insecure_hosts.as_slice().into(),
+            settings: Arc::new(settings.clone()),
         }
     }
 
@@ -115,25 +132,18 @@ impl Tls {
         self.server.clone().map(TlsAcceptor::from)
     }
 
-    /// Returns the side that connects to `address`, and the name that the certificate there has to have.
+    /// Returns the side that connects to `hop`, and the name that the certificate there has to have.
     ///
     /// # Errors
     /// The name can be in no certificate.
-    pub(super) fn connector(
-        &self,
-        address: SocketAddr,
-        name: Option<&str>,
-    ) -> Result<(TlsConnector, ServerName<'static>), String> {
-        let names = match name {
+    pub(super) fn connector(&self, hop: &Hop) -> Result<(TlsConnector, ServerName<'static>), String> {
+        let name = match &hop.server_name {
             Some(name) => ServerName::try_from(name.trim_end_matches('.').to_owned())
                 .map_err(|_| format!("TLS failed: {name:?} is no name that a certificate can have"))?,
-            None => ServerName::IpAddress(address.ip().into()),
+            None => ServerName::IpAddress(hop.address.ip().into()),
         };
-        let places = [Some(address.to_string()), name.map(|name| format!("{name}:{}", address.port()))];
-        let is_listed = |place: &String| self.insecure_hosts.iter().any(|host| host.eq_ignore_ascii_case(place));
-        let is_insecure = places.iter().flatten().any(is_listed);
-        let config = if is_insecure { &self.unverified } else { &self.verified };
-        Ok((TlsConnector::from(config.clone()), names))
+        let config = if self.settings.is_insecure(hop) { &self.unverified } else { &self.verified };
+        Ok((TlsConnector::from(config.clone()), name))
     }
 }
 
