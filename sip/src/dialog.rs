@@ -55,7 +55,7 @@ pub(crate) struct Dialog {
     routes: Vec<String>,
     /// The peer's Contact.
     target: String,
-    /// Where to send when the next hop is a name, or may not be reached: where the dialog was made. Its connection is used while it is open.
+    /// Place where the dialog was made: used while its connection is open, and when the next hop is a name or may not be reached.
     peer: Hop,
     reach: Reach,
     /// The dialog is of a `sips:` address: nothing goes by other transports than TLS (RFC 3261 12.1.1).
@@ -162,8 +162,8 @@ impl Dialog {
         (request, to)
     }
 
-    /// Returns the place of `next`, a route or the target: over the dialog's connection while that is open, else where it says, as far as
-    /// that is an address that may be reached by a transport that is spoken.
+    /// Returns the place of `next`, a route or the target. The dialog's connection is used while it is open. Else it is where `next` says,
+    /// when that is an address that may be reached, by a transport that is spoken; else where the dialog was made.
     fn hop(&self, next: &str, config: &EndpointConfig) -> Hop {
         let Ok(uri) = Uri::parse(next) else { return self.peer.clone() };
         let named = uri.transport().filter(|named| config.speaks(*named));

@@ -49,7 +49,7 @@ pub enum Output {
     Send {
         /// Place that it goes to: by its connection while that is open, else by another one to its address.
         to: Hop,
-        /// One whole message.
+        /// Bytes of one whole message.
         bytes: Vec<u8>,
     },
     /// This happened.
@@ -303,6 +303,7 @@ impl Endpoint {
         let Some(client) = self.clients.get_mut(&key) else {
             if cseq.method == Method::Invite && (200..300).contains(&response.code) {
                 self.stray_answer(&response);
+                self.late_answer(now, from, &response);
             }
             return;
         };

@@ -29,7 +29,7 @@ impl Party {
     }
 }
 
-/// What is on its way to a party.
+/// Message or news of a connection on its way to a party.
 enum Flight {
     Message(Hop, Vec<u8>),
     Refusal(Hop),
@@ -140,7 +140,7 @@ impl Pair {
     }
 
     /// Cuts every connection; what is on its way over one is lost, and both sides are told.
-    pub fn cut(&mut self) {
+    pub fn cut_connections(&mut self) {
         self.flying.retain(|_, (_, flight)| !matches!(flight, Flight::Message(from, _) if from.connection.is_some()));
         for connection in std::mem::take(&mut self.open).into_keys() {
             for party in [Party::Alice, Party::Bob] {
@@ -228,7 +228,7 @@ impl Pair {
         }
     }
 
-    /// Sends by the connection that is named while it is open, else by one that this party opened to the same address, else by a new one.
+    /// Sends by the connection that is named while it is open. Else it goes by one that this party opened to the same address, or by a new one.
     fn send_over_connection(&mut self, party: Party, to: Hop, bytes: Vec<u8>) {
         let receiver = party.other();
         let listens = to.address == listener(receiver, to.transport);

@@ -1,4 +1,5 @@
-//! Delivery of requests: the transport of each, its Via and Contact, and places and connections that are gone (RFC 3261 18.1, 18.4).
+//! Delivery of requests: the transport of each, its Via and Contact, and places and connections that are gone (RFC 3261 18.1,
+//! 18.4).
 
 use std::net::SocketAddr;
 
@@ -58,8 +59,8 @@ impl EndpointConfig {
         }
     }
 
-    /// Contact of this side for a dialog over this transport; `secure`: the dialog is of a `sips:` address, and needs no parameter
-    /// (RFC 3261 8.1.1.8, RFC 5630 5.1.1.1).
+    /// Contact of this side for a dialog over this transport; `secure`: the dialog is of a `sips:` address, and needs no
+    /// parameter (RFC 3261 8.1.1.8, RFC 5630 5.1.1.1).
     pub(crate) fn contact(&self, user: &str, transport: Transport, secure: bool) -> String {
         let at = if user.is_empty() { "" } else { "@" };
         if secure {
@@ -81,8 +82,8 @@ impl Endpoint {
         format!("SIP/2.0/{transport} {address};branch=z9hG4bK{};rport", self.ids.next())
     }
 
-    /// Sends a request that begins a transaction. A Via comes on top unless the request has one (CANCEL). One that is too large for a
-    /// datagram goes by TCP where that is spoken, unless TCP was refused before in this call.
+    /// Sends a request that begins a transaction. A Via comes on top unless the request has one (CANCEL). One that is too large
+    /// for a datagram goes by TCP where that is spoken, unless TCP was refused before in this call.
     pub(crate) fn send_request(&mut self, now: Time, call: CallKey, mut request: Request, to: Hop) -> TransactionKey {
         let is_new = request.headers.get("Via").is_none();
         if is_new {
@@ -117,8 +118,8 @@ impl Endpoint {
         }
     }
 
-    /// Nothing can be delivered to `to`: ICMP port or host unreachable, connection refused or without an answer, TLS failure. Requests
-    /// there that nobody answered fail, or go by datagram when only their size made them go by TCP.
+    /// Nothing can be delivered to `to`: ICMP port or host unreachable, connection refused or without an answer, TLS failure.
+    /// Requests there that nobody answered fail, or go by datagram when only their size made them go by TCP.
     pub fn unreachable(&mut self, now: Time, to: &Hop) {
         let dead = self.clients.iter().filter(|(_, client)| client.unanswered() && is_same(&client.to, to));
         for key in dead.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
@@ -128,9 +129,9 @@ impl Endpoint {
         }
     }
 
-    /// A connection is closed. Calls that live on it are told, and requests that wait for an answer by it fail; one that went by an older
-    /// connection and of which nothing was heard goes once more, by a new one. A request that opened the connection and of which nothing was
-    /// heard is not known to live on it: [`Endpoint::unreachable`] makes that fail.
+    /// A connection is closed. Calls that live on it are told, and requests that wait for an answer by it fail; one that went by
+    /// an older connection and of which nothing was heard goes once more, by a new one. A request that opened the connection and
+    /// of which nothing was heard is not known to live on it: [`Endpoint::unreachable`] makes that fail.
     pub fn connection_lost(&mut self, now: Time, connection: ConnectionId) {
         for server in self.servers.values_mut() {
             server.to.forget(connection);
@@ -169,8 +170,8 @@ impl Endpoint {
         true
     }
 
-    /// Sends a request again that went by a connection which was closed before anything was heard of it: the connection may have been dead
-    /// already. False when something was heard, and the second time.
+    /// Sends a request again that went by a connection which was closed before anything was heard of it: the connection may have
+    /// been dead already. False when something was heard, and the second time.
     fn send_once_more(&mut self, _now: Time, key: &TransactionKey) -> bool {
         let Some(client) = self.clients.get_mut(key).filter(|client| client.unanswered() && !client.sent_again) else {
             return false;

@@ -106,6 +106,49 @@ fn a_connection_that_is_closed_makes_the_next_place_be_tried() {
 }
 
 #[test]
+fn a_place_that_answers_after_it_was_left_is_told_so() {
+    let (mut stage, _, first) = calling();
+    stage.wait(8_000);
+    let second = goes_on(&mut stage, &first, &place(Transport::Tcp, 3));
+    let late = Hop { connection: Some(ConnectionId(1)), ..place(Transport::Tls, 2) };
+    stage.way = Some(late.clone());
+    for repeated in [false, true] {
+        stage.answer(&first, "late");
+        let ack = stage.request(Method::Ack);
+        assert_eq!((ack.headers.to().unwrap().tag(), &stage.last_hop), ("late", &late));
+        if !repeated {
+            let bye = stage.request(Method::Bye);
+            assert_eq!((bye.headers.to().unwrap().tag(), bye.headers.cseq().unwrap().seq), ("late", 2));
+            stage.reply(&bye, 200, "", &[], None);
+        }
+        stage.quiet();
+    }
+    assert_eq!(stage.events, []);
+    stage.way = Some(place(Transport::Tcp, 3));
+    stage.answer(&second, "b");
+    assert_eq!(stage.request(Method::Ack).headers.to().unwrap().tag(), "b");
+    assert!(matches!(stage.events[..], [CallEvent::Answered { .. }]), "{:?}", stage.events);
+    // Repeated when its transaction is over: the call goes on.
+    stage.wait(33_000);
+    stage.answer(&second, "b");
+    assert_eq!(stage.request(Method::Ack).headers.to().unwrap().tag(), "b");
+    stage.quiet();
+}
+
+#[test]
+fn one_branch_that_answers_by_two_places_ends_the_call() {
+    let (mut stage, _, first) = calling();
+    stage.wait(8_000);
+    let second = goes_on(&mut stage, &first, &place(Transport::Tcp, 3));
+    stage.answer(&first, "b");
+    let ack = stage.request(Method::Ack);
+    stage.request(Method::Bye);
+    stage.answer(&second, "b");
+    assert_eq!(stage.request(Method::Ack), ack);
+    assert_eq!(stage.end().text, "Answered by way of a place that was left");
+}
+
+#[test]
 fn the_last_503_is_the_end() {
     let (mut stage, _, first) = calling();
     let mut asked = first;

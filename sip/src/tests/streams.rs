@@ -105,7 +105,7 @@ fn via_and_contact_tell_the_transport() {
 }
 
 /// An INVITE of the far side by this way, with this Via and Request-URI; the 200 of this side and its place.
-fn taken(way: Hop, via: &str, uri: &str) -> (Scripted, CallKey, crate::Response) {
+fn take_call(way: Hop, via: &str, uri: &str) -> (Scripted, CallKey, crate::Response) {
     let mut stage = Scripted::speaking_all();
     stage.way = Some(way);
     let body = sdp_body(&offer(2).session().to_string());
@@ -123,7 +123,7 @@ fn taken(way: Hop, via: &str, uri: &str) -> (Scripted, CallKey, crate::Response)
 #[test]
 fn responses_go_back_by_the_connection_of_the_request() {
     let check = |transport, via: &str, uri: &str, contact: &str, listens: &str| {
-        let (mut stage, _, ok) = taken(stream(transport, "10.0.0.2:40001", 9), via, uri);
+        let (mut stage, _, ok) = take_call(stream(transport, "10.0.0.2:40001", 9), via, uri);
         assert_eq!(stage.last_hop, stream(transport, listens, 9), "{via}");
         assert_eq!(ok.headers.get("Contact"), Some(contact), "{via}");
         let source = stage.events.iter().find_map(|event| match event {
@@ -158,7 +158,7 @@ fn responses_go_back_by_the_connection_of_the_request() {
 
 #[test]
 fn a_datagram_whose_via_names_tcp_is_answered_by_datagram() {
-    let (stage, _, ok) = taken(Hop::udp("10.0.0.2:40001".parse().unwrap()), "SIP/2.0/TCP 10.0.0.2:5090", "sip:a@b");
+    let (stage, _, ok) = take_call(Hop::udp("10.0.0.2:40001".parse().unwrap()), "SIP/2.0/TCP 10.0.0.2:5090", "sip:a@b");
     assert_eq!(stage.last_hop, Hop::udp("10.0.0.2:5090".parse().unwrap()));
     assert_eq!(ok.headers.get("Contact"), Some("<sip:alice@10.0.0.1:5060>"));
 }
@@ -182,7 +182,7 @@ fn an_established_call_outlives_its_connection() {
             let call = pair.call();
             pair.run(1_000);
             let key = bobs_call(&pair);
-            pair.cut();
+            pair.cut_connections();
             pair.run(0);
             assert_eq!((losses(&pair, Party::Alice), losses(&pair, Party::Bob)), (1, 1), "{link} {by:?}");
             assert_eq!((ends(&pair, Party::Alice).len(), pair.open_connections()), (0, 0));
@@ -199,7 +199,7 @@ fn an_established_call_outlives_its_connection() {
             assert!(via_of(bye).starts_with(link.name()));
             assert_eq!((ends(&pair, Party::Alice).len(), ends(&pair, Party::Bob).len()), (1, 1), "{link} {by:?}");
             // The loss of a connection that nothing lives on is told to nobody.
-            pair.cut();
+            pair.cut_connections();
             pair.run(40_000);
             assert_eq!((losses(&pair, Party::Alice), losses(&pair, Party::Bob)), (1, 1), "{link} {by:?}");
             assert!(pair.alice.is_idle() && pair.bob.is_idle(), "{link} {by:?}");
@@ -213,7 +213,7 @@ fn a_new_connection_becomes_that_of_the_dialog() {
     let call = pair.call();
     pair.run(1_000);
     let key = bobs_call(&pair);
-    pair.cut();
+    pair.cut_connections();
     pair.run(100);
     // Bob opens the second connection, and Alice uses it.
     assert!(pair.bob.update(pair.now, key, None));
@@ -231,7 +231,7 @@ fn a_call_that_is_not_established_ends_with_its_connection() {
     let mut pair = Pair::over(5, Transport::Tcp, rings);
     pair.call();
     pair.run(1_000);
-    pair.cut();
+    pair.cut_connections();
     pair.run(0);
     for party in [Party::Alice, Party::Bob] {
         let ends = ends(&pair, party);
@@ -246,7 +246,7 @@ fn a_call_that_is_not_established_ends_with_its_connection() {
 
 #[test]
 fn an_answer_whose_ack_never_comes_over_a_lost_connection_ends_the_call() {
-    let (mut stage, _, _) = taken(stream(Transport::Tcp, "10.0.0.2:40001", 9), "SIP/2.0/TCP 10.0.0.2", "sip:a@b");
+    let (mut stage, _, _) = take_call(stream(Transport::Tcp, "10.0.0.2:40001", 9), "SIP/2.0/TCP 10.0.0.2", "sip:a@b");
     stage.endpoint.connection_lost(stage.now, ConnectionId(9));
     stage.pump();
     assert_eq!((stage.end().kind, stage.end().text.as_str()), (EndKind::NotReachable, "Connection lost"));

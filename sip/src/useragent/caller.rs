@@ -283,7 +283,13 @@ impl Endpoint {
         let Some(at) = call.fork(request, response, to) else { return };
         let seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
         if call.dialogs[at].ack(seq).is_some() {
-            return self.stray_answer(response);
+            let ended_before = call.stage == Stage::Pending;
+            self.stray_answer(response);
+            if ended_before {
+                // The same branch answered by way of a place that was left, and got its BYE there.
+                self.end(now, key, CallEnd::new(EndKind::NotReachable, "Answered by way of a place that was left"));
+            }
+            return;
         }
         if call.ack_waits(at) {
             return;
@@ -364,6 +370,31 @@ impl Endpoint {
             if let Some(ack) = ack {
                 return self.send(ack.to, ack.bytes);
             }
+        }
+    }
+
+    /// A 2xx to an INVITE that is not waited for any more, of a place that was left or of a branch that took long: ACK and BYE.
+    pub(crate) fn late_answer(&mut self, now: Time, from: &Hop, response: &Response) {
+        let (Ok(call_id), Ok(own), Ok(cseq)) =
+            (response.headers.call_id(), response.headers.from(), response.headers.cseq())
+        else {
+            return;
+        };
+        for key in self.calls_of(call_id) {
+            let Some(call) = self.calls.get_mut(&key) else { continue };
+            let Side::Caller(caller) = &call.side else { continue };
+            let request = caller.request.clone();
+            let is_ours = request.headers.from().is_ok_and(|sent| sent.tag() == own.tag());
+            if !is_ours || request.headers.cseq().is_ok_and(|sent| sent.seq != cseq.seq) {
+                continue;
+            }
+            let Some(at) = call.fork(&request, response, from.clone()) else { continue };
+            if call.active == Some(at) || call.ack_waits(at) || !call.dialogs[at].is_early() {
+                continue;
+            }
+            call.dialogs[at].dialog.confirm(response, cseq.seq);
+            self.acknowledge(key, at, &request, None);
+            self.bye(now, key, at, Some(reason(16, "Normal call clearing")));
         }
     }
 

@@ -21,8 +21,8 @@ impl Endpoint {
         }
     }
 
-    /// The connection of a call is closed: an established call goes on and its owner is told, one that comes in ends. The INVITE of one that
-    /// is placed fails, or tries its next place, by itself.
+    /// The connection of a call is closed: an established call goes on and its owner is told, one that comes in ends. The INVITE
+    /// of one that is placed fails, or tries its next place, by itself.
     pub(crate) fn call_cut_off(&mut self, now: Time, key: CallKey) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let end = CallEnd::new(EndKind::NotReachable, "Connection lost");

@@ -369,6 +369,12 @@ mod tests {
     }
 
     #[test]
+    fn a_lost_connection_is_said_and_the_call_goes_on() {
+        let told = "the SIP connection of the call was lost; its next request opens another one";
+        assert_eq!(outputs(CallEvent::ConnectionLost), [told]);
+    }
+
+    #[test]
     fn early_media_that_cannot_be_followed_are_said() {
         let early = |media| CallEvent::Provisional { code: 183, tag: String::new(), sdp: None, media };
         let ignored = "media before the answer are not followed: the media address is not allowed";
