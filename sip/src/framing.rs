@@ -22,13 +22,13 @@ pub enum Frame {
     Message(Vec<u8>),
     /// Two CRLF; the answer is [`PONG`].
     Ping,
-    /// One CRLF.
+    /// One CRLF, the answer to a ping.
     Pong,
 }
 
 /// Keep-alive of the side that opened a connection (RFC 5626 4.4.1).
 pub const PING: &[u8] = b"\r\n\r\n";
-/// Answer to [`PING`].
+/// Answer to a [`PING`] of the side that opened the connection.
 pub const PONG: &[u8] = b"\r\n";
 
 impl fmt::Debug for Frame {
@@ -206,7 +206,7 @@ impl Framer {
 
 /// Line ends at the front of a stream.
 enum Blank {
-    /// They are this.
+    /// Keep-alive that they are.
     Frame(Frame),
     /// More is to come before it is known.
     Incomplete,

@@ -24,7 +24,7 @@ pub struct Args {
     /// Address of the SIP socket: UDP, or with udp:, tcp: or tls: before it; commas between several
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5080")]
     pub listen: SipListen,
-    /// Certificates.
+    /// Certificates of SIP over TLS.
     #[command(flatten)]
     pub tls: TlsFlags,
     /// Append one JSON object a line here: calls, what was heard and what was said

@@ -103,7 +103,7 @@ pub struct Args {
     /// ports of the address that reaches URI]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SipListen>,
-    /// Certificates.
+    /// Certificates of SIP over TLS.
     #[command(flatten)]
     pub tls: TlsFlags,
 }

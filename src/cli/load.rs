@@ -71,7 +71,7 @@ pub struct Args {
     /// Do not look for digits in what is received
     #[arg(long)]
     pub no_dtmf: bool,
-    /// Certificates.
+    /// Certificates of SIP over TLS.
     #[command(flatten)]
     pub tls: TlsFlags,
     /// Be the far side: answer calls until standard input ends

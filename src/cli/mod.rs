@@ -286,7 +286,7 @@ mod tests {
         check("ringer call", "<URI>");
         check("ringer call bob", "must start with sip:");
         check("ringer call sip:", "sip:<user>@<host>");
-        check("ringer call sip:b@h;transport=tcp", "only SIP over UDP");
+        check("ringer call sip:b@h;transport=sctp", "SIP is spoken over UDP, TCP and TLS alone");
         check("ringer call sip:b@h --noise cave", "must be one of");
         check("ringer call sip:b@h --noise cafe:2", "volume must be a number from 0 to 1");
         check("ringer call sip:b@h --codec G729", "PCMU");

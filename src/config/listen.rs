@@ -9,11 +9,11 @@ use serde::{Serialize, Serializer};
 /// Addresses of the SIP sockets, at least one, at most one for each transport.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SipListen {
-    /// Datagrams.
+    /// Address that datagrams come to.
     pub udp: Option<SocketAddr>,
-    /// Streams.
+    /// Address that TCP connections are accepted at.
     pub tcp: Option<SocketAddr>,
-    /// Streams over TLS.
+    /// Address that TLS connections are accepted at.
     pub tls: Option<SocketAddr>,
 }
 

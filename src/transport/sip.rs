@@ -3,6 +3,7 @@
 pub mod address;
 mod connection;
 pub mod driver;
+mod line;
 pub mod port;
 pub mod sdp;
 pub mod streams;

@@ -13,7 +13,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::streams::{Event, Newcomer, StreamNews};
+use super::line::{Event, Newcomer, StreamNews};
 use super::tls::{Tls, explained};
 use crate::clock::monotonic;
 
@@ -114,6 +114,10 @@ async fn open(to: SocketAddr, local: Option<SocketAddr>) -> io::Result<TcpStream
     Ok(stream)
 }
 
+fn now() -> Time {
+    Time(monotonic().0)
+}
+
 /// State that reading, writing and waiting share.
 struct Shared {
     /// Latest bytes that keep the connection, on the monotonic clock.
@@ -129,7 +133,7 @@ impl Task {
     pub(super) async fn run(&mut self, stream: Box<dyn Stream>) -> String {
         let (reader, writer) = tokio::io::split(stream);
         let (keep_alive, keep_alives) = mpsc::channel(KEEP_ALIVES);
-        let shared = Shared { used_ns: monotonic().0.into(), pongs: 0.into(), is_answering: AtomicBool::new(false) };
+        let shared = Shared { used_ns: now().0.into(), pongs: 0.into(), is_answering: AtomicBool::new(false) };
         let Task { hop, opened, queue, queued, held, events, patience, newcomer } = self;
         let link = Link { hop, opened: *opened, held, events, patience, shared: &shared };
         tokio::select! {
@@ -163,7 +167,7 @@ impl Link<'_> {
             let read = match framer.waiting_since() {
                 None => reader.read(&mut buffer).await,
                 Some(since) => {
-                    let gone = Duration::from_nanos(monotonic().0.saturating_sub(since.0));
+                    let gone = Duration::from_nanos(now().0.saturating_sub(since.0));
                     match timeout(self.patience.message.saturating_sub(gone), reader.read(&mut buffer)).await {
                         Ok(read) => read,
                         Err(_) => {
@@ -178,7 +182,7 @@ impl Link<'_> {
                 Ok(count) => count,
                 Err(error) => return error.to_string(),
             };
-            framer.receive(Time(monotonic().0), &buffer[..count]);
+            framer.receive(now(), &buffer[..count]);
             if self.opened == Opened::There {
                 self.used();
             }
@@ -264,7 +268,7 @@ impl Link<'_> {
     async fn rest(&self) -> String {
         loop {
             let used = self.shared.used_ns.load(Ordering::Relaxed);
-            let gone = Duration::from_nanos(monotonic().0.saturating_sub(used));
+            let gone = Duration::from_nanos(now().0.saturating_sub(used));
             match self.patience.idle.checked_sub(gone).filter(|left| !left.is_zero()) {
                 Some(left) => sleep(left).await,
                 None if Arc::strong_count(self.held) > 2 => self.used(),
@@ -274,6 +278,6 @@ impl Link<'_> {
     }
 
     fn used(&self) {
-        self.shared.used_ns.store(monotonic().0, Ordering::Relaxed);
+        self.shared.used_ns.store(now().0, Ordering::Relaxed);
     }
 }

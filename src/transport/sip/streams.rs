@@ -5,9 +5,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ringer_sip::framing::Opened;
@@ -20,14 +20,14 @@ use tokio_util::sync::CancellationToken;
 
 pub use super::connection::Patience;
 use super::connection::{Stream, Task, connect};
+use super::line::{Event, Line, Newcomer, Newcomers};
+pub use super::line::{MAX_NEWCOMERS, StreamNews};
 use super::tls::{Tls, TlsSettings, explained};
 use crate::config::SipListen;
 use crate::tasks::Tasks;
 
 /// Connections at a time, in and out.
 pub const MAX_CONNECTIONS: usize = 1000;
-/// Connections of one host from which no message came yet.
-pub const MAX_NEWCOMERS: usize = 20;
 /// Messages that may wait to be written to one connection.
 const QUEUE_MESSAGES: usize = 256;
 /// Bytes that may wait to be written to one connection.
@@ -37,57 +37,9 @@ const EVENTS: usize = 1024;
 /// Wait after a connection could not be accepted, for example for want of files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// Something that happened on a connection.
-#[derive(Debug)]
-pub enum StreamNews {
-    /// A message came.
-    Message {
-        /// Its connection and the other side.
-        from: Hop,
-        /// The message, decrypted.
-        bytes: Vec<u8>,
-    },
-    /// A connection is gone; what was not written is lost.
-    Lost {
-        /// The connection.
-        connection: ConnectionId,
-        /// Its other side.
-        hop: Hop,
-        /// True where this side opened it, so that messages without a connection went by it.
-        is_ours: bool,
-        /// Reason, for a person.
-        why: String,
-    },
-    /// No connection came about; what was to go by it is lost.
-    Unreachable {
-        /// Its other side.
-        to: Hop,
-        /// Reason, for a person.
-        why: String,
-    },
-}
-
-/// News within these files.
-pub(super) enum Event {
-    News(StreamNews),
-    Accepted(Line),
-    Ended { connection: ConnectionId, is_up: bool, why: String },
-}
-
 /// Keeps a connection open that has nothing to carry for now.
 #[derive(Debug)]
 pub struct Hold(#[expect(dead_code, reason = "it is counted")] Arc<()>);
-
-/// One connection, as the table knows it.
-pub(super) struct Line {
-    hop: Hop,
-    opened: Opened,
-    queue: mpsc::Sender<Vec<u8>>,
-    queued: Arc<AtomicUsize>,
-    held: Arc<()>,
-    /// Ends it at once.
-    cut: CancellationToken,
-}
 
 type Place = (Transport, SocketAddr, Option<Arc<str>>);
 
@@ -112,37 +64,6 @@ struct Shop {
     newcomers: Newcomers,
     patience: Patience,
     tasks: Tasks,
-}
-
-/// Numbers of connections from which no message came yet, by host.
-type Newcomers = Arc<Mutex<HashMap<IpAddr, usize>>>;
-
-/// A connection from which no message came yet; counted until it is dropped.
-pub(super) struct Newcomer(Newcomers, IpAddr);
-
-impl Newcomer {
-    /// `None`: the host has as many as it may have.
-    fn new(all: &Newcomers, host: IpAddr) -> Option<Newcomer> {
-        let mut counts = all.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(host).or_default();
-        if *count >= MAX_NEWCOMERS {
-            return None;
-        }
-        *count += 1;
-        Some(Newcomer(all.clone(), host))
-    }
-}
-
-impl Drop for Newcomer {
-    fn drop(&mut self) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.1) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.1);
-            }
-        }
-    }
 }
 
 /// A place among [`MAX_CONNECTIONS`]; given back when it is dropped.

@@ -69,7 +69,7 @@ impl Identity {
     }
 }
 
-/// Settings of TLS.
+/// Certificates that are shown and believed by SIP over TLS.
 #[derive(Clone, Debug, Default)]
 pub struct TlsSettings {
     /// Authorities beside the well-known ones.
@@ -268,7 +268,10 @@ fn certificate_problem(problem: &CertificateError) -> String {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "its certificate is not valid yet".to_owned()
         }
-        CertificateError::UnknownIssuer => "no trusted authority has issued its certificate".to_owned(),
+        // An authority of the same name and another key has made such a signature.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "no trusted authority has issued its certificate".to_owned()
+        }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let expected = expected.to_str();
             let presented = if presented.is_empty() { "no name".to_owned() } else { presented.join(", ") };

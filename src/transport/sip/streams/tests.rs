@@ -357,7 +357,8 @@ async fn who_takes_nothing_holds_nobody_up() {
     let (to, other) =
         (Hop::new(Transport::Tcp, deaf.local_addr().expect("it is bound")), Hop::new(Transport::Tcp, address));
     let first = caller.send(&to, message(0));
-    let _socket = within("a connection", deaf.accept()).await.expect("it comes");
+    let (mut socket, _) = within("a connection", deaf.accept()).await.expect("it comes");
+    socket.read_exact(&mut vec![0; message(0).len()]).await.expect("it is open");
     let long = [&message(1)[..], &vec![b' '; 200_000]].concat();
     for _ in 0..200 {
         if caller.send(&to, long.clone()) != first {
@@ -379,7 +380,8 @@ async fn a_connection_rests_unless_a_call_holds_it() {
     let hold = caller.hold(connection).expect("it is there");
     let another = Hop { server_name: Some("other".into()), ..Hop::new(Transport::Tcp, other.into()) };
     caller.send(&another, message(2));
-    (heard(&mut callee).await, heard(&mut callee).await);
+    heard(&mut callee).await;
+    heard(&mut callee).await;
     match within("the end", caller.next()).await {
         StreamNews::Lost { connection: gone, why, .. } => {
             assert!(gone != connection && why == "nothing came or went for long", "{why}");
