@@ -290,7 +290,7 @@ mod tests {
     }
 
     /// Everything of `bytes`, given in pieces of this size, in a word each; an error ends it.
-    fn told(opened: Opened, bytes: &[u8], size: usize) -> Vec<String> {
+    fn frames(opened: Opened, bytes: &[u8], size: usize) -> Vec<String> {
         let (mut framer, mut told) = (Framer::new(opened), Vec::new());
         for (at, piece) in bytes.chunks(size.max(1)).enumerate() {
             framer.receive(Time(at as u64), piece);
@@ -313,7 +313,7 @@ mod tests {
 
     fn check(bytes: &str, expect: &[&str]) {
         for size in [bytes.len(), 1, 2, 3, 7] {
-            assert_eq!(told(Opened::There, bytes.as_bytes(), size), expect, "{size} bytes at a time: {bytes}");
+            assert_eq!(frames(Opened::There, bytes.as_bytes(), size), expect, "{size} bytes at a time: {bytes}");
         }
     }
 
@@ -339,7 +339,7 @@ mod tests {
         check(&format!("\r\n\r\n{one}\r\n\r\n\r\n\r\n"), &["Ping", &one, "Ping", "Ping"]);
         check(&format!("\r\n{one}"), &["Pong", &one]);
         check("\r\n", &[]);
-        let opened = |bytes: &str, size| told(Opened::Here, bytes.as_bytes(), size);
+        let opened = |bytes: &str, size| frames(Opened::Here, bytes.as_bytes(), size);
         assert_eq!(opened("\r\n", 2), ["Pong"]);
         assert_eq!(opened("\r\n\r\n", 2), ["Pong", "Pong"], "they came one after the other");
         assert_eq!(opened("\r\n\r\n", 4), ["Ping"], "the other side asks, too");
@@ -375,11 +375,11 @@ mod tests {
             format!("{start}X: {}{rest}", "y".repeat(bytes - start.len() - 3 - rest.len()))
         };
         let whole = long(MAX_HEAD_BYTES);
-        assert_eq!(told(Opened::There, whole.as_bytes(), 1460), [whole.as_str()]);
-        assert_eq!(told(Opened::There, long(MAX_HEAD_BYTES + 1).as_bytes(), 1460), ["LongHead"]);
-        assert_eq!(told(Opened::There, &b"A".repeat(MAX_HEAD_BYTES), 1460), ["LongHead"]);
+        assert_eq!(frames(Opened::There, whole.as_bytes(), 1460), [whole.as_str()]);
+        assert_eq!(frames(Opened::There, long(MAX_HEAD_BYTES + 1).as_bytes(), 1460), ["LongHead"]);
+        assert_eq!(frames(Opened::There, &b"A".repeat(MAX_HEAD_BYTES), 1460), ["LongHead"]);
         let body = message(&format!("Content-Length: {MAX_BODY_BYTES}"), &"b".repeat(MAX_BODY_BYTES));
-        assert_eq!(told(Opened::There, body.as_bytes(), 4096), [body]);
+        assert_eq!(frames(Opened::There, body.as_bytes(), 4096), [body]);
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl Place {
             problems.iter().for_each(complain);
             ExitCode::from(BAD_USAGE)
         })?;
-        tls::configured(&config).map_err(|problem| {
+        tls::from_config(&config).map_err(|problem| {
             complain(problem);
             ExitCode::from(BAD_USAGE)
         })?;

@@ -42,7 +42,7 @@ impl TlsFlags {
 ///
 /// # Errors
 /// Names the setting, the file and the reason.
-pub fn configured(config: &Config) -> Result<TlsSettings, String> {
+pub fn from_config(config: &Config) -> Result<TlsSettings, String> {
     let identity = config.sip.tls_certificate.as_deref().zip(config.sip.tls_key.as_deref());
     Ok(TlsSettings {
         roots: roots("tls.root_file", config.tls.root_file.as_deref())?,
@@ -73,7 +73,7 @@ mod tests {
         assert!(why.starts_with("--tls-root-file: /nowhere/a.pem: No such file"), "{why}");
         let mut config = Config::default();
         (config.sip.tls_certificate, config.sip.tls_key) = (missing.clone(), missing);
-        let why = configured(&config).expect_err("there is no such file");
+        let why = from_config(&config).expect_err("there is no such file");
         assert!(why.starts_with("sip.tls_certificate: /nowhere/a.pem: No such file"), "{why}");
     }
 }

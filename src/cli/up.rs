@@ -260,7 +260,7 @@ async fn admit_somebody(service: &Service, config: &Config, out: &Out) -> crate:
 async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
     let engine = EngineConfig {
         sip: config.sip.listen,
-        tls: tls::configured(config)?,
+        tls: tls::from_config(config)?,
         rtp_ports: config.sip.rtp_ports.clone(),
         advertise: config.sip.advertise,
         shards: 0,

@@ -30,7 +30,7 @@ fn loopback(text: &str) -> SipListen {
 }
 
 /// A side with a certificate for `name`, and settings of one that trusts it.
-fn certified(folder: &TempDir, name: &str) -> (TlsSettings, TlsSettings) {
+fn with_certificate(folder: &TempDir, name: &str) -> (TlsSettings, TlsSettings) {
     let path = |name: &str| folder.path().join(name);
     let mut params = CertificateParams::new(Vec::<String>::new()).expect("no names");
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -92,7 +92,7 @@ async fn conversation(
 async fn calls_share_one_connection_of_tcp_or_tls() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     for host in ["127.0.0.1", "[::1]"] {
-        let (own, trusting) = certified(&folder, host.trim_matches(['[', ']']));
+        let (own, trusting) = with_certificate(&folder, host.trim_matches(['[', ']']));
         let mut callee = callee(loopback(&format!("udp:{host}:0,tcp:{host}:0,tls:{host}:0")), own).await;
         let caller = Stage::heard_at(loopback(&format!("udp:{host}:0,tcp:{host}:0")), trusting).await;
         let heard = callee.0.sip_addresses();
@@ -124,7 +124,7 @@ async fn calls_share_one_connection_of_tcp_or_tls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_cannot_be_delivered_ends_with_the_cause() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-    let (own, trusting) = certified(&folder, "other.example");
+    let (own, trusting) = with_certificate(&folder, "other.example");
     let callee = callee(loopback("tls:127.0.0.1:0"), own).await;
     let caller = Stage::heard_at(loopback("127.0.0.1:0"), trusting).await;
     let tls = callee.0.sip_address();

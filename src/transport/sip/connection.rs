@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::line::{Event, Newcomer, StreamNews};
-use super::tls::{Tls, explained};
+use super::tls::{Tls, explain};
 use crate::clock::monotonic;
 
 /// Bytes that are read at once.
@@ -97,7 +97,7 @@ pub(super) async fn connect(
         }
         let (connector, name) = tls.connector(hop)?;
         let peer = hop.server_name.as_deref().map_or(place.to_string(), |name| format!("{name} ({place})"));
-        let stream = connector.connect(name, socket).await.map_err(|error| explained(&error, &peer))?;
+        let stream = connector.connect(name, socket).await.map_err(|error| explain(&error, &peer))?;
         Ok(Box::new(stream) as Box<dyn Stream>)
     };
     let late = |_| format!("{hop} cannot be connected to: nothing came back in {} s", limit.as_secs_f64());
@@ -184,13 +184,13 @@ impl Link<'_> {
             };
             framer.receive(now(), &buffer[..count]);
             if self.opened == Opened::There {
-                self.used();
+                self.touch();
             }
             loop {
                 match framer.poll() {
                     Ok(None) => break,
                     Ok(Some(Frame::Message(bytes))) => {
-                        self.used();
+                        self.touch();
                         *newcomer = None;
                         let news = StreamNews::Message { from: self.hop.clone(), bytes };
                         if self.events.send(Event::News(news)).await.is_err() {
@@ -222,7 +222,7 @@ impl Link<'_> {
                     };
                     queued.fetch_sub(next.len(), Ordering::Relaxed);
                     message = next;
-                    self.used();
+                    self.touch();
                     &message
                 }
                 Some(next) = keep_alives.recv() => {
@@ -271,13 +271,13 @@ impl Link<'_> {
             let gone = Duration::from_nanos(now().0.saturating_sub(used));
             match self.patience.idle.checked_sub(gone).filter(|left| !left.is_zero()) {
                 Some(left) => sleep(left).await,
-                None if Arc::strong_count(self.held) > 2 => self.used(),
+                None if Arc::strong_count(self.held) > 2 => self.touch(),
                 None => return "nothing came or went for long".to_owned(),
             }
         }
     }
 
-    fn used(&self) {
+    fn touch(&self) {
         self.shared.used_ns.store(now().0, Ordering::Relaxed);
     }
 }

@@ -22,7 +22,7 @@ pub use super::connection::Patience;
 use super::connection::{Stream, Task, connect};
 use super::line::{Event, Line, Newcomer, Newcomers};
 pub use super::line::{MAX_NEWCOMERS, StreamNews};
-use super::tls::{Tls, TlsSettings, explained};
+use super::tls::{Tls, TlsSettings, explain};
 use crate::config::SipListen;
 use crate::tasks::Tasks;
 
@@ -93,14 +93,14 @@ impl Streams {
         };
         let mut local = listen;
         if let Some(address) = &mut local.tcp {
-            let listener = bound("tcp", address).await?;
+            let listener = bind("tcp", address).await?;
             tasks.spawn_until_stop("SIP over TCP", shop.clone().accept(listener, None));
         }
         if let Some(address) = &mut local.tls {
             let acceptor = tls.acceptor().ok_or_else(|| {
                 io::Error::new(io::ErrorKind::InvalidInput, format!("tls {address}: there is no certificate"))
             })?;
-            let listener = bound("tls", address).await?;
+            let listener = bind("tls", address).await?;
             tasks.spawn_until_stop("SIP over TLS", shop.clone().accept(listener, Some(acceptor)));
         }
         let (lines, by_place, ready) = (HashMap::new(), HashMap::new(), VecDeque::new());
@@ -201,7 +201,7 @@ impl Streams {
     }
 }
 
-async fn bound(name: &str, address: &mut SocketAddr) -> io::Result<TcpListener> {
+async fn bind(name: &str, address: &mut SocketAddr) -> io::Result<TcpListener> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{name} {address}: {error}"));
     let listener = TcpListener::bind(*address).await.map_err(named)?;
     *address = listener.local_addr()?;
@@ -278,7 +278,7 @@ impl Shop {
                 match shaken {
                     Ok(Ok(stream)) => Box::new(stream),
                     Ok(Err(error)) => {
-                        return tracing::debug!("{}", explained(&error, &peer.to_string()));
+                        return tracing::debug!("{}", explain(&error, &peer.to_string()));
                     }
                     Err(_) => return tracing::debug!(%peer, "a TLS handshake was not finished in time"),
                 }

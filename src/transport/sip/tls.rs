@@ -248,7 +248,7 @@ fn fault(fault: Fault) -> Error {
 }
 
 /// Returns why a handshake with `peer` failed, for a person.
-pub(super) fn explained(error: &io::Error, peer: &str) -> String {
+pub(super) fn explain(error: &io::Error, peer: &str) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     let why = match inner {
         Some(Error::InvalidCertificate(problem)) => certificate_problem(problem),

@@ -41,7 +41,7 @@ async fn plain(patience: Patience, tasks: &Tasks) -> (Streams, SocketAddr) {
     (side, address)
 }
 
-async fn heard(streams: &mut Streams) -> (Hop, Vec<u8>) {
+async fn next_message(streams: &mut Streams) -> (Hop, Vec<u8>) {
     match within("a message", streams.next()).await {
         StreamNews::Message { from, bytes } => (from, bytes),
         other => panic!("{other:?}"),
@@ -49,7 +49,7 @@ async fn heard(streams: &mut Streams) -> (Hop, Vec<u8>) {
 }
 
 /// Returns why a connection is gone.
-async fn lost(streams: &mut Streams) -> String {
+async fn next_loss(streams: &mut Streams) -> String {
     match within("the end", streams.next()).await {
         StreamNews::Lost { why, .. } => why,
         other => panic!("{other:?}"),
@@ -86,13 +86,13 @@ impl Authority {
     }
 
     /// Settings of a side that trusts it.
-    fn trusted(&self) -> TlsSettings {
+    fn trusting(&self) -> TlsSettings {
         let roots = Roots::read(&self.folder.path().join("ca.pem")).expect("it is a certificate");
         TlsSettings { roots, ..TlsSettings::default() }
     }
 
     /// Settings of a side whose certificate it has issued.
-    fn issued(&self, params: CertificateParams) -> TlsSettings {
+    fn with_certificate(&self, params: CertificateParams) -> TlsSettings {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("it is signed");
         of(certificate.der().clone(), &key)
@@ -105,12 +105,12 @@ fn of(certificate: rustls::pki_types::CertificateDer<'static>, key: &KeyPair) ->
     TlsSettings { identity: Some(identity), ..TlsSettings::default() }
 }
 
-fn named(names: &[&str]) -> CertificateParams {
+fn names_of(names: &[&str]) -> CertificateParams {
     CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).expect("good names")
 }
 
 fn sip_named(domain: &str, names: &[&str]) -> CertificateParams {
-    let mut params = named(names);
+    let mut params = names_of(names);
     let uri = format!("sip:{domain}").try_into().expect("it is ASCII");
     params.subject_alt_names.push(SanType::URI(uri));
     params
@@ -125,20 +125,20 @@ fn tls_hop(streams: &Streams, name: Option<&str>) -> Hop {
 async fn one_connection_carries_everything_both_ways() {
     let tasks = Tasks::new();
     let authority = Authority::new();
-    let tls = authority.issued(named(&["127.0.0.1", "::1"]));
+    let tls = authority.with_certificate(names_of(&["127.0.0.1", "::1"]));
     for host in ["127.0.0.1", "[::1]"] {
         let mut callee = side(host, &tls, Patience::default(), &tasks).await;
-        let mut caller = side(host, &authority.trusted(), Patience::default(), &tasks).await;
+        let mut caller = side(host, &authority.trusting(), Patience::default(), &tasks).await;
         let tcp = Hop::new(Transport::Tcp, callee.local().tcp.expect("it listens"));
         for to in [tcp, tls_hop(&callee, None)] {
             let (first, second) = (caller.send(&to, message(1)), caller.send(&to, message(2)));
             assert!(first.is_some() && first == second, "{to}");
-            let (from, one) = heard(&mut callee).await;
+            let (from, one) = next_message(&mut callee).await;
             assert_eq!((from.transport, one), (to.transport, message(1)));
-            let (again, two) = heard(&mut callee).await;
+            let (again, two) = next_message(&mut callee).await;
             assert_eq!((&again, two), (&from, message(2)));
             assert_eq!(callee.send(&from, message(3)), from.connection, "the answer goes back by it");
-            let (back, three) = heard(&mut caller).await;
+            let (back, three) = next_message(&mut caller).await;
             assert_eq!((back.connection, back.address, three), (first, to.address, message(3)));
         }
     }
@@ -148,43 +148,51 @@ async fn one_connection_carries_everything_both_ways() {
 async fn a_certificate_that_is_wrong_is_told_with_its_cause() {
     let tasks = Tasks::new();
     let (authority, strangers) = (Authority::new(), Authority::new());
-    let mut old = named(&["agent.example"]);
+    let mut old = names_of(&["agent.example"]);
     (old.not_before, old.not_after) = (rcgen::date_time_ymd(2001, 1, 1), rcgen::date_time_ymd(2002, 1, 1));
-    let mut early = named(&["agent.example"]);
+    let mut early = names_of(&["agent.example"]);
     (early.not_before, early.not_after) = (rcgen::date_time_ymd(2090, 1, 1), rcgen::date_time_ymd(2091, 1, 1));
     let key = KeyPair::generate().expect("a key");
-    let own = named(&["agent.example"]).self_signed(&key).expect("it is signed");
-    let mut own_ca = named(&["agent.example"]);
+    let own = names_of(&["agent.example"]).self_signed(&key).expect("it is signed");
+    let mut own_ca = names_of(&["agent.example"]);
     own_ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let own_ca = own_ca.self_signed(&key).expect("it is signed");
     let name = Some("agent.example");
     for (server, called, expect) in [
-        (authority.issued(named(&["agent.example"])), name, None),
-        (authority.issued(named(&["AGENT.example"])), name, None),
-        (authority.issued(sip_named("agent.example", &[])), name, None),
-        (authority.issued(sip_named("agent.example", &["other.example"])), name, None),
+        (authority.with_certificate(names_of(&["agent.example"])), name, None),
+        (authority.with_certificate(names_of(&["AGENT.example"])), name, None),
+        (authority.with_certificate(sip_named("agent.example", &[])), name, None),
+        (authority.with_certificate(sip_named("agent.example", &["other.example"])), name, None),
         (
-            authority.issued(sip_named("other.example", &["agent.example"])),
+            authority.with_certificate(sip_named("other.example", &["agent.example"])),
             name,
             Some("for the SIP domain other.example"),
         ),
-        (authority.issued(named(&["*.agents.example"])), Some("one.agents.example"), None),
-        (authority.issued(named(&["*.example"])), Some("one.agents.example"), Some("is not for one.agents.example")),
-        (authority.issued(named(&["other.example"])), name, Some("is not for agent.example, but for")),
-        (authority.issued(named(&["agent.example"])), None, Some("is not for 127.0.0.1, but for")),
-        (authority.issued(old), name, Some("has expired")),
-        (authority.issued(early), name, Some("is not valid yet")),
-        (strangers.issued(named(&["agent.example"])), name, Some("no trusted authority has issued its certificate")),
+        (authority.with_certificate(names_of(&["*.agents.example"])), Some("one.agents.example"), None),
+        (
+            authority.with_certificate(names_of(&["*.example"])),
+            Some("one.agents.example"),
+            Some("is not for one.agents.example"),
+        ),
+        (authority.with_certificate(names_of(&["other.example"])), name, Some("is not for agent.example, but for")),
+        (authority.with_certificate(names_of(&["agent.example"])), None, Some("is not for 127.0.0.1, but for")),
+        (authority.with_certificate(old), name, Some("has expired")),
+        (authority.with_certificate(early), name, Some("is not valid yet")),
+        (
+            strangers.with_certificate(names_of(&["agent.example"])),
+            name,
+            Some("no trusted authority has issued its certificate"),
+        ),
         (of(own.der().clone(), &key), name, Some("is self-signed")),
         (of(own_ca.der().clone(), &key), name, Some("is self-signed")),
     ] {
         let mut callee = side("127.0.0.1", &server, Patience::default(), &tasks).await;
-        let mut caller = side("127.0.0.1", &authority.trusted(), Patience::default(), &tasks).await;
+        let mut caller = side("127.0.0.1", &authority.trusting(), Patience::default(), &tasks).await;
         let to = tls_hop(&callee, called);
         match expect {
             None => {
                 caller.send(&to, message(1));
-                assert_eq!(heard(&mut callee).await.1, message(1));
+                assert_eq!(next_message(&mut callee).await.1, message(1));
             }
             Some(expect) => {
                 let why = failure(&mut caller, to.clone()).await;
@@ -195,10 +203,10 @@ async fn a_certificate_that_is_wrong_is_told_with_its_cause() {
                 for place in
                     [to.address.to_string(), format!("{}:{}", called.unwrap_or("127.0.0.1"), to.address.port())]
                 {
-                    let insecure = TlsSettings { insecure_hosts: vec![place], ..authority.trusted() };
+                    let insecure = TlsSettings { insecure_hosts: vec![place], ..authority.trusting() };
                     let mut caller = side("127.0.0.1", &insecure, Patience::default(), &tasks).await;
                     caller.send(&to, message(2));
-                    assert_eq!(heard(&mut callee).await.1, message(2));
+                    assert_eq!(next_message(&mut callee).await.1, message(2));
                     open.push(caller);
                 }
             }
@@ -255,7 +263,7 @@ async fn a_connection_of_garbage_is_closed_and_nothing_else() {
     let (mut caller, _) = plain(Patience::default(), &tasks).await;
     let to = Hop::new(Transport::Tcp, address);
     let good = caller.send(&to, message(1));
-    heard(&mut callee).await;
+    next_message(&mut callee).await;
     for (bytes, expect) in [
         (&b"GET / HTTP/1.1\r\n\r\n"[..], "it has no SIP start line"),
         (b"\x16\x03\x01", "it has no SIP start line"),
@@ -263,16 +271,16 @@ async fn a_connection_of_garbage_is_closed_and_nothing_else() {
         (b"BYE sip:a@b SIP/2.0\r\nContent-Le", "the rest of a message did not come in 150ms"),
         (b"BYE sip:a@b SIP/2.0\r\nContent-Length: 9\r\n\r\nhalf", "the rest of a message did not come in 150ms"),
     ] {
-        let (read, why) = tokio::join!(closed_after(address, bytes), lost(&mut callee));
+        let (read, why) = tokio::join!(closed_after(address, bytes), next_loss(&mut callee));
         assert!(read.is_empty() && why.contains(expect), "{why}");
         assert_eq!(caller.send(&to, message(2)), good, "another connection goes on");
-        assert_eq!(heard(&mut callee).await.1, message(2));
+        assert_eq!(next_message(&mut callee).await.1, message(2));
     }
     // The message before what is garbage counts.
     let long = [message(3), b"rest".to_vec(), b"\r\n".to_vec()].concat();
     closed_after(address, &long).await;
-    assert_eq!(heard(&mut callee).await.1, message(3));
-    assert!(lost(&mut callee).await.contains("no SIP start line"));
+    assert_eq!(next_message(&mut callee).await.1, message(3));
+    assert!(next_loss(&mut callee).await.contains("no SIP start line"));
 }
 
 #[tokio::test]
@@ -305,7 +313,7 @@ async fn a_reset_is_told_and_the_next_message_opens_another_connection() {
 #[tokio::test]
 async fn who_shakes_no_hands_or_comes_too_often_is_turned_away() {
     let tasks = Tasks::new();
-    let tls = Authority::new().issued(named(&["127.0.0.1"]));
+    let tls = Authority::new().with_certificate(names_of(&["127.0.0.1"]));
     let callee = side("127.0.0.1", &tls, Patience { handshake: SHORT, ..Patience::default() }, &tasks).await;
     let local = callee.local();
     closed_after(local.tls.expect("it listens"), b"").await;
@@ -324,10 +332,10 @@ async fn who_shakes_no_hands_or_comes_too_often_is_turned_away() {
     // Whoever has sent a message counts no more.
     let mut callee = callee;
     sockets[0].write_all(&message(2)).await.expect("it is open");
-    heard(&mut callee).await;
+    next_message(&mut callee).await;
     let mut socket = TcpStream::connect(tcp).await.expect("it listens");
     socket.write_all(&message(3)).await.expect("it is open");
-    assert_eq!(heard(&mut callee).await.1, message(3));
+    assert_eq!(next_message(&mut callee).await.1, message(3));
 }
 
 #[tokio::test]
@@ -345,7 +353,7 @@ async fn pings_go_out_and_are_missed_only_where_they_were_answered() {
     within("ten pings", socket.read_exact(&mut pings)).await.expect("nobody minds that none is answered");
     assert_eq!(pings, b"\r\n\r\n".repeat(10));
     socket.write_all(b"\r\n").await.expect("it is open");
-    assert_eq!(lost(&mut caller).await, "the other side answers no pings any more");
+    assert_eq!(next_loss(&mut caller).await, "the other side answers no pings any more");
 }
 
 #[tokio::test]
@@ -366,8 +374,8 @@ async fn who_takes_nothing_holds_nobody_up() {
         }
     }
     caller.send(&other, message(2));
-    assert_eq!(heard(&mut callee).await.1, message(2));
-    assert_eq!(lost(&mut caller).await, "the other side does not take what is sent");
+    assert_eq!(next_message(&mut callee).await.1, message(2));
+    assert_eq!(next_loss(&mut caller).await, "the other side does not take what is sent");
 }
 
 #[tokio::test]
@@ -380,8 +388,8 @@ async fn a_connection_rests_unless_a_call_holds_it() {
     let hold = caller.hold(connection).expect("it is there");
     let another = Hop { server_name: Some("other".into()), ..Hop::new(Transport::Tcp, other.into()) };
     caller.send(&another, message(2));
-    heard(&mut callee).await;
-    heard(&mut callee).await;
+    next_message(&mut callee).await;
+    next_message(&mut callee).await;
     match within("the end", caller.next()).await {
         StreamNews::Lost { connection: gone, why, .. } => {
             assert!(gone != connection && why == "nothing came or went for long", "{why}");
@@ -390,7 +398,7 @@ async fn a_connection_rests_unless_a_call_holds_it() {
     }
     assert_eq!(caller.send(&held, message(3)), Some(connection));
     drop(hold);
-    assert_eq!(lost(&mut caller).await, "nothing came or went for long");
+    assert_eq!(next_loss(&mut caller).await, "nothing came or went for long");
 }
 
 #[tokio::test]
