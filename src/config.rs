@@ -10,6 +10,7 @@ use ringer_media::measure::ProbeTimes;
 use serde::{Serialize, Serializer};
 
 mod behaviour;
+mod listen;
 mod notify;
 mod server;
 mod sip;
@@ -22,6 +23,7 @@ mod text;
 pub use behaviour::{
     Audio, Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words,
 };
+pub use listen::SipListen;
 pub use notify::Notify;
 pub use server::Server;
 pub use sip::{CODECS, Dtmf, Encryption, OfferedIn, Refer, Sip, Switch, parse_ports};
@@ -147,11 +149,28 @@ impl LanguageModel {
     }
 }
 
-/// `[tls]`: connections to the servers of speech and language.
+/// `[tls]`: connections to the servers of speech and language, and to agents over TLS.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tls {
     /// PEM certificates of authorities that are trusted beside the well-known ones.
     pub root_file: Option<PathBuf>,
+    /// `host:port` of agents whose certificates are not verified, exact.
+    pub insecure_hosts: Vec<String>,
+}
+
+impl Tls {
+    fn read(&mut self, from: &mut Source) {
+        let file = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
+        from.parsed("tls.root_file", "a file", file, &mut self.root_file);
+        from.list("tls.insecure_hosts", &mut self.insecure_hosts);
+        let is_place = |text: &String| {
+            let place = text.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>()));
+            matches!(place, Some((host, Ok(_))) if !host.is_empty() && !host.contains('*'))
+        };
+        if let Some(bad) = self.insecure_hosts.iter().find(|text| !is_place(text)) {
+            from.refuse(format!("tls.insecure_hosts: {bad:?} is not of the form host:port"));
+        }
+    }
 }
 
 /// `[metrics]`
@@ -341,8 +360,7 @@ impl Config {
         config.read_access(&mut from);
         config.language_model.read("language_model", &mut from);
         config.audio_model.read("audio_model", &mut from);
-        let file = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
-        from.parsed("tls.root_file", "a file", file, &mut config.tls.root_file);
+        config.tls.read(&mut from);
         config.synthesizer.read(&mut from);
         config.recognizer.read(&mut from);
         config.behaviour.read(&mut from);

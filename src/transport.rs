@@ -1,5 +1,5 @@
 //! Channels to the other side: protocol state without sockets ([`port`], [`sip`]), and the files that move bytes
-//! ([`sip::udp`], [`sockets`], [`path`]).
+//! ([`sip::driver`], [`sockets`], [`path`]).
 
 pub mod capture;
 pub mod path;

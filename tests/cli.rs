@@ -237,7 +237,7 @@ async fn what_cannot_be_is_refused_before_anything_is_done() {
     let somebody = "sip:a@127.0.0.1:9";
     for (args, code, why) in [
         (&["call", "sip:"][..], 2, "it must be of the form sip:<user>@<host>"),
-        (&["call", "sip:a@127.0.0.1;transport=tcp"], 2, "only SIP over UDP is spoken in this version"),
+        (&["call", "sip:a@127.0.0.1;transport=sctp"], 2, "SIP is spoken over UDP, TCP and TLS alone"),
         (&["call", somebody, "--header", "Call-ID: x"], 2, "Call-ID is written by the call itself"),
         (&["call", somebody, "--header", "X Run: x"], 2, "is no name of a header"),
         (&["call", somebody, "--record", "none/x.wav"], 1, "none/x.wav cannot be written"),

@@ -65,6 +65,11 @@ async fn good_settings_are_shown_and_bad_ones_are_named() {
             assert_eq!(text(&said.stdout), "", "{bad}");
         }
     }
+    let files = "[sip]\ntls_certificate = \"/nowhere/a.pem\"\ntls_key = \"/nowhere/a.key\"\n";
+    let said = check(folder.path(), files, &[]).await;
+    assert_eq!(said.status.code(), Some(2), "a file that cannot be read");
+    let told = text(&said.stderr);
+    assert!(told.contains("sip.tls_certificate: /nowhere/a.pem: No such file"), "{told}");
     let absent = folder.path().join("none.toml");
     let mut command = ringer(&["config", "check", "--config", absent.to_str().expect("ASCII")]);
     let said = command.stderr(std::process::Stdio::piped()).output().await.expect("the program was built");

@@ -1,12 +1,14 @@
 //! One dialog (RFC 3261 12): whom to address, by which way, with which numbers. It sends nothing itself.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::endpoint::EndpointConfig;
 use crate::header::NameAddr;
+use crate::hop::{ConnectionId, Hop, Transport};
 use crate::message::{Headers, Method, Request, Response};
-use crate::uri::Uri;
+use crate::uri::{Scheme, Uri};
 
 /// Most Route values that are kept from a peer.
 const MAX_ROUTES: usize = 32;
@@ -65,14 +67,16 @@ pub(crate) struct Dialog {
     routes: Vec<String>,
     /// The peer's Contact.
     target: String,
-    /// Where to send when the next hop is a name, or may not be reached: where the dialog was made.
-    peer: SocketAddr,
+    /// Place where the dialog was made: used while its connection is open, and when the next hop is a name or may not be reached.
+    peer: Hop,
     reach: Reach,
+    /// The dialog is of a `sips:` address: nothing goes by other transports than TLS (RFC 3261 12.1.1).
+    secure: bool,
 }
 
 impl Dialog {
     /// The caller's side, from a response to its INVITE (RFC 3261 12.1.2).
-    pub(crate) fn of_caller(invite: &Request, response: &Response, peer: SocketAddr, reach: Reach) -> Option<Dialog> {
+    pub(crate) fn of_caller(invite: &Request, response: &Response, peer: Hop, reach: Reach) -> Option<Dialog> {
         let mut routes = owned(response.headers.list("Record-Route"));
         routes.reverse();
         let from = invite.headers.from().ok()?;
@@ -89,11 +93,12 @@ impl Dialog {
             target: contact(&response.headers).unwrap_or_else(|| invite.uri.clone()),
             peer,
             reach,
+            secure: is_sips(&invite.uri),
         })
     }
 
     /// The answerer's side, from an INVITE (RFC 3261 12.1.1).
-    pub(crate) fn of_answerer(invite: &Request, local_tag: &str, peer: SocketAddr) -> Option<Dialog> {
+    pub(crate) fn of_answerer(invite: &Request, local_tag: &str, peer: Hop) -> Option<Dialog> {
         let from = invite.headers.from().ok()?;
         Some(Dialog {
             call_id: invite.headers.call_id().ok()?.to_owned(),
@@ -105,6 +110,7 @@ impl Dialog {
             remote_seq: Some(invite.headers.cseq().ok()?.seq),
             routes: owned(invite.headers.list("Record-Route")),
             target: contact(&invite.headers).unwrap_or(from.uri),
+            secure: peer.transport == Transport::Tls && is_sips(&invite.uri),
             peer,
             reach: Reach::default(),
         })
@@ -131,14 +137,28 @@ impl Dialog {
         self.refresh(&response.headers);
     }
 
+    /// Transport that the dialog was made by.
+    pub(crate) fn transport(&self) -> Transport {
+        self.peer.transport
+    }
+
+    /// A message of the dialog came by a connection: it is used from now on.
+    pub(crate) fn heard_from(&mut self, from: &Hop) {
+        self.peer.follow(from);
+    }
+
+    /// The connection is closed. True when the dialog used it.
+    pub(crate) fn forget(&mut self, connection: ConnectionId) -> bool {
+        self.peer.forget(connection)
+    }
+
     /// A request in this dialog with `seq`, without Via, and where it goes: by a loose route, a strict one, or straight
     /// (RFC 3261 12.2.1.1).
-    pub(crate) fn request(&self, method: Method, seq: u32) -> (Request, SocketAddr) {
+    pub(crate) fn request(&self, method: Method, seq: u32, config: &EndpointConfig) -> (Request, Hop) {
         let first = self.routes.first().and_then(|route| NameAddr::parse(route));
         let strict = first.as_ref().filter(|f| !Uri::parse(&f.uri).is_ok_and(|u| u.params.has("lr")));
         let next_hop = first.as_ref().map_or(self.target.as_str(), |f| f.uri.as_str());
-        let hop = Uri::parse(next_hop).ok().and_then(|uri| uri.socket());
-        let to = hop.filter(|hop| self.reach.allows(hop.ip())).unwrap_or(self.peer);
+        let to = self.hop(next_hop, config);
         let cseq = format!("{seq} {method}");
         let mut request = Request::new(method, strict.map_or(&self.target, |s| &s.uri).clone());
         if let Some(_strict) = strict {
@@ -158,12 +178,41 @@ impl Dialog {
         request.headers.push("CSeq", cseq);
         (request, to)
     }
+
+    /// Returns the place of `next`, a route or the target. The dialog's connection is used while it is open. Else it is where `next` says,
+    /// when that is an address that may be reached, by a transport that is spoken; else where the dialog was made.
+    fn hop(&self, next: &str, config: &EndpointConfig) -> Hop {
+        let Ok(uri) = Uri::parse(next) else { return self.peer.clone() };
+        let named = uri.transport().filter(|named| config.speaks(*named));
+        let transport = match named {
+            Some(named) => named,
+            // Not every peer whose dialog goes by a connection says so in its Contact.
+            None if self.peer.transport.is_reliable() => return self.peer.clone(),
+            None => Transport::Udp,
+        };
+        let stays = transport == self.peer.transport && self.peer.connection.is_some();
+        if stays || (self.secure && transport != Transport::Tls) {
+            return self.peer.clone();
+        }
+        match uri.socket_by(transport).filter(|address| (self.reach.0)(address.ip())) {
+            Some(address) if (transport, address) != (self.peer.transport, self.peer.address) => {
+                let server_name = self.peer.server_name.clone().filter(|_| transport == Transport::Tls);
+                Hop { server_name, ..Hop::new(transport, address) }
+            }
+            _ => self.peer.clone(),
+        }
+    }
 }
 
 /// The address of the first Contact.
 pub(crate) fn contact(headers: &Headers) -> Option<String> {
     let uri = NameAddr::parse(headers.list("Contact").first()?)?.uri;
     Uri::parse(&uri).is_ok().then_some(uri)
+}
+
+/// True for a `sips:` address.
+pub(crate) fn is_sips(uri: &str) -> bool {
+    Uri::parse(uri).is_ok_and(|uri| uri.scheme == Scheme::Sips)
 }
 
 fn owned(list: Vec<&str>) -> Vec<String> {
@@ -173,6 +222,68 @@ fn owned(list: Vec<&str>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn config(streams: bool) -> EndpointConfig {
+        let local = "10.0.0.1:5060".parse().unwrap();
+        let stream = Some(local).filter(|_| streams);
+        EndpointConfig { local, tcp: stream, tls: stream, user_agent: String::new(), seed: 1 }
+    }
+
+    /// Places of in-dialog requests by Record-Route, Contact and the way of the INVITE, `+` for its open connection (RFC 3261 12.2.1.1,
+    /// 18.1.1; double Record-Route, RFC 5658).
+    #[test]
+    fn requests_follow_transports_and_connections() {
+        let check = |target: &str, way: &str, record_route: &str, contact: &str, expect: &str| {
+            let mut invite = Request::new(Method::Invite, target);
+            invite.headers.push("From", "<sip:a@10.0.0.1>;tag=1");
+            invite.headers.push("CSeq", "5 INVITE");
+            let mut response = invite.respond(200, "", "");
+            response.headers.push("To", "<sip:b@10.0.0.9>;tag=2");
+            response.headers.push("Call-ID", "c");
+            response.headers.push("Contact", contact);
+            response.headers.push("Record-Route", record_route);
+            let (transport, rest) = way.split_once(' ').unwrap();
+            let address = rest.trim_end_matches('+').parse().unwrap();
+            let connection = rest.ends_with('+').then_some(ConnectionId(7));
+            let server_name = Some("p.example".into());
+            let peer = Hop { transport: Transport::from_name(transport).unwrap(), address, server_name, connection };
+            let reach = Reach::by(|address| address != IpAddr::from([10, 0, 0, 66]));
+            let dialog = Dialog::of_caller(&invite, &response, peer, reach).unwrap();
+            let (request, hop) = dialog.request(Method::Bye, 6, &config(true));
+            let open = if hop.connection.is_some() { "+" } else { "" };
+            assert_eq!(format!("{hop}{open}"), expect, "{way} {record_route} {contact}");
+            let mut routes = response.headers.list("Record-Route");
+            routes.reverse();
+            assert_eq!(request.headers.list("Route"), routes);
+            let is_named = hop.transport == Transport::Tls || expect == way;
+            assert_eq!(hop.server_name.is_some(), is_named, "the certificate's name: {expect}");
+        };
+        let (sip, sips) = ("sip:b@10.0.0.9", "sips:b@10.0.0.9");
+        let bob = "<sip:b@10.0.0.2:5070>";
+        check(sip, "UDP 10.0.0.9:5060", "", "<sip:b@10.0.0.2;transport=tcp>", "TCP 10.0.0.2:5060");
+        check(sip, "UDP 10.0.0.9:5060", "", "<sip:b@10.0.0.2;transport=tls>", "TLS 10.0.0.2:5061");
+        check(sip, "UDP 10.0.0.9:5060", "", "<sips:b@10.0.0.2>", "TLS 10.0.0.2:5061");
+        check(sip, "UDP 10.0.0.9:5060", "", "<sip:b@10.0.0.2:5070;transport=sctp>", "UDP 10.0.0.2:5070");
+        check(sip, "UDP 10.0.0.9:5060", "", "<sip:b@10.0.0.66;transport=tcp>", "UDP 10.0.0.9:5060");
+        check(sip, "UDP 10.0.0.9:5060", "<sip:10.0.0.3;transport=tcp;lr>", bob, "TCP 10.0.0.3:5060");
+        // An open connection is used, whatever address the other side names for it.
+        for contact in [bob, "<sip:b@10.0.0.2:5070;transport=tcp>", "<sip:b@b.example;transport=tcp>"] {
+            check(sip, "TCP 10.0.0.9:5060+", "", contact, "TCP 10.0.0.9:5060+");
+        }
+        check(sip, "TCP 10.0.0.9:5060+", "", "<sip:b@10.0.0.2:5070;transport=udp>", "UDP 10.0.0.2:5070");
+        // After it, the named address.
+        check(sip, "TCP 10.0.0.9:5060", "", "<sip:b@10.0.0.2:5070;transport=tcp>", "TCP 10.0.0.2:5070");
+        check(sip, "TCP 10.0.0.9:5060", "", "<sip:b@10.0.0.66;transport=tcp>", "TCP 10.0.0.9:5060");
+        check(sip, "TCP 10.0.0.9:5060", "", bob, "TCP 10.0.0.9:5060");
+        let double = "<sip:10.0.0.9;r2=on;lr>, <sip:10.0.0.9:5061;transport=tls;r2=on;lr>";
+        check(sip, "TLS 10.0.0.9:5061+", double, bob, "TLS 10.0.0.9:5061+");
+        check(sip, "TLS 10.0.0.9:5061", double, bob, "TLS 10.0.0.9:5061");
+        check(sip, "TLS 10.0.0.8:5061", double, bob, "TLS 10.0.0.9:5061");
+        // Nothing of a sips: call leaves TLS.
+        check(sips, "TLS 10.0.0.9:5061", "", "<sip:b@10.0.0.2;transport=udp>", "TLS 10.0.0.9:5061");
+        check(sips, "TLS 10.0.0.9:5061", "<sip:10.0.0.3;transport=tcp;lr>", bob, "TLS 10.0.0.9:5061");
+        check(sips, "TLS 10.0.0.9:5061", "", "<sips:b@10.0.0.2>", "TLS 10.0.0.2:5061");
+    }
 
     /// RFC 3261 12.2.1.1 and 16.12.1: the request line, the Route values and the next hop.
     #[test]
@@ -187,10 +298,11 @@ mod tests {
             response.headers.push("Contact", "<sip:b@10.0.0.2:5070>");
             response.headers.push("Record-Route", record_route);
             let reach = Reach::by(|address| address != IpAddr::from([10, 0, 0, 66]));
-            let dialog = Dialog::of_caller(&invite, &response, "10.0.0.9:5060".parse().unwrap(), reach).unwrap();
-            let (request, socket) = dialog.request(Method::Bye, 6);
-            let got = (request.uri.as_str(), request.headers.list("Route"), socket.to_string());
-            assert_eq!(got, (uri, routes.to_vec(), to.to_owned()), "{record_route}");
+            let dialog =
+                Dialog::of_caller(&invite, &response, Hop::udp("10.0.0.9:5060".parse().unwrap()), reach).unwrap();
+            let (request, hop) = dialog.request(Method::Bye, 6, &config(false));
+            let got = (request.uri.as_str(), request.headers.list("Route"), hop.to_string());
+            assert_eq!(got, (uri, routes.to_vec(), format!("UDP {to}")), "{record_route}");
         };
         check("", "sip:b@10.0.0.2:5070", &[], "10.0.0.2:5070");
         check(

@@ -3,12 +3,16 @@
 //! Feed it with [`Endpoint::receive`], [`Endpoint::tick`] and the calls' methods, then [`Endpoint::poll`] until `None`, then
 //! wait until [`Endpoint::next_timer`]. `useragent` has what a call does.
 
+mod delivery;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+pub(crate) use self::delivery::Failure;
 use crate::header::{Via, split_quoted};
+use crate::hop::Hop;
 use crate::ids::Ids;
 use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
@@ -25,8 +29,12 @@ pub const MAX_SERVER_TRANSACTIONS: usize = 60_000;
 /// How an endpoint presents itself.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
-    /// The advertised address, for Via and Contact.
+    /// The advertised address, for Via and Contact: datagrams come in here.
     pub local: SocketAddr,
+    /// As `local`, for TCP; `None`: TCP is not spoken.
+    pub tcp: Option<SocketAddr>,
+    /// As `local`, for TLS; `None`: TLS is not spoken.
+    pub tls: Option<SocketAddr>,
     /// User-Agent and Server header.
     pub user_agent: String,
     /// Tags, branches, Call-IDs, cnonces and nonces derive from it: unguessable in production, fixed in a test.
@@ -38,10 +46,10 @@ pub struct EndpointConfig {
 #[derive(Clone, PartialEq)]
 pub enum Output {
     /// Send this.
-    Datagram {
-        /// Where to.
-        to: SocketAddr,
-        /// One datagram.
+    Send {
+        /// Place that it goes to: by its connection while that is open, else by another one to its address.
+        to: Hop,
+        /// Bytes of one whole message.
         bytes: Vec<u8>,
     },
     /// This happened.
@@ -49,12 +57,12 @@ pub enum Output {
 }
 
 impl fmt::Debug for Output {
-    /// A datagram shows its first line only: the rest may hold credentials.
+    /// A message shows its first line only: the rest may hold credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Output::Datagram { to, bytes } => {
+            Output::Send { to, bytes } => {
                 let line = bytes.split(|b| *b == b'\r').next().unwrap_or_default();
-                write!(f, "Datagram({to}, {} bytes, {})", bytes.len(), String::from_utf8_lossy(line))
+                write!(f, "Send({to}, {} bytes, {})", bytes.len(), String::from_utf8_lossy(line))
             }
             Output::Event(call, event) => write!(f, "Event({call:?}, {event:?})"),
         }
@@ -105,11 +113,11 @@ impl Endpoint {
         }
     }
 
-    /// A datagram came from `from`. What is not SIP is ignored.
-    pub fn receive(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
-        match parse(datagram) {
+    /// Takes one whole message that came from `from`. What is not SIP is ignored.
+    pub fn receive(&mut self, now: Time, from: Hop, message: &[u8]) {
+        match parse(message) {
             Ok(Message::Request(request)) => self.request(now, from, request),
-            Ok(Message::Response(response)) => self.response(now, response),
+            Ok(Message::Response(response)) => self.response(now, &from, response),
             Err(_) => {}
         }
     }
@@ -140,27 +148,6 @@ impl Endpoint {
         self.out.pop_front()
     }
 
-    /// The transport says that nobody is at `to` (ICMP port or host unreachable): requests there that nobody answered fail.
-    pub fn unreachable(&mut self, now: Time, to: SocketAddr) {
-        let dead = self.clients.iter().filter(|(_, c)| c.to == to && c.unanswered()).map(|(key, _)| key.clone());
-        for key in dead.collect::<Vec<_>>() {
-            let Some(client) = self.remove_client(&key) else { continue };
-            self.request_failed(now, client.call, &key, &client.request.method, 503);
-        }
-    }
-
-    /// A request of this side got no response: 408, or 503 when nobody is there.
-    fn request_failed(&mut self, now: Time, call: CallKey, key: &TransactionKey, method: &Method, code: u16) {
-        match method {
-            Method::Invite if code == 408 => self.invite_timed_out(now, call, key),
-            Method::Invite => self.invite_unreachable(now, call, key),
-            Method::Update => self.change_failed(now, call, key, code),
-            Method::Info => self.digit_answered(now, call, code),
-            Method::Prack => self.prack_done(call),
-            _ => {}
-        }
-    }
-
     /// The Call-ID of a call that is not forgotten yet.
     pub fn call_id(&self, call: CallKey) -> Option<&str> {
         self.calls.get(&call).map(|c| c.call_id.as_str())
@@ -177,8 +164,8 @@ impl Endpoint {
         self.out.push_back(Output::Event(call, event));
     }
 
-    pub(crate) fn datagram(&mut self, to: SocketAddr, bytes: Vec<u8>) {
-        self.out.push_back(Output::Datagram { to, bytes });
+    pub(crate) fn send(&mut self, to: Hop, bytes: Vec<u8>) {
+        self.out.push_back(Output::Send { to, bytes });
     }
 
     pub(crate) fn insert_call(&mut self, call: Call) -> CallKey {
@@ -208,33 +195,6 @@ impl Endpoint {
         self.reschedule(Owner::Call(key));
     }
 
-    /// The topmost Via of a new request, with its branch.
-    pub(crate) fn via(&mut self) -> String {
-        format!("SIP/2.0/UDP {};branch=z9hG4bK{};rport", self.config.local, self.ids.next())
-    }
-
-    /// Sends a request that begins a transaction. `via` comes on top unless the request has one (CANCEL).
-    pub(crate) fn send_request(
-        &mut self,
-        now: Time,
-        call: CallKey,
-        mut request: Request,
-        to: SocketAddr,
-    ) -> TransactionKey {
-        if request.headers.get("Via").is_none() {
-            let via = self.via();
-            request.headers.push_first("Via", via);
-        }
-        request.headers.push("User-Agent", self.config.user_agent.clone());
-        let branch = request.headers.top_via().map(|via| via.branch().to_owned()).unwrap_or_default();
-        let key: TransactionKey = format!("{branch} {}", request.method).into();
-        let client = Client::new(now, call, request, to);
-        self.datagram(to, client.bytes.clone());
-        self.clients.insert(key.clone(), client);
-        self.reschedule(Owner::Client(key.clone()));
-        key
-    }
-
     /// A CANCEL was sent for this INVITE.
     pub(crate) fn client_cancelled(&mut self, now: Time, key: &TransactionKey) {
         if let Some(client) = self.clients.get_mut(key) {
@@ -249,13 +209,13 @@ impl Endpoint {
         now: Time,
         key: &TransactionKey,
         mut response: Response,
-    ) -> Option<(Vec<u8>, SocketAddr)> {
+    ) -> Option<(Vec<u8>, Hop)> {
         let server = self.servers.get_mut(key).filter(|s| s.open())?;
         response.headers.push("Server", self.config.user_agent.clone());
         let bytes = response.to_bytes();
         server.send(now, response.code, bytes.clone());
-        let to = server.to;
-        self.datagram(to, bytes.clone());
+        let to = server.to.clone();
+        self.send(to.clone(), bytes.clone());
         self.reschedule(Owner::Server(key.clone()));
         Some((bytes, to))
     }
@@ -280,11 +240,11 @@ impl Endpoint {
 
     // --- messages -------------------------------------------------------------------------------------------------------
 
-    fn request(&mut self, now: Time, from: SocketAddr, mut request: Request) {
+    fn request(&mut self, now: Time, from: Hop, mut request: Request) {
         let Ok(via) = request.headers.top_via() else { return };
         let key = server_key(&request, &via, &request.method);
         let check = request.check();
-        let to = stamp(&mut request, via.clone(), from);
+        let to = stamp(&mut request, via.clone(), &from);
         if request.method == Method::Ack {
             let absorbed = self.servers.get_mut(&key).is_some_and(|server| server.ack(now));
             self.reschedule(Owner::Server(key));
@@ -295,8 +255,8 @@ impl Endpoint {
         }
         if let Some(server) = self.servers.get(&key) {
             if server.repeats() {
-                let (to, bytes) = (server.to, server.bytes.clone());
-                self.datagram(to, bytes);
+                let (to, bytes) = (server.to.clone(), server.bytes.clone());
+                self.send(to, bytes);
             }
             return;
         }
@@ -318,7 +278,7 @@ impl Endpoint {
         }
     }
 
-    fn out_of_dialog(&mut self, now: Time, key: &TransactionKey, request: Request, from: SocketAddr) {
+    fn out_of_dialog(&mut self, now: Time, key: &TransactionKey, request: Request, from: Hop) {
         if let Some(unknown) = unknown_extensions(&request) {
             return self.reply(now, key, 420, "", &[("Unsupported", &unknown)]);
         }
@@ -334,7 +294,7 @@ impl Endpoint {
         }
     }
 
-    fn response(&mut self, now: Time, response: Response) {
+    fn response(&mut self, now: Time, from: &Hop, response: Response) {
         if response.check().is_err() {
             return;
         }
@@ -343,19 +303,22 @@ impl Endpoint {
         let Some(client) = self.clients.get_mut(&key) else {
             if cseq.method == Method::Invite && (200..300).contains(&response.code) {
                 self.stray_answer(&response);
+                self.late_answer(now, from, &response);
             }
             return;
         };
+        client.to.follow(from);
         let heard = client.response(now, response.code);
         if heard == Heard::PassAndAck {
             client.ack = failure_ack(&client.request, &response).to_bytes();
         }
-        let (call, request, to, ack) = (client.call, client.request.clone(), client.to, client.ack.clone());
+        let (call, request, to, ack) = (client.call, client.request.clone(), client.to.clone(), client.ack.clone());
         self.reschedule(Owner::Client(key.clone()));
         if matches!(heard, Heard::PassAndAck | Heard::AckAgain) {
-            self.datagram(to, ack);
+            self.send(to, ack);
         }
         if matches!(heard, Heard::Pass | Heard::PassAndAck) {
+            self.answered_over(call, &key, &response, from);
             match request.method {
                 Method::Invite => self.invite_response(now, call, &key, &request, response),
                 Method::Bye | Method::Notify => {
@@ -376,13 +339,13 @@ impl Endpoint {
         match client.timer(now) {
             Fired::Nothing => {}
             Fired::Repeat => {
-                let (to, bytes) = (client.to, client.bytes.clone());
-                self.datagram(to, bytes);
+                let (to, bytes) = (client.to.clone(), client.bytes.clone());
+                self.send(to, bytes);
             }
             Fired::TimedOut => {
                 let (call, method) = (client.call, client.request.method.clone());
                 self.clients.remove(&key);
-                self.request_failed(now, call, &key, &method, 408);
+                self.request_failed(now, call, &key, &method, Failure::TimedOut);
             }
             Fired::Gone => {
                 self.clients.remove(&key);
@@ -396,20 +359,14 @@ impl Endpoint {
         match server.timer(now) {
             Fired::Nothing => {}
             Fired::Repeat => {
-                let (to, bytes) = (server.to, server.bytes.clone());
-                self.datagram(to, bytes);
+                let (to, bytes) = (server.to.clone(), server.bytes.clone());
+                self.send(to, bytes);
             }
             Fired::TimedOut | Fired::Gone => {
                 self.servers.remove(&key);
             }
         }
         self.reschedule(Owner::Server(key));
-    }
-
-    fn remove_client(&mut self, key: &TransactionKey) -> Option<Client> {
-        let client = self.clients.remove(key);
-        self.reschedule(Owner::Client(key.clone()));
-        client
     }
 
     fn reschedule(&mut self, owner: Owner) {
@@ -443,14 +400,19 @@ fn server_key(request: &Request, via: &Via, method: &Method) -> TransactionKey {
 }
 
 /// Writes `received` and `rport` into the topmost Via and says where responses go (RFC 3261 18.2, RFC 3581 4).
-fn stamp(request: &mut Request, mut via: Via, from: SocketAddr) -> SocketAddr {
+fn stamp(request: &mut Request, mut via: Via, from: &Hop) -> Hop {
     let asked = via.params.has("rport");
-    let to = SocketAddr::new(from.ip(), if asked { from.port() } else { via.port.unwrap_or(5060) });
+    let source = from.address;
+    let port = via.port.unwrap_or(from.transport.default_port());
+    // A new connection would go where the sender listens (RFC 3261 18.2.2).
+    let by_source = asked && !from.transport.is_reliable();
+    let address = SocketAddr::new(source.ip(), if by_source { source.port() } else { port });
+    let to = Hop { address, ..from.clone() };
     if asked {
-        via.params.set("rport", Some(from.port().to_string()));
+        via.params.set("rport", Some(source.port().to_string()));
     }
-    if asked || crate::uri::parse_ip(&via.host) != Some(from.ip()) {
-        via.params.set("received", Some(from.ip().to_string()));
+    if asked || crate::uri::parse_ip(&via.host) != Some(source.ip()) {
+        via.params.set("received", Some(source.ip().to_string()));
     }
     if let Some(header) = request.headers.0.iter_mut().find(|h| h.name.eq_ignore_ascii_case("Via")) {
         let rest = split_quoted(&header.value, ',')[1..].join(", ");

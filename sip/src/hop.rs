@@ -78,6 +78,18 @@ impl Hop {
     pub fn udp(address: SocketAddr) -> Hop {
         Hop::new(Transport::Udp, address)
     }
+
+    /// Takes the connection that a message came by, when it is one of the same transport.
+    pub(crate) fn follow(&mut self, from: &Hop) {
+        if from.transport == self.transport && from.connection.is_some() {
+            self.connection = from.connection;
+        }
+    }
+
+    /// Names no connection any more, when it named this one, which is closed. True when it did.
+    pub(crate) fn forget(&mut self, connection: ConnectionId) -> bool {
+        self.connection.take_if(|named| *named == connection).is_some()
+    }
 }
 
 impl fmt::Display for Hop {

@@ -1,4 +1,4 @@
-//! Bytes to a [`Message`]: one datagram, RFC 3261 7 and 18.3.
+//! Bytes to a [`Message`]: one datagram, or what was cut out of a stream (RFC 3261 7 and 18.3).
 //!
 //! Lenient where the RFC lets a reader be (folding, blanks, compact forms, a bare LF, bytes that are not UTF-8, no
 //! Content-Length). What is wrong but can still be answered is noted in the request; only what is not SIP is an error.
@@ -8,13 +8,19 @@ use std::borrow::Cow;
 use crate::error::ParseError;
 use crate::message::{Defect, Header, Headers, Message, Method, Request, Response};
 
-/// Longest message that is read, in bytes: what a UDP datagram can hold.
-pub const MAX_MESSAGE_BYTES: usize = 65_535;
+/// Longest start line and header section of a message on a stream, bytes.
+pub const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// Longest body of a message on a stream, bytes.
+pub const MAX_BODY_BYTES: usize = 256 * 1024;
+
+/// Longest message that is read, bytes. A datagram holds 65,535 at most.
+pub const MAX_MESSAGE_BYTES: usize = MAX_HEAD_BYTES + MAX_BODY_BYTES;
 
 /// Most header fields that are read.
 pub const MAX_HEADERS: usize = 256;
 
-/// Reads one datagram.
+/// Reads one datagram, or one message of a stream.
 pub fn parse(datagram: &[u8]) -> Result<Message, ParseError> {
     if datagram.len() > MAX_MESSAGE_BYTES {
         return Err(ParseError::TooLarge);

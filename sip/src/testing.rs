@@ -1,4 +1,5 @@
-//! Two endpoints and a network between them, in virtual time: the stage for protocol tests.
+//! Two endpoints and a network between them, in virtual time: the stage for protocol tests. Datagrams may be lost; connections lose
+//! nothing and keep the order until they are cut.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,6 +7,7 @@ use std::time::Duration;
 
 use crate::dialog::Reach;
 use crate::endpoint::{Endpoint, EndpointConfig, Output};
+use crate::hop::{ConnectionId, Hop, Transport};
 use crate::sdp::{Codec, Offer};
 use crate::time::Time;
 use crate::uri::Uri;
@@ -14,10 +16,24 @@ use crate::useragent::{CallEvent, CallKey, Invite};
 /// Which of the two.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Party {
-    /// 10.0.0.1:5060.
+    /// 10.0.0.1, port 5060, for TLS 5061.
     Alice,
-    /// 10.0.0.2:5060.
+    /// 10.0.0.2, port 5060, for TLS 5061.
     Bob,
+}
+
+impl Party {
+    /// The one who is called, or calls.
+    fn other(self) -> Party {
+        if self == Party::Alice { Party::Bob } else { Party::Alice }
+    }
+}
+
+/// Message or news of a connection on its way to a party.
+enum Flight {
+    Message(Hop, Vec<u8>),
+    Refusal(Hop),
+    End(ConnectionId),
 }
 
 /// Two endpoints, a clock and a seeded network.
@@ -38,18 +54,39 @@ pub struct Pair {
     pub events: Vec<(Party, CallKey, CallEvent)>,
     /// Every datagram sent: when, by whom, its first line.
     pub sent: Vec<(Time, Party, String)>,
+    /// Every message sent: by whom, where to, its bytes.
+    pub messages: Vec<(Party, Hop, Vec<u8>)>,
+    /// Transport of Alice's calls.
+    pub link: Transport,
+    /// Transports whose connections Bob refuses.
+    pub refused: Vec<Transport>,
     /// Every event of Bob is shown to this, which may act on Bob at once.
     pub script: fn(&mut Endpoint, Time, CallKey, &CallEvent),
-    flying: BTreeMap<(Time, u64), (Party, Vec<u8>)>,
+    flying: BTreeMap<(Time, u64), (Party, Flight)>,
+    /// Open connections: who opened them, and their transport.
+    open: BTreeMap<ConnectionId, (Party, Transport)>,
+    connections: u64,
     draws: u64,
 }
 
 impl Pair {
-    /// A lossless network of 10 ms; Bob does as `script` says.
+    /// A lossless network of 10 ms without connections; Bob does as `script` says.
     pub fn new(seed: u64, script: fn(&mut Endpoint, Time, CallKey, &CallEvent)) -> Pair {
+        Pair::speaking(seed, false, script)
+    }
+
+    /// As [`Pair::new`], with endpoints that speak TCP and TLS as well; Alice calls by `link`.
+    pub fn over(seed: u64, link: Transport, script: fn(&mut Endpoint, Time, CallKey, &CallEvent)) -> Pair {
+        Pair { link, ..Pair::speaking(seed, true, script) }
+    }
+
+    fn speaking(seed: u64, streams: bool, script: fn(&mut Endpoint, Time, CallKey, &CallEvent)) -> Pair {
         let endpoint = |party: Party| {
             let user_agent = format!("{party:?}");
-            Endpoint::new(EndpointConfig { local: address(party), user_agent, seed: seed * 2 + party as u64 })
+            let seed = seed * 2 + party as u64;
+            let tcp = streams.then_some(listener(party, Transport::Tcp));
+            let tls = streams.then_some(listener(party, Transport::Tls));
+            Endpoint::new(EndpointConfig { local: address(party), tcp, tls, user_agent, seed })
         };
         Pair {
             alice: endpoint(Party::Alice),
@@ -60,8 +97,13 @@ impl Pair {
             jitter_ms: 0,
             events: Vec::new(),
             sent: Vec::new(),
+            messages: Vec::new(),
+            link: Transport::Udp,
+            refused: Vec::new(),
             script,
             flying: BTreeMap::new(),
+            open: BTreeMap::new(),
+            connections: 0,
             draws: seed,
         }
     }
@@ -73,22 +115,43 @@ impl Pair {
 
     /// Alice calls Bob with this username and password.
     pub fn call_as(&mut self, who: Option<(&str, &str)>) -> CallKey {
-        let mut invite = invite_to("sip:bob@10.0.0.2", address(Party::Bob));
+        let mut invite = self.invite();
         (invite.username, invite.password) = who.map(|(name, password)| (name.to_owned(), password.into())).unzip();
         self.alice.invite(self.now, invite)
     }
 
     /// Alice calls Bob with this offer.
     pub fn call_offering(&mut self, offer: &Offer) -> CallKey {
-        let invite = invite_to("sip:bob@10.0.0.2", address(Party::Bob));
+        let invite = self.invite();
         self.alice.invite(self.now, Invite { sdp: offer.session().to_string(), ..invite })
     }
 
     /// Alice calls Bob and requires this extension (RFC 3261 20.32).
     pub fn call_requiring(&mut self, extension: &str) -> CallKey {
-        let mut invite = invite_to("sip:bob@10.0.0.2", address(Party::Bob));
+        let mut invite = self.invite();
         invite.headers.push(("Require".into(), extension.into()));
         self.alice.invite(self.now, invite)
+    }
+
+    /// The call that Alice makes.
+    pub fn invite(&self) -> Invite {
+        let destination = Hop::new(self.link, listener(Party::Bob, self.link));
+        Invite { destination, ..invite_to("sip:bob@10.0.0.2", address(Party::Bob)) }
+    }
+
+    /// Cuts every connection; what is on its way over one is lost, and both sides are told.
+    pub fn cut_connections(&mut self) {
+        self.flying.retain(|_, (_, flight)| !matches!(flight, Flight::Message(from, _) if from.connection.is_some()));
+        for connection in std::mem::take(&mut self.open).into_keys() {
+            for party in [Party::Alice, Party::Bob] {
+                self.fly(party, 0, Flight::End(connection));
+            }
+        }
+    }
+
+    /// Number of connections that are open.
+    pub fn open_connections(&self) -> usize {
+        self.open.len()
     }
 
     /// Runs for `ms` milliseconds of virtual time.
@@ -100,9 +163,13 @@ impl Pair {
             let Some(next) = timers.into_iter().flatten().min().filter(|at| *at <= end) else { break };
             self.now = next.max(self.now);
             while let Some(entry) = self.flying.first_entry().filter(|e| e.key().0 <= self.now) {
-                let (to, bytes) = entry.remove();
-                let (from, now) = (address(if to == Party::Alice { Party::Bob } else { Party::Alice }), self.now);
-                self.endpoint(to).receive(now, from, &bytes);
+                let ((to, flight), now) = (entry.remove(), self.now);
+                let endpoint = self.endpoint(to);
+                match flight {
+                    Flight::Message(from, bytes) => endpoint.receive(now, from, &bytes),
+                    Flight::Refusal(hop) => endpoint.unreachable(now, &hop),
+                    Flight::End(connection) => endpoint.connection_lost(now, connection),
+                }
                 self.drain();
             }
             self.alice.tick(self.now);
@@ -132,7 +199,7 @@ impl Pair {
         for party in [Party::Alice, Party::Bob, Party::Alice] {
             while let Some(output) = self.endpoint(party).poll() {
                 match output {
-                    Output::Datagram { to, bytes } => self.send(party, to, bytes),
+                    Output::Send { to, bytes } => self.send(party, to, bytes),
                     Output::Event(key, event) => {
                         if party == Party::Bob {
                             (self.script)(&mut self.bob, self.now, key, &event);
@@ -144,16 +211,54 @@ impl Pair {
         }
     }
 
-    fn send(&mut self, party: Party, to: SocketAddr, bytes: Vec<u8>) {
+    fn send(&mut self, party: Party, to: Hop, bytes: Vec<u8>) {
         let line = String::from_utf8_lossy(bytes.split(|b| *b == b'\r').next().unwrap_or(&[])).into_owned();
         self.sent.push((self.now, party, line));
-        let receiver = [Party::Alice, Party::Bob].into_iter().find(|p| address(*p) == to);
+        self.messages.push((party, to.clone(), bytes.clone()));
+        if to.transport.is_reliable() {
+            return self.send_over_connection(party, to, bytes);
+        }
+        let receiver = [Party::Alice, Party::Bob].into_iter().find(|p| address(*p) == to.address);
         let (lost, jitter) = (self.draw() < self.loss, self.draw());
         if let Some(receiver) = receiver.filter(|_| !lost) {
             let delay = Duration::from_nanos(((self.delay_ms as f64 + jitter * self.jitter_ms as f64) * 1e6) as u64);
             self.draws += 1;
-            self.flying.insert((self.now + delay, self.draws), (receiver, bytes));
+            let from = Hop::udp(address(receiver.other()));
+            self.flying.insert((self.now + delay, self.draws), (receiver, Flight::Message(from, bytes)));
         }
+    }
+
+    /// Sends by the connection that is named while it is open. Else it goes by one that this party opened to the same address, or by a new one.
+    fn send_over_connection(&mut self, party: Party, to: Hop, bytes: Vec<u8>) {
+        let receiver = party.other();
+        let listens = to.address == listener(receiver, to.transport);
+        let opened = |open: &&(Party, Transport)| **open == (party, to.transport);
+        let known = to.connection.filter(|named| self.open.contains_key(named));
+        let known = known.or_else(|| {
+            let mut open = self.open.iter().filter(|(_, open)| listens && opened(open));
+            open.next().map(|(connection, _)| *connection)
+        });
+        let is_refused = receiver == Party::Bob && self.refused.contains(&to.transport);
+        if known.is_none() && (!listens || is_refused) {
+            return self.fly(party, self.delay_ms, Flight::Refusal(to));
+        }
+        let connection = known.unwrap_or_else(|| {
+            self.connections += 1;
+            self.open.insert(ConnectionId(self.connections), (party, to.transport));
+            ConnectionId(self.connections)
+        });
+        let mut from = listener(party, to.transport);
+        if self.open[&connection].0 == party {
+            // As a system draws it for a connection that goes out.
+            from.set_port(40_000 + connection.0 as u16);
+        }
+        let from = Hop { connection: Some(connection), ..Hop::new(to.transport, from) };
+        self.fly(receiver, self.delay_ms, Flight::Message(from, bytes));
+    }
+
+    fn fly(&mut self, to: Party, delay_ms: u64, flight: Flight) {
+        self.draws += 1;
+        self.flying.insert((self.now + Duration::from_millis(delay_ms), self.draws), (to, flight));
     }
 
     /// Uniform in [0, 1), by SplitMix64.
@@ -171,11 +276,17 @@ pub fn address(party: Party) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, party as u8 + 1], 5060))
 }
 
+/// The address at which a party takes messages of this transport.
+pub fn listener(party: Party, transport: Transport) -> SocketAddr {
+    SocketAddr::new(address(party).ip(), transport.default_port())
+}
+
 /// A call from `alice` with PCMU, PCMA and G722 at 10.0.0.1:4000.
 pub fn invite_to(target: &str, destination: SocketAddr) -> Invite {
     Invite {
         target: Uri::parse(target).expect("a test names a good address"),
-        destination,
+        destination: Hop::udp(destination),
+        alternatives: Vec::new(),
         from_user: "alice".into(),
         from_host: None,
         from_display: Some("Alice".into()),

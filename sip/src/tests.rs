@@ -6,6 +6,7 @@ mod calls;
 mod crypto;
 mod digits;
 mod early;
+mod failover;
 mod garbage;
 mod login;
 mod media;
@@ -13,6 +14,7 @@ mod prack;
 mod races;
 mod reinvite;
 mod session;
+mod streams;
 mod timers;
 mod torture;
 mod transfer;
@@ -24,7 +26,7 @@ use std::time::Duration;
 use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
 use crate::testing::{invite_to, offer};
-use crate::{CallEvent, CallKey, Endpoint, EndpointConfig, Output, Time, sdp};
+use crate::{CallEvent, CallKey, Endpoint, EndpointConfig, Hop, Output, Time, sdp};
 
 /// A body with this description, and the header line before it.
 fn sdp_body(sdp: &str) -> String {
@@ -41,9 +43,12 @@ struct Scripted {
     endpoint: Endpoint,
     now: Time,
     far: SocketAddr,
+    /// Way by which the far side's messages come; by datagram from `far` when `None`.
+    way: Option<Hop>,
     events: Vec<CallEvent>,
     sent: Vec<Message>,
     last_to: SocketAddr,
+    last_hop: Hop,
     last_call: Option<CallKey>,
 }
 
@@ -51,8 +56,33 @@ impl Scripted {
     fn new() -> Scripted {
         let local = "10.0.0.1:5060".parse().unwrap();
         let far = "10.0.0.2:5060".parse().unwrap();
-        let endpoint = Endpoint::new(EndpointConfig { local, user_agent: "t".into(), seed: 5 });
-        Scripted { endpoint, now: Time(0), far, events: Vec::new(), sent: Vec::new(), last_to: far, last_call: None }
+        Scripted::with(EndpointConfig { local, tcp: None, tls: None, user_agent: "t".into(), seed: 5 }, far)
+    }
+
+    /// An endpoint that speaks TCP and TLS as well.
+    fn speaking_all() -> Scripted {
+        let local = "10.0.0.1:5060".parse().unwrap();
+        let (tcp, tls) = ("10.0.0.1:5070".parse().ok(), "10.0.0.1:5061".parse().ok());
+        let far = "10.0.0.2:5060".parse().unwrap();
+        Scripted::with(EndpointConfig { local, tcp, tls, user_agent: "t".into(), seed: 5 }, far)
+    }
+
+    fn with(config: EndpointConfig, far: SocketAddr) -> Scripted {
+        Scripted {
+            endpoint: Endpoint::new(config),
+            now: Time(0),
+            far,
+            way: None,
+            events: Vec::new(),
+            sent: Vec::new(),
+            last_to: far,
+            last_hop: Hop::udp(far),
+            last_call: None,
+        }
+    }
+
+    fn from(&self) -> Hop {
+        self.way.clone().unwrap_or_else(|| Hop::udp(self.far))
     }
 
     /// An INVITE of `alice` to `sip:bob@b.example`, sent to the far side.
@@ -98,8 +128,9 @@ impl Scripted {
     fn pump(&mut self) {
         while let Some(output) = self.endpoint.poll() {
             match output {
-                Output::Datagram { to, bytes } => {
-                    self.last_to = to;
+                Output::Send { to, bytes } => {
+                    self.last_to = to.address;
+                    self.last_hop = to;
                     self.sent.push(parse(&bytes).expect("what is sent can be read"));
                 }
                 Output::Event(call, event) => {
@@ -139,7 +170,8 @@ impl Scripted {
     }
 
     fn hears(&mut self, text: &str) {
-        self.endpoint.receive(self.now, self.far, text.replace('\n', "\r\n").as_bytes());
+        let from = self.from();
+        self.endpoint.receive(self.now, from, text.replace('\n', "\r\n").as_bytes());
         self.pump();
     }
 
@@ -151,7 +183,8 @@ impl Scripted {
         if let Some(sdp) = sdp {
             response.set_sdp(sdp);
         }
-        self.endpoint.receive(self.now, self.far, &response.to_bytes());
+        let from = self.from();
+        self.endpoint.receive(self.now, from, &response.to_bytes());
         self.pump();
     }
 

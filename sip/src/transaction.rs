@@ -1,10 +1,12 @@
-//! Client and server transactions over an unreliable transport: RFC 3261 17 with the Accepted states of RFC 6026.
+//! Client and server transactions: RFC 3261 17 with the Accepted states of RFC 6026. Over a reliable transport nothing is repeated, and
+//! timers D, I, J and K are zero.
 //!
 //! A transaction holds the bytes it repeats and says when it next wants to be woken; sending is the endpoint's part.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::hop::Hop;
 use crate::message::{Method, Request};
 use crate::time::Time;
 use crate::useragent::{CallKey, Challenged};
@@ -61,11 +63,15 @@ pub(crate) enum Heard {
 pub(crate) struct Client {
     pub(crate) call: CallKey,
     pub(crate) request: Request,
-    pub(crate) to: SocketAddr,
+    pub(crate) to: Hop,
     /// The request's bytes.
     pub(crate) bytes: Vec<u8>,
     /// Realms whose challenges it answers.
     pub(crate) challenged: Challenged,
+    /// It is too large for a datagram: `to` is TCP for that reason alone.
+    pub(crate) by_size: bool,
+    /// It was sent again, by another connection.
+    pub(crate) sent_again: bool,
     /// The ACK to a failure, once made.
     pub(crate) ack: Vec<u8>,
     state: State,
@@ -76,19 +82,46 @@ pub(crate) struct Client {
 
 impl Client {
     /// Begins; the bytes are to be sent now.
-    pub(crate) fn new(now: Time, call: CallKey, request: Request, to: SocketAddr) -> Client {
+    pub(crate) fn new(now: Time, call: CallKey, request: Request, to: Hop) -> Client {
         let bytes = request.to_bytes();
+        let repeat = (!to.transport.is_reliable()).then_some(now + T1);
         Client {
             call,
             request,
             to,
             bytes,
             challenged: Challenged::new(),
+            by_size: false,
+            sent_again: false,
             ack: Vec::new(),
             state: State::Trying,
             interval: T1,
-            repeat: Some(now + T1),
+            repeat,
             deadline: Some(now + T1_64),
+        }
+    }
+
+    /// Returns the place that its dialog has to do with.
+    pub(crate) fn hop(&self) -> Hop {
+        if self.by_size { Hop::udp(self.to.address) } else { self.to.clone() }
+    }
+
+    /// Goes to another place, as the same transaction: the Via tells the transport and this side's address there (RFC 3261 18.1.1).
+    pub(crate) fn move_to(&mut self, now: Time, to: Hop, local: SocketAddr) {
+        if let Ok(via) = self.request.headers.top_via() {
+            let value = format!("SIP/2.0/{} {local}{}", to.transport, via.params);
+            self.request.headers.set("Via", value);
+        }
+        self.bytes = self.request.to_bytes();
+        self.interval = T1;
+        self.repeat = (!to.transport.is_reliable()).then_some(now + T1);
+        self.to = to;
+    }
+
+    /// Waits no longer than until `at` for the first response.
+    pub(crate) fn give_up_by(&mut self, at: Time) {
+        if self.state == State::Trying {
+            self.deadline = self.deadline.map(|deadline| deadline.min(at));
         }
     }
 
@@ -134,10 +167,11 @@ impl Client {
             (State::Proceeding, 100..200) => Heard::Pass,
             (State::Trying | State::Proceeding, _) => {
                 self.repeat = None;
+                let over = |span| if self.to.transport.is_reliable() { Duration::ZERO } else { span };
                 let (state, linger, heard) = match (self.invite(), code) {
                     (true, 200..300) => (State::Accepted, T1_64, Heard::Pass),
-                    (true, _) => (State::Completed, T1_64, Heard::PassAndAck),
-                    (false, _) => (State::Completed, T4, Heard::Pass),
+                    (true, _) => (State::Completed, over(T1_64), Heard::PassAndAck),
+                    (false, _) => (State::Completed, over(T4), Heard::Pass),
                 };
                 self.state = state;
                 self.deadline = Some(now + linger);
@@ -168,7 +202,7 @@ pub(crate) struct Server {
     pub(crate) call: Option<CallKey>,
     pub(crate) request: Request,
     /// Where responses go (RFC 3261 18.2.2, RFC 3581).
-    pub(crate) to: SocketAddr,
+    pub(crate) to: Hop,
     /// The last response; empty before the first.
     pub(crate) bytes: Vec<u8>,
     state: State,
@@ -179,7 +213,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Begins.
-    pub(crate) fn new(request: Request, to: SocketAddr) -> Server {
+    pub(crate) fn new(request: Request, to: Hop) -> Server {
         Server {
             call: None,
             request,
@@ -208,12 +242,13 @@ impl Server {
         if code < 200 || !self.open() {
             return;
         }
-        self.deadline = Some(now + T1_64);
-        if self.request.method == Method::Invite && code < 300 {
+        let (invite, reliable) = (self.request.method == Method::Invite, self.to.transport.is_reliable());
+        self.deadline = Some(if invite || !reliable { now + T1_64 } else { now });
+        if invite && code < 300 {
             self.state = State::Accepted;
         } else {
             self.state = State::Completed;
-            self.repeat = (self.request.method == Method::Invite).then_some(now + T1);
+            self.repeat = (invite && !reliable).then_some(now + T1);
         }
     }
 
@@ -227,7 +262,7 @@ impl Server {
         if self.state == State::Completed {
             self.state = State::Confirmed;
             self.repeat = None;
-            self.deadline = Some(now + T4);
+            self.deadline = Some(if self.to.transport.is_reliable() { now } else { now + T4 });
         }
         self.state == State::Confirmed
     }
@@ -251,6 +286,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
+    use crate::hop::Transport;
 
     /// The milliseconds at which the bytes are repeated, and how and when the transaction ends.
     fn run(
@@ -272,29 +308,48 @@ mod tests {
 
     #[test]
     fn timers_run_as_the_table_says() {
-        let to = SocketAddr::from((Ipv4Addr::LOCALHOST, 5060));
-        let check = |server: bool, method: Method, code: Option<u16>, expect: (&[u64], Fired, u64)| {
+        let check = |transport, server: bool, method: Method, code: Option<u16>, expect: (&[u64], Fired, u64)| {
+            let to = Hop::new(transport, (Ipv4Addr::LOCALHOST, 5060).into());
             let request = Request::new(method.clone(), "sip:a@b");
             let now = Time(0);
-            let mut both = (Client::new(now, CallKey(1), request.clone(), to), Server::new(request, to));
+            let mut both =
+                (Client::new(now, CallKey(1), request.clone(), to.clone()), Server::new(request, to.clone()));
             if let Some(code) = code {
                 both.0.response(now, code);
                 both.1.send(now, code, vec![1]);
             }
             let got = run(&|b| if server { b.1.due() } else { b.0.due() }, &mut both, server);
-            assert_eq!((got.0.as_slice(), got.1, got.2), expect, "{server} {method} {code:?}");
+            assert_eq!((got.0.as_slice(), got.1, got.2), expect, "{transport} {server} {method} {code:?}");
         };
+        let udp = Transport::Udp;
         // A and B; E and F; D; K; M.
-        check(false, Method::Invite, None, (&[500, 1500, 3500, 7500, 15500, 31500], Fired::TimedOut, 32000));
+        check(udp, false, Method::Invite, None, (&[500, 1500, 3500, 7500, 15500, 31500], Fired::TimedOut, 32000));
         let every = [500, 1500, 3500, 7500, 11500, 15500, 19500, 23500, 27500, 31500];
-        check(false, Method::Bye, None, (&every, Fired::TimedOut, 32000));
-        check(false, Method::Invite, Some(180), (&[], Fired::Nothing, 0));
-        check(false, Method::Invite, Some(486), (&[], Fired::Gone, 32000));
-        check(false, Method::Invite, Some(200), (&[], Fired::Gone, 32000));
-        check(false, Method::Bye, Some(200), (&[], Fired::Gone, 5000));
+        check(udp, false, Method::Bye, None, (&every, Fired::TimedOut, 32000));
+        check(udp, false, Method::Invite, Some(180), (&[], Fired::Nothing, 0));
+        check(udp, false, Method::Invite, Some(486), (&[], Fired::Gone, 32000));
+        check(udp, false, Method::Invite, Some(200), (&[], Fired::Gone, 32000));
+        check(udp, false, Method::Bye, Some(200), (&[], Fired::Gone, 5000));
         // G and H; J; L.
-        check(true, Method::Invite, Some(486), (&every, Fired::Gone, 32000));
-        check(true, Method::Invite, Some(200), (&[], Fired::Gone, 32000));
-        check(true, Method::Bye, Some(200), (&[], Fired::Gone, 32000));
+        check(udp, true, Method::Invite, Some(486), (&every, Fired::Gone, 32000));
+        check(udp, true, Method::Invite, Some(200), (&[], Fired::Gone, 32000));
+        check(udp, true, Method::Bye, Some(200), (&[], Fired::Gone, 32000));
+        // Nothing is repeated and D, J and K are zero; B, F, H, L and M run.
+        for stream in [Transport::Tcp, Transport::Tls] {
+            check(stream, false, Method::Invite, None, (&[], Fired::TimedOut, 32000));
+            check(stream, false, Method::Bye, None, (&[], Fired::TimedOut, 32000));
+            check(stream, false, Method::Bye, Some(100), (&[], Fired::TimedOut, 32000));
+            check(stream, false, Method::Invite, Some(486), (&[], Fired::Gone, 0));
+            check(stream, false, Method::Bye, Some(200), (&[], Fired::Gone, 0));
+            check(stream, false, Method::Invite, Some(200), (&[], Fired::Gone, 32000));
+            check(stream, true, Method::Invite, Some(486), (&[], Fired::Gone, 32000));
+            check(stream, true, Method::Invite, Some(200), (&[], Fired::Gone, 32000));
+            check(stream, true, Method::Bye, Some(200), (&[], Fired::Gone, 0));
+            // I.
+            let to = Hop::new(stream, (Ipv4Addr::LOCALHOST, 5060).into());
+            let mut server = Server::new(Request::new(Method::Invite, "sip:a@b"), to);
+            server.send(Time(0), 486, vec![1]);
+            assert!(server.ack(Time(7)) && server.due() == Some(Time(7)), "{stream}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::error::ParseError;
+use crate::hop::Transport;
 
 /// How an address is reached.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
@@ -73,10 +74,23 @@ impl Uri {
         }
     }
 
-    /// The socket address that host and port name, when the host is an IP address; port 5060 (5061 for `sips:`) by default.
+    /// The transport that the address asks for: TLS for `sips:`, else `;transport=`. `None` when it names none, or an unknown one.
+    pub fn transport(&self) -> Option<Transport> {
+        match self.scheme {
+            Scheme::Sips => Some(Transport::Tls),
+            Scheme::Sip => self.params.get("transport").and_then(Transport::from_name),
+            Scheme::Tel => None,
+        }
+    }
+
+    /// The socket address that host and port name, when the host is an IP address; by default port 5060, for TLS 5061.
     pub fn socket(&self) -> Option<SocketAddr> {
-        let port = self.port.unwrap_or(if self.scheme == Scheme::Sips { 5061 } else { 5060 });
-        Some(SocketAddr::new(parse_ip(&self.host)?, port))
+        self.socket_by(self.transport().unwrap_or_default())
+    }
+
+    /// As [`Uri::socket`], with the port of this transport by default.
+    pub(crate) fn socket_by(&self, transport: Transport) -> Option<SocketAddr> {
+        Some(SocketAddr::new(parse_ip(&self.host)?, self.port.unwrap_or(transport.default_port())))
     }
 
     fn parse_tel(rest: &str) -> Result<Uri, ParseError> {

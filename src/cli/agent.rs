@@ -1,6 +1,5 @@
 //! `ringer agent`: the sample voice agent as a program of its own.
 
-use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,18 +8,25 @@ use ringer_media::codec::Codec;
 
 use super::out::Out;
 use super::signals::Signals;
+use super::tls::TlsFlags;
 use super::{failed, local};
 use crate::agent::{Desk, Log};
+use crate::config::SipListen;
 
 /// Flags of `ringer agent`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   ringer agent --listen 127.0.0.1:5080 &
-  ringer call sip:desk@127.0.0.1:5080")]
+  ringer call sip:desk@127.0.0.1:5080
+  ringer agent --listen tcp:127.0.0.1:5080 &
+  ringer call 'sip:desk@127.0.0.1:5080;transport=tcp'")]
 pub struct Args {
-    /// Address of the SIP socket, UDP
+    /// Address of the SIP socket: UDP, or with udp:, tcp: or tls: before it; commas between several
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5080")]
-    pub listen: SocketAddr,
+    pub listen: SipListen,
+    /// Certificates of SIP over TLS.
+    #[command(flatten)]
+    pub tls: TlsFlags,
     /// Append one JSON object a line here: calls, what was heard and what was said
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -54,17 +60,26 @@ async fn serve(args: Args) -> Result<(), String> {
         Some(path) => Some(Log::append(path).map_err(|error| format!("{}: {error}", path.display()))?),
         None => None,
     };
-    let (engine, incoming) = local::engine(args.listen, args.rtp_ports.clone(), None).await?;
-    let address = engine.sip_address();
+    let (engine, incoming) = local::engine(args.listen, args.rtp_ports.clone(), args.tls.settings()?).await?;
+    let addresses = addresses(&engine.sip_addresses());
     let desk = Desk::new(engine, voice, log, local::codecs(&args.codec));
     // Calls are answered whether anybody reads this or not.
-    Out::standard().line(format_args!("{READY}sip:desk@{address}"));
+    Out::standard().line(format_args!("{READY}{addresses}"));
     tokio::select! {
         () = desk.serve(incoming, args.once) => {}
         () = stop.wait() => {}
     }
     desk.stop().await;
     Ok(())
+}
+
+/// Writes what to call: `sip:desk@127.0.0.1:5080`, and the same for each other transport.
+fn addresses(listen: &SipListen) -> String {
+    let uri = |(name, address)| match name {
+        "udp" => format!("sip:desk@{address}"),
+        other => format!("sip:desk@{address};transport={other}"),
+    };
+    listen.all().map(uri).collect::<Vec<_>>().join(" and ")
 }
 
 fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {

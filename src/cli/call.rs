@@ -14,6 +14,7 @@ use ringer_media::call::{CallSpec, EndReason, Limits, NoiseSpec};
 use ringer_media::codec::Codec;
 use ringer_media::noise::{Kind, snr_db};
 use ringer_media::seed::Seed;
+use ringer_sip::Transport;
 
 pub use self::flags::{NOISES, Noise};
 use self::flags::{digits, header};
@@ -23,8 +24,9 @@ use super::lines::{Lines, Style};
 use super::local;
 use super::out::{Out, complain};
 use super::signals::Signals;
+use super::tls::TlsFlags;
 use crate::clock::random_seed;
-use crate::config::Secret;
+use crate::config::{Secret, SipListen};
 use crate::engine::lateness::quantile_ms;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{CallNews, CallReport, Destination, Engine, Placement, SipDial};
@@ -51,9 +53,11 @@ nobody read all of its lines.
 Examples:
   ringer call sip:agent@127.0.0.1:5080
   ringer call sip:agent@127.0.0.1:5080 --intent 'Book a table for two at eight.' --noise cafe:0.5 --record call.wav
+  ringer call 'sip:agent@192.0.2.7;transport=tcp'
+  ringer call sips:agent@agent.example --tls-root-file own-authority.pem
   ringer call sip:ivr@192.0.2.7 --dtmf '1,2#' --codec PCMU --json > call.jsonl")]
 pub struct Args {
-    /// Who to call: sip:user@host or sip:user@host:port
+    /// Who to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:
     #[arg(value_name = "URI", value_parser = sip_address)]
     pub to: String,
     /// What the caller wants, in sentences that it can say
@@ -95,9 +99,13 @@ pub struct Args {
     /// Password of a challenge; better given by the environment
     #[arg(long, env = "RINGER_SIP_PASSWORD", hide_env_values = true)]
     pub password: Option<String>,
-    /// Local address of the SIP socket [default: a free port of the address that reaches URI]
+    /// Local address of the SIP socket, with tcp: or tls: before it where it is not UDP; commas between several [default: free
+    /// ports of the address that reaches URI]
     #[arg(long, value_name = "ADDRESS")]
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<SipListen>,
+    /// Certificates of SIP over TLS.
+    #[command(flatten)]
+    pub tls: TlsFlags,
 }
 
 /// What is spoken in a call from the shell.
@@ -119,7 +127,7 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
         writable(path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
     }
     let listen = args.listen.map_or_else(|| local_address(&args.to), Ok)?;
-    let (engine, _incoming) = local::engine(listen, RTP_PORTS, None).await?;
+    let (engine, _incoming) = local::engine(listen, RTP_PORTS, args.tls.settings()?).await?;
     let folder = std::env::temp_dir().join(format!("ringer-call-{}", crate::clock::new_id()));
     let extension_digits = args.dtmf.iter().flat_map(|keys| keys.chars()).filter(|&key| key != ',').count();
     let lines = || {
@@ -256,12 +264,16 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
     made.await.map(Some).map_err(|error| error.to_string())
 }
 
-/// The local address from which the target is reached, with a free port.
-pub(super) fn local_address(target: &str) -> Result<SocketAddr, String> {
-    let to = Address::parse(target).and_then(|address| address.resolve()).map_err(|fault| fault.to_string())?;
+/// The local address from which the target is reached, with a free port, and one more for TCP where that is spoken there.
+pub(super) fn local_address(target: &str) -> Result<SipListen, String> {
+    let address = Address::parse(target).map_err(|fault| fault.to_string())?;
+    let to = address.resolve().map_err(|fault| fault.to_string())?;
     let host = crate::transport::sockets::address_towards(to)
         .map_err(|error| format!("{target} is not reachable from here: {error}"))?;
-    Ok(SocketAddr::new(host, 0))
+    let free = SocketAddr::new(host, 0);
+    // The other side may open a connection of its own for its requests.
+    let is_tcp = address.transport() == Ok(Transport::Tcp);
+    Ok(SipListen { tcp: is_tcp.then_some(free), ..free.into() })
 }
 
 #[cfg(test)]

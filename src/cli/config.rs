@@ -50,7 +50,9 @@ pub async fn run(args: Args) -> ExitCode {
         out.line(format_args!("The settings are good: API {api}, SIP {sip}, {calls}, data in {data}"));
         if let Some(path) = &config.tls.root_file {
             let path = path.display();
-            out.line(format_args!("Servers of speech and language may also be certified by {path} (tls.root_file)"));
+            out.line(format_args!(
+                "Servers of speech and language, and agents, may also be certified by {path} (tls.root_file)"
+            ));
         }
     }
     out.verdict(true)

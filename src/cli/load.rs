@@ -18,6 +18,7 @@ use self::figures::{Figures, Window};
 use super::call::{local_address, sip_address};
 use super::out::Out;
 use super::signals::Signals;
+use super::tls::TlsFlags;
 use super::{count, failed};
 use crate::clock::{Clock, monotonic, new_id};
 use crate::config::{Encryption, OfferedIn, most_calls, raise_file_limit};
@@ -71,6 +72,9 @@ pub struct Args {
     /// Do not look for digits in what is received
     #[arg(long)]
     pub no_dtmf: bool,
+    /// Certificates of SIP over TLS.
+    #[command(flatten)]
+    pub tls: TlsFlags,
     /// Be the far side: answer calls until standard input ends
     #[arg(long, hide = true)]
     pub far_side: bool,
@@ -108,6 +112,7 @@ async fn load(args: &Args) -> Result<Figures, String> {
     }
     let config = EngineConfig {
         sip,
+        tls: args.tls.settings()?,
         rtp_ports: RTP_PORTS,
         advertise: None,
         shards: 0,

@@ -1,6 +1,5 @@
 //! An engine on embedded defaults, for the commands that place or answer calls themselves.
 
-use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use ringer_media::codec::Codec;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
-use crate::config::{self, Config, Encryption, OfferedIn, Secret, most_calls, raise_file_limit};
+use crate::config::{self, Config, Encryption, OfferedIn, Secret, SipListen, most_calls, raise_file_limit};
 use crate::engine::{Engine, EngineConfig, Speech};
 use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
 use crate::provider::pocketsphinx::{MODEL, Pocketsphinx};
@@ -18,6 +17,7 @@ use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::tls::Roots;
 use crate::provider::{Recognizer, Synthesizer, Voice, VoiceWanted};
 use crate::transport::port::Incoming;
+use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
 
 /// The programs that speak. Each is in a package of its own name.
@@ -158,15 +158,16 @@ pub fn codecs(names: &[String]) -> Vec<Codec> {
 /// # Errors
 /// Names what cannot be had: a port, a thread, a program.
 pub async fn engine(
-    sip: SocketAddr,
+    sip: SipListen,
     rtp_ports: RangeInclusive<u16>,
-    advertise: Option<IpAddr>,
+    tls: TlsSettings,
 ) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
     let max_calls = most_calls(raise_file_limit(), &rtp_ports);
     let config = EngineConfig {
         sip,
+        tls,
         rtp_ports,
-        advertise,
+        advertise: None,
         shards: 0,
         max_calls,
         srtp: Encryption::Off,

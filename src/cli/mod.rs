@@ -27,6 +27,7 @@ pub mod openapi;
 mod out;
 mod signals;
 pub mod sim;
+mod tls;
 pub mod up;
 
 /// What was asked for could not be read: a bad flag or setting. The same code as clap's.
@@ -126,7 +127,7 @@ impl Place {
             problems.iter().for_each(complain);
             ExitCode::from(BAD_USAGE)
         })?;
-        local::roots(&config).map_err(|problem| {
+        tls::from_config(&config).map_err(|problem| {
             complain(problem);
             ExitCode::from(BAD_USAGE)
         })?;
@@ -285,7 +286,7 @@ mod tests {
         check("ringer call", "<URI>");
         check("ringer call bob", "must start with sip:");
         check("ringer call sip:", "sip:<user>@<host>");
-        check("ringer call sip:b@h;transport=tcp", "only SIP over UDP");
+        check("ringer call sip:b@h;transport=sctp", "SIP is spoken over UDP, TCP and TLS alone");
         check("ringer call sip:b@h --noise cave", "must be one of");
         check("ringer call sip:b@h --noise cafe:2", "volume must be a number from 0 to 1");
         check("ringer call sip:b@h --codec G729", "PCMU");

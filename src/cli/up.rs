@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::out::Out;
 use super::signals::Signals;
-use super::{Place, count, failed, local, make_private, open_store, room, service_settings};
+use super::{Place, count, failed, local, make_private, open_store, room, service_settings, tls};
 use crate::api::rate::Rates;
 use crate::api::{self, Part, Parts, Patience, Setup};
 use crate::clock::Clock;
-use crate::config::{self, Config, Switch};
+use crate::config::{self, Config, SipListen, Switch};
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{Engine, EngineConfig, Speech};
 use crate::jobs::{Workers, Workshop};
@@ -45,9 +45,9 @@ pub struct Args {
     /// Address of the HTTP API [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Address of the SIP socket, UDP [default: 127.0.0.1:5060]
+    /// Address of the SIP socket: UDP, or with udp:, tcp: or tls: before it; commas between several [default: 127.0.0.1:5060]
     #[arg(long, value_name = "ADDRESS")]
-    pub sip: Option<SocketAddr>,
+    pub sip: Option<SipListen>,
     /// Ports for RTP and RTCP [default: 20000-29999]
     #[arg(long, value_name = "FIRST-LAST")]
     pub rtp_ports: Option<String>,
@@ -98,9 +98,11 @@ async fn up(config: &Config) -> Result<(), String> {
             tracing::error!(%error, "the API has ended");
         }
     });
-    let (sip, ports) = (house.engine.sip_address(), &config.sip.rtp_ports);
+    let spoken = |(name, address)| format!("{address}/{name}");
+    let sip: Vec<String> = house.engine.sip_addresses().all().map(spoken).collect();
+    let (sip, ports) = (sip.join(" and "), &config.sip.rtp_ports);
     out.line(format_args!(
-        "ringer is ready: API http://{api} (documentation /docs), SIP {sip}/udp, RTP {}-{}, {}",
+        "ringer is ready: API http://{api} (documentation /docs), SIP {sip}, RTP {}-{}, {}",
         ports.start(),
         ports.end(),
         room(config)
@@ -121,6 +123,8 @@ fn weak_points(config: &Config, speech: &Speech) -> Vec<String> {
     if let Status::Down(why) = tokio::task::block_in_place(|| speech.synthesizer.status()) {
         weak.push(format!("{why}; calls that need it cannot speak (`ringer doctor` names the command)"));
     }
+    let hosts = &config.tls.insecure_hosts;
+    weak.extend(hosts.iter().map(|host| format!("the certificate of {host} is not verified (tls.insecure_hosts)")));
     if config.bootstrap_key.as_ref().is_some_and(|key| key.expose().chars().count() < BOOTSTRAP_CHARS) {
         weak.push(format!("the bootstrap key has fewer than {BOOTSTRAP_CHARS} characters: it can be guessed"));
     }
@@ -257,6 +261,7 @@ async fn admit_somebody(service: &Service, config: &Config, out: &Out) -> crate:
 async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
     let engine = EngineConfig {
         sip: config.sip.listen,
+        tls: tls::from_config(config)?,
         rtp_ports: config.sip.rtp_ports.clone(),
         advertise: config.sip.advertise,
         shards: 0,

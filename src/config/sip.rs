@@ -1,18 +1,23 @@
-//! The SIP socket, and how calls over SIP are held.
+//! The SIP sockets, and how calls over SIP are held.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use ringer_media::codec::Codec;
 use serde::{Serialize, Serializer};
 
-use super::{Source, Sources, Targets};
+use super::{SipListen, Source, Sources, Targets};
 
 /// `[sip]`
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sip {
-    /// Address of the SIP socket (UDP).
-    pub listen: SocketAddr,
+    /// Addresses of the SIP sockets; a plain address is UDP alone.
+    pub listen: SipListen,
+    /// PEM certificate, and those between it and its authority: shown to callers over TLS, and to agents that ask for one.
+    pub tls_certificate: Option<PathBuf>,
+    /// PEM private key of that certificate.
+    pub tls_key: Option<PathBuf>,
     /// Address put into SDP and Contact; without it, the address of the socket.
     pub advertise: Option<IpAddr>,
     /// Ports for RTP (even) and RTCP (odd), written `20000-29999`.
@@ -110,7 +115,9 @@ pub enum Refer {
 impl Default for Sip {
     fn default() -> Sip {
         Sip {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 5060)),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 5060)).into(),
+            tls_certificate: None,
+            tls_key: None,
             advertise: None,
             rtp_ports: 20000..=29999,
             codecs: CODECS.to_vec(),
@@ -129,7 +136,18 @@ impl Default for Sip {
 
 impl Sip {
     pub(super) fn read(&mut self, from: &mut Source) {
-        from.parsed("sip.listen", "an address like 127.0.0.1:5060", |text| text.parse().ok(), &mut self.listen);
+        from.parsed_list("sip.listen", SipListen::FORM, SipListen::read, &mut self.listen);
+        let file = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
+        from.parsed("sip.tls_certificate", "a file", file, &mut self.tls_certificate);
+        from.parsed("sip.tls_key", "a file", file, &mut self.tls_key);
+        match (&self.tls_certificate, &self.tls_key) {
+            (Some(_), None) => from.refuse("sip.tls_key is missing: sip.tls_certificate is set".to_owned()),
+            (None, Some(_)) => from.refuse("sip.tls_certificate is missing: sip.tls_key is set".to_owned()),
+            (None, None) if self.listen.tls.is_some() => {
+                from.refuse("sip.tls_certificate is missing: sip.listen has a tls: address".to_owned());
+            }
+            _ => {}
+        }
         from.parsed("sip.advertise", "an IP address", |text| Some(Some(text.parse().ok()?)), &mut self.advertise);
         let allowed = "two ports like 20000-29999, the first even, with at least one pair";
         from.parsed("sip.rtp_ports", allowed, parse_ports, &mut self.rtp_ports);

@@ -207,6 +207,12 @@ impl Source {
         self.read(key, allowed, |raw| parse(raw.text()?.trim()), into);
     }
 
+    /// A text, or several, that `parse` understands together; `allowed` says what they are. Commas part them within a text.
+    pub fn parsed_list<T>(&mut self, key: &str, allowed: &str, parse: impl Fn(&[String]) -> Option<T>, into: &mut T) {
+        let texts = |raw: &Raw| raw.list().or_else(|| Some(raw.text()?.split(',').map(str::to_owned).collect()));
+        self.read(key, allowed, |raw| parse(&texts(raw)?), into);
+    }
+
     /// Whole numbers in `range` under names that the user chooses, one table level below `prefix`. Only in the file.
     pub fn whole_map(&mut self, prefix: &str, range: RangeInclusive<u64>, into: &mut BTreeMap<String, u64>) {
         for key in self.keys_below(prefix) {

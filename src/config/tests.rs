@@ -34,7 +34,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
         "[sip]\nlisten = '127.0.0.1:1'\n[recognizer]\ngrace_ms = 7\n[limits]\nmax_calls = 3\nstart_rate_per_s = 2";
     let environment = [("RINGER_SIP_LISTEN", "127.0.0.1:2"), ("RINGER_RECOGNIZER_GRACE_MS", "8"), ("HOME", "/")];
     let config = read(file, &environment, &[("sip.listen", "127.0.0.1:3")]).expect("all are allowed");
-    assert_eq!(config.sip.listen.port(), 3);
+    assert_eq!(config.sip.listen, std::net::SocketAddr::from(([127, 0, 0, 1], 3)).into());
     assert_eq!(config.recognizer.grace_ms, 8);
     assert_eq!((config.limits.max_calls, config.limits.start_rate_per_s), (3, 2.0));
 }
@@ -219,7 +219,8 @@ fn problems_name_the_place_the_value_and_what_is_allowed() {
     check(
         "[sip]\nlisten = 'here'",
         &[],
-        "r.toml:2: sip.listen = \"here\" is not allowed: it must be an address like 127.0.0.1:5060",
+        "r.toml:2: sip.listen = \"here\" is not allowed: it must be an address like 127.0.0.1:5060, which is UDP, or a list \
+         of at most one each of udp:127.0.0.1:5060, tcp:127.0.0.1:5060 and tls:127.0.0.1:5061",
     );
     check(
         "[limits]\nmax_calls = 0",
@@ -375,4 +376,26 @@ fn servers_of_speech_have_addresses_of_their_kind_and_keys_that_never_show() {
     refused("[recognizer]\nkind = 'websocket'\nbase_url = 'http://x'", "must begin with wss:// or ws://");
     refused("[synthesizer]\nkind = 'http'\nbase_url = 'http://x'", "synthesizer.voice is missing");
     refused("[synthesizer]\nkind = 'cloud'", "one of embedded, http, websocket");
+}
+
+#[test]
+fn sip_is_heard_over_three_transports() {
+    let check = |file: &str, expect: Result<&str, &str>| {
+        let read = read(file, &[], &[]).map(|config| config.sip.listen.to_string());
+        assert_eq!(read.as_deref().map_err(String::as_str), expect, "{file}");
+    };
+    let identity = "tls_certificate = 'a.pem'\ntls_key = 'a.key'";
+    check("", Ok("127.0.0.1:5060"));
+    check("[sip]\nlisten = '[::1]:5060'", Ok("[::1]:5060"));
+    check("[sip]\nlisten = ['tcp:[::1]:5060']", Ok("tcp:[::1]:5060"));
+    let all = "udp:127.0.0.1:5060,tcp:127.0.0.1:5060,tls:127.0.0.1:5061";
+    check(&format!("[sip]\nlisten = ['{}']\n{identity}", all.replace(',', "', '")), Ok(all));
+    check(&format!("[sip]\nlisten = '{all}'\n{identity}"), Ok(all));
+    let missing = "sip.tls_certificate is missing: sip.listen has a tls: address";
+    check("[sip]\nlisten = ['tls:127.0.0.1:5061']", Err(missing));
+    check("[sip]\ntls_certificate = 'a.pem'", Err("sip.tls_key is missing: sip.tls_certificate is set"));
+    check("[sip]\ntls_key = 'a.pem'", Err("sip.tls_certificate is missing: sip.tls_key is set"));
+    check("[tls]\ninsecure_hosts = ['*']", Err("tls.insecure_hosts: \"*\" is not of the form host:port"));
+    let config = read("[tls]\ninsecure_hosts = ['lab.example:5061', '[::1]:5061']", &[], &[]).expect("both are exact");
+    assert_eq!(config.tls.insecure_hosts, ["lab.example:5061", "[::1]:5061"]);
 }

@@ -1,17 +1,16 @@
 //! The SIP dialogs of one live call: its own, that with the target of a transfer while it is called, and those that it has left.
 
 use std::future::{Future, poll_fn};
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use ringer_sip::CallKey;
+use ringer_sip::{CallKey, Hop};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::transport::sip::udp::SipNews;
+use crate::transport::sip::driver::SipNews;
 
 /// Result of looking an address up: why there is none, for a person.
-pub(super) type Located = Result<SocketAddr, &'static str>;
+pub(super) type Located = Result<Hop, &'static str>;
 
 /// Dialogs of a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -30,9 +30,9 @@ use super::{CAPTURED, CallNews, CallReport, Destination, JOURNAL, Placement};
 use crate::provider::guard::Guard;
 use crate::transport::port::{Lookup, Port, PortOutput, ToPeer};
 use crate::transport::sip::address::Address;
+use crate::transport::sip::driver::{NEWS, SipNews};
 use crate::transport::sip::port::SipOrder;
 use crate::transport::sip::transfer::TargetCall;
-use crate::transport::sip::udp::{NEWS, SipNews};
 
 /// How long files may take to close.
 const CLOSING: Duration = Duration::from_secs(5);

@@ -24,7 +24,7 @@ mod timeline;
 mod wake;
 mod wire;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,16 +37,19 @@ pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial
 pub use self::real::Engine;
 pub use self::tally::{Calls, Histogram, Tally};
 
-use crate::config::{Encryption, OfferedIn};
+use crate::config::{Encryption, OfferedIn, SipListen};
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
+use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
 
 /// How the engine is set up.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Address of the SIP socket (UDP).
-    pub sip: SocketAddr,
+    /// Addresses of the SIP sockets.
+    pub sip: SipListen,
+    /// Certificates of SIP over TLS.
+    pub tls: TlsSettings,
     /// Ports for RTP (even) and RTCP (odd).
     pub rtp_ports: RangeInclusive<u16>,
     /// Address put into SDP and Contact; `None`: the address of the SIP socket.

@@ -1,12 +1,11 @@
 //! Calls to make and calls to answer: how they come about, what is said in them, and what is kept of them.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ringer_media::call::CallSpec;
 use ringer_media::codec::Codec;
 use ringer_sip::uri::Uri;
-use ringer_sip::{Invite, Reach};
+use ringer_sip::{Hop, Invite, Reach};
 
 use crate::config::{CODECS, Secret};
 use crate::human::{Fluency, Mind};
@@ -71,11 +70,11 @@ impl Destination {
                 SipDial { guard: guard.clone(), headers: headers.clone(), ..SipDial::default() }
             }
         };
-        if dial.destination.is_none_or(|dialled| dialled.ip() != call.destination.ip()) {
+        if dial.destination.as_ref().is_none_or(|dialled| dialled.address.ip() != call.destination.address.ip()) {
             (dial.username, dial.password) = (None, None);
         }
         dial.headers.extend(call.headers.iter().cloned());
-        let invite = dial.invite(call.uri.clone(), call.destination, sdp);
+        let invite = dial.invite(call.uri.clone(), call.destination.clone(), sdp);
         match self {
             Destination::Incoming(Answering { user, .. }) if !user.is_empty() => {
                 Invite { from_user: user.clone(), ..invite }
@@ -110,7 +109,7 @@ pub struct SipDial {
     /// Codecs that are offered, in order; empty: G722, PCMU, PCMA.
     pub codecs: Vec<Codec>,
     /// The address behind `target`, when it is known; else it is looked up.
-    pub destination: Option<SocketAddr>,
+    pub destination: Option<Hop>,
     /// Which addresses signalling and media may go to, redirects included; `None`: all of them.
     pub guard: Option<Guard>,
 }
@@ -121,12 +120,12 @@ impl SipDial {
     }
 
     /// Returns the URI that is called, and where it is reached.
-    pub(super) async fn route(&self) -> Result<(Uri, SocketAddr), PlaceError> {
+    pub(super) async fn route(&self) -> Result<(Uri, Hop), PlaceError> {
         let bad = |fault: AddressFault| PlaceError::BadTarget(fault.to_string());
         let address = Address::parse(&self.target).map_err(bad)?;
         address.check_spoken().map_err(bad)?;
-        let found = match self.destination {
-            Some(found) if self.guard().allows(found.ip()) => found,
+        let found = match &self.destination {
+            Some(found) if self.guard().allows(found.address.ip()) => found.clone(),
             Some(_) => {
                 return Err(bad(AddressFault::NotAllowed(format!(
                     "the host of {:?} {}",
@@ -140,10 +139,11 @@ impl SipDial {
     }
 
     /// The INVITE to `target` with the offer `sdp`, sent to `destination`.
-    pub(super) fn invite(&self, target: Uri, destination: SocketAddr, sdp: String) -> Invite {
+    pub(super) fn invite(&self, target: Uri, destination: Hop, sdp: String) -> Invite {
         Invite {
             target,
             destination,
+            alternatives: Vec::new(),
             from_user: "ringer".into(),
             from_host: None,
             from_display: None,

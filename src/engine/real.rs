@@ -22,15 +22,15 @@ use super::tally::Tally;
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
-use crate::config::{Encryption, OfferedIn, Refer, Secret};
+use crate::config::{Encryption, OfferedIn, Refer, Secret, SipListen};
 use crate::provider::Recognizer;
 use crate::tasks::Tasks;
 use crate::transport::path::MediaPath;
 use crate::transport::port::{Incoming, IncomingChannel, Port, Refusal};
+use crate::transport::sip::driver::{IncomingDialog, NEWS, SipSocket};
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
 use crate::transport::sip::transfer::TargetCall;
-use crate::transport::sip::udp::{IncomingDialog, NEWS, SipSocket};
 use crate::transport::sockets::{MediaPorts, MediaSockets};
 
 /// Samples that wait for a recognizer (560 ms): at most 400 ms come at once when it begins to listen, the rest 20 ms at a time.
@@ -90,7 +90,7 @@ impl Engine {
         clock: crate::clock::Clock,
     ) -> io::Result<(Engine, mpsc::Receiver<Incoming>)> {
         let tasks = Tasks::new();
-        let (sip, incoming) = SipSocket::start(config.sip, config.advertise, &tasks).await?;
+        let (sip, incoming) = SipSocket::start(config.sip, &config.tls, config.advertise, &tasks).await?;
         sip.ask_session_interval(config.session_interval_s).await;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let count = if config.shards == 0 { cores.saturating_sub(1).max(1) } else { config.shards };
@@ -134,7 +134,7 @@ impl Engine {
         };
         let (uri, found) = dial.route().await?;
         // Whoever is there may have the credentials, too, when it is called again for a transfer.
-        placement.destination.sip().into_iter().for_each(|dial| dial.destination = Some(found));
+        placement.destination.sip().into_iter().for_each(|dial| dial.destination = Some(found.clone()));
         let Destination::Sip(dial) = &placement.destination else {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };
@@ -143,7 +143,13 @@ impl Engine {
         let port = sockets.port();
         let no = self.inner.next_no();
         let supported = self.inner.offer(placement.destination.codecs(), port, no);
-        let port = SipPort::caller(dial.target.clone(), placement.destination.guard());
+        let transport = found.transport;
+        let unverified = self.inner.config.tls.is_insecure(&found).then(|| found.to_string());
+        let mut port = SipPort::caller(dial.target.clone(), placement.destination.guard());
+        port.set_transport(transport);
+        if let Some(place) = unverified {
+            port.warn(format!("the certificate of {place} was not verified (tls.insecure_hosts)"));
+        }
         let (offer, port) = match self.inner.config.offer {
             OfferedIn::Invite => (supported.session().to_string(), port),
             OfferedIn::Answer => (String::new(), port.without_offer(supported)),
@@ -214,11 +220,18 @@ impl Engine {
         let sockets = self.inner.sockets()?;
         let supported = self.inner.offer(terms.codecs(), sockets.port(), self.inner.next_no());
         let port = SipPort::incoming(call_id, dialog.offer.as_deref(), &supported, terms.guard());
-        Ok((room, sockets, port.map_err(PlaceError::NoMedia)?))
+        let mut port = port.map_err(PlaceError::NoMedia)?;
+        port.set_transport(dialog.transport);
+        Ok((room, sockets, port))
     }
 
-    /// Where SIP is heard.
+    /// Returns the first address that SIP is heard at: that of UDP where there is one.
     pub fn sip_address(&self) -> std::net::SocketAddr {
+        self.inner.sip.local().first()
+    }
+
+    /// Returns every address that SIP is heard at.
+    pub fn sip_addresses(&self) -> SipListen {
         self.inner.sip.local()
     }
 

@@ -44,9 +44,14 @@ impl Roots {
         if self.0.is_empty() {
             return None;
         }
+        Some(Arc::new(ClientConfig::builder().with_root_certificates(self.store()).with_no_client_auth()))
+    }
+
+    /// Returns the well-known authorities with these.
+    pub fn store(&self) -> RootCertStore {
         let mut store = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         store.add_parsable_certificates(self.0.iter().cloned());
-        Some(Arc::new(ClientConfig::builder().with_root_certificates(store).with_no_client_auth()))
+        store
     }
 }
 

@@ -10,9 +10,9 @@ use ringer_media::call::{Control, Signal};
 use ringer_media::leg::MediaParams;
 
 use super::sip::address::Address;
+use super::sip::driver::IncomingDialog;
 use super::sip::port::{SipOrder, SipPort};
 use super::sip::transfer::TargetCall;
-use super::sip::udp::IncomingDialog;
 
 /// One call's channel.
 #[derive(Debug)]

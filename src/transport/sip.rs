@@ -1,8 +1,12 @@
-//! SIP as a channel: addresses, offers and answers, the port of a call, the socket that all calls share.
+//! SIP as a channel: addresses, offers and answers, the port of a call, the sockets that all calls share.
 
 pub mod address;
+mod connection;
+pub mod driver;
+mod line;
 pub mod names;
 pub mod port;
 pub mod sdp;
+pub mod streams;
+pub mod tls;
 pub mod transfer;
-pub mod udp;

@@ -37,15 +37,20 @@ pub struct Agent {
 impl Agent {
     /// Answers one call and then ends by itself.
     pub async fn start() -> Agent {
+        Agent::heard_at("127.0.0.1:0").await
+    }
+
+    /// The same at this address.
+    pub async fn heard_at(listen: &str) -> Agent {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-        let mut command = ringer(&["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", AGENT_PORTS]);
+        let mut command = ringer(&["agent", "--listen", listen, "--once", "1", "--rtp-ports", AGENT_PORTS]);
         let mut program = Program::start(command.arg("--log").arg(folder.path().join("log")));
         let address = program.address("sip:").await;
         Agent { program, address, folder }
     }
 
     /// Its log, once it has ended.
-    async fn log(mut self) -> Vec<Value> {
+    pub async fn log(mut self) -> Vec<Value> {
         let status = self.program.ended().await;
         assert!(status.success(), "{status}");
         let text = std::fs::read_to_string(self.folder.path().join("log")).expect("it wrote a log");

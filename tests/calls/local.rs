@@ -18,9 +18,10 @@ use tokio::sync::mpsc;
 
 /// An engine with one media thread and a SIP port of its own.
 pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig {
-    let sip = "127.0.0.1:0".parse().expect("it is an address");
+    let sip: ringer::config::SipListen = "127.0.0.1:0".parse().expect("it is an address");
     EngineConfig {
         sip,
+        tls: Default::default(),
         rtp_ports,
         advertise: None,
         shards: 1,

@@ -23,5 +23,6 @@ mod softphone;
 mod speech;
 mod stage;
 mod strangers;
+mod streams;
 mod torture;
 mod transfers;

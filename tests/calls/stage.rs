@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer::clock::Clock;
-use ringer::config::{Encryption, OfferedIn, Refer, Targets};
+use ringer::config::{Encryption, OfferedIn, Refer, SipListen, Targets};
 use ringer::engine::{CallNews, CallReport, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::{Synthesizer, Voice, VoiceWanted};
+use ringer::transport::sip::tls::TlsSettings;
 use ringer::transport::sip::transfer::Forwarding;
 use ringer_media::call::CallSpec;
 use ringer_media::clip::Clip;
@@ -63,6 +64,11 @@ impl Stage {
     /// The same by this wall clock.
     pub async fn on(clock: Clock) -> Stage {
         Stage::of(local::config(RTP_PORTS, 10), clock).await
+    }
+
+    /// The same that hears SIP there, too, by this certificate and these authorities.
+    pub async fn heard_at(sip: SipListen, tls: TlsSettings) -> Stage {
+        Stage::of(EngineConfig { sip, tls, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
     async fn of(config: EngineConfig, clock: Clock) -> Stage {

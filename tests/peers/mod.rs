@@ -40,7 +40,7 @@ pub struct Peer {
     child: Child,
     output: Arc<Output>,
     folder: TempDir,
-    /// Where it listens for SIP (UDP).
+    /// Where it listens for SIP.
     pub sip: SocketAddr,
 }
 
@@ -60,6 +60,17 @@ impl Peer {
     /// sipp that answers `calls` calls with PCMU, sends back the RTP that it gets, and then ends.
     pub fn answering(calls: u32) -> Peer {
         Peer::sipp("answer", &["-sf", &fixture("answer"), "-rtp_echo", "-m", &calls.to_string()])
+    }
+
+    /// The same over TCP.
+    pub fn answering_over_tcp(calls: u32) -> Peer {
+        Peer::sipp("answer", &["-t", "t1", "-sf", &fixture("answer"), "-rtp_echo", "-m", &calls.to_string()])
+    }
+
+    /// sipp that calls `to` over TCP by `fixtures/sip/NAME.xml`; the RTP goes to `rtp` on 127.0.0.1.
+    pub fn calling_over_tcp(name: &str, to: SocketAddr, rtp: u16) -> Peer {
+        let (to, rtp) = (to.to_string(), rtp.to_string());
+        Peer::sipp(name, &["-t", "t1", "-sf", &fixture(name), &to, "-m", "1", "-s", "bob", "-key", "rtp_port", &rtp])
     }
 
     /// sipp that takes one call by `fixtures/sip/NAME.xml`, with RTP echo, and then ends.
@@ -284,11 +295,18 @@ fn free_ports() -> u16 {
         .expect("some thousand ports are not all in use")
 }
 
-/// Whether a UDP socket has this port, by the kernel's list: trying to bind it could take it away from the peer.
+/// Whether a UDP socket has this port, or a TCP socket listens at it, by the kernel's lists: trying to bind it could take it away
+/// from the peer.
 fn listens(port: u16) -> bool {
-    let table = fs::read_to_string("/proc/net/udp").expect("every Linux has it");
     let wanted = format!(":{port:04X}");
-    table.lines().skip(1).any(|line| line.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&wanted)))
+    // The state of a TCP socket that listens is 0A, that of a UDP socket 07.
+    [("/proc/net/udp", "07"), ("/proc/net/tcp", "0A")].into_iter().any(|(path, open)| {
+        let table = fs::read_to_string(path).expect("every Linux has it");
+        table.lines().skip(1).any(|line| {
+            let mut words = line.split_whitespace();
+            words.nth(1).is_some_and(|local| local.ends_with(&wanted)) && words.nth(1) == Some(open)
+        })
+    })
 }
 
 /// Sounds have the codec's own rate, so that the softphone does not resample: from 8 to 16 kHz that takes 1.8 dB off the tone.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Control, EndReason, Input, Output, RemoteEnd, RemoteKind, Sent, Signal, TICK,
+    Call, CallSpec, Control, EndReason, Input, Onward, Output, RemoteEnd, RemoteKind, Sent, Signal, TICK,
 };
 use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
@@ -63,10 +63,10 @@ fn what_comes_right_behind_the_answer_is_of_the_call() {
     assert_eq!(names[..3], ["call.dialing", "call.connected", "hold"]);
     assert_eq!(end, None);
     assert!(names.iter().any(|name| name == "dtmf_received"), "{names:?}");
-    let asked = Signal::Transfer { to: "sip:carol@example.com".into() };
+    let asked = Signal::Transfer { to: "sip:carol@example.com".into(), can_follow: false };
     let spec = CallSpec { hangup_on_transfer: true, ..CallSpec::default() };
     let (names, end, controls) = behind_the_answer(vec![asked], spec, 5);
     assert_eq!(names, ["call.dialing", "call.connected", "transfer", "call.ended"]);
     assert_eq!(end, Some((EndReason::Transfer, true)));
-    assert!(controls.contains(&Control::Transfer { accepted: true }), "{controls:?}");
+    assert!(controls.contains(&Control::Transfer(Onward::Leave)), "{controls:?}");
 }

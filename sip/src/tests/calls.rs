@@ -3,7 +3,7 @@
 use crate::auth::{Algorithm, Demand, Qop};
 use crate::testing::{Pair, Party, offer};
 use crate::useragent::{CallEvent, CallKey, EndKind};
-use crate::{CallEnd, Endpoint, Time, sdp};
+use crate::{CallEnd, Endpoint, Hop, Time, sdp};
 
 fn answer_to(offered: &str) -> String {
     sdp::negotiate(offered, &offer(2)).unwrap().0.to_string()
@@ -263,7 +263,7 @@ fn an_unreachable_port_is_reported() {
     pair.loss = 1.0;
     pair.call();
     pair.run(5);
-    pair.alice.unreachable(pair.now, crate::testing::address(Party::Bob));
+    pair.alice.unreachable(pair.now, &crate::Hop::udp(crate::testing::address(Party::Bob)));
     pair.run(5);
     assert_eq!(end(&pair, Party::Alice).kind, EndKind::NotReachable);
 }
@@ -349,7 +349,7 @@ fn call_and_follow(pair: &mut Pair) {
         _ => None,
     });
     assert!(target.is_some(), "{:?}", pair.events);
-    pair.alice.resolved(pair.now, call, target);
+    pair.alice.resolved(pair.now, call, target.map(Hop::udp));
     pair.run(1000);
 }
 

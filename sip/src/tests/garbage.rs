@@ -5,7 +5,7 @@ use crate::message::{Message, Request};
 use crate::parse::{MAX_HEADERS, MAX_MESSAGE_BYTES, parse};
 use crate::sdp::{Session, negotiate};
 use crate::testing::offer;
-use crate::{CallEvent, ParseError, Time};
+use crate::{CallEvent, ConnectionId, Hop, ParseError, Time, Transport};
 
 /// SplitMix64.
 fn draw(state: &mut u64) -> usize {
@@ -63,7 +63,7 @@ fn mutated_datagrams_never_panic() {
             assert!(parse(&printed).is_ok(), "seed 42, case {n}");
         }
         if n % 8 == 0 {
-            stage.endpoint.receive(stage.now, stage.far, &bytes);
+            stage.endpoint.receive(stage.now, Hop::udp(stage.far), &bytes);
             stage.now = Time(stage.now.0 + 20_000_000);
             stage.endpoint.tick(stage.now);
             while stage.endpoint.poll().is_some() {}
@@ -149,6 +149,10 @@ fn begin_dialog(stage: &mut Scripted, calls: bool, offers: bool) -> Vec<String> 
     if calls {
         let mut invite = crate::testing::invite_to("sip:bob@b.example", stage.far);
         (invite.username, invite.password) = (Some("u".into()), Some("secret".into()));
+        if let Some(way) = &stage.way {
+            invite.destination = Hop { connection: None, ..way.clone() };
+            invite.alternatives = vec![Hop::udp(stage.far)];
+        }
         invite.sdp = if offers { invite.sdp } else { String::new() };
         stage.endpoint.invite(stage.now, invite);
         let invite = stage.request(crate::Method::Invite);
@@ -169,9 +173,38 @@ fn begin_dialog(stage: &mut Scripted, calls: bool, offers: bool) -> Vec<String> 
 /// Early dialogs, PRACK, UPDATE, session timers, challenges and transfers, as caller and as answerer.
 #[test]
 fn mutated_dialogs_never_panic_and_end() {
-    let (mut state, mut talked) = (44, 0);
+    dialogs_end(44, false);
+}
+
+/// The same over connections that are closed and refused at any time.
+#[test]
+fn mutated_dialogs_over_connections_never_panic_and_end() {
+    dialogs_end(45, true);
+}
+
+/// Something happens to a connection.
+fn connections_act(state: &mut u64, stage: &mut Scripted) {
+    let transport = Transport::ALL[draw(state) % 3];
+    let connection = transport.is_reliable().then_some(ConnectionId(draw(state) as u64 % 3));
+    stage.way = Some(Hop { connection, ..Hop::new(transport, stage.far) });
+    match draw(state) % 4 {
+        0 => stage.endpoint.connection_lost(stage.now, ConnectionId(draw(state) as u64 % 3)),
+        1 => {
+            let hop = stage.last_hop.clone();
+            stage.endpoint.unreachable(stage.now, &hop);
+        }
+        _ => {}
+    }
+    stage.pump();
+}
+
+fn dialogs_end(mut state: u64, streams: bool) {
+    let mut talked = 0;
     for case in 0..1_500 {
-        let mut stage = Scripted::new();
+        let mut stage = if streams { Scripted::speaking_all() } else { Scripted::new() };
+        if streams {
+            connections_act(&mut state, &mut stage);
+        }
         stage.endpoint.ask_session_interval((case % 5 != 0).then_some(90));
         let corpus = begin_dialog(&mut stage, case % 2 == 0, case % 3 != 0);
         for _ in 0..30 {
@@ -179,10 +212,13 @@ fn mutated_dialogs_never_panic_and_end() {
             if !draw(&mut state).is_multiple_of(3) {
                 mutate(&mut state, &mut bytes);
             }
-            stage.endpoint.receive(stage.now, stage.far, &bytes);
+            stage.endpoint.receive(stage.now, Hop::udp(stage.far), &bytes);
             stage.pump();
             talked += stage.events.len();
             owner_acts(&mut stage);
+            if streams {
+                connections_act(&mut state, &mut stage);
+            }
             stage.wait(draw(&mut state) as u64 % 8_000);
         }
         let key = stage.last_call.expect("a call began");

@@ -1,11 +1,11 @@
 //! Messages of RFC 4475, with the disposition that it asks of a user agent.
 
 use super::Scripted;
-use crate::CallEvent;
 use crate::header::NameAddr;
 use crate::message::{Message, Method, Request, sdp_of};
 use crate::parse::parse;
 use crate::uri::Uri;
+use crate::{CallEvent, Hop};
 
 const SDP: &str = "v=0\no=mhandley 29739 7272939 IN IP4 192.0.2.3\ns=-\nc=IN IP4 192.0.2.4\nt=0 0\nm=audio 49217 RTP/AVP 0 12\n\
                    m=video 3227 RTP/AVP 31\na=rtpmap:31 LPC\n";
@@ -209,7 +209,7 @@ fn every_message_has_its_answer() {
     assert_eq!(told.len(), 49);
     let seen = told.iter().map(|(name, _)| {
         let mut stage = Scripted::new();
-        stage.endpoint.receive(stage.now, stage.far, &rfc4475(name));
+        stage.endpoint.receive(stage.now, Hop::udp(stage.far), &rfc4475(name));
         stage.pump();
         let code = stage.sent.first().map(|first| match first {
             Message::Response(response) => response.code,
@@ -233,13 +233,13 @@ fn a_branch_that_names_nothing_is_not_relied_on() {
     let first = String::from_utf8(rfc4475("badbranch")).unwrap();
     let others = [("CSeq: 8 ", "CSeq: 9 "), ("badbranch.sad", "other.sad"), ("tag=33242", "tag=7")];
     for text in std::iter::once(first.clone()).chain(others.map(|(from, to)| first.replace(from, to))) {
-        stage.endpoint.receive(stage.now, stage.far, text.as_bytes());
+        stage.endpoint.receive(stage.now, Hop::udp(stage.far), text.as_bytes());
         let answer = stage.response(200);
         assert!(text.contains(answer.headers.call_id().unwrap()), "{answer:?}");
         assert!(text.contains(&format!("CSeq: {} ", answer.headers.cseq().unwrap().seq)), "{answer:?}");
         assert!(text.contains(answer.headers.from().unwrap().tag()), "{answer:?}");
     }
-    stage.endpoint.receive(stage.now, stage.far, first.as_bytes());
+    stage.endpoint.receive(stage.now, Hop::udp(stage.far), first.as_bytes());
     stage.response(200);
 }
 

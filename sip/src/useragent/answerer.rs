@@ -1,6 +1,6 @@
 //! Taking calls: an INVITE from outside, the responses to it, its ACK and its CANCEL (RFC 3261 8.2, 9.2, 13.3, 15.1.2).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::timers::{LEAST_S, Plan};
@@ -8,8 +8,9 @@ use super::{
     Call, CallEnd, CallEvent, CallKey, EndKind, Fork, Ringing, SUPPORTED, Side, Stage, Unacknowledged, bodies, reason,
 };
 use crate::auth::{Demand, Verdict};
-use crate::dialog::{Dialog, Reach};
+use crate::dialog::{Dialog, Reach, is_sips};
 use crate::endpoint::{Endpoint, TransactionKey};
+use crate::hop::{Hop, Transport};
 use crate::message::{Method, Request, reason_phrase, sdp_of};
 use crate::sdp;
 use crate::time::Time;
@@ -108,7 +109,7 @@ impl Endpoint {
         code: u16,
         sdp: Option<&str>,
         headers: &[(&'static str, String)],
-    ) -> Option<(Vec<u8>, SocketAddr)> {
+    ) -> Option<(Vec<u8>, Hop)> {
         let call = self.calls.get(&key).filter(|c| c.stage == Stage::Pending)?;
         let Side::Answerer(tx) = &call.side else { return None };
         let tx = tx.clone();
@@ -136,7 +137,7 @@ impl Endpoint {
     }
 
     /// An INVITE without a To tag.
-    pub(crate) fn incoming(&mut self, now: Time, tx: &TransactionKey, request: Request, source: SocketAddr) {
+    pub(crate) fn incoming(&mut self, now: Time, tx: &TransactionKey, request: Request, source: Hop) {
         let (Ok(from), Ok(to), Ok(cseq)) = (request.headers.from(), request.headers.to(), request.headers.cseq())
         else {
             return;
@@ -154,11 +155,16 @@ impl Endpoint {
             return self.reply(now, tx, code, "", &[("Accept", bodies::TYPE)]);
         }
         let tag = self.ids.next();
-        let Some(dialog) = Dialog::of_answerer(&request, &tag, source) else { return };
+        // A new connection would go where the caller listens, and not where the INVITE came from.
+        let listens = self.servers.get(tx).map(|server| server.to.clone()).filter(|to| to.transport.is_reliable());
+        let peer = listens.unwrap_or_else(|| source.clone());
+        let Some(dialog) = Dialog::of_answerer(&request, &tag, peer) else { return };
+        let secure = source.transport == Transport::Tls && is_sips(&request.uri);
         let mut call = Call::new(call_id.clone(), Side::Answerer(tx.clone()), String::new(), to.user());
         call.dialogs.push(Fork::new(dialog));
         call.dialogs[0].note_allow(&request.headers);
         call.invite_seq = cseq.seq;
+        call.secure = secure;
         call.ringing = Ringing::of(&request.headers, sdp.is_some());
         call.deadline = Some(now + RING_LIMIT);
         let key = self.insert_call(call);
@@ -256,7 +262,7 @@ impl Endpoint {
                 CallEnd { q850_cause: Some(102), ..CallEnd::new(EndKind::Timeout, "No ACK within 32 s") },
             );
         } else if let Some((to, bytes)) = waiting.repeated.again(now) {
-            self.datagram(to, bytes);
+            self.send(to, bytes);
         }
     }
 
@@ -276,8 +282,8 @@ impl Endpoint {
 
     /// The Contact of this side in a call.
     pub(super) fn contact(&self, key: CallKey) -> String {
-        let user = self.calls.get(&key).map_or("", |c| c.contact_user.as_str());
-        format!("<sip:{user}{}{}>", if user.is_empty() { "" } else { "@" }, self.config.local)
+        let Some(call) = self.calls.get(&key) else { return self.config.contact("", Transport::Udp, false) };
+        self.config.contact(&call.contact_user, call.transport(), call.secure)
     }
 
     /// Ends a call at this side's wish: BYE when it is up, CANCEL or a rejection before. `Ended` (LocalHangup) comes at once;

@@ -1,23 +1,37 @@
 //! Placing calls: INVITE, its responses, digest, redirects, CANCEL (RFC 3261 8.1, 9.1, 13.2, 22).
 
-use std::net::SocketAddr;
+use std::collections::VecDeque;
+use std::time::Duration;
 
 use super::{
     Call, CallEnd, CallEvent, CallKey, Caller, EndKind, Fork, Invite, Login, Side, Stage, Timing, prack, reason,
 };
 use crate::auth::Credentials;
-use crate::dialog::Dialog;
-use crate::endpoint::{Endpoint, TransactionKey, hop_by_hop};
+use crate::dialog::{Dialog, is_sips};
+use crate::endpoint::{Endpoint, Failure, TransactionKey, hop_by_hop};
 use crate::header::{NameAddr, quote};
+use crate::hop::{Hop, Transport};
 use crate::message::{Method, Request, Response, sdp_of};
 use crate::parse::is_token;
 use crate::sdp::{self, Negotiated};
 use crate::time::Time;
 use crate::transaction::T1_64;
-use crate::uri::{Uri, escape_user};
+use crate::uri::{Scheme, Uri, escape_user};
 
 /// Most early dialogs that a forking proxy may open in one call.
 const MAX_FORKS: usize = 8;
+
+/// Most places that are tried after the first one.
+const MAX_ALTERNATIVES: usize = 7;
+
+/// How long a place may stay silent while there is another one to try: 16 times T1.
+const TRY_LIMIT: Duration = Duration::from_secs(8);
+
+/// How long after the first place another one may still be tried; the last one has 32 s, so that all is over in 64 s.
+const FAILOVER_LIMIT: Duration = T1_64;
+
+/// Words for a `sips:` address without a way by TLS.
+const NEEDS_TLS: &str = "A sips: address is called over TLS only, and no TLS address is known for it";
 
 impl Endpoint {
     /// Places a call.
@@ -29,14 +43,15 @@ impl Endpoint {
         let at = if user.is_empty() { "" } else { "@" };
         let display = invite.from_display.as_deref().map(|d| format!("{} ", quote(d))).unwrap_or_default();
         let domain = invite.from_host.as_deref().unwrap_or(&host);
+        let secure = invite.target.scheme == Scheme::Sips;
         let mut request = Request::new(Method::Invite, invite.target.to_string());
         let headers = &mut request.headers;
         headers.push("Max-Forwards", "70");
         headers.push("From", format!("{display}<sip:{user}{at}{domain}>;tag={}", self.ids.next()));
         headers.push("To", format!("<{}>", Uri { headers: String::new(), ..invite.target }));
         headers.push("Call-ID", call_id.clone());
-        headers.push("CSeq", "1 INVITE");
-        headers.push("Contact", format!("<sip:{user}{at}{local}>"));
+        headers.push("CSeq", "");
+        headers.push("Contact", "");
         headers.push("Allow", super::ALLOW);
         let timing = Timing::new(self.session_s);
         timing.ask(headers);
@@ -50,12 +65,17 @@ impl Endpoint {
         }
         let who = invite.username.zip(invite.password);
         let who = who.map(|(username, password)| Credentials { username, password: password.0 });
+        let mut hops: VecDeque<Hop> = invite.alternatives.into();
+        hops.truncate(MAX_ALTERNATIVES);
+        hops.push_front(invite.destination.clone());
         let caller = Caller {
             request,
             to: invite.destination,
+            hops,
+            begun: None,
             reach: invite.reach.clone(),
             transaction: "".into(),
-            seq: 0,
+            seq: 1,
             provisional: false,
             redirected: false,
             raised: false,
@@ -64,8 +84,10 @@ impl Endpoint {
             login: Login::new(who),
         };
         let call = Call::new(call_id, Side::Caller(Box::new(caller)), invite.sdp, user);
-        let key = self.insert_call(Call { timing, reach: invite.reach, ..call });
-        self.send_invite(now, key);
+        let key = self.insert_call(Call { timing, secure, reach: invite.reach, ..call });
+        if !self.try_next(now, key) {
+            self.end(now, key, CallEnd::new(EndKind::NotReachable, NEEDS_TLS));
+        }
         key
     }
 
@@ -74,8 +96,8 @@ impl Endpoint {
         self.give_up(now, call, None, CallEnd::new(EndKind::Cancelled, "Cancelled"));
     }
 
-    /// The address of a [`CallEvent::Redirected`] target, or `None` when it has none that may be called.
-    pub fn resolved(&mut self, now: Time, call: CallKey, destination: Option<SocketAddr>) {
+    /// The places of a [`CallEvent::Redirected`] target, in the order in which they are tried; none when there is none that may be called.
+    pub fn resolved(&mut self, now: Time, call: CallKey, destinations: impl IntoIterator<Item = Hop>) {
         let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), deadline, .. }) = self.calls.get_mut(&call)
         else {
             return;
@@ -83,14 +105,13 @@ impl Endpoint {
         if deadline.take().is_none() {
             return;
         }
-        match destination {
-            Some(to) => {
-                caller.to = to;
-                self.send_invite(now, call);
-            }
-            None => {
-                self.end(now, call, CallEnd::new(EndKind::NotReachable, "Redirected to an unknown or refused host"))
-            }
+        caller.hops = destinations.into_iter().take(1 + MAX_ALTERNATIVES).collect();
+        caller.begun = None;
+        caller.seq += 1;
+        let known = !caller.hops.is_empty();
+        if !self.try_next(now, call) {
+            let text = if known { NEEDS_TLS } else { "Redirected to an unknown or refused host" };
+            self.end(now, call, CallEnd::new(EndKind::NotReachable, text));
         }
     }
 
@@ -113,14 +134,46 @@ impl Endpoint {
         }
     }
 
+    /// Sends the INVITE anew, to the place where it went.
     fn send_invite(&mut self, now: Time, key: CallKey) {
-        let Some(Call { side: Side::Caller(caller), .. }) = self.calls.get_mut(&key) else { return };
+        let Some(caller) = self.caller(key) else { return };
         caller.seq += 1;
+        self.transmit_invite(now, key);
+    }
+
+    /// Sends the INVITE to the next place that may be tried, as a new transaction and else as it was (RFC 3263 4.3). False when there is
+    /// none, and when it is too late.
+    fn try_next(&mut self, now: Time, key: CallKey) -> bool {
+        let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), secure, .. }) = self.calls.get_mut(&key)
+        else {
+            return false;
+        };
+        let begun = *caller.begun.get_or_insert(now);
+        if now.since(begun) >= FAILOVER_LIMIT {
+            return false;
+        }
+        caller.hops.retain(|hop| !*secure || hop.transport == Transport::Tls);
+        let Some(next) = caller.hops.pop_front() else { return false };
+        caller.to = next;
+        self.transmit_invite(now, key);
+        true
+    }
+
+    fn transmit_invite(&mut self, now: Time, key: CallKey) {
+        let Some(Call { side: Side::Caller(caller), contact_user, secure, .. }) = self.calls.get_mut(&key) else {
+            return;
+        };
         caller.provisional = false;
+        let contact = self.config.contact(contact_user, caller.to.transport, *secure);
+        caller.request.headers.set("Contact", contact);
         caller.request.headers.set("CSeq", format!("{} INVITE", caller.seq));
-        let (mut request, to) = (caller.request.clone(), caller.to);
+        let (mut request, to) = (caller.request.clone(), caller.to.clone());
         caller.login.sign(&mut request, &mut self.ids);
+        let is_last = caller.hops.is_empty();
         let transaction = self.send_request(now, key, request, to);
+        if !is_last {
+            self.client_gives_up(&transaction, now + TRY_LIMIT);
+        }
         if let Some(caller) = self.caller(key) {
             caller.transaction = transaction;
         }
@@ -131,9 +184,9 @@ impl Endpoint {
     fn send_cancel(&mut self, now: Time, key: CallKey) {
         let Some(caller) = self.caller(key) else { return };
         let Some(why) = caller.cancel.clone().filter(|_| !caller.cancel_sent) else { return };
-        let (transaction, to) = (caller.transaction.clone(), caller.to);
+        let transaction = caller.transaction.clone();
         let Some(client) = self.clients.get(&transaction).filter(|c| c.open()) else { return };
-        let mut cancel = hop_by_hop(&client.request, Method::Cancel);
+        let (mut cancel, to) = (hop_by_hop(&client.request, Method::Cancel), client.to.clone());
         if let Some(why) = why {
             cancel.headers.push("Reason", why);
         }
@@ -168,6 +221,7 @@ impl Endpoint {
             _ if !pending => {}
             401 | 407 => self.challenged(now, key, tx, &response),
             422 if self.raise_interval(key, &response) => self.send_invite(now, key),
+            503 if self.try_next(now, key) => {}
             300..=399 => self.redirect(now, key, &response),
             // After a challenge it is the usual answer to wrong credentials.
             403 if self.caller(key).is_some_and(|caller| caller.login.is_challenged()) => {
@@ -180,7 +234,7 @@ impl Endpoint {
     fn provisional(&mut self, now: Time, key: CallKey, request: &Request, response: Response) {
         let Some(caller) = self.caller(key) else { return };
         caller.provisional = true;
-        let to = caller.to;
+        let to = caller.to.clone();
         self.send_cancel(now, key);
         let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage == Stage::Pending) else { return };
         if response.code == 100 {
@@ -224,12 +278,18 @@ impl Endpoint {
 
     /// A 2xx: ACK it, then take the call, or end the dialog when the call is over or another fork has it.
     fn answered(&mut self, now: Time, key: CallKey, request: &Request, response: &Response) {
-        let Some(to) = self.caller(key).map(|c| c.to) else { return };
+        let Some(to) = self.caller(key).map(|c| c.to.clone()) else { return };
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(at) = call.fork(request, response, to) else { return };
         let seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
         if call.dialogs[at].ack(seq).is_some() {
-            return self.stray_answer(response);
+            let ended_before = call.stage == Stage::Pending;
+            self.stray_answer(response);
+            if ended_before {
+                // The same branch answered by way of a place that was left, and got its BYE there.
+                self.end(now, key, CallEnd::new(EndKind::NotReachable, "Answered by way of a place that was left"));
+            }
+            return;
         }
         if call.ack_waits(at) {
             return;
@@ -309,8 +369,33 @@ impl Endpoint {
             let forks = self.calls.get(&key).map(|c| c.dialogs.iter()).into_iter().flatten();
             let ack = forks.filter(|f| f.dialog.remote_tag == to.tag()).find_map(|f| f.ack(cseq.seq).cloned());
             if let Some(ack) = ack {
-                return self.datagram(ack.to, ack.bytes);
+                return self.send(ack.to, ack.bytes);
             }
+        }
+    }
+
+    /// A 2xx to an INVITE that is not waited for any more, of a place that was left or of a branch that took long: ACK and BYE.
+    pub(crate) fn late_answer(&mut self, now: Time, from: &Hop, response: &Response) {
+        let (Ok(call_id), Ok(own), Ok(cseq)) =
+            (response.headers.call_id(), response.headers.from(), response.headers.cseq())
+        else {
+            return;
+        };
+        for key in self.calls_of(call_id) {
+            let Some(call) = self.calls.get_mut(&key) else { continue };
+            let Side::Caller(caller) = &call.side else { continue };
+            let request = caller.request.clone();
+            let is_ours = request.headers.from().is_ok_and(|sent| sent.tag() == own.tag());
+            if !is_ours || request.headers.cseq().is_ok_and(|sent| sent.seq != cseq.seq) {
+                continue;
+            }
+            let Some(at) = call.fork(&request, response, from.clone()) else { continue };
+            if call.active == Some(at) || call.ack_waits(at) || !call.dialogs[at].is_early() {
+                continue;
+            }
+            call.dialogs[at].dialog.confirm(response, cseq.seq);
+            self.acknowledge(key, at, &request, None);
+            self.bye(now, key, at, Some(reason(16, "Normal call clearing")));
         }
     }
 
@@ -348,13 +433,20 @@ impl Endpoint {
         };
         target.headers.clear();
         target.params.0.retain(|(name, _)| !name.eq_ignore_ascii_case("method"));
+        let was_sips = Uri::parse(&caller.request.uri).is_ok_and(|old| old.scheme == Scheme::Sips);
+        if was_sips && target.scheme != Scheme::Sips && response.code != 305 {
+            let end = CallEnd::new(EndKind::Refused, "Redirected from a sips: address to one without TLS");
+            return self.end(now, key, CallEnd { sip_code: Some(response.code), by_remote: true, ..end });
+        }
         caller.redirected = true;
         caller.login.forget();
         // The same request goes through the proxy that 305 names (RFC 3261 21.3.4).
         if response.code != 305 {
             caller.request.uri = target.to_string();
         }
+        let now_sips = is_sips(&caller.request.uri);
         if let Some(call) = self.calls.get_mut(&key) {
+            call.secure = now_sips;
             call.deadline = Some(now + T1_64);
         }
         self.call_changed(key);
@@ -373,27 +465,22 @@ impl Endpoint {
         self.end(now, key, end);
     }
 
-    /// Timer B: nobody answered at all, or no final response came after a CANCEL.
-    pub(crate) fn invite_timed_out(&mut self, now: Time, key: CallKey, tx: &TransactionKey) {
-        if self.caller(key).is_some_and(|c| c.transaction == *tx) {
-            return self.end(now, key, CallEnd::new(EndKind::Timeout, "No response within 32 s"));
+    /// An INVITE of this side got no final response: the next place is tried, or the call ends.
+    pub(crate) fn invite_failed(&mut self, now: Time, key: CallKey, tx: &TransactionKey, failure: Failure) {
+        if !self.caller(key).is_some_and(|c| c.transaction == *tx) {
+            return self.change_failed(now, key, tx, failure);
         }
-        self.change_failed(now, key, tx, 408);
-    }
-
-    /// The transport failed before anybody answered.
-    pub(crate) fn invite_unreachable(&mut self, now: Time, key: CallKey, tx: &TransactionKey) {
-        if self.caller(key).is_some_and(|c| c.transaction == *tx) {
-            return self.end(now, key, CallEnd::new(EndKind::NotReachable, "Destination unreachable"));
+        if !self.try_next(now, key) {
+            let kind = if failure == Failure::TimedOut { EndKind::Timeout } else { EndKind::NotReachable };
+            self.end(now, key, CallEnd::new(kind, failure.text()));
         }
-        self.change_failed(now, key, tx, 503);
     }
 }
 
 impl Call {
     /// The dialog of a response to this call's INVITE, made when it is new; `None` without a To tag in a provisional
     /// response, or beyond the limit.
-    fn fork(&mut self, request: &Request, response: &Response, peer: SocketAddr) -> Option<usize> {
+    fn fork(&mut self, request: &Request, response: &Response, peer: Hop) -> Option<usize> {
         let tag = response.headers.to().ok()?.tag().to_owned();
         if let Some(at) = self.dialogs.iter().position(|f| f.dialog.remote_tag == tag) {
             return Some(at);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{ALLOW, Acknowledgement, Call, CallEnd, CallEvent, CallKey, EndKind, Stage, prack, reason};
-use crate::endpoint::{Endpoint, TransactionKey, hop_by_hop};
+use crate::endpoint::{Endpoint, Failure, TransactionKey, hop_by_hop};
 use crate::message::{Method, Request, Response, sdp_of};
 use crate::sdp::{self, Session};
 use crate::time::Time;
@@ -139,7 +139,7 @@ impl Endpoint {
         if client.request.method != Method::Invite {
             return;
         }
-        let (cancel, to) = (hop_by_hop(&client.request, Method::Cancel), client.to);
+        let (cancel, to) = (hop_by_hop(&client.request, Method::Cancel), client.to.clone());
         self.send_request(now, key, cancel, to);
         self.client_cancelled(now, &transaction);
     }
@@ -197,19 +197,21 @@ impl Endpoint {
     /// ACKs a 2xx to an INVITE of this side in its dialog, with the INVITE's CSeq number and credentials (RFC 3261 13.2.2.4).
     pub(super) fn acknowledge(&mut self, key: CallKey, at: usize, invite: &Request, sdp: Option<&str>) {
         let Ok(cseq) = invite.headers.cseq() else { return };
-        let via = self.via();
-        let Some(fork) = self.calls.get_mut(&key).and_then(|call| call.dialogs.get_mut(at)) else { return };
-        let (mut ack, to) = fork.dialog.request(Method::Ack, cseq.seq);
-        ack.headers.push_first("Via", via);
+        let Some(fork) = self.calls.get(&key).and_then(|call| call.dialogs.get(at)) else { return };
+        let (mut ack, to) = fork.dialog.request(Method::Ack, cseq.seq, &self.config);
         for name in ["Authorization", "Proxy-Authorization"] {
             ack.headers.copy(&invite.headers, name);
         }
         if let Some(sdp) = sdp {
             ack.set_sdp(sdp);
         }
+        let to = self.way_of_ack(invite, to, ack.to_bytes().len());
+        let via = self.via(to.transport);
+        ack.headers.push_first("Via", via);
         let bytes = ack.to_bytes();
-        fork.keep_ack(Acknowledgement { seq: cseq.seq, bytes: bytes.clone(), to });
-        self.datagram(to, bytes);
+        let Some(fork) = self.calls.get_mut(&key).and_then(|call| call.dialogs.get_mut(at)) else { return };
+        fork.keep_ack(Acknowledgement { seq: cseq.seq, bytes: bytes.clone(), to: to.clone() });
+        self.send(to, bytes);
     }
 
     /// A response to a change of this side, whose ACK went already.
@@ -382,11 +384,10 @@ impl Endpoint {
         self.follow_change(now, key);
     }
 
-    /// A change of this side got no final response: timer B or F (408), or nobody is there (503).
-    pub(crate) fn change_failed(&mut self, now: Time, key: CallKey, tx: &TransactionKey, code: u16) {
+    /// A change of this side got no final response.
+    pub(crate) fn change_failed(&mut self, now: Time, key: CallKey, tx: &TransactionKey, failure: Failure) {
         if self.change(key).is_some_and(|change| change.transaction.as_ref() == Some(tx)) {
-            let text = if code == 408 { "No response within 32 s" } else { "Destination unreachable" };
-            self.change_refused(now, key, code, text.to_owned());
+            self.change_refused(now, key, failure.code(), failure.text().to_owned());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Requests inside a dialog: BYE, re-INVITE, UPDATE, INFO, REFER and the rest (RFC 3261 12.2.2, 14.2, 15.1.2).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use super::timers::{LEAST_S, Plan};
 use super::{
@@ -8,6 +8,7 @@ use super::{
     unknown_extensions,
 };
 use crate::endpoint::{Endpoint, TransactionKey};
+use crate::hop::Hop;
 use crate::message::{Method, Request, sdp_of};
 use crate::sdp::{Negotiated, Offer, Refusal, Session, negotiate};
 use crate::time::Time;
@@ -34,6 +35,9 @@ impl Endpoint {
         };
         let Some(call) = self.calls.get_mut(&key) else { return };
         let dialog = &mut call.dialogs[at].dialog;
+        if let Some(server) = self.servers.get(tx) {
+            dialog.heard_from(&server.to);
+        }
         if dialog.remote_seq.is_some_and(|last| cseq.seq < last) {
             return self.reply(now, tx, 500, "CSeq out of order", &[]);
         }
@@ -186,7 +190,7 @@ impl Endpoint {
         request: &Request,
         sdp: Option<&str>,
         headers: &[(&'static str, String)],
-    ) -> Option<(Vec<u8>, SocketAddr)> {
+    ) -> Option<(Vec<u8>, Hop)> {
         let mut response = request.respond(200, "", "");
         response.headers.push("Contact", self.contact(key));
         response.headers.push("Allow", ALLOW);
@@ -247,7 +251,7 @@ impl Endpoint {
         let call = self.calls.get_mut(&key)?;
         let fork = call.dialogs.get_mut(at)?;
         fork.dialog.local_seq += 1;
-        let (mut request, to) = fork.dialog.request(method, fork.dialog.local_seq);
+        let (mut request, to) = fork.dialog.request(method, fork.dialog.local_seq, &self.config);
         fill(&mut request);
         if let Side::Caller(caller) = &mut call.side {
             caller.login.sign(&mut request, &mut self.ids);

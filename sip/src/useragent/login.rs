@@ -97,7 +97,7 @@ impl Endpoint {
             return None;
         }
         let client = self.clients.get(tx)?;
-        let (request, to, mut challenged) = (client.request.clone(), client.to, client.challenged.clone());
+        let (request, to, mut challenged) = (client.request.clone(), client.hop(), client.challenged.clone());
         let Call { side: Side::Caller(caller), dialogs, .. } = self.calls.get_mut(&key)? else { return None };
         if !caller.login.learn(response, &mut challenged) {
             return None;

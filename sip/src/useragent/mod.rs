@@ -2,12 +2,14 @@
 //!
 //! This file has the words that a driver speaks, `state` the state of a call. `caller` places calls, `answerer` takes them,
 //! `prack` makes provisional responses reliable (RFC 3262), `offer` is for an INVITE without an offer. What both sides have once a
-//! dialog exists: `indialog`, `change` (re-INVITE, UPDATE), `timers` (RFC 4028), `transfer`, `digits`, `login`.
+//! dialog exists: `indialog`, `change` (re-INVITE, UPDATE), `timers` (RFC 4028), `transfer`, `digits`, `login`; `connection`: what it
+//! goes by.
 
 mod answerer;
 mod bodies;
 mod caller;
 mod change;
+mod connection;
 mod digits;
 mod indialog;
 mod login;
@@ -16,8 +18,6 @@ mod prack;
 mod state;
 mod timers;
 mod transfer;
-
-use std::net::SocketAddr;
 
 use change::Change;
 use digits::Keyed;
@@ -31,6 +31,7 @@ use timers::Timing;
 
 use crate::dialog::Reach;
 use crate::header::NameAddr;
+use crate::hop::Hop;
 use crate::message::Request;
 use crate::sdp::{Negotiated, Refusal};
 use crate::uri::Uri;
@@ -61,8 +62,10 @@ pub(crate) fn unknown_extensions(request: &Request) -> Option<String> {
 pub struct Invite {
     /// Request-URI and To.
     pub target: Uri,
-    /// Where the datagrams go: the target's address, or an outbound proxy's.
-    pub destination: SocketAddr,
+    /// Place that the INVITE goes to: the target's, or an outbound proxy's.
+    pub destination: Hop,
+    /// Places that are tried in this order when nobody answers there, it cannot be reached, or it answers 503 (RFC 3263 4.3).
+    pub alternatives: Vec<Hop>,
     /// User part of From and Contact, unescaped.
     pub from_user: String,
     /// Host part of From; the local address when `None`.
@@ -115,8 +118,8 @@ pub enum CallEvent {
         sdp: Option<String>,
         /// Call-ID.
         call_id: String,
-        /// Where the INVITE came from.
-        source: SocketAddr,
+        /// Place that the INVITE came from.
+        source: Hop,
     },
     /// 100 came.
     Trying,
@@ -225,6 +228,8 @@ pub enum CallEvent {
         /// Reason for which the description was refused.
         why: Option<Refusal>,
     },
+    /// The connection that an established call was signalled by is closed. The call goes on; its next request opens another one.
+    ConnectionLost,
     /// The call is over; nothing follows.
     Ended(CallEnd),
 }

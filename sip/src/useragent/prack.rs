@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::state::Repeated;
 use super::{Call, CallEnd, CallEvent, CallKey, EndKind, Stage};
 use crate::endpoint::{Endpoint, TransactionKey};
+use crate::hop::ConnectionId;
 use crate::message::{Headers, Method, Request, Response, sdp_of};
 use crate::sdp;
 use crate::time::Time;
@@ -56,6 +57,13 @@ impl Ringing {
     /// Returns the time of the next retransmission or give-up.
     pub(super) fn due(&self) -> Option<Time> {
         self.waiting.as_ref().and_then(|waiting| waiting.repeated.as_ref()).map(Repeated::due)
+    }
+
+    /// The connection is closed: nothing goes by it any more.
+    pub(super) fn forget(&mut self, connection: ConnectionId) {
+        if let Some(repeated) = self.waiting.as_mut().and_then(|waiting| waiting.repeated.as_mut()) {
+            repeated.to.forget(connection);
+        }
     }
 
     /// True while a reliable response is repeated.
@@ -143,7 +151,7 @@ impl Endpoint {
             return self.end(now, key, CallEnd { sip_code: Some(504), ..end });
         }
         if let Some((to, bytes)) = repeated.again(now) {
-            self.datagram(to, bytes);
+            self.send(to, bytes);
         }
     }
 

@@ -1,11 +1,13 @@
 //! The state of a call: its dialogs, what each side has of its own, and what waits for an answer.
 
-use std::net::{IpAddr, SocketAddr};
+use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::{Change, Keyed, Login, Offered, Ringing, Timing};
 use crate::dialog::{Dialog, Reach};
 use crate::endpoint::TransactionKey;
+use crate::hop::{ConnectionId, Hop};
 use crate::message::{Headers, Request};
 use crate::sdp::{Direction, Negotiated};
 use crate::time::Time;
@@ -63,6 +65,10 @@ pub(crate) struct Call {
     pub(crate) confirmed: bool,
     /// User part of the Contact, escaped.
     pub(crate) contact_user: String,
+    /// The call is of a `sips:` address.
+    pub(crate) secure: bool,
+    /// A request that was too large for a datagram was refused over TCP: all go by datagram.
+    pub(crate) tcp_refused: bool,
     /// Digits that go out by INFO.
     pub(crate) keyed: Keyed,
     /// A REFER that waits for its answer.
@@ -115,7 +121,7 @@ pub(crate) struct Acknowledgement {
     /// CSeq number of the INVITE.
     pub(crate) seq: u32,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) to: SocketAddr,
+    pub(crate) to: Hop,
 }
 
 impl Fork {
@@ -145,6 +151,14 @@ impl Fork {
         self.acks.push(ack);
     }
 
+    /// The connection is closed: nothing goes by it any more. True when the dialog used it.
+    pub(super) fn forget(&mut self, connection: ConnectionId) -> bool {
+        for ack in &mut self.acks {
+            ack.to.forget(connection);
+        }
+        self.dialog.forget(connection)
+    }
+
     /// True when no 2xx of this branch was taken.
     pub(super) fn is_early(&self) -> bool {
         self.acks.is_empty() && !self.closed
@@ -168,8 +182,12 @@ pub(crate) enum Side {
 pub(crate) struct Caller {
     /// The INVITE last sent (without its Via and credentials).
     pub(crate) request: Request,
-    /// Address that it goes to.
-    pub(crate) to: SocketAddr,
+    /// Place that it goes to.
+    pub(crate) to: Hop,
+    /// Places that are tried next.
+    pub(crate) hops: VecDeque<Hop>,
+    /// Time at which the first place was tried.
+    pub(crate) begun: Option<Time>,
     pub(crate) reach: Reach,
     pub(crate) transaction: TransactionKey,
     pub(crate) seq: u32,
@@ -203,7 +221,7 @@ pub(crate) struct Unacknowledged {
 }
 
 impl Unacknowledged {
-    pub(super) fn new(now: Time, bytes: Vec<u8>, to: SocketAddr, seq: u32, offers: bool) -> Unacknowledged {
+    pub(super) fn new(now: Time, bytes: Vec<u8>, to: Hop, seq: u32, offers: bool) -> Unacknowledged {
         Unacknowledged { repeated: Repeated::new(now, bytes, to, T2), seq, offers }
     }
 }
@@ -211,7 +229,7 @@ impl Unacknowledged {
 /// A response that is sent again after T1 and twice as long each time, for 64 T1.
 pub(crate) struct Repeated {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) to: SocketAddr,
+    pub(crate) to: Hop,
     interval: Duration,
     longest: Duration,
     pub(crate) repeat: Time,
@@ -219,7 +237,7 @@ pub(crate) struct Repeated {
 }
 
 impl Repeated {
-    pub(super) fn new(now: Time, bytes: Vec<u8>, to: SocketAddr, longest: Duration) -> Repeated {
+    pub(super) fn new(now: Time, bytes: Vec<u8>, to: Hop, longest: Duration) -> Repeated {
         Repeated { bytes, to, interval: T1, longest, repeat: now + T1, deadline: now + T1_64 }
     }
 
@@ -227,14 +245,14 @@ impl Repeated {
         self.repeat.min(self.deadline)
     }
 
-    /// The datagram to send when the time for it has come; the next one is due later.
-    pub(super) fn again(&mut self, now: Time) -> Option<(SocketAddr, Vec<u8>)> {
+    /// The message to send when the time for it has come; the next one is due later.
+    pub(super) fn again(&mut self, now: Time) -> Option<(Hop, Vec<u8>)> {
         if self.repeat > now {
             return None;
         }
         self.interval = (self.interval * 2).min(self.longest);
         self.repeat = now + self.interval;
-        Some((self.to, self.bytes.clone()))
+        Some((self.to.clone(), self.bytes.clone()))
     }
 }
 
@@ -274,6 +292,8 @@ impl Call {
             codec: None,
             confirmed: false,
             contact_user,
+            secure: false,
+            tcp_refused: false,
             keyed: Keyed::default(),
             referred: None,
             was_referred: false,

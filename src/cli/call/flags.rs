@@ -96,7 +96,14 @@ mod tests {
 
     #[test]
     fn addresses_that_cannot_be_called_are_named() {
-        for good in ["sip:a@127.0.0.1", "SIP:a@example.com:5080", "sip:a@[::1]:5060", "sip:a@h;transport=UDP"] {
+        for good in [
+            "sip:a@127.0.0.1",
+            "SIP:a@example.com:5080",
+            "sip:a@[::1]:5060",
+            "sip:a@h;transport=UDP",
+            "sip:a@h;transport=tcp",
+            "sips:a@h",
+        ] {
             assert_eq!(sip_address(good), Ok(good.to_owned()));
         }
         for (bad, part) in [
@@ -107,9 +114,8 @@ mod tests {
             ("sip:@127.0.0.1", "sip:<user>@<host>"),
             ("sip:a@", "sip:<user>@<host>"),
             ("sip:a@h:port", "sip:<user>@<host>"),
-            ("sip:a@127.0.0.1;transport=tcp", "only SIP over UDP is spoken in this version"),
-            ("sip:a@127.0.0.1;transport=TLS", "only SIP over UDP is spoken in this version"),
-            ("sips:a@127.0.0.1", "only SIP over UDP is spoken in this version"),
+            ("sip:a@127.0.0.1;transport=sctp", "SIP is spoken over UDP, TCP and TLS alone"),
+            ("sips:a@127.0.0.1;transport=udp", "sips: needs TLS"),
         ] {
             let why = sip_address(bad).expect_err(bad);
             assert!(why.contains(part), "{bad}: {why}");

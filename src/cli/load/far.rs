@@ -22,9 +22,10 @@ use crate::provider::canned::SPEECH;
 use crate::provider::guard::Guard;
 use crate::tasks::Tasks;
 use crate::transport::port::{Incoming, IncomingChannel, PortOutput, Refusal, ToPeer};
+use crate::transport::sip::driver::SipSocket;
 use crate::transport::sip::port::SipPort;
 use crate::transport::sip::sdp;
-use crate::transport::sip::udp::SipSocket;
+use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sockets::{Batch, MediaPorts, MediaSockets};
 
 /// Mu-law bytes of 20 ms.
@@ -92,7 +93,8 @@ enum Order {
 /// Is the far side: prints its address, answers until standard input ends, prints its counts.
 pub async fn run() -> ExitCode {
     let tasks = Tasks::new();
-    let started = SipSocket::start(([127, 0, 0, 1], 0).into(), None, &tasks).await;
+    let started =
+        SipSocket::start(SocketAddr::from(([127, 0, 0, 1], 0)).into(), &TlsSettings::default(), None, &tasks).await;
     let (sip, incoming) = match started {
         Ok(started) => started,
         Err(error) => return failed(error),

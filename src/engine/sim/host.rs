@@ -38,11 +38,11 @@ use crate::human::{Fluency, Mind, SpeechPart};
 use crate::provider::{Synthesizer, Voice, whole_speech};
 use crate::transport::port::{Lookup, MediaPlan, PortOutput, Refusal, ToPeer};
 use crate::transport::sip::address::Address;
+use crate::transport::sip::driver::masked;
 use crate::transport::sip::names::Found;
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
 use crate::transport::sip::transfer::{Forwarding, TargetCall};
-use crate::transport::sip::udp::masked;
 
 /// Milliseconds that things take, drawn evenly from these.
 const THINKING_MS: (f64, f64) = (40.0, 120.0);
@@ -164,7 +164,8 @@ impl Host {
         let sip_seed = u64::from(draws.bits()) << 32 | u64::from(draws.bits());
         let user_agent = "Ringer".to_owned();
         let placement = setup.placement;
-        let mut endpoint = Endpoint::new(EndpointConfig { local: setup.address, user_agent, seed: sip_seed });
+        let mut endpoint =
+            Endpoint::new(EndpointConfig { local: setup.address, tcp: None, tls: None, user_agent, seed: sip_seed });
         endpoint.ask_session_interval(setup.manner.session_interval_s);
         Ok(Host {
             address: setup.address,

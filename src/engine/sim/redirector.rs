@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
-use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig, Output};
+use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig, Hop, Output};
 
 use super::START;
 use super::network::{Arrived, Datagram};
@@ -26,7 +26,8 @@ pub(super) struct Redirector {
 impl Redirector {
     /// Returns an element at `address`; `actions` is not empty.
     pub fn new(address: SocketAddr, seed: Seed, actions: Vec<(Duration, Action)>) -> Redirector {
-        let config = EndpointConfig { local: address, user_agent: "Redirector".to_owned(), seed: seed.0 };
+        let config =
+            EndpointConfig { local: address, tcp: None, tls: None, user_agent: "Redirector".to_owned(), seed: seed.0 };
         Redirector { address, endpoint: Endpoint::new(config), actions, invites: 0, due: BTreeMap::new() }
     }
 
@@ -34,7 +35,7 @@ impl Redirector {
     pub fn receive(&mut self, arrived: &Arrived) {
         if arrived.datagram.to == self.address {
             let Datagram { from, bytes, .. } = &arrived.datagram;
-            self.endpoint.receive(ringer_sip::Time(arrived.at.0), *from, bytes);
+            self.endpoint.receive(ringer_sip::Time(arrived.at.0), Hop::udp(*from), bytes);
         }
     }
 
@@ -58,7 +59,7 @@ impl Redirector {
         let mut sent = Vec::new();
         while let Some(output) = self.endpoint.poll() {
             match output {
-                Output::Datagram { to, bytes } => sent.push(Datagram { from: self.address, to, bytes }),
+                Output::Send { to, bytes } => sent.push(Datagram { from: self.address, to: to.address, bytes }),
                 Output::Event(key, CallEvent::Incoming { .. }) => self.plan(key),
                 Output::Event(..) => {}
             }

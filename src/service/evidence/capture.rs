@@ -104,7 +104,7 @@ fn messages(log: &str) -> Vec<Message> {
     messages
 }
 
-/// `MILLISECONDS sent to PEER at LOCAL`, or `received from`.
+/// `MILLISECONDS sent to PEER at LOCAL`, or `received from`; over streams the transport stands before the peer.
 fn first_line(line: &str) -> Option<Message> {
     let (at_ms, rest) = line.split_once(' ')?;
     let (sent, rest) = match rest.strip_prefix("sent to ") {
@@ -112,6 +112,8 @@ fn first_line(line: &str) -> Option<Message> {
         None => (false, rest.strip_prefix("received from ")?),
     };
     let (peer, local) = rest.split_once(" at ")?;
+    // Messages over streams are datagrams in the capture, too.
+    let peer = ["TCP ", "TLS "].iter().find_map(|name| peer.strip_prefix(name)).unwrap_or(peer);
     let (at_ms, peer, local): (u64, _, _) = (at_ms.parse().ok()?, peer.parse().ok()?, local.parse().ok()?);
     let (from, to) = if sent { (local, peer) } else { (peer, local) };
     Some(Message { at_us: at_ms.checked_mul(1000)?, from, to, text: String::new() })
@@ -120,7 +122,7 @@ fn first_line(line: &str) -> Option<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::sip::udp::masked;
+    use crate::transport::sip::driver::masked;
 
     const LOG: &str = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\n INVITE sip:a@b SIP/2.0\n Call-ID: 1\n \n\n\
                        1767600000456 received from [::1]:5061 at [::1]:5060\n SIP/2.0 200 OK\n \n\n";
@@ -128,7 +130,8 @@ mod tests {
     #[test]
     fn messages_are_found_in_the_log() {
         let earlier = LOG.replace("\n\n", "\n").replace("\n ", "\n");
-        for log in [LOG, &earlier] {
+        let streams = LOG.replace("sent to ", "sent to TCP ").replace("received from ", "received from TLS ");
+        for log in [LOG, &earlier, &streams] {
             let messages = messages(log);
             let text: Vec<&str> = messages.iter().map(|message| message.text.as_str()).collect();
             assert_eq!(text, ["INVITE sip:a@b SIP/2.0\r\nCall-ID: 1\r\n\r\n", "SIP/2.0 200 OK\r\n\r\n"], "{log}");

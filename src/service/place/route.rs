@@ -1,8 +1,7 @@
 //! Where a call goes, and what its INVITE carries.
 
-use std::net::SocketAddr;
-
 use ringer_media::codec::Codec;
+use ringer_sip::Hop;
 use serde_json::Value;
 
 use super::platform::NOT_SUPPORTED;
@@ -63,7 +62,7 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
 }
 
 /// Checks the address, and finds the host behind it.
-async fn locate(target: &str, guard: &Guard) -> Result<SocketAddr, Obstacle> {
+async fn locate(target: &str, guard: &Guard) -> Result<Hop, Obstacle> {
     let invalid = |message: String| Obstacle::new(ErrorCode::InvalidSipDestination, message);
     let found = match Address::parse(target) {
         Ok(address) => address.locate(guard).await,

@@ -2,15 +2,14 @@
 //! command line and the engine.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use ringer_sip::uri::{Scheme, Uri};
+use ringer_sip::{Hop, Transport};
 use url::Url;
 
 use crate::provider::guard::{Blocked, Guard, host_allowed};
 
-/// Port of a SIP URI without one (RFC 3261 19.1.2).
-const SIP_PORT: u16 = 5060;
 /// The form that an address must have.
 const FORM: &str = "it must be of the form sip:<user>@<host>";
 
@@ -96,27 +95,51 @@ impl Address {
     /// # Errors
     /// [`AddressFault::NotSpoken`].
     pub fn check_spoken(&self) -> Result<(), AddressFault> {
-        let transport = self.uri.params.get("transport");
-        let is_udp = transport.is_none_or(|name| name.eq_ignore_ascii_case("udp"));
-        let why = match self.uri.scheme {
-            Scheme::Sip if is_udp => return Ok(()),
-            Scheme::Tel => "a telephone number needs a trunk: it must start with sip:",
-            Scheme::Sip | Scheme::Sips => "only SIP over UDP is spoken in this version",
+        self.transport().map(drop)
+    }
+
+    /// Returns the transport that the address names: UDP for `sip:` and TLS for `sips:` where it names none (RFC 3261 19.1.2, 26.2.2).
+    ///
+    /// # Errors
+    /// [`AddressFault::NotSpoken`].
+    pub fn transport(&self) -> Result<Transport, AddressFault> {
+        let named = self.uri.params.get("transport");
+        let transport = named.map_or(Some(Transport::Udp), Transport::from_name);
+        let why = match (&self.uri.scheme, transport) {
+            (Scheme::Tel, _) => "a telephone number needs a trunk: it must start with sip:",
+            (Scheme::Sip, Some(transport)) => return Ok(transport),
+            // Over TCP a sips: address means TLS.
+            (Scheme::Sips, Some(Transport::Tcp | Transport::Tls)) => return Ok(Transport::Tls),
+            (Scheme::Sips, Some(Transport::Udp)) if named.is_none() => return Ok(Transport::Tls),
+            (Scheme::Sips, Some(Transport::Udp)) => "sips: needs TLS, which is not spoken over UDP",
+            (_, None) => "SIP is spoken over UDP, TCP and TLS alone",
         };
         Err(AddressFault::NotSpoken(format!("{:?} cannot be called: {why}", self.shown())))
+    }
+
+    /// Returns the hop to the address at this host address; the certificate has to name the host, where it is a name.
+    ///
+    /// # Errors
+    /// [`AddressFault::NotSpoken`].
+    pub fn hop(&self, host: IpAddr) -> Result<Hop, AddressFault> {
+        let transport = self.transport()?;
+        let hop = Hop::new(transport, SocketAddr::new(host, self.port(transport)));
+        let name = self.uri.host.trim_end_matches('.');
+        let is_name = transport == Transport::Tls && name.trim_matches(['[', ']']).parse::<IpAddr>().is_err();
+        Ok(Hop { server_name: is_name.then(|| name.to_ascii_lowercase().into()), ..hop })
     }
 
     /// Looks up where the address is reached, as far as `guard` lets it be called.
     ///
     /// # Errors
     /// [`AddressFault::NotSpoken`], [`AddressFault::NotAllowed`], [`AddressFault::NotFound`].
-    pub async fn locate(&self, guard: &Guard) -> Result<SocketAddr, AddressFault> {
+    pub async fn locate(&self, guard: &Guard) -> Result<Hop, AddressFault> {
         self.check_spoken()?;
         let address = guard.address(&self.uri.host).await.map_err(|blocked| match blocked {
             Blocked::NotAllowed => AddressFault::NotAllowed(format!("the host of {:?} {blocked}", self.shown())),
             Blocked::NoAddress => AddressFault::NotFound(format!("the host of {:?} {blocked}", self.shown())),
         })?;
-        Ok(SocketAddr::new(address, self.port()))
+        self.hop(address)
     }
 
     /// Looks the host up by the system's resolver. It blocks: not for media threads.
@@ -124,11 +147,11 @@ impl Address {
     /// # Errors
     /// [`AddressFault::NotSpoken`], [`AddressFault::NotFound`].
     pub fn resolve(&self) -> Result<SocketAddr, AddressFault> {
-        self.check_spoken()?;
+        let transport = self.transport()?;
         let host = self.uri.host.trim_start_matches('[').trim_end_matches(']');
         let missing =
             |why: String| AddressFault::NotFound(format!("the host of {:?} cannot be resolved: {why}", self.shown()));
-        let mut found = (host, self.port()).to_socket_addrs().map_err(|error| missing(error.to_string()))?;
+        let mut found = (host, self.port(transport)).to_socket_addrs().map_err(|error| missing(error.to_string()))?;
         found.next().ok_or_else(|| missing("it has no address".into()))
     }
 
@@ -137,8 +160,8 @@ impl Address {
         Uri { password: None, headers: String::new(), ..self.uri.clone() }.to_string()
     }
 
-    fn port(&self) -> u16 {
-        self.uri.port.unwrap_or(SIP_PORT)
+    fn port(&self, transport: Transport) -> u16 {
+        self.uri.port.unwrap_or(transport.default_port())
     }
 }
 
@@ -178,9 +201,11 @@ mod tests {
         for (text, expect) in [
             ("sip:a@b", true),
             ("sip:a@b;transport=UDP", true),
-            ("sip:a@b;transport=tcp", false),
-            ("sip:a@b;transport=TLS", false),
-            ("sips:a@b", false),
+            ("sip:a@b;transport=tcp", true),
+            ("sip:a@b;transport=TLS", true),
+            ("sip:a@b;transport=sctp", false),
+            ("sips:a@b", true),
+            ("sips:a@b;transport=tcp", true),
             ("sips:a@b;transport=udp", false),
             ("tel:+15550001111", false),
         ] {
@@ -195,11 +220,20 @@ mod tests {
     async fn an_address_is_routed_where_the_guard_lets_it() {
         let locate = async |text: &str, guard: Guard| Address::parse(text).expect("an address").locate(&guard).await;
         let all = || Guard::by(|_| true);
-        assert_eq!(locate("sip:a@127.0.0.1", all()).await, Ok(([127, 0, 0, 1], 5060).into()));
-        assert_eq!(locate("sip:a@127.0.0.1:7", all()).await, Ok(([127, 0, 0, 1], 7).into()));
+        let check = async |text: &str, expect: &str, name: Option<&str>| {
+            let hop = locate(text, all()).await.expect(text);
+            assert_eq!((hop.to_string().as_str(), hop.server_name.as_deref()), (expect, name), "{text}");
+        };
+        check("sip:a@127.0.0.1", "UDP 127.0.0.1:5060", None).await;
+        check("sip:a@127.0.0.1:7", "UDP 127.0.0.1:7", None).await;
+        check("sip:a@[::1];transport=tcp", "TCP [::1]:5060", None).await;
+        check("sips:a@127.0.0.1", "TLS 127.0.0.1:5061", None).await;
+        check("sips:a@Localhost:7;transport=tcp", "TLS 127.0.0.1:7", Some("localhost")).await;
+        check("sip:a@localhost;transport=tls", "TLS 127.0.0.1:5061", Some("localhost")).await;
+        check("sip:a@localhost;transport=tcp", "TCP 127.0.0.1:5060", None).await;
         let refused = locate("sip:a@127.0.0.1", Guard::by(|_| false)).await;
         assert!(matches!(refused, Err(AddressFault::NotAllowed(_))), "{refused:?}");
-        let unspoken = locate("sips:a@127.0.0.1", all()).await;
+        let unspoken = locate("sips:a@127.0.0.1;transport=udp", all()).await;
         assert!(matches!(unspoken, Err(AddressFault::NotSpoken(_))), "{unspoken:?}");
     }
 

@@ -6,12 +6,12 @@ mod media;
 mod transfers;
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use ringer_media::call::{Control, EndDetail, HangupCause, Onward, RemoteEnd, RemoteKind, Signal};
 use ringer_media::leg::MediaParams;
 use ringer_sip::sdp::{Negotiated, Offer};
-use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Reach, Time};
+use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Hop, Reach, Time, Transport};
 
 use self::branches::Branches;
 use self::media::negotiate;
@@ -21,8 +21,14 @@ use super::transfer::Transfers;
 use crate::provider::guard::{Blocked, Guard};
 use crate::transport::port::{Lookup, MediaPlan, PeerInfo, PortOutput, Refusal, ToPeer};
 
-/// Name of this signalling.
-pub const PROTOCOL: &str = "SIP/UDP";
+/// Returns the name of the signalling by this transport.
+pub fn protocol(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Udp => "SIP/UDP",
+        Transport::Tcp => "SIP/TCP",
+        Transport::Tls => "SIP/TLS",
+    }
+}
 
 /// Q.850 cause and text of a normal end.
 const NORMAL: (u16, &str) = (16, "Normal call clearing");
@@ -45,7 +51,7 @@ pub enum SipOrder {
     /// INFO with a digit of so many milliseconds.
     Digit(char, u32),
     /// Address of the target of a redirect; `None` ends the call.
-    Resolved(Option<SocketAddr>),
+    Resolved(Option<Hop>),
     /// Answer to a REFER: 202 that ends the call, or 603.
     Transfer(bool),
     /// 202 to a REFER that is followed, with NOTIFY of 100.
@@ -169,7 +175,7 @@ impl SipPort {
     }
 
     fn new(call_id: String, guard: Guard) -> SipPort {
-        let peer = PeerInfo { protocol: PROTOCOL, call_id, ..PeerInfo::default() };
+        let peer = PeerInfo { protocol: protocol(Transport::Udp), call_id, ..PeerInfo::default() };
         SipPort {
             guard,
             out: VecDeque::new(),
@@ -185,6 +191,16 @@ impl SipPort {
             in_use: None,
             transfers: Transfers::default(),
         }
+    }
+
+    /// Sets the transport of the signalling, which is UDP where it is not set.
+    pub fn set_transport(&mut self, transport: Transport) {
+        self.peer.protocol = protocol(transport);
+    }
+
+    /// Tells the user of the result something.
+    pub fn warn(&mut self, warning: String) {
+        self.out.push_back(PortOutput::Warning(warning));
     }
 
     /// Sets the Call-ID of a call that was dialled.
@@ -308,6 +324,10 @@ impl SipPort {
                 let told =
                     format!("a SIP MESSAGE of {length} bytes ({content_type}) came in the call and was answered 200");
                 self.out.push_back(PortOutput::Warning(told));
+            }
+            CallEvent::ConnectionLost => {
+                let told = "the SIP connection of the call was lost; its next request opens another one";
+                self.out.push_back(PortOutput::Warning(told.to_owned()));
             }
             CallEvent::RingConfirmed { sdp: Some(answer) } => self.own_answer = Some(answer),
             CallEvent::Incoming { .. } | CallEvent::Trying | CallEvent::RingConfirmed { sdp: None } => {}
@@ -477,6 +497,12 @@ mod tests {
         check(own("192.0.2.99"), &[ignored]);
         check(other("192.0.2.99"), &["answered 200", ignored]);
         check(refused(488), &["a change of the session was answered with 488, and all stays as it was"]);
+    }
+
+    #[test]
+    fn a_lost_connection_is_said_and_the_call_goes_on() {
+        let told = "the SIP connection of the call was lost; its next request opens another one";
+        assert_eq!(outputs(CallEvent::ConnectionLost), [told]);
     }
 
     #[test]

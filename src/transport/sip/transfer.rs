@@ -1,10 +1,9 @@
 //! Rules of where the other side may send a call on to, by redirects (3xx) and by transfers (REFER, RFC 3515), and the state of a
 //! transfer that is followed.
 
-use std::net::SocketAddr;
-
 use ringer_media::call::RemoteEnd;
 use ringer_media::leg::MediaParams;
+use ringer_sip::Hop;
 use ringer_sip::uri::Uri;
 
 use crate::config::{Refer, Sip, Targets};
@@ -44,7 +43,7 @@ pub struct TargetCall {
     /// The address that is called.
     pub uri: Uri,
     /// Network address that it was found at.
-    pub destination: SocketAddr,
+    pub destination: Hop,
     /// Header fields that the transfer brings along: Referred-By (RFC 3892), Replaces (RFC 3891).
     pub headers: Vec<(String, String)>,
     /// Media in use, of which the target is offered the codec and the encryption: the call goes on with them.
@@ -76,7 +75,7 @@ pub(super) enum Step {
     /// The host of the target is being looked up.
     LookedUp,
     /// The Call was asked; the target is at this address.
-    Asked(SocketAddr),
+    Asked(Hop),
     /// The target is being called; the end of the first dialog, when that is over.
     Calling { left: Option<RemoteEnd> },
 }

@@ -30,7 +30,8 @@ impl Branch {
     pub fn new(number: u16, agent: SocketAddr) -> Branch {
         let address = SocketAddr::new(agent.ip(), SIP_PORT + number);
         let seed = Seed::of(&format!("branch {number}")).0;
-        let config = EndpointConfig { local: address, user_agent: format!("Branch {number}"), seed };
+        let config =
+            EndpointConfig { local: address, tcp: None, tls: None, user_agent: format!("Branch {number}"), seed };
         Branch {
             number,
             address,
@@ -63,7 +64,7 @@ impl Branch {
     /// Takes a datagram if it is for this branch, or a request that a proxy sends to all of them.
     pub fn receive(&mut self, now: Time, datagram: &Datagram, is_for_all: bool) {
         if is_for_all || datagram.to == self.address {
-            self.endpoint.receive(sip_time(now), datagram.from, &datagram.bytes);
+            self.endpoint.receive(sip_time(now), ringer_sip::Hop::udp(datagram.from), &datagram.bytes);
         }
     }
 
@@ -73,10 +74,10 @@ impl Branch {
         let mut sent = Vec::new();
         while let Some(output) = self.endpoint.poll() {
             match output {
-                ringer_sip::Output::Datagram { to, bytes } if !self.is_lost => {
-                    sent.push(Datagram { from: self.address, to, bytes });
+                ringer_sip::Output::Send { to, bytes } if !self.is_lost => {
+                    sent.push(Datagram { from: self.address, to: to.address, bytes });
                 }
-                ringer_sip::Output::Datagram { .. } => {}
+                ringer_sip::Output::Send { .. } => {}
                 ringer_sip::Output::Event(key, CallEvent::Incoming { sdp, .. }) => {
                     (self.key, self.offer) = (Some(key), sdp);
                 }

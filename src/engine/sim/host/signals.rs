@@ -17,7 +17,7 @@ impl Host {
             true => (String::new(), port.without_offer(supported)),
             false => (supported.session().to_string(), port),
         };
-        let invite = dial.invite(address.uri().clone(), destination, offer);
+        let invite = dial.invite(address.uri().clone(), ringer_sip::Hop::udp(destination), offer);
         self.key = Some(self.endpoint.invite(sip_time(now), invite));
         self.begin(now);
         self.port = Some(port);
@@ -28,14 +28,14 @@ impl Host {
 
     pub(super) fn receive_sip(&mut self, arrived: Time, from: SocketAddr, bytes: &[u8]) {
         self.log(arrived, "received from", from, bytes);
-        self.endpoint.receive(sip_time(arrived), from, bytes);
+        self.endpoint.receive(sip_time(arrived), ringer_sip::Hop::udp(from), bytes);
         self.drain_sip(arrived);
     }
 
     pub(super) fn drain_sip(&mut self, now: Time) {
         while let Some(output) = self.endpoint.poll() {
             match output {
-                ringer_sip::Output::Datagram { to, bytes } => self.send_sip(now, to, bytes),
+                ringer_sip::Output::Send { to, bytes } => self.send_sip(now, to.address, bytes),
                 ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),
             }
         }
@@ -155,7 +155,9 @@ impl Host {
             Lookup::TargetRedirect => self.order_target(now, SipOrder::Resolved(found.ok())),
             Lookup::Transfer => {
                 let found = found.map_err(|why| why.kind());
-                self.port.iter_mut().for_each(|port| port.take_address(found));
+                if let Some(port) = &mut self.port {
+                    port.take_address(found);
+                }
             }
         }
     }
@@ -187,7 +189,7 @@ impl Host {
         }
         while let Some(output) = self.endpoint.poll() {
             match output {
-                ringer_sip::Output::Datagram { to, bytes } => self.send_sip(now, to, bytes),
+                ringer_sip::Output::Send { to, bytes } => self.send_sip(now, to.address, bytes),
                 // The end that this side asked for is no news to its Call.
                 ringer_sip::Output::Event(..) if ends => {}
                 ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),

@@ -1,10 +1,8 @@
 //! Redirects and transfers of one call: what its port does when the other side sends it on.
 
-use std::net::SocketAddr;
-
 use ringer_media::call::{Control, Onward, RemoteEnd, Signal};
 use ringer_sip::uri::Uri;
-use ringer_sip::{CallEnd, CallEvent, EndKind};
+use ringer_sip::{CallEnd, CallEvent, EndKind, Hop};
 
 use super::{INCOMPATIBLE, NORMAL, SipOrder, SipPort};
 use crate::config::Refer;
@@ -68,7 +66,7 @@ impl SipPort {
     }
 
     /// Takes the address of [`Lookup::Transfer`], or why there is none that may be called.
-    pub fn take_address(&mut self, found: Result<SocketAddr, &str>) {
+    pub fn take_address(&mut self, found: Result<Hop, &str>) {
         let Some(open) = self.transfers.open.as_mut().filter(|open| matches!(open.step, Step::LookedUp)) else {
             return;
         };
@@ -91,7 +89,7 @@ impl SipPort {
         let Some(open) = &mut self.transfers.open else { return *control == Control::CancelTarget };
         match (control, &mut open.step) {
             (Control::Transfer(Onward::Follow), Step::Asked(destination)) => {
-                let (Some(media), destination) = (self.in_use, *destination) else { return false };
+                let (Some(media), destination) = (self.in_use, destination.clone()) else { return false };
                 let (uri, headers) = (open.uri.clone(), open.headers.clone());
                 open.step = Step::Calling { left: None };
                 self.transfers.followed += 1;
@@ -177,10 +175,6 @@ impl SipPort {
 
     fn send_target(&mut self, order: SipOrder) {
         self.out.push_back(PortOutput::Send(ToPeer::Target(order)));
-    }
-
-    fn warn(&mut self, warning: String) {
-        self.out.push_back(PortOutput::Warning(warning));
     }
 }
 

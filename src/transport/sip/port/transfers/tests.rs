@@ -44,7 +44,7 @@ fn up(refer: Refer) -> SipPort {
 fn calling() -> SipPort {
     let mut port = up(Refer::Follow);
     port.receive(asks(TO));
-    port.take_address(Ok(([192, 0, 2, 9], 5060).into()));
+    port.take_address(Ok(Hop::udp(([192, 0, 2, 9], 5060).into())));
     port.control(&Control::Transfer(Onward::Follow));
     outputs(&mut port);
     port
@@ -104,7 +104,7 @@ fn a_target_is_called_once_it_is_found_and_the_call_agrees() {
     let to = format!("{TO}?X=1&Replaces=1%40x%3Bto-tag%3Da%3Bfrom-tag%3Db");
     port.receive(CallEvent::Transfer { to, referred_by });
     outputs(&mut port);
-    port.take_address(Ok(([192, 0, 2, 9], 5060).into()));
+    port.take_address(Ok(Hop::udp(([192, 0, 2, 9], 5060).into())));
     assert_eq!(outputs(&mut port), ["transfer to sip:carol@c.example: true"]);
     assert!(!port.calls_target());
     port.control(&Control::Transfer(Onward::Follow));
@@ -185,7 +185,7 @@ fn a_call_whose_other_side_has_left_waits_for_the_target() {
     let mut port = up(Refer::Follow);
     port.receive(asks(TO));
     port.receive(left);
-    port.take_address(Ok(([192, 0, 2, 9], 5060).into()));
+    port.take_address(Ok(Hop::udp(([192, 0, 2, 9], 5060).into())));
     assert_eq!(outputs(&mut port), ["locate sip:carol@c.example Transfer", "ended Bye"]);
 }
 
@@ -201,7 +201,7 @@ fn one_transfer_is_open_at_a_time_and_few_are_followed() {
     let mut port = up(Refer::Follow);
     for _ in 0..MOST_TRANSFERS {
         port.receive(asks(TO));
-        port.take_address(Ok(([192, 0, 2, 9], 5060).into()));
+        port.take_address(Ok(Hop::udp(([192, 0, 2, 9], 5060).into())));
         port.control(&Control::Transfer(Onward::Follow));
         port.receive_target(answer("192.0.2.8"));
         assert!(outputs(&mut port).contains(&"transferred: answered 200 true".to_owned()));

@@ -1,4 +1,4 @@
-//! The SIP socket: one task that moves datagrams and time into the SIP endpoint and its events out to the calls.
+//! The SIP sockets: one task that moves messages and time into the SIP endpoint and its events out to the calls.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,13 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_sip::auth::Demand;
-use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, EndpointConfig, Invite, Output, Time};
+use ringer_sip::{
+    CallEnd, CallEvent, CallKey, ConnectionId, EndKind, Endpoint, EndpointConfig, Hop, Invite, Output, Time, Transport,
+};
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 
 use super::address::called_user;
 use super::port::SipOrder;
+use super::streams::{Hold, Patience, StreamNews, Streams};
+use super::tls::TlsSettings;
 use crate::clock::monotonic;
+use crate::config::SipListen;
 use crate::tasks::Tasks;
 use crate::transport::port::{Incoming, IncomingChannel, Refusal};
 use crate::transport::sockets::{keep_errors, undelivered};
@@ -41,6 +46,8 @@ pub enum SipNews {
 pub struct IncomingDialog {
     /// Names it at the socket.
     pub key: CallKey,
+    /// Transport that the INVITE came by.
+    pub transport: Transport,
     /// The offer of the INVITE.
     pub offer: Option<String>,
     /// Events that follow.
@@ -69,31 +76,50 @@ enum Order {
 #[derive(Clone)]
 pub struct SipSocket {
     orders: mpsc::Sender<Order>,
-    local: SocketAddr,
+    local: SipListen,
 }
 
 impl SipSocket {
-    /// Binds `listen` and starts the task. `advertise` is what goes into Via and Contact.
+    /// Binds the addresses of `listen` and starts the task. `advertise` is the host that goes into Via and Contact.
     ///
     /// # Errors
-    /// The bind error.
+    /// The bind error, with the address where there are several.
     pub async fn start(
-        listen: SocketAddr,
+        listen: SipListen,
+        tls: &TlsSettings,
         advertise: Option<std::net::IpAddr>,
         tasks: &Tasks,
     ) -> io::Result<(SipSocket, mpsc::Receiver<Incoming>)> {
-        let socket = Arc::new(UdpSocket::bind(listen).await?);
-        keep_errors(&*socket, listen.is_ipv6())?;
-        let bound = socket.local_addr()?;
-        let local = SocketAddr::new(advertise.unwrap_or(bound.ip()), bound.port());
+        let mut listen = listen;
+        let mut udp = None;
+        if let Some(address) = &mut listen.udp {
+            let socket = UdpSocket::bind(*address).await?;
+            keep_errors(&socket, address.is_ipv6())?;
+            *address = socket.local_addr()?;
+            udp = Some(Arc::new(socket));
+        }
+        let streams = Streams::start(listen, tls, Patience::default(), tasks).await?;
+        let named = |bound: SocketAddr| SocketAddr::new(advertise.unwrap_or(bound.ip()), bound.port());
+        let bound = streams.local();
+        let local = SipListen { udp: bound.udp.map(named), tcp: bound.tcp.map(named), tls: bound.tls.map(named) };
         let user_agent = concat!("Ringer/", env!("CARGO_PKG_VERSION")).to_owned();
-        let config = EndpointConfig { local, user_agent, seed: crate::clock::random_seed() };
+        // Without a listener a transport is spoken over connections that this side makes, and not chosen by itself.
+        let config = EndpointConfig {
+            local: local.udp.unwrap_or(local.first()),
+            tcp: local.tcp,
+            tls: local.tls,
+            user_agent,
+            seed: crate::clock::random_seed(),
+        };
         let (orders, waiting) = mpsc::channel(ORDERS);
         let (incoming, arrivals) = mpsc::channel(INCOMING);
         let port = SipDriver {
             endpoint: Endpoint::new(config),
             local,
-            socket,
+            udp,
+            streams,
+            holds: HashMap::new(),
+            cause: None,
             calls: HashMap::new(),
             leaving: HashMap::new(),
             by_id: HashMap::new(),
@@ -103,8 +129,8 @@ impl SipSocket {
         Ok((SipSocket { orders, local }, arrivals))
     }
 
-    /// The address in Via and Contact.
-    pub fn local(&self) -> SocketAddr {
+    /// Returns the addresses in Via and Contact.
+    pub fn local(&self) -> SipListen {
         self.local
     }
 
@@ -151,9 +177,14 @@ impl Leaving {
 
 struct SipDriver {
     endpoint: Endpoint,
-    /// As the endpoint names it.
-    local: SocketAddr,
-    socket: Arc<UdpSocket>,
+    /// As the endpoint names them.
+    local: SipListen,
+    udp: Option<Arc<UdpSocket>>,
+    streams: Streams,
+    /// Connections that calls were last signalled by, which stay open for them.
+    holds: HashMap<CallKey, (ConnectionId, Hold)>,
+    /// Reason of the transport for the ends that it brings about.
+    cause: Option<String>,
     calls: HashMap<CallKey, mpsc::Sender<SipNews>>,
     /// Calls that are over for this side, until the far side has answered that or nobody reads their news any more.
     leaving: HashMap<CallKey, Leaving>,
@@ -164,22 +195,33 @@ struct SipDriver {
 impl SipDriver {
     async fn run(mut self, mut orders: mpsc::Receiver<Order>, tasks: Tasks) {
         let mut buffer = vec![0; DATAGRAM_BYTES];
-        let socket = self.socket.clone();
+        let udp = self.udp.clone();
         loop {
             let wait = self.endpoint.next_timer().map(until);
             // What begins a call comes before the call that it is a part of.
             let mut beginning = None;
             tokio::select! {
-                received = socket.recv_from(&mut buffer) => {
+                received = datagram(udp.as_deref(), &mut buffer) => {
                     match received {
-                        Ok((len, from)) => {
-                            let is_known = self.trace(false, from, &buffer[..len]);
-                            beginning = (!is_known).then_some((from, len));
-                            self.endpoint.receive(now(), from, &buffer[..len]);
-                        }
+                        Ok((len, from)) => beginning = self.receive(Hop::udp(from), &buffer[..len]),
                         Err(_) => self.note_undelivered(),
                     }
                 }
+                news = self.streams.next() => match news {
+                    StreamNews::Message { from, bytes } => beginning = self.receive(from, &bytes),
+                    StreamNews::Lost { connection, hop, is_ours, why } => {
+                        tracing::debug!(%hop, why, "a SIP connection is gone");
+                        self.cause = Some(format!("the connection to {hop} was lost: {why}"));
+                        self.endpoint.connection_lost(now(), connection);
+                        if is_ours {
+                            self.endpoint.unreachable(now(), &hop);
+                        }
+                    }
+                    StreamNews::Unreachable { to, why } => {
+                        self.cause = Some(why);
+                        self.endpoint.unreachable(now(), &to);
+                    }
+                },
                 order = orders.recv() => match order {
                     Some(order) => self.carry_out(order),
                     None => break,
@@ -187,16 +229,45 @@ impl SipDriver {
                 () = sleep(wait) => {}
                 () = tasks.stopping() => break,
             }
+            // What the transport has brought about is told before that which is merely due.
+            self.send_all().await;
+            self.cause = None;
             self.endpoint.tick(now());
             self.send_all().await;
-            if let Some((from, len)) = beginning {
-                self.trace(false, from, &buffer[..len]);
+            if let Some((from, bytes)) = beginning {
+                self.keep(self.key_of(&bytes), from.connection);
+                self.trace(false, &from, &bytes);
             }
             if !self.leaving.is_empty() {
                 self.leaving.retain(|_, call| !call.answered && !call.news.is_closed());
             }
+            if self.holds.len() > self.calls.len() + self.leaving.len() {
+                self.holds.retain(|key, _| self.calls.contains_key(key) || self.leaving.contains_key(key));
+            }
         }
         self.drain(orders).await;
+    }
+
+    /// Takes a message; gives it back where it is of no call that is known yet, and may begin one.
+    fn receive(&mut self, from: Hop, bytes: &[u8]) -> Option<(Hop, Vec<u8>)> {
+        self.keep(self.key_of(bytes), from.connection);
+        let is_known = self.trace(false, &from, bytes);
+        self.endpoint.receive(now(), from.clone(), bytes);
+        (!is_known).then(|| (from, bytes.to_vec()))
+    }
+
+    /// Keeps a connection open for the call that a message went by it for.
+    fn keep(&mut self, key: Option<CallKey>, connection: Option<ConnectionId>) {
+        let (Some(key), Some(connection)) = (key, connection) else { return };
+        if self.holds.get(&key).is_none_or(|(held, _)| *held != connection)
+            && let Some(hold) = self.streams.hold(connection)
+        {
+            self.holds.insert(key, (connection, hold));
+        }
+    }
+
+    fn key_of(&self, message: &[u8]) -> Option<CallKey> {
+        call_id(message).and_then(|id| self.by_id.get(id)).copied()
     }
 
     /// The engine stops: what was ordered before is still sent.
@@ -229,9 +300,9 @@ impl SipDriver {
     async fn send_all(&mut self) {
         while let Some(output) = self.endpoint.poll() {
             match output {
-                Output::Datagram { to, bytes } => {
-                    self.trace(true, to, &bytes);
-                    self.send(to, &bytes).await;
+                Output::Send { to, bytes } => {
+                    self.trace(true, &to, &bytes);
+                    self.send(to, bytes).await;
                 }
                 Output::Event(key, event) => self.tell(key, event),
             }
@@ -239,32 +310,47 @@ impl SipDriver {
     }
 
     /// An error of an earlier datagram ends a later send in its place; that one is then sent again.
-    async fn send(&mut self, to: SocketAddr, bytes: &[u8]) {
-        if self.socket.send_to(bytes, to).await.is_err() {
+    async fn send(&mut self, to: Hop, bytes: Vec<u8>) {
+        if to.transport != Transport::Udp {
+            let key = self.key_of(&bytes);
+            let connection = self.streams.send(&to, bytes);
+            return self.keep(key, connection);
+        }
+        let Some(socket) = self.udp.clone() else {
+            self.cause = Some(format!("{to} cannot be reached: this side has no UDP socket (sip.listen)"));
+            return self.endpoint.unreachable(now(), &to);
+        };
+        if socket.send_to(&bytes, to.address).await.is_err() {
             self.note_undelivered();
-            if self.socket.send_to(bytes, to).await.is_err() {
-                self.endpoint.unreachable(now(), to);
+            if socket.send_to(&bytes, to.address).await.is_err() {
+                self.endpoint.unreachable(now(), &to);
             }
         }
     }
 
     fn note_undelivered(&mut self) {
-        while let Some(to) = undelivered(&*self.socket) {
-            self.endpoint.unreachable(now(), to);
+        let Some(socket) = self.udp.clone() else { return };
+        while let Some(to) = undelivered(&*socket) {
+            self.endpoint.unreachable(now(), &Hop::udp(to));
         }
     }
 
-    fn tell(&mut self, key: CallKey, event: CallEvent) {
+    fn tell(&mut self, key: CallKey, mut event: CallEvent) {
+        if let CallEvent::Ended(end) = &mut event
+            && let (EndKind::NotReachable, Some(cause)) = (end.kind, &self.cause)
+        {
+            end.text.clone_from(cause);
+        }
         if let CallEvent::Incoming { from, to, request_uri, headers, sdp, call_id, source } = event {
             let (news, receiver) = mpsc::channel(NEWS);
             self.by_id.insert(call_id.clone(), key);
             self.calls.insert(key, news);
-            let dialog = IncomingDialog { key, offer: sdp, news: receiver };
+            let dialog = IncomingDialog { key, transport: source.transport, offer: sdp, news: receiver };
             let incoming = Incoming {
                 called: called_user(&request_uri),
                 from: from.uri.to_string(),
                 to: to.uri.to_string(),
-                source,
+                source: source.address,
                 headers,
                 call_id,
                 channel: IncomingChannel::Sip(dialog),
@@ -291,8 +377,8 @@ impl SipDriver {
     }
 
     /// Keeps a message for the log of its call; false when no call is known that it is a part of.
-    fn trace(&mut self, sent: bool, peer: SocketAddr, bytes: &[u8]) -> bool {
-        let Some(key) = call_id(bytes).and_then(|id| self.by_id.get(id)) else { return false };
+    fn trace(&mut self, sent: bool, peer: &Hop, bytes: &[u8]) -> bool {
+        let Some(key) = &self.key_of(bytes) else { return false };
         let mut leaving = self.leaving.get_mut(key);
         if let Some(call) = leaving.as_mut().filter(|_| !sent) {
             call.answered |= is_last(bytes);
@@ -303,7 +389,13 @@ impl SipDriver {
             return true;
         }
         let direction = if sent { "sent to" } else { "received from" };
-        let trace = format!("{direction} {peer} at {}\n{}", self.local, masked(bytes));
+        let first = self.local.first();
+        let (peer, local) = match peer.transport {
+            Transport::Udp => (peer.address.to_string(), self.local.udp.unwrap_or(first)),
+            Transport::Tcp => (peer.to_string(), self.local.tcp.unwrap_or(first)),
+            Transport::Tls => (peer.to_string(), self.local.tls.unwrap_or(first)),
+        };
+        let trace = format!("{direction} {peer} at {local}\n{}", masked(bytes));
         let _ = call.try_send(SipNews::Trace(trace));
         true
     }
@@ -351,6 +443,14 @@ pub fn masked(message: &[u8]) -> String {
         }
     }
     text
+}
+
+/// Reads a datagram; without a socket none ever comes.
+async fn datagram(udp: Option<&UdpSocket>, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    match udp {
+        Some(udp) => udp.recv_from(buffer).await,
+        None => std::future::pending().await,
+    }
 }
 
 fn now() -> Time {
@@ -420,14 +520,16 @@ mod tests {
 
         let tasks = Tasks::new();
         let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
-        let (socket, _incoming) = SipSocket::start(any, None, &tasks).await.expect("a loopback socket");
+        let (socket, _incoming) =
+            SipSocket::start(any.into(), &TlsSettings::default(), None, &tasks).await.expect("a loopback socket");
         let peer = UdpSocket::bind(any).await.expect("a loopback socket");
         let destination = peer.local_addr().expect("it is bound");
         let sdp = crate::transport::sip::sdp::offer(&[Codec::Pcmu], any.ip(), 20_000, 1).session().to_string();
         let (news, mut heard) = mpsc::channel(NEWS);
         let invite = Invite {
             target: ringer_sip::Uri::parse(&format!("sip:far@{destination}")).expect("a target"),
-            destination,
+            destination: Hop::udp(destination),
+            alternatives: Vec::new(),
             from_user: "near".into(),
             from_host: None,
             from_display: None,
