@@ -159,7 +159,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    fn read(&mut self, from: &mut Source) {
+    fn take(&mut self, from: &mut Source) {
         let file = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
         from.parsed("tls.root_file", "a file", file, &mut self.root_file);
         from.list("tls.insecure_hosts", &mut self.insecure_hosts);
@@ -360,7 +360,7 @@ impl Config {
         config.read_access(&mut from);
         config.language_model.read("language_model", &mut from);
         config.audio_model.read("audio_model", &mut from);
-        config.tls.read(&mut from);
+        config.tls.take(&mut from);
         config.synthesizer.read(&mut from);
         config.recognizer.read(&mut from);
         config.behaviour.read(&mut from);

@@ -145,7 +145,7 @@ impl Endpoint {
             self.call_cut_off(now, call);
         }
         for key in waiting {
-            if self.clients.get(&key).is_some_and(Client::open) && !self.send_once_more(now, &key) {
+            if self.clients.get(&key).is_some_and(Client::open) && !self.send_once_more(&key) {
                 self.fail(now, &key, Failure::ConnectionLost);
             }
         }
@@ -172,7 +172,7 @@ impl Endpoint {
 
     /// Sends a request again that went by a connection which was closed before anything was heard of it: the connection may have
     /// been dead already. False when something was heard, and the second time.
-    fn send_once_more(&mut self, _now: Time, key: &TransactionKey) -> bool {
+    fn send_once_more(&mut self, key: &TransactionKey) -> bool {
         let Some(client) = self.clients.get_mut(key).filter(|client| client.unanswered() && !client.sent_again) else {
             return false;
         };
