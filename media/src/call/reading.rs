@@ -416,6 +416,16 @@ mod tests {
             (Agent, What::Transfer { to: "sip:c@d".into(), accepted: false }),
             (Engine, What::Transferred { to: "sip:c@d".into(), outcome: "refused".into(), code: 486 }),
             (Dh, What::Probe { kind: ProbeKind::VocalTic }),
+            (Agent, What::LineTone { kind: LineToneKind::Busy, frequency_hz: 425, cadence_ms: [500, 480].into() }),
+            (
+                Agent,
+                What::AnsweringMachine {
+                    greeting_from_sample: 160,
+                    greeting_end_sample: 48_000,
+                    beep_ms: 400,
+                    frequency_hz: 1000,
+                },
+            ),
             (Engine, What::Network { received: 50, lost: 1, late: 2, jitter_ms: 0.25 }),
             (Engine, What::Echo(EchoFigures { delay_ms: 120.5, erl_db: 12.0 })),
             (Engine, What::RxUnderrun { duration_ms: 60 }),
