@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use crate::provider::guard::Guard;
-use crate::transport::sip::names::Found;
+use crate::transport::sip::media_names::Found;
 
 /// A look-up that is under way, or none.
 #[derive(Default)]

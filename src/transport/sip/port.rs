@@ -15,7 +15,7 @@ use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Hop, Reach, Tim
 
 use self::branches::Branches;
 use self::media::negotiate;
-use super::names::{Found, Names};
+use super::media_names::{Found, Names};
 use super::sdp;
 use super::transfer::Transfers;
 use crate::provider::guard::{Blocked, Guard};
