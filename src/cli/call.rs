@@ -29,8 +29,10 @@ use crate::engine::lateness::quantile_ms;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{CallNews, CallReport, Destination, Engine, Placement, SipDial};
 use crate::human::{self, Profile};
+use crate::provider::guard::Guard;
 use crate::provider::{Synthesizer, VoiceWanted};
-use crate::transport::sip::address::Address;
+use crate::transport::sip::address::{Address, AddressFault};
+use crate::transport::sip::names::Resolver;
 
 /// Flags of `ringer call`.
 #[derive(Debug, clap::Args)]
@@ -118,7 +120,10 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
     if let Some(path) = &args.record {
         writable(path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
     }
-    let listen = args.listen.map_or_else(|| local_address(&args.to), Ok)?;
+    let listen = match args.listen {
+        Some(listen) => listen,
+        None => local_address(&args.to).await?,
+    };
     let (engine, _incoming) = local::engine(listen, RTP_PORTS, None).await?;
     let folder = std::env::temp_dir().join(format!("ringer-call-{}", crate::clock::new_id()));
     let extension_digits = args.dtmf.iter().flat_map(|keys| keys.chars()).filter(|&key| key != ',').count();
@@ -257,8 +262,10 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
 }
 
 /// The local address from which the target is reached, with a free port.
-pub(super) fn local_address(target: &str) -> Result<SocketAddr, String> {
-    let to = Address::parse(target).and_then(|address| address.resolve()).map_err(|fault| fault.to_string())?;
+pub(super) async fn local_address(target: &str) -> Result<SocketAddr, String> {
+    let told = |fault: AddressFault| fault.to_string();
+    let address = Address::parse(target).map_err(told)?;
+    let to = address.locate(&Resolver::new(&[]), &Guard::by(|_| true)).await.map_err(told)?;
     let host = crate::transport::sockets::address_towards(to)
         .map_err(|error| format!("{target} is not reachable from here: {error}"))?;
     Ok(SocketAddr::new(host, 0))

@@ -18,6 +18,7 @@ use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::tls::Roots;
 use crate::provider::{Recognizer, Synthesizer, Voice, VoiceWanted};
 use crate::transport::port::Incoming;
+use crate::transport::sip::names::Resolver;
 
 /// The programs that speak. Each is in a package of its own name.
 pub const SPEAKERS: [&str; 2] = ["flite", "espeak-ng"];
@@ -162,8 +163,9 @@ pub async fn engine(
     advertise: Option<IpAddr>,
 ) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
     let max_calls = most_calls(raise_file_limit(), &rtp_ports);
-    let config =
-        EngineConfig { sip, rtp_ports, advertise, shards: 0, max_calls, srtp: Encryption::Off, symmetric_rtp: false };
+    let names = Resolver::new(&[]);
+    let (srtp, symmetric_rtp) = (Encryption::Off, false);
+    let config = EngineConfig { sip, rtp_ports, advertise, shards: 0, max_calls, srtp, symmetric_rtp, names };
     Engine::start(config, speech()?, Clock::Real).await.map_err(|error| format!("the SIP socket {sip}: {error}"))
 }
 

@@ -26,6 +26,7 @@ use crate::provider::{LanguageModel, Status};
 use crate::service::{Placer, Running, Service};
 use crate::tasks::Tasks;
 use crate::transport::port::Incoming;
+use crate::transport::sip::names::Resolver;
 
 /// Whose the first key is.
 const ORGANIZATION: &str = "default";
@@ -146,7 +147,7 @@ impl House {
         let service = service.with_model(model.clone());
         let speech = local::configured(config)?;
         // What can fail comes before what was left is ended.
-        let (engine, incoming) = start_engine(config, speech.clone()).await?;
+        let (engine, incoming) = start_engine(config, service.settings().names.clone(), speech.clone()).await?;
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;
         if interrupted > 0 {
             tracing::warn!("{} had not ended when the engine was last stopped", count(interrupted, "call"));
@@ -253,7 +254,11 @@ async fn admit_somebody(service: &Service, config: &Config, out: &Out) -> crate:
 }
 
 /// The engine, and the calls that come in to it.
-async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
+async fn start_engine(
+    config: &Config,
+    names: Resolver,
+    speech: Speech,
+) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
     let engine = EngineConfig {
         sip: config.sip.listen,
         rtp_ports: config.sip.rtp_ports.clone(),
@@ -262,6 +267,7 @@ async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::
         max_calls: config.limits.max_calls,
         srtp: config.sip.srtp,
         symmetric_rtp: config.sip.symmetric_rtp == Switch::On,
+        names,
     };
     let started = Engine::start(engine, speech, Clock::Real).await;
     started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))

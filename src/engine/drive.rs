@@ -304,9 +304,9 @@ impl Driver {
 
     /// Finds out where a redirect leads, beside everything else that happens.
     fn follow_redirect(&self, key: CallKey, target: Address) {
-        let (socket, guard) = (self.inner.sip.clone(), self.guard.clone());
+        let (socket, guard, names) = (self.inner.sip.clone(), self.guard.clone(), self.inner.names().clone());
         self.inner.tasks.spawn("redirect", async move {
-            let found = target.locate(&guard).await;
+            let found = target.locate(&names, &guard).await;
             if let Err(why) = &found {
                 tracing::info!(host = target.uri().host, "a redirect is not followed: {}", why.kind());
             }

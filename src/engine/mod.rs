@@ -9,6 +9,8 @@ mod drive;
 mod effects;
 mod following;
 pub mod lateness;
+#[cfg(test)]
+mod named;
 pub mod noise;
 pub mod pace;
 mod placement;
@@ -38,6 +40,7 @@ pub use self::tally::{Calls, Histogram, Tally};
 use crate::config::Encryption;
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
+use crate::transport::sip::names::Resolver;
 
 /// How the engine is set up.
 #[derive(Clone, Debug)]
@@ -56,6 +59,8 @@ pub struct EngineConfig {
     pub srtp: Encryption,
     /// RTP is taken from another port of the agreed host when nothing comes from the agreed one (RFC 4961).
     pub symmetric_rtp: bool,
+    /// Looks SIP hosts up; the engine narrows it to the families of its SIP socket.
+    pub names: Resolver,
 }
 
 /// Name of the file of a call's events, a line each as they happen.

@@ -13,6 +13,7 @@ use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
 use crate::provider::{Failure, Voice, VoiceWanted};
 use crate::transport::sip::address::{Address, AddressFault};
+use crate::transport::sip::names::Resolver;
 
 /// How a call comes about.
 #[derive(Clone, Debug)]
@@ -94,7 +95,7 @@ impl SipDial {
     }
 
     /// Returns the URI that is called, and where it is reached.
-    pub(super) async fn route(&self) -> Result<(Uri, SocketAddr), PlaceError> {
+    pub(super) async fn route(&self, names: &Resolver) -> Result<(Uri, SocketAddr), PlaceError> {
         let bad = |fault: AddressFault| PlaceError::BadTarget(fault.to_string());
         let address = Address::parse(&self.target).map_err(bad)?;
         address.check_spoken().map_err(bad)?;
@@ -107,7 +108,7 @@ impl SipDial {
                     Blocked::NotAllowed
                 ))));
             }
-            None => address.locate(&self.guard()).await.map_err(bad)?,
+            None => address.locate(names, &self.guard()).await.map_err(bad)?,
         };
         Ok((address.uri().clone(), found))
     }

@@ -27,6 +27,7 @@ use crate::provider::Recognizer;
 use crate::tasks::Tasks;
 use crate::transport::path::MediaPath;
 use crate::transport::port::{Incoming, IncomingChannel, Port, Refusal};
+use crate::transport::sip::names::{Families, Resolver};
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
 use crate::transport::sip::udp::{IncomingDialog, NEWS, SipSocket};
@@ -82,10 +83,11 @@ impl Engine {
     /// # Errors
     /// A socket or thread that the machine refuses.
     pub async fn start(
-        config: EngineConfig,
+        mut config: EngineConfig,
         speech: Speech,
         clock: crate::clock::Clock,
     ) -> io::Result<(Engine, mpsc::Receiver<Incoming>)> {
+        config.names = config.names.for_families(Families::of(config.sip.ip()));
         let tasks = Tasks::new();
         let (sip, incoming) = SipSocket::start(config.sip, config.advertise, &tasks).await?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -128,7 +130,7 @@ impl Engine {
         let Destination::Sip(dial) = &placement.destination else {
             return Err(PlaceError::BadTarget("this call waits for the other side, and dials nobody".to_owned()));
         };
-        let (uri, found) = dial.route().await?;
+        let (uri, found) = dial.route(self.inner.names()).await?;
         let room = self.inner.take_room()?;
         let sockets = self.inner.sockets()?;
         let port = sockets.port();
@@ -291,6 +293,11 @@ impl Inner {
     fn offer(&self, codecs: &[Codec], port: u16, no: CallNo) -> Offer {
         let plain = sdp::offer(codecs, self.sip.local().ip(), port, no.0);
         sdp::secured(plain, self.config.srtp, random_bytes)
+    }
+
+    /// Returns what SIP hosts are looked up by.
+    pub(super) fn names(&self) -> &Resolver {
+        &self.config.names
     }
 
     fn next_no(&self) -> CallNo {

@@ -12,13 +12,15 @@ use ringer::provider::LanguageModel;
 use ringer::provider::fake::FakeSynthesizer;
 use ringer::service::{Placer, Running, Service};
 use ringer::transport::port::Incoming;
+use ringer::transport::sip::names::Resolver;
 use ringer_media::measure::ProbeTimes;
 use tokio::sync::mpsc;
 
 /// An engine with one media thread and a SIP port of its own.
 pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig {
     let sip = "127.0.0.1:0".parse().expect("it is an address");
-    EngineConfig { sip, rtp_ports, advertise: None, shards: 1, max_calls, srtp: Encryption::Off, symmetric_rtp: false }
+    let (srtp, symmetric_rtp, names) = (Encryption::Off, false, Resolver::default());
+    EngineConfig { sip, rtp_ports, advertise: None, shards: 1, max_calls, srtp, symmetric_rtp, names }
 }
 
 /// The same, started, and the calls that come in.

@@ -36,6 +36,7 @@ use crate::human::{Fluency, Mind, SpeechPart};
 use crate::provider::{Synthesizer, Voice, whole_speech};
 use crate::transport::port::{MediaPlan, PortOutput, Refusal, ToPeer};
 use crate::transport::sip::address::Address;
+use crate::transport::sip::names::Resolver;
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
 use crate::transport::sip::udp::masked;

@@ -15,6 +15,7 @@ use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
 use crate::service::Settings;
 use crate::transport::sip::address::{Address, AddressFault};
+use crate::transport::sip::names::Resolver;
 
 /// Header fields that are the engine's own.
 const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
@@ -33,7 +34,7 @@ pub(super) async fn destination(cast: &Cast, codecs: &[Codec], settings: &Settin
     }
     let target = cast.overrides.sip_uri.as_ref().or(agent.sip_uri.as_ref());
     let target = target.ok_or_else(|| Obstacle::new(ErrorCode::InvalidSipDestination, "The agent has no sip_uri"))?;
-    let found = locate(target, &guard).await?;
+    let found = locate(target, &settings.names, &guard).await?;
     Ok(Destination::Sip(SipDial {
         target: target.clone(),
         destination: Some(found),
@@ -62,10 +63,10 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
 }
 
 /// Checks the address, and finds the host behind it.
-async fn locate(target: &str, guard: &Guard) -> Result<SocketAddr, Obstacle> {
+async fn locate(target: &str, names: &Resolver, guard: &Guard) -> Result<SocketAddr, Obstacle> {
     let invalid = |message: String| Obstacle::new(ErrorCode::InvalidSipDestination, message);
     let found = match Address::parse(target) {
-        Ok(address) => address.locate(guard).await,
+        Ok(address) => address.locate(names, guard).await,
         Err(fault) => Err(fault),
     };
     found.map_err(|fault| match fault {
@@ -75,6 +76,7 @@ async fn locate(target: &str, guard: &Guard) -> Result<SocketAddr, Obstacle> {
         AddressFault::NotFound(_) => {
             Obstacle::new(ErrorCode::SipDialFailed, format!("The host of {target:?} cannot be resolved"))
         }
+        AddressFault::NotAnswered(why) => Obstacle::new(ErrorCode::SipDialFailed, format!("sip_uri: {why}")),
     })
 }
 

@@ -4,10 +4,12 @@
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use ringer_sip::hop::{Hop, Transport};
 use ringer_sip::uri::{Scheme, Uri};
 use url::Url;
 
-use crate::provider::guard::{Blocked, Guard, host_allowed};
+use super::names::{Lost, Resolver, SPOKEN, check_spoken};
+use crate::provider::guard::{Guard, host_allowed};
 
 /// Port of a SIP URI without one (RFC 3261 19.1.2).
 const SIP_PORT: u16 = 5060;
@@ -31,6 +33,8 @@ pub enum AddressFault {
     NotAllowed(String),
     /// Its host has no address.
     NotFound(String),
+    /// The name servers did not tell where its host is.
+    NotAnswered(String),
 }
 
 impl fmt::Display for AddressFault {
@@ -39,7 +43,8 @@ impl fmt::Display for AddressFault {
             AddressFault::Malformed(why)
             | AddressFault::NotSpoken(why)
             | AddressFault::NotAllowed(why)
-            | AddressFault::NotFound(why) => f.write_str(why),
+            | AddressFault::NotFound(why)
+            | AddressFault::NotAnswered(why) => f.write_str(why),
         }
     }
 }
@@ -52,6 +57,7 @@ impl AddressFault {
             AddressFault::NotSpoken(_) => "its transport is not spoken",
             AddressFault::NotAllowed(_) => "it may not be called",
             AddressFault::NotFound(_) => "its host has no address",
+            AddressFault::NotAnswered(_) => "the name servers did not tell where its host is",
         }
     }
 }
@@ -96,27 +102,39 @@ impl Address {
     /// # Errors
     /// [`AddressFault::NotSpoken`].
     pub fn check_spoken(&self) -> Result<(), AddressFault> {
-        let transport = self.uri.params.get("transport");
-        let is_udp = transport.is_none_or(|name| name.eq_ignore_ascii_case("udp"));
-        let why = match self.uri.scheme {
-            Scheme::Sip if is_udp => return Ok(()),
-            Scheme::Tel => "a telephone number needs a trunk: it must start with sip:",
-            Scheme::Sip | Scheme::Sips => "only SIP over UDP is spoken in this version",
-        };
-        Err(AddressFault::NotSpoken(format!("{:?} cannot be called: {why}", self.shown())))
+        check_spoken(&self.uri, SPOKEN).map_err(|lost| self.fault(lost))
     }
 
-    /// Looks up where the address is reached, as far as `guard` lets it be called.
+    /// Looks up where the address is reached, as far as `guard` lets it be called: the hops in the order in which they are tried.
     ///
     /// # Errors
-    /// [`AddressFault::NotSpoken`], [`AddressFault::NotAllowed`], [`AddressFault::NotFound`].
-    pub async fn locate(&self, guard: &Guard) -> Result<SocketAddr, AddressFault> {
+    /// [`AddressFault`], except of a malformed address.
+    pub async fn hops(&self, resolver: &Resolver, guard: &Guard) -> Result<Vec<Hop>, AddressFault> {
+        resolver.hops(&self.uri, guard).await.map_err(|lost| self.fault(lost))
+    }
+
+    /// Looks up the first place by UDP where the address is reached, as far as `guard` lets it be called.
+    ///
+    /// # Errors
+    /// Those of [`Address::hops`].
+    pub async fn locate(&self, resolver: &Resolver, guard: &Guard) -> Result<SocketAddr, AddressFault> {
         self.check_spoken()?;
-        let address = guard.address(&self.uri.host).await.map_err(|blocked| match blocked {
-            Blocked::NotAllowed => AddressFault::NotAllowed(format!("the host of {:?} {blocked}", self.shown())),
-            Blocked::NoAddress => AddressFault::NotFound(format!("the host of {:?} {blocked}", self.shown())),
-        })?;
-        Ok(SocketAddr::new(address, self.port()))
+        let hops = self.hops(&resolver.clone().for_transports(&[Transport::Udp]), guard).await?;
+        hops.first().map(|hop| hop.address).ok_or_else(|| self.fault(Lost::NoAddress))
+    }
+
+    fn fault(&self, lost: Lost) -> AddressFault {
+        let why = match &lost {
+            Lost::NotSpoken(why) => {
+                return AddressFault::NotSpoken(format!("{:?} cannot be called: {why}", self.shown()));
+            }
+            _ => format!("the host of {:?} {lost}", self.shown()),
+        };
+        match lost {
+            Lost::NotAllowed => AddressFault::NotAllowed(why),
+            Lost::Unanswered(_) => AddressFault::NotAnswered(why),
+            _ => AddressFault::NotFound(why),
+        }
     }
 
     /// Looks the host up by the system's resolver. It blocks: not for media threads.
@@ -193,7 +211,9 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_is_routed_where_the_guard_lets_it() {
-        let locate = async |text: &str, guard: Guard| Address::parse(text).expect("an address").locate(&guard).await;
+        let locate = async |text: &str, guard: Guard| {
+            Address::parse(text).expect("an address").locate(&Resolver::default(), &guard).await
+        };
         let all = || Guard::by(|_| true);
         assert_eq!(locate("sip:a@127.0.0.1", all()).await, Ok(([127, 0, 0, 1], 5060).into()));
         assert_eq!(locate("sip:a@127.0.0.1:7", all()).await, Ok(([127, 0, 0, 1], 7).into()));

@@ -99,7 +99,8 @@ impl Host {
                 }
                 PortOutput::Send(ToPeer::Sip(order)) => self.order(now, order),
                 PortOutput::Locate(address) => {
-                    let found = self.runtime.block_on(address.locate(&self.destination.guard())).ok();
+                    let found =
+                        self.runtime.block_on(address.locate(&Resolver::default(), &self.destination.guard())).ok();
                     self.order(now, SipOrder::Resolved(found));
                 }
                 PortOutput::Media(plan) => self.media = Some(plan),
