@@ -23,10 +23,10 @@ use crate::jobs::{Workers, Workshop};
 use crate::model::api_key::Scope;
 use crate::provider::chat::{ChatConfig, ChatModel};
 use crate::provider::{LanguageModel, Status};
-use crate::service::{Placer, Running, Service};
+use crate::service::{Placer, Running, Service, Settings};
 use crate::tasks::Tasks;
 use crate::transport::port::Incoming;
-use crate::transport::sip::names::Resolver;
+use crate::transport::sip::names::{Families, Resolver};
 
 /// Whose the first key is.
 const ORGANIZATION: &str = "default";
@@ -143,11 +143,13 @@ impl House {
         let running = Arc::new(Running::default());
         let model = language_model(&config.language_model, config)?;
         let ear = language_model(&config.audio_model, config)?;
-        let service = Service::new(store, Clock::Real, service_settings(config), running.clone());
+        let names = Resolver::new(&config.sip.dns_servers).for_families(Families::of(config.sip.listen.ip()));
+        let settings = Settings { names: names.clone(), ..service_settings(config) };
+        let service = Service::new(store, Clock::Real, settings, running.clone());
         let service = service.with_model(model.clone());
         let speech = local::configured(config)?;
         // What can fail comes before what was left is ended.
-        let (engine, incoming) = start_engine(config, service.settings().names.clone(), speech.clone()).await?;
+        let (engine, incoming) = start_engine(config, names, speech.clone()).await?;
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;
         if interrupted > 0 {
             tracing::warn!("{} had not ended when the engine was last stopped", count(interrupted, "call"));

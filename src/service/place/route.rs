@@ -132,6 +132,7 @@ mod tests {
 
     use super::*;
     use crate::service::place::tests::cast;
+    use crate::transport::sip::names::testing::NameServer;
 
     #[test]
     fn headers_of_the_invite() {
@@ -174,6 +175,33 @@ mod tests {
             let refused = destination(&cast, &[Codec::Pcmu], &settings).await.expect_err("it cannot be held");
             assert_eq!(refused.code.as_str(), code);
             assert!(refused.message.ends_with(text), "{}", refused.message);
+        }
+    }
+
+    #[tokio::test]
+    async fn hosts_are_looked_up_by_the_name_servers_of_the_settings() {
+        let zone = "
+            _sip._udp.test.example. SRV 1 1 5070 one.example.
+            one.example. A 192.0.2.1
+            inside.example. A 10.0.0.1
+            broken.example. A SERVFAIL";
+        let server = NameServer::start(zone).await;
+        let names = Resolver::new(&[server.address]);
+        let settings = Settings { names, allow_private_agents: false, ..Settings::new("unused") };
+        let broken = "sip_uri: the host of \"sip:bob@broken.example\" could not be looked up: the name servers answered with an \
+                      error (Server Failure)";
+        for (host, expect) in [
+            ("test.example", Ok("192.0.2.1:5070")),
+            ("inside.example", Err(("INVALID_SIP_DESTINATION", "sip_uri points to a host that is not allowed"))),
+            ("none.example", Err(("SIP_DIAL_FAILED", "The host of \"sip:bob@none.example\" cannot be resolved"))),
+            ("broken.example", Err(("SIP_DIAL_FAILED", broken))),
+        ] {
+            let cast = cast(json!({ "sip_uri": format!("sip:bob@{host}") }), json!({}), json!({}));
+            let found = destination(&cast, &[Codec::Pcmu], &settings).await;
+            let found =
+                found.map(|mut found| found.sip().and_then(|dial| dial.destination).expect("it dials").to_string());
+            let found = found.as_deref().map_err(|obstacle| (obstacle.code.as_str(), obstacle.message.as_str()));
+            assert_eq!(found, expect, "{host}");
         }
     }
 

@@ -31,7 +31,7 @@ pub const SPOKEN: &[Transport] = &[Transport::Udp];
 struct Patience {
     /// For each of the rounds before addresses are asked for, so that time for those is left.
     services: Duration,
-    /// For everything.
+    /// For all rounds together.
     total: Duration,
 }
 

@@ -37,7 +37,7 @@ impl NameServers {
     /// Returns the name servers at these addresses, by UDP and, for long answers, TCP.
     ///
     /// # Errors
-    /// The library's.
+    /// Those of the library that asks.
     pub fn at(servers: &[SocketAddr]) -> io::Result<NameServers> {
         let servers = servers.iter().map(|server| {
             let mut ways = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
@@ -110,8 +110,8 @@ impl NameServers {
         let (v4, v6) = (self.records(name, RecordType::A), self.records(name, RecordType::AAAA));
         let (v4, v6) = match families {
             // The other family is asked for too where the first has none: the fault then says so.
-            Families::V4 => preferred(v4, v6).await,
-            Families::V6 => preferred(v6, v4).await,
+            Families::V4 => first_with_records(v4, v6).await,
+            Families::V6 => first_with_records(v6, v4).await,
             Families::Both => tokio::join!(v4, v6),
         };
         let found: Vec<IpAddr> = [&v4, &v6].into_iter().flatten().flatten().filter_map(RData::ip_addr).collect();
@@ -136,7 +136,10 @@ impl NameServers {
 type Records = Result<Vec<RData>, Trouble>;
 
 /// Waits for the first, and for the second only where that has nothing.
-async fn preferred(first: impl Future<Output = Records>, second: impl Future<Output = Records>) -> (Records, Records) {
+async fn first_with_records(
+    first: impl Future<Output = Records>,
+    second: impl Future<Output = Records>,
+) -> (Records, Records) {
     match first.await {
         Ok(found) if found.is_empty() => (Ok(found), second.await),
         first => (first, Ok(Vec::new())),

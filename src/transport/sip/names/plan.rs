@@ -16,9 +16,9 @@ const POINTERS_MOST: usize = 8;
 /// Families of IP addresses that this side's SIP socket can send to.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Families {
-    /// IPv4 alone.
+    /// IPv4 and no other.
     V4,
-    /// IPv6 alone.
+    /// IPv6 and no other.
     V6,
     /// IPv4 first, then IPv6.
     #[default]
@@ -75,7 +75,7 @@ pub enum Question {
     Addresses(String),
 }
 
-/// A NAPTR record.
+/// Fields of a NAPTR record (RFC 3403 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pointer {
     /// Records of the lowest order are followed alone, as far as they apply.
@@ -92,7 +92,7 @@ pub struct Pointer {
     pub replacement: String,
 }
 
-/// An SRV record.
+/// Fields of an SRV record (RFC 2782).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// Lower ones are tried first.
@@ -126,13 +126,13 @@ impl fmt::Display for Trouble {
 /// Answer to a [`Question`]; an empty list where there is no such name or record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// NAPTR records.
+    /// NAPTR records of the domain.
     Pointers(Vec<Pointer>),
-    /// SRV records.
+    /// SRV records of the service.
     Services(Vec<Service>),
-    /// Addresses.
+    /// Addresses of the host.
     Addresses(Vec<IpAddr>),
-    /// Nothing is known.
+    /// The name servers told nothing.
     Failed(Trouble),
 }
 
@@ -197,7 +197,7 @@ pub fn check_spoken(uri: &Uri, spoken: &[Transport]) -> Result<(), Lost> {
     if uri.scheme == Scheme::Tel {
         return Err(Lost::NotSpoken("a telephone number needs a trunk: it must start with sip:".to_owned()));
     }
-    let only = || Lost::NotSpoken(format!("only SIP over {} is spoken in this version", listed(spoken)));
+    let only = || Lost::NotSpoken(format!("only SIP over {} is spoken in this version", transport_names(spoken)));
     match asked_transport(uri) {
         Ok(Some(transport)) if !spoken.contains(&transport) => Err(only()),
         Ok(_) => Ok(()),
@@ -206,7 +206,7 @@ pub fn check_spoken(uri: &Uri, spoken: &[Transport]) -> Result<(), Lost> {
     }
 }
 
-fn listed(spoken: &[Transport]) -> String {
+fn transport_names(spoken: &[Transport]) -> String {
     let names: Vec<&str> = spoken.iter().map(|transport| transport.name()).collect();
     match names.split_last() {
         Some((last, [])) => (*last).to_owned(),
@@ -406,7 +406,7 @@ impl Search {
             .take(POINTERS_MOST)
             .collect();
         if named.is_empty() {
-            let spoken = listed(&self.ways.spoken);
+            let spoken = transport_names(&self.ways.spoken);
             return Stage::Lost(Lost::NotSpoken(format!(
                 "its domain takes calls by {offered} alone (NAPTR), and only SIP over {spoken} is spoken in this version"
             )));

@@ -133,7 +133,7 @@ impl NameServer {
     }
 
     /// Returns the questions that were asked until now, as `name TYPE`, with ` tcp` behind those that came by TCP.
-    pub fn asked(&self) -> Vec<String> {
+    pub fn questions(&self) -> Vec<String> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

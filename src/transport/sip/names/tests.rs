@@ -1,3 +1,5 @@
+//! Searches by a name server on loopback.
+
 use super::testing::NameServer;
 use super::*;
 
@@ -22,7 +24,7 @@ fn resolver(server: &NameServer) -> Resolver {
     Resolver::new(&[server.address]).for_transports(ALL)
 }
 
-fn written(found: Result<Vec<Hop>, Lost>) -> String {
+fn text_of(found: Result<Vec<Hop>, Lost>) -> String {
     match found {
         Ok(hops) => hops.iter().map(Hop::to_string).collect::<Vec<_>>().join(", "),
         Err(lost) => lost.to_string(),
@@ -32,7 +34,7 @@ fn written(found: Result<Vec<Hop>, Lost>) -> String {
 async fn look(resolver: &Resolver, uri: &str, guard: &Guard) -> String {
     let uri = Uri::parse(uri).expect("a URI");
     let found = tokio::time::timeout(Duration::from_secs(20), resolver.hops(&uri, guard)).await;
-    written(found.expect("a search is over in 5 s"))
+    text_of(found.expect("a search is over in 5 s"))
 }
 
 fn open() -> Guard {
@@ -71,7 +73,7 @@ async fn answers_are_kept_as_long_as_they_may() {
     for _ in 0..3 {
         assert_eq!(look(&resolver.clone(), "sip:a@test.example;transport=tcp", &open()).await, "TCP 127.0.0.1:5080");
     }
-    let mut asked = server.asked();
+    let mut asked = server.questions();
     asked.sort();
     assert_eq!(asked, ["_sip._tcp.test.example. SRV", "one.test.example. A"]);
 }
@@ -84,7 +86,7 @@ async fn a_truncated_answer_is_asked_for_by_tcp() {
         a.example. A 127.0.0.2";
     let server = NameServer::start(zone).await;
     assert_eq!(look(&resolver(&server), "sip:a@h.example;transport=udp", &open()).await, "UDP 127.0.0.2:7");
-    let asked = server.asked();
+    let asked = server.questions();
     assert_eq!(asked[..2], ["_sip._udp.h.example. SRV", "_sip._udp.h.example. SRV tcp"], "{asked:?}");
 }
 
@@ -162,7 +164,7 @@ async fn names_of_this_machine_ask_nobody() {
         look(&Resolver::default().for_families(Families::V4), "sip:a@localhost:7", &open()).await,
         "UDP 127.0.0.1:7"
     );
-    assert_eq!(server.asked(), [""; 0]);
+    assert_eq!(server.questions(), [""; 0]);
 }
 
 #[test]

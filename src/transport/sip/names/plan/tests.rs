@@ -1,3 +1,5 @@
+//! Searches in zones of a few lines, without a network.
+
 use super::super::testing::Zone;
 use super::*;
 
