@@ -17,6 +17,7 @@ use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::tls::Roots;
 use crate::provider::{Recognizer, Synthesizer, Voice, VoiceWanted};
 use crate::transport::port::Incoming;
+use crate::transport::sip::names::Resolver;
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
 
@@ -175,6 +176,7 @@ pub async fn engine(
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),
+        names: Resolver::new(&[]),
     };
     Engine::start(config, speech()?, Clock::Real).await.map_err(|error| format!("the SIP socket {sip}: {error}"))
 }

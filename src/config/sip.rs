@@ -42,9 +42,14 @@ pub struct Sip {
     pub refer_targets: Targets,
     /// Targets to which a redirect (3xx) is followed, once; empty: none.
     pub redirects: Targets,
+    /// Name servers that SIP hosts are looked up by; empty: those of the system.
+    pub dns_servers: Vec<SocketAddr>,
     /// Who may call in; empty: everybody.
     pub inbound_allow: Sources,
 }
+
+/// Port of name servers (RFC 1035 4.2).
+const DNS_PORT: u16 = 53;
 
 /// Codecs of a call where none are asked for, in order: a recognizer needs 16 kHz.
 pub const CODECS: [Codec; 4] = [Codec::G722, Codec::Pcmu, Codec::Pcma, Codec::Opus];
@@ -129,6 +134,7 @@ impl Default for Sip {
             refer: Refer::Refuse,
             refer_targets: Targets::default(),
             redirects: Targets::default(),
+            dns_servers: Vec::new(),
             inbound_allow: Sources::default(),
         }
     }
@@ -202,6 +208,14 @@ impl Sip {
         from.parsed("sip.refer", "refuse or follow", refer, &mut self.refer);
         read_targets(from, "sip.refer_targets", &mut self.refer_targets);
         read_targets(from, "sip.redirects", &mut self.redirects);
+        let mut servers: Vec<String> = self.dns_servers.iter().map(SocketAddr::to_string).collect();
+        from.list("sip.dns_servers", &mut servers);
+        match servers.iter().map(|text| parse_name_server(text).ok_or(text)).collect() {
+            Ok(read) => self.dns_servers = read,
+            Err(bad) => {
+                from.refuse(format!("sip.dns_servers: {bad:?} is no IP address like 192.0.2.53 or 127.0.0.1:5353"))
+            }
+        }
         let mut sources = Vec::new();
         from.list("sip.inbound_allow", &mut sources);
         match Sources::read(&sources) {
@@ -228,6 +242,12 @@ pub fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {
     let (first, last) = text.split_once('-')?;
     let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
     (first.is_multiple_of(2) && first >= 1024 && last > first).then_some(first..=last)
+}
+
+/// Reads `192.0.2.53`, `2001:db8::53` (port 53), `127.0.0.1:5353` or `[::1]:5353`.
+fn parse_name_server(text: &str) -> Option<SocketAddr> {
+    let with_port = || text.parse().ok().filter(|server: &SocketAddr| server.port() != 0);
+    text.parse().map(|host: IpAddr| SocketAddr::new(host, DNS_PORT)).ok().or_else(with_port)
 }
 
 fn ports_text<S: Serializer>(ports: &RangeInclusive<u16>, to: S) -> Result<S::Ok, S::Error> {

@@ -40,6 +40,18 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
+fn name_servers_are_read() {
+    let config = read("[sip]\ndns_servers = ['192.0.2.53', '127.0.0.1:5353', '2001:db8::53', '[::1]:54']", &[], &[]);
+    let servers = serde_json::to_string(&config.expect("all are allowed").sip.dns_servers).expect("serializes");
+    assert_eq!(servers, r#"["192.0.2.53:53","127.0.0.1:5353","[2001:db8::53]:53","[::1]:54"]"#);
+    for bad in ["dns.example", "127.0.0.1:0", "127.0.0.1:70000", "/etc/resolv.conf"] {
+        let why = read("", &[("RINGER_SIP_DNS_SERVERS", bad)], &[]).expect_err("no address");
+        assert_eq!(why, format!("sip.dns_servers: {bad:?} is no IP address like 192.0.2.53 or 127.0.0.1:5353"));
+    }
+    assert!(read("", &[], &[]).expect("the defaults").sip.dns_servers.is_empty());
+}
+
+#[test]
 fn who_may_call_in_is_read() {
     let config =
         read("[sip]\ninbound_allow = ['192.0.2.7', '10.0.0.0/8']\n[journey]\nstop_on_failure = true", &[], &[]);

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::transport::sip::driver::SipNews;
 
 /// Result of looking an address up: why there is none, for a person.
-pub(super) type Located = Result<Hop, &'static str>;
+pub(super) type Located = Result<Vec<Hop>, &'static str>;
 
 /// Dialogs of a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

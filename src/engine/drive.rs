@@ -336,18 +336,18 @@ impl Driver {
 
     /// Finds out where a redirect or a transfer leads, beside everything else that happens.
     fn locate(&mut self, target: Address, lookup: Lookup) {
-        let (socket, guard) = (self.inner.sip.clone(), self.guard.clone());
+        let (socket, guard, names) = (self.inner.sip.clone(), self.guard.clone(), self.inner.names().clone());
         let of = if lookup == Lookup::TargetRedirect { Of::Target } else { Of::Call };
         let located = (lookup == Lookup::Transfer).then(|| self.dialogs.await_address());
         let Some(key) = self.dialogs.key(of) else { return };
         self.inner.tasks.spawn("locate", async move {
-            let found = target.locate(&guard).await.map_err(|why| why.kind());
+            let found = target.hops(&names, &guard).await.map_err(|why| why.kind());
             if let Err(why) = &found {
                 tracing::info!(host = target.uri().host, "the call is not sent on: {why}");
             }
             match located {
                 Some(located) => drop(located.send(found)),
-                None => socket.order(key, SipOrder::Resolved(found.ok())).await,
+                None => socket.order(key, SipOrder::Resolved(found.unwrap_or_default())).await,
             }
         });
     }
@@ -355,7 +355,7 @@ impl Driver {
     /// Calls the target of a transfer; its messages go into the same log.
     async fn dial_target(&mut self, call: &TargetCall) {
         let offer = self.inner.target_offer(call, self.media_port, self.no);
-        let invite = self.terms.invite_target(call, offer);
+        let Some(invite) = self.terms.invite_target(call, offer) else { return };
         let (news, receiver) = mpsc::channel(NEWS);
         // Without a socket the engine is about to stop.
         if let Some((key, _)) = self.inner.sip.invite(invite, news).await {

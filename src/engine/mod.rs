@@ -11,6 +11,8 @@ mod effects;
 mod following;
 pub mod lateness;
 mod looking;
+#[cfg(test)]
+mod named;
 pub mod noise;
 pub mod pace;
 mod placement;
@@ -40,6 +42,7 @@ pub use self::tally::{Calls, Histogram, Tally};
 use crate::config::{Encryption, OfferedIn, SipListen};
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
+use crate::transport::sip::names::Resolver;
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
 
@@ -68,6 +71,8 @@ pub struct EngineConfig {
     pub session_interval_s: Option<u32>,
     /// Rules of where other sides may send calls on to.
     pub forwarding: Forwarding,
+    /// Looks SIP hosts up; the engine narrows it to the families of its SIP socket.
+    pub names: Resolver,
 }
 
 /// Name of the file of a call's events, a line each as they happen.

@@ -12,6 +12,7 @@ use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
 use crate::provider::{Failure, Voice, VoiceWanted};
 use crate::transport::sip::address::{Address, AddressFault};
+use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::TargetCall;
 
 /// How a call comes about.
@@ -61,26 +62,27 @@ impl Destination {
         *guard = Some(wanted);
     }
 
-    /// Returns the INVITE to the target of a transfer with the offer `sdp`: by whom and with what the call itself was made. Credentials
+    /// Returns the INVITE to the target of a transfer with the offer `sdp`, `None` where it has no hop: by whom and with what the call itself was made. Credentials
     /// are for the host that was dialled alone.
-    pub(super) fn invite_target(&self, call: &TargetCall, sdp: String) -> Invite {
+    pub(super) fn invite_target(&self, call: &TargetCall, sdp: String) -> Option<Invite> {
         let mut dial = match self {
             Destination::Sip(dial) => dial.clone(),
             Destination::Incoming(Answering { guard, headers, .. }) => {
                 SipDial { guard: guard.clone(), headers: headers.clone(), ..SipDial::default() }
             }
         };
-        if dial.destination.as_ref().is_none_or(|dialled| dialled.address.ip() != call.destination.address.ip()) {
+        let is_dialled = |hop: &Hop| dial.hops.iter().any(|dialled| dialled.address.ip() == hop.address.ip());
+        if !call.hops.iter().all(is_dialled) {
             (dial.username, dial.password) = (None, None);
         }
         dial.headers.extend(call.headers.iter().cloned());
-        let invite = dial.invite(call.uri.clone(), call.destination.clone(), sdp);
-        match self {
+        let invite = dial.invite(call.uri.clone(), call.hops.clone(), sdp)?;
+        Some(match self {
             Destination::Incoming(Answering { user, .. }) if !user.is_empty() => {
                 Invite { from_user: user.clone(), ..invite }
             }
             _ => invite,
-        }
+        })
     }
 
     /// Returns the SIP dial; `None` for a call that comes about otherwise.
@@ -108,8 +110,8 @@ pub struct SipDial {
     pub headers: Vec<(String, String)>,
     /// Codecs that are offered, in order; empty: G722, PCMU, PCMA.
     pub codecs: Vec<Codec>,
-    /// The address behind `target`, when it is known; else it is looked up.
-    pub destination: Option<Hop>,
+    /// Hops to `target` in the order in which they are tried; empty: they are looked up.
+    pub hops: Vec<Hop>,
     /// Which addresses signalling and media may go to, redirects included; `None`: all of them.
     pub guard: Option<Guard>,
 }
@@ -119,31 +121,31 @@ impl SipDial {
         self.guard.clone().unwrap_or_else(|| Guard::by(|_| true))
     }
 
-    /// Returns the URI that is called, and where it is reached.
-    pub(super) async fn route(&self) -> Result<(Uri, Hop), PlaceError> {
+    /// Returns the URI that is called, and the hops to it in the order in which they are tried.
+    pub(super) async fn route(&self, names: &Resolver) -> Result<(Uri, Vec<Hop>), PlaceError> {
         let bad = |fault: AddressFault| PlaceError::BadTarget(fault.to_string());
         let address = Address::parse(&self.target).map_err(bad)?;
         address.check_spoken().map_err(bad)?;
-        let found = match &self.destination {
-            Some(found) if self.guard().allows(found.address.ip()) => found.clone(),
-            Some(_) => {
-                return Err(bad(AddressFault::NotAllowed(format!(
-                    "the host of {:?} {}",
-                    self.target,
-                    Blocked::NotAllowed
-                ))));
-            }
-            None => address.locate(&self.guard()).await.map_err(bad)?,
-        };
-        Ok((address.uri().clone(), found))
+        if self.hops.is_empty() {
+            let found = address.hops(names, &self.guard()).await.map_err(bad)?;
+            return Ok((address.uri().clone(), found));
+        }
+        let guard = self.guard();
+        let allowed: Vec<Hop> = self.hops.iter().filter(|hop| guard.allows(hop.address.ip())).cloned().collect();
+        if allowed.is_empty() {
+            let why = format!("the host of {:?} {}", self.target, Blocked::NotAllowed);
+            return Err(bad(AddressFault::NotAllowed(why)));
+        }
+        Ok((address.uri().clone(), allowed))
     }
 
-    /// The INVITE to `target` with the offer `sdp`, sent to `destination`.
-    pub(super) fn invite(&self, target: Uri, destination: Hop, sdp: String) -> Invite {
-        Invite {
+    /// Returns the INVITE to `target` with the offer `sdp`, sent to the first of `hops` that takes it; `None` without any.
+    pub(super) fn invite(&self, target: Uri, hops: Vec<Hop>, sdp: String) -> Option<Invite> {
+        let mut hops = hops.into_iter();
+        Some(Invite {
             target,
-            destination,
-            alternatives: Vec::new(),
+            destination: hops.next()?,
+            alternatives: hops.collect(),
             from_user: "ringer".into(),
             from_host: None,
             from_display: None,
@@ -152,7 +154,7 @@ impl SipDial {
             username: self.username.clone(),
             password: self.password.as_ref().map(|password| password.expose().into()),
             reach: self.guard.clone().map(|guard| Reach::by(move |address| guard.allows(address))).unwrap_or_default(),
-        }
+        })
     }
 }
 

@@ -28,6 +28,7 @@ use crate::tasks::Tasks;
 use crate::transport::path::MediaPath;
 use crate::transport::port::{Incoming, IncomingChannel, Port, Refusal};
 use crate::transport::sip::driver::{IncomingDialog, NEWS, SipSocket};
+use crate::transport::sip::names::Resolver;
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
 use crate::transport::sip::transfer::TargetCall;
@@ -85,10 +86,11 @@ impl Engine {
     /// # Errors
     /// A socket or thread that the machine refuses.
     pub async fn start(
-        config: EngineConfig,
+        mut config: EngineConfig,
         speech: Speech,
         clock: crate::clock::Clock,
     ) -> io::Result<(Engine, mpsc::Receiver<Incoming>)> {
+        config.names = config.names.for_sockets(&config.sip);
         let tasks = Tasks::new();
         let (sip, incoming) = SipSocket::start(config.sip, &config.tls, config.advertise, &tasks).await?;
         sip.ask_session_interval(config.session_interval_s).await;
@@ -132,9 +134,9 @@ impl Engine {
         let Destination::Sip(dial) = &placement.destination else {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };
-        let (uri, found) = dial.route().await?;
+        let (uri, hops) = dial.route(self.inner.names()).await?;
         // Whoever is there may have the credentials, too, when it is called again for a transfer.
-        placement.destination.sip().into_iter().for_each(|dial| dial.destination = Some(found.clone()));
+        placement.destination.sip().into_iter().for_each(|dial| dial.hops.clone_from(&hops));
         let Destination::Sip(dial) = &placement.destination else {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };
@@ -143,18 +145,18 @@ impl Engine {
         let port = sockets.port();
         let no = self.inner.next_no();
         let supported = self.inner.offer(placement.destination.codecs(), port, no);
-        let transport = found.transport;
-        let unverified = self.inner.config.tls.is_insecure(&found).then(|| found.to_string());
         let mut port = SipPort::caller(dial.target.clone(), placement.destination.guard());
-        port.set_transport(transport);
-        if let Some(place) = unverified {
+        hops.first().into_iter().for_each(|first| port.set_transport(first.transport));
+        for place in hops.iter().filter(|hop| self.inner.config.tls.is_insecure(hop)) {
             port.warn(format!("the certificate of {place} was not verified (tls.insecure_hosts)"));
         }
         let (offer, port) = match self.inner.config.offer {
             OfferedIn::Invite => (supported.session().to_string(), port),
             OfferedIn::Answer => (String::new(), port.without_offer(supported)),
         };
-        let invite = dial.invite(uri, found, offer);
+        let Some(invite) = dial.invite(uri, hops, offer) else {
+            return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
+        };
         let (sip_news, receiver) = mpsc::channel(NEWS);
         let (mut driver, handle) = self.inner.start_call(no, sockets, placement, room, port);
         driver.begin();
@@ -326,6 +328,11 @@ impl Inner {
         let encryption = if call.media.srtp.is_some() { Encryption::Required } else { Encryption::Off };
         let plain = sdp::offer(&[call.media.codec], self.sip.local().ip(), port, no.0);
         sdp::secured(plain, encryption, random_bytes).session().to_string()
+    }
+
+    /// Returns what SIP hosts are looked up by.
+    pub(super) fn names(&self) -> &Resolver {
+        &self.config.names
     }
 
     fn next_no(&self) -> CallNo {

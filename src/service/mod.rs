@@ -81,6 +81,7 @@ use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
 use crate::queue::Queue;
 use crate::store::Store;
+use crate::transport::sip::names::Resolver;
 
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::alerts::{AlertDeleted, AlertPage, ViolationPage};
@@ -182,7 +183,7 @@ impl LiveCalls for NoLiveCalls {
 }
 
 /// How the product is set up.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Where files lie: `results/<id>/recording.wav` and the rest.
     pub data: PathBuf,
@@ -220,6 +221,8 @@ pub struct Settings {
     pub hears: bool,
     /// Numbers behind the named levels of Digital Humans.
     pub behaviour: Behaviour,
+    /// Looks up the hosts of agents' SIP addresses.
+    pub names: Resolver,
 }
 
 impl Settings {
@@ -244,6 +247,7 @@ impl Settings {
             sms: Arc::default(),
             hears: false,
             behaviour: Behaviour::default(),
+            names: Resolver::default(),
         }
     }
 

@@ -5,6 +5,7 @@ mod connection;
 pub mod driver;
 mod line;
 pub mod media_names;
+pub mod names;
 pub mod port;
 pub mod sdp;
 pub mod streams;

@@ -12,6 +12,7 @@ use ringer::provider::LanguageModel;
 use ringer::provider::fake::FakeSynthesizer;
 use ringer::service::{Placer, Running, Service};
 use ringer::transport::port::Incoming;
+use ringer::transport::sip::names::Resolver;
 use ringer::transport::sip::transfer::Forwarding;
 use ringer_media::measure::ProbeTimes;
 use tokio::sync::mpsc;
@@ -31,6 +32,7 @@ pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig 
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),
+        names: Resolver::default(),
     }
 }
 

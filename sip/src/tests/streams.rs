@@ -476,9 +476,9 @@ fn a_sips_call_is_redirected_to_sips_alone() {
     check(sips, "<sip:bob@10.0.0.7;transport=tls>", Transport::Tls, Err(plain));
     check(sip, "<sips:bob@10.0.0.7>", Transport::Tls, Ok("<sips:alice@10.0.0.1:5061>"));
     check(sip, "<sip:bob@10.0.0.7;transport=tcp>", Transport::Tcp, Ok("<sip:alice@10.0.0.1:5070;transport=tcp>"));
-    // The same host by another transport is another place; by the same one, or none, it is not asked for again.
+    // The place is asked for anew, also where host and port are those that were called.
     check(sip, "<sip:bob@10.0.0.2:5061;transport=tcp>", Transport::Tcp, Ok("<sip:alice@10.0.0.1:5070;transport=tcp>"));
-    check(sip, "<sip:bob2@b.example>", Transport::Udp, Ok("<sip:alice@10.0.0.1:5061;transport=tls>"));
+    check(sip, "<sip:bob2@b.example>", Transport::Udp, Ok("<sip:alice@10.0.0.1:5060>"));
 }
 
 #[test]

@@ -40,6 +40,7 @@ use crate::transport::port::{Lookup, MediaPlan, PortOutput, Refusal, ToPeer};
 use crate::transport::sip::address::Address;
 use crate::transport::sip::driver::masked;
 use crate::transport::sip::media_names::Found;
+use crate::transport::sip::names::Resolver;
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
 use crate::transport::sip::transfer::{Forwarding, TargetCall};

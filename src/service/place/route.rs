@@ -14,6 +14,7 @@ use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
 use crate::service::Settings;
 use crate::transport::sip::address::{Address, AddressFault};
+use crate::transport::sip::names::Resolver;
 
 /// Header fields that are the engine's own.
 const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
@@ -33,10 +34,10 @@ pub(super) async fn destination(cast: &Cast, codecs: &[Codec], settings: &Settin
     }
     let target = cast.overrides.sip_uri.as_ref().or(agent.sip_uri.as_ref());
     let target = target.ok_or_else(|| Obstacle::new(ErrorCode::InvalidSipDestination, "The agent has no sip_uri"))?;
-    let found = locate(target, &guard).await?;
+    let hops = find_hops(target, &settings.names, &guard).await?;
     Ok(Destination::Sip(SipDial {
         target: target.clone(),
-        destination: Some(found),
+        hops,
         guard: Some(guard),
         username: agent.sip_username.clone(),
         password: agent.sip_password.clone().map(Secret::new),
@@ -61,11 +62,11 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
     }
 }
 
-/// Checks the address, and finds the host behind it.
-async fn locate(target: &str, guard: &Guard) -> Result<Hop, Obstacle> {
+/// Checks the address, and finds the hops to it.
+async fn find_hops(target: &str, names: &Resolver, guard: &Guard) -> Result<Vec<Hop>, Obstacle> {
     let invalid = |message: String| Obstacle::new(ErrorCode::InvalidSipDestination, message);
     let found = match Address::parse(target) {
-        Ok(address) => address.locate(guard).await,
+        Ok(address) => address.hops(names, guard).await,
         Err(fault) => Err(fault),
     };
     found.map_err(|fault| match fault {
@@ -75,6 +76,7 @@ async fn locate(target: &str, guard: &Guard) -> Result<Hop, Obstacle> {
         AddressFault::NotFound(_) => {
             Obstacle::new(ErrorCode::SipDialFailed, format!("The host of {target:?} cannot be resolved"))
         }
+        AddressFault::NotAnswered(why) => Obstacle::new(ErrorCode::SipDialFailed, format!("sip_uri: {why}")),
     })
 }
 
@@ -130,6 +132,7 @@ mod tests {
 
     use super::*;
     use crate::service::place::tests::cast;
+    use crate::transport::sip::names::testing::NameServer;
 
     #[test]
     fn headers_of_the_invite() {
@@ -176,6 +179,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn hosts_are_looked_up_by_the_name_servers_of_the_settings() {
+        let zone = "
+            _sip._udp.test.example. SRV 1 1 5070 one.example.
+            one.example. A 192.0.2.1
+            inside.example. A 10.0.0.1
+            broken.example. A SERVFAIL";
+        let server = NameServer::start(zone).await;
+        let names = Resolver::new(&[server.address]);
+        let settings = Settings { names, allow_private_agents: false, ..Settings::new("unused") };
+        let broken = "sip_uri: the host of \"sip:bob@broken.example\" could not be looked up: the name servers answered with an \
+                      error (Server Failure)";
+        for (host, expect) in [
+            ("test.example", Ok("UDP 192.0.2.1:5070")),
+            ("inside.example", Err(("INVALID_SIP_DESTINATION", "sip_uri points to a host that is not allowed"))),
+            ("none.example", Err(("SIP_DIAL_FAILED", "The host of \"sip:bob@none.example\" cannot be resolved"))),
+            ("broken.example", Err(("SIP_DIAL_FAILED", broken))),
+        ] {
+            let cast = cast(json!({ "sip_uri": format!("sip:bob@{host}") }), json!({}), json!({}));
+            let found = destination(&cast, &[Codec::Pcmu], &settings).await;
+            let found = found.map(|mut found| {
+                found.sip().and_then(|dial| dial.hops.first().cloned()).expect("it dials").to_string()
+            });
+            let found = found.as_deref().map_err(|obstacle| (obstacle.code.as_str(), obstacle.message.as_str()));
+            assert_eq!(found, expect, "{host}");
+        }
+    }
+
+    #[tokio::test]
     async fn what_cannot_be_dialled_says_why() {
         let settings = Settings::new("unused");
         let sip = "sip:bob@127.0.0.1:5080";
@@ -191,7 +222,7 @@ mod tests {
             (json!({"connection_type": "SIP"}), json!({}), Some("INVALID_SIP_DESTINATION")),
             (json!({"sip_uri": "sip:127.0.0.1"}), json!({}), Some("INVALID_SIP_DESTINATION")),
             (json!({"sip_uri": "sip:bob@169.254.169.254"}), json!({}), Some("INVALID_SIP_DESTINATION")),
-            (json!({"sip_uri": "sip:bob@127.0.0.1;transport=tcp"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
+            (json!({"sip_uri": "sip:bob@127.0.0.1;transport=sctp"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
             (json!({"sip_uri": "sip:bob@host.invalid"}), json!({}), Some("SIP_DIAL_FAILED")),
             (json!({"sip_uri": sip, "type": "OUTBOUND"}), json!({}), None),
             (json!({"connection_type": "SIP", "type": "OUTBOUND"}), json!({}), None),

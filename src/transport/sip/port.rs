@@ -51,7 +51,7 @@ pub enum SipOrder {
     /// INFO with a digit of so many milliseconds.
     Digit(char, u32),
     /// Address of the target of a redirect; `None` ends the call.
-    Resolved(Option<Hop>),
+    Resolved(Vec<Hop>),
     /// Answer to a REFER: 202 that ends the call, or 603.
     Transfer(bool),
     /// 202 to a REFER that is followed, with NOTIFY of 100.
@@ -84,7 +84,7 @@ impl SipOrder {
             SipOrder::Answer(sdp) => endpoint.answer(now, key, sdp),
             SipOrder::Reject(code, q850_cause) => endpoint.reject(now, key, code, q850_cause),
             SipOrder::Digit(digit, duration_ms) => endpoint.send_digit(now, key, digit, duration_ms),
-            SipOrder::Resolved(destination) => endpoint.resolved(now, key, destination),
+            SipOrder::Resolved(hops) => endpoint.resolved(now, key, hops),
             SipOrder::Transfer(accepted) => endpoint.answer_transfer(now, key, accepted),
             SipOrder::AcceptTransfer => endpoint.accept_transfer(now, key),
             SipOrder::Notify(code, is_final) => endpoint.notify(now, key, code, is_final),
