@@ -17,6 +17,7 @@ mod source;
 mod sources;
 mod speech;
 mod text;
+mod trunks;
 
 pub use behaviour::{
     Audio, Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words,
@@ -29,6 +30,7 @@ pub use source::{ConfigError, nearest};
 pub use sources::Sources;
 pub use speech::{Place, Recognizer, Synthesizer};
 pub use text::{Sms, Text};
+pub use trunks::{DialLimits, HostPort, Identity, Trunk, e164};
 
 /// The file that is read when none is named.
 pub const FILE: &str = "ringer.toml";
@@ -116,6 +118,8 @@ pub struct Limits {
     pub max_results_per_run: usize,
     /// Minutes of conversation that an organization may use in a month (UTC). Not given: as many as it wants.
     pub usage_minutes_per_month: Option<f64>,
+    /// Limits of the numbers that an organization dials, by its id.
+    pub organizations: BTreeMap<String, DialLimits>,
 }
 
 /// `[language_model]` and `[audio_model]`: a server of the chat completions kind. Off without `base_url`.
@@ -267,6 +271,7 @@ impl Default for Config {
                 max_body_bytes: 32 * 1024 * 1024,
                 max_results_per_run: 10_000,
                 usage_minutes_per_month: None,
+                organizations: BTreeMap::new(),
             },
             language_model: LanguageModel::default(),
             audio_model: LanguageModel::default(),
@@ -370,6 +375,7 @@ impl Config {
         config.text.read(&mut from);
         config.sms.read(&mut from);
         config.warnings = from.finish()?;
+        config.warnings.extend(trunks::silent_trunks(&config.sip.trunks));
         Ok(config)
     }
 
@@ -386,6 +392,7 @@ impl Config {
         from.whole("limits.max_body_bytes", 1024..=1 << 32, &mut limits.max_body_bytes);
         from.whole("limits.max_results_per_run", 1..=1_000_000, &mut limits.max_results_per_run);
         from.maybe_number("limits.usage_minutes_per_month", 0.0..=1e9, &mut limits.usage_minutes_per_month);
+        limits.organizations = trunks::read_organizations(from);
     }
 
     fn read_access(&mut self, from: &mut Source) {

@@ -1,11 +1,13 @@
 //! The SIP socket, and how calls over SIP are held.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use ringer_media::codec::Codec;
 use serde::{Serialize, Serializer};
 
+use super::trunks::{Trunk, read_trunks};
 use super::{Source, Sources};
 
 /// `[sip]`
@@ -31,6 +33,8 @@ pub struct Sip {
     pub refer: Refer,
     /// Who may call in; empty: everybody.
     pub inbound_allow: Sources,
+    /// Providers of telephone lines, by name.
+    pub trunks: BTreeMap<String, Trunk>,
 }
 
 /// Codecs of a call where none are asked for, in order: a recognizer needs 16 kHz.
@@ -92,6 +96,7 @@ impl Default for Sip {
             symmetric_rtp: Switch::Off,
             refer: Refer::Refuse,
             inbound_allow: Sources::default(),
+            trunks: BTreeMap::new(),
         }
     }
 }
@@ -102,16 +107,7 @@ impl Sip {
         from.parsed("sip.advertise", "an IP address", |text| Some(Some(text.parse().ok()?)), &mut self.advertise);
         let allowed = "two ports like 20000-29999, the first even, with at least one pair";
         from.parsed("sip.rtp_ports", allowed, parse_ports, &mut self.rtp_ports);
-        let mut codecs: Vec<String> = self.codecs.iter().map(|codec| codec.name().to_owned()).collect();
-        from.list("sip.codecs", &mut codecs);
-        match codecs.iter().map(|name| Codec::from_name(name).ok_or(name)).collect::<Result<Vec<_>, _>>() {
-            Ok(read) if !read.is_empty() => self.codecs = read,
-            Ok(_) => from.refuse("sip.codecs: at least one is needed".to_owned()),
-            Err(name) => {
-                let known = Codec::ALL.map(Codec::name).join(", ");
-                from.refuse(format!("sip.codecs: {name:?} is not one of {known}"));
-            }
-        }
+        read_codecs("sip.codecs", &mut self.codecs, from);
         let dtmf = |text: &str| match text {
             "rtp" => Some(Dtmf::Rtp),
             "inband" => Some(Dtmf::Inband),
@@ -119,13 +115,7 @@ impl Sip {
             _ => None,
         };
         from.parsed("sip.dtmf", "one of rtp, inband, info", dtmf, &mut self.dtmf);
-        let srtp = |text: &str| match text {
-            "off" => Some(Encryption::Off),
-            "optional" => Some(Encryption::Optional),
-            "required" => Some(Encryption::Required),
-            _ => None,
-        };
-        from.parsed("sip.srtp", "one of off, optional, required", srtp, &mut self.srtp);
+        from.parsed("sip.srtp", Encryption::WORDS, Encryption::parse, &mut self.srtp);
         let switch = |text: &str| match text {
             "off" => Some(Switch::Off),
             "on" => Some(Switch::On),
@@ -139,6 +129,35 @@ impl Sip {
         match Sources::read(&sources) {
             Ok(sources) => self.inbound_allow = sources,
             Err(bad) => from.refuse(format!("sip.inbound_allow: {bad:?} is no address or network like 192.0.2.0/24")),
+        }
+        self.trunks = read_trunks(from, self.srtp);
+    }
+}
+
+impl Encryption {
+    /// Text of the words that [`Encryption::parse`] knows.
+    pub(super) const WORDS: &str = "one of off, optional, required";
+
+    pub(super) fn parse(text: &str) -> Option<Encryption> {
+        match text {
+            "off" => Some(Encryption::Off),
+            "optional" => Some(Encryption::Optional),
+            "required" => Some(Encryption::Required),
+            _ => None,
+        }
+    }
+}
+
+/// Reads a list of names of codecs, of which at least one is needed.
+pub(super) fn read_codecs(key: &str, into: &mut Vec<Codec>, from: &mut Source) {
+    let mut codecs: Vec<String> = into.iter().map(|codec| codec.name().to_owned()).collect();
+    from.list(key, &mut codecs);
+    match codecs.iter().map(|name| Codec::from_name(name).ok_or(name)).collect::<Result<Vec<_>, _>>() {
+        Ok(read) if !read.is_empty() => *into = read,
+        Ok(_) => from.refuse(format!("{key}: at least one is needed")),
+        Err(name) => {
+            let known = Codec::ALL.map(Codec::name).join(", ");
+            from.refuse(format!("{key}: {name:?} is not one of {known}"));
         }
     }
 }
@@ -154,6 +173,6 @@ fn ports_text<S: Serializer>(ports: &RangeInclusive<u16>, to: S) -> Result<S::Ok
     to.serialize_str(&format!("{}-{}", ports.start(), ports.end()))
 }
 
-fn codec_names<S: Serializer>(codecs: &[Codec], to: S) -> Result<S::Ok, S::Error> {
+pub(super) fn codec_names<S: Serializer>(codecs: &[Codec], to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(codecs.iter().map(|codec| codec.name()))
 }
