@@ -8,6 +8,7 @@ pub mod dialogue;
 mod drive;
 mod effects;
 mod following;
+mod gate;
 pub mod lateness;
 pub mod noise;
 pub mod pace;
@@ -31,7 +32,8 @@ pub use ringer_media::call::TimelineEntry;
 use ringer_media::call::{EndReason, Ending};
 use tokio::sync::mpsc;
 
-pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial};
+pub use self::gate::{DialGate, Onward};
+pub use self::placement::{Answering, Destination, DialFrom, PlaceError, Placement, SipDial};
 pub use self::real::Engine;
 pub use self::tally::{Calls, Histogram, Tally};
 

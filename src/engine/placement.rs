@@ -8,7 +8,8 @@ use ringer_media::codec::Codec;
 use ringer_sip::uri::Uri;
 use ringer_sip::{Invite, Reach};
 
-use crate::config::{CODECS, Secret};
+use super::gate::DialGate;
+use crate::config::{CODECS, Encryption, Secret};
 use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
 use crate::provider::{Failure, Voice, VoiceWanted};
@@ -30,6 +31,8 @@ pub struct Answering {
     pub codecs: Vec<Codec>,
     /// Which addresses media may go to; `None`: all of them.
     pub guard: Option<Guard>,
+    /// Admits addresses that the other side transfers the call to; `None`: all of them.
+    pub gate: Option<DialGate>,
 }
 
 impl Destination {
@@ -55,6 +58,18 @@ impl Destination {
     pub fn set_guard(&mut self, wanted: Guard) {
         let (Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. })) = self;
         *guard = Some(wanted);
+    }
+
+    /// Returns the gate of addresses that the other side names; `None`: all of them may be dialled.
+    pub fn gate(&self) -> Option<&DialGate> {
+        let (Destination::Sip(SipDial { gate, .. }) | Destination::Incoming(Answering { gate, .. })) = self;
+        gate.as_ref()
+    }
+
+    /// Sets the gate of addresses that the other side names.
+    pub fn set_gate(&mut self, wanted: DialGate) {
+        let (Destination::Sip(SipDial { gate, .. }) | Destination::Incoming(Answering { gate, .. })) = self;
+        *gate = Some(wanted);
     }
 
     /// Returns the SIP dial; `None` for a call that comes about otherwise.
@@ -86,6 +101,25 @@ pub struct SipDial {
     pub destination: Option<SocketAddr>,
     /// Which addresses signalling and media may go to, redirects included; `None`: all of them.
     pub guard: Option<Guard>,
+    /// Address that requests are sent to in place of the target's host, as a URI: the outbound proxy of a trunk.
+    pub proxy: Option<String>,
+    /// Who calls.
+    pub from: DialFrom,
+    /// Secure RTP of this call; `None`: as the engine does.
+    pub srtp: Option<Encryption>,
+    /// Admits addresses that the other side redirects or transfers the call to; `None`: all of them.
+    pub gate: Option<DialGate>,
+}
+
+/// Address of the caller in the From header field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DialFrom {
+    /// User part; `None`: `ringer`.
+    pub user: Option<String>,
+    /// Host; `None`: the address of this side.
+    pub host: Option<String>,
+    /// Display name.
+    pub display: Option<String>,
 }
 
 impl SipDial {
@@ -107,9 +141,20 @@ impl SipDial {
                     Blocked::NotAllowed
                 ))));
             }
-            None => address.locate(&self.guard()).await.map_err(bad)?,
+            None => self.next_hop(&address).map_err(bad)?.locate(&self.guard()).await.map_err(bad)?,
         };
         Ok((address.uri().clone(), found))
+    }
+
+    /// Returns the address whose host requests are sent to: the outbound proxy's, or the target's own.
+    ///
+    /// # Errors
+    /// [`AddressFault::Malformed`] for a proxy that is no URI.
+    pub fn next_hop(&self, target: &Address) -> Result<Address, AddressFault> {
+        let Some(proxy) = &self.proxy else { return Ok(target.clone()) };
+        let malformed =
+            |error| AddressFault::Malformed(format!("{proxy:?} is no address of an outbound proxy: {error}"));
+        Uri::parse(proxy).map(Address::from).map_err(malformed)
     }
 
     /// The INVITE to `target` with the offer `sdp`, sent to `destination`.
@@ -117,9 +162,9 @@ impl SipDial {
         Invite {
             target,
             destination,
-            from_user: "ringer".into(),
-            from_host: None,
-            from_display: None,
+            from_user: self.from.user.clone().unwrap_or_else(|| "ringer".into()),
+            from_host: self.from.host.clone(),
+            from_display: self.from.display.clone(),
             headers: self.headers.clone(),
             sdp,
             username: self.username.clone(),

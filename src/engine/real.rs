@@ -22,7 +22,7 @@ use super::tally::Tally;
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
-use crate::config::Secret;
+use crate::config::{Encryption, Secret};
 use crate::provider::Recognizer;
 use crate::tasks::Tasks;
 use crate::transport::path::MediaPath;
@@ -133,7 +133,8 @@ impl Engine {
         let sockets = self.inner.sockets()?;
         let port = sockets.port();
         let no = self.inner.next_no();
-        let offer = self.inner.offer(placement.destination.codecs(), port, no).session().to_string();
+        let srtp = dial.srtp.unwrap_or(self.inner.config.srtp);
+        let offer = self.inner.offer(placement.destination.codecs(), srtp, port, no).session().to_string();
         let invite = dial.invite(uri, found, offer);
         let (sip_news, receiver) = mpsc::channel(NEWS);
         let port = Port::Sip(Box::new(SipPort::caller(dial.target.clone(), placement.destination.guard())));
@@ -197,7 +198,8 @@ impl Engine {
     ) -> Result<(Room, MediaSockets, SipPort), PlaceError> {
         let room = self.inner.take_room()?;
         let sockets = self.inner.sockets()?;
-        let supported = self.inner.offer(terms.codecs(), sockets.port(), self.inner.next_no());
+        let srtp = self.inner.config.srtp;
+        let supported = self.inner.offer(terms.codecs(), srtp, sockets.port(), self.inner.next_no());
         let port = SipPort::incoming(call_id, dialog.offer.as_deref(), &supported, terms.guard());
         Ok((room, sockets, port.map_err(PlaceError::NoMedia)?))
     }
@@ -288,9 +290,9 @@ impl Inner {
     }
 
     /// What is offered, or answered with, at a media port; with keys of its own.
-    fn offer(&self, codecs: &[Codec], port: u16, no: CallNo) -> Offer {
+    fn offer(&self, codecs: &[Codec], srtp: Encryption, port: u16, no: CallNo) -> Offer {
         let plain = sdp::offer(codecs, self.sip.local().ip(), port, no.0);
-        sdp::secured(plain, self.config.srtp, random_bytes)
+        sdp::secured(plain, srtp, random_bytes)
     }
 
     fn next_no(&self) -> CallNo {
