@@ -194,6 +194,8 @@ pub fn service_settings(config: &Config) -> service::Settings {
         sms: config.sms.clone().into(),
         hears: config.audio_model.base_url.is_some(),
         behaviour: config.behaviour.clone(),
+        trunks: config.sip.trunks.clone().into(),
+        dial_limits: config.limits.organizations.clone().into(),
     }
 }
 

@@ -6,7 +6,7 @@ use ringer_media::codec::Codec;
 use serde_json::Value;
 
 use super::platform::NOT_SUPPORTED;
-use super::{Cast, Obstacle};
+use super::{Cast, Obstacle, phone};
 use crate::config::Secret;
 use crate::engine::{Answering, Destination, SipDial};
 use crate::model::agent::ConnectionType;
@@ -14,6 +14,7 @@ use crate::model::digital_human::Trait;
 use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
 use crate::service::Settings;
+use crate::service::dial::Outgoing;
 use crate::transport::sip::address::{Address, AddressFault};
 
 /// Header fields that are the engine's own.
@@ -22,19 +23,28 @@ const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
 /// Longest value of a header field.
 const VALUE_BYTES: usize = 1024;
 
-/// Returns how the call with the agent comes about.
-pub(super) async fn destination(cast: &Cast, codecs: &[Codec], settings: &Settings) -> Result<Destination, Obstacle> {
-    reachable(cast, settings)?;
+/// Returns how the call with the agent comes about, and the number that leaves by it.
+pub(super) async fn destination(
+    cast: &Cast,
+    codecs: &[Codec],
+    settings: &Settings,
+) -> Result<(Destination, Option<Outgoing>), Obstacle> {
+    let kind = reachable(cast, settings)?;
     let agent = &cast.agent.spec;
     // Where media goes is told by the other side, whichever calls.
     let guard = Guard::new(settings.allow_private_agents);
     if cast.is_called() {
-        return Ok(Destination::Incoming(Answering { codecs: codecs.to_vec(), guard: Some(guard) }));
+        let answering = Answering { codecs: codecs.to_vec(), guard: Some(guard), ..Answering::default() };
+        return Ok((Destination::Incoming(answering), None));
+    }
+    if kind == ConnectionType::Phone {
+        let (dial, outgoing) = phone::dial(cast, settings).await?;
+        return Ok((Destination::Sip(dial), Some(outgoing)));
     }
     let target = cast.overrides.sip_uri.as_ref().or(agent.sip_uri.as_ref());
     let target = target.ok_or_else(|| Obstacle::new(ErrorCode::InvalidSipDestination, "The agent has no sip_uri"))?;
     let found = locate(target, &guard).await?;
-    Ok(Destination::Sip(SipDial {
+    let dial = SipDial {
         target: target.clone(),
         destination: Some(found),
         guard: Some(guard),
@@ -42,21 +52,17 @@ pub(super) async fn destination(cast: &Cast, codecs: &[Codec], settings: &Settin
         password: agent.sip_password.clone().map(Secret::new),
         headers: headers(cast),
         codecs: codecs.to_vec(),
-    }))
+        ..SipDial::default()
+    };
+    Ok((Destination::Sip(dial), phone::behind(cast, target, found.ip(), settings).await))
 }
 
-/// Whether the agent is of a kind that can be called.
-fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
+/// Returns the kind of the agent, when it is one that can be called.
+fn reachable(cast: &Cast, settings: &Settings) -> Result<ConnectionType, Obstacle> {
     cast.own_channel(&settings.sms)?;
-    let agent = &cast.agent.spec;
-    let given = agent.connection().or(cast.overrides.sip_uri.as_ref().map(|_| ConnectionType::Sip));
-    match given {
+    match cast.telephony() {
         None => Err(Obstacle::new(ErrorCode::NoConnectionType, "The agent has no connection_type and no address")),
-        Some(ConnectionType::Sip | ConnectionType::Phone) if cast.is_called() => Ok(()),
-        Some(ConnectionType::Phone) => {
-            Err(Obstacle::new(ErrorCode::SipNotConfigured, "Phone numbers need a SIP trunk, and none is set up"))
-        }
-        Some(ConnectionType::Sip) => Ok(()),
+        Some(kind @ (ConnectionType::Sip | ConnectionType::Phone)) => Ok(kind),
         Some(other) => Err(cast.unmet(other)),
     }
 }
@@ -184,6 +190,7 @@ mod tests {
             (json!({}), json!({"sip_uri": sip}), None),
             (json!({}), json!({}), Some("NO_CONNECTION_TYPE")),
             (json!({"phone_number": "+15550001111"}), json!({}), Some("SIP_NOT_CONFIGURED")),
+            (json!({}), json!({"phone_number": "+15550001111"}), Some("SIP_NOT_CONFIGURED")),
             (json!({"websocket_url": "ws://h"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
             (json!({"mode": "EMAIL"}), json!({}), Some("EMAIL_NOT_CONFIGURED")),
             (json!({"P4_agent_id": "a"}), json!({}), Some("MISSING_P4_INTEGRATION")),
