@@ -10,6 +10,7 @@ use ringer_media::measure::ProbeTimes;
 use serde::{Serialize, Serializer};
 
 mod behaviour;
+mod codecs;
 mod notify;
 mod server;
 mod sip;

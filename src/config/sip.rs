@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use ringer_media::codec::Codec;
 use serde::{Serialize, Serializer};
 
+use super::codecs::{codec_names, read_codecs};
 use super::trunks::{Trunk, read_trunks};
 use super::{Source, Sources};
 
@@ -148,20 +149,6 @@ impl Encryption {
     }
 }
 
-/// Reads a list of names of codecs, of which at least one is needed.
-pub(super) fn read_codecs(key: &str, into: &mut Vec<Codec>, from: &mut Source) {
-    let mut codecs: Vec<String> = into.iter().map(|codec| codec.name().to_owned()).collect();
-    from.list(key, &mut codecs);
-    match codecs.iter().map(|name| Codec::from_name(name).ok_or(name)).collect::<Result<Vec<_>, _>>() {
-        Ok(read) if !read.is_empty() => *into = read,
-        Ok(_) => from.refuse(format!("{key}: at least one is needed")),
-        Err(name) => {
-            let known = Codec::ALL.map(Codec::name).join(", ");
-            from.refuse(format!("{key}: {name:?} is not one of {known}"));
-        }
-    }
-}
-
 /// Reads `20000-29999`: first port even, at least one pair.
 pub fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {
     let (first, last) = text.split_once('-')?;
@@ -171,8 +158,4 @@ pub fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {
 
 fn ports_text<S: Serializer>(ports: &RangeInclusive<u16>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&format!("{}-{}", ports.start(), ports.end()))
-}
-
-pub(super) fn codec_names<S: Serializer>(codecs: &[Codec], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(codecs.iter().map(|codec| codec.name()))
 }

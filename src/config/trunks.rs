@@ -8,7 +8,7 @@ use ringer_media::codec::Codec;
 use ringer_sip::Transport;
 use serde::{Serialize, Serializer};
 
-use super::sip::{codec_names, read_codecs};
+use super::codecs::{codec_names, read_codecs};
 use super::source::environment_name;
 use super::{Encryption, Secret, Source};
 
@@ -60,7 +60,7 @@ pub struct Trunk {
     pub outbound_proxy: Option<HostPort>,
     /// Digest user, also of registrations.
     pub username: Option<String>,
-    /// Digest password.
+    /// Password that belongs to `username`.
     pub password: Option<Secret>,
     /// Host of the From and P-Asserted-Identity header fields; `None`: the trunk's host.
     pub from_domain: Option<String>,
@@ -95,7 +95,7 @@ pub struct DialLimits {
     pub allowed_prefixes: Option<Vec<String>>,
     /// Beginnings of numbers that may not be dialled, whatever is allowed.
     pub denied_prefixes: Vec<String>,
-    /// Calls at once.
+    /// Most calls at the same time.
     pub max_calls: Option<u32>,
     /// Calls begun in one second; below 1: one call in 1 / `max_cps` seconds.
     pub max_cps: Option<f64>,
@@ -107,7 +107,7 @@ pub struct DialLimits {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Identity {
-    /// None but From.
+    /// No header field beside From.
     #[default]
     Off,
     /// P-Asserted-Identity with the caller's number.

@@ -18,6 +18,7 @@ use tracing::Instrument;
 use super::amiss::amiss;
 use super::deaf::Wanted;
 use super::effects::Effects;
+use super::gate::{DialGate, Onward};
 use super::real::{Inner, Room};
 use super::recorder::{self, Recorder, Track, Written};
 use super::shard::{CallNo, FromShard, ToShard};
@@ -128,6 +129,7 @@ pub(super) struct Driver {
     moved_to: Option<std::net::SocketAddr>,
     wanted: Wanted,
     guard: Guard,
+    gate: Option<DialGate>,
     _room: Room,
 }
 
@@ -147,6 +149,7 @@ impl Driver {
     ) -> Driver {
         let wanted = Wanted::of(&placement.spec, &placement.keyterms);
         let guard = placement.destination.guard();
+        let gate = placement.destination.gate().cloned();
         inner.speech.recognizer.expect();
         let effects = Effects::new(inner.clone(), no, shard, placement, tap);
         Driver {
@@ -167,6 +170,7 @@ impl Driver {
             moved_to: None,
             wanted,
             guard,
+            gate,
             _room: room,
         }
     }
@@ -302,13 +306,18 @@ impl Driver {
         }
     }
 
-    /// Finds out where a redirect leads, beside everything else that happens.
+    /// Finds out where a redirect leads, and if it may be followed, beside everything else that happens.
     fn follow_redirect(&self, key: CallKey, target: Address) {
-        let (socket, guard) = (self.inner.sip.clone(), self.guard.clone());
+        let (socket, guard, gate) = (self.inner.sip.clone(), self.guard.clone(), self.gate.clone());
         self.inner.tasks.spawn("redirect", async move {
-            let found = target.locate(&guard).await;
+            let found = target.locate(&guard).await.map_err(|why| why.kind().to_owned());
+            let admitted = match (&gate, &found) {
+                (Some(gate), Ok(_)) => gate.admit(Onward::Redirect, target.uri()).await,
+                _ => Ok(()),
+            };
+            let found = found.and_then(|found| admitted.map(|()| found));
             if let Err(why) = &found {
-                tracing::info!(host = target.uri().host, "a redirect is not followed: {}", why.kind());
+                tracing::info!(host = target.uri().host, "a redirect is not followed: {why}");
             }
             socket.order(key, SipOrder::Resolved(found.ok())).await;
         });

@@ -103,7 +103,7 @@ pub struct SipDial {
     pub guard: Option<Guard>,
     /// Address that requests are sent to in place of the target's host, as a URI: the outbound proxy of a trunk.
     pub proxy: Option<String>,
-    /// Who calls.
+    /// Address that the call comes from.
     pub from: DialFrom,
     /// Secure RTP of this call; `None`: as the engine does.
     pub srtp: Option<Encryption>,
@@ -118,7 +118,7 @@ pub struct DialFrom {
     pub user: Option<String>,
     /// Host; `None`: the address of this side.
     pub host: Option<String>,
-    /// Display name.
+    /// Name that is shown with it.
     pub display: Option<String>,
 }
 

@@ -6,10 +6,9 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use ringer_sip::uri::{Scheme, Uri};
-use serde_json::json;
 
 use super::trunks::{UserPart, default_name, trunk_at, user_part};
-use super::{Obstacle, Placed, Service};
+use super::{Obstacle, Service};
 use crate::config::DialLimits;
 use crate::engine::{DialGate, Onward};
 use crate::error::Result;
@@ -54,7 +53,7 @@ pub enum CallerNumber {
     Absent,
     /// Any number of the trunk, at best one that nobody uses.
     Any,
-    /// This one.
+    /// This number, which is the caller's.
     Own(String),
 }
 
@@ -64,7 +63,7 @@ pub type Refusals = BTreeMap<(String, String), u64>;
 /// Refusals since the start of this process.
 pub(super) type RefusalCounts = Mutex<Refusals>;
 
-/// What one admission asks for.
+/// One number that asks to be admitted.
 struct Asked<'a> {
     result_id: i64,
     trunk: &'a str,
@@ -74,30 +73,6 @@ struct Asked<'a> {
 }
 
 impl Service {
-    /// Admits the number of a call, and lets the call show its caller's number.
-    ///
-    /// # Errors
-    /// The outer error is a fault of the store; the inner one says which limit refuses the number.
-    pub async fn admit_dial(
-        &self,
-        organization: &str,
-        result_id: i64,
-        placed: &mut Placed,
-    ) -> Result<Result<(), Obstacle>> {
-        let Some(outgoing) = placed.dial.clone() else { return Ok(Ok(())) };
-        let caller = match self.admit_outgoing(organization, result_id, &outgoing).await? {
-            Ok(caller) => caller,
-            Err(obstacle) => return Ok(Err(obstacle)),
-        };
-        placed.notes.insert("trunk".to_owned(), json!(outgoing.trunk));
-        let trunk = self.settings.trunks.get(&outgoing.trunk);
-        if let (Some(dial), Some(trunk), Some(caller)) = (placed.placement.destination.sip(), trunk, caller) {
-            placed.notes.insert("caller_number".to_owned(), json!(caller));
-            super::place::show_caller(dial, trunk, &caller);
-        }
-        Ok(Ok(()))
-    }
-
     /// Admits the number of a result that is QUEUED, counts its call until the result is no longer open, and answers the number that
     /// it calls from. A result that has moved on meanwhile is left to whoever moves it next: nothing is counted, and no number answered.
     ///
@@ -340,7 +315,7 @@ fn rate_window(rate: f64) -> (i64, i64) {
     (most as i64, (most * 1000.0 / rate).ceil() as i64)
 }
 
-/// `2026-01-05`, in UTC.
+/// Returns the day of a moment in UTC, as `2026-01-05`.
 fn day_of(now_ms: i64) -> String {
     Timestamp(now_ms).to_string().chars().take(10).collect()
 }

@@ -25,7 +25,6 @@ use uuid::Uuid;
 
 use self::facts::identity;
 pub(super) use self::facts::{as_held, facts};
-pub(super) use self::phone::show_caller;
 pub(super) use self::route::named;
 pub use self::sound::Sounds;
 pub use self::text::TextPlaced;

@@ -24,7 +24,7 @@ pub(super) enum UserPart {
     Number(String),
     /// Digits that are no number in E.164: what they reach is not known.
     Digits,
-    /// A name.
+    /// A name of letters.
     Name,
 }
 

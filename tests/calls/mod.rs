@@ -19,3 +19,4 @@ mod runs;
 mod speech;
 mod stage;
 mod strangers;
+mod trunks;

@@ -1,3 +1,5 @@
+//! Trunks and limits of dialling by what is given and what is said.
+
 use std::path::Path;
 
 use super::*;

@@ -13,7 +13,7 @@ use crate::service::{Caller, NoLiveCalls, Settings};
 use crate::store::Store;
 use crate::store::vault::Vault;
 
-/// 2026-01-05T09:00:00Z.
+/// Moment at which the clock stands: 2026-01-05T09:00:00Z.
 const START_MS: i64 = 1_767_603_600_000;
 const TARGET: &str = "+15550009999";
 

@@ -2,19 +2,22 @@
 
 use std::net::IpAddr;
 
-use super::{Cast, Obstacle};
+use serde_json::json;
+
+use super::{Cast, Obstacle, Placed};
 use crate::config::{Identity, Trunk, e164};
 use crate::engine::{DialFrom, SipDial};
+use crate::error::Result;
 use crate::model::agent::ConnectionType;
 use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
-use crate::service::Settings;
 use crate::service::dial::{CallerNumber, Outgoing, outgoing_at};
 use crate::service::trunks::{choose, trunk_at};
+use crate::service::{Service, Settings};
 use crate::transport::sip::address::{Address, AddressFault};
 
 /// Returns the dial of the agent's number, without its caller, and what has to be admitted first.
-pub(super) async fn dial(cast: &Cast, settings: &Settings) -> Result<(SipDial, Outgoing), Obstacle> {
+pub(super) async fn dial(cast: &Cast, settings: &Settings) -> std::result::Result<(SipDial, Outgoing), Obstacle> {
     let invalid = |message: &str| Obstacle::new(ErrorCode::InvalidPhoneNumber, message);
     let (name, trunk) = choose(&settings.trunks, cast.caller_number())?;
     let number = cast.overrides.phone_number.as_ref().or(cast.agent.spec.phone_number.as_ref());
@@ -63,7 +66,7 @@ fn unreachable(trunk: &str, fault: &AddressFault) -> Obstacle {
 }
 
 /// Puts the caller's number into a dial: From, and what the trunk asserts of it (RFC 3325 9.1).
-pub(in crate::service) fn show_caller(dial: &mut SipDial, trunk: &Trunk, caller: &str) {
+fn show_caller(dial: &mut SipDial, trunk: &Trunk, caller: &str) {
     dial.from = DialFrom {
         user: Some(caller.to_owned()),
         host: Some(trunk.domain().to_owned()),
@@ -83,6 +86,32 @@ pub(in crate::service) fn show_caller(dial: &mut SipDial, trunk: &Trunk, caller:
 /// Returns a text as a quoted string (RFC 3261 25.1).
 fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+impl Service {
+    /// Admits the number of a call, and lets the call show its caller's number.
+    ///
+    /// # Errors
+    /// The outer error is a fault of the store; the inner one says which limit refuses the number.
+    pub async fn admit_dial(
+        &self,
+        organization: &str,
+        result_id: i64,
+        placed: &mut Placed,
+    ) -> Result<std::result::Result<(), Obstacle>> {
+        let Some(outgoing) = placed.dial.clone() else { return Ok(Ok(())) };
+        let caller = match self.admit_outgoing(organization, result_id, &outgoing).await? {
+            Ok(caller) => caller,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        placed.notes.insert("trunk".to_owned(), json!(outgoing.trunk));
+        let trunk = self.settings.trunks.get(&outgoing.trunk);
+        if let (Some(dial), Some(trunk), Some(caller)) = (placed.placement.destination.sip(), trunk, caller) {
+            placed.notes.insert("caller_number".to_owned(), json!(caller));
+            show_caller(dial, trunk, &caller);
+        }
+        Ok(Ok(()))
+    }
 }
 
 impl Cast {
@@ -111,7 +140,7 @@ impl Cast {
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::super::tests::cast;
     use super::*;
@@ -151,7 +180,11 @@ mod tests {
         Settings { trunks: Arc::new(trunks(FILE)), ..Settings::new("unused") }
     }
 
-    async fn dialled(agent: Value, human: Value, run: Value) -> Result<(SipDial, Option<Outgoing>), Obstacle> {
+    async fn dialled(
+        agent: Value,
+        human: Value,
+        run: Value,
+    ) -> std::result::Result<(SipDial, Option<Outgoing>), Obstacle> {
         let (mut destination, outgoing) = destination(&cast(agent, human, run), &CODECS, &settings()).await?;
         Ok((destination.sip().expect("it dials").clone(), outgoing))
     }
