@@ -197,7 +197,7 @@ impl Trunk {
         }
     }
 
-    fn read(name: &str, srtp: Encryption, from: &mut Source) -> Trunk {
+    fn from_settings(name: &str, srtp: Encryption, from: &mut Source) -> Trunk {
         let mut trunk = Trunk::new(srtp);
         let key = |field: &str| format!("{TRUNKS}.{name}.{field}");
         let host = |text: &str| parse_host(text);
@@ -219,7 +219,7 @@ impl Trunk {
         from.parsed(&key("srtp"), Encryption::WORDS, Encryption::parse, &mut trunk.srtp);
         read_all(&key("numbers"), "a number in E.164, like +14155550100", e164, &mut trunk.numbers, from);
         from.boolean(&key("default"), &mut trunk.default);
-        trunk.limits = DialLimits::read(&format!("{TRUNKS}.{name}"), from);
+        trunk.limits = DialLimits::from_settings(&format!("{TRUNKS}.{name}"), from);
         for (is_missing, needed, by) in [
             (trunk.host.is_empty(), "host", "the trunk"),
             (trunk.password.is_some() && trunk.username.is_none(), "username", "its password"),
@@ -234,7 +234,7 @@ impl Trunk {
 }
 
 impl DialLimits {
-    fn read(section: &str, from: &mut Source) -> DialLimits {
+    fn from_settings(section: &str, from: &mut Source) -> DialLimits {
         let mut limits = DialLimits::default();
         let key = |field: &str| format!("{section}.{field}");
         let allowed = "the beginning of a number in E.164, like +49";
@@ -264,7 +264,7 @@ pub(super) fn read_trunks(from: &mut Source, srtp: Encryption) -> BTreeMap<Strin
             let why = "their variables of the environment have the same names";
             from.refuse(format!("{TRUNKS}.{name} and {TRUNKS}.{other} cannot be told apart: {why}"));
         }
-        let trunk = Trunk::read(&name, srtp, from);
+        let trunk = Trunk::from_settings(&name, srtp, from);
         trunks.insert(name, trunk);
     }
     let mut owners = BTreeMap::<&str, &str>::new();
@@ -287,7 +287,7 @@ pub(super) fn read_trunks(from: &mut Source, srtp: Encryption) -> BTreeMap<Strin
 pub(super) fn read_organizations(from: &mut Source) -> BTreeMap<String, DialLimits> {
     let names = from.names_below(ORGANIZATIONS, &LIMITS);
     let limits = |name: String| {
-        let limits = DialLimits::read(&format!("{ORGANIZATIONS}.{name}"), from);
+        let limits = DialLimits::from_settings(&format!("{ORGANIZATIONS}.{name}"), from);
         (name, limits)
     };
     names.into_iter().map(limits).collect()

@@ -33,7 +33,7 @@ use ringer_media::call::{EndReason, Ending};
 use tokio::sync::mpsc;
 
 pub use self::gate::{DialGate, Onward};
-pub use self::placement::{Answering, Destination, DialFrom, PlaceError, Placement, SipDial};
+pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial, TrunkTerms};
 pub use self::real::Engine;
 pub use self::tally::{Calls, Histogram, Tally};
 

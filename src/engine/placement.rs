@@ -101,25 +101,25 @@ pub struct SipDial {
     pub destination: Option<SocketAddr>,
     /// Which addresses signalling and media may go to, redirects included; `None`: all of them.
     pub guard: Option<Guard>,
-    /// Address that requests are sent to in place of the target's host, as a URI: the outbound proxy of a trunk.
-    pub proxy: Option<String>,
-    /// Address that the call comes from.
-    pub from: DialFrom,
+    /// Terms of a trunk; `None`: an address is called, as `ringer`.
+    pub trunk: Option<Box<TrunkTerms>>,
     /// Secure RTP of this call; `None`: as the engine does.
     pub srtp: Option<Encryption>,
     /// Admits addresses that the other side redirects or transfers the call to; `None`: all of them.
     pub gate: Option<DialGate>,
 }
 
-/// Address of the caller in the From header field.
+/// Terms of a call through a trunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DialFrom {
-    /// User part; `None`: `ringer`.
-    pub user: Option<String>,
-    /// Host; `None`: the address of this side.
-    pub host: Option<String>,
-    /// Name that is shown with it.
-    pub display: Option<String>,
+pub struct TrunkTerms {
+    /// Address that requests are sent to in place of the target's host, as a URI: the outbound proxy.
+    pub proxy: Option<String>,
+    /// User part of the From header field; `None`: `ringer`.
+    pub from_user: Option<String>,
+    /// Host of the From header field; `None`: the address of this side.
+    pub from_host: Option<String>,
+    /// Display name of the From header field.
+    pub from_display: Option<String>,
 }
 
 impl SipDial {
@@ -151,7 +151,8 @@ impl SipDial {
     /// # Errors
     /// [`AddressFault::Malformed`] for a proxy that is no URI.
     pub fn next_hop(&self, target: &Address) -> Result<Address, AddressFault> {
-        let Some(proxy) = &self.proxy else { return Ok(target.clone()) };
+        let proxy = self.trunk.as_ref().and_then(|terms| terms.proxy.as_ref());
+        let Some(proxy) = proxy else { return Ok(target.clone()) };
         let malformed =
             |error| AddressFault::Malformed(format!("{proxy:?} is no address of an outbound proxy: {error}"));
         Uri::parse(proxy).map(Address::from).map_err(malformed)
@@ -159,12 +160,13 @@ impl SipDial {
 
     /// The INVITE to `target` with the offer `sdp`, sent to `destination`.
     pub(super) fn invite(&self, target: Uri, destination: SocketAddr, sdp: String) -> Invite {
+        let TrunkTerms { from_user, from_host, from_display, .. } = self.trunk.as_deref().cloned().unwrap_or_default();
         Invite {
             target,
             destination,
-            from_user: self.from.user.clone().unwrap_or_else(|| "ringer".into()),
-            from_host: self.from.host.clone(),
-            from_display: self.from.display.clone(),
+            from_user: from_user.unwrap_or_else(|| "ringer".into()),
+            from_host,
+            from_display,
             headers: self.headers.clone(),
             sdp,
             username: self.username.clone(),

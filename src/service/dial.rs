@@ -135,7 +135,7 @@ impl Service {
         let trunks = &self.settings.trunks;
         let trunk = match target.scheme {
             Scheme::Tel => own_trunk,
-            Scheme::Sip | Scheme::Sips => trunk_at(trunks, &target.host, resolved(target).await).await,
+            Scheme::Sip | Scheme::Sips => trunk_at(trunks, &target.host, address_of(target).await).await,
         };
         let user = target.user.as_deref().unwrap_or_default();
         let Some(outgoing) = trunk.and_then(|trunk| outgoing_at(trunk, user)) else { return Ok(Ok(())) };
@@ -288,7 +288,7 @@ pub(super) fn outgoing_at(trunk: &str, user: &str) -> Option<Outgoing> {
 }
 
 /// Looks up where a host that is named is, to see whether that is a trunk.
-async fn resolved(target: &Uri) -> Option<IpAddr> {
+async fn address_of(target: &Uri) -> Option<IpAddr> {
     crate::provider::guard::Guard::new(true).address(&target.host).await.ok()
 }
 

@@ -59,7 +59,7 @@ impl Service {
             taken.extend(db.numbers_taken(numbers).await?);
         }
         let free = of_trunks.into_iter().filter(|number| !taken.contains(number));
-        let configured = free.map(|number| configured(number, &caller.organization));
+        let configured = free.map(|number| record_of_trunk(number, &caller.organization));
         Ok(rows.into_iter().map(shown).chain(configured).collect())
     }
 
@@ -125,7 +125,7 @@ impl Service {
 }
 
 /// Returns the record of a number of a trunk. It has no row: its id is that of no row, and the same at every start.
-fn configured(phone_number: String, organization: &str) -> NumberRecord {
+fn record_of_trunk(phone_number: String, organization: &str) -> NumberRecord {
     let digits: i64 = phone_number[1..].parse().unwrap_or(0);
     NumberRecord {
         id: -digits,

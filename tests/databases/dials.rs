@@ -9,22 +9,22 @@ use ringer::store::Location;
 use serde_json::json;
 
 use super::two::{beside_a_server, two};
-use crate::store::dials::{RACERS, limited, race, with_trunks};
+use crate::store::dials::{RACERS, limits_of_each, race, with_trunks};
 
 /// Moment at which the clock stands: 2026-01-05T09:00:30Z.
 const START_MS: i64 = 1_767_603_630_000;
 
 #[test]
 fn two_engines_that_dial_at_once_exceed_no_limit() {
-    beside_a_server(dialled);
+    beside_a_server(share_limits);
 }
 
-async fn dialled(location: Location) {
+async fn share_limits(location: Location) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let clock = Clock::fixed(START_MS);
     let (services, caller) = two(&location, folder.path(), &clock).await;
     let services = services.map(|service| {
-        let settings = with_trunks(service.settings(), &limited(&caller.organization));
+        let settings = with_trunks(service.settings(), &limits_of_each(&caller.organization));
         Service::new(service.store().clone(), clock.clone(), settings, Arc::new(NoLiveCalls))
     });
     let first = &services[0];

@@ -51,7 +51,7 @@ pub async fn race(services: &[Service], caller: &Caller, results: &[i64], trunk:
 }
 
 /// One trunk for each limit, and one without any; the organization has limits that the trunks do not reach.
-pub fn limited(organization: &str) -> String {
+pub fn limits_of_each(organization: &str) -> String {
     let trunk = |name: &str, number: &str, more: &str| {
         format!("[sip.trunks.{name}]\nhost = 'h'\nnumbers = ['{number}']\nallowed_prefixes = ['+1']\n{more}\n")
     };
@@ -68,7 +68,7 @@ pub fn limited(organization: &str) -> String {
 async fn a_thousand_dials_at_once_exceed_no_limit() {
     let mut f = Fixture::new().await;
     let organization = f.caller.organization.clone();
-    let settings = with_trunks(f.service.settings(), &limited(&organization));
+    let settings = with_trunks(f.service.settings(), &limits_of_each(&organization));
     f.service = Service::new(f.service.store().clone(), f.clock.clone(), settings, f.live.clone());
     let (_, simulation, _) = f.booth(json!({}), 1).await;
     let (_, results) = f.run(simulation, json!({ "runs_per_digital_human": RACERS })).await;

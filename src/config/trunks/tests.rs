@@ -5,7 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::config::Config;
 
-fn read(file: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
+fn settings_of(file: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
     let environment: BTreeMap<String, String> =
         environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Config::read(Some((Path::new("r.toml"), file)), &environment, &[], 3200).map_err(|error| error.to_string())
@@ -48,7 +48,7 @@ const FULL: &str = r#"
 
 #[test]
 fn trunks_and_limits_of_organizations_are_read() {
-    let config = read(FULL, &[]).expect("all are allowed");
+    let config = settings_of(FULL, &[]).expect("all are allowed");
     let trunk = &config.sip.trunks["carrier-1"];
     assert_eq!(trunk.uri("+15550009999"), "sip:+15550009999@sip.carrier.example:5080;transport=tls");
     assert_eq!(trunk.proxy_uri().as_deref(), Some("sip:[2001:db8::1]:5070;transport=tls"));
@@ -95,7 +95,7 @@ fn the_environment_names_trunks_too() {
         ("RINGER_LIMITS_ORGANIZATIONS_DEFAULT_MAX_CALLS", "4"),
         ("RINGER_SIP_TRUNKS_NEW_ONE_HOSTT", "slip"),
     ];
-    let config = read(FULL, &environment).expect("all are allowed");
+    let config = settings_of(FULL, &environment).expect("all are allowed");
     let names: Vec<&str> = config.sip.trunks.keys().map(String::as_str).collect();
     assert_eq!(names, ["bare", "carrier-1", "new_one"]);
     let carrier = &config.sip.trunks["carrier-1"];
@@ -161,7 +161,7 @@ fn what_is_wrong_is_named() {
         ),
         ("[limits.organizations.o]\nmax_cps = 'x'".to_owned(), "r.toml:2: limits.organizations.o.max_cps = \"x\""),
     ] {
-        let why = read(&file, &[]).expect_err(&file);
+        let why = settings_of(&file, &[]).expect_err(&file);
         assert!(why.contains(expect), "{file}: {why}");
         assert_eq!(why.lines().count(), 1, "{file}: {why}");
         assert!(!why.contains("hush"), "{why}");

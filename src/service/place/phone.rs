@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Cast, Obstacle, Placed};
 use crate::config::{Identity, Trunk, e164};
-use crate::engine::{DialFrom, SipDial};
+use crate::engine::{SipDial, TrunkTerms};
 use crate::error::Result;
 use crate::model::agent::ConnectionType;
 use crate::model::error_code::ErrorCode;
@@ -28,7 +28,7 @@ pub(super) async fn dial(cast: &Cast, settings: &Settings) -> std::result::Resul
     let guard = Guard::new(true);
     let mut dial = SipDial {
         target: trunk.uri(&number),
-        proxy: trunk.proxy_uri(),
+        trunk: Some(Box::new(TrunkTerms { proxy: trunk.proxy_uri(), ..TrunkTerms::default() })),
         username: trunk.username.clone(),
         password: trunk.password.clone(),
         codecs: trunk.codecs.clone(),
@@ -41,7 +41,7 @@ pub(super) async fn dial(cast: &Cast, settings: &Settings) -> std::result::Resul
         Err(fault) => Err(fault),
     };
     dial.destination = Some(located.map_err(|fault| unreachable(name, &fault))?);
-    Ok((dial, cast.timed(Outgoing { trunk: name.to_owned(), number, caller, ..Outgoing::default() })))
+    Ok((dial, cast.with_times(Outgoing { trunk: name.to_owned(), number, caller, ..Outgoing::default() })))
 }
 
 /// Returns what has to be admitted before a SIP address is dialled that leads to a trunk: a number that is written as an address
@@ -52,7 +52,7 @@ pub(super) async fn behind(cast: &Cast, target: &str, found: IpAddr, settings: &
     }
     let address = Address::parse(target).ok()?;
     let trunk = trunk_at(&settings.trunks, &address.uri().host, Some(found)).await?;
-    outgoing_at(trunk, address.uri().user.as_deref().unwrap_or_default()).map(|outgoing| cast.timed(outgoing))
+    outgoing_at(trunk, address.uri().user.as_deref().unwrap_or_default()).map(|outgoing| cast.with_times(outgoing))
 }
 
 fn unreachable(trunk: &str, fault: &AddressFault) -> Obstacle {
@@ -67,11 +67,10 @@ fn unreachable(trunk: &str, fault: &AddressFault) -> Obstacle {
 
 /// Puts the caller's number into a dial: From, and what the trunk asserts of it (RFC 3325 9.1).
 fn show_caller(dial: &mut SipDial, trunk: &Trunk, caller: &str) {
-    dial.from = DialFrom {
-        user: Some(caller.to_owned()),
-        host: Some(trunk.domain().to_owned()),
-        display: trunk.display_name.clone(),
-    };
+    let terms = dial.trunk.get_or_insert_default();
+    terms.from_user = Some(caller.to_owned());
+    terms.from_host = Some(trunk.domain().to_owned());
+    terms.from_display = trunk.display_name.clone();
     if trunk.identity == Identity::Off {
         return;
     }
@@ -129,7 +128,7 @@ impl Cast {
     }
 
     /// Returns a dial with the times of this call.
-    fn timed(&self, outgoing: Outgoing) -> Outgoing {
+    fn with_times(&self, outgoing: Outgoing) -> Outgoing {
         let limits = self.limits();
         let lasts_ms = i64::from(limits.max_duration_ms.unwrap_or(u32::MAX));
         Outgoing { rings_ms: i64::from(limits.ringing_ms), lasts_ms, ..outgoing }
@@ -180,7 +179,7 @@ mod tests {
         Settings { trunks: Arc::new(trunks(FILE)), ..Settings::new("unused") }
     }
 
-    async fn dialled(
+    async fn dial_of(
         agent: Value,
         human: Value,
         run: Value,
@@ -210,7 +209,7 @@ mod tests {
             ),
         ] {
             let (dial, outgoing) =
-                dialled(json!({ "phone_number": number }), human.clone(), run).await.expect("it can be dialled");
+                dial_of(json!({ "phone_number": number }), human.clone(), run).await.expect("it can be dialled");
             let outgoing = outgoing.expect("a number leaves");
             assert_eq!(dial.target, target, "{human}");
             assert_eq!(dial.destination.map(|at| at.to_string()).as_deref(), Some(at), "{human}");
@@ -239,7 +238,7 @@ mod tests {
             ),
             (json!({"phone_number": "+15550009999"}), json!({"phone_number": "+15550004444"}), "SIP_DIAL_FAILED"),
         ] {
-            let refused = dialled(agent.clone(), human.clone(), json!({})).await.err().expect("it cannot be dialled");
+            let refused = dial_of(agent.clone(), human.clone(), json!({})).await.expect_err("it cannot be dialled");
             assert_eq!(refused.code.as_str(), expect, "{agent} {human}: {}", refused.message);
         }
     }
@@ -253,11 +252,11 @@ mod tests {
             ("sip:desk@127.0.0.1:5099", None),
             ("sip:+15550009999@127.0.0.9", None),
         ] {
-            let (dial, outgoing) = dialled(json!({ "sip_uri": uri }), json!({}), json!({})).await.expect("it resolves");
+            let (dial, outgoing) = dial_of(json!({ "sip_uri": uri }), json!({}), json!({})).await.expect("it resolves");
             let found = outgoing.as_ref().map(|outgoing| (outgoing.trunk.as_str(), outgoing.number.as_str()));
             assert_eq!(found, expect, "{uri}");
             assert!(outgoing.is_none_or(|outgoing| outgoing.caller == CallerNumber::Absent), "{uri}");
-            assert_eq!((dial.target.as_str(), dial.from.user, dial.headers.len()), (uri, None, 2));
+            assert_eq!((dial.target.as_str(), dial.trunk, dial.headers.len()), (uri, None, 2));
         }
     }
 
@@ -280,7 +279,8 @@ mod tests {
                 dial.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
             assert_eq!(headers, expect);
             let host = if name == "near" { "desk.example" } else { "sip.far.invalid" };
-            assert_eq!((dial.from.user.as_deref(), dial.from.host.as_deref()), (Some("+15550001111"), Some(host)));
+            let terms = dial.trunk.expect("terms");
+            assert_eq!((terms.from_user.as_deref(), terms.from_host.as_deref()), (Some("+15550001111"), Some(host)));
         }
     }
 }
