@@ -197,6 +197,8 @@ pub fn service_settings(config: &Config) -> service::Settings {
         hears: config.audio_model.base_url.is_some(),
         behaviour: config.behaviour.clone(),
         names: Resolver::default(),
+        trunks: config.sip.trunks.clone().into(),
+        dial_limits: config.limits.organizations.clone().into(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The SIP sockets, and how calls over SIP are held.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -7,6 +8,8 @@ use std::path::PathBuf;
 use ringer_media::codec::Codec;
 use serde::{Serialize, Serializer};
 
+use super::codecs::{codec_names, read_codecs};
+use super::trunks::{Trunk, read_trunks};
 use super::{SipListen, Source, Sources, Targets};
 
 /// `[sip]`
@@ -46,6 +49,8 @@ pub struct Sip {
     pub dns_servers: Vec<SocketAddr>,
     /// Who may call in; empty: everybody.
     pub inbound_allow: Sources,
+    /// Providers of telephone lines, by name.
+    pub trunks: BTreeMap<String, Trunk>,
 }
 
 /// Port of name servers (RFC 1035 4.2).
@@ -136,6 +141,7 @@ impl Default for Sip {
             redirects: Targets::default(),
             dns_servers: Vec::new(),
             inbound_allow: Sources::default(),
+            trunks: BTreeMap::new(),
         }
     }
 }
@@ -157,16 +163,7 @@ impl Sip {
         from.parsed("sip.advertise", "an IP address", |text| Some(Some(text.parse().ok()?)), &mut self.advertise);
         let allowed = "two ports like 20000-29999, the first even, with at least one pair";
         from.parsed("sip.rtp_ports", allowed, parse_ports, &mut self.rtp_ports);
-        let mut codecs: Vec<String> = self.codecs.iter().map(|codec| codec.name().to_owned()).collect();
-        from.list("sip.codecs", &mut codecs);
-        match codecs.iter().map(|name| Codec::from_name(name).ok_or(name)).collect::<Result<Vec<_>, _>>() {
-            Ok(read) if !read.is_empty() => self.codecs = read,
-            Ok(_) => from.refuse("sip.codecs: at least one is needed".to_owned()),
-            Err(name) => {
-                let known = Codec::ALL.map(Codec::name).join(", ");
-                from.refuse(format!("sip.codecs: {name:?} is not one of {known}"));
-            }
-        }
+        read_codecs("sip.codecs", &mut self.codecs, from);
         let dtmf = |text: &str| match text {
             "rtp" => Some(Dtmf::Rtp),
             "inband" => Some(Dtmf::Inband),
@@ -174,13 +171,7 @@ impl Sip {
             _ => None,
         };
         from.parsed("sip.dtmf", "one of rtp, inband, info", dtmf, &mut self.dtmf);
-        let srtp = |text: &str| match text {
-            "off" => Some(Encryption::Off),
-            "optional" => Some(Encryption::Optional),
-            "required" => Some(Encryption::Required),
-            _ => None,
-        };
-        from.parsed("sip.srtp", "one of off, optional, required", srtp, &mut self.srtp);
+        from.parsed("sip.srtp", Encryption::WORDS, Encryption::parse, &mut self.srtp);
         let switch = |text: &str| match text {
             "off" => Some(Switch::Off),
             "on" => Some(Switch::On),
@@ -222,6 +213,21 @@ impl Sip {
             Ok(sources) => self.inbound_allow = sources,
             Err(bad) => from.refuse(format!("sip.inbound_allow: {bad:?} is no address or network like 192.0.2.0/24")),
         }
+        self.trunks = read_trunks(from, self.srtp);
+    }
+}
+
+impl Encryption {
+    /// Text of the words that [`Encryption::parse`] knows.
+    pub(super) const WORDS: &str = "one of off, optional, required";
+
+    pub(super) fn parse(text: &str) -> Option<Encryption> {
+        match text {
+            "off" => Some(Encryption::Off),
+            "optional" => Some(Encryption::Optional),
+            "required" => Some(Encryption::Required),
+            _ => None,
+        }
     }
 }
 
@@ -252,8 +258,4 @@ fn parse_name_server(text: &str) -> Option<SocketAddr> {
 
 fn ports_text<S: Serializer>(ports: &RangeInclusive<u16>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&format!("{}-{}", ports.start(), ports.end()))
-}
-
-fn codec_names<S: Serializer>(codecs: &[Codec], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(codecs.iter().map(|codec| codec.name()))
 }

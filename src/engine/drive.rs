@@ -10,7 +10,7 @@ use std::time::Duration;
 use ringer_media::call::{EndReason, Ending, Event, Signal, What};
 use ringer_media::frame::Sample;
 use ringer_media::recording::Layout;
-use ringer_sip::CallKey;
+use ringer_sip::{CallKey, Hop};
 use rtrb::Consumer;
 use tokio::sync::mpsc;
 use tracing::Instrument;
@@ -19,6 +19,7 @@ use super::amiss::amiss;
 use super::deaf::Wanted;
 use super::dialogs::{Dialogs, News, Of};
 use super::effects::Effects;
+use super::gate::{DialGate, Forwarded};
 use super::looking::Looking;
 use super::real::{Inner, Room};
 use super::recorder::{self, Recorder, Track, Written};
@@ -334,14 +335,19 @@ impl Driver {
         self.drain_port().await;
     }
 
-    /// Finds out where a redirect or a transfer leads, beside everything else that happens.
+    /// Finds out where a redirect or a transfer leads, and if it may be dialled, beside everything else that happens.
     fn locate(&mut self, target: Address, lookup: Lookup) {
         let (socket, guard, names) = (self.inner.sip.clone(), self.guard.clone(), self.inner.names().clone());
         let of = if lookup == Lookup::TargetRedirect { Of::Target } else { Of::Call };
         let located = (lookup == Lookup::Transfer).then(|| self.dialogs.await_address());
         let Some(key) = self.dialogs.key(of) else { return };
+        let gate = self.terms.gate().cloned();
+        let forwarded = if lookup == Lookup::Transfer { Forwarded::Transfer } else { Forwarded::Redirect };
         self.inner.tasks.spawn("locate", async move {
-            let found = target.hops(&names, &guard).await.map_err(|why| why.kind());
+            let found = match target.hops(&names, &guard).await {
+                Ok(hops) => admitted(gate, forwarded, &target, hops).await,
+                Err(why) => Err(why.kind().to_owned()),
+            };
             if let Err(why) = &found {
                 tracing::info!(host = target.uri().host, "the call is not sent on: {why}");
             }
@@ -473,4 +479,17 @@ async fn last_messages(dialogs: &mut Dialogs, clock: &crate::clock::Clock) -> Ve
 fn cut_to(path: &Path, layout: Layout, samples: Sample) -> Option<String> {
     let cut = recorder::cut(path, layout, samples.max(0) as u64);
     cut.err().map(|error| format!("{}: {error}", path.display()))
+}
+
+/// Returns the hops to an address that the other side names, where the gate lets it be dialled.
+async fn admitted(
+    gate: Option<DialGate>,
+    forwarded: Forwarded,
+    target: &Address,
+    hops: Vec<Hop>,
+) -> Result<Vec<Hop>, String> {
+    match gate {
+        Some(gate) => gate.admit(forwarded, target.uri(), &hops).await.map(|()| hops),
+        None => Ok(hops),
+    }
 }

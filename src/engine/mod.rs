@@ -9,6 +9,7 @@ pub mod dialogue;
 mod drive;
 mod effects;
 mod following;
+mod gate;
 pub mod lateness;
 mod looking;
 #[cfg(test)]
@@ -35,7 +36,8 @@ pub use ringer_media::call::TimelineEntry;
 use ringer_media::call::{EndReason, Ending};
 use tokio::sync::mpsc;
 
-pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial};
+pub use self::gate::{DialGate, Forwarded};
+pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial, TrunkTerms};
 pub use self::real::Engine;
 pub use self::tally::{Calls, Histogram, Tally};
 

@@ -144,7 +144,8 @@ impl Engine {
         let sockets = self.inner.sockets()?;
         let port = sockets.port();
         let no = self.inner.next_no();
-        let supported = self.inner.offer(placement.destination.codecs(), port, no);
+        let srtp = dial.srtp.unwrap_or(self.inner.config.srtp);
+        let supported = self.inner.offer(placement.destination.codecs(), srtp, port, no);
         let mut port = SipPort::caller(dial.target.clone(), placement.destination.guard());
         hops.first().into_iter().for_each(|first| port.set_transport(first.transport));
         for place in hops.iter().filter(|hop| self.inner.config.tls.is_insecure(hop)) {
@@ -220,7 +221,8 @@ impl Engine {
     ) -> Result<(Room, MediaSockets, SipPort), PlaceError> {
         let room = self.inner.take_room()?;
         let sockets = self.inner.sockets()?;
-        let supported = self.inner.offer(terms.codecs(), sockets.port(), self.inner.next_no());
+        let srtp = self.inner.config.srtp;
+        let supported = self.inner.offer(terms.codecs(), srtp, sockets.port(), self.inner.next_no());
         let port = SipPort::incoming(call_id, dialog.offer.as_deref(), &supported, terms.guard());
         let mut port = port.map_err(PlaceError::NoMedia)?;
         port.set_transport(dialog.transport);
@@ -318,9 +320,9 @@ impl Inner {
     }
 
     /// What is offered, or answered with, at a media port; with keys of its own.
-    fn offer(&self, codecs: &[Codec], port: u16, no: CallNo) -> Offer {
+    fn offer(&self, codecs: &[Codec], srtp: Encryption, port: u16, no: CallNo) -> Offer {
         let plain = sdp::offer(codecs, self.sip.local().ip(), port, no.0);
-        sdp::secured(plain, self.config.srtp, random_bytes)
+        sdp::secured(plain, srtp, random_bytes)
     }
 
     /// Returns the offer to the target of a transfer at a media port: codec and encryption in use, with keys of its own.

@@ -21,6 +21,13 @@ impl Verdict {
         Verdict { error: Some((code, message.into())), ..Verdict::default() }
     }
 
+    /// Turns an address that is not known into a number that is not: the agent was dialled by telephone.
+    pub fn blame_number(&mut self) {
+        if let Some((code @ ErrorCode::InvalidSipDestination, _)) = &mut self.error {
+            *code = ErrorCode::InvalidPhoneNumber;
+        }
+    }
+
     fn by(side: EndedBy) -> Verdict {
         Verdict { by: Some(side), ..Verdict::default() }
     }

@@ -26,3 +26,4 @@ mod strangers;
 mod streams;
 mod torture;
 mod transfers;
+mod trunks;

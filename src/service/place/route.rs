@@ -5,7 +5,7 @@ use ringer_sip::Hop;
 use serde_json::Value;
 
 use super::platform::NOT_SUPPORTED;
-use super::{Cast, Obstacle};
+use super::{Cast, Obstacle, phone};
 use crate::config::Secret;
 use crate::engine::{Answering, Destination, SipDial};
 use crate::model::agent::ConnectionType;
@@ -13,6 +13,7 @@ use crate::model::digital_human::Trait;
 use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
 use crate::service::Settings;
+use crate::service::dial::Outgoing;
 use crate::transport::sip::address::{Address, AddressFault};
 use crate::transport::sip::names::Resolver;
 
@@ -22,20 +23,30 @@ const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
 /// Longest value of a header field.
 const VALUE_BYTES: usize = 1024;
 
-/// Returns how the call with the agent comes about.
-pub(super) async fn destination(cast: &Cast, codecs: &[Codec], settings: &Settings) -> Result<Destination, Obstacle> {
-    reachable(cast, settings)?;
+/// Returns how the call with the agent comes about, and the number that leaves by it.
+pub(super) async fn destination(
+    cast: &Cast,
+    codecs: &[Codec],
+    settings: &Settings,
+) -> Result<(Destination, Option<Outgoing>), Obstacle> {
+    let kind = reachable(cast, settings)?;
     let agent = &cast.agent.spec;
     // Where media goes is told by the other side, whichever calls.
     let guard = Guard::new(settings.allow_private_agents);
     if cast.is_called() {
         let (codecs, headers) = (codecs.to_vec(), headers(cast));
-        return Ok(Destination::Incoming(Answering { codecs, guard: Some(guard), headers, ..Answering::default() }));
+        let answering = Answering { codecs, guard: Some(guard), headers, ..Answering::default() };
+        return Ok((Destination::Incoming(answering), None));
+    }
+    if kind == ConnectionType::Phone {
+        let (dial, outgoing) = phone::dial(cast, settings).await?;
+        return Ok((Destination::Sip(dial), Some(outgoing)));
     }
     let target = cast.overrides.sip_uri.as_ref().or(agent.sip_uri.as_ref());
     let target = target.ok_or_else(|| Obstacle::new(ErrorCode::InvalidSipDestination, "The agent has no sip_uri"))?;
     let hops = find_hops(target, &settings.names, &guard).await?;
-    Ok(Destination::Sip(SipDial {
+    let behind = phone::behind(cast, target, &hops, settings).await;
+    let dial = SipDial {
         target: target.clone(),
         hops,
         guard: Some(guard),
@@ -43,21 +54,17 @@ pub(super) async fn destination(cast: &Cast, codecs: &[Codec], settings: &Settin
         password: agent.sip_password.clone().map(Secret::new),
         headers: headers(cast),
         codecs: codecs.to_vec(),
-    }))
+        ..SipDial::default()
+    };
+    Ok((Destination::Sip(dial), behind))
 }
 
-/// Whether the agent is of a kind that can be called.
-fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
+/// Returns the kind of the agent, when it is one that can be called.
+fn reachable(cast: &Cast, settings: &Settings) -> Result<ConnectionType, Obstacle> {
     cast.own_channel(&settings.sms)?;
-    let agent = &cast.agent.spec;
-    let given = agent.connection().or(cast.overrides.sip_uri.as_ref().map(|_| ConnectionType::Sip));
-    match given {
+    match cast.telephony() {
         None => Err(Obstacle::new(ErrorCode::NoConnectionType, "The agent has no connection_type and no address")),
-        Some(ConnectionType::Sip | ConnectionType::Phone) if cast.is_called() => Ok(()),
-        Some(ConnectionType::Phone) => {
-            Err(Obstacle::new(ErrorCode::SipNotConfigured, "Phone numbers need a SIP trunk, and none is set up"))
-        }
-        Some(ConnectionType::Sip) => Ok(()),
+        Some(kind @ (ConnectionType::Sip | ConnectionType::Phone)) => Ok(kind),
         Some(other) => Err(cast.unmet(other)),
     }
 }
@@ -198,7 +205,7 @@ mod tests {
         ] {
             let cast = cast(json!({ "sip_uri": format!("sip:bob@{host}") }), json!({}), json!({}));
             let found = destination(&cast, &[Codec::Pcmu], &settings).await;
-            let found = found.map(|mut found| {
+            let found = found.map(|(mut found, _)| {
                 found.sip().and_then(|dial| dial.hops.first().cloned()).expect("it dials").to_string()
             });
             let found = found.as_deref().map_err(|obstacle| (obstacle.code.as_str(), obstacle.message.as_str()));
@@ -215,6 +222,7 @@ mod tests {
             (json!({}), json!({"sip_uri": sip}), None),
             (json!({}), json!({}), Some("NO_CONNECTION_TYPE")),
             (json!({"phone_number": "+15550001111"}), json!({}), Some("SIP_NOT_CONFIGURED")),
+            (json!({}), json!({"phone_number": "+15550001111"}), Some("SIP_NOT_CONFIGURED")),
             (json!({"websocket_url": "ws://h"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
             (json!({"mode": "EMAIL"}), json!({}), Some("EMAIL_NOT_CONFIGURED")),
             (json!({"P4_agent_id": "a"}), json!({}), Some("MISSING_P4_INTEGRATION")),

@@ -156,7 +156,7 @@ impl Host {
             Lookup::Redirect => self.order(now, SipOrder::Resolved(found.unwrap_or_default())),
             Lookup::TargetRedirect => self.order_target(now, SipOrder::Resolved(found.unwrap_or_default())),
             Lookup::Transfer => {
-                let found = found.map_err(|why| why.kind());
+                let found = found.map_err(|why| why.kind().to_owned());
                 if let Some(port) = &mut self.port {
                     port.take_address(found);
                 }

@@ -66,7 +66,7 @@ impl SipPort {
     }
 
     /// Takes the hops of [`Lookup::Transfer`], or why there is none that may be called.
-    pub fn take_address(&mut self, found: Result<Vec<Hop>, &str>) {
+    pub fn take_address(&mut self, found: Result<Vec<Hop>, String>) {
         let Some(open) = self.transfers.open.as_mut().filter(|open| matches!(open.step, Step::LookedUp)) else {
             return;
         };

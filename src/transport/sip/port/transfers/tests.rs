@@ -115,7 +115,7 @@ fn a_target_is_called_once_it_is_found_and_the_call_agrees() {
 
     let mut port = up(Refer::Follow);
     port.receive(asks(TO));
-    port.take_address(Err("its host has no address"));
+    port.take_address(Err("its host has no address".to_owned()));
     port.control(&Control::Transfer(Onward::Decline));
     let expect = [
         "locate sip:carol@c.example Transfer",
