@@ -467,7 +467,7 @@ impl Endpoint {
 
     /// An INVITE of this side got no final response: the next place is tried, or the call ends.
     pub(crate) fn invite_failed(&mut self, now: Time, key: CallKey, tx: &TransactionKey, failure: Failure) {
-        if !self.caller(key).is_some_and(|c| c.transaction == *tx) {
+        if self.caller(key).is_none_or(|c| c.transaction != *tx) {
             return self.change_failed(now, key, tx, failure);
         }
         if !self.try_next(now, key) {
