@@ -57,7 +57,7 @@ fn roots(name: &str, path: Option<&Path>) -> Result<Roots, String> {
 
 fn own(names: [&str; 2], paths: Option<(&Path, &Path)>) -> Result<Option<Identity>, String> {
     let Some((certificate, key)) = paths else { return Ok(None) };
-    let read = Identity::read(certificate, key);
+    let read = Identity::load(certificate, key);
     read.map(Some).map_err(|(is_key, why)| format!("{}: {why}", names[usize::from(is_key)]))
 }
 

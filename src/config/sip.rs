@@ -148,7 +148,7 @@ impl Default for Sip {
 
 impl Sip {
     pub(super) fn read(&mut self, from: &mut Source) {
-        from.parsed_list("sip.listen", SipListen::FORM, SipListen::read, &mut self.listen);
+        from.parsed_list("sip.listen", SipListen::FORM, SipListen::parse_list, &mut self.listen);
         let file = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
         from.parsed("sip.tls_certificate", "a file", file, &mut self.tls_certificate);
         from.parsed("sip.tls_key", "a file", file, &mut self.tls_key);

@@ -345,7 +345,7 @@ impl Driver {
         let forwarded = if lookup == Lookup::Transfer { Forwarded::Transfer } else { Forwarded::Redirect };
         self.inner.tasks.spawn("locate", async move {
             let found = match target.hops(&names, &guard).await {
-                Ok(hops) => admitted(gate, forwarded, &target, hops).await,
+                Ok(hops) => pass_gate(gate, forwarded, &target, hops).await,
                 Err(why) => Err(why.kind().to_owned()),
             };
             if let Err(why) = &found {
@@ -482,7 +482,7 @@ fn cut_to(path: &Path, layout: Layout, samples: Sample) -> Option<String> {
 }
 
 /// Returns the hops to an address that the other side names, where the gate lets it be dialled.
-async fn admitted(
+async fn pass_gate(
     gate: Option<DialGate>,
     forwarded: Forwarded,
     target: &Address,

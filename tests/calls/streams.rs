@@ -41,7 +41,7 @@ fn with_certificate(folder: &TempDir, name: &str) -> (TlsSettings, TlsSettings) 
     std::fs::write(path("ca.pem"), authority.pem()).expect("written");
     std::fs::write(path("own.pem"), certificate.pem()).expect("written");
     std::fs::write(path("own.key"), key.serialize_pem()).expect("written");
-    let identity = Identity::read(&path("own.pem"), &path("own.key")).expect("they belong together");
+    let identity = Identity::load(&path("own.pem"), &path("own.key")).expect("they belong together");
     let roots = Roots::read(&path("ca.pem")).expect("it is a certificate");
     let own = TlsSettings { identity: Some(identity), ..TlsSettings::default() };
     (own, TlsSettings { roots, ..TlsSettings::default() })

@@ -41,7 +41,7 @@ impl Identity {
     ///
     /// # Errors
     /// True stands beside the text where the key is what cannot be used. The text names the file and the reason.
-    pub fn read(certificate: &Path, key: &Path) -> Result<Identity, (bool, String)> {
+    pub fn load(certificate: &Path, key: &Path) -> Result<Identity, (bool, String)> {
         let bad = |path: &Path, why: &str| format!("{}: {why}", path.display());
         let read = |path: &Path| std::fs::read(path).map_err(|error| bad(path, &error.to_string()));
         let bytes = read(certificate).map_err(|why| (false, why))?;
@@ -316,9 +316,9 @@ mod tests {
         std::fs::write(path("good.key"), one.serialize_pem()).expect("written");
         std::fs::write(path("other.key"), other.serialize_pem()).expect("written");
         std::fs::write(path("empty.pem"), "").expect("written");
-        assert!(Identity::read(&path("good.pem"), &path("good.key")).is_ok());
+        assert!(Identity::load(&path("good.pem"), &path("good.key")).is_ok());
         let check = |certificate: &str, key: &str, is_key: bool, expect: &str| {
-            let (named_key, why) = Identity::read(&path(certificate), &path(key)).expect_err(expect);
+            let (named_key, why) = Identity::load(&path(certificate), &path(key)).expect_err(expect);
             assert!(named_key == is_key && why.contains(expect), "{why}");
             assert!(why.contains(if is_key { key } else { certificate }), "{why}");
         };
