@@ -4,6 +4,7 @@ mod caller;
 mod calls;
 mod crypto;
 mod digits;
+mod dtls;
 mod early;
 mod garbage;
 mod login;

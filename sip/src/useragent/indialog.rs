@@ -287,6 +287,9 @@ impl super::Call {
         if let Some((name, clock_rate_hz)) = &self.codec {
             base.codecs.retain(|codec| codec.name == *name && codec.clock_rate_hz == *clock_rate_hz);
         }
+        if let Some(agreed) = &self.media {
+            base.keep_protection(agreed);
+        }
         let (mut session, media) = negotiate(offer, &Offer { direction: self.wish.unwrap_or_default(), ..base })?;
         // The answer goes at once, and nobody knows yet whether the name can be resolved.
         if media.remote_host.is_some() {
@@ -303,6 +306,7 @@ impl super::Call {
         let mut own = Session::parse(&self.local_sdp).ok()?;
         self.version += 1;
         own.version += self.version;
+        own.leave_setup_open();
         Some(own.to_string())
     }
 }
