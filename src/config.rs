@@ -23,7 +23,7 @@ pub use behaviour::{
 };
 pub use notify::Notify;
 pub use server::Server;
-pub use sip::{CODECS, Dtmf, Encryption, Refer, Sip, Switch, parse_ports};
+pub use sip::{CODECS, Dtmf, Encryption, Refer, Sip, SrtpKeys, Switch, parse_ports};
 use source::Source;
 pub use source::{ConfigError, nearest};
 pub use sources::Sources;

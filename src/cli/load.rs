@@ -20,7 +20,7 @@ use super::out::Out;
 use super::signals::Signals;
 use super::{count, failed};
 use crate::clock::{Clock, monotonic, new_id};
-use crate::config::{Encryption, most_calls, raise_file_limit};
+use crate::config::{Encryption, SrtpKeys, most_calls, raise_file_limit};
 use crate::engine::{CallControl, CallHandle, CallNews, CallReport, Engine, EngineConfig};
 use crate::tasks::Tasks;
 
@@ -112,6 +112,7 @@ async fn load(args: &Args) -> Result<Figures, String> {
         shards: 0,
         max_calls: most,
         srtp: Encryption::Off,
+        srtp_keys: SrtpKeys::default(),
         symmetric_rtp: false,
     };
     let (engine, _incoming) = Engine::start(config, caller::speech(), Clock::Real)

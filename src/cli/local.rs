@@ -9,7 +9,7 @@ use ringer_media::codec::Codec;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
-use crate::config::{self, Config, Encryption, Secret, most_calls, raise_file_limit};
+use crate::config::{self, Config, Encryption, Secret, SrtpKeys, most_calls, raise_file_limit};
 use crate::engine::{Engine, EngineConfig, Speech};
 use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
 use crate::provider::pocketsphinx::{MODEL, Pocketsphinx};
@@ -162,8 +162,16 @@ pub async fn engine(
     advertise: Option<IpAddr>,
 ) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
     let max_calls = most_calls(raise_file_limit(), &rtp_ports);
-    let config =
-        EngineConfig { sip, rtp_ports, advertise, shards: 0, max_calls, srtp: Encryption::Off, symmetric_rtp: false };
+    let config = EngineConfig {
+        sip,
+        rtp_ports,
+        advertise,
+        shards: 0,
+        max_calls,
+        srtp: Encryption::Off,
+        srtp_keys: SrtpKeys::default(),
+        symmetric_rtp: false,
+    };
     Engine::start(config, speech()?, Clock::Real).await.map_err(|error| format!("the SIP socket {sip}: {error}"))
 }
 

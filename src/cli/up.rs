@@ -261,6 +261,7 @@ async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::
         shards: 0,
         max_calls: config.limits.max_calls,
         srtp: config.sip.srtp,
+        srtp_keys: config.sip.srtp_keys,
         symmetric_rtp: config.sip.symmetric_rtp == Switch::On,
     };
     let started = Engine::start(engine, speech, Clock::Real).await;

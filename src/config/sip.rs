@@ -25,6 +25,8 @@ pub struct Sip {
     pub dtmf: Dtmf,
     /// Secure RTP.
     pub srtp: Encryption,
+    /// Kind of keys of secure RTP.
+    pub srtp_keys: SrtpKeys,
     /// RTP is taken from another port of the host that the agent's SDP names, when nothing comes from the one it names.
     pub symmetric_rtp: Switch,
     /// What is done when an agent transfers a call that goes on.
@@ -48,17 +50,34 @@ pub enum Dtmf {
     Info,
 }
 
-/// What calls do about secure RTP, with keys in the session description (RFC 4568). Those are as secret as the signalling is.
+/// What calls do about secure RTP.
+///
+/// Its keys come in the session description (RFC 4568), and are then as secret as the signalling, or from a DTLS handshake
+/// (RFC 5763).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Encryption {
     /// Plain RTP alone.
     #[default]
     Off,
-    /// RTP/AVP is offered with keys: the other side may use them or not. Both kinds of offers are answered.
+    /// RTP/AVP is offered with keys of both kinds: the other side may use them or not. Every kind of offer is answered.
     Optional,
-    /// RTP/SAVP is offered, and there is no call without keys.
+    /// Secure RTP is offered, as [`SrtpKeys`] says, and there is no call without keys.
     Required,
+}
+
+/// Kind of keys that `sip.srtp = "required"` offers, and that is taken of an offer that has both. An offer with one kind is
+/// answered in that kind.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SrtpKeys {
+    /// Keys in the session description: RTP/SAVP with `a=crypto` (RFC 4568).
+    #[default]
+    Sdes,
+    /// A DTLS handshake: UDP/TLS/RTP/SAVP with `a=fingerprint` (RFC 5763).
+    Dtls,
+    /// RTP/SAVP with both, of which the other side chooses; of its offers the handshake is taken.
+    Any,
 }
 
 /// A rule that is followed or not.
@@ -89,6 +108,7 @@ impl Default for Sip {
             codecs: CODECS.to_vec(),
             dtmf: Dtmf::Rtp,
             srtp: Encryption::Off,
+            srtp_keys: SrtpKeys::Sdes,
             symmetric_rtp: Switch::Off,
             refer: Refer::Refuse,
             inbound_allow: Sources::default(),
@@ -126,6 +146,13 @@ impl Sip {
             _ => None,
         };
         from.parsed("sip.srtp", "one of off, optional, required", srtp, &mut self.srtp);
+        let keys = |text: &str| match text {
+            "sdes" => Some(SrtpKeys::Sdes),
+            "dtls" => Some(SrtpKeys::Dtls),
+            "any" => Some(SrtpKeys::Any),
+            _ => None,
+        };
+        from.parsed("sip.srtp_keys", "one of sdes, dtls, any", keys, &mut self.srtp_keys);
         let switch = |text: &str| match text {
             "off" => Some(Switch::Off),
             "on" => Some(Switch::On),

@@ -8,6 +8,7 @@ pub mod dialogue;
 mod drive;
 mod effects;
 mod following;
+mod keys;
 pub mod lateness;
 pub mod noise;
 pub mod pace;
@@ -35,7 +36,7 @@ pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial
 pub use self::real::Engine;
 pub use self::tally::{Calls, Histogram, Tally};
 
-use crate::config::Encryption;
+use crate::config::{Encryption, SrtpKeys};
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
 
@@ -54,6 +55,8 @@ pub struct EngineConfig {
     pub max_calls: usize,
     /// Secure RTP, of calls in both directions.
     pub srtp: Encryption,
+    /// Kind of keys of secure RTP.
+    pub srtp_keys: SrtpKeys,
     /// RTP is taken from another port of the agreed host when nothing comes from the agreed one (RFC 4961).
     pub symmetric_rtp: bool,
 }

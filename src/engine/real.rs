@@ -15,6 +15,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
 use super::drive::{Driver, Files};
+use super::keys::Keys;
 use super::lateness::Lateness;
 use super::recorder::{RING_SAMPLES, Recorder};
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
@@ -22,9 +23,10 @@ use super::tally::Tally;
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
-use crate::config::Secret;
+use crate::config::{Encryption, Secret};
 use crate::provider::Recognizer;
 use crate::tasks::Tasks;
+use crate::transport::dtls::{self, Identity};
 use crate::transport::path::MediaPath;
 use crate::transport::port::{Incoming, IncomingChannel, Port, Refusal};
 use crate::transport::sip::port::{SipOrder, SipPort};
@@ -61,6 +63,8 @@ pub(super) struct Inner {
     next: AtomicU64,
     live: AtomicUsize,
     pub clock: crate::clock::Clock,
+    /// What handshakes for keys of secure RTP present; `None`: calls have plain RTP.
+    identity: Option<Identity>,
 }
 
 struct ShardHandle {
@@ -97,6 +101,10 @@ impl Engine {
             messages.push(from_shard);
         }
         let tally = Arc::<Tally>::default();
+        let identity = match config.srtp {
+            Encryption::Off => None,
+            _ => Some(Identity::new().map_err(io::Error::other)?),
+        };
         let inner = Arc::new(Inner {
             ports: MediaPorts::new(config.rtp_ports.clone()),
             config,
@@ -111,6 +119,7 @@ impl Engine {
             next: AtomicU64::new(1),
             live: AtomicUsize::new(0),
             clock,
+            identity,
         });
         for (at, from_shard) in messages.into_iter().enumerate() {
             // SAFETY: the wake owns its descriptor and closes it only when the last Arc, of which AsyncFd holds one, is gone.
@@ -290,7 +299,11 @@ impl Inner {
     /// What is offered, or answered with, at a media port; with keys of its own.
     fn offer(&self, codecs: &[Codec], port: u16, no: CallNo) -> Offer {
         let plain = sdp::offer(codecs, self.sip.local().ip(), port, no.0);
-        sdp::secured(plain, self.config.srtp, random_bytes)
+        let secured = sdp::secured(plain, self.config.srtp, random_bytes);
+        match &self.identity {
+            Some(own) => sdp::with_handshake(secured, self.config.srtp_keys, own.fingerprint(), random_bytes),
+            None => secured,
+        }
     }
 
     fn next_no(&self) -> CallNo {
@@ -316,6 +329,7 @@ impl Inner {
         let (files, tapes, wire) = files.split();
         let shard =
             (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
+        let (handshakes, keys) = self.identity.clone().map(keys_of).unzip();
         let live = LiveCall {
             no,
             call: Call::new(placement.spec.clone()),
@@ -324,13 +338,27 @@ impl Inner {
             tapped: 0,
             tapes,
             wire,
+            handshakes,
+            awaits_reports: false,
             dropped_frames: 0,
             ticks: 0,
             symmetric: self.config.symmetric_rtp,
         };
         self.order(shard, ToShard::Place(Box::new(live)));
-        let driver =
-            Driver::new(self.clone(), no, shard, placement, files, tap_reader, from_shard, news, hangups, room, port);
+        let driver = Driver::new(
+            self.clone(),
+            no,
+            shard,
+            placement,
+            files,
+            tap_reader,
+            from_shard,
+            news,
+            hangups,
+            room,
+            port,
+            keys,
+        );
         // The task that runs it moves it more than once, and would hold room for each.
         (Box::new(driver), CallHandle { news: watch, control })
     }
@@ -361,6 +389,12 @@ impl Inner {
 /// itself (140 KiB, which media bounds), its task, channels and SIP dialog a call holds at most 300 KiB: `ringer load` measures it.
 const RING_BYTES: usize = 2 * (TAP_SAMPLES + RING_SAMPLES);
 const _: () = assert!(RING_BYTES <= 101 * 1024);
+
+/// Returns both ends of the way that handshakes of a call go.
+fn keys_of(identity: Identity) -> (dtls::QueueWriter, Keys) {
+    let (writer, reader) = dtls::queue();
+    (writer, Keys::new(identity, reader))
+}
 
 fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
     let (commands, orders) = RingBuffer::new(RING);
@@ -400,6 +434,7 @@ impl Inner {
             | FromShard::Ears(no, _)
             | FromShard::Event(no, _)
             | FromShard::Frames(no)
+            | FromShard::Handshakes(no)
             | FromShard::Moved(no, _)
             | FromShard::Ended(no, _) => *no,
             // Dropping the call closes its sockets and rings, here and not on the media thread.

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ringer::clock::Clock;
-use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, Retention, Sources};
+use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, Retention, Sources, SrtpKeys};
 use ringer::engine::noise::NoiseBeds;
 use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::Workshop;
@@ -18,7 +18,16 @@ use tokio::sync::mpsc;
 /// An engine with one media thread and a SIP port of its own.
 pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig {
     let sip = "127.0.0.1:0".parse().expect("it is an address");
-    EngineConfig { sip, rtp_ports, advertise: None, shards: 1, max_calls, srtp: Encryption::Off, symmetric_rtp: false }
+    EngineConfig {
+        sip,
+        rtp_ports,
+        advertise: None,
+        shards: 1,
+        max_calls,
+        srtp: Encryption::Off,
+        srtp_keys: SrtpKeys::default(),
+        symmetric_rtp: false,
+    }
 }
 
 /// The same, started, and the calls that come in.

@@ -2,6 +2,7 @@
 
 mod captured;
 mod desk;
+mod dtls;
 mod dynamic;
 pub mod house;
 mod inbound;

@@ -5,15 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer::clock::Clock;
-use ringer::config::Encryption;
-use ringer::engine::{CallNews, CallReport, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial, Speech};
+use ringer::config::{Encryption, SrtpKeys};
+use ringer::engine::{
+    Answering, CallHandle, CallNews, CallReport, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial,
+    Speech,
+};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::{Synthesizer, Voice, VoiceWanted};
-use ringer_media::call::CallSpec;
+use ringer::transport::port::Incoming;
+use ringer_media::call::{CallSpec, Opening};
 use ringer_media::clip::Clip;
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
+use tokio::sync::mpsc;
 
 use super::local;
 
@@ -49,12 +54,21 @@ impl Stage {
         Stage::of(local::config(RTP_PORTS, 10), clock).await
     }
 
+    /// The same with secure RTP whose keys come from `srtp_keys`, and the calls that come in.
+    pub async fn secure(srtp: Encryption, srtp_keys: SrtpKeys) -> (Stage, mpsc::Receiver<Incoming>) {
+        Stage::with_calls(EngineConfig { srtp, srtp_keys, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
+    }
+
     async fn of(config: EngineConfig, clock: Clock) -> Stage {
+        Stage::with_calls(config, clock).await.0
+    }
+
+    async fn with_calls(config: EngineConfig, clock: Clock) -> (Stage, mpsc::Receiver<Incoming>) {
         let synthesizer = Arc::new(FakeSynthesizer::default());
         let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
         let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
-        let (engine, _) = Engine::start(config, speech, clock).await.expect("loopback has a free port");
-        Stage { engine, synthesizer }
+        let (engine, calls) = Engine::start(config, speech, clock).await.expect("loopback has a free port");
+        (Stage { engine, synthesizer }, calls)
     }
 
     /// A call to `target` with PCMU that says `intent`.
@@ -88,18 +102,34 @@ impl Stage {
 
     /// Places the call and waits for its end.
     pub async fn call(&self, placement: Placement) -> Result<CallReport, PlaceError> {
-        let mut handle = self.engine.place(placement).await?;
-        let ended = async {
-            loop {
-                match handle.news.recv().await {
-                    Some(CallNews::Ended(report)) => return *report,
-                    Some(_) => {}
-                    None => panic!("the call was lost"),
-                }
-            }
-        };
-        Ok(tokio::time::timeout(PATIENCE, ended).await.expect("the call ends"))
+        Ok(ended(self.engine.place(placement).await?).await)
     }
+
+    /// Answers the next call that comes in, and waits for its end.
+    pub async fn answer(&self, calls: &mut mpsc::Receiver<Incoming>, intent: &str, max_ms: u32) -> CallReport {
+        let call = tokio::time::timeout(PATIENCE, calls.recv()).await.expect("a call comes").expect("the engine runs");
+        let mut placement = self.placement("", intent);
+        placement.destination = Destination::Incoming(Answering { codecs: vec![Codec::Pcmu], guard: None });
+        placement.spec.opening = Opening::Say(intent.into());
+        placement.spec.limits.max_duration_ms = Some(max_ms.into());
+        let folder = tempfile::tempdir().expect("the folder for temporary files is writable").keep();
+        placement.folder = Some(folder);
+        ended(self.engine.answer(call, placement).await.expect("it is answered")).await
+    }
+}
+
+/// Waits for the end of a call.
+async fn ended(mut handle: CallHandle) -> CallReport {
+    let ended = async {
+        loop {
+            match handle.news.recv().await {
+                Some(CallNews::Ended(report)) => return *report,
+                Some(_) => {}
+                None => panic!("the call was lost"),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.expect("the call ends")
 }
 
 /// The names of a call's events in order.

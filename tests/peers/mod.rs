@@ -96,13 +96,23 @@ impl Peer {
         Peer::softphone(codec, "")
     }
 
-    /// The same with PCMU over secure RTP with keys in SDP: `srtp` takes and offers it beside plain RTP, `srtp-mand` takes nothing
-    /// else.
+    /// The same with PCMU over secure RTP: with keys in SDP, `srtp` takes and offers it beside plain RTP, and `srtp-mand` takes nothing
+    /// else; with keys of a handshake, `dtls_srtp`.
     pub fn secure_baresip(how: &str) -> Peer {
         Peer::softphone("PCMU/8000/1", &format!(";mediaenc={how}"))
     }
 
+    /// The same that calls `to` at once.
+    pub fn calling_baresip(how: &str, to: SocketAddr) -> Peer {
+        let dial = format!("/dial sip:ringer@{to}");
+        Peer::softphone_that("PCMU/8000/1", &format!(";mediaenc={how}"), &["-e", &dial])
+    }
+
     fn softphone(codec: &str, more: &str) -> Peer {
+        Peer::softphone_that(codec, more, &[])
+    }
+
+    fn softphone_that(codec: &str, more: &str, does: &[&str]) -> Peer {
         let rate_hz =
             codec.split('/').nth(1).and_then(|rate| rate.parse().ok()).expect("a codec is told with its rate");
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
@@ -115,7 +125,7 @@ impl Peer {
             .and_then(|()| fs::write(path("config"), baresip_config(folder.path(), first, rate_hz)))
             .expect("the folder is writable");
         let mut command = limited("baresip");
-        command.args(["-4", "-v", "-f"]).arg(folder.path());
+        command.args(["-4", "-v", "-f"]).arg(folder.path()).args(does);
         let peer = Peer::start("baresip", command, folder, first);
         peer.wait_for("baresip is ready");
         peer
@@ -276,7 +286,7 @@ fn baresip_config(folder: &Path, first_port: u16, rate_hz: u32) -> String {
          ausrc_srate {rate_hz}\nauplay_srate {rate_hz}\nausrc_channels 1\nauplay_channels 1\n\
          snd_path {}\n\
          module_path {}\n\
-         module g711.so\nmodule opus.so\nmodule l16.so\nmodule srtp.so\n\
+         module g711.so\nmodule opus.so\nmodule l16.so\nmodule srtp.so\nmodule dtls_srtp.so\n\
          module aufile.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n",
         folder.display(),
         baresip_modules().display(),

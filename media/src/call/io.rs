@@ -8,6 +8,7 @@ use super::event::Event;
 use super::spec::Phrases;
 use crate::frame::{Frame, SILENCE, Sample};
 use crate::leg::LegParams;
+use crate::rtp::srtp::SrtpParams;
 use crate::time::Time;
 use crate::tongue::Tongue;
 
@@ -140,6 +141,14 @@ pub enum Signal {
     Transfer {
         /// Whom this side is to call instead.
         to: String,
+    },
+    /// Keys of secure RTP that handshakes have brought so far, for legs whose parameters await them. None at all: another handshake
+    /// began, and a leg that has keys keeps them until it is done.
+    Keys {
+        /// Of RTP, and of reports that have none of their own.
+        rtp: Option<SrtpParams>,
+        /// Of reports on a port of their own.
+        reports: Option<SrtpParams>,
     },
     /// The far side ended, refused, or could not be reached.
     Ended(RemoteEnd),

@@ -11,7 +11,8 @@ use super::utterance::Utterance;
 use super::{Call, Dial, ms, ntp};
 use crate::connection::Connection;
 use crate::frame::{FRAME, RATE_HZ, Sample};
-use crate::leg::{Leg, LegParams};
+use crate::leg::{Leg, LegParams, MediaParams};
+use crate::rtp::srtp::SrtpParams;
 use crate::time::Time;
 use std::time::Duration;
 
@@ -78,6 +79,8 @@ pub(super) struct Waits {
     pub media_at: Option<Time>,
     /// Next report of the network's figures.
     pub network_at: Sample,
+    /// Keys that handshakes have brought, of RTP and of reports: for the leg that begins.
+    pub keys: [Option<SrtpParams>; 2],
 }
 
 /// A silence that this side keeps on purpose.
@@ -153,6 +156,12 @@ impl Call {
                 self.waits.media_at = Some(now);
                 self.event(self.frame_at, Side::Agent, if held { What::Held } else { What::Unheld });
             }
+            Signal::Keys { rtp, reports } => {
+                self.waits.keys = [rtp, reports];
+                if let Some(leg) = &mut self.leg {
+                    leg.take_keys(rtp.as_ref(), reports.as_ref());
+                }
+            }
             Signal::Transfer { to } => self.transfer(now, to),
             Signal::Ended(remote) => self.remote_end(now, remote),
             Signal::EarlyMedia { .. }
@@ -194,8 +203,9 @@ impl Call {
     fn connect(&mut self, now: Time, code: u16, params: LegParams) {
         self.origin = now;
         self.frame_at = 0;
+        let keyed = self.keyed(params);
         match &mut self.leg {
-            Some(leg) if leg.params() == params => leg.set_origin(now),
+            Some(leg) if leg.params() == keyed => leg.set_origin(now),
             _ => self.begin_leg(params, now),
         }
         self.mouth = Mouth::new(&self.spec, params.rate_hz());
@@ -441,6 +451,9 @@ impl Call {
     fn remote_end(&mut self, now: Time, remote: RemoteEnd) {
         let reason = match self.phase {
             Phase::Connected if remote.kind == RemoteKind::Expired => EndReason::SessionExpired,
+            Phase::Connected if matches!(remote.kind, RemoteKind::NoKeys | RemoteKind::KeysLost) => {
+                EndReason::DialFailed
+            }
             Phase::Connected => EndReason::AgentHangup,
             Phase::Closing { .. } | Phase::Over => return,
             _ if remote.kind == RemoteKind::Refused => EndReason::Rejected,
@@ -501,8 +514,17 @@ impl Call {
         }
     }
 
+    /// Returns the parameters with the keys that a handshake has brought for them.
+    fn keyed(&self, params: LegParams) -> LegParams {
+        match params {
+            LegParams::Rtp(media) if media.awaits_keys() => MediaParams { srtp: self.waits.keys[0], ..media }.into(),
+            params => params,
+        }
+    }
+
     fn begin_leg(&mut self, params: LegParams, now: Time) {
-        let leg = Leg::new(params, self.spec.seed, now);
+        let mut leg = Leg::new(self.keyed(params), self.spec.seed, now);
+        leg.take_keys(None, self.waits.keys[1].as_ref());
         if let Leg::Rtp(leg) = &leg {
             self.out.carry(leg.longest_packet());
         }

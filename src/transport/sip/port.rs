@@ -264,7 +264,17 @@ impl SipPort {
     }
 
     fn agreed(&mut self, plan: &MediaPlan) {
-        self.peer.profile = Some(if plan.media.srtp.is_some() { "RTP/SAVP" } else { "RTP/AVP" });
+        self.peer.profile = Some(match plan.media.srtp {
+            _ if plan.handshake.is_some() => "UDP/TLS/RTP/SAVP",
+            Some(_) => "RTP/SAVP",
+            None => "RTP/AVP",
+        });
+    }
+
+    /// Ends a call whose media have no keys, or lost them.
+    pub fn end_unkeyed(&mut self, kind: RemoteKind, text: String) {
+        self.send(SipOrder::Hangup(INCOMPATIBLE.0, INCOMPATIBLE.1));
+        self.signal(Signal::Ended(RemoteEnd { text, kind, ..Default::default() }));
     }
 
     fn media_plan(&self, media: &Negotiated) -> Result<MediaPlan, String> {
