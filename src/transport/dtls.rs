@@ -4,6 +4,7 @@
 mod association;
 mod channel;
 mod queue;
+mod repeats;
 
 use std::sync::Arc;
 

@@ -105,15 +105,20 @@ impl Stage {
         Ok(ended(self.engine.place(placement).await?).await)
     }
 
-    /// Answers the next call that comes in, and waits for its end.
-    pub async fn answer(&self, calls: &mut mpsc::Receiver<Incoming>, intent: &str, max_ms: u32) -> CallReport {
+    /// Answers the next call that comes in with `intent`, keeps it in `folder`, and waits for its end.
+    pub async fn answer(
+        &self,
+        calls: &mut mpsc::Receiver<Incoming>,
+        folder: &Path,
+        intent: &str,
+        max_ms: u32,
+    ) -> CallReport {
         let call = tokio::time::timeout(PATIENCE, calls.recv()).await.expect("a call comes").expect("the engine runs");
         let mut placement = self.placement("", intent);
         placement.destination = Destination::Incoming(Answering { codecs: vec![Codec::Pcmu], guard: None });
         placement.spec.opening = Opening::Say(intent.into());
         placement.spec.limits.max_duration_ms = Some(max_ms.into());
-        let folder = tempfile::tempdir().expect("the folder for temporary files is writable").keep();
-        placement.folder = Some(folder);
+        placement.folder = Some(folder.into());
         ended(self.engine.answer(call, placement).await.expect("it is answered")).await
     }
 }

@@ -12,6 +12,7 @@ use rtc_dtls::endpoint::{Endpoint, EndpointEvent};
 use rtc_dtls::extension::extension_use_srtp::SrtpProtectionProfile;
 
 use super::channel::Fault;
+use super::repeats::Repeats;
 use super::{Expected, Identity};
 
 /// First wait for an answer to a flight; half of what RFC 6347 4.2.4.1 names, since a caller waits to be heard.
@@ -36,6 +37,7 @@ pub(super) struct Association {
     /// A certificate came that has none of the fingerprints.
     is_wrong: Arc<AtomicBool>,
     expected: Expected,
+    repeats: Repeats,
     taken: usize,
     is_done: bool,
 }
@@ -50,7 +52,8 @@ impl Association {
         if expected.active {
             guarded(|| endpoint.connect(now, nowhere(), config, None).map_err(|error| error.to_string()))?;
         }
-        Ok(Association { endpoint, is_wrong, expected, taken: 0, is_done: false })
+        let repeats = Repeats::default();
+        Ok(Association { endpoint, is_wrong, expected, repeats, taken: 0, is_done: false })
     }
 
     /// True once there were keys.
@@ -67,6 +70,9 @@ impl Association {
             self.taken += datagram.len();
             if self.taken > MOST_BYTES {
                 return Err(Fault::Broken("it takes too many datagrams".to_owned()));
+            }
+            if self.repeats.are_all(datagram) {
+                return Ok(None);
             }
         }
         let endpoint = &mut self.endpoint;

@@ -99,11 +99,11 @@ fn lost_datagrams_are_sent_again() {
         pair.run(4000, |number| number != lost);
         assert!(pair.is_keyed(), "without datagram {lost}");
     }
-    for seed in 0..8 {
+    for seed in 0..100 {
         let mut draws = ringer_media::seed::Seed(seed).stream("loss");
         let mut pair = Pair::new([(&one, &two), (&two, &one)]);
-        pair.run(9000, |_| draws.unit() >= 0.3);
-        assert!(pair.is_keyed(), "without a third of them, seed {seed}");
+        pair.run(10_000, |_| draws.unit() >= 0.2);
+        assert!(pair.is_keyed(), "without a fifth of them, seed {seed}");
     }
 }
 

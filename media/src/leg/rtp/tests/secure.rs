@@ -122,7 +122,8 @@ fn nothing_leaves_before_the_keys_of_a_handshake() {
                 _ => {}
             }
             near.start_event('7', 100);
-            for (at, (from, to)) in [(&mut near, &mut far), (&mut far, &mut near)].into_iter().enumerate() {
+            for at in 0..2 {
+                let (from, to) = if at == 0 { (&mut near, &mut far) } else { (&mut far, &mut near) };
                 from.send(now, &SILENCE);
                 while let Some(bytes) = from.packet() {
                     left[at] += 1;
