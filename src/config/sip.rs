@@ -50,7 +50,7 @@ pub enum Dtmf {
     Info,
 }
 
-/// What calls do about secure RTP.
+/// Use of secure RTP in calls.
 ///
 /// Its keys come in the session description (RFC 4568), and are then as secret as the signalling, or from a DTLS handshake
 /// (RFC 5763).

@@ -226,7 +226,7 @@ impl Driver {
             PortOutput::Signal(Signal::Answered { code, leg, .. }) => {
                 let text = self.can_hear_words(leg.rate_hz());
                 self.tell(ToShard::Signal(self.no, Signal::Answered { code, leg, text }));
-                self.keys.iter_mut().for_each(Keys::answered);
+                self.keys.iter_mut().for_each(Keys::miss_from_now);
             }
             PortOutput::Signal(signal) => self.tell(ToShard::Signal(self.no, signal)),
             PortOutput::Media(plan) => {

@@ -16,10 +16,10 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Time between two looks at a handshake that runs.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What a driver is to do for the keys of its call.
+/// Orders to a driver for the keys of its call.
 #[derive(Debug)]
 pub(super) enum KeyNews {
-    /// Send this datagram.
+    /// A datagram to send.
     Send(Path, Vec<u8>),
     /// The keys of RTP and of reports so far.
     Keys(Option<SrtpParams>, Option<SrtpParams>),
@@ -33,11 +33,11 @@ pub(super) enum KeyNews {
 pub(super) struct Keys {
     identity: Identity,
     queue: QueueReader,
-    /// What the media plan in force says.
+    /// Handshake of the media plan in force.
     expected: Option<Expected>,
     /// Each port has a handshake.
     each: bool,
-    /// Of RTP, and of reports.
+    /// Handshakes of RTP and of reports.
     channels: [Option<Channel>; 2],
     keys: [Option<SrtpParams>; 2],
     /// There were keys once.
@@ -84,7 +84,7 @@ impl Keys {
     }
 
     /// The call is up: from now on the keys are missed.
-    pub fn answered(&mut self) {
+    pub fn miss_from_now(&mut self) {
         self.is_up = true;
     }
 

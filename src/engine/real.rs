@@ -63,7 +63,7 @@ pub(super) struct Inner {
     next: AtomicU64,
     live: AtomicUsize,
     pub clock: crate::clock::Clock,
-    /// What handshakes for keys of secure RTP present; `None`: calls have plain RTP.
+    /// Certificate for handshakes that bring keys of secure RTP; `None`: calls have plain RTP.
     identity: Option<Identity>,
 }
 

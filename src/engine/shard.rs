@@ -61,7 +61,7 @@ pub(super) struct LiveCall {
     pub tapes: Tapes,
     /// Where its datagrams are captured.
     pub wire: Option<Wire>,
-    /// Where datagrams of handshakes go; `None`: they are none.
+    /// Way of the datagrams of handshakes to their task; `None`: there are no handshakes.
     pub handshakes: Option<QueueWriter>,
     /// The port of reports has a handshake of its own, which is looked for in each tick.
     pub awaits_reports: bool,
@@ -329,10 +329,10 @@ impl Shard {
             }
         }
         live.ticks = live.ticks.wrapping_add(1);
-        if live.ticks.is_multiple_of(RTCP_EVERY) {
-            if let Some(found) = sockets.look_at_strangers(live.symmetric) {
-                tell(&mut self.messages, &mut self.backlog, &self.shared, FromShard::Moved(live.no, found));
-            }
+        if live.ticks.is_multiple_of(RTCP_EVERY)
+            && let Some(found) = sockets.look_at_strangers(live.symmetric)
+        {
+            tell(&mut self.messages, &mut self.backlog, &self.shared, FromShard::Moved(live.no, found));
         }
         if live.ticks.is_multiple_of(RTCP_EVERY) || live.awaits_reports {
             while let Some(bytes) = sockets.receive_rtcp(&mut self.report[..]) {

@@ -14,7 +14,8 @@ use rtc_dtls::crypto_provider::{RTCCryptoProvider, default_provider};
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-pub use self::channel::{Channel, Fault, News};
+pub use self::association::Fault;
+pub use self::channel::{Channel, News};
 pub use self::queue::{QUEUE_BYTES, QueueReader, QueueWriter, queue};
 
 /// First bytes of DTLS datagrams, where they share a port with RTP (RFC 7983 7).
@@ -72,11 +73,11 @@ pub fn fingerprint(hash: HashFunction, certificate: &[u8]) -> Option<Fingerprint
     }
 }
 
-/// What a media plan says of the handshake that its keys come from.
+/// The handshake that the keys of a media plan come from.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     fingerprints: [Option<Fingerprint>; MAX_FINGERPRINTS],
-    /// This side begins.
+    /// This side begins it.
     active: bool,
     /// SHA-256 of the name that the other side gave the association.
     tls_id: Option<[u8; 32]>,

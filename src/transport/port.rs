@@ -23,6 +23,7 @@ pub enum Port {
 
 /// Something that a driver is to carry out.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a media plan comes a few times in a call, and is carried out at once")]
 pub enum PortOutput {
     /// To the other side.
     Send(ToPeer),
@@ -50,7 +51,7 @@ pub struct MediaPlan {
     pub media: MediaParams,
     /// Where RTP goes to and comes from.
     pub rtp: SocketAddr,
-    /// Where RTCP goes to and comes from; the same as `rtp` where both share a port (RFC 5761).
+    /// Where RTCP goes to and comes from. It is `rtp` where both share a port (RFC 5761).
     pub rtcp: SocketAddr,
     /// The handshake that the keys come from; `None`: there is none.
     pub handshake: Option<Expected>,

@@ -102,7 +102,7 @@ impl Stage {
 
     /// Places the call and waits for its end.
     pub async fn call(&self, placement: Placement) -> Result<CallReport, PlaceError> {
-        Ok(ended(self.engine.place(placement).await?).await)
+        Ok(wait_for_end(self.engine.place(placement).await?).await)
     }
 
     /// Answers the next call that comes in with `intent`, keeps it in `folder`, and waits for its end.
@@ -117,14 +117,14 @@ impl Stage {
         let mut placement = self.placement("", intent);
         placement.destination = Destination::Incoming(Answering { codecs: vec![Codec::Pcmu], guard: None });
         placement.spec.opening = Opening::Say(intent.into());
-        placement.spec.limits.max_duration_ms = Some(max_ms.into());
+        placement.spec.limits.max_duration_ms = Some(max_ms);
         placement.folder = Some(folder.into());
-        ended(self.engine.answer(call, placement).await.expect("it is answered")).await
+        wait_for_end(self.engine.answer(call, placement).await.expect("it is answered")).await
     }
 }
 
 /// Waits for the end of a call.
-async fn ended(mut handle: CallHandle) -> CallReport {
+async fn wait_for_end(mut handle: CallHandle) -> CallReport {
     let ended = async {
         loop {
             match handle.news.recv().await {

@@ -145,9 +145,9 @@ pub enum Signal {
     /// Keys of secure RTP that handshakes have brought so far, for legs whose parameters await them. None at all: another handshake
     /// began, and a leg that has keys keeps them until it is done.
     Keys {
-        /// Of RTP, and of reports that have none of their own.
+        /// Keys of RTP, and of reports that have none of their own.
         rtp: Option<SrtpParams>,
-        /// Of reports on a port of their own.
+        /// Keys of reports on a port of their own.
         reports: Option<SrtpParams>,
     },
     /// The far side ended, refused, or could not be reached.

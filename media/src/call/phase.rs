@@ -203,7 +203,7 @@ impl Call {
     fn connect(&mut self, now: Time, code: u16, params: LegParams) {
         self.origin = now;
         self.frame_at = 0;
-        let keyed = self.keyed(params);
+        let keyed = self.with_keys(params);
         match &mut self.leg {
             Some(leg) if leg.params() == keyed => leg.set_origin(now),
             _ => self.begin_leg(params, now),
@@ -515,7 +515,7 @@ impl Call {
     }
 
     /// Returns the parameters with the keys that a handshake has brought for them.
-    fn keyed(&self, params: LegParams) -> LegParams {
+    fn with_keys(&self, params: LegParams) -> LegParams {
         match params {
             LegParams::Rtp(media) if media.awaits_keys() => MediaParams { srtp: self.waits.keys[0], ..media }.into(),
             params => params,
@@ -523,7 +523,7 @@ impl Call {
     }
 
     fn begin_leg(&mut self, params: LegParams, now: Time) {
-        let mut leg = Leg::new(self.keyed(params), self.spec.seed, now);
+        let mut leg = Leg::new(self.with_keys(params), self.spec.seed, now);
         leg.take_keys(None, self.waits.keys[1].as_ref());
         if let Leg::Rtp(leg) = &leg {
             self.out.carry(leg.longest_packet());

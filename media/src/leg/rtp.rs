@@ -63,11 +63,11 @@ pub struct MediaParams {
     pub fec: bool,
     /// Suite and keys when both directions are secure RTP; `None`: plain RTP, or keys that a handshake brings later.
     pub srtp: Option<SrtpParams>,
-    /// Where the keys come from.
+    /// Source of the keys.
     pub key_source: KeySource,
 }
 
-/// Where the keys of secure RTP come from.
+/// Source of the keys of secure RTP.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeySource {
     /// From the session description, or there are none.

@@ -20,9 +20,9 @@ pub enum HashFunction {
     Sha1,
     /// Every implementation has it.
     Sha256,
-    /// Longer than SHA-256.
+    /// SHA-2 with 384 bits.
     Sha384,
-    /// The longest.
+    /// SHA-2 with 512 bits.
     Sha512,
 }
 
@@ -73,7 +73,7 @@ impl Fingerprint {
         self.hash
     }
 
-    /// Returns the digest.
+    /// Returns the bytes of the digest.
     pub fn digest(&self) -> &[u8] {
         &self.digest[..self.hash.digest_bytes()]
     }
@@ -91,7 +91,7 @@ impl Fingerprint {
     }
 }
 
-/// As in SDP.
+/// Writes the value of an `a=fingerprint` line.
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.hash.name())?;
@@ -113,9 +113,9 @@ impl fmt::Debug for Fingerprint {
 pub enum Setup {
     /// Either: the answer decides.
     Actpass,
-    /// The writer does.
+    /// The writer begins it.
     Active,
-    /// The reader does.
+    /// The reader begins it.
     Passive,
     /// Nobody does for now.
     Holdconn,
@@ -149,7 +149,7 @@ pub struct Dtls {
     pub tls_id: Option<String>,
 }
 
-/// What offer and answer settled about a handshake, seen from this side.
+/// A handshake as offer and answer settled it, seen from this side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// The other side's certificate has one of these.
@@ -168,7 +168,7 @@ impl Dtls {
 
     /// Reads the lines of a stream; what the stream does not say, the session says (RFC 8122 5). `otherwise` holds where
     /// `a=setup` is missing. `None` without a usable fingerprint.
-    pub(super) fn read(session: &Session, media: &Media, otherwise: Setup) -> Option<Dtls> {
+    pub(super) fn of_stream(session: &Session, media: &Media, otherwise: Setup) -> Option<Dtls> {
         let values = |name: &'static str| {
             let here = if media.has(name) { &media.attributes } else { &session.attributes };
             here.iter().filter(move |line| line.name == name).filter_map(|line| line.value.as_deref())
@@ -197,20 +197,20 @@ impl Dtls {
         // A name is an answer to a name (RFC 8842 5.3).
         let tls_id = self.tls_id.clone().filter(|_| theirs.tls_id.is_some());
         let answer = Dtls { fingerprints: self.fingerprints.clone(), setup, tls_id };
-        Some((answer, theirs.agreed(setup == Setup::Active)))
+        Some((answer, theirs.handshake(setup == Setup::Active)))
     }
 
     /// Returns what the answer `theirs` to this offer means. `None` when no handshake is wanted now.
-    pub(super) fn answered(&self, theirs: Dtls) -> Option<Handshake> {
+    pub(super) fn take_answer(&self, theirs: Dtls) -> Option<Handshake> {
         match theirs.setup {
-            Setup::Active => Some(theirs.agreed(false)),
+            Setup::Active => Some(theirs.handshake(false)),
             // An answer has to choose; one that does not leaves it to this side.
-            Setup::Passive | Setup::Actpass => Some(theirs.agreed(true)),
+            Setup::Passive | Setup::Actpass => Some(theirs.handshake(true)),
             Setup::Holdconn => None,
         }
     }
 
-    fn agreed(self, active: bool) -> Handshake {
+    fn handshake(self, active: bool) -> Handshake {
         Handshake { fingerprints: self.fingerprints, active, tls_id: self.tls_id }
     }
 

@@ -104,7 +104,7 @@ impl Offer {
             session_id: session.id.parse().unwrap_or(1),
             crypto: crypto(media).collect(),
             crypto_required: is_secure(media),
-            dtls: Dtls::read(session, media, Setup::Actpass),
+            dtls: Dtls::of_stream(session, media, Setup::Actpass),
             key_origin: KeyOrigin::Any,
         })
     }

@@ -3,7 +3,7 @@
 
 use super::{Crypto, Dtls, Handshake, Media, Negotiated, Offer, Protection, Refusal, Session, Setup};
 
-/// Where keys come from.
+/// Origin of the keys of a stream.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum KeyOrigin {
     /// From the session description.
@@ -11,14 +11,14 @@ pub enum KeyOrigin {
     Sdes,
     /// From a DTLS handshake.
     Dtls,
-    /// From either.
+    /// From either of them.
     Any,
 }
 
-/// What one answer says about protection, and what it means.
+/// Protection as one answer tells it, and its meaning.
 #[derive(Clone, Debug)]
 pub(super) enum Agreed {
-    /// Plain RTP.
+    /// There is none: plain RTP.
     Plain,
     /// The line of the answer, and both keys.
     Sdes(Crypto, Protection),
@@ -54,7 +54,7 @@ pub(super) fn take(session: &Session, remote: &Media, local: &Offer) -> Result<A
     };
     let by_dtls = || {
         // Who offers without a word on it begins (RFC 4145 4).
-        let theirs = Dtls::read(session, remote, Setup::Active)?;
+        let theirs = Dtls::of_stream(session, remote, Setup::Active)?;
         let (answer, handshake) = local.dtls.as_ref()?.answer(theirs)?;
         Some(Agreed::Dtls(answer, handshake))
     };
@@ -81,9 +81,9 @@ pub(super) fn read_choice(
         return if is_secure(remote) { Err(Refusal::NoAudio) } else { Ok(()) };
     }
     // Who answers without a word on it waits (RFC 4145 4).
-    let theirs = local.dtls.as_ref().zip(Dtls::read(session, remote, Setup::Passive));
+    let theirs = local.dtls.as_ref().zip(Dtls::of_stream(session, remote, Setup::Passive));
     if let Some((ours, theirs)) = theirs {
-        agreed.dtls = Some(ours.answered(theirs).ok_or(Refusal::NoCrypto)?);
+        agreed.dtls = Some(ours.take_answer(theirs).ok_or(Refusal::NoCrypto)?);
         return Ok(());
     }
     let count = remote.values("crypto").count();

@@ -105,7 +105,7 @@ fn both_kinds_of_keys_meet() {
     check(plain(1), two(Any, true), "RTP/AVP", Err(Refusal::NoCrypto));
 }
 
-/// What a stranger offers, line by line.
+/// Offers of strangers, line by line.
 #[test]
 fn lines_of_stream_and_session_count() {
     let digits = |pair: &str, count: usize| vec![pair; count].join(":");

@@ -11,7 +11,6 @@ use rtc_dtls::config::{ClientAuthType, ConfigBuilder, HandshakeConfig};
 use rtc_dtls::endpoint::{Endpoint, EndpointEvent};
 use rtc_dtls::extension::extension_use_srtp::SrtpProtectionProfile;
 
-use super::channel::Fault;
 use super::repeats::Repeats;
 use super::{Expected, Identity};
 
@@ -30,6 +29,15 @@ const MOST_BYTES: usize = 64 * 1024;
 /// Profiles, best first (RFC 5764 4.1.2, RFC 7714 14.2).
 const PROFILES: [SrtpProtectionProfile; 2] =
     [SrtpProtectionProfile::Srtp_Aes128_Cm_Hmac_Sha1_80, SrtpProtectionProfile::Srtp_Aead_Aes_128_Gcm];
+
+/// Why a handshake brought no keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The certificate has none of the fingerprints.
+    Certificate,
+    /// Another reason, for a person.
+    Broken(String),
+}
 
 /// A handshake, and what is left of it.
 pub(super) struct Association {
@@ -50,7 +58,7 @@ impl Association {
         let server = (!expected.active).then(|| config.clone());
         let mut endpoint = Endpoint::new(nowhere(), Default::default(), server);
         if expected.active {
-            guarded(|| endpoint.connect(now, nowhere(), config, None).map_err(|error| error.to_string()))?;
+            catch_faults(|| endpoint.connect(now, nowhere(), config, None).map_err(|error| error.to_string()))?;
         }
         let repeats = Repeats::default();
         Ok(Association { endpoint, is_wrong, expected, repeats, taken: 0, is_done: false })
@@ -76,7 +84,8 @@ impl Association {
             }
         }
         let endpoint = &mut self.endpoint;
-        let read = guarded(|| endpoint.read(now, nowhere(), None, datagram.into()).map_err(|error| error.to_string()));
+        let read =
+            catch_faults(|| endpoint.read(now, nowhere(), None, datagram.into()).map_err(|error| error.to_string()));
         let events = match read {
             Ok(events) => events,
             // What holds already is not undone by a datagram that anybody may have made.
@@ -109,7 +118,7 @@ impl Association {
             return Ok(());
         }
         let endpoint = &mut self.endpoint;
-        guarded(|| endpoint.handle_timeout(nowhere(), now).map_err(|_| "nothing answers".to_owned()))
+        catch_faults(|| endpoint.handle_timeout(nowhere(), now).map_err(|_| "nothing answers".to_owned()))
     }
 
     /// Returns the next datagram to send.
@@ -170,7 +179,7 @@ fn nowhere() -> SocketAddr {
 }
 
 /// Runs `work` of the library on what a stranger has sent: a fault in it is the end of the handshake, and not of the call's task.
-fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, Fault> {
+fn catch_faults<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, Fault> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|_| Err("the handshake could not be carried on".to_owned())).map_err(Fault::Broken)
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use ringer_media::rtp::srtp::SrtpParams;
 
-use super::association::Association;
+use super::association::{Association, Fault};
 use super::{Expected, Identity};
 
-/// Associations at once.
+/// Most associations at once.
 const MOST_AT_ONCE: usize = 4;
 
 /// Associations that one channel begins in a second: each costs a key. Others are passed over until the next second, as if they
@@ -30,16 +30,7 @@ const CLIENT_HELLO: u8 = 1;
 /// Place of the random number in a datagram with a ClientHello: behind both headers and the version.
 const RANDOM: std::ops::Range<usize> = 27..59;
 
-/// Why a handshake brought no keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The certificate has none of the fingerprints.
-    Certificate,
-    /// Another reason, for a person.
-    Broken(String),
-}
-
-/// What a channel has to say.
+/// An output of a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
     /// A datagram to send.
@@ -50,7 +41,7 @@ pub enum News {
 
 /// A handshake that was begun.
 struct Candidate {
-    /// Of the ClientHello that began it; `None` where this side did.
+    /// Random number of the ClientHello that began it; `None`: this side did.
     random: Option<[u8; 32]>,
     /// Its ClientHello came with a cookie, which only who reads what is sent to the agreed address can know (RFC 6347 4.2.1).
     has_cookie: bool,
@@ -101,7 +92,7 @@ impl Channel {
         self.fault.as_ref()
     }
 
-    /// Takes a datagram.
+    /// Takes a datagram that came from the other side.
     pub fn receive(&mut self, datagram: &[u8], now: Instant) {
         let hello = client_hello(datagram);
         // Also behind a handshake that is done: the other side may have missed its end, given up and begun anew.

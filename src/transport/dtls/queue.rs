@@ -12,7 +12,7 @@ const HEAD: usize = 3;
 /// The media thread's end.
 pub struct QueueWriter(Producer<u8>);
 
-/// The task's end.
+/// The end of the task.
 pub struct QueueReader(Consumer<u8>);
 
 /// Returns both ends of a queue.

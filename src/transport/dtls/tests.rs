@@ -14,7 +14,7 @@ struct Pair {
     keys: [Option<SrtpParams>; 2],
 }
 
-fn agreed(of: &Identity, active: bool) -> Expected {
+fn expecting(of: &Identity, active: bool) -> Expected {
     Expected::from(&Handshake { fingerprints: vec![of.fingerprint()], active, tls_id: None })
 }
 
@@ -33,13 +33,15 @@ impl Pair {
     fn new(sides: [(&Identity, &Identity); 2]) -> Pair {
         let now = beginning();
         let [client, server] = sides;
-        let channels =
-            [Channel::new(client.0, agreed(client.1, true), now), Channel::new(server.0, agreed(server.1, false), now)];
+        let channels = [
+            Channel::new(client.0, expecting(client.1, true), now),
+            Channel::new(server.0, expecting(server.1, false), now),
+        ];
         Pair { channels, now, keys: [None, None] }
     }
 
     /// Takes what a side has to say: its datagrams.
-    fn said(&mut self, side: usize) -> Vec<Vec<u8>> {
+    fn drain(&mut self, side: usize) -> Vec<Vec<u8>> {
         let mut datagrams = Vec::new();
         while let Some(news) = self.channels[side].poll() {
             match news {
@@ -56,7 +58,7 @@ impl Pair {
         for _ in 0..for_ms / 100 {
             for _ in 0..8 {
                 for side in 0..2 {
-                    for datagram in self.said(side) {
+                    for datagram in self.drain(side) {
                         assert!(is_dtls(&datagram), "it is told apart by its first byte");
                         number += 1;
                         if arrives(number) {
@@ -144,7 +146,7 @@ fn a_forged_handshake_does_not_stand_in_the_way() {
     // The forger reads nothing of what is sent: its ClientHello alone arrives, many times over with other random numbers.
     let mut pair = Pair::new([(&one, &two), (&two, &one)]);
     for _ in 0..10 {
-        let mut blind = Channel::new(&forger, agreed(&two, true), pair.now);
+        let mut blind = Channel::new(&forger, expecting(&two, true), pair.now);
         while let Some(News::Send(hello)) = blind.poll() {
             pair.channels[1].receive(&hello, pair.now);
         }
@@ -157,7 +159,7 @@ fn a_forged_handshake_does_not_stand_in_the_way() {
     let mut pair = Pair::new([(&forger, &two), (&two, &one)]);
     pair.run(300, |_| true);
     assert_eq!((pair.keys, pair.channels[1].fault()), ([None, None], Some(&Fault::Certificate)));
-    pair.channels[0] = Channel::new(&one, agreed(&two, true), pair.now);
+    pair.channels[0] = Channel::new(&one, expecting(&two, true), pair.now);
     pair.run(300, |_| true);
     assert!(pair.is_keyed(), "after another certificate");
 }
@@ -170,10 +172,10 @@ fn who_is_done_takes_another_handshake_of_the_same_certificate() {
     pair.run(100, |_| true);
     let first = pair.keys;
     assert!(pair.is_keyed());
-    pair.channels[0] = Channel::new(&forger, agreed(&two, true), pair.now);
+    pair.channels[0] = Channel::new(&forger, expecting(&two, true), pair.now);
     pair.run(3000, |_| true);
     assert_eq!(pair.keys, first, "nobody else's");
-    pair.channels[0] = Channel::new(&one, agreed(&two, true), pair.now);
+    pair.channels[0] = Channel::new(&one, expecting(&two, true), pair.now);
     pair.run(3000, |_| true);
     assert!(pair.is_keyed() && pair.keys != first);
 }
@@ -183,7 +185,7 @@ fn garbage_changes_nothing() {
     let (one, two) = (identity(), identity());
     let mut pair = Pair::new([(&one, &two), (&two, &one)]);
     let mut draws = ringer_media::seed::Seed(5).stream("garbage");
-    let hello = pair.said(0).remove(0);
+    let hello = pair.drain(0).remove(0);
     for _ in 0..2000 {
         let mut datagram = hello.clone();
         for _ in 0..=draws.index(8) {
@@ -193,7 +195,7 @@ fn garbage_changes_nothing() {
         datagram.truncate(draws.index(hello.len()));
         pair.channels.iter_mut().for_each(|channel| channel.receive(&datagram, pair.now));
     }
-    pair.said(1);
+    pair.drain(1);
     pair.channels[1].receive(&hello, pair.now);
     pair.run(9000, |_| true);
     assert!(pair.is_keyed());

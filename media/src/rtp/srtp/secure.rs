@@ -11,7 +11,7 @@ pub const MAX_DATAGRAM: usize = 2048;
 pub struct Secure {
     protector: Protector,
     opener: Opener,
-    /// Those of reports, where they have keys of their own.
+    /// Keys, protector and opener of reports that have keys of their own.
     reports: Option<Box<(SrtpParams, Protector, Opener)>>,
     report: [u8; LONGEST + MAX_OVERHEAD],
     forged: u64,
