@@ -21,7 +21,7 @@ use super::signals::Signals;
 use super::tls::TlsFlags;
 use super::{count, failed};
 use crate::clock::{Clock, monotonic, new_id};
-use crate::config::{Encryption, OfferedIn, most_calls, raise_file_limit};
+use crate::config::{Encryption, OfferedIn, SrtpKeys, most_calls, raise_file_limit};
 use crate::engine::{CallControl, CallHandle, CallNews, CallReport, Engine, EngineConfig};
 use crate::tasks::Tasks;
 use crate::transport::sip::names::Resolver;
@@ -119,6 +119,7 @@ async fn load(args: &Args) -> Result<Figures, String> {
         shards: 0,
         max_calls: most,
         srtp: Encryption::Off,
+        srtp_keys: SrtpKeys::default(),
         symmetric_rtp: false,
         offer: OfferedIn::Invite,
         session_interval_s: None,

@@ -8,7 +8,7 @@ use ringer_media::codec::Codec;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
-use crate::config::{self, Config, Encryption, OfferedIn, Secret, SipListen, most_calls, raise_file_limit};
+use crate::config::{self, Config, Encryption, OfferedIn, Secret, SipListen, SrtpKeys, most_calls, raise_file_limit};
 use crate::engine::{Engine, EngineConfig, Speech};
 use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
 use crate::provider::pocketsphinx::{MODEL, Pocketsphinx};
@@ -172,6 +172,7 @@ pub async fn engine(
         shards: 0,
         max_calls,
         srtp: Encryption::Off,
+        srtp_keys: SrtpKeys::default(),
         symmetric_rtp: false,
         offer: OfferedIn::Invite,
         session_interval_s: None,

@@ -274,6 +274,7 @@ async fn start_engine(
         shards: 0,
         max_calls: config.limits.max_calls,
         srtp: config.sip.srtp,
+        srtp_keys: config.sip.srtp_keys,
         symmetric_rtp: config.sip.symmetric_rtp == Switch::On,
         offer: config.sip.offer,
         session_interval_s: Some(config.sip.session_interval_s).filter(|seconds| *seconds > 0),

@@ -33,6 +33,8 @@ pub struct Sip {
     pub dtmf: Dtmf,
     /// Secure RTP.
     pub srtp: Encryption,
+    /// Kind of keys of secure RTP.
+    pub srtp_keys: SrtpKeys,
     /// RTP is taken from another port of the host that the agent's SDP names, when nothing comes from the one it names.
     pub symmetric_rtp: Switch,
     /// Side whose session description comes first in the calls that are made.
@@ -71,17 +73,34 @@ pub enum Dtmf {
     Info,
 }
 
-/// What calls do about secure RTP, with keys in the session description (RFC 4568). Those are as secret as the signalling is.
+/// Use of secure RTP in calls.
+///
+/// Its keys come in the session description (RFC 4568), and are then as secret as the signalling, or from a DTLS handshake
+/// (RFC 5763).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Encryption {
     /// Plain RTP alone.
     #[default]
     Off,
-    /// RTP/AVP is offered with keys: the other side may use them or not. Both kinds of offers are answered.
+    /// RTP/AVP is offered with keys of both kinds: the other side may use them or not. Every kind of offer is answered.
     Optional,
-    /// RTP/SAVP is offered, and there is no call without keys.
+    /// Secure RTP is offered, as [`SrtpKeys`] says, and there is no call without keys.
     Required,
+}
+
+/// Kind of keys that `sip.srtp = "required"` offers, and that is taken of an offer that has both. An offer with one kind is
+/// answered in that kind.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SrtpKeys {
+    /// Keys in the session description: RTP/SAVP with `a=crypto` (RFC 4568).
+    #[default]
+    Sdes,
+    /// A DTLS handshake: UDP/TLS/RTP/SAVP with `a=fingerprint` (RFC 5763).
+    Dtls,
+    /// RTP/SAVP with both, of which the other side chooses; of its offers the handshake is taken.
+    Any,
 }
 
 /// Message with the offer of a call that is made (RFC 3261 13.2.1).
@@ -133,6 +152,7 @@ impl Default for Sip {
             codecs: CODECS.to_vec(),
             dtmf: Dtmf::Rtp,
             srtp: Encryption::Off,
+            srtp_keys: SrtpKeys::Sdes,
             symmetric_rtp: Switch::Off,
             offer: OfferedIn::Invite,
             session_interval_s: 0,
@@ -172,6 +192,13 @@ impl Sip {
         };
         from.parsed("sip.dtmf", "one of rtp, inband, info", dtmf, &mut self.dtmf);
         from.parsed("sip.srtp", Encryption::WORDS, Encryption::parse, &mut self.srtp);
+        let keys = |text: &str| match text {
+            "sdes" => Some(SrtpKeys::Sdes),
+            "dtls" => Some(SrtpKeys::Dtls),
+            "any" => Some(SrtpKeys::Any),
+            _ => None,
+        };
+        from.parsed("sip.srtp_keys", "one of sdes, dtls, any", keys, &mut self.srtp_keys);
         let switch = |text: &str| match text {
             "off" => Some(Switch::Off),
             "on" => Some(Switch::On),

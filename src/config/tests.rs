@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ringer_media::codec::Codec;
 
-use super::{CODECS, Config, Dtmf, Encryption, OfferedIn, Place, Refer, Secret, most_calls, parse_ports};
+use super::{CODECS, Config, Dtmf, Encryption, OfferedIn, Place, Refer, Secret, SrtpKeys, most_calls, parse_ports};
 
 fn read(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, String> {
     let environment: BTreeMap<String, String> =
@@ -22,6 +22,7 @@ fn nothing_given_is_the_defaults() {
     assert_eq!(config.limits.max_calls, 1000);
     assert_eq!((config.sip.srtp, config.sip.refer), (Encryption::Off, Refer::Refuse));
     assert_eq!((config.sip.offer, config.sip.session_interval_s), (OfferedIn::Invite, 0));
+    assert_eq!(config.sip.srtp_keys, SrtpKeys::Sdes);
     assert_eq!(config.behaviour.noise_snr_db(0.4), 20.0);
     assert_eq!(config.behaviour.speed.slowest, 110.0);
     assert!(config.security.allow_private_targets);
@@ -199,6 +200,7 @@ fn tables_lists_and_names_of_the_user_are_read() {
         server.cors_origins = ["http://a", "http://b"]
         sip.dtmf = "info"
         sip.srtp = "optional"
+        sip.srtp_keys = "dtls"
         sip.refer = "refuse"
         [rate_limit.routes]
         "POST /v1/queue-simulation-run" = 60
@@ -213,6 +215,7 @@ fn tables_lists_and_names_of_the_user_are_read() {
     assert_eq!(config.data, Path::new("/var/lib/ringer"));
     assert_eq!(config.server.cors_origins, ["http://a", "http://b"]);
     assert_eq!((config.sip.dtmf, config.sip.srtp), (Dtmf::Info, Encryption::Optional));
+    assert_eq!(config.sip.srtp_keys, SrtpKeys::Dtls);
     assert_eq!(config.rate_limit.routes["POST /v1/queue-simulation-run"], 60);
     assert_eq!(config.behaviour.connection.low.loss_pct, 7.5);
     assert_eq!(config.behaviour.interruption.high, 1.0);

@@ -10,6 +10,7 @@ mod drive;
 mod effects;
 mod following;
 mod gate;
+mod keys;
 pub mod lateness;
 mod looking;
 #[cfg(test)]
@@ -41,7 +42,7 @@ pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial
 pub use self::real::Engine;
 pub use self::tally::{Calls, Histogram, Tally};
 
-use crate::config::{Encryption, OfferedIn, SipListen};
+use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys};
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
 use crate::transport::sip::names::Resolver;
@@ -65,6 +66,8 @@ pub struct EngineConfig {
     pub max_calls: usize,
     /// Secure RTP, of calls in both directions.
     pub srtp: Encryption,
+    /// Kind of keys of secure RTP.
+    pub srtp_keys: SrtpKeys,
     /// RTP is taken from another port of the agreed host when nothing comes from the agreed one (RFC 4961).
     pub symmetric_rtp: bool,
     /// Side whose session description comes first in calls that are made.

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::{CallNews, CallReport, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial, Speech};
 use crate::clock::Clock;
-use crate::config::{Encryption, OfferedIn, SipListen};
+use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys};
 use crate::human::{self, Profile};
 use crate::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use crate::provider::guard::Guard;
@@ -36,6 +36,7 @@ async fn engine(listen: &str, server: &NameServer) -> (Engine, Arc<FakeSynthesiz
         shards: 1,
         max_calls: 10,
         srtp: Encryption::Off,
+        srtp_keys: SrtpKeys::default(),
         symmetric_rtp: false,
         offer: OfferedIn::Invite,
         session_interval_s: None,

@@ -15,6 +15,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
 use super::drive::{Driver, Files};
+use super::keys::Keys;
 use super::lateness::Lateness;
 use super::recorder::{RING_SAMPLES, Recorder};
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
@@ -22,9 +23,10 @@ use super::tally::Tally;
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
-use crate::config::{Encryption, OfferedIn, Refer, Secret, SipListen};
+use crate::config::{Encryption, OfferedIn, Refer, Secret, SipListen, SrtpKeys};
 use crate::provider::Recognizer;
 use crate::tasks::Tasks;
+use crate::transport::dtls::{self, Identity};
 use crate::transport::path::MediaPath;
 use crate::transport::port::{Incoming, IncomingChannel, Port, Refusal};
 use crate::transport::sip::driver::{IncomingDialog, NEWS, SipSocket};
@@ -65,6 +67,8 @@ pub(super) struct Inner {
     next: AtomicU64,
     live: AtomicUsize,
     pub clock: crate::clock::Clock,
+    /// Certificate for handshakes that bring keys of secure RTP.
+    identity: Identity,
 }
 
 struct ShardHandle {
@@ -103,6 +107,8 @@ impl Engine {
             messages.push(from_shard);
         }
         let tally = Arc::<Tally>::default();
+        // A trunk may have secure RTP where other calls have none.
+        let identity = Identity::new().map_err(io::Error::other)?;
         let inner = Arc::new(Inner {
             ports: MediaPorts::new(config.rtp_ports.clone()),
             config,
@@ -117,6 +123,7 @@ impl Engine {
             next: AtomicU64::new(1),
             live: AtomicUsize::new(0),
             clock,
+            identity,
         });
         for (at, from_shard) in messages.into_iter().enumerate() {
             // SAFETY: the wake owns its descriptor and closes it only when the last Arc, of which AsyncFd holds one, is gone.
@@ -144,7 +151,7 @@ impl Engine {
         let sockets = self.inner.sockets()?;
         let port = sockets.port();
         let no = self.inner.next_no();
-        let srtp = dial.srtp.unwrap_or(self.inner.config.srtp);
+        let srtp = self.inner.srtp_of(&placement.destination);
         let supported = self.inner.offer(placement.destination.codecs(), srtp, port, no);
         let mut port = SipPort::caller(dial.target.clone(), placement.destination.guard());
         hops.first().into_iter().for_each(|first| port.set_transport(first.transport));
@@ -322,14 +329,33 @@ impl Inner {
     /// What is offered, or answered with, at a media port; with keys of its own.
     fn offer(&self, codecs: &[Codec], srtp: Encryption, port: u16, no: CallNo) -> Offer {
         let plain = sdp::offer(codecs, self.sip.local().ip(), port, no.0);
-        sdp::secured(plain, srtp, random_bytes)
+        self.secure_offer(plain, srtp, self.config.srtp_keys)
+    }
+
+    /// Returns the offer with keys of its own, of both kinds, where the call has secure RTP.
+    fn secure_offer(&self, plain: Offer, srtp: Encryption, keys: SrtpKeys) -> Offer {
+        let secured = sdp::secured(plain, srtp, random_bytes);
+        match srtp {
+            Encryption::Off => secured,
+            _ => sdp::with_handshake(secured, keys, self.identity.fingerprint(), random_bytes),
+        }
+    }
+
+    /// Returns the use of secure RTP in a call.
+    fn srtp_of(&self, destination: &Destination) -> Encryption {
+        let own = if let Destination::Sip(dial) = destination { dial.srtp } else { None };
+        own.unwrap_or(self.config.srtp)
     }
 
     /// Returns the offer to the target of a transfer at a media port: codec and encryption in use, with keys of its own.
     pub(super) fn target_offer(&self, call: &TargetCall, port: u16, no: CallNo) -> String {
-        let encryption = if call.media.srtp.is_some() { Encryption::Required } else { Encryption::Off };
         let plain = sdp::offer(&[call.media.codec], self.sip.local().ip(), port, no.0);
-        sdp::secured(plain, encryption, random_bytes).session().to_string()
+        let offer = match call.media {
+            media if media.awaits_keys() => self.secure_offer(plain, Encryption::Required, SrtpKeys::Dtls),
+            media if media.srtp.is_some() => sdp::secured(plain, Encryption::Required, random_bytes),
+            _ => plain,
+        };
+        offer.session().to_string()
     }
 
     /// Returns what SIP hosts are looked up by.
@@ -367,6 +393,8 @@ impl Inner {
         }
         port.forward(forwarding);
         let (port, media_port) = (Port::Sip(Box::new(port)), sockets.port());
+        let is_secure = self.srtp_of(&placement.destination) != Encryption::Off;
+        let (handshakes, keys) = is_secure.then(|| keys_of(self.identity.clone())).unzip();
         let live = LiveCall {
             no,
             call: Call::new(placement.spec.clone()),
@@ -375,6 +403,8 @@ impl Inner {
             tapped: 0,
             tapes,
             wire,
+            handshakes,
+            awaits_reports: false,
             dropped_frames: 0,
             ticks: 0,
             symmetric: self.config.symmetric_rtp,
@@ -393,6 +423,7 @@ impl Inner {
             room,
             port,
             media_port,
+            keys,
         );
         // The task that runs it moves it more than once, and would hold room for each.
         (Box::new(driver), CallHandle { news: watch, control })
@@ -424,6 +455,12 @@ impl Inner {
 /// itself (140 KiB, which media bounds), its task, channels and SIP dialog a call holds at most 300 KiB: `ringer load` measures it.
 const RING_BYTES: usize = 2 * (TAP_SAMPLES + RING_SAMPLES);
 const _: () = assert!(RING_BYTES <= 101 * 1024);
+
+/// Returns both ends of the way that handshakes of a call go.
+fn keys_of(identity: Identity) -> (dtls::QueueWriter, Keys) {
+    let (writer, reader) = dtls::queue();
+    (writer, Keys::new(identity, reader))
+}
 
 fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
     let (commands, orders) = RingBuffer::new(RING);
@@ -463,6 +500,7 @@ impl Inner {
             | FromShard::Ears(no, _)
             | FromShard::Event(no, _)
             | FromShard::Frames(no)
+            | FromShard::Handshakes(no)
             | FromShard::Moved(no, _)
             | FromShard::Ended(no, _) => *no,
             // Dropping the call closes its sockets and rings, here and not on the media thread.

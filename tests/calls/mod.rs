@@ -3,6 +3,7 @@
 mod callers;
 mod captured;
 mod desk;
+mod dtls;
 mod dynamic;
 pub mod house;
 mod inbound;

@@ -37,7 +37,7 @@ async fn call_that_may_be_led(stage: &Stage, peer: &Peer) -> CallReport {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_leads_to_another_peer() {
-    let (stage, there) = (Stage::new().await, Peer::answering(1));
+    let (stage, there) = (Stage::sending_on_to(&["127.0.0.0/8"]).await, Peer::answering(1));
     let peer = Peer::scenario_with("redirect", "contact", &format!("sip:carol@{}", there.sip));
     let report = call_that_may_be_led(&stage, &peer).await;
     assert_eq!(report.ending.reason, EndReason::MaxDuration, "{:?}", report.ending);

@@ -386,7 +386,7 @@ impl SipPort {
         let plan = if names_no_address { sdp::media_plan(media) } else { self.media_plan(media) };
         match plan {
             Ok(plan) => {
-                self.agreed(&plan);
+                self.note_agreement(&plan);
                 if !names_no_address {
                     self.peer.address = Some(plan.rtp.to_string());
                     self.out.push_back(PortOutput::Media(plan));
@@ -402,15 +402,25 @@ impl SipPort {
 
     /// Media go as `plan` says from now on.
     fn go_there(&mut self, plan: &MediaPlan) {
-        self.agreed(plan);
+        self.note_agreement(plan);
         self.peer.codec = Some(plan.media.codec.name());
         self.peer.address = Some(plan.rtp.to_string());
         self.out.push_back(PortOutput::Media(*plan));
     }
 
-    fn agreed(&mut self, plan: &MediaPlan) {
+    fn note_agreement(&mut self, plan: &MediaPlan) {
         self.in_use = Some(plan.media);
-        self.peer.profile = Some(if plan.media.srtp.is_some() { "RTP/SAVP" } else { "RTP/AVP" });
+        self.peer.profile = Some(match plan.media.srtp {
+            _ if plan.handshake.is_some() => "UDP/TLS/RTP/SAVP",
+            Some(_) => "RTP/SAVP",
+            None => "RTP/AVP",
+        });
+    }
+
+    /// Ends a call whose media have no keys, or lost them.
+    pub fn end_unkeyed(&mut self, kind: RemoteKind, text: String) {
+        self.send(SipOrder::Hangup(INCOMPATIBLE.0, INCOMPATIBLE.1));
+        self.signal(Signal::Ended(RemoteEnd { text, kind, ..Default::default() }));
     }
 
     fn media_plan(&self, media: &Negotiated) -> Result<MediaPlan, String> {
