@@ -10,6 +10,7 @@ use ringer_media::measure::ProbeTimes;
 use serde::{Serialize, Serializer};
 
 mod behaviour;
+mod codecs;
 mod listen;
 mod notify;
 mod server;
@@ -19,6 +20,7 @@ mod sources;
 mod speech;
 mod targets;
 mod text;
+mod trunks;
 
 pub use behaviour::{
     Audio, Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words,
@@ -26,13 +28,14 @@ pub use behaviour::{
 pub use listen::SipListen;
 pub use notify::Notify;
 pub use server::Server;
-pub use sip::{CODECS, Dtmf, Encryption, OfferedIn, Refer, Sip, Switch, parse_ports};
+pub use sip::{CODECS, Dtmf, Encryption, OfferedIn, Refer, Sip, SrtpKeys, Switch, parse_ports};
 use source::Source;
 pub use source::{ConfigError, nearest};
 pub use sources::Sources;
 pub use speech::{Place, Recognizer, Synthesizer};
 pub use targets::Targets;
 pub use text::{Sms, Text};
+pub use trunks::{DialLimits, HostPort, Identity, Trunk, e164};
 
 /// The file that is read when none is named.
 pub const FILE: &str = "ringer.toml";
@@ -120,6 +123,8 @@ pub struct Limits {
     pub max_results_per_run: usize,
     /// Minutes of conversation that an organization may use in a month (UTC). Not given: as many as it wants.
     pub usage_minutes_per_month: Option<f64>,
+    /// Limits of the numbers that an organization dials, by its id.
+    pub organizations: BTreeMap<String, DialLimits>,
 }
 
 /// `[language_model]` and `[audio_model]`: a server of the chat completions kind. Off without `base_url`.
@@ -288,6 +293,7 @@ impl Default for Config {
                 max_body_bytes: 32 * 1024 * 1024,
                 max_results_per_run: 10_000,
                 usage_minutes_per_month: None,
+                organizations: BTreeMap::new(),
             },
             language_model: LanguageModel::default(),
             audio_model: LanguageModel::default(),
@@ -390,6 +396,7 @@ impl Config {
         config.text.read(&mut from);
         config.sms.read(&mut from);
         config.warnings = from.finish()?;
+        config.warnings.extend(trunks::silent_trunks(&config.sip.trunks));
         Ok(config)
     }
 
@@ -406,6 +413,7 @@ impl Config {
         from.whole("limits.max_body_bytes", 1024..=1 << 32, &mut limits.max_body_bytes);
         from.whole("limits.max_results_per_run", 1..=1_000_000, &mut limits.max_results_per_run);
         from.maybe_number("limits.usage_minutes_per_month", 0.0..=1e9, &mut limits.usage_minutes_per_month);
+        limits.organizations = trunks::read_organizations(from);
     }
 
     fn read_access(&mut self, from: &mut Source) {

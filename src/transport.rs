@@ -2,6 +2,7 @@
 //! ([`sip::driver`], [`sockets`], [`path`]).
 
 pub mod capture;
+pub mod dtls;
 pub mod path;
 pub mod port;
 pub mod sip;

@@ -9,10 +9,11 @@ mod pcm;
 mod rtp;
 
 pub use self::pcm::{FRAME_MAX, PcmLeg, PcmParams};
-pub use self::rtp::{Ignored, MAX_PACKET, MediaParams, Received, ReceivedDigit, Refused, RtpLeg, Unheard};
+pub use self::rtp::{Ignored, KeySource, MAX_PACKET, MediaParams, Received, ReceivedDigit, Refused, RtpLeg, Unheard};
 pub use crate::rtp::playout::HeardKind;
 
 use crate::frame::{FRAME, Frame, RATE_HZ, SILENCE, Sample};
+use crate::rtp::srtp::SrtpParams;
 use crate::seed::Seed;
 use crate::time::Time;
 
@@ -91,6 +92,8 @@ pub struct LegFigures {
     pub forged: u64,
     /// Datagrams of secure RTP that came before.
     pub replayed: u64,
+    /// Datagrams that came before a handshake had brought their keys.
+    pub before_keys: u64,
     /// Audio that was not heard as sent because its packets were lost or late.
     pub concealed_ms: u64,
     /// Interarrival jitter (RFC 3550 6.4.1).
@@ -185,6 +188,14 @@ impl Leg {
             (Leg::Rtp(leg), LegParams::Rtp(media)) => leg.renegotiate(media),
             (Leg::Pcm(leg), LegParams::Pcm(pcm)) => *leg.params() == pcm,
             _ => false,
+        }
+    }
+
+    /// Goes on with the keys of RTP, and those of reports where they are others, that handshakes have brought.
+    pub fn take_keys(&mut self, rtp: Option<&SrtpParams>, reports: Option<&SrtpParams>) {
+        if let Leg::Rtp(leg) = self {
+            rtp.into_iter().for_each(|keys| leg.take_keys(keys));
+            reports.into_iter().for_each(|keys| leg.take_report_keys(keys));
         }
     }
 

@@ -167,15 +167,15 @@ impl LineTones {
             greeting.heard += FRAME as Sample;
             self.greeting = Some(greeting);
         }
-        if let (Some((burst, missed)), Some((hz, is_single))) = (&mut self.open, heard) {
-            if burst.is_like(hz) {
-                *missed = 0;
-                burst.frames += 1;
-                burst.single += u32::from(is_single);
-                burst.hz += (hz - burst.hz) / f64::from(burst.frames);
-                burst.to = from + FRAME as Sample;
-                return self.dial_tone();
-            }
+        if let (Some((burst, missed)), Some((hz, is_single))) = (&mut self.open, heard)
+            && burst.is_like(hz)
+        {
+            *missed = 0;
+            burst.frames += 1;
+            burst.single += u32::from(is_single);
+            burst.hz += (hz - burst.hz) / f64::from(burst.frames);
+            burst.to = from + FRAME as Sample;
+            return self.dial_tone();
         }
         let found = match (&mut self.open, heard) {
             (Some((_, missed)), None) if *missed < MAX_MISSED => {

@@ -5,6 +5,7 @@ mod caller;
 mod calls;
 mod crypto;
 mod digits;
+mod dtls;
 mod early;
 mod failover;
 mod garbage;

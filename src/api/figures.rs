@@ -18,6 +18,7 @@ use crate::api::endpoint::{Ctx, Endpoint, In, get, tagged};
 use crate::engine::lateness;
 use crate::engine::{Calls, Engine, Histogram};
 use crate::error::{Error, Result};
+use crate::service::Refusals;
 
 pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     let engine = setup.engine.clone();
@@ -29,8 +30,9 @@ pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
 async fn metrics(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<Figures> {
     let jobs = ctx.service.queue().depth().await?;
     let mut registry = Registry::default();
-    let failures = ctx.service.store().failures();
-    registry.register_collector(Box::new(Snapshot { engine: engine.as_ref().map(EngineFigures::of), jobs, failures }));
+    let (failures, refusals) = (ctx.service.store().failures(), ctx.service.dial_refusals());
+    let engine = engine.as_ref().map(EngineFigures::of);
+    registry.register_collector(Box::new(Snapshot { engine, jobs, failures, refusals }));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(Error::internal)?;
     Ok(respond(StatusCode::OK, OPENMETRICS, text).into())
@@ -42,6 +44,7 @@ struct Snapshot {
     engine: Option<EngineFigures>,
     jobs: Vec<(String, &'static str, i64)>,
     failures: BTreeMap<String, u64>,
+    refusals: Refusals,
 }
 
 #[derive(Debug)]
@@ -78,6 +81,7 @@ impl Collector for Snapshot {
         let failures = self.failures.iter().map(|(code, count)| (code.as_str(), *count));
         let help = "Results that are final with an error: calls, text conversations, evaluations";
         page.counters("ringer_results_failed", help, "error_code", failures)?;
+        page.refusals(&self.refusals)?;
         let Some(engine) = &self.engine else { return Ok(()) };
         let calls = &engine.calls;
         page.gauge("ringer_calls_live", "Calls that are being made or are up", None, engine.live as f64)?;
@@ -125,6 +129,16 @@ impl Page<'_> {
         let mut family = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (word, value) in values {
             ConstCounter::new(value).encode(family.encode_family(&[(label, word)])?)?;
+        }
+        Ok(())
+    }
+
+    fn refusals(&mut self, refusals: &Refusals) -> fmt::Result {
+        let help = "Telephone numbers that a limit kept from being dialled";
+        let mut family = self.0.encode_descriptor("ringer_dial_refused", help, None, MetricType::Counter)?;
+        for ((code, trunk), count) in refusals {
+            let labels = [("code", code.as_str()), ("trunk", trunk.as_str())];
+            ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
         }
         Ok(())
     }

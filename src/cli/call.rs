@@ -31,8 +31,10 @@ use crate::engine::lateness::quantile_ms;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{CallNews, CallReport, Destination, Engine, Placement, SipDial};
 use crate::human::{self, Profile};
+use crate::provider::guard::Guard;
 use crate::provider::{Synthesizer, VoiceWanted};
-use crate::transport::sip::address::Address;
+use crate::transport::sip::address::{Address, AddressFault};
+use crate::transport::sip::names::Resolver;
 
 /// Flags of `ringer call`.
 #[derive(Debug, clap::Args)]
@@ -126,7 +128,10 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
     if let Some(path) = &args.record {
         writable(path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
     }
-    let listen = args.listen.map_or_else(|| local_address(&args.to), Ok)?;
+    let listen = match args.listen {
+        Some(listen) => listen,
+        None => local_address(&args.to).await?,
+    };
     let (engine, _incoming) = local::engine(listen, RTP_PORTS, args.tls.settings()?).await?;
     let folder = std::env::temp_dir().join(format!("ringer-call-{}", crate::clock::new_id()));
     let extension_digits = args.dtmf.iter().flat_map(|keys| keys.chars()).filter(|&key| key != ',').count();
@@ -265,14 +270,16 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
 }
 
 /// The local address from which the target is reached, with a free port, and one more for TCP where that is spoken there.
-pub(super) fn local_address(target: &str) -> Result<SipListen, String> {
-    let address = Address::parse(target).map_err(|fault| fault.to_string())?;
-    let to = address.resolve().map_err(|fault| fault.to_string())?;
-    let host = crate::transport::sockets::address_towards(to)
+pub(super) async fn local_address(target: &str) -> Result<SipListen, String> {
+    let told = |fault: AddressFault| fault.to_string();
+    let address = Address::parse(target).map_err(told)?;
+    let hops = address.hops(&Resolver::new(&[]), &Guard::by(|_| true)).await.map_err(told)?;
+    let to = hops.first().ok_or_else(|| format!("{target} has no address"))?;
+    let host = crate::transport::sockets::address_towards(to.address)
         .map_err(|error| format!("{target} is not reachable from here: {error}"))?;
     let free = SocketAddr::new(host, 0);
     // The other side may open a connection of its own for its requests.
-    let is_tcp = address.transport() == Ok(Transport::Tcp);
+    let is_tcp = hops.iter().any(|hop| hop.transport == Transport::Tcp);
     Ok(SipListen { tcp: is_tcp.then_some(free), ..free.into() })
 }
 

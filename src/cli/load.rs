@@ -21,9 +21,10 @@ use super::signals::Signals;
 use super::tls::TlsFlags;
 use super::{count, failed};
 use crate::clock::{Clock, monotonic, new_id};
-use crate::config::{Encryption, OfferedIn, most_calls, raise_file_limit};
+use crate::config::{Encryption, OfferedIn, SrtpKeys, most_calls, raise_file_limit};
 use crate::engine::{CallControl, CallHandle, CallNews, CallReport, Engine, EngineConfig};
 use crate::tasks::Tasks;
+use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::Forwarding;
 
 /// Ports of the media of all calls.
@@ -105,7 +106,7 @@ async fn load(args: &Args) -> Result<Figures, String> {
         Some(_) => None,
     };
     let to = args.to.clone().or(far.as_ref().map(|far| far.uri.clone())).unwrap_or_default();
-    let sip = local_address(&to)?;
+    let sip = local_address(&to).await?;
     let most = most_calls(raise_file_limit(), &RTP_PORTS);
     if (args.calls as usize) > most {
         return Err(format!("at most {}: raise the limit of open files (ulimit -n)", count(most, "call")));
@@ -118,10 +119,12 @@ async fn load(args: &Args) -> Result<Figures, String> {
         shards: 0,
         max_calls: most,
         srtp: Encryption::Off,
+        srtp_keys: SrtpKeys::default(),
         symmetric_rtp: false,
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),
+        names: Resolver::new(&[]),
     };
     let (engine, _incoming) = Engine::start(config, caller::speech(), Clock::Real)
         .await

@@ -8,7 +8,7 @@ use ringer_media::codec::Codec;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
-use crate::config::{self, Config, Encryption, OfferedIn, Secret, SipListen, most_calls, raise_file_limit};
+use crate::config::{self, Config, Encryption, OfferedIn, Secret, SipListen, SrtpKeys, most_calls, raise_file_limit};
 use crate::engine::{Engine, EngineConfig, Speech};
 use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
 use crate::provider::pocketsphinx::{MODEL, Pocketsphinx};
@@ -17,6 +17,7 @@ use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::tls::Roots;
 use crate::provider::{Recognizer, Synthesizer, Voice, VoiceWanted};
 use crate::transport::port::Incoming;
+use crate::transport::sip::names::Resolver;
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
 
@@ -171,10 +172,12 @@ pub async fn engine(
         shards: 0,
         max_calls,
         srtp: Encryption::Off,
+        srtp_keys: SrtpKeys::default(),
         symmetric_rtp: false,
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),
+        names: Resolver::new(&[]),
     };
     Engine::start(config, speech()?, Clock::Real).await.map_err(|error| format!("the SIP socket {sip}: {error}"))
 }

@@ -12,6 +12,7 @@ pub use self::out::complain;
 use crate::config::{Config, ConfigError, Secret, most_calls, nearest, raise_file_limit};
 use crate::store::vault::Vault;
 use crate::store::{Location, Store};
+use crate::transport::sip::names::Resolver;
 use crate::{api, service};
 
 pub mod agent;
@@ -195,6 +196,9 @@ pub fn service_settings(config: &Config) -> service::Settings {
         sms: config.sms.clone().into(),
         hears: config.audio_model.base_url.is_some(),
         behaviour: config.behaviour.clone(),
+        names: Resolver::default(),
+        trunks: config.sip.trunks.clone().into(),
+        dial_limits: config.limits.organizations.clone().into(),
     }
 }
 

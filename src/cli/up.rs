@@ -23,9 +23,10 @@ use crate::jobs::{Workers, Workshop};
 use crate::model::api_key::Scope;
 use crate::provider::chat::{ChatConfig, ChatModel};
 use crate::provider::{LanguageModel, Status};
-use crate::service::{Placer, Running, Service};
+use crate::service::{Placer, Running, Service, Settings};
 use crate::tasks::Tasks;
 use crate::transport::port::Incoming;
+use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::Forwarding;
 
 /// Whose the first key is.
@@ -147,11 +148,13 @@ impl House {
         let running = Arc::new(Running::default());
         let model = language_model(&config.language_model, config)?;
         let ear = language_model(&config.audio_model, config)?;
-        let service = Service::new(store, Clock::Real, service_settings(config), running.clone());
+        let names = Resolver::new(&config.sip.dns_servers).for_sockets(&config.sip.listen);
+        let settings = Settings { names: names.clone(), ..service_settings(config) };
+        let service = Service::new(store, Clock::Real, settings, running.clone());
         let service = service.with_model(model.clone());
         let speech = local::configured(config)?;
         // What can fail comes before what was left is ended.
-        let (engine, incoming) = start_engine(config, speech.clone()).await?;
+        let (engine, incoming) = start_engine(config, names, speech.clone()).await?;
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;
         if interrupted > 0 {
             tracing::warn!("{} had not ended when the engine was last stopped", count(interrupted, "call"));
@@ -258,7 +261,11 @@ async fn admit_somebody(service: &Service, config: &Config, out: &Out) -> crate:
 }
 
 /// The engine, and the calls that come in to it.
-async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
+async fn start_engine(
+    config: &Config,
+    names: Resolver,
+    speech: Speech,
+) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
     let engine = EngineConfig {
         sip: config.sip.listen,
         tls: tls::from_config(config)?,
@@ -267,10 +274,12 @@ async fn start_engine(config: &Config, speech: Speech) -> Result<(Engine, mpsc::
         shards: 0,
         max_calls: config.limits.max_calls,
         srtp: config.sip.srtp,
+        srtp_keys: config.sip.srtp_keys,
         symmetric_rtp: config.sip.symmetric_rtp == Switch::On,
         offer: config.sip.offer,
         session_interval_s: Some(config.sip.session_interval_s).filter(|seconds| *seconds > 0),
         forwarding: Forwarding::from(&config.sip),
+        names,
     };
     let started = Engine::start(engine, speech, Clock::Real).await;
     started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))

@@ -23,7 +23,7 @@ impl SipListen {
                             udp:127.0.0.1:5060, tcp:127.0.0.1:5060 and tls:127.0.0.1:5061";
 
     /// Reads a list of `[udp:|tcp:|tls:]ADDRESS:PORT`; `None` where it is of another form, empty, or names a transport twice.
-    pub fn parse(texts: &[String]) -> Option<SipListen> {
+    pub fn parse_list(texts: &[String]) -> Option<SipListen> {
         let mut all = SipListen { udp: None, tcp: None, tls: None };
         for text in texts {
             let text = text.trim();
@@ -70,7 +70,7 @@ impl FromStr for SipListen {
     /// Reads one address, or several with commas between them.
     fn from_str(text: &str) -> Result<SipListen, String> {
         let texts: Vec<String> = text.split(',').map(str::to_owned).collect();
-        SipListen::parse(&texts).ok_or_else(|| format!("it must be {}", SipListen::FORM))
+        SipListen::parse_list(&texts).ok_or_else(|| format!("it must be {}", SipListen::FORM))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The SIP sockets, and how calls over SIP are held.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -7,6 +8,8 @@ use std::path::PathBuf;
 use ringer_media::codec::Codec;
 use serde::{Serialize, Serializer};
 
+use super::codecs::{codec_names, read_codecs};
+use super::trunks::{Trunk, read_trunks};
 use super::{SipListen, Source, Sources, Targets};
 
 /// `[sip]`
@@ -30,6 +33,8 @@ pub struct Sip {
     pub dtmf: Dtmf,
     /// Secure RTP.
     pub srtp: Encryption,
+    /// Kind of keys of secure RTP.
+    pub srtp_keys: SrtpKeys,
     /// RTP is taken from another port of the host that the agent's SDP names, when nothing comes from the one it names.
     pub symmetric_rtp: Switch,
     /// Side whose session description comes first in the calls that are made.
@@ -42,9 +47,16 @@ pub struct Sip {
     pub refer_targets: Targets,
     /// Targets to which a redirect (3xx) is followed, once; empty: none.
     pub redirects: Targets,
+    /// Name servers that SIP hosts are looked up by; empty: those of the system.
+    pub dns_servers: Vec<SocketAddr>,
     /// Who may call in; empty: everybody.
     pub inbound_allow: Sources,
+    /// Providers of telephone lines, by name.
+    pub trunks: BTreeMap<String, Trunk>,
 }
+
+/// Port of name servers (RFC 1035 4.2).
+const DNS_PORT: u16 = 53;
 
 /// Codecs of a call where none are asked for, in order: a recognizer needs 16 kHz.
 pub const CODECS: [Codec; 4] = [Codec::G722, Codec::Pcmu, Codec::Pcma, Codec::Opus];
@@ -61,17 +73,34 @@ pub enum Dtmf {
     Info,
 }
 
-/// What calls do about secure RTP, with keys in the session description (RFC 4568). Those are as secret as the signalling is.
+/// Use of secure RTP in calls.
+///
+/// Its keys come in the session description (RFC 4568), and are then as secret as the signalling, or from a DTLS handshake
+/// (RFC 5763).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Encryption {
     /// Plain RTP alone.
     #[default]
     Off,
-    /// RTP/AVP is offered with keys: the other side may use them or not. Both kinds of offers are answered.
+    /// RTP/AVP is offered with keys of both kinds: the other side may use them or not. Every kind of offer is answered.
     Optional,
-    /// RTP/SAVP is offered, and there is no call without keys.
+    /// Secure RTP is offered, as [`SrtpKeys`] says, and there is no call without keys.
     Required,
+}
+
+/// Kind of keys that `sip.srtp = "required"` offers, and that is taken of an offer that has both. An offer with one kind is
+/// answered in that kind.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SrtpKeys {
+    /// Keys in the session description: RTP/SAVP with `a=crypto` (RFC 4568).
+    #[default]
+    Sdes,
+    /// A DTLS handshake: UDP/TLS/RTP/SAVP with `a=fingerprint` (RFC 5763).
+    Dtls,
+    /// RTP/SAVP with both, of which the other side chooses; of its offers the handshake is taken.
+    Any,
 }
 
 /// Message with the offer of a call that is made (RFC 3261 13.2.1).
@@ -123,20 +152,23 @@ impl Default for Sip {
             codecs: CODECS.to_vec(),
             dtmf: Dtmf::Rtp,
             srtp: Encryption::Off,
+            srtp_keys: SrtpKeys::Sdes,
             symmetric_rtp: Switch::Off,
             offer: OfferedIn::Invite,
             session_interval_s: 0,
             refer: Refer::Refuse,
             refer_targets: Targets::default(),
             redirects: Targets::default(),
+            dns_servers: Vec::new(),
             inbound_allow: Sources::default(),
+            trunks: BTreeMap::new(),
         }
     }
 }
 
 impl Sip {
     pub(super) fn read(&mut self, from: &mut Source) {
-        from.parsed_list("sip.listen", SipListen::FORM, SipListen::parse, &mut self.listen);
+        from.parsed_list("sip.listen", SipListen::FORM, SipListen::parse_list, &mut self.listen);
         let file = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
         from.parsed("sip.tls_certificate", "a file", file, &mut self.tls_certificate);
         from.parsed("sip.tls_key", "a file", file, &mut self.tls_key);
@@ -151,16 +183,7 @@ impl Sip {
         from.parsed("sip.advertise", "an IP address", |text| Some(Some(text.parse().ok()?)), &mut self.advertise);
         let allowed = "two ports like 20000-29999, the first even, with at least one pair";
         from.parsed("sip.rtp_ports", allowed, parse_ports, &mut self.rtp_ports);
-        let mut codecs: Vec<String> = self.codecs.iter().map(|codec| codec.name().to_owned()).collect();
-        from.list("sip.codecs", &mut codecs);
-        match codecs.iter().map(|name| Codec::from_name(name).ok_or(name)).collect::<Result<Vec<_>, _>>() {
-            Ok(read) if !read.is_empty() => self.codecs = read,
-            Ok(_) => from.refuse("sip.codecs: at least one is needed".to_owned()),
-            Err(name) => {
-                let known = Codec::ALL.map(Codec::name).join(", ");
-                from.refuse(format!("sip.codecs: {name:?} is not one of {known}"));
-            }
-        }
+        read_codecs("sip.codecs", &mut self.codecs, from);
         let dtmf = |text: &str| match text {
             "rtp" => Some(Dtmf::Rtp),
             "inband" => Some(Dtmf::Inband),
@@ -168,13 +191,14 @@ impl Sip {
             _ => None,
         };
         from.parsed("sip.dtmf", "one of rtp, inband, info", dtmf, &mut self.dtmf);
-        let srtp = |text: &str| match text {
-            "off" => Some(Encryption::Off),
-            "optional" => Some(Encryption::Optional),
-            "required" => Some(Encryption::Required),
+        from.parsed("sip.srtp", Encryption::WORDS, Encryption::parse, &mut self.srtp);
+        let keys = |text: &str| match text {
+            "sdes" => Some(SrtpKeys::Sdes),
+            "dtls" => Some(SrtpKeys::Dtls),
+            "any" => Some(SrtpKeys::Any),
             _ => None,
         };
-        from.parsed("sip.srtp", "one of off, optional, required", srtp, &mut self.srtp);
+        from.parsed("sip.srtp_keys", "one of sdes, dtls, any", keys, &mut self.srtp_keys);
         let switch = |text: &str| match text {
             "off" => Some(Switch::Off),
             "on" => Some(Switch::On),
@@ -202,11 +226,34 @@ impl Sip {
         from.parsed("sip.refer", "refuse or follow", refer, &mut self.refer);
         read_targets(from, "sip.refer_targets", &mut self.refer_targets);
         read_targets(from, "sip.redirects", &mut self.redirects);
+        let mut servers: Vec<String> = self.dns_servers.iter().map(SocketAddr::to_string).collect();
+        from.list("sip.dns_servers", &mut servers);
+        match servers.iter().map(|text| parse_name_server(text).ok_or(text)).collect() {
+            Ok(read) => self.dns_servers = read,
+            Err(bad) => {
+                from.refuse(format!("sip.dns_servers: {bad:?} is no IP address like 192.0.2.53 or 127.0.0.1:5353"))
+            }
+        }
         let mut sources = Vec::new();
         from.list("sip.inbound_allow", &mut sources);
         match Sources::read(&sources) {
             Ok(sources) => self.inbound_allow = sources,
             Err(bad) => from.refuse(format!("sip.inbound_allow: {bad:?} is no address or network like 192.0.2.0/24")),
+        }
+        self.trunks = read_trunks(from, self.srtp);
+    }
+}
+
+impl Encryption {
+    /// Text of the words that [`Encryption::parse`] knows.
+    pub(super) const WORDS: &str = "one of off, optional, required";
+
+    pub(super) fn parse(text: &str) -> Option<Encryption> {
+        match text {
+            "off" => Some(Encryption::Off),
+            "optional" => Some(Encryption::Optional),
+            "required" => Some(Encryption::Required),
+            _ => None,
         }
     }
 }
@@ -230,10 +277,12 @@ pub fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {
     (first.is_multiple_of(2) && first >= 1024 && last > first).then_some(first..=last)
 }
 
-fn ports_text<S: Serializer>(ports: &RangeInclusive<u16>, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&format!("{}-{}", ports.start(), ports.end()))
+/// Reads `192.0.2.53`, `2001:db8::53` (port 53), `127.0.0.1:5353` or `[::1]:5353`.
+fn parse_name_server(text: &str) -> Option<SocketAddr> {
+    let with_port = || text.parse().ok().filter(|server: &SocketAddr| server.port() != 0);
+    text.parse().map(|host: IpAddr| SocketAddr::new(host, DNS_PORT)).ok().or_else(with_port)
 }
 
-fn codec_names<S: Serializer>(codecs: &[Codec], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(codecs.iter().map(|codec| codec.name()))
+fn ports_text<S: Serializer>(ports: &RangeInclusive<u16>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&format!("{}-{}", ports.start(), ports.end()))
 }

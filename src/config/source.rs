@@ -90,6 +90,8 @@ struct Found {
 /// All values that were given, and every problem that was met while they were asked for.
 pub struct Source {
     file: BTreeMap<String, Found>,
+    /// Names of the tables of the file, by the table that they are in.
+    tables: BTreeMap<String, BTreeSet<String>>,
     environment: BTreeMap<String, String>,
     flags: BTreeMap<String, String>,
     asked: BTreeSet<String>,
@@ -105,6 +107,7 @@ impl Source {
     ) -> Result<Source, ConfigError> {
         let mut source = Source {
             file: BTreeMap::new(),
+            tables: BTreeMap::new(),
             environment: environment.iter().filter(|(name, _)| name.starts_with("RINGER_")).map(own).collect(),
             flags: flags.iter().map(|(key, text)| ((*key).to_owned(), text.clone())).collect(),
             asked: BTreeSet::new(),
@@ -126,7 +129,10 @@ impl Source {
                 if prefix.is_empty() { name.get_ref().to_string() } else { format!("{prefix}.{}", name.get_ref()) };
             let place = format!("{}:{}", path.display(), line_of(text, name.span().start));
             match value.get_ref() {
-                DeValue::Table(inner) => self.flatten(path, text, &key, inner),
+                DeValue::Table(inner) => {
+                    self.tables.entry(prefix.to_owned()).or_default().insert(name.get_ref().to_string());
+                    self.flatten(path, text, &key, inner);
+                }
                 _ => match text[value.span()].parse::<toml::Value>() {
                     Ok(typed) => {
                         let raw = Raw::Typed { value: typed, written: text[value.span()].to_owned() };
@@ -202,6 +208,18 @@ impl Source {
         self.read(key, "a list of texts", Raw::list, into);
     }
 
+    /// Reads a list as [`Source::list`] does, where not given is a value too.
+    pub fn maybe_list(&mut self, key: &str, into: &mut Option<Vec<String>>) {
+        self.read(key, "a list of texts", |raw| raw.list().map(Some), into);
+    }
+
+    /// Reads a whole number in `range`, where not given is a value too.
+    pub fn maybe_whole<T: TryFrom<u64>>(&mut self, key: &str, range: RangeInclusive<u64>, into: &mut Option<T>) {
+        let allowed = format!("a whole number from {} to {}", range.start(), range.end());
+        let whole = |raw: &Raw| raw.whole().filter(|n| range.contains(n)).and_then(|n| T::try_from(n).ok());
+        self.read(key, &allowed, |raw| whole(raw).map(Some), into);
+    }
+
     /// A text that `parse` understands; `allowed` says what that is.
     pub fn parsed<T>(&mut self, key: &str, allowed: &str, parse: impl Fn(&str) -> Option<T>, into: &mut T) {
         self.read(key, allowed, |raw| parse(raw.text()?.trim()), into);
@@ -229,6 +247,27 @@ impl Source {
             self.maybe_text(&key, &mut value);
             into.extend(value.map(|text| (key[prefix.len() + 1..].to_owned(), text)));
         }
+    }
+
+    /// Returns the names that the user chose for tables below `prefix`: in the file, and in variables of the environment that end in
+    /// the name of one of their `fields`.
+    pub fn names_below(&self, prefix: &str, fields: &[&str]) -> Vec<String> {
+        let mut names: Vec<String> = self.tables.get(prefix).into_iter().flatten().cloned().collect();
+        let start = format!("{}_", environment_name(prefix));
+        for rest in self.environment.keys().filter_map(|name| name.strip_prefix(&start)) {
+            let named = |field: &&str| rest.strip_suffix(&format!("_{}", field.to_ascii_uppercase()));
+            // The longest field is the one that is meant.
+            let Some(name) = fields.iter().filter_map(named).min_by_key(|name| name.len()) else { continue };
+            if !name.is_empty() && !names.iter().any(|known| environment_word(known) == name) {
+                names.push(name.to_ascii_lowercase());
+            }
+        }
+        names
+    }
+
+    /// True if a value of this key was refused.
+    pub fn has_problem_of(&self, key: &str) -> bool {
+        self.problems.iter().any(|problem| problem.contains(&format!("{key} ")))
     }
 
     fn keys_below(&self, prefix: &str) -> Vec<String> {
@@ -288,8 +327,13 @@ fn own((name, value): (&String, &String)) -> (String, String) {
 }
 
 /// `sip.rtp_ports` is `RINGER_SIP_RTP_PORTS`.
-fn environment_name(key: &str) -> String {
-    format!("RINGER_{}", key.replace('.', "_").to_ascii_uppercase())
+pub(super) fn environment_name(key: &str) -> String {
+    format!("RINGER_{}", environment_word(key))
+}
+
+/// Part of the name of a variable: shells know letters, digits and `_`.
+fn environment_word(key: &str) -> String {
+    key.replace(['.', '-'], "_").to_ascii_uppercase()
 }
 
 fn line_of(text: &str, at: usize) -> usize {

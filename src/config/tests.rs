@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ringer_media::codec::Codec;
 
-use super::{CODECS, Config, Dtmf, Encryption, OfferedIn, Place, Refer, Secret, most_calls, parse_ports};
+use super::{CODECS, Config, Dtmf, Encryption, OfferedIn, Place, Refer, Secret, SrtpKeys, most_calls, parse_ports};
 
 fn read(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, String> {
     let environment: BTreeMap<String, String> =
@@ -22,6 +22,7 @@ fn nothing_given_is_the_defaults() {
     assert_eq!(config.limits.max_calls, 1000);
     assert_eq!((config.sip.srtp, config.sip.refer), (Encryption::Off, Refer::Refuse));
     assert_eq!((config.sip.offer, config.sip.session_interval_s), (OfferedIn::Invite, 0));
+    assert_eq!(config.sip.srtp_keys, SrtpKeys::Sdes);
     assert_eq!(config.behaviour.noise_snr_db(0.4), 20.0);
     assert_eq!(config.behaviour.speed.slowest, 110.0);
     assert!(config.security.allow_private_targets);
@@ -37,6 +38,18 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     assert_eq!(config.sip.listen, std::net::SocketAddr::from(([127, 0, 0, 1], 3)).into());
     assert_eq!(config.recognizer.grace_ms, 8);
     assert_eq!((config.limits.max_calls, config.limits.start_rate_per_s), (3, 2.0));
+}
+
+#[test]
+fn name_servers_are_read() {
+    let config = read("[sip]\ndns_servers = ['192.0.2.53', '127.0.0.1:5353', '2001:db8::53', '[::1]:54']", &[], &[]);
+    let servers = serde_json::to_string(&config.expect("all are allowed").sip.dns_servers).expect("serializes");
+    assert_eq!(servers, r#"["192.0.2.53:53","127.0.0.1:5353","[2001:db8::53]:53","[::1]:54"]"#);
+    for bad in ["dns.example", "127.0.0.1:0", "127.0.0.1:70000", "/etc/resolv.conf"] {
+        let why = read("", &[("RINGER_SIP_DNS_SERVERS", bad)], &[]).expect_err("no address");
+        assert_eq!(why, format!("sip.dns_servers: {bad:?} is no IP address like 192.0.2.53 or 127.0.0.1:5353"));
+    }
+    assert!(read("", &[], &[]).expect("the defaults").sip.dns_servers.is_empty());
 }
 
 #[test]
@@ -187,6 +200,7 @@ fn tables_lists_and_names_of_the_user_are_read() {
         server.cors_origins = ["http://a", "http://b"]
         sip.dtmf = "info"
         sip.srtp = "optional"
+        sip.srtp_keys = "dtls"
         sip.refer = "refuse"
         [rate_limit.routes]
         "POST /v1/queue-simulation-run" = 60
@@ -201,6 +215,7 @@ fn tables_lists_and_names_of_the_user_are_read() {
     assert_eq!(config.data, Path::new("/var/lib/ringer"));
     assert_eq!(config.server.cors_origins, ["http://a", "http://b"]);
     assert_eq!((config.sip.dtmf, config.sip.srtp), (Dtmf::Info, Encryption::Optional));
+    assert_eq!(config.sip.srtp_keys, SrtpKeys::Dtls);
     assert_eq!(config.rate_limit.routes["POST /v1/queue-simulation-run"], 60);
     assert_eq!(config.behaviour.connection.low.loss_pct, 7.5);
     assert_eq!(config.behaviour.interruption.high, 1.0);

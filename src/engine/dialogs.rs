@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::transport::sip::driver::SipNews;
 
 /// Result of looking an address up: why there is none, for a person.
-pub(super) type Located = Result<Hop, &'static str>;
+pub(super) type Located = Result<Vec<Hop>, String>;
 
 /// Dialogs of a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -103,7 +103,10 @@ impl Dialogs {
             && let Poll::Ready(found) = Pin::new(address).poll(context)
         {
             self.address = None;
-            return Poll::Ready(Some((Of::Call, News::Located(found.unwrap_or(Err("the engine stops"))))));
+            return Poll::Ready(Some((
+                Of::Call,
+                News::Located(found.unwrap_or_else(|_| Err("the engine stops".to_owned()))),
+            )));
         }
         let current = [(Of::Call, &mut self.call), (Of::Target, &mut self.target)];
         let current = current.into_iter().filter_map(|(of, dialog)| Some((of, dialog.as_mut()?)));
@@ -161,7 +164,7 @@ mod tests {
     async fn an_address_is_awaited_beside_the_dialogs() {
         let mut dialogs = Dialogs::default();
         let found = dialogs.await_address();
-        found.send(Err("its host has no address")).expect("it is awaited");
+        found.send(Err("its host has no address".to_owned())).expect("it is awaited");
         let told = next(&mut dialogs).await;
         assert_eq!(told, Some((Of::Call, "Located(Err(\"its host has no address\"))".to_owned())));
         drop(dialogs.await_address());

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ringer_media::call::{EndReason, Ending, Event, Signal, What};
+use ringer_media::call::{EndReason, Ending, Event, RemoteKind, Signal, What};
 use ringer_media::frame::Sample;
 use ringer_media::recording::Layout;
-use ringer_sip::CallKey;
+use ringer_sip::{CallKey, Hop};
 use rtrb::Consumer;
 use tokio::sync::mpsc;
 use tracing::Instrument;
@@ -19,6 +19,8 @@ use super::amiss::amiss;
 use super::deaf::Wanted;
 use super::dialogs::{Dialogs, News, Of};
 use super::effects::Effects;
+use super::gate::{DialGate, Forwarded};
+use super::keys::{KeyNews, Keys, LOOK_EVERY};
 use super::looking::Looking;
 use super::real::{Inner, Room};
 use super::recorder::{self, Recorder, Track, Written};
@@ -125,6 +127,10 @@ pub(super) struct Driver {
     /// How far the wall clock was ahead of the media threads' when the call connected.
     ahead_ns: i64,
     port: Port,
+    /// Keys that handshakes bring; `None`: no call has secure RTP.
+    keys: Option<Keys>,
+    /// The call connected, and is not told to be before there are keys.
+    unsaid: Option<i64>,
     ending: Option<Ending>,
     /// RTP is taken from here instead of the agreed address.
     moved_to: Option<std::net::SocketAddr>,
@@ -152,6 +158,7 @@ impl Driver {
         room: Room,
         port: Port,
         media_port: u16,
+        keys: Option<Keys>,
     ) -> Driver {
         let wanted = Wanted::of(&placement.spec, &placement.keyterms);
         let guard = placement.destination.guard();
@@ -171,6 +178,8 @@ impl Driver {
             connected_at_ms: None,
             ahead_ns: 0,
             port,
+            keys,
+            unsaid: None,
             ending: None,
             moved_to: None,
             wanted,
@@ -243,15 +252,48 @@ impl Driver {
             PortOutput::Signal(Signal::Answered { code, leg, .. }) => {
                 let text = self.can_hear_words(leg.rate_hz());
                 self.tell(ToShard::Signal(self.no, Signal::Answered { code, leg, text }));
+                self.keys.iter_mut().for_each(Keys::miss_from_now);
             }
             PortOutput::Signal(signal) => self.tell(ToShard::Signal(self.no, signal)),
-            PortOutput::Media(plan) => self.tell(ToShard::Connect(self.no, plan.rtp, plan.rtcp)),
+            PortOutput::Media(plan) => {
+                self.tell(ToShard::Connect(self.no, plan.rtp, plan.rtcp));
+                self.keys.iter_mut().for_each(|keys| keys.follow(&plan));
+                self.drain_keys();
+            }
             PortOutput::Warning(warning) => self.files.warnings.push(warning),
             PortOutput::Send(_)
             | PortOutput::Locate(..)
             | PortOutput::LocateMedia(_)
             | PortOutput::Dial(_)
             | PortOutput::Switch => {}
+        }
+    }
+
+    /// Carries out what the keys of the call ask for.
+    fn drain_keys(&mut self) {
+        while let Some(news) = self.keys.as_mut().and_then(Keys::poll) {
+            match news {
+                KeyNews::Send(path, datagram) => self.tell(ToShard::Datagram(self.no, path, datagram)),
+                KeyNews::Keys(rtp, reports) => {
+                    self.tell(ToShard::Signal(self.no, Signal::Keys { rtp, reports }));
+                    if rtp.is_some() {
+                        self.say_connected();
+                    }
+                }
+                KeyNews::AwaitReports(awaits) => self.tell(ToShard::AwaitReports(self.no, awaits)),
+                KeyNews::Failed(kind, text) => {
+                    tracing::info!("{text}");
+                    let Port::Sip(port) = &mut self.port;
+                    port.end_unkeyed(kind, text);
+                }
+            }
+        }
+    }
+
+    /// Tells that the call is connected, where it waited for keys.
+    fn say_connected(&mut self) {
+        if let Some(at) = self.unsaid.take() {
+            let _ = self.news.try_send(CallNews::Connected(at));
         }
     }
 
@@ -270,6 +312,8 @@ impl Driver {
         let _ = self.news.try_send(CallNews::Dispatched);
         let mut listen = tokio::time::interval(LISTEN_EVERY);
         listen.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         while self.ending.is_none() {
             tokio::select! {
                 biased;
@@ -281,6 +325,11 @@ impl Driver {
                     self.drain_port().await;
                 }
                 Some(reason) = self.hangups.recv() => self.tell(ToShard::Hangup(self.no, reason)),
+                now = look.tick(), if self.keys.as_ref().is_some_and(Keys::is_open) => {
+                    self.keys.iter_mut().for_each(|keys| keys.look(now.into_std()));
+                    self.drain_keys();
+                    self.drain_port().await;
+                }
                 _ = listen.tick(), if self.effects.is_listening() => self.effects.listen(),
                 else => break,
             }
@@ -306,6 +355,10 @@ impl Driver {
                     .warnings
                     .push(format!("RTP came from {found}, not from {agreed} as agreed, and was taken from there"));
             }
+            FromShard::Handshakes(_) => {
+                self.keys.iter_mut().for_each(Keys::receive);
+                self.drain_keys();
+            }
             FromShard::Frames(_) | FromShard::Gone(_) => {}
         }
     }
@@ -316,7 +369,10 @@ impl Driver {
             self.connected_at_ms = Some(at);
             self.ahead_ns = self.inner.clock.ahead_ns();
             self.inner.tally.connected(self.dialled_at_ms.map(|from| at - from));
-            let _ = self.news.try_send(CallNews::Connected(at));
+            self.unsaid = Some(at);
+            if self.keys.as_ref().is_none_or(|keys| !keys.are_missing()) {
+                self.say_connected();
+            }
         }
         let entry = self.files.journal.add(event);
         let _ = self.news.try_send(CallNews::Event(entry));
@@ -334,20 +390,25 @@ impl Driver {
         self.drain_port().await;
     }
 
-    /// Finds out where a redirect or a transfer leads, beside everything else that happens.
+    /// Finds out where a redirect or a transfer leads, and if it may be dialled, beside everything else that happens.
     fn locate(&mut self, target: Address, lookup: Lookup) {
-        let (socket, guard) = (self.inner.sip.clone(), self.guard.clone());
+        let (socket, guard, names) = (self.inner.sip.clone(), self.guard.clone(), self.inner.names().clone());
         let of = if lookup == Lookup::TargetRedirect { Of::Target } else { Of::Call };
         let located = (lookup == Lookup::Transfer).then(|| self.dialogs.await_address());
         let Some(key) = self.dialogs.key(of) else { return };
+        let gate = self.terms.gate().cloned();
+        let forwarded = if lookup == Lookup::Transfer { Forwarded::Transfer } else { Forwarded::Redirect };
         self.inner.tasks.spawn("locate", async move {
-            let found = target.locate(&guard).await.map_err(|why| why.kind());
+            let found = match target.hops(&names, &guard).await {
+                Ok(hops) => pass_gate(gate, forwarded, &target, hops).await,
+                Err(why) => Err(why.kind().to_owned()),
+            };
             if let Err(why) = &found {
                 tracing::info!(host = target.uri().host, "the call is not sent on: {why}");
             }
             match located {
                 Some(located) => drop(located.send(found)),
-                None => socket.order(key, SipOrder::Resolved(found.ok())).await,
+                None => socket.order(key, SipOrder::Resolved(found.unwrap_or_default())).await,
             }
         });
     }
@@ -355,7 +416,7 @@ impl Driver {
     /// Calls the target of a transfer; its messages go into the same log.
     async fn dial_target(&mut self, call: &TargetCall) {
         let offer = self.inner.target_offer(call, self.media_port, self.no);
-        let invite = self.terms.invite_target(call, offer);
+        let Some(invite) = self.terms.invite_target(call, offer) else { return };
         let (news, receiver) = mpsc::channel(NEWS);
         // Without a socket the engine is about to stop.
         if let Some((key, _)) = self.inner.sip.invite(invite, news).await {
@@ -409,6 +470,9 @@ impl Driver {
         });
         self.files.warnings.extend(warnings);
         self.files.warnings.extend(amiss(&timeline, self.wanted.scripted()));
+        if ending.remote.as_ref().is_none_or(|remote| remote.kind != RemoteKind::NoKeys) {
+            self.say_connected();
+        }
         let report = CallReport {
             timeline,
             connected_at_ms: self.connected_at_ms,
@@ -473,4 +537,17 @@ async fn last_messages(dialogs: &mut Dialogs, clock: &crate::clock::Clock) -> Ve
 fn cut_to(path: &Path, layout: Layout, samples: Sample) -> Option<String> {
     let cut = recorder::cut(path, layout, samples.max(0) as u64);
     cut.err().map(|error| format!("{}: {error}", path.display()))
+}
+
+/// Returns the hops to an address that the other side names, where the gate lets it be dialled.
+async fn pass_gate(
+    gate: Option<DialGate>,
+    forwarded: Forwarded,
+    target: &Address,
+    hops: Vec<Hop>,
+) -> Result<Vec<Hop>, String> {
+    match gate {
+        Some(gate) => gate.admit(forwarded, target.uri(), &hops).await.map(|()| hops),
+        None => Ok(hops),
+    }
 }

@@ -9,8 +9,12 @@ pub mod dialogue;
 mod drive;
 mod effects;
 mod following;
+mod gate;
+mod keys;
 pub mod lateness;
 mod looking;
+#[cfg(test)]
+mod named;
 pub mod noise;
 pub mod pace;
 mod placement;
@@ -33,13 +37,15 @@ pub use ringer_media::call::TimelineEntry;
 use ringer_media::call::{EndReason, Ending};
 use tokio::sync::mpsc;
 
-pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial};
+pub use self::gate::{DialGate, Forwarded};
+pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial, TrunkTerms};
 pub use self::real::Engine;
 pub use self::tally::{Calls, Histogram, Tally};
 
-use crate::config::{Encryption, OfferedIn, SipListen};
+use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys};
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
+use crate::transport::sip::names::Resolver;
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
 
@@ -60,6 +66,8 @@ pub struct EngineConfig {
     pub max_calls: usize,
     /// Secure RTP, of calls in both directions.
     pub srtp: Encryption,
+    /// Kind of keys of secure RTP.
+    pub srtp_keys: SrtpKeys,
     /// RTP is taken from another port of the agreed host when nothing comes from the agreed one (RFC 4961).
     pub symmetric_rtp: bool,
     /// Side whose session description comes first in calls that are made.
@@ -68,6 +76,8 @@ pub struct EngineConfig {
     pub session_interval_s: Option<u32>,
     /// Rules of where other sides may send calls on to.
     pub forwarding: Forwarding,
+    /// Looks SIP hosts up; the engine narrows it to the families of its SIP socket.
+    pub names: Resolver,
 }
 
 /// Name of the file of a call's events, a line each as they happen.

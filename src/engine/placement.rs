@@ -7,11 +7,13 @@ use ringer_media::codec::Codec;
 use ringer_sip::uri::Uri;
 use ringer_sip::{Hop, Invite, Reach};
 
-use crate::config::{CODECS, Secret};
+use super::gate::DialGate;
+use crate::config::{CODECS, Encryption, Secret};
 use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
 use crate::provider::{Failure, Voice, VoiceWanted};
 use crate::transport::sip::address::{Address, AddressFault};
+use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::TargetCall;
 
 /// How a call comes about.
@@ -34,6 +36,8 @@ pub struct Answering {
     pub user: String,
     /// Extra header fields of the INVITE to the target of a transfer, in order.
     pub headers: Vec<(String, String)>,
+    /// Admits addresses that the other side transfers the call to; `None`: all of them.
+    pub gate: Option<DialGate>,
 }
 
 impl Destination {
@@ -62,25 +66,42 @@ impl Destination {
     }
 
     /// Returns the INVITE to the target of a transfer with the offer `sdp`: by whom and with what the call itself was made. Credentials
-    /// are for the host that was dialled alone.
-    pub(super) fn invite_target(&self, call: &TargetCall, sdp: String) -> Invite {
+    /// and the terms of a trunk are for the hosts that were dialled alone. `None` where the target has no hop.
+    pub(super) fn invite_target(&self, call: &TargetCall, sdp: String) -> Option<Invite> {
         let mut dial = match self {
             Destination::Sip(dial) => dial.clone(),
             Destination::Incoming(Answering { guard, headers, .. }) => {
                 SipDial { guard: guard.clone(), headers: headers.clone(), ..SipDial::default() }
             }
         };
-        if dial.destination.as_ref().is_none_or(|dialled| dialled.address.ip() != call.destination.address.ip()) {
+        let is_dialled = |hop: &Hop| dial.hops.iter().any(|dialled| dialled.address.ip() == hop.address.ip());
+        if !call.hops.iter().all(is_dialled) {
             (dial.username, dial.password) = (None, None);
+            // The number that calls is asserted to the trunk alone (RFC 3325 5).
+            if dial.trunk.take().is_some() {
+                dial.headers.clear();
+            }
         }
         dial.headers.extend(call.headers.iter().cloned());
-        let invite = dial.invite(call.uri.clone(), call.destination.clone(), sdp);
-        match self {
+        let invite = dial.invite(call.uri.clone(), call.hops.clone(), sdp)?;
+        Some(match self {
             Destination::Incoming(Answering { user, .. }) if !user.is_empty() => {
                 Invite { from_user: user.clone(), ..invite }
             }
             _ => invite,
-        }
+        })
+    }
+
+    /// Returns the gate of addresses that the other side names; `None`: all of them may be dialled.
+    pub fn gate(&self) -> Option<&DialGate> {
+        let (Destination::Sip(SipDial { gate, .. }) | Destination::Incoming(Answering { gate, .. })) = self;
+        gate.as_ref()
+    }
+
+    /// Sets the gate of addresses that the other side names.
+    pub fn set_gate(&mut self, wanted: DialGate) {
+        let (Destination::Sip(SipDial { gate, .. }) | Destination::Incoming(Answering { gate, .. })) = self;
+        *gate = Some(wanted);
     }
 
     /// Returns the SIP dial; `None` for a call that comes about otherwise.
@@ -108,10 +129,29 @@ pub struct SipDial {
     pub headers: Vec<(String, String)>,
     /// Codecs that are offered, in order; empty: G722, PCMU, PCMA.
     pub codecs: Vec<Codec>,
-    /// The address behind `target`, when it is known; else it is looked up.
-    pub destination: Option<Hop>,
+    /// Hops to `target` in the order in which they are tried; empty: they are looked up.
+    pub hops: Vec<Hop>,
     /// Which addresses signalling and media may go to, redirects included; `None`: all of them.
     pub guard: Option<Guard>,
+    /// Terms of a trunk; `None`: an address is called, as `ringer`.
+    pub trunk: Option<Box<TrunkTerms>>,
+    /// Secure RTP of this call; `None`: as the engine does.
+    pub srtp: Option<Encryption>,
+    /// Admits addresses that the other side redirects or transfers the call to; `None`: all of them.
+    pub gate: Option<DialGate>,
+}
+
+/// Terms of a call through a trunk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrunkTerms {
+    /// Address that requests are sent to in place of the target's host, as a URI: the outbound proxy.
+    pub proxy: Option<String>,
+    /// User part of the From header field; `None`: `ringer`.
+    pub from_user: Option<String>,
+    /// Host of the From header field; `None`: the address of this side.
+    pub from_host: Option<String>,
+    /// Display name of the From header field.
+    pub from_display: Option<String>,
 }
 
 impl SipDial {
@@ -119,40 +159,53 @@ impl SipDial {
         self.guard.clone().unwrap_or_else(|| Guard::by(|_| true))
     }
 
-    /// Returns the URI that is called, and where it is reached.
-    pub(super) async fn route(&self) -> Result<(Uri, Hop), PlaceError> {
+    /// Returns the URI that is called, and the hops to it in the order in which they are tried.
+    pub(super) async fn route(&self, names: &Resolver) -> Result<(Uri, Vec<Hop>), PlaceError> {
         let bad = |fault: AddressFault| PlaceError::BadTarget(fault.to_string());
         let address = Address::parse(&self.target).map_err(bad)?;
         address.check_spoken().map_err(bad)?;
-        let found = match &self.destination {
-            Some(found) if self.guard().allows(found.address.ip()) => found.clone(),
-            Some(_) => {
-                return Err(bad(AddressFault::NotAllowed(format!(
-                    "the host of {:?} {}",
-                    self.target,
-                    Blocked::NotAllowed
-                ))));
-            }
-            None => address.locate(&self.guard()).await.map_err(bad)?,
-        };
-        Ok((address.uri().clone(), found))
+        if self.hops.is_empty() {
+            let found = self.next_hop(&address).map_err(bad)?.hops(names, &self.guard()).await.map_err(bad)?;
+            return Ok((address.uri().clone(), found));
+        }
+        let guard = self.guard();
+        let allowed: Vec<Hop> = self.hops.iter().filter(|hop| guard.allows(hop.address.ip())).cloned().collect();
+        if allowed.is_empty() {
+            let why = format!("the host of {:?} {}", self.target, Blocked::NotAllowed);
+            return Err(bad(AddressFault::NotAllowed(why)));
+        }
+        Ok((address.uri().clone(), allowed))
     }
 
-    /// The INVITE to `target` with the offer `sdp`, sent to `destination`.
-    pub(super) fn invite(&self, target: Uri, destination: Hop, sdp: String) -> Invite {
-        Invite {
+    /// Returns the address whose host requests are sent to: the outbound proxy's, or the target's own.
+    ///
+    /// # Errors
+    /// [`AddressFault::Malformed`] for a proxy that is no URI.
+    pub fn next_hop(&self, target: &Address) -> Result<Address, AddressFault> {
+        let proxy = self.trunk.as_ref().and_then(|terms| terms.proxy.as_ref());
+        let Some(proxy) = proxy else { return Ok(target.clone()) };
+        let malformed =
+            |error| AddressFault::Malformed(format!("{proxy:?} is no address of an outbound proxy: {error}"));
+        Uri::parse(proxy).map(Address::from).map_err(malformed)
+    }
+
+    /// Returns the INVITE to `target` with the offer `sdp`, sent to the first of `hops` that takes it; `None` without any.
+    pub(super) fn invite(&self, target: Uri, hops: Vec<Hop>, sdp: String) -> Option<Invite> {
+        let TrunkTerms { from_user, from_host, from_display, .. } = self.trunk.as_deref().cloned().unwrap_or_default();
+        let mut hops = hops.into_iter();
+        Some(Invite {
             target,
-            destination,
-            alternatives: Vec::new(),
-            from_user: "ringer".into(),
-            from_host: None,
-            from_display: None,
+            destination: hops.next()?,
+            alternatives: hops.collect(),
+            from_user: from_user.unwrap_or_else(|| "ringer".into()),
+            from_host,
+            from_display,
             headers: self.headers.clone(),
             sdp,
             username: self.username.clone(),
             password: self.password.as_ref().map(|password| password.expose().into()),
             reach: self.guard.clone().map(|guard| Reach::by(move |address| guard.allows(address))).unwrap_or_default(),
-        }
+        })
     }
 }
 

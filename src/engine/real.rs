@@ -15,6 +15,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
 use super::drive::{Driver, Files};
+use super::keys::Keys;
 use super::lateness::Lateness;
 use super::recorder::{RING_SAMPLES, Recorder};
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
@@ -22,12 +23,14 @@ use super::tally::Tally;
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, Speech};
 use crate::clock::random_bytes;
-use crate::config::{Encryption, OfferedIn, Refer, Secret, SipListen};
+use crate::config::{Encryption, OfferedIn, Refer, Secret, SipListen, SrtpKeys};
 use crate::provider::Recognizer;
 use crate::tasks::Tasks;
+use crate::transport::dtls::{self, Identity};
 use crate::transport::path::MediaPath;
 use crate::transport::port::{Incoming, IncomingChannel, Port, Refusal};
 use crate::transport::sip::driver::{IncomingDialog, NEWS, SipSocket};
+use crate::transport::sip::names::Resolver;
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
 use crate::transport::sip::transfer::TargetCall;
@@ -64,6 +67,8 @@ pub(super) struct Inner {
     next: AtomicU64,
     live: AtomicUsize,
     pub clock: crate::clock::Clock,
+    /// Certificate for handshakes that bring keys of secure RTP.
+    identity: Identity,
 }
 
 struct ShardHandle {
@@ -85,10 +90,11 @@ impl Engine {
     /// # Errors
     /// A socket or thread that the machine refuses.
     pub async fn start(
-        config: EngineConfig,
+        mut config: EngineConfig,
         speech: Speech,
         clock: crate::clock::Clock,
     ) -> io::Result<(Engine, mpsc::Receiver<Incoming>)> {
+        config.names = config.names.for_sockets(&config.sip);
         let tasks = Tasks::new();
         let (sip, incoming) = SipSocket::start(config.sip, &config.tls, config.advertise, &tasks).await?;
         sip.ask_session_interval(config.session_interval_s).await;
@@ -101,6 +107,8 @@ impl Engine {
             messages.push(from_shard);
         }
         let tally = Arc::<Tally>::default();
+        // A trunk may have secure RTP where other calls have none.
+        let identity = Identity::new().map_err(io::Error::other)?;
         let inner = Arc::new(Inner {
             ports: MediaPorts::new(config.rtp_ports.clone()),
             config,
@@ -115,6 +123,7 @@ impl Engine {
             next: AtomicU64::new(1),
             live: AtomicUsize::new(0),
             clock,
+            identity,
         });
         for (at, from_shard) in messages.into_iter().enumerate() {
             // SAFETY: the wake owns its descriptor and closes it only when the last Arc, of which AsyncFd holds one, is gone.
@@ -132,9 +141,9 @@ impl Engine {
         let Destination::Sip(dial) = &placement.destination else {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };
-        let (uri, found) = dial.route().await?;
+        let (uri, hops) = dial.route(self.inner.names()).await?;
         // Whoever is there may have the credentials, too, when it is called again for a transfer.
-        placement.destination.sip().into_iter().for_each(|dial| dial.destination = Some(found.clone()));
+        placement.destination.sip().into_iter().for_each(|dial| dial.hops.clone_from(&hops));
         let Destination::Sip(dial) = &placement.destination else {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };
@@ -142,19 +151,20 @@ impl Engine {
         let sockets = self.inner.sockets()?;
         let port = sockets.port();
         let no = self.inner.next_no();
-        let supported = self.inner.offer(placement.destination.codecs(), port, no);
-        let transport = found.transport;
-        let unverified = self.inner.config.tls.is_insecure(&found).then(|| found.to_string());
+        let srtp = self.inner.srtp_of(&placement.destination);
+        let supported = self.inner.offer(placement.destination.codecs(), srtp, port, no);
         let mut port = SipPort::caller(dial.target.clone(), placement.destination.guard());
-        port.set_transport(transport);
-        if let Some(place) = unverified {
+        hops.first().into_iter().for_each(|first| port.set_transport(first.transport));
+        for place in hops.iter().filter(|hop| self.inner.config.tls.is_insecure(hop)) {
             port.warn(format!("the certificate of {place} was not verified (tls.insecure_hosts)"));
         }
         let (offer, port) = match self.inner.config.offer {
             OfferedIn::Invite => (supported.session().to_string(), port),
             OfferedIn::Answer => (String::new(), port.without_offer(supported)),
         };
-        let invite = dial.invite(uri, found, offer);
+        let Some(invite) = dial.invite(uri, hops, offer) else {
+            return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
+        };
         let (sip_news, receiver) = mpsc::channel(NEWS);
         let (mut driver, handle) = self.inner.start_call(no, sockets, placement, room, port);
         driver.begin();
@@ -218,7 +228,8 @@ impl Engine {
     ) -> Result<(Room, MediaSockets, SipPort), PlaceError> {
         let room = self.inner.take_room()?;
         let sockets = self.inner.sockets()?;
-        let supported = self.inner.offer(terms.codecs(), sockets.port(), self.inner.next_no());
+        let srtp = self.inner.config.srtp;
+        let supported = self.inner.offer(terms.codecs(), srtp, sockets.port(), self.inner.next_no());
         let port = SipPort::incoming(call_id, dialog.offer.as_deref(), &supported, terms.guard());
         let mut port = port.map_err(PlaceError::NoMedia)?;
         port.set_transport(dialog.transport);
@@ -316,16 +327,40 @@ impl Inner {
     }
 
     /// What is offered, or answered with, at a media port; with keys of its own.
-    fn offer(&self, codecs: &[Codec], port: u16, no: CallNo) -> Offer {
+    fn offer(&self, codecs: &[Codec], srtp: Encryption, port: u16, no: CallNo) -> Offer {
         let plain = sdp::offer(codecs, self.sip.local().ip(), port, no.0);
-        sdp::secured(plain, self.config.srtp, random_bytes)
+        self.secure_offer(plain, srtp, self.config.srtp_keys)
+    }
+
+    /// Returns the offer with keys of its own, of both kinds, where the call has secure RTP.
+    fn secure_offer(&self, plain: Offer, srtp: Encryption, keys: SrtpKeys) -> Offer {
+        let secured = sdp::secured(plain, srtp, random_bytes);
+        match srtp {
+            Encryption::Off => secured,
+            _ => sdp::with_handshake(secured, keys, self.identity.fingerprint(), random_bytes),
+        }
+    }
+
+    /// Returns the use of secure RTP in a call.
+    fn srtp_of(&self, destination: &Destination) -> Encryption {
+        let own = if let Destination::Sip(dial) = destination { dial.srtp } else { None };
+        own.unwrap_or(self.config.srtp)
     }
 
     /// Returns the offer to the target of a transfer at a media port: codec and encryption in use, with keys of its own.
     pub(super) fn target_offer(&self, call: &TargetCall, port: u16, no: CallNo) -> String {
-        let encryption = if call.media.srtp.is_some() { Encryption::Required } else { Encryption::Off };
         let plain = sdp::offer(&[call.media.codec], self.sip.local().ip(), port, no.0);
-        sdp::secured(plain, encryption, random_bytes).session().to_string()
+        let offer = match call.media {
+            media if media.awaits_keys() => self.secure_offer(plain, Encryption::Required, SrtpKeys::Dtls),
+            media if media.srtp.is_some() => sdp::secured(plain, Encryption::Required, random_bytes),
+            _ => plain,
+        };
+        offer.session().to_string()
+    }
+
+    /// Returns what SIP hosts are looked up by.
+    pub(super) fn names(&self) -> &Resolver {
+        &self.config.names
     }
 
     fn next_no(&self) -> CallNo {
@@ -358,6 +393,8 @@ impl Inner {
         }
         port.forward(forwarding);
         let (port, media_port) = (Port::Sip(Box::new(port)), sockets.port());
+        let is_secure = self.srtp_of(&placement.destination) != Encryption::Off;
+        let (handshakes, keys) = is_secure.then(|| keys_of(self.identity.clone())).unzip();
         let live = LiveCall {
             no,
             call: Call::new(placement.spec.clone()),
@@ -366,6 +403,8 @@ impl Inner {
             tapped: 0,
             tapes,
             wire,
+            handshakes,
+            awaits_reports: false,
             dropped_frames: 0,
             ticks: 0,
             symmetric: self.config.symmetric_rtp,
@@ -384,6 +423,7 @@ impl Inner {
             room,
             port,
             media_port,
+            keys,
         );
         // The task that runs it moves it more than once, and would hold room for each.
         (Box::new(driver), CallHandle { news: watch, control })
@@ -415,6 +455,12 @@ impl Inner {
 /// itself (140 KiB, which media bounds), its task, channels and SIP dialog a call holds at most 300 KiB: `ringer load` measures it.
 const RING_BYTES: usize = 2 * (TAP_SAMPLES + RING_SAMPLES);
 const _: () = assert!(RING_BYTES <= 101 * 1024);
+
+/// Returns both ends of the way that handshakes of a call go.
+fn keys_of(identity: Identity) -> (dtls::QueueWriter, Keys) {
+    let (writer, reader) = dtls::queue();
+    (writer, Keys::new(identity, reader))
+}
 
 fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
     let (commands, orders) = RingBuffer::new(RING);
@@ -454,6 +500,7 @@ impl Inner {
             | FromShard::Ears(no, _)
             | FromShard::Event(no, _)
             | FromShard::Frames(no)
+            | FromShard::Handshakes(no)
             | FromShard::Moved(no, _)
             | FromShard::Ended(no, _) => *no,
             // Dropping the call closes its sockets and rings, here and not on the media thread.

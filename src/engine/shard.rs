@@ -3,6 +3,8 @@
 //! its next deadline: commands come by a ring, everything that a call says leaves by a ring, audio for files and recognizers
 //! leaves by a ring a call.
 
+mod datagrams;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,6 +22,7 @@ use super::pace::{prefer_timing, sleep_until};
 use super::tape::{Tape, Tapes};
 use super::wire::Wire;
 use crate::clock::monotonic;
+use crate::transport::dtls::{QueueWriter, is_dtls};
 use crate::transport::path::MediaPath;
 use crate::transport::sockets::{Batch, KernelClock};
 
@@ -58,6 +61,10 @@ pub(super) struct LiveCall {
     pub tapes: Tapes,
     /// Where its datagrams are captured.
     pub wire: Option<Wire>,
+    /// Way of the datagrams of handshakes to their task; `None`: there are no handshakes.
+    pub handshakes: Option<QueueWriter>,
+    /// The port of reports has a handshake of its own, which is looked for in each tick.
+    pub awaits_reports: bool,
     /// Recorded frames that found no room.
     pub dropped_frames: u64,
     pub ticks: u32,
@@ -70,6 +77,10 @@ pub(super) enum ToShard {
     Place(Box<LiveCall>),
     Signal(CallNo, Signal),
     Connect(CallNo, std::net::SocketAddr, std::net::SocketAddr),
+    /// A datagram of a handshake, to be sent.
+    Datagram(CallNo, Path, Vec<u8>),
+    /// The port of reports has a handshake of its own, or has none any more.
+    AwaitReports(CallNo, bool),
     Voiced(CallNo, EffectId, String),
     Done(CallNo, EffectId, Effected),
     Hangup(CallNo, EndReason),
@@ -84,6 +95,8 @@ pub(super) enum FromShard {
     Moved(CallNo, std::net::SocketAddr),
     /// Frames wait in the call's ring.
     Frames(CallNo),
+    /// Datagrams of handshakes wait in the call's queue.
+    Handshakes(CallNo),
     /// The tap's next sample is at this position.
     Ears(CallNo, i64),
     Event(CallNo, Event),
@@ -205,6 +218,12 @@ impl Shard {
                         live.wire.iter_mut().for_each(|wire| wire.connect(sockets, rtp, rtcp));
                     }
                 }
+                ToShard::Datagram(no, path, bytes) => self.send_datagram(no, now, path, &bytes),
+                ToShard::AwaitReports(no, awaits) => {
+                    if let Some((_, _, live)) = self.find(no) {
+                        live.awaits_reports = awaits;
+                    }
+                }
                 ToShard::Signal(no, signal) => self.hand(no, now, Input::Signal(signal)),
                 ToShard::Voiced(no, id, voiced) => self.hand(no, now, Input::Voiced(id, voiced)),
                 ToShard::Done(no, id, done) => self.hand(no, now, Input::Done(id, done)),
@@ -293,29 +312,41 @@ impl Shard {
     fn receive_packets(&mut self, slot: usize, at: usize, now: Time) {
         let live = &mut *self.slots[slot][at];
         let MediaPath::Udp(sockets) = &mut live.media else { return };
+        let mut shook = false;
         loop {
             for (kernel_ns, bytes) in sockets.receive_rtp(&mut self.batch) {
                 let arrived = self.kernel.arrival(kernel_ns, now);
                 if let Some(wire) = &mut live.wire {
                     wire.received(Path::Rtp, self.kernel.wall_ns(arrived), bytes);
                 }
-                live.call.handle(now, Input::Packet { path: Path::Rtp, arrived, bytes });
+                match &mut live.handshakes {
+                    Some(queue) if is_dtls(bytes) => shook |= queue.push(Path::Rtp, bytes),
+                    _ => live.call.handle(now, Input::Packet { path: Path::Rtp, arrived, bytes }),
+                }
             }
             if !self.batch.is_full() {
                 break;
             }
         }
         live.ticks = live.ticks.wrapping_add(1);
-        if live.ticks.is_multiple_of(RTCP_EVERY) {
-            if let Some(found) = sockets.look_at_strangers(live.symmetric) {
-                tell(&mut self.messages, &mut self.backlog, &self.shared, FromShard::Moved(live.no, found));
-            }
+        if live.ticks.is_multiple_of(RTCP_EVERY)
+            && let Some(found) = sockets.look_at_strangers(live.symmetric)
+        {
+            tell(&mut self.messages, &mut self.backlog, &self.shared, FromShard::Moved(live.no, found));
+        }
+        if live.ticks.is_multiple_of(RTCP_EVERY) || live.awaits_reports {
             while let Some(bytes) = sockets.receive_rtcp(&mut self.report[..]) {
                 if let Some(wire) = &mut live.wire {
                     wire.received(Path::Rtcp, self.kernel.wall_ns(now), bytes);
                 }
-                live.call.handle(now, Input::Packet { path: Path::Rtcp, arrived: now, bytes });
+                match &mut live.handshakes {
+                    Some(queue) if is_dtls(bytes) => shook |= queue.push(Path::Rtcp, bytes),
+                    _ => live.call.handle(now, Input::Packet { path: Path::Rtcp, arrived: now, bytes }),
+                }
             }
+        }
+        if shook {
+            tell(&mut self.messages, &mut self.backlog, &self.shared, FromShard::Handshakes(live.no));
         }
     }
 
@@ -484,6 +515,8 @@ mod tests {
             tapped: 0,
             tapes: Tapes { heard: Tape::new(heard), ..Tapes::default() },
             wire: None,
+            handshakes: None,
+            awaits_reports: false,
             dropped_frames: 0,
             ticks: 0,
             symmetric: false,

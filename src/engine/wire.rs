@@ -32,7 +32,8 @@ impl Wire {
 
     /// The sockets are connected to these addresses now.
     pub fn connect(&mut self, sockets: &MediaSockets, rtp: SocketAddr, rtcp: SocketAddr) {
-        self.ends = sockets.addresses().map(|[media, report]| [(media, rtp), (report, rtcp)]).ok();
+        let own = |report, media| if rtp == rtcp { media } else { report };
+        self.ends = sockets.addresses().map(|[media, report]| [(media, rtp), (own(report, media), rtcp)]).ok();
     }
 
     /// A datagram left.

@@ -77,12 +77,15 @@ impl CallWork<'_> {
         }
         let Workshop { service, placer, engine, .. } = self.workshop;
         // Also of what the agent calls: it is better known now than when it does.
-        let placed = match service.placement(&self.job.organization, self.job.result_id, placer).await? {
+        let mut placed = match service.placement(&self.job.organization, self.job.result_id, placer).await? {
             Ok(placed) => placed,
             Err(obstacle) => return self.refuse(ResultStatus::Queued, obstacle).await,
         };
         if service.take_turn(&self.job.organization, self.job.result_id).await? != Turn::Dials {
             return Ok(());
+        }
+        if let Err(obstacle) = service.admit_dial(&self.job.organization, self.job.result_id, &mut placed).await? {
+            return self.refuse(ResultStatus::Queued, obstacle).await;
         }
         let redactor = service.redactor(&self.job.organization, self.job.result_id).await?;
         let private = redactor.is_some();
@@ -90,7 +93,7 @@ impl CallWork<'_> {
         if !allow_conflict(self.advance(ResultStatus::Queued, ResultStatus::Dispatched, hide).await)? {
             return Ok(());
         }
-        let Placed { placement, notes, warnings } = placed;
+        let Placed { placement, notes, warnings, .. } = placed;
         match engine.place(placement).await {
             Ok(handle) => self.accompany(handle, redactor, notes, warnings).await,
             Err(refusal) => self.refuse(ResultStatus::Dispatched, obstacle(refusal, false)).await,
@@ -105,7 +108,7 @@ impl CallWork<'_> {
         if !matches!(placed, Ok(Ok(_))) {
             engine.refuse(&incoming, Refusal::Failure).await;
         }
-        let Placed { placement, notes, warnings } = match placed? {
+        let Placed { placement, notes, warnings, .. } = match placed? {
             Ok(placed) => placed,
             Err(obstacle) => return self.refuse(ResultStatus::Dispatched, obstacle).await,
         };
@@ -196,6 +199,9 @@ impl CallWork<'_> {
             service.store_transcript(&self.job.organization, &transcript).await?;
         }
         let mut verdict = verdict(&report.ending, self.stopping.is_cancelled());
+        if notes.contains_key("caller_number") {
+            verdict.blame_number();
+        }
         if self.answers && !report.ending.connected && report.ending.remote.is_some() {
             verdict.error = Some((ErrorCode::NoAnswer, "The agent gave its call up before it was answered".to_owned()));
         }

@@ -21,6 +21,13 @@ impl Verdict {
         Verdict { error: Some((code, message.into())), ..Verdict::default() }
     }
 
+    /// Turns an address that is not known into a number that is not: the agent was dialled by telephone.
+    pub fn blame_number(&mut self) {
+        if let Some((code @ ErrorCode::InvalidSipDestination, _)) = &mut self.error {
+            *code = ErrorCode::InvalidPhoneNumber;
+        }
+    }
+
     fn by(side: EndedBy) -> Verdict {
         Verdict { by: Some(side), ..Verdict::default() }
     }
@@ -32,6 +39,13 @@ pub fn verdict(ending: &Ending, stopping: bool) -> Verdict {
 }
 
 fn after_answer(ending: &Ending) -> Verdict {
+    if let Some(remote) = &ending.remote {
+        match remote.kind {
+            RemoteKind::NoKeys => return Verdict::error(ErrorCode::SipDialFailed, message(remote)),
+            RemoteKind::KeysLost => return Verdict::error(ErrorCode::BridgeDisconnected, message(remote)),
+            _ => {}
+        }
+    }
     match ending.reason {
         EndReason::AgentHangup if !ending.other_spoke => {
             let text = "The agent hung up before it said anything";
@@ -85,7 +99,9 @@ fn refusal(remote: &RemoteEnd) -> ErrorCode {
         // Credentials were sent, but it is the caller who is not wanted.
         RemoteKind::AuthFailed if names_caller(&text) => return ErrorCode::UnusableCallerId,
         RemoteKind::AuthFailed => return ErrorCode::SipAuthFailed,
-        RemoteKind::Unreachable | RemoteKind::NoMedia => return ErrorCode::SipDialFailed,
+        RemoteKind::Unreachable | RemoteKind::NoMedia | RemoteKind::NoKeys | RemoteKind::KeysLost => {
+            return ErrorCode::SipDialFailed;
+        }
         RemoteKind::Bye | RemoteKind::Refused | RemoteKind::Expired => {}
     }
     match remote.q850_cause() {
@@ -121,6 +137,7 @@ fn message(remote: &RemoteEnd) -> String {
         RemoteKind::AuthFailed => "The credentials were refused",
         RemoteKind::Unreachable => "The address could not be reached",
         RemoteKind::NoMedia => "No common codec",
+        RemoteKind::NoKeys | RemoteKind::KeysLost => "The media could not be encrypted",
         RemoteKind::Bye | RemoteKind::Refused | RemoteKind::Expired => "The call was refused",
     };
     let code = remote.sip_code().map(|code| code.to_string());
@@ -180,6 +197,7 @@ mod tests {
             (RemoteKind::AuthFailed, "Number not owned", ErrorCode::UnusableCallerId),
             (RemoteKind::Unreachable, "", ErrorCode::SipDialFailed),
             (RemoteKind::NoMedia, "", ErrorCode::SipDialFailed),
+            (RemoteKind::NoKeys, "", ErrorCode::SipDialFailed),
         ] {
             let detail = EndDetail::Sip { code: Some(403), q850_cause: Some(17), retry_after: false };
             let remote = RemoteEnd { kind, detail, text: text.to_owned() };
@@ -213,6 +231,20 @@ mod tests {
             let verdict = verdict(&ending, stopping);
             assert_eq!(verdict.error.as_ref().map(|(code, _)| code), expect.as_ref(), "{reason:?}");
             assert_eq!((verdict.by, verdict.cancelled), (by, reason == Cancelled && !stopping), "{reason:?}");
+        }
+    }
+
+    /// The call was answered, and yet there was no conversation, or it broke off: neither is the agent's doing.
+    #[test]
+    fn media_without_keys_are_told() {
+        let why = "the DTLS certificate of the media does not match the fingerprint in SDP";
+        for (kind, code) in
+            [(RemoteKind::NoKeys, ErrorCode::SipDialFailed), (RemoteKind::KeysLost, ErrorCode::BridgeDisconnected)]
+        {
+            let remote = RemoteEnd { kind, text: why.into(), ..RemoteEnd::default() };
+            let told = verdict(&ending(EndReason::DialFailed, true, Some(remote)), false);
+            assert_eq!(told.error, Some((code, format!("The media could not be encrypted: {why}"))));
+            assert_eq!(told.by, None);
         }
     }
 

@@ -14,6 +14,7 @@ use crate::model::Object;
 use crate::service::{Leg, Reached};
 use crate::tasks::Tasks;
 use crate::transport::port::{Incoming, Refusal};
+use crate::transport::sip::address::called_user;
 
 /// How long it rings when nobody answers.
 const RINGS: Duration = Duration::from_secs(60);
@@ -49,7 +50,7 @@ impl Desk {
             engine.refuse(&incoming, Refusal::Forbidden).await;
             return Ok(());
         }
-        let reached = match service.reached(&incoming.called).await {
+        let reached = match service.reached_by(&incoming.called, &called_user(&incoming.to)).await {
             Ok(reached) => reached,
             Err(error) => {
                 engine.refuse(&incoming, Refusal::Failure).await;

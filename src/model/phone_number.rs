@@ -32,9 +32,9 @@ pub struct NumberDoc {
 /// A number as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NumberRecord {
-    /// Its id.
+    /// Its id; below 0 for a number of a trunk in the settings, which cannot be given back.
     pub id: i64,
-    /// When it was added.
+    /// When it was added; the beginning of 1970 for a number of a trunk.
     pub created_at: Timestamp,
     /// E.164.
     pub phone_number: String,

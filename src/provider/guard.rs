@@ -21,9 +21,6 @@ use super::chat::install_tls;
 /// How long a name may take to be looked up when a URL is saved.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The same when it is connected to.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
-
 /// Why a URL cannot be asked.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Blocked {
@@ -66,6 +63,7 @@ type LookUp = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Se
 pub struct Guard {
     rule: Arc<Rule>,
     names: Arc<LookUp>,
+    has_own_names: bool,
 }
 
 impl fmt::Debug for Guard {
@@ -82,7 +80,7 @@ impl Guard {
 
     /// Lets through what `rule` says.
     pub fn by(rule: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Guard {
-        Guard { rule: Arc::new(rule), names: Arc::new(|name| Box::pin(system_names(name))) }
+        Guard { rule: Arc::new(rule), names: Arc::new(|name| Box::pin(system_names(name))), has_own_names: false }
     }
 
     /// Looks names up by `names` and not by the system.
@@ -91,6 +89,7 @@ impl Guard {
         names: impl Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync + 'static,
     ) -> Guard {
         self.names = Arc::new(names);
+        self.has_own_names = true;
         self
     }
 
@@ -115,22 +114,17 @@ impl Guard {
         (self.rule)(address)
     }
 
-    /// The address of a host that may be connected to: the written one (IPv6 in brackets or not), or the first of its name.
+    /// True when names are looked up by a function that was given, and not by the system.
+    pub fn has_own_names(&self) -> bool {
+        self.has_own_names
+    }
+
+    /// Returns the addresses of a name, allowed or not. It sets no limit of time.
     ///
     /// # Errors
-    /// `NotAllowed` when it has none that may be connected to, `NoAddress` when it has none at all that is found in 5 s.
-    pub async fn address(&self, host: &str) -> Result<IpAddr, Blocked> {
-        let found = match host.trim_start_matches('[').trim_end_matches(']').parse() {
-            Ok(address) => vec![address],
-            Err(_) => {
-                let found = tokio::time::timeout(CONNECT_PATIENCE, (self.names)(host.to_owned())).await;
-                found.unwrap_or(Ok(Vec::new())).map_err(|_| Blocked::NoAddress)?
-            }
-        };
-        if found.is_empty() {
-            return Err(Blocked::NoAddress);
-        }
-        found.into_iter().find(|address| self.allows(*address)).ok_or(Blocked::NotAllowed)
+    /// Those of the system's look-up, or of the one that was given.
+    pub async fn names(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        (self.names)(host.to_owned()).await
     }
 
     /// Looks at an address that is written in the URL itself. A client must be asked only for URLs that pass this: it looks

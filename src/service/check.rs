@@ -6,6 +6,7 @@ use url::Url;
 use uuid::Uuid;
 
 use super::Settings;
+use crate::config::e164;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::merge::merge;
@@ -32,12 +33,8 @@ impl From<Error> for Broken {
 /// E.164 after blanks, hyphens, dots and parentheses are removed; the value is left in that form.
 pub fn phone(field: &str, value: &mut Option<String>) -> Result<()> {
     let Some(number) = value else { return Ok(()) };
-    number.retain(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')'));
-    let digits = number.strip_prefix('+').unwrap_or("");
-    let fits = (7..=15).contains(&digits.len())
-        && digits.bytes().all(|digit| digit.is_ascii_digit())
-        && !digits.starts_with('0');
-    if fits { Ok(()) } else { Err(Error::Refused(format!("{field} must be in E.164 format"))) }
+    *number = e164(number).ok_or_else(|| Error::Refused(format!("{field} must be in E.164 format")))?;
+    Ok(())
 }
 
 /// As [`phone`], for each entry.

@@ -61,6 +61,8 @@ struct Frame {
     scenarios: Vec<ScenarioAsked>,
     /// One for each `replay_transcript`.
     transcripts: Vec<String>,
+    /// Numbers of trunks: no other can be called from.
+    numbers: Vec<String>,
 }
 
 /// A scenario, and how many Digital Humans play it.
@@ -136,7 +138,8 @@ impl Service {
                 ReplayAsked::Conversation(held) => conversation(db, held.conversation_id.parse().ok()).await?,
             });
         }
-        Ok(Frame { agent, simulation, rules, traits, scenarios, transcripts })
+        let numbers = self.settings.trunks.values().flat_map(|trunk| trunk.numbers.iter().cloned()).collect();
+        Ok(Frame { agent, simulation, rules, traits, scenarios, transcripts, numbers })
     }
 }
 

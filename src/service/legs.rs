@@ -11,6 +11,7 @@ use super::place::{is_sms, is_written, text_number};
 use super::privacy::redactor_of;
 use super::sms::pair;
 use super::texts::writes;
+use super::trunks::called_number;
 use super::{Obstacle, Service};
 use crate::clock;
 use crate::config::Secret;
@@ -292,11 +293,22 @@ impl Service {
         Ok(())
     }
 
+    /// Returns whom a call is for by the user parts of its Request-URI and its To header field. A trunk that calls the address that was
+    /// registered names the number in To alone.
+    pub async fn reached_by(&self, user: &str, to: &str) -> Result<Reached> {
+        match self.reached(user).await? {
+            Reached::Nobody if called_number(&self.settings.trunks, to).is_some() => self.reached(to).await,
+            reached => Ok(reached),
+        }
+    }
+
     /// Whom a call to `user`, the user part of its Request-URI, is for.
     pub async fn reached(&self, user: &str) -> Result<Reached> {
         let mut busy = false;
-        for address in spellings(user) {
-            let Some((organization, result_id)) = self.store.org("").read().await?.leg_holder(&address).await? else {
+        let mut forms = spellings(user);
+        forms.extend(called_number(&self.settings.trunks, user).filter(|number| !forms.contains(number)));
+        for address in &forms {
+            let Some((organization, result_id)) = self.store.org("").read().await?.leg_holder(address).await? else {
                 continue;
             };
             let mut db = self.store.org(&organization).read().await?;
@@ -310,8 +322,8 @@ impl Service {
             }
             busy = true;
         }
-        for address in spellings(user) {
-            if let Some(leg) = self.always_on_leg(&address).await? {
+        for address in &forms {
+            if let Some(leg) = self.always_on_leg(address).await? {
                 return Ok(Reached::Leg(leg));
             }
         }

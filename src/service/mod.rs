@@ -11,6 +11,7 @@ mod call_logs;
 mod check;
 mod communities;
 mod customers;
+mod dial;
 mod drafting;
 mod drafts;
 mod evaluation;
@@ -57,12 +58,14 @@ mod sms;
 mod summary;
 mod texts;
 mod trigger;
+mod trunks;
 mod turns;
 mod usage;
 mod versions;
 mod waiting;
 mod webhooks;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,7 +75,7 @@ use ringer_media::call::EndReason;
 use uuid::Uuid;
 
 use crate::clock::Clock;
-use crate::config::{Behaviour, Capture, Notify, Sms};
+use crate::config::{Behaviour, Capture, DialLimits, Notify, Sms, Trunk};
 use crate::error::{Error, Result};
 use crate::events::Feed;
 use crate::model::api_key::Scope;
@@ -81,6 +84,7 @@ use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
 use crate::queue::Queue;
 use crate::store::Store;
+use crate::transport::sip::names::Resolver;
 
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::alerts::{AlertDeleted, AlertPage, ViolationPage};
@@ -90,6 +94,7 @@ pub use self::call_logs::{
 pub use self::check::phone;
 pub use self::communities::CommunityList;
 pub use self::customers::{TraitDeleted, TraitList};
+pub use self::dial::{CallerNumber, Outgoing, Refusals};
 pub use self::drafting::{GraphMade, ValuesMade};
 pub use self::drafts::{DraftMetrics, MetricDrafts};
 pub use self::evaluation::Judged;
@@ -182,7 +187,7 @@ impl LiveCalls for NoLiveCalls {
 }
 
 /// How the product is set up.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Where files lie: `results/<id>/recording.wav` and the rest.
     pub data: PathBuf,
@@ -220,6 +225,12 @@ pub struct Settings {
     pub hears: bool,
     /// Numbers behind the named levels of Digital Humans.
     pub behaviour: Behaviour,
+    /// Looks up the hosts of agents' SIP addresses.
+    pub names: Resolver,
+    /// Providers of telephone lines, by name.
+    pub trunks: Arc<BTreeMap<String, Trunk>>,
+    /// Limits of the numbers that organizations dial, by organization.
+    pub dial_limits: Arc<BTreeMap<String, DialLimits>>,
 }
 
 impl Settings {
@@ -244,6 +255,9 @@ impl Settings {
             sms: Arc::default(),
             hears: false,
             behaviour: Behaviour::default(),
+            names: Resolver::default(),
+            trunks: Arc::default(),
+            dial_limits: Arc::default(),
         }
     }
 
@@ -263,13 +277,16 @@ pub struct Service {
     poster: Arc<Poster>,
     model: Option<Arc<dyn LanguageModel>>,
     talks: Arc<turns::Talks>,
+    refusals: Arc<dial::RefusalCounts>,
 }
 
 impl Service {
     /// A product over `store`. `live` is asked to end calls.
     pub fn new(store: Store, clock: Clock, settings: Settings, live: Arc<dyn LiveCalls>) -> Service {
         let poster = Arc::new(Poster::new(Guard::new(settings.allow_private_targets), WEBHOOK_PATIENCE));
-        Service { store, clock, settings: Arc::new(settings), live, poster, model: None, talks: Arc::default() }
+        let settings = Arc::new(settings);
+        let (talks, refusals) = (Arc::default(), Arc::default());
+        Service { store, clock, settings, live, poster, model: None, talks, refusals }
     }
 
     /// The same product with a language model, or without one.

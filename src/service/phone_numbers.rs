@@ -1,14 +1,20 @@
 //! Phone numbers: registered, taken from the configured pool, given back.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Caller, Service, check};
+use crate::config::Trunk;
 use crate::error::{Error, Result};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::phone_number::{AddNumberSpec, NumberDoc, NumberRecord};
 use crate::model::time::Timestamp;
 use crate::store::Row;
+
+/// Numbers that are looked up at once.
+const AT_ONCE: usize = 200;
 
 /// What adding a number answers.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -35,9 +41,10 @@ pub struct NumberReleased {
 }
 
 impl Service {
-    /// The numbers of an organization, newest first.
+    /// The numbers of an organization, newest first; behind them the numbers of trunks that no organization has registered.
     pub async fn phone_numbers(&self, caller: &Caller) -> Result<Vec<NumberRecord>> {
-        let rows = self.store.org(&caller.organization).read().await?.all().await?;
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let rows = db.all().await?;
         let shown = |row: Row<NumberDoc>| NumberRecord {
             id: row.id,
             created_at: Timestamp(row.created_ms),
@@ -46,7 +53,20 @@ impl Service {
             price: row.doc.price,
             organization_id: caller.organization.clone(),
         };
-        Ok(rows.into_iter().map(shown).collect())
+        let of_trunks: Vec<String> = self.settings.trunks.values().flat_map(|trunk| trunk.numbers.clone()).collect();
+        let mut taken = HashSet::new();
+        for numbers in of_trunks.chunks(AT_ONCE) {
+            taken.extend(db.numbers_taken(numbers).await?);
+        }
+        let free = of_trunks.into_iter().filter(|number| !taken.contains(number));
+        let configured = free.map(|number| record_of_trunk(number, &caller.organization));
+        Ok(rows.into_iter().map(shown).chain(configured).collect())
+    }
+
+    /// The trunk whose settings have a number.
+    fn trunk_of(&self, number: &str) -> Option<&str> {
+        let owns = |trunk: &Trunk| trunk.numbers.iter().any(|own| own == number);
+        self.settings.trunks.iter().find(|(_, trunk)| owns(trunk)).map(|(name, _)| name.as_str())
     }
 
     /// Registers the given number, or takes a free one of the pool.
@@ -86,7 +106,12 @@ impl Service {
         let number = wanted.unwrap_or_default();
         let mut db = self.store.org(&caller.organization).write().await?;
         let rows = db.by::<NumberDoc>("number", number.as_str()).await?;
-        let row = rows.into_iter().next().ok_or(Error::NotFound("Phone number"))?;
+        let Some(row) = rows.into_iter().next() else {
+            return Err(match self.trunk_of(&number) {
+                Some(trunk) => Error::Conflict(format!("Phone number is set up in sip.trunks.{trunk}.numbers")),
+                None => Error::NotFound("Phone number"),
+            });
+        };
         let has = |spec: &DigitalHumanSpec| {
             [&spec.phone_number, &spec.outbound_text_number].into_iter().flatten().any(|own| *own == number)
         };
@@ -96,6 +121,19 @@ impl Service {
         db.delete::<NumberDoc>(row.id).await?;
         db.commit().await?;
         Ok(NumberReleased { phone_number: number, released: true })
+    }
+}
+
+/// Returns the record of a number of a trunk. It has no row: its id is that of no row, and the same at every start.
+fn record_of_trunk(phone_number: String, organization: &str) -> NumberRecord {
+    let digits: i64 = phone_number[1..].parse().unwrap_or(0);
+    NumberRecord {
+        id: -digits,
+        created_at: Timestamp(0),
+        phone_number,
+        purchase_date: None,
+        price: None,
+        organization_id: organization.to_owned(),
     }
 }
 

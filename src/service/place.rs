@@ -3,10 +3,12 @@
 
 mod dynamic;
 mod earlier;
+mod facts;
 mod idle;
 mod line;
 mod manner;
 mod opening;
+mod phone;
 mod platform;
 mod route;
 mod sound;
@@ -21,12 +23,14 @@ use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use self::facts::identity;
+pub(super) use self::facts::{as_held, facts};
 pub(super) use self::route::named;
 pub use self::sound::Sounds;
 pub use self::text::TextPlaced;
 pub(super) use self::text::{alone, is_http_text, is_sms, is_written, numbers, text_number};
-use super::generate::{bound, is_invented};
-use super::runs::result_seed;
+use super::dial::Outgoing;
+use super::generate::bound;
 use super::{Service, Settings, legs};
 use crate::config::{Behaviour, Capture, Dtmf};
 use crate::engine::Placement;
@@ -35,7 +39,7 @@ use crate::error::Result;
 use crate::human::{self, Facts, FluencyLevel, Profile, Verbosity, phrases};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, Provider};
-use crate::model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality, Trait};
+use crate::model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality};
 use crate::model::error_code::ErrorCode;
 use crate::model::integration::IntegrationSpec;
 use crate::model::noise::NoiseDoc;
@@ -43,7 +47,6 @@ use crate::model::result::ResultDoc;
 use crate::model::run::{QueueSpec, RunDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::provider::{LanguageModel, Synthesizer, VoiceWanted};
-use crate::store::Session;
 
 /// How long a language model may take to tell whether a turn has the meaning of a scripted response; then its words tell.
 const MEANING_MS: u32 = 1500;
@@ -88,6 +91,8 @@ impl Obstacle {
 pub struct Placed {
     /// For the engine.
     pub placement: Placement,
+    /// Number that has to be admitted before the call is placed; `None`: none leaves.
+    pub dial: Option<Outgoing>,
     /// Metadata of the result: what is in force.
     pub notes: Object,
     /// What was asked for and does not act, or acts otherwise.
@@ -146,6 +151,10 @@ impl Service {
             Err(obstacle) => return Ok(Err(obstacle)),
         };
         placed.placement.folder = Some(folder);
+        let trunk = placed.dial.as_ref().map(|dial| dial.trunk.as_str());
+        if let Some(gate) = self.dial_gate(organization, result_id, trunk) {
+            placed.placement.destination.set_gate(gate);
+        }
         // What the engine itself notes comes first.
         told.extend(std::mem::take(&mut placed.notes));
         placed.notes = told;
@@ -202,32 +211,9 @@ impl Service {
     }
 }
 
-/// Draws who the Digital Human of a result is: in all steps of a journey the same person.
-fn identity(result: &ResultDoc, human_id: i64, run_seed: i64) -> Seed {
-    match result.body.journey_step {
-        Some(_) => result_seed(Seed(run_seed as u64), human_id, result.repetition, Some(1)),
-        None => Seed(result.body.seed as u64),
-    }
-}
-
-/// The facts of the Digital Human of a result, as its conversation has them; none when it was deleted.
-pub(super) async fn facts(db: &mut Session, result: &ResultDoc) -> Result<Vec<Trait>> {
-    let Some(id) = result.body.digital_human_id else { return Ok(Vec::new()) };
-    let Some(human) = db.find::<DigitalHumanSpec>(id).await? else { return Ok(Vec::new()) };
-    as_held(db, result, human.doc.traits).await
-}
-
-/// Facts with what was invented of them for this conversation.
-pub(super) async fn as_held(db: &mut Session, result: &ResultDoc, traits: Vec<Trait>) -> Result<Vec<Trait>> {
-    let is_open = traits.iter().any(|fact| is_invented(&fact.value));
-    let Some(id) = result.body.digital_human_id.filter(|_| is_open) else { return Ok(traits) };
-    let run = db.get::<RunDoc>(result.body.simulation_run_id).await?;
-    Ok(bound(traits, identity(result, id, run.doc.seed)))
-}
-
 impl Cast {
     async fn place(self, placer: &Placer, settings: &Settings) -> Result<Placed, Obstacle> {
-        let destination = route::destination(&self, &placer.codecs, settings).await?;
+        let (destination, dial) = route::destination(&self, &placer.codecs, settings).await?;
         let mut warnings = self.idle_fields(placer.model.is_some(), &settings.sms);
         warnings.extend(self.follows_without(placer.model.is_some()));
         let language = self.language();
@@ -259,7 +245,7 @@ impl Cast {
             folder: None,
             captured: settings.capture == Capture::Full && !self.agent.spec.redact_pii,
         };
-        Ok(Placed { placement, notes, warnings })
+        Ok(Placed { placement, dial, notes, warnings })
     }
 
     async fn spec(

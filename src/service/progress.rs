@@ -118,6 +118,9 @@ impl Service {
             let text = format!("Simulation result cannot change from {} to {}", from.as_str(), to.as_str());
             return Err(Error::Conflict(text));
         }
+        if from.is_open() && !to.is_open() && !self.settings.trunks.is_empty() {
+            self.end_dials(db, row).await?;
+        }
         if let Some(simulation) = reconnects(db, row, to).await? {
             return Box::pin(self.rerun(db, row, &simulation, to)).await;
         }

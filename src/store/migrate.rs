@@ -26,6 +26,7 @@ const MIGRATIONS: &[(i64, Text)] = &[
     (11, Same(include_str!("migrations/0011_in_force.sql"))),
     (12, Same(include_str!("migrations/0012_engine.sql"))),
     (13, Each(include_str!("migrations/0013_sparse.sqlite.sql"), include_str!("migrations/0013_sparse.postgres.sql"))),
+    (14, Same(include_str!("migrations/0014_dials.sql"))),
 ];
 
 impl Text {

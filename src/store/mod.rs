@@ -8,6 +8,7 @@ mod call_logs;
 mod communities;
 pub mod db;
 mod deliveries;
+mod dials;
 pub mod idempotency;
 mod issues;
 mod keys;
@@ -39,6 +40,7 @@ use crate::error::{Error, Result};
 
 pub(crate) use self::call_logs::LogFilter;
 pub use self::db::Location;
+pub(crate) use self::dials::{DialRow, DialScope};
 pub(crate) use self::issues::FailureRow;
 pub use self::keys::{Holder, KeyRow};
 pub(crate) use self::legs::CallState;

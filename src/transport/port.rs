@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use ringer_media::call::{Control, Signal};
 use ringer_media::leg::MediaParams;
 
+use super::dtls::Expected;
 use super::sip::address::Address;
 use super::sip::driver::IncomingDialog;
 use super::sip::port::{SipOrder, SipPort};
@@ -23,6 +24,7 @@ pub enum Port {
 
 /// Something that a driver is to carry out.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a media plan comes a few times in a call, and is carried out at once")]
 pub enum PortOutput {
     /// To the other side.
     Send(ToPeer),
@@ -69,8 +71,10 @@ pub struct MediaPlan {
     pub media: MediaParams,
     /// Where RTP goes to and comes from.
     pub rtp: SocketAddr,
-    /// Where RTCP goes to and comes from.
+    /// Where RTCP goes to and comes from. It is `rtp` where both share a port (RFC 5761).
     pub rtcp: SocketAddr,
+    /// The handshake that the keys come from; `None`: there is none.
+    pub handshake: Option<Expected>,
 }
 
 /// The other side and the way to it, as far as they are known.
@@ -84,7 +88,7 @@ pub struct PeerInfo {
     pub address: Option<String>,
     /// Name of the codec.
     pub codec: Option<&'static str>,
-    /// Profile of the media: `RTP/AVP`, or `RTP/SAVP` with keys (RFC 3551, RFC 3711).
+    /// Profile of the media: `RTP/AVP`, `RTP/SAVP` with keys, or `UDP/TLS/RTP/SAVP` with those of a handshake (RFC 3551, 3711, 5764).
     pub profile: Option<&'static str>,
 }
 

@@ -4,6 +4,7 @@ pub mod address;
 mod connection;
 pub mod driver;
 mod line;
+pub mod media_names;
 pub mod names;
 pub mod port;
 pub mod sdp;

@@ -29,6 +29,8 @@ pub struct MediaSockets {
     strangers: Option<Strangers>,
     /// RTP has come from the agreed address since the last look at strangers.
     is_heard: bool,
+    /// Reports leave from the port of RTP (RFC 5761).
+    is_shared: bool,
 }
 
 /// Hands out port pairs.
@@ -78,7 +80,7 @@ impl MediaSockets {
             socket.set_nonblocking(true)?;
         }
         set(rtp.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        Ok(MediaSockets { rtp, rtcp, port, strangers: None, is_heard: false })
+        Ok(MediaSockets { rtp, rtcp, port, strangers: None, is_heard: false, is_shared: false })
     }
 
     /// Where RTP and RTCP are received.
@@ -94,7 +96,7 @@ impl MediaSockets {
         self.port
     }
 
-    /// From now on datagrams go to, and are only taken from, these addresses.
+    /// From now on datagrams go to, and are only taken from, these addresses; two that are the same share one port here too.
     ///
     /// # Errors
     /// The kernel's refusal, for example of a family that the sockets do not have.
@@ -103,6 +105,7 @@ impl MediaSockets {
         if self.strangers.is_none() {
             self.strangers = Strangers::beside(&self.rtp).ok();
         }
+        self.is_shared = rtp == rtcp;
         self.rtcp.connect(rtcp)
     }
 
@@ -140,7 +143,7 @@ impl MediaSockets {
 
     /// Sends a report.
     pub fn send_rtcp(&self, bytes: &[u8]) {
-        send(&self.rtcp, bytes);
+        send(if self.is_shared { &self.rtp } else { &self.rtcp }, bytes);
     }
 
     /// Reads what has arrived, at most a batch; call again while it gives a full one.

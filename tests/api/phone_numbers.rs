@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::World;
+use crate::store::dials::with_trunks;
 
 /// A world with a pool of two numbers and one that is registered.
 pub async fn with_pool() -> World {
@@ -60,4 +61,37 @@ async fn numbers_come_from_the_pool_and_go_back() {
     world.post("/v1/create-digital-human", human).await;
     let answer = world.send("DELETE", "/v1/phone-numbers/+12125550101/release", &[], Vec::new()).await;
     assert_eq!((answer.status, answer.json()["detail"].clone()), (409, json!("Phone number is in use")));
+}
+
+#[tokio::test]
+async fn numbers_of_trunks_are_listed_and_stay() {
+    let world = World::with_rows_and(|settings| {
+        let file =
+            "[sip.trunks.near]\nhost = 'h'\nnumbers = ['+14155550100', '+12125550101']\nallowed_prefixes = ['+1']";
+        *settings = with_trunks(settings, file);
+    })
+    .await;
+    let organization = world.name("organization").to_owned();
+    let configured = |number: &str, id: i64| {
+        json!({
+            "id": id, "created_at": "1970-01-01T00:00:00.000000Z", "phone_number": number, "purchase_date": null,
+            "price": null, "organization_id": organization,
+        })
+    };
+    let (first, second) = (configured("+14155550100", -14_155_550_100), configured("+12125550101", -12_125_550_101));
+    assert_eq!(world.get("/v1/phone-numbers").await, json!([first, second]));
+    let release = async |number: &str| {
+        let answer = world.send("DELETE", &format!("/v1/phone-numbers/{number}/release"), &[], Vec::new()).await;
+        (answer.status, answer.json()["detail"].clone())
+    };
+    let refused = "Phone number is set up in sip.trunks.near.numbers";
+    assert_eq!(release("+14155550100").await, (409, json!(refused)));
+    assert_eq!(release("+13105550100").await, (404, json!("Phone number not found")));
+    // One that is registered is listed once, and can be given back.
+    world.post("/v1/phone-numbers/add", json!({ "phone_number": "+14155550100" })).await;
+    let listed = world.get("/v1/phone-numbers").await;
+    assert_eq!((&listed[0]["phone_number"], &listed[1]), (&json!("+14155550100"), &second));
+    assert!(listed[0]["id"].as_i64().is_some_and(|id| id > 0) && listed.as_array().is_some_and(|all| all.len() == 2));
+    assert_eq!(release("+14155550100").await.0, 200);
+    assert_eq!(world.get("/v1/phone-numbers").await, json!([first, second]));
 }

@@ -1,5 +1,7 @@
 //! The whole product in one process, to be asked over HTTP.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
@@ -8,8 +10,8 @@ use axum::http::Request;
 use futures_util::StreamExt;
 use ringer::api::{Setup, router};
 use ringer::clock::Clock;
-use ringer::config::Sources;
-use ringer::engine::{Engine, Speech};
+use ringer::config::{Config, Sources};
+use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::{Workers, Workshop};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::{LanguageModel, Recognizer};
@@ -17,6 +19,7 @@ use ringer::service::{Running, Service, Settings};
 use ringer::store::vault::Vault;
 use ringer::store::{Location, Store};
 use ringer::tasks::Tasks;
+use ringer::transport::sip::transfer::Forwarding;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -60,7 +63,21 @@ impl House {
         recognizer: Arc<dyn Recognizer>,
     ) -> House {
         let file = folder.path().join("ringer.db");
-        House::start(&file, folder, Clock::Real, max_calls, allowed, (model, recognizer)).await
+        House::start(&file, folder, Clock::Real, max_calls, allowed, (model, recognizer), |_, _| ()).await
+    }
+
+    /// A house with the trunks and limits of this settings file.
+    pub async fn with_trunks(settings: &str) -> House {
+        let read = Config::read(Some((Path::new("ringer.toml"), settings)), &BTreeMap::new(), &[], 4096);
+        let config = read.expect("good settings");
+        let set = |settings: &mut Settings, engine: &mut EngineConfig| {
+            engine.forwarding = Forwarding::from(&config.sip);
+            (settings.trunks, settings.dial_limits) = (config.sip.trunks.into(), config.limits.organizations.into());
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("ringer.db");
+        let speech: (_, Arc<dyn Recognizer>) = (None, Arc::new(FakeRecognizer::default()));
+        House::start(&file, folder, Clock::Real, 20, &[], speech, set).await
     }
 
     /// A house whose rows are in `location`, and whose jobs go by `clock`.
@@ -71,7 +88,16 @@ impl House {
         max_calls: usize,
         allowed: &[&str],
     ) -> House {
-        House::start(location, folder, clock, max_calls, allowed, (None, Arc::new(FakeRecognizer::default()))).await
+        House::start(
+            location,
+            folder,
+            clock,
+            max_calls,
+            allowed,
+            (None, Arc::new(FakeRecognizer::default())),
+            |_, _| (),
+        )
+        .await
     }
 
     async fn start(
@@ -81,16 +107,20 @@ impl House {
         max_calls: usize,
         allowed: &[&str],
         (model, recognizer): (Option<Arc<dyn LanguageModel>>, Arc<dyn Recognizer>),
+        set: impl FnOnce(&mut Settings, &mut EngineConfig),
     ) -> House {
+        let mut settings = Settings::new(folder.path());
+        let mut config = local::config(19_000..=19_999, max_calls);
+        set(&mut settings, &mut config);
         let vault = Vault::new(["one key for every engine"]).expect("it is one");
         let store = Store::open(location, vault).await.expect("a database");
         let running = Arc::new(Running::default());
-        let service = Service::new(store, clock, Settings::new(folder.path()), running.clone());
+        let service = Service::new(store, clock, settings, running.clone());
         let service = service.with_model(model.clone());
         service.bootstrap("default", KEY).await.expect("a key");
         service.recover().await.expect("what is left of before is taken up");
         let speech = Speech { synthesizer: Arc::new(FakeSynthesizer::default()), recognizer };
-        let (engine, incoming) = local::engine(19_000..=19_999, max_calls, speech).await;
+        let (engine, incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
         let workshop = Workshop {
             inbound_allow: Sources::read(&allowed.iter().map(|from| from.to_string()).collect::<Vec<_>>())
                 .expect("they are networks"),

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ringer::clock::Clock;
-use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, OfferedIn, Retention, Sources};
+use ringer::config::{Behaviour, CODECS, Dtmf, Encryption, OfferedIn, Retention, Sources, SrtpKeys};
 use ringer::engine::noise::NoiseBeds;
 use ringer::engine::{Engine, EngineConfig, Speech};
 use ringer::jobs::Workshop;
@@ -12,6 +12,7 @@ use ringer::provider::LanguageModel;
 use ringer::provider::fake::FakeSynthesizer;
 use ringer::service::{Placer, Running, Service};
 use ringer::transport::port::Incoming;
+use ringer::transport::sip::names::Resolver;
 use ringer::transport::sip::transfer::Forwarding;
 use ringer_media::measure::ProbeTimes;
 use tokio::sync::mpsc;
@@ -27,10 +28,12 @@ pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig 
         shards: 1,
         max_calls,
         srtp: Encryption::Off,
+        srtp_keys: SrtpKeys::default(),
         symmetric_rtp: false,
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),
+        names: Resolver::default(),
     }
 }
 

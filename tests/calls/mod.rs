@@ -3,6 +3,7 @@
 mod callers;
 mod captured;
 mod desk;
+mod dtls;
 mod dynamic;
 pub mod house;
 mod inbound;
@@ -26,3 +27,4 @@ mod strangers;
 mod streams;
 mod torture;
 mod transfers;
+mod trunks;

@@ -318,7 +318,12 @@ async fn a_call_that_requires_keys_does_not_come_about_without() {
 
 /// A call in `codec`: each side hears the other's tone at its level. Gives the SIP log.
 async fn talks_with_a_softphone(srtp: Encryption, codec: Codec, peer: Peer) -> String {
-    let stage = Stage::with(srtp).await;
+    let profile = if srtp == Encryption::Off { "RTP/AVP" } else { "RTP/SAVP" };
+    talks(Stage::with(srtp).await, profile, codec, peer).await
+}
+
+/// The same on a stage, by this profile.
+pub async fn talks(stage: Stage, profile: &str, codec: Codec, peer: Peer) -> String {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut placement = stage.placement(&at(&peer), "Hello, this is a sentence that takes a while to say.");
     placement.folder = Some(folder.path().into());
@@ -329,7 +334,6 @@ async fn talks_with_a_softphone(srtp: Encryption, codec: Codec, peer: Peer) -> S
     let log = std::fs::read_to_string(folder.path().join("sip.log")).expect("it was written");
     assert_eq!(report.ending.reason, EndReason::MaxDuration, "{log}");
     assert_eq!(report.peer.codec, Some(codec.name()));
-    let profile = if srtp == Encryption::Off { "RTP/AVP" } else { "RTP/SAVP" };
     assert_eq!(report.peer.transport(), format!("SIP/UDP, {profile}"));
     let [sent, heard] = channels(report.recording.as_deref().expect("it was recorded"));
     let steady = &heard[16_000..48_000];

@@ -5,17 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer::clock::Clock;
-use ringer::config::{Encryption, OfferedIn, Refer, SipListen, Targets};
-use ringer::engine::{CallNews, CallReport, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial, Speech};
+use ringer::config::{Encryption, OfferedIn, Refer, SipListen, SrtpKeys, Targets};
+use ringer::engine::{
+    Answering, CallHandle, CallNews, CallReport, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial,
+    Speech,
+};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::{Synthesizer, Voice, VoiceWanted};
+use ringer::transport::port::Incoming;
 use ringer::transport::sip::tls::TlsSettings;
 use ringer::transport::sip::transfer::Forwarding;
-use ringer_media::call::CallSpec;
+use ringer_media::call::{CallSpec, Opening};
 use ringer_media::clip::Clip;
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
+use tokio::sync::mpsc;
 
 use super::local;
 
@@ -71,12 +76,21 @@ impl Stage {
         Stage::of(EngineConfig { sip, tls, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
+    /// The same with secure RTP whose keys come from `srtp_keys`, and the calls that come in.
+    pub async fn secure(srtp: Encryption, srtp_keys: SrtpKeys) -> (Stage, mpsc::Receiver<Incoming>) {
+        Stage::with_calls(EngineConfig { srtp, srtp_keys, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
+    }
+
     async fn of(config: EngineConfig, clock: Clock) -> Stage {
+        Stage::with_calls(config, clock).await.0
+    }
+
+    async fn with_calls(config: EngineConfig, clock: Clock) -> (Stage, mpsc::Receiver<Incoming>) {
         let synthesizer = Arc::new(FakeSynthesizer::default());
         let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
         let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
-        let (engine, _) = Engine::start(config, speech, clock).await.expect("loopback has a free port");
-        Stage { engine, synthesizer }
+        let (engine, calls) = Engine::start(config, speech, clock).await.expect("loopback has a free port");
+        (Stage { engine, synthesizer }, calls)
     }
 
     /// A call to `target` with PCMU that says `intent`.
@@ -110,18 +124,39 @@ impl Stage {
 
     /// Places the call and waits for its end.
     pub async fn call(&self, placement: Placement) -> Result<CallReport, PlaceError> {
-        let mut handle = self.engine.place(placement).await?;
-        let ended = async {
-            loop {
-                match handle.news.recv().await {
-                    Some(CallNews::Ended(report)) => return *report,
-                    Some(_) => {}
-                    None => panic!("the call was lost"),
-                }
-            }
-        };
-        Ok(tokio::time::timeout(PATIENCE, ended).await.expect("the call ends"))
+        Ok(wait_for_end(self.engine.place(placement).await?).await)
     }
+
+    /// Answers the next call that comes in with `intent`, keeps it in `folder`, and waits for its end.
+    pub async fn answer(
+        &self,
+        calls: &mut mpsc::Receiver<Incoming>,
+        folder: &Path,
+        intent: &str,
+        max_ms: u32,
+    ) -> CallReport {
+        let call = tokio::time::timeout(PATIENCE, calls.recv()).await.expect("a call comes").expect("the engine runs");
+        let mut placement = self.placement("", intent);
+        placement.destination = Destination::Incoming(Answering { codecs: vec![Codec::Pcmu], ..Answering::default() });
+        placement.spec.opening = Opening::Say(intent.into());
+        placement.spec.limits.max_duration_ms = Some(max_ms);
+        placement.folder = Some(folder.into());
+        wait_for_end(self.engine.answer(call, placement).await.expect("it is answered")).await
+    }
+}
+
+/// Waits for the end of a call.
+async fn wait_for_end(mut handle: CallHandle) -> CallReport {
+    let ended = async {
+        loop {
+            match handle.news.recv().await {
+                Some(CallNews::Ended(report)) => return *report,
+                Some(_) => {}
+                None => panic!("the call was lost"),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.expect("the call ends")
 }
 
 /// The names of a call's events in order.

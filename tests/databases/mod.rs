@@ -1,5 +1,6 @@
 //! Both databases: what holds on SQLite holds on PostgreSQL, and what was acknowledged outlives a kill.
 
+mod dials;
 mod killed;
 mod server;
 mod two;

@@ -43,7 +43,7 @@ async fn house(location: &Location, clock: &Clock) -> House {
 }
 
 /// Runs a test beside a database server, which ends with the thread that has started it.
-fn beside_a_server<Done: Future<Output = ()>>(test: impl FnOnce(Location) -> Done) {
+pub(super) fn beside_a_server<Done: Future<Output = ()>>(test: impl FnOnce(Location) -> Done) {
     let server = Server::start(false);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime starts").block_on(async { test(schema_on(&server.url()).await).await });
@@ -135,7 +135,7 @@ async fn service(location: &Location, folder: &Path, clock: &Clock) -> Service {
 }
 
 /// Two of them, and who may use both.
-async fn two(location: &Location, folder: &Path, clock: &Clock) -> ([Service; 2], Caller) {
+pub(super) async fn two(location: &Location, folder: &Path, clock: &Clock) -> ([Service; 2], Caller) {
     let services = [service(location, folder, clock).await, service(location, folder, clock).await];
     let caller = services[0].bootstrap("default", "a key").await.expect("a key");
     (services, caller)

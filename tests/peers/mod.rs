@@ -125,10 +125,15 @@ impl Peer {
         Peer::softphone(codec, "", Some(to))
     }
 
-    /// The same with PCMU over secure RTP with keys in SDP: `srtp` takes and offers it beside plain RTP, `srtp-mand` takes nothing
-    /// else.
+    /// The same with PCMU over secure RTP: with keys in SDP, `srtp` takes and offers it beside plain RTP, and `srtp-mand` takes nothing
+    /// else; with keys of a handshake, `dtls_srtp`.
     pub fn secure_baresip(how: &str) -> Peer {
         Peer::softphone("PCMU/8000/1", &format!(";mediaenc={how}"), None)
+    }
+
+    /// The same that calls `to` at once.
+    pub fn calling_securely(how: &str, to: SocketAddr) -> Peer {
+        Peer::softphone("PCMU/8000/1", &format!(";mediaenc={how}"), Some(&format!("sip:ringer@{to}")))
     }
 
     fn softphone(codec: &str, more: &str, dials: Option<&str>) -> Peer {
@@ -325,7 +330,7 @@ fn baresip_config(folder: &Path, first_port: u16, rate_hz: u32) -> String {
          ausrc_srate {rate_hz}\nauplay_srate {rate_hz}\nausrc_channels 1\nauplay_channels 1\n\
          snd_path {}\n\
          module_path {}\n\
-         module g711.so\nmodule g722.so\nmodule opus.so\nmodule l16.so\nmodule srtp.so\n\
+         module g711.so\nmodule g722.so\nmodule opus.so\nmodule l16.so\nmodule srtp.so\nmodule dtls_srtp.so\n\
          module aufile.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\nmodule_app ctrl_tcp.so\n",
         folder.display(),
         baresip_modules().display(),

@@ -3,6 +3,7 @@
 mod always_on;
 mod before;
 mod beside;
+pub mod dials;
 mod killed;
 mod legs;
 mod lifecycle;

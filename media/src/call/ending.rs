@@ -80,6 +80,10 @@ pub enum RemoteKind {
     NoMedia,
     /// The session was not refreshed in time, and was ended for that (RFC 4028 10).
     Expired,
+    /// No handshake brought the keys of the media: the call was answered, and no word could be said.
+    NoKeys,
+    /// A later handshake failed, and the call was ended for that.
+    KeysLost,
 }
 
 /// Why a call ended. `as_str` gives the wire names.

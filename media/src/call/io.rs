@@ -8,6 +8,7 @@ use super::event::{Code, Event};
 use super::spec::Phrases;
 use crate::frame::{Frame, SILENCE, Sample};
 use crate::leg::LegParams;
+use crate::rtp::srtp::SrtpParams;
 use crate::time::Time;
 use crate::tongue::Tongue;
 
@@ -155,6 +156,14 @@ pub enum Signal {
         code: u16,
         /// Parameters of the media of the target, which is the other side from now on; `None`: all stays as it was.
         leg: Option<LegParams>,
+    },
+    /// Keys of secure RTP that handshakes have brought so far, for legs whose parameters await them. None at all: another handshake
+    /// began, and a leg that has keys keeps them until it is done.
+    Keys {
+        /// Keys of RTP, and of reports that have none of their own.
+        rtp: Option<SrtpParams>,
+        /// Keys of reports on a port of their own.
+        reports: Option<SrtpParams>,
     },
     /// The far side ended, refused, or could not be reached.
     Ended(RemoteEnd),

@@ -17,6 +17,7 @@ mod ending;
 mod event;
 mod hearing;
 mod io;
+mod keyed;
 mod mouth;
 mod outbox;
 mod pacing;

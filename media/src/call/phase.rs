@@ -14,6 +14,7 @@ use crate::connection::Connection;
 use crate::frame::{FRAME, RATE_HZ, Sample};
 use crate::leg::{Leg, LegParams};
 use crate::line_tones::LineTones;
+use crate::rtp::srtp::SrtpParams;
 use crate::time::Time;
 use std::time::Duration;
 
@@ -86,6 +87,8 @@ pub(super) struct Waits {
     pub media_at: Option<Time>,
     /// Next report of the network's figures.
     pub network_at: Sample,
+    /// Keys that handshakes have brought, of RTP and of reports: for the leg that begins.
+    pub keys: [Option<SrtpParams>; 2],
 }
 
 /// A silence that this side keeps on purpose.
@@ -167,6 +170,7 @@ impl Call {
                 self.waits.media_at = Some(now);
                 self.event(self.frame_at, Side::Agent, if held { What::Held } else { What::Unheld });
             }
+            Signal::Keys { rtp, reports } => self.take_keys(rtp, reports),
             Signal::Transfer { to, can_follow } => self.transfer(now, to, can_follow),
             Signal::LeftAlone => self.left_alone(),
             Signal::Transferred { to, outcome, code, leg } => self.take_outcome(now, to, outcome, code, leg),
@@ -221,8 +225,9 @@ impl Call {
         self.origin = now;
         self.frame_at = 0;
         self.ears.line = LineTones::default();
+        let keyed = self.with_keys(params);
         match &mut self.leg {
-            Some(leg) if leg.params() == params => leg.set_origin(now),
+            Some(leg) if leg.params() == keyed => leg.set_origin(now),
             _ => self.begin_leg(params, now),
         }
         self.mouth = Mouth::new(&self.spec, params.rate_hz());
@@ -456,6 +461,9 @@ impl Call {
     fn remote_end(&mut self, now: Time, remote: RemoteEnd) {
         let reason = match self.phase {
             Phase::Connected if remote.kind == RemoteKind::Expired => EndReason::SessionExpired,
+            Phase::Connected if matches!(remote.kind, RemoteKind::NoKeys | RemoteKind::KeysLost) => {
+                EndReason::DialFailed
+            }
             Phase::Connected => EndReason::AgentHangup,
             Phase::Closing { .. } | Phase::Over => return,
             _ if remote.kind == RemoteKind::Refused => EndReason::Rejected,
@@ -514,14 +522,6 @@ impl Call {
         if let Some(bytes) = leg.goodbye(now, ntp(now)) {
             self.out.packet(Path::Rtcp, bytes);
         }
-    }
-
-    fn begin_leg(&mut self, params: LegParams, now: Time) {
-        let leg = Leg::new(params, self.spec.seed, now);
-        if let Leg::Rtp(leg) = &leg {
-            self.out.carry(leg.longest_packet());
-        }
-        self.leg = Some(leg);
     }
 
     /// Nothing that was planned will happen.

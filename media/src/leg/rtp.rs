@@ -61,11 +61,34 @@ pub struct MediaParams {
     pub may_send: bool,
     /// The other side makes use of forward error correction within the codec (Opus).
     pub fec: bool,
-    /// Suite and keys when both directions are secure RTP; `None`: plain RTP.
+    /// Suite and keys when both directions are secure RTP; `None`: plain RTP, or keys that a handshake brings later.
     pub srtp: Option<SrtpParams>,
+    /// Source of the keys.
+    pub key_source: KeySource,
+}
+
+/// Source of the keys of secure RTP.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum KeySource {
+    /// From the session description, or there are none.
+    #[default]
+    Description,
+    /// From a handshake on the port that RTP and reports share (RFC 5764, RFC 5761): until it is done nothing is sent or heard.
+    Handshake,
+    /// From two handshakes, one on the port of RTP and one on that of the reports (RFC 5764 4).
+    HandshakeEach,
 }
 
 impl MediaParams {
+    /// True when a handshake brings the keys.
+    pub fn awaits_keys(&self) -> bool {
+        self.key_source != KeySource::Description
+    }
+
+    fn is_secure(&self) -> bool {
+        self.srtp.is_some() || self.awaits_keys()
+    }
+
     /// Returns parameters of 20 ms packets of `codec` with the payload types under which this side offers them, telephone events, and forward error
     /// correction; plain RTP.
     pub fn new(codec: Codec) -> MediaParams {
@@ -80,6 +103,7 @@ impl MediaParams {
             may_send: true,
             fec: true,
             srtp: None,
+            key_source: KeySource::Description,
         }
     }
 }
@@ -110,6 +134,8 @@ pub enum Ignored {
     Refused(Refused),
     /// Not secure RTP of the other side's key, or a copy of it.
     Unprotected(srtp::Refused),
+    /// It came before the handshake had brought its key.
+    BeforeKeys,
 }
 
 /// Both directions of one side's media over RTP.
@@ -121,6 +147,8 @@ pub struct RtpLeg {
     event: Option<EventPacket>,
     out: [u8; MAX_PACKET],
     secure: Option<Box<Secure>>,
+    /// Datagrams that came before the keys.
+    before_keys: u64,
     sent_at: Time,
     reported: u32,
     playout: Playout,
@@ -140,7 +168,7 @@ impl RtpLeg {
         let mut encoder = Encoder::new(params.codec);
         encoder.set_fec(params.fec);
         let mut sender = Sender::new(clock_hz, &mut seed.stream("rtp"));
-        if params.srtp.is_some() {
+        if params.is_secure() {
             sender.begin_low();
         }
         sender.set_event_clock(params.event_clock_hz);
@@ -153,7 +181,8 @@ impl RtpLeg {
             packets: Packetizer::new(params.codec, params.ptime_ms),
             event: None,
             out: [0; MAX_PACKET],
-            secure: params.srtp.as_ref().map(|params| Box::new(Secure::new(params))),
+            secure: params.srtp.as_ref().map(|keys| Box::new(Secure::new(keys))),
+            before_keys: 0,
             sent_at: origin,
             reported: 0,
             playout: Playout::new(params.codec, origin),
@@ -174,10 +203,14 @@ impl RtpLeg {
 
     /// Goes on with what was settled anew (RFC 3264 8): payload types, packet length, direction, keys. False, and all is as it was, when
     /// that is another codec, or encryption begins or ends.
-    pub fn renegotiate(&mut self, params: MediaParams) -> bool {
+    pub fn renegotiate(&mut self, mut params: MediaParams) -> bool {
         let old = self.params;
-        if params.codec != old.codec || params.srtp.is_some() != old.srtp.is_some() {
+        if params.codec != old.codec || params.is_secure() != old.is_secure() {
             return false;
+        }
+        if params.awaits_keys() {
+            // Until a handshake brings others, the keys stay.
+            params.srtp = old.srtp;
         }
         if params.ptime_ms != old.ptime_ms || !params.may_send {
             self.packets = Packetizer::new(params.codec, params.ptime_ms);
@@ -189,11 +222,38 @@ impl RtpLeg {
             self.sender.drop_event();
             self.event = None;
         }
-        if let (Some(secure), Some(old), Some(new)) = (&mut self.secure, &old.srtp, &params.srtp) {
-            secure.renew(old, new);
+        if let Some(new) = &params.srtp {
+            self.take_keys(new);
         }
         self.params = params;
         true
+    }
+
+    /// Goes on with the keys that a handshake on the port of RTP has brought.
+    pub fn take_keys(&mut self, new: &SrtpParams) {
+        match (&mut self.secure, &self.params.srtp) {
+            (Some(secure), Some(old)) => secure.renew(old, new),
+            (secure, _) => *secure = Some(Box::new(Secure::new(new))),
+        }
+        self.params.srtp = Some(*new);
+    }
+
+    /// Goes on with the keys that a handshake on the port of the reports has brought; without keys of RTP they are of no use.
+    pub fn take_report_keys(&mut self, new: &SrtpParams) {
+        if let Some(secure) = &mut self.secure {
+            secure.set_report_keys(new);
+        }
+    }
+
+    /// True while a handshake is to bring the keys of RTP.
+    fn waits_for_keys(&self) -> bool {
+        self.params.awaits_keys() && self.secure.is_none()
+    }
+
+    /// True while a handshake is to bring the keys of reports.
+    fn reports_wait_for_keys(&self) -> bool {
+        let own = self.secure.as_ref().is_some_and(|secure| secure.has_report_keys());
+        self.waits_for_keys() || (self.params.key_source == KeySource::HandshakeEach && !own)
     }
 
     /// Returns the parameters in force.
@@ -210,7 +270,7 @@ impl RtpLeg {
     /// are none while the other side does not want to hear.
     pub fn send(&mut self, now: Time, pcm: &Frame) {
         self.sent_at = now;
-        if !self.params.may_send {
+        if !self.params.may_send || self.waits_for_keys() {
             return self.sender.skip();
         }
         match self.sender.tick() {
@@ -255,7 +315,7 @@ impl RtpLeg {
     /// being repeated), for at most 8 s (1.3 s with events on the clock of Opus). False when events were not negotiated, `digit` is
     /// none, another event still runs, or the other side does not want to hear: nothing is sent then.
     pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
-        let has_events = self.params.event_payload_type.is_some() && self.params.may_send;
+        let has_events = self.params.event_payload_type.is_some() && self.params.may_send && !self.waits_for_keys();
         has_events && self.sender.start_event(digit, duration_ms)
     }
 
@@ -269,6 +329,10 @@ impl RtpLeg {
         if is_rtcp(bytes) {
             self.receive_report(arrived, bytes);
             return Received::Report;
+        }
+        if self.waits_for_keys() {
+            self.before_keys += 1;
+            return Received::Ignored(Ignored::BeforeKeys);
         }
         let Some(secure) = &mut self.secure else { return self.receive_plain(arrived, bytes) };
         match secure.open(bytes, &mut [0; MAX_DATAGRAM]) {
@@ -365,16 +429,21 @@ impl RtpLeg {
 
     /// The report that is due at `now`, if one is; `ntp_now` is the wallclock (NTP format, 32.32).
     pub fn report(&mut self, now: Time, ntp_now: u64) -> Option<&[u8]> {
-        if self.reporter.is_due(now) { Some(self.write_report(now, ntp_now, false)) } else { None }
+        let is_due = !self.reports_wait_for_keys() && self.reporter.is_due(now);
+        if is_due { Some(self.write_report(now, ntp_now, false)) } else { None }
     }
 
     /// The last report, which says BYE; `None` where nothing was ever sent: who never joined cannot leave (RFC 3550 6.3.7).
     pub fn goodbye(&mut self, now: Time, ntp_now: u64) -> Option<&[u8]> {
-        (self.sender.counts().1 > 0).then(|| self.write_report(now, ntp_now, true))
+        (self.sender.counts().1 > 0 && !self.reports_wait_for_keys()).then(|| self.write_report(now, ntp_now, true))
     }
 
     /// Takes a datagram of the RTCP socket.
     pub fn receive_report(&mut self, arrived: Time, bytes: &[u8]) {
+        if self.reports_wait_for_keys() {
+            self.before_keys += 1;
+            return;
+        }
         let mut room = [0; MAX_DATAGRAM];
         let opened = match &mut self.secure {
             Some(secure) => secure.open_report(bytes, &mut room),
@@ -417,6 +486,7 @@ impl RtpLeg {
             malformed: self.unheard.malformed_datagrams(),
             forged: self.secure.as_ref().map_or(0, |secure| secure.forged()),
             replayed: self.secure.as_ref().map_or(0, |secure| secure.replayed()),
+            before_keys: self.before_keys,
             concealed_ms: self.concealed_ms(),
             jitter_ms: jitter.timing().jitter_ns() / 1e6,
             depth_ms: self.depth_ms,

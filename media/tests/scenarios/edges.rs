@@ -35,6 +35,7 @@ fn params(codec: Codec) -> ringer_media::leg::MediaParams {
         may_send: true,
         fec,
         srtp: None,
+        key_source: ringer_media::leg::KeySource::Description,
     }
 }
 

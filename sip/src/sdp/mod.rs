@@ -3,15 +3,19 @@
 //! Codecs are names with clock rates: what they sound like is not known here.
 
 mod crypto;
+mod dtls;
 mod negotiate;
 mod parse;
 mod print;
+mod protect;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 pub use crypto::{Crypto, CryptoSuite, KeySalt};
+pub use dtls::{Dtls, Fingerprint, Handshake, HashFunction, Setup};
 pub use negotiate::{negotiate, read_answer};
+pub use protect::KeyOrigin;
 
 /// A session description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,6 +214,11 @@ pub struct Offer {
     pub crypto: Vec<Crypto>,
     /// Plain RTP is out of the question: RTP/SAVP is offered. Otherwise RTP/AVP is, and who understands `crypto` may use it.
     pub crypto_required: bool,
+    /// This side's part in a DTLS handshake, another way to keys; `None`: there is none.
+    pub dtls: Option<Dtls>,
+    /// Kind of keys that an offer with `crypto_required` asks for, and that is taken where an offer has both. An offer that leaves
+    /// plain RTP open has both.
+    pub key_origin: KeyOrigin,
 }
 
 impl Offer {
@@ -225,6 +234,8 @@ impl Offer {
             session_id: 1,
             crypto: Vec::new(),
             crypto_required: false,
+            dtls: None,
+            key_origin: KeyOrigin::Sdes,
         }
     }
 }
@@ -263,8 +274,10 @@ pub struct Negotiated {
     pub direction: Direction,
     /// The other side does not want to hear: it sends only, is inactive, or gave the address 0.0.0.0.
     pub on_hold: bool,
-    /// How both directions are protected; `None`: plain RTP.
+    /// How both directions are protected by keys that the descriptions have; `None`: they have none.
     pub crypto: Option<Protection>,
+    /// The handshake that brings the keys; `None`: there is none. Without it and without `crypto`: plain RTP.
+    pub dtls: Option<Handshake>,
 }
 
 /// One suite for both directions, with the key of each.
@@ -300,7 +313,7 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::Malformed(line) => write!(f, "line {line} of the session description cannot be read"),
             Refusal::NoAudio => f.write_str("no audio stream over RTP"),
-            Refusal::NoCrypto => f.write_str("no usable encryption of the audio stream (a=crypto)"),
+            Refusal::NoCrypto => f.write_str("no usable encryption of the audio stream (a=crypto, a=fingerprint)"),
             Refusal::NoCodec => f.write_str("no common codec"),
             Refusal::NoAddress => f.write_str("no address to send media to"),
             Refusal::NotAllowed => f.write_str("the media address is not allowed"),

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Attribute, Codec, Crypto, Direction, Media, Negotiated, Offer, Protection, Refusal, Session};
+use super::protect::{self, Agreed, crypto, is_secure};
+use super::{Attribute, Codec, Direction, Dtls, KeyOrigin, Media, Negotiated, Offer, Refusal, Session, Setup};
 use crate::error::ParseError;
 
 /// Packet lengths that are sent, milliseconds, longest first.
@@ -31,7 +32,7 @@ pub fn negotiate(offer: &str, supported: &Offer) -> Result<(Session, Negotiated)
     let mut chosen = None;
     for (at, media) in offer.media.iter().enumerate().filter(|(_, m)| is_audio(m)) {
         let choice = choose(&offer, media, supported, true);
-        match choice.and_then(|choice| Ok((choice, take_crypto(media, supported)?))) {
+        match choice.and_then(|choice| Ok((choice, protect::take(&offer, media, supported)?))) {
             Ok(choice) => {
                 chosen = Some((at, choice));
                 break;
@@ -39,15 +40,20 @@ pub fn negotiate(offer: &str, supported: &Offer) -> Result<(Session, Negotiated)
             Err(why) => refusal = why,
         }
     }
-    let (at, ((mut agreed, codec), secured)) = chosen.ok_or(refusal)?;
-    let (own_crypto, protection) = secured.unzip();
-    agreed.crypto = protection;
+    let (at, ((mut agreed, codec), protection)) = chosen.ok_or(refusal)?;
+    let (mut own_crypto, mut own_dtls) = (Vec::new(), None);
+    match protection {
+        Agreed::Plain => {}
+        Agreed::Sdes(own, protection) => (own_crypto, agreed.crypto) = (vec![own], Some(protection)),
+        Agreed::Dtls(own, handshake) => (own_dtls, agreed.dtls) = (Some(own), Some(handshake)),
+    }
     agreed.direction = answer_direction(&offer, &offer.media[at], supported.direction);
     agreed.rtcp_mux = supported.rtcp_mux && offer.media[at].has("rtcp-mux");
     let answering = Offer {
         direction: agreed.direction,
         rtcp_mux: agreed.rtcp_mux,
-        crypto: own_crypto.into_iter().collect(),
+        crypto: own_crypto,
+        dtls: own_dtls,
         ..supported.clone()
     };
     let codec = Codec { payload_type: agreed.payload_type, ..codec };
@@ -72,7 +78,7 @@ pub fn read_answer(offer: &str, answer: &str) -> Result<Negotiated, Refusal> {
     let theirs = answer.media.get(ours).filter(|m| is_audio(m)).ok_or(Refusal::NoAudio)?;
     let local = Offer::read(&offer).ok_or(Refusal::NoAudio)?;
     let (mut agreed, codec) = choose(&answer, theirs, &local, false)?;
-    agreed.crypto = chosen_crypto(theirs, &local)?;
+    protect::read_choice(&answer, theirs, &local, &mut agreed)?;
     agreed.receive_payload_type = codec.payload_type;
     let own_events = local.events.iter().find(|ours| ours.clock_rate_hz == agreed.event_clock_rate_hz);
     agreed.receive_event_payload_type = agreed.event_payload_type.and(own_events).map(|ours| ours.payload_type);
@@ -98,6 +104,8 @@ impl Offer {
             session_id: session.id.parse().unwrap_or(1),
             crypto: crypto(media).collect(),
             crypto_required: is_secure(media),
+            dtls: Dtls::of_stream(session, media, Setup::Actpass),
+            key_origin: KeyOrigin::Any,
         })
     }
 }
@@ -130,6 +138,7 @@ fn choose(session: &Session, remote: &Media, local: &Offer, answers: bool) -> Re
         on_hold: !towards.receives() || (host.is_none() && address.is_unspecified()),
         remote_host: host,
         crypto: None,
+        dtls: None,
     };
     Ok((agreed, ours))
 }
@@ -156,49 +165,6 @@ fn place(session: &Session, remote: &Media) -> Option<(IpAddr, Option<String>)> 
 fn is_audio(media: &Media) -> bool {
     let known = matches!(media.protocol.as_str(), "RTP/AVP" | "RTP/AVPF") || is_secure(media);
     media.kind == "audio" && media.port != 0 && known
-}
-
-fn is_secure(media: &Media) -> bool {
-    matches!(media.protocol.as_str(), "RTP/SAVP" | "RTP/SAVPF")
-}
-
-/// The other side's lines that this side understands, in their order.
-fn crypto(media: &Media) -> impl Iterator<Item = Crypto> {
-    media.values("crypto").filter_map(Crypto::parse)
-}
-
-/// What an answerer takes of the offered `remote`: the first line that it can do, with its own key (RFC 4568 7.1.2).
-fn take_crypto(remote: &Media, local: &Offer) -> Result<Option<(Crypto, Protection)>, Refusal> {
-    if local.crypto.is_empty() {
-        return if is_secure(remote) { Err(Refusal::NoAudio) } else { Ok(None) };
-    }
-    let taken = crypto(remote).find_map(|theirs| {
-        let ours = local.crypto.iter().find(|ours| ours.suite == theirs.suite)?;
-        Some((Crypto { tag: theirs.tag, ..ours.clone() }, protection(ours, theirs)))
-    });
-    match taken {
-        None if is_secure(remote) || local.crypto_required => Err(Refusal::NoCrypto),
-        taken => Ok(taken),
-    }
-}
-
-/// What the answer `remote` chose of what this side offered: exactly one line, with its tag (RFC 4568 7.1.3).
-fn chosen_crypto(remote: &Media, local: &Offer) -> Result<Option<Protection>, Refusal> {
-    let count = remote.values("crypto").count();
-    if local.crypto.is_empty() {
-        return if is_secure(remote) { Err(Refusal::NoAudio) } else { Ok(None) };
-    }
-    if count == 0 && !is_secure(remote) && !local.crypto_required {
-        return Ok(None);
-    }
-    let theirs = crypto(remote).next().filter(|_| count == 1).ok_or(Refusal::NoCrypto)?;
-    let same = |ours: &&Crypto| (ours.tag, ours.suite) == (theirs.tag, theirs.suite);
-    let ours = local.crypto.iter().find(same).ok_or(Refusal::NoCrypto)?;
-    Ok(Some(protection(ours, theirs)))
-}
-
-fn protection(ours: &Crypto, theirs: Crypto) -> Protection {
-    Protection { suite: ours.suite, send: ours.key.clone(), receive: theirs.key }
 }
 
 fn is_event(codec: &Codec) -> bool {

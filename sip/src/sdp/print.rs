@@ -47,8 +47,9 @@ fn attributes(f: &mut fmt::Formatter<'_>, attributes: &[Attribute]) -> fmt::Resu
 impl Offer {
     /// The session description that offers all of it.
     pub fn session(&self) -> Session {
-        let protocol = if self.crypto_required { "RTP/SAVP" } else { "RTP/AVP" };
-        let media = self.media(protocol, &self.codecs, &self.events, self.ptime_ms);
+        let (protocol, crypto, dtls) = self.protection();
+        let offered = Offer { crypto: crypto.to_vec(), dtls: dtls.cloned(), ..self.clone() };
+        let media = offered.media(protocol, &self.codecs, &self.events, self.ptime_ms);
         self.session_of(vec![media])
     }
 
@@ -81,6 +82,7 @@ impl Offer {
             attributes.push(Attribute::new("rtcp-mux", ""));
         }
         attributes.extend(self.crypto.iter().map(|crypto| Attribute::new("crypto", crypto.to_string())));
+        attributes.extend(self.dtls.iter().flat_map(|dtls| dtls.attributes()));
         Media {
             kind: "audio".into(),
             port: self.rtp.port(),

@@ -295,6 +295,9 @@ impl super::Call {
         if let Some((name, clock_rate_hz)) = self.codec_in_use(at) {
             base.codecs.retain(|codec| codec.name == name && codec.clock_rate_hz == clock_rate_hz);
         }
+        if let Some(agreed) = self.media_in_use(at) {
+            base.keep_protection(agreed);
+        }
         let (mut session, mut media) = negotiate(offer, &Offer { direction: self.wish.unwrap_or_default(), ..base })?;
         // The answer goes at once, and nobody knows yet whether another name can be resolved.
         if let Some(host) = media.remote_host.take() {
@@ -318,9 +321,20 @@ impl super::Call {
 
     /// Returns name and clock rate of the codec in use in one of the dialogs.
     fn codec_in_use(&self, at: usize) -> Option<(String, u32)> {
+        let agreed = self.branch_media(at);
+        agreed.map(|media| (media.codec.clone(), media.clock_rate_hz)).or_else(|| self.codec.clone())
+    }
+
+    /// Returns what was agreed on last in a dialog.
+    fn media_in_use(&self, at: usize) -> Option<&Negotiated> {
+        self.branch_media(at).or(self.media.as_ref())
+    }
+
+    /// Returns what was agreed on in a branch that rings.
+    fn branch_media(&self, at: usize) -> Option<&Negotiated> {
         let is_branch = self.stage == Stage::Pending && self.is_caller();
         let agreed = self.dialogs.get(at).filter(|_| is_branch).and_then(|fork| fork.agreed.as_ref());
-        agreed.map(|(_, media)| (media.codec.clone(), media.clock_rate_hz)).or_else(|| self.codec.clone())
+        agreed.map(|(_, media)| media)
     }
 
     /// Returns the tag of the other side in one of the dialogs.
@@ -333,6 +347,7 @@ impl super::Call {
         let mut own = Session::parse(&self.local_sdp).ok()?;
         self.version += 1;
         own.version += self.version;
+        own.leave_setup_open();
         Some(own.to_string())
     }
 }

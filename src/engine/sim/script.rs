@@ -298,13 +298,13 @@ impl Script {
                     words.keyword("proxy")?;
                     self.by_proxy = true;
                 }
-                false => self.caller.read(&mut words)?,
+                false => self.caller.take_words(&mut words)?,
             }
         } else if words.take("agent") {
-            self.agent.read(&mut words)?;
+            self.agent.take_words(&mut words)?;
         } else if words.take("target") {
             self.has_target = true;
-            self.target.read(&mut words)?;
+            self.target.take_words(&mut words)?;
         } else {
             self.read_action(&mut words)?;
         }
@@ -412,7 +412,7 @@ fn action(words: &mut Words) -> Result<Action, String> {
         11 => Ok(Action::Hangup),
         12 if words.is_empty() => Ok(Action::Update(None)),
         12 => Ok(Action::Update(Some(new_terms(words)?))),
-        _ => BranchAction::read(words).map(|(number, action)| Action::Branch(number, action)),
+        _ => BranchAction::parse(words).map(|(number, action)| Action::Branch(number, action)),
     }
 }
 

@@ -42,6 +42,9 @@ pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Se
         settle(human, &settings, with_noise);
         if frame.simulation.is_some() {
             draw(human, &settings, with_noise, own, &mut numbers);
+            if settings.default_caller_number == RANDOM && !frame.numbers.is_empty() {
+                human.phone_number = Some(frame.numbers[index % frame.numbers.len()].clone());
+            }
         }
         human.gender = Some(if own.stream("gender").unit() < 0.5 { Gender::Female } else { Gender::Male });
         if human.name.is_none() {

@@ -66,22 +66,23 @@ impl Service {
         let key = cast.agent.http_webhook_key.clone().map(Secret::new);
         let asked = Asked { poster: &self.poster, clock: &self.clock, settings: &self.settings };
         Ok(match asked.ask(&url, key, &body).await {
-            Ok(told) => cast.take_address(told),
+            Ok(told) => Ok(cast.take_address(told)),
             Err(why) => Err(Obstacle::new(ErrorCode::DynamicEndpointFailed, format!("dynamic_sip_webhook_url: {why}"))),
         })
     }
 }
 
 impl Cast {
-    fn take_address(&mut self, told: Told) -> std::result::Result<Object, Obstacle> {
+    fn take_address(&mut self, told: Told) -> Object {
         let spec = &mut self.agent.spec;
-        let Some(uri) = told.sip_uri else {
-            let message = "Phone numbers need a SIP trunk, and none is set up";
-            return Err(Obstacle::new(ErrorCode::SipNotConfigured, message));
-        };
-        (spec.sip_uri, spec.dynamic_sip_webhook_url) = (Some(uri), None);
+        spec.dynamic_sip_webhook_url = None;
         // The dynamic address made it one of SIP, whatever it says.
-        spec.connection_type = Some(ConnectionType::Sip);
+        spec.connection_type = Some(if told.sip_uri.is_some() { ConnectionType::Sip } else { ConnectionType::Phone });
+        match told.sip_uri {
+            Some(uri) => spec.sip_uri = Some(uri),
+            // Where both are told the address counts.
+            None => spec.phone_number = told.phone_number,
+        }
         spec.sip_username = told.sip_username.or(spec.sip_username.take());
         spec.sip_password = told.sip_password.or(spec.sip_password.take());
         if let Some(more) = told.custom_headers {
@@ -89,7 +90,7 @@ impl Cast {
             headers.retain(|name, _| !more.keys().any(|new| new.eq_ignore_ascii_case(name)));
             headers.extend(more);
         }
-        Ok(told.metadata.unwrap_or_default())
+        told.metadata.unwrap_or_default()
     }
 }
 
@@ -226,7 +227,7 @@ mod tests {
         let mut cast = cast(agent, json!({}), json!({}));
         let told = json!({ "sip_uri": "sip:a@192.0.2.1", "sip_password": "new", "custom_headers": { "tenant": "3" },
             "metadata": { "region": "eu" } });
-        let kept = cast.take_address(serde_json::from_value(told).expect("it fits")).expect("it can be dialled");
+        let kept = cast.take_address(serde_json::from_value(told).expect("it fits"));
         let spec = &cast.agent.spec;
         assert_eq!((spec.sip_uri.as_deref(), &spec.dynamic_sip_webhook_url), (Some("sip:a@192.0.2.1"), &None));
         assert_eq!((spec.sip_username.as_deref(), spec.sip_password.as_deref()), (Some("own"), Some("new")));
@@ -236,6 +237,11 @@ mod tests {
         assert!(headers.contains(&("tenant", "3")) && headers.contains(&("Kept", "2")), "{headers:?}");
         assert_eq!(Value::Object(kept), json!({ "region": "eu" }));
         let number = Told { phone_number: Some("+15550001111".into()), ..Told::default() };
-        assert_eq!(cast.take_address(number).map_err(|obstacle| obstacle.code), Err(ErrorCode::SipNotConfigured));
+        cast.take_address(number);
+        let spec = &cast.agent.spec;
+        assert_eq!(
+            (spec.connection(), spec.phone_number.as_deref()),
+            (Some(ConnectionType::Phone), Some("+15550001111"))
+        );
     }
 }

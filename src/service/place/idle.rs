@@ -14,6 +14,7 @@ impl Cast {
         let (human, written) = (&self.human, is_written(&self.agent.spec));
         let (text, lines) = (human.original_transcript.as_deref().unwrap_or_default(), &human.formatted_transcript);
         let step = |has: fn(&JourneyStep) -> bool| self.step.as_ref().is_some_and(has);
+        let by_trunk = !written && self.telephony() == Some(ConnectionType::Phone);
         let says_who_begins = written && self.step.is_some();
         let told_otherwise =
             human.speaks_first_config.as_ref().is_some_and(|config| config.speaks_first == self.agent_calls());
@@ -39,8 +40,8 @@ impl Cast {
             ),
             (says_who_begins && told_otherwise, "speaks_first_config: the direction of a written step says who begins"),
             (
-                step(|step| step.phone_number.is_some()) && !self.is_called(),
-                "journey_steps: phone_number acts where the agent calls it, and no call is placed from it",
+                step(|step| step.phone_number.is_some()) && !self.is_called() && !by_trunk,
+                "journey_steps: phone_number acts where the agent calls it, or is called by telephone",
             ),
         ];
         let mut told: Vec<String> =
@@ -82,14 +83,15 @@ impl Cast {
         set.into_iter().filter(|(_, set)| *set).map(|(name, _)| format!("{name}: {why}")).collect()
     }
 
-    /// Overrides of the run that are not needed to reach the agent: a call that is placed reads the SIP address, text messages
-    /// read the number.
+    /// Returns the overrides of the run that are not needed to reach the agent: a call that is placed reads the SIP address or the
+    /// number, text messages read the number.
     fn idle_overrides(&self) -> impl Iterator<Item = &'static str> {
         let (run, agent) = (&self.overrides, &self.agent.spec);
         let dials = !is_written(agent) && !self.is_called();
+        let by_trunk = self.telephony() == Some(ConnectionType::Phone);
         let set = [
-            ("phone_number", run.phone_number.is_some() && !is_sms(agent)),
-            ("sip_uri", run.sip_uri.is_some() && !dials),
+            ("phone_number", run.phone_number.is_some() && !is_sms(agent) && !(dials && by_trunk)),
+            ("sip_uri", run.sip_uri.is_some() && (!dials || by_trunk)),
             ("websocket_url", run.websocket_url.is_some()),
             ("P1_agent_name", run.p1_agent_name.is_some()),
             ("P1_metadata", run.p1_metadata.is_some()),

@@ -5,7 +5,7 @@ use ringer_sip::Hop;
 use serde_json::Value;
 
 use super::platform::NOT_SUPPORTED;
-use super::{Cast, Obstacle};
+use super::{Cast, Obstacle, phone};
 use crate::config::Secret;
 use crate::engine::{Answering, Destination, SipDial};
 use crate::model::agent::ConnectionType;
@@ -13,7 +13,9 @@ use crate::model::digital_human::Trait;
 use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
 use crate::service::Settings;
+use crate::service::dial::Outgoing;
 use crate::transport::sip::address::{Address, AddressFault};
+use crate::transport::sip::names::Resolver;
 
 /// Header fields that are the engine's own.
 const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
@@ -21,51 +23,57 @@ const OWN_HEADERS: [&str; 2] = ["X-Simulation-Result-Id", "X-Call-Type"];
 /// Longest value of a header field.
 const VALUE_BYTES: usize = 1024;
 
-/// Returns how the call with the agent comes about.
-pub(super) async fn destination(cast: &Cast, codecs: &[Codec], settings: &Settings) -> Result<Destination, Obstacle> {
-    reachable(cast, settings)?;
+/// Returns how the call with the agent comes about, and the number that leaves by it.
+pub(super) async fn destination(
+    cast: &Cast,
+    codecs: &[Codec],
+    settings: &Settings,
+) -> Result<(Destination, Option<Outgoing>), Obstacle> {
+    let kind = reachable(cast, settings)?;
     let agent = &cast.agent.spec;
     // Where media goes is told by the other side, whichever calls.
     let guard = Guard::new(settings.allow_private_agents);
     if cast.is_called() {
         let (codecs, headers) = (codecs.to_vec(), headers(cast));
-        return Ok(Destination::Incoming(Answering { codecs, guard: Some(guard), headers, ..Answering::default() }));
+        let answering = Answering { codecs, guard: Some(guard), headers, ..Answering::default() };
+        return Ok((Destination::Incoming(answering), None));
+    }
+    if kind == ConnectionType::Phone {
+        let (dial, outgoing) = phone::dial(cast, settings).await?;
+        return Ok((Destination::Sip(dial), Some(outgoing)));
     }
     let target = cast.overrides.sip_uri.as_ref().or(agent.sip_uri.as_ref());
     let target = target.ok_or_else(|| Obstacle::new(ErrorCode::InvalidSipDestination, "The agent has no sip_uri"))?;
-    let found = locate(target, &guard).await?;
-    Ok(Destination::Sip(SipDial {
+    let hops = find_hops(target, &settings.names, &guard).await?;
+    let behind = phone::behind(cast, target, &hops, settings).await;
+    let dial = SipDial {
         target: target.clone(),
-        destination: Some(found),
+        hops,
         guard: Some(guard),
         username: agent.sip_username.clone(),
         password: agent.sip_password.clone().map(Secret::new),
         headers: headers(cast),
         codecs: codecs.to_vec(),
-    }))
+        ..SipDial::default()
+    };
+    Ok((Destination::Sip(dial), behind))
 }
 
-/// Whether the agent is of a kind that can be called.
-fn reachable(cast: &Cast, settings: &Settings) -> Result<(), Obstacle> {
+/// Returns the kind of the agent, when it is one that can be called.
+fn reachable(cast: &Cast, settings: &Settings) -> Result<ConnectionType, Obstacle> {
     cast.own_channel(&settings.sms)?;
-    let agent = &cast.agent.spec;
-    let given = agent.connection().or(cast.overrides.sip_uri.as_ref().map(|_| ConnectionType::Sip));
-    match given {
+    match cast.telephony() {
         None => Err(Obstacle::new(ErrorCode::NoConnectionType, "The agent has no connection_type and no address")),
-        Some(ConnectionType::Sip | ConnectionType::Phone) if cast.is_called() => Ok(()),
-        Some(ConnectionType::Phone) => {
-            Err(Obstacle::new(ErrorCode::SipNotConfigured, "Phone numbers need a SIP trunk, and none is set up"))
-        }
-        Some(ConnectionType::Sip) => Ok(()),
+        Some(kind @ (ConnectionType::Sip | ConnectionType::Phone)) => Ok(kind),
         Some(other) => Err(cast.unmet(other)),
     }
 }
 
-/// Checks the address, and finds the host behind it.
-async fn locate(target: &str, guard: &Guard) -> Result<Hop, Obstacle> {
+/// Checks the address, and finds the hops to it.
+async fn find_hops(target: &str, names: &Resolver, guard: &Guard) -> Result<Vec<Hop>, Obstacle> {
     let invalid = |message: String| Obstacle::new(ErrorCode::InvalidSipDestination, message);
     let found = match Address::parse(target) {
-        Ok(address) => address.locate(guard).await,
+        Ok(address) => address.hops(names, guard).await,
         Err(fault) => Err(fault),
     };
     found.map_err(|fault| match fault {
@@ -75,6 +83,7 @@ async fn locate(target: &str, guard: &Guard) -> Result<Hop, Obstacle> {
         AddressFault::NotFound(_) => {
             Obstacle::new(ErrorCode::SipDialFailed, format!("The host of {target:?} cannot be resolved"))
         }
+        AddressFault::NotAnswered(why) => Obstacle::new(ErrorCode::SipDialFailed, format!("sip_uri: {why}")),
     })
 }
 
@@ -130,6 +139,7 @@ mod tests {
 
     use super::*;
     use crate::service::place::tests::cast;
+    use crate::transport::sip::names::testing::NameServer;
 
     #[test]
     fn headers_of_the_invite() {
@@ -176,6 +186,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn hosts_are_looked_up_by_the_name_servers_of_the_settings() {
+        let zone = "
+            _sip._udp.test.example. SRV 1 1 5070 one.example.
+            one.example. A 192.0.2.1
+            inside.example. A 10.0.0.1
+            broken.example. A SERVFAIL";
+        let server = NameServer::start(zone).await;
+        let names = Resolver::new(&[server.address]);
+        let settings = Settings { names, allow_private_agents: false, ..Settings::new("unused") };
+        let broken = "sip_uri: the host of \"sip:bob@broken.example\" could not be looked up: the name servers answered with an \
+                      error (Server Failure)";
+        for (host, expect) in [
+            ("test.example", Ok("UDP 192.0.2.1:5070")),
+            ("inside.example", Err(("INVALID_SIP_DESTINATION", "sip_uri points to a host that is not allowed"))),
+            ("none.example", Err(("SIP_DIAL_FAILED", "The host of \"sip:bob@none.example\" cannot be resolved"))),
+            ("broken.example", Err(("SIP_DIAL_FAILED", broken))),
+        ] {
+            let cast = cast(json!({ "sip_uri": format!("sip:bob@{host}") }), json!({}), json!({}));
+            let found = destination(&cast, &[Codec::Pcmu], &settings).await;
+            let found = found.map(|(mut found, _)| {
+                found.sip().and_then(|dial| dial.hops.first().cloned()).expect("it dials").to_string()
+            });
+            let found = found.as_deref().map_err(|obstacle| (obstacle.code.as_str(), obstacle.message.as_str()));
+            assert_eq!(found, expect, "{host}");
+        }
+    }
+
+    #[tokio::test]
     async fn what_cannot_be_dialled_says_why() {
         let settings = Settings::new("unused");
         let sip = "sip:bob@127.0.0.1:5080";
@@ -184,6 +222,7 @@ mod tests {
             (json!({}), json!({"sip_uri": sip}), None),
             (json!({}), json!({}), Some("NO_CONNECTION_TYPE")),
             (json!({"phone_number": "+15550001111"}), json!({}), Some("SIP_NOT_CONFIGURED")),
+            (json!({}), json!({"phone_number": "+15550001111"}), Some("SIP_NOT_CONFIGURED")),
             (json!({"websocket_url": "ws://h"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
             (json!({"mode": "EMAIL"}), json!({}), Some("EMAIL_NOT_CONFIGURED")),
             (json!({"P4_agent_id": "a"}), json!({}), Some("MISSING_P4_INTEGRATION")),
@@ -191,7 +230,7 @@ mod tests {
             (json!({"connection_type": "SIP"}), json!({}), Some("INVALID_SIP_DESTINATION")),
             (json!({"sip_uri": "sip:127.0.0.1"}), json!({}), Some("INVALID_SIP_DESTINATION")),
             (json!({"sip_uri": "sip:bob@169.254.169.254"}), json!({}), Some("INVALID_SIP_DESTINATION")),
-            (json!({"sip_uri": "sip:bob@127.0.0.1;transport=tcp"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
+            (json!({"sip_uri": "sip:bob@127.0.0.1;transport=sctp"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
             (json!({"sip_uri": "sip:bob@host.invalid"}), json!({}), Some("SIP_DIAL_FAILED")),
             (json!({"sip_uri": sip, "type": "OUTBOUND"}), json!({}), None),
             (json!({"connection_type": "SIP", "type": "OUTBOUND"}), json!({}), None),

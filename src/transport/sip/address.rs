@@ -2,13 +2,14 @@
 //! command line and the engine.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 
+use ringer_sip::hop::{Hop, Transport};
 use ringer_sip::uri::{Scheme, Uri};
-use ringer_sip::{Hop, Transport};
 use url::Url;
 
-use crate::provider::guard::{Blocked, Guard, host_allowed};
+use super::names::{Lost, Resolver, SPOKEN, check_spoken};
+use crate::provider::guard::{Guard, host_allowed};
 
 /// The form that an address must have.
 const FORM: &str = "it must be of the form sip:<user>@<host>";
@@ -30,6 +31,8 @@ pub enum AddressFault {
     NotAllowed(String),
     /// Its host has no address.
     NotFound(String),
+    /// The name servers did not tell where its host is.
+    NotAnswered(String),
 }
 
 impl fmt::Display for AddressFault {
@@ -38,7 +41,8 @@ impl fmt::Display for AddressFault {
             AddressFault::Malformed(why)
             | AddressFault::NotSpoken(why)
             | AddressFault::NotAllowed(why)
-            | AddressFault::NotFound(why) => f.write_str(why),
+            | AddressFault::NotFound(why)
+            | AddressFault::NotAnswered(why) => f.write_str(why),
         }
     }
 }
@@ -51,6 +55,7 @@ impl AddressFault {
             AddressFault::NotSpoken(_) => "its transport is not spoken",
             AddressFault::NotAllowed(_) => "it may not be called",
             AddressFault::NotFound(_) => "its host has no address",
+            AddressFault::NotAnswered(_) => "the name servers did not tell where its host is",
         }
     }
 }
@@ -95,63 +100,41 @@ impl Address {
     /// # Errors
     /// [`AddressFault::NotSpoken`].
     pub fn check_spoken(&self) -> Result<(), AddressFault> {
-        self.transport().map(drop)
+        check_spoken(&self.uri, SPOKEN).map_err(|lost| self.fault(lost))
     }
 
-    /// Returns the transport that the address names: UDP for `sip:` and TLS for `sips:` where it names none (RFC 3261 19.1.2, 26.2.2).
+    /// Looks up where the address is reached, as far as `guard` lets it be called: the hops in the order in which they are tried.
     ///
     /// # Errors
-    /// [`AddressFault::NotSpoken`].
-    pub fn transport(&self) -> Result<Transport, AddressFault> {
-        let named = self.uri.params.get("transport");
-        let transport = named.map_or(Some(Transport::Udp), Transport::from_name);
-        let why = match (&self.uri.scheme, transport) {
-            (Scheme::Tel, _) => "a telephone number needs a trunk: it must start with sip:",
-            (Scheme::Sip, Some(transport)) => return Ok(transport),
-            // Over TCP a sips: address means TLS.
-            (Scheme::Sips, Some(Transport::Tcp | Transport::Tls)) => return Ok(Transport::Tls),
-            (Scheme::Sips, Some(Transport::Udp)) if named.is_none() => return Ok(Transport::Tls),
-            (Scheme::Sips, Some(Transport::Udp)) => "sips: needs TLS, which is not spoken over UDP",
-            (_, None) => "SIP is spoken over UDP, TCP and TLS alone",
+    /// [`AddressFault`], except of a malformed address.
+    pub async fn hops(&self, resolver: &Resolver, guard: &Guard) -> Result<Vec<Hop>, AddressFault> {
+        resolver.hops(&self.uri, guard).await.map_err(|lost| self.fault(lost))
+    }
+
+    fn fault(&self, lost: Lost) -> AddressFault {
+        let why = match &lost {
+            Lost::NotSpoken(why) => {
+                return AddressFault::NotSpoken(format!("{:?} cannot be called: {why}", self.shown()));
+            }
+            _ => format!("the host of {:?} {lost}", self.shown()),
         };
-        Err(AddressFault::NotSpoken(format!("{:?} cannot be called: {why}", self.shown())))
+        match lost {
+            Lost::NotAllowed => AddressFault::NotAllowed(why),
+            Lost::Unanswered(_) => AddressFault::NotAnswered(why),
+            _ => AddressFault::NotFound(why),
+        }
     }
 
-    /// Returns the hop to the address at this host address; the certificate has to name the host, where it is a name.
-    ///
-    /// # Errors
-    /// [`AddressFault::NotSpoken`].
-    pub fn hop(&self, host: IpAddr) -> Result<Hop, AddressFault> {
-        let transport = self.transport()?;
-        let hop = Hop::new(transport, SocketAddr::new(host, self.port(transport)));
-        let name = self.uri.host.trim_end_matches('.');
-        let is_name = transport == Transport::Tls && name.trim_matches(['[', ']']).parse::<IpAddr>().is_err();
-        Ok(Hop { server_name: is_name.then(|| name.to_ascii_lowercase().into()), ..hop })
-    }
-
-    /// Looks up where the address is reached, as far as `guard` lets it be called.
-    ///
-    /// # Errors
-    /// [`AddressFault::NotSpoken`], [`AddressFault::NotAllowed`], [`AddressFault::NotFound`].
-    pub async fn locate(&self, guard: &Guard) -> Result<Hop, AddressFault> {
-        self.check_spoken()?;
-        let address = guard.address(&self.uri.host).await.map_err(|blocked| match blocked {
-            Blocked::NotAllowed => AddressFault::NotAllowed(format!("the host of {:?} {blocked}", self.shown())),
-            Blocked::NoAddress => AddressFault::NotFound(format!("the host of {:?} {blocked}", self.shown())),
-        })?;
-        self.hop(address)
-    }
-
-    /// Looks the host up by the system's resolver. It blocks: not for media threads.
+    /// Looks the host up by the system's resolver, for datagrams. It blocks: not for media threads.
     ///
     /// # Errors
     /// [`AddressFault::NotSpoken`], [`AddressFault::NotFound`].
     pub fn resolve(&self) -> Result<SocketAddr, AddressFault> {
-        let transport = self.transport()?;
+        self.check_spoken()?;
         let host = self.uri.host.trim_start_matches('[').trim_end_matches(']');
         let missing =
             |why: String| AddressFault::NotFound(format!("the host of {:?} cannot be resolved: {why}", self.shown()));
-        let mut found = (host, self.port(transport)).to_socket_addrs().map_err(|error| missing(error.to_string()))?;
+        let mut found = (host, self.port()).to_socket_addrs().map_err(|error| missing(error.to_string()))?;
         found.next().ok_or_else(|| missing("it has no address".into()))
     }
 
@@ -160,8 +143,8 @@ impl Address {
         Uri { password: None, headers: String::new(), ..self.uri.clone() }.to_string()
     }
 
-    fn port(&self, transport: Transport) -> u16 {
-        self.uri.port.unwrap_or(transport.default_port())
+    fn port(&self) -> u16 {
+        self.uri.port.unwrap_or(Transport::Udp.default_port())
     }
 }
 
@@ -218,7 +201,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_is_routed_where_the_guard_lets_it() {
-        let locate = async |text: &str, guard: Guard| Address::parse(text).expect("an address").locate(&guard).await;
+        let locate = async |text: &str, guard: Guard| {
+            let hops = Address::parse(text).expect("an address").hops(&Resolver::default(), &guard).await?;
+            Ok(hops.into_iter().next().expect("there is one where there is no fault"))
+        };
         let all = || Guard::by(|_| true);
         let check = async |text: &str, expect: &str, name: Option<&str>| {
             let hop = locate(text, all()).await.expect(text);

@@ -137,7 +137,7 @@ impl Task {
         let Task { hop, opened, queue, queued, held, events, patience, newcomer } = self;
         let link = Link { hop, opened: *opened, held, events, patience, shared: &shared };
         tokio::select! {
-            why = link.receive(reader, &keep_alive, newcomer) => why,
+            why = link.read_messages(reader, &keep_alive, newcomer) => why,
             why = link.write(writer, queue, queued, keep_alives) => why,
             why = link.ping(&keep_alive) => why,
             why = link.rest() => why,
@@ -156,7 +156,7 @@ struct Link<'a> {
 }
 
 impl Link<'_> {
-    async fn receive(
+    async fn read_messages(
         &self,
         mut reader: ReadHalf<Box<dyn Stream>>,
         keep_alive: &mpsc::Sender<&'static [u8]>,

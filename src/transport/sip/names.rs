@@ -1,83 +1,160 @@
-//! Host names in place of media addresses (RFC 8866 5.7): what names one waits until it is looked up, and what comes behind waits in order.
+//! Servers of SIP addresses by DNS (RFC 3263): NAPTR, SRV, A and AAAA. `plan` says what is asked and what follows from the
+//! answers, `ask` asks the name servers, and this file lets both work within limits of time and of a guard.
 
-use std::collections::VecDeque;
+mod ask;
+mod plan;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use std::collections::BTreeMap;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
 
-use ringer_sip::CallEvent;
-use ringer_sip::sdp::Negotiated;
+use futures_util::future::join_all;
+use ringer_sip::hop::{Hop, Transport};
+use ringer_sip::uri::Uri;
+use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::provider::guard::Blocked;
+use self::ask::{NameServers, known_here};
+use self::plan::{Answer, Question, Search, Ways};
+pub use self::plan::{Families, Lost, Trouble, check_spoken};
+use crate::clock::random_bytes;
+use crate::config::SipListen;
+use crate::provider::guard::Guard;
 
-/// Most events of a dialog that wait for a name; with one more it counts as not found.
-const MOST_WAITING: usize = 64;
+/// Transports that this build speaks, the preferred one first. Streams need no listener: this side makes the connections of its calls.
+pub const SPOKEN: &[Transport] = &Transport::ALL;
 
-/// Result of looking a name up.
-pub type Found = Result<IpAddr, Blocked>;
-
-/// The host names of one call's media.
-#[derive(Debug, Default)]
-pub(super) struct Names {
-    /// The name that was looked up last.
-    known: Option<(String, Found)>,
-    /// The name that is being looked up.
-    wanted: Option<String>,
-    waiting: VecDeque<CallEvent>,
+/// Limits of time of one search.
+#[derive(Copy, Clone, Debug)]
+struct Patience {
+    /// For each of the rounds before addresses are asked for, so that time for those is left.
+    services: Duration,
+    /// For all rounds together.
+    total: Duration,
 }
 
-impl Names {
-    /// True while a name is being looked up.
-    pub fn is_looking(&self) -> bool {
-        self.wanted.is_some()
+const PATIENCE: Patience = Patience { services: Duration::from_millis(1500), total: Duration::from_secs(5) };
+
+/// Looks up where SIP addresses are reached. Cheap to clone: clones share what the name servers have answered.
+#[derive(Clone, Debug)]
+pub struct Resolver {
+    servers: Option<NameServers>,
+    families: Families,
+    spoken: Arc<[Transport]>,
+    patience: Patience,
+}
+
+impl Default for Resolver {
+    /// Returns the resolver that asks the system for addresses (`getaddrinfo`) and nobody for NAPTR and SRV.
+    fn default() -> Resolver {
+        Resolver { servers: None, families: Families::default(), spoken: SPOKEN.into(), patience: PATIENCE }
+    }
+}
+
+impl Resolver {
+    /// Returns the resolver that asks these name servers, without any those of `/etc/resolv.conf`. Where that cannot be read, the
+    /// system is asked for addresses alone, with a warning.
+    pub fn new(servers: &[SocketAddr]) -> Resolver {
+        let made = if servers.is_empty() { NameServers::of_system() } else { NameServers::at(servers) };
+        let servers = made.inspect_err(|error| {
+            tracing::warn!(%error, "no name servers are known: SIP hosts are looked up without NAPTR and SRV");
+        });
+        Resolver { servers: servers.ok(), ..Resolver::default() }
     }
 
-    /// True for a name that has to be looked up before media can go there.
-    pub fn lacks(&self, host: &str) -> bool {
-        self.known.as_ref().is_none_or(|(known, _)| known != host)
+    /// Returns the same for a SIP socket that sends to these families.
+    pub fn for_families(self, families: Families) -> Resolver {
+        Resolver { families, ..self }
     }
 
-    /// Begins to wait for `host`.
-    pub fn look_for(&mut self, host: &str) {
-        self.wanted = Some(host.to_owned());
+    /// Returns the same for a side with these SIP sockets: of their families, and without UDP where no socket has it.
+    pub fn for_sockets(self, listen: &SipListen) -> Resolver {
+        let spoken = SPOKEN.iter().copied().filter(|&spoken| spoken != Transport::Udp || listen.udp.is_some());
+        let spoken: Vec<Transport> = spoken.collect();
+        self.for_families(Families::of(listen.ip())).for_transports(&spoken)
     }
 
-    /// Keeps an event for later. Returns false where too many wait: the name is then to be given up.
-    pub fn keep(&mut self, event: CallEvent) -> bool {
-        self.waiting.push_back(event);
-        self.waiting.len() <= MOST_WAITING
+    /// Returns the same for a side that speaks these transports, the preferred one first.
+    pub fn for_transports(self, spoken: &[Transport]) -> Resolver {
+        Resolver { spoken: spoken.into(), ..self }
     }
 
-    /// Takes the result of the look-up. Returns the events that waited for it, in order.
-    pub fn take_result(&mut self, found: Found) -> VecDeque<CallEvent> {
-        self.known = self.wanted.take().map(|host| (host, found));
-        std::mem::take(&mut self.waiting)
-    }
-
-    /// Returns the name that was looked up last, with its address.
-    pub fn address(&self) -> Option<(String, IpAddr)> {
-        self.known.as_ref().and_then(|(host, found)| Some((host.clone(), (*found).ok()?)))
-    }
-
-    /// Forgets what waits: the call is over.
-    pub fn forget(&mut self) {
-        self.wanted = None;
-        self.waiting.clear();
-    }
-
-    /// Returns the agreement with the address in the place of the name.
+    /// Looks up the hops of `uri` in the order in which they are tried, as far as `guard` lets them be called. A guard with names of
+    /// its own is asked for addresses, and nobody for anything else. At most 5 s and [`plan::HOPS_MOST`] hops.
     ///
     /// # Errors
-    /// For a person: the name has no address, or none that is allowed.
-    pub fn settle(&self, media: &Negotiated) -> Result<Negotiated, String> {
-        let Some(host) = &media.remote_host else { return Ok(media.clone()) };
-        let known = self.known.as_ref().filter(|(known, _)| known == host);
-        let found = known.map_or(Err(Blocked::NoAddress), |(_, found)| *found);
-        let address = found.map_err(|blocked| format!("the host {host:?} of the media {blocked}"))?;
-        // Reports may have an address of their own (RFC 3605).
-        let there = |named: SocketAddr| match named.ip().is_unspecified() {
-            true => SocketAddr::new(address, named.port()),
-            false => named,
+    /// [`Lost`].
+    pub async fn hops(&self, uri: &Uri, guard: &Guard) -> Result<Vec<Hop>, Lost> {
+        let servers = self.servers.as_ref().filter(|_| !guard.has_own_names());
+        let ways = |has_services| Ways { spoken: self.spoken.to_vec(), families: self.families, has_services };
+        let mut search = Search::begin(uri, ways(servers.is_some()))?;
+        if servers.is_some() && !search.questions().is_empty() && known_here(search.domain()).is_some() {
+            search = Search::begin(uri, ways(false))?;
+        }
+        // The time of a sleep that nobody waits for: the runtime's clock, which tests can set.
+        let deadline = sleep(self.patience.total).deadline();
+        loop {
+            let questions = search.questions();
+            if questions.is_empty() {
+                return search.hops(&|address| guard.allows(address));
+            }
+            let answers = questions.into_iter().map(|question| async {
+                let answer = self.answer(&question, servers, guard, deadline).await;
+                (question, answer)
+            });
+            let answers = BTreeMap::from_iter(join_all(answers).await);
+            search.take(&answers, &mut draw);
+        }
+    }
+
+    async fn answer(
+        &self,
+        question: &Question,
+        servers: Option<&NameServers>,
+        guard: &Guard,
+        deadline: Instant,
+    ) -> Answer {
+        let until = match question {
+            Question::Addresses(_) => deadline,
+            Question::Pointers(_) | Question::Services(_) => deadline.min(sleep(self.patience.services).deadline()),
         };
-        let (remote_rtp, remote_rtcp) = (there(media.remote_rtp), there(media.remote_rtcp));
-        Ok(Negotiated { remote_host: None, remote_rtp, remote_rtcp, ..media.clone() })
+        let asked = async {
+            let answer = match servers {
+                Some(servers) => servers.ask(question, self.families).await,
+                None => Answer::Addresses(Vec::new()),
+            };
+            match (question, &answer) {
+                (Question::Addresses(name), Answer::Addresses(none))
+                    if none.is_empty() && servers.is_none_or(|servers| servers.are_of_system) =>
+                {
+                    system_answer(guard.names(name).await)
+                }
+                _ => answer,
+            }
+        };
+        timeout_at(until, asked).await.unwrap_or(Answer::Failed(Trouble::Silent))
     }
 }
+
+/// Returns the answer that the system's look-up amounts to.
+fn system_answer(found: io::Result<Vec<IpAddr>>) -> Answer {
+    match found {
+        Ok(found) => Answer::Addresses(found),
+        // getaddrinfo tells its error (EAI_AGAIN) by its text alone.
+        Err(error) if error.to_string().contains("Temporary failure") => Answer::Failed(Trouble::Silent),
+        Err(_) => Answer::Addresses(Vec::new()),
+    }
+}
+
+/// Draws a number from 0 to `most`.
+fn draw(most: u32) -> u32 {
+    let mut bytes = [0; 8];
+    random_bytes(&mut bytes);
+    (u64::from_be_bytes(bytes) % (u64::from(most) + 1)) as u32
+}
+
+#[cfg(test)]
+mod tests;

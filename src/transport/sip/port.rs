@@ -15,7 +15,7 @@ use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Hop, Reach, Tim
 
 use self::branches::Branches;
 use self::media::negotiate;
-use super::names::{Found, Names};
+use super::media_names::{Found, Names};
 use super::sdp;
 use super::transfer::Transfers;
 use crate::provider::guard::{Blocked, Guard};
@@ -51,7 +51,7 @@ pub enum SipOrder {
     /// INFO with a digit of so many milliseconds.
     Digit(char, u32),
     /// Address of the target of a redirect; `None` ends the call.
-    Resolved(Option<Hop>),
+    Resolved(Vec<Hop>),
     /// Answer to a REFER: 202 that ends the call, or 603.
     Transfer(bool),
     /// 202 to a REFER that is followed, with NOTIFY of 100.
@@ -84,7 +84,7 @@ impl SipOrder {
             SipOrder::Answer(sdp) => endpoint.answer(now, key, sdp),
             SipOrder::Reject(code, q850_cause) => endpoint.reject(now, key, code, q850_cause),
             SipOrder::Digit(digit, duration_ms) => endpoint.send_digit(now, key, digit, duration_ms),
-            SipOrder::Resolved(destination) => endpoint.resolved(now, key, destination),
+            SipOrder::Resolved(hops) => endpoint.resolved(now, key, hops),
             SipOrder::Transfer(accepted) => endpoint.answer_transfer(now, key, accepted),
             SipOrder::AcceptTransfer => endpoint.accept_transfer(now, key),
             SipOrder::Notify(code, is_final) => endpoint.notify(now, key, code, is_final),
@@ -386,7 +386,7 @@ impl SipPort {
         let plan = if names_no_address { sdp::media_plan(media) } else { self.media_plan(media) };
         match plan {
             Ok(plan) => {
-                self.agreed(&plan);
+                self.note_agreement(&plan);
                 if !names_no_address {
                     self.peer.address = Some(plan.rtp.to_string());
                     self.out.push_back(PortOutput::Media(plan));
@@ -402,15 +402,25 @@ impl SipPort {
 
     /// Media go as `plan` says from now on.
     fn go_there(&mut self, plan: &MediaPlan) {
-        self.agreed(plan);
+        self.note_agreement(plan);
         self.peer.codec = Some(plan.media.codec.name());
         self.peer.address = Some(plan.rtp.to_string());
         self.out.push_back(PortOutput::Media(*plan));
     }
 
-    fn agreed(&mut self, plan: &MediaPlan) {
+    fn note_agreement(&mut self, plan: &MediaPlan) {
         self.in_use = Some(plan.media);
-        self.peer.profile = Some(if plan.media.srtp.is_some() { "RTP/SAVP" } else { "RTP/AVP" });
+        self.peer.profile = Some(match plan.media.srtp {
+            _ if plan.handshake.is_some() => "UDP/TLS/RTP/SAVP",
+            Some(_) => "RTP/SAVP",
+            None => "RTP/AVP",
+        });
+    }
+
+    /// Ends a call whose media have no keys, or lost them.
+    pub fn end_unkeyed(&mut self, kind: RemoteKind, text: String) {
+        self.send(SipOrder::Hangup(INCOMPATIBLE.0, INCOMPATIBLE.1));
+        self.signal(Signal::Ended(RemoteEnd { text, kind, ..Default::default() }));
     }
 
     fn media_plan(&self, media: &Negotiated) -> Result<MediaPlan, String> {

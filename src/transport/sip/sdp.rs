@@ -3,15 +3,21 @@
 use std::net::{IpAddr, SocketAddr};
 
 use ringer_media::codec::Codec;
-use ringer_media::leg::MediaParams;
+use ringer_media::leg::{KeySource, MediaParams};
 use ringer_media::rtp::srtp::{MasterKey, SrtpParams, Suite};
-use ringer_sip::sdp::{self, Crypto, CryptoSuite, KeySalt, Negotiated, Offer, Protection};
+use ringer_sip::sdp::{
+    self, Crypto, CryptoSuite, Dtls, Fingerprint, KeyOrigin, KeySalt, Negotiated, Offer, Protection,
+};
 
-use crate::config::Encryption;
+use crate::config::{Encryption, SrtpKeys};
+use crate::transport::dtls::Expected;
 use crate::transport::port::MediaPlan;
 
 /// Parameters of Opus (RFC 7587 6.1): mono at 16 kHz is what is heard and sent, and lost packets are made up for.
 const OPUS_FMTP: &str = "maxplaybackrate=16000;sprop-maxcapturerate=16000;stereo=0;sprop-stereo=0;useinbandfec=1";
+
+/// Random bytes of the name of an association: 120 bits are the least (RFC 8842 4).
+const TLS_ID_BYTES: usize = 16;
 
 /// Returns the offer of `codecs` at `host:port`, over plain RTP.
 pub fn offer(codecs: &[Codec], host: IpAddr, port: u16, session_id: u64) -> Offer {
@@ -32,6 +38,26 @@ pub fn secured(mut offer: Offer, encryption: Encryption, random: impl FnMut(&mut
     if encryption != Encryption::Off {
         offer.crypto = fresh_keys(random);
     }
+    offer
+}
+
+/// Returns the secured offer with the other way to keys beside it: a handshake with the certificate of this fingerprint. RTP and RTCP
+/// then share a port where the other side can do so: two ports need two handshakes (RFC 5764 4).
+pub fn with_handshake(
+    mut offer: Offer,
+    keys: SrtpKeys,
+    fingerprint: Fingerprint,
+    mut random: impl FnMut(&mut [u8]),
+) -> Offer {
+    let mut name = [0; TLS_ID_BYTES];
+    random(&mut name);
+    offer.dtls = Some(Dtls::offering(fingerprint, hex::encode(name)));
+    offer.rtcp_mux = true;
+    offer.key_origin = match keys {
+        SrtpKeys::Sdes => KeyOrigin::Sdes,
+        SrtpKeys::Dtls => KeyOrigin::Dtls,
+        SrtpKeys::Any => KeyOrigin::Any,
+    };
     offer
 }
 
@@ -83,8 +109,14 @@ pub fn media_plan(negotiated: &Negotiated) -> Result<MediaPlan, String> {
         ptime_ms: negotiated.ptime_ms as u8,
         fec: negotiated.fmtp.split(';').any(|parameter| parameter.trim() == "useinbandfec=1"),
         srtp: negotiated.crypto.as_ref().map(srtp_params).transpose()?,
+        key_source: match &negotiated.dtls {
+            None => KeySource::Description,
+            Some(_) if negotiated.rtcp_mux => KeySource::Handshake,
+            Some(_) => KeySource::HandshakeEach,
+        },
     };
-    Ok(MediaPlan { media, rtp: negotiated.remote_rtp, rtcp: negotiated.remote_rtcp })
+    let handshake = negotiated.dtls.as_ref().map(Expected::from);
+    Ok(MediaPlan { media, rtp: negotiated.remote_rtp, rtcp: negotiated.remote_rtcp, handshake })
 }
 
 fn srtp_params(agreed: &Protection) -> Result<SrtpParams, String> {

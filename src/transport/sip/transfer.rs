@@ -42,8 +42,8 @@ pub(super) fn may_go(targets: &Targets, uri: &Uri) -> bool {
 pub struct TargetCall {
     /// The address that is called.
     pub uri: Uri,
-    /// Network address that it was found at.
-    pub destination: Hop,
+    /// Hops to it in the order in which they are tried, at least one.
+    pub hops: Vec<Hop>,
     /// Header fields that the transfer brings along: Referred-By (RFC 3892), Replaces (RFC 3891).
     pub headers: Vec<(String, String)>,
     /// Media in use, of which the target is offered the codec and the encryption: the call goes on with them.
@@ -74,8 +74,8 @@ pub(super) struct Open {
 pub(super) enum Step {
     /// The host of the target is being looked up.
     LookedUp,
-    /// The Call was asked; the target is at this address.
-    Asked(Hop),
+    /// The Call was asked; these hops lead to the target.
+    Asked(Vec<Hop>),
     /// The target is being called; the end of the first dialog, when that is over.
     Calling { left: Option<RemoteEnd> },
 }

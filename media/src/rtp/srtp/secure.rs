@@ -11,6 +11,8 @@ pub const MAX_DATAGRAM: usize = 2048;
 pub struct Secure {
     protector: Protector,
     opener: Opener,
+    /// Keys, protector and opener of reports that have keys of their own.
+    reports: Option<Box<(SrtpParams, Protector, Opener)>>,
     report: [u8; LONGEST + MAX_OVERHEAD],
     forged: u64,
     replayed: u64,
@@ -22,6 +24,7 @@ impl Secure {
         Secure {
             protector: Protector::new(params.suite, &params.send),
             opener: Opener::new(params.suite, &params.receive),
+            reports: None,
             report: [0; LONGEST + MAX_OVERHEAD],
             forged: 0,
             replayed: 0,
@@ -38,6 +41,19 @@ impl Secure {
         }
     }
 
+    /// Gives reports keys of their own (RFC 5764 4: each port has its handshake).
+    pub fn set_report_keys(&mut self, new: &SrtpParams) {
+        if self.reports.as_ref().is_none_or(|known| known.0 != *new) {
+            let (send, receive) = (Protector::new(new.suite, &new.send), Opener::new(new.suite, &new.receive));
+            self.reports = Some(Box::new((*new, send, receive)));
+        }
+    }
+
+    /// True when reports have keys of their own.
+    pub fn has_report_keys(&self) -> bool {
+        self.reports.is_some()
+    }
+
     /// See [`Protector::protect`].
     pub fn protect(&mut self, room: &mut [u8], len: usize) -> usize {
         self.protector.protect(room, len)
@@ -46,7 +62,8 @@ impl Secure {
     /// The protected form of a compound RTCP packet of at most [`LONGEST`] bytes.
     pub fn protect_report(&mut self, plain: &[u8]) -> &[u8] {
         self.report[..plain.len()].copy_from_slice(plain);
-        let len = self.protector.protect_report(&mut self.report, plain.len());
+        let protector = self.reports.as_mut().map_or(&mut self.protector, |own| &mut own.1);
+        let len = protector.protect_report(&mut self.report, plain.len());
         &self.report[..len]
     }
 
@@ -58,7 +75,8 @@ impl Secure {
 
     /// The compound RTCP packet of a datagram, opened in `room`.
     pub fn open_report<'a>(&mut self, bytes: &[u8], room: &'a mut [u8; MAX_DATAGRAM]) -> Result<&'a [u8], Refused> {
-        let opened = copy(bytes, room).and_then(|packet| self.opener.open_report(packet));
+        let opener = self.reports.as_mut().map_or(&mut self.opener, |own| &mut own.2);
+        let opened = copy(bytes, room).and_then(|packet| opener.open_report(packet));
         self.count(opened)
     }
 

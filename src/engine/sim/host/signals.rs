@@ -1,6 +1,7 @@
 //! The signalling of one side: SIP messages to and from its endpoint, its port's outputs, and the sockets that they name.
 
 use super::*;
+use crate::engine::looking::find;
 
 impl Host {
     /// Sends the INVITE to `peer`.
@@ -17,7 +18,8 @@ impl Host {
             true => (String::new(), port.without_offer(supported)),
             false => (supported.session().to_string(), port),
         };
-        let invite = dial.invite(address.uri().clone(), ringer_sip::Hop::udp(destination), offer);
+        let hops = vec![ringer_sip::Hop::udp(destination)];
+        let invite = dial.invite(address.uri().clone(), hops, offer).ok_or("there is nowhere to send the INVITE to")?;
         self.key = Some(self.endpoint.invite(sip_time(now), invite));
         self.begin(now);
         self.port = Some(port);
@@ -139,7 +141,7 @@ impl Host {
                     self.bye = None;
                 }
                 PortOutput::LocateMedia(host) => {
-                    let found = self.runtime.block_on(self.destination.guard().address(&host));
+                    let found = self.runtime.block_on(find(&host, &self.destination.guard()));
                     self.looking = Some((now + self.lookup, found));
                 }
                 PortOutput::Media(plan) => self.media = Some(plan),
@@ -149,12 +151,12 @@ impl Host {
     }
 
     fn locate(&mut self, now: Time, address: &Address, lookup: Lookup) {
-        let found = self.runtime.block_on(address.locate(&self.destination.guard()));
+        let found = self.runtime.block_on(address.hops(&Resolver::default(), &self.destination.guard()));
         match lookup {
-            Lookup::Redirect => self.order(now, SipOrder::Resolved(found.ok())),
-            Lookup::TargetRedirect => self.order_target(now, SipOrder::Resolved(found.ok())),
+            Lookup::Redirect => self.order(now, SipOrder::Resolved(found.unwrap_or_default())),
+            Lookup::TargetRedirect => self.order_target(now, SipOrder::Resolved(found.unwrap_or_default())),
             Lookup::Transfer => {
-                let found = found.map_err(|why| why.kind());
+                let found = found.map_err(|why| why.kind().to_owned());
                 if let Some(port) = &mut self.port {
                     port.take_address(found);
                 }
@@ -165,7 +167,7 @@ impl Host {
     /// Calls the target of a transfer, with media where they are.
     fn dial_target(&mut self, now: Time, call: &TargetCall) {
         let offer = sdp::offer(&[call.media.codec], self.address.ip(), self.rtp_port, 1).session().to_string();
-        let invite = self.destination.invite_target(call, offer);
+        let Some(invite) = self.destination.invite_target(call, offer) else { return };
         self.target_key = Some(self.endpoint.invite(sip_time(now), invite));
         self.drain_sip(now);
     }

@@ -35,7 +35,7 @@ impl BranchAction {
     ///
     /// # Errors
     /// For a person: the word that is wrong or missing.
-    pub(super) fn read(words: &mut Words) -> Result<(u16, BranchAction), String> {
+    pub(super) fn parse(words: &mut Words) -> Result<(u16, BranchAction), String> {
         const VERBS: [&str; 5] = ["rings", "early_media", "updates", "stops_media", "answers"];
         let number = words.whole("the number of the branch", 1, MOST_BRANCHES)?;
         let code = |words: &mut Words, otherwise: u16| match words.is_number() {

@@ -42,7 +42,7 @@ impl Manner {
     ///
     /// # Errors
     /// For a person: the word that is wrong or missing.
-    pub(super) fn read(&mut self, words: &mut Words) -> Result<(), String> {
+    pub(super) fn take_words(&mut self, words: &mut Words) -> Result<(), String> {
         const KEYS: [&str; 12] = [
             "codecs",
             "says",

@@ -29,7 +29,7 @@ impl SipPort {
         }
         let host = &target.host;
         self.warn(format!("a redirect to {host} is not followed: sip.redirects does not have it"));
-        let order = SipOrder::Resolved(None);
+        let order = SipOrder::Resolved(Vec::new());
         self.out.push_back(PortOutput::Send(match lookup {
             Lookup::TargetRedirect => ToPeer::Target(order),
             Lookup::Redirect | Lookup::Transfer => ToPeer::Sip(order),
@@ -65,15 +65,15 @@ impl SipPort {
         }
     }
 
-    /// Takes the address of [`Lookup::Transfer`], or why there is none that may be called.
-    pub fn take_address(&mut self, found: Result<Hop, &str>) {
+    /// Takes the hops of [`Lookup::Transfer`], or why there is none that may be called.
+    pub fn take_address(&mut self, found: Result<Vec<Hop>, String>) {
         let Some(open) = self.transfers.open.as_mut().filter(|open| matches!(open.step, Step::LookedUp)) else {
             return;
         };
         let to = open.to.clone();
         match found {
-            Ok(address) => {
-                open.step = Step::Asked(address);
+            Ok(hops) => {
+                open.step = Step::Asked(hops);
                 self.signal(Signal::Transfer { to, can_follow: true });
             }
             Err(why) => {
@@ -88,13 +88,13 @@ impl SipPort {
     pub(super) fn control_transfer(&mut self, control: &Control) -> bool {
         let Some(open) = &mut self.transfers.open else { return *control == Control::CancelTarget };
         match (control, &mut open.step) {
-            (Control::Transfer(Onward::Follow), Step::Asked(destination)) => {
-                let (Some(media), destination) = (self.in_use, destination.clone()) else { return false };
+            (Control::Transfer(Onward::Follow), Step::Asked(hops)) => {
+                let (Some(media), hops) = (self.in_use, hops.clone()) else { return false };
                 let (uri, headers) = (open.uri.clone(), open.headers.clone());
                 open.step = Step::Calling { left: None };
                 self.transfers.followed += 1;
                 self.send(SipOrder::AcceptTransfer);
-                self.out.push_back(PortOutput::Dial(Box::new(TargetCall { uri, destination, headers, media })));
+                self.out.push_back(PortOutput::Dial(Box::new(TargetCall { uri, hops, headers, media })));
                 true
             }
             (Control::Transfer(_), Step::Asked(_)) => {

@@ -95,3 +95,60 @@ fn forged_and_repeated_packets_are_counted_and_change_nothing() {
         assert_eq!((figures.received, figures.duplicates, figures.foreign), (1000, 0, 0), "{suite:?}");
     }
 }
+
+/// Keys that a handshake brings: until then nothing leaves and nothing is heard, and then all of it.
+#[test]
+fn nothing_leaves_before_the_keys_of_a_handshake() {
+    use crate::leg::KeySource;
+
+    let suite = Suite::AeadAes128Gcm;
+    let keys = |send, receive| secured(suite, send, receive).srtp.expect("it is secure");
+    for source in [KeySource::Handshake, KeySource::HandshakeEach] {
+        let awaited = MediaParams { key_source: source, ..params(Codec::Pcmu) };
+        let origin = Time::from_millis(ORIGIN_MS);
+        let (mut near, mut far) = (RtpLeg::new(awaited, Seed(1), origin), RtpLeg::new(awaited, Seed(2), origin));
+        let (mut left, mut reports) = ([0, 0], [0, 0]);
+        for tick in 0..1000 {
+            let now = Time::from_millis(ORIGIN_MS + tick * 20);
+            // The far side's keys are there first: what it sends is not heard yet.
+            match tick {
+                100 => far.take_keys(&keys(2, 1)),
+                110 => near.take_keys(&keys(1, 2)),
+                500 if source == KeySource::HandshakeEach => {
+                    near.take_report_keys(&keys(3, 4));
+                    far.take_report_keys(&keys(4, 3));
+                }
+                600 => assert!(near.renegotiate(MediaParams { ptime_ms: 40, ..awaited }), "a description without keys"),
+                _ => {}
+            }
+            near.start_event('7', 100);
+            for at in 0..2 {
+                let (from, to) = if at == 0 { (&mut near, &mut far) } else { (&mut far, &mut near) };
+                from.send(now, &SILENCE);
+                while let Some(bytes) = from.packet() {
+                    left[at] += 1;
+                    let bytes = bytes.to_vec();
+                    to.receive(now, &bytes);
+                }
+                let report = from.report(now, now.0).map(<[u8]>::to_vec);
+                report.iter().for_each(|bytes| to.receive_report(now, bytes));
+                reports[at] += usize::from(report.is_some());
+                to.listen(now, &mut Room::default());
+            }
+            if tick < 100 {
+                assert_eq!((left, reports), ([0, 0], [0, 0]), "{source:?}: tick {tick}");
+                assert!(near.goodbye(now, now.0).is_none());
+            }
+            if tick < 500 && source == KeySource::HandshakeEach {
+                assert_eq!(reports, [0, 0], "reports have keys of their own: tick {tick}");
+                assert!(near.goodbye(now, now.0).is_none());
+            }
+        }
+        assert_eq!(left[1], 900, "{source:?}");
+        assert!(reports.iter().all(|count| *count >= 1), "{source:?}: {reports:?}");
+        let (near, far) = (near.figures(), far.figures());
+        assert_eq!((near.before_keys, near.forged, near.lost), (10, 0, 0), "{source:?}");
+        assert_eq!((far.before_keys, far.forged, far.lost), (0, 0, 0), "{source:?}");
+        assert!(near.last_report.is_some() && far.last_report.is_some(), "{source:?}: reports are understood");
+    }
+}

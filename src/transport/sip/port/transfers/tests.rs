@@ -44,7 +44,7 @@ fn up(refer: Refer) -> SipPort {
 fn calling() -> SipPort {
     let mut port = up(Refer::Follow);
     port.receive(asks(TO));
-    port.take_address(Ok(Hop::udp(([192, 0, 2, 9], 5060).into())));
+    port.take_address(Ok(vec![Hop::udp(([192, 0, 2, 9], 5060).into())]));
     port.control(&Control::Transfer(Onward::Follow));
     outputs(&mut port);
     port
@@ -58,7 +58,7 @@ fn outputs(port: &mut SipPort) -> Vec<String> {
         PortOutput::Media(plan) => format!("media to {}", plan.rtp),
         PortOutput::Locate(address, lookup) => format!("locate {} {lookup:?}", address.uri()),
         PortOutput::LocateMedia(host) => format!("locate media {host}"),
-        PortOutput::Dial(call) => format!("dial {} at {} {:?}", call.uri, call.destination, call.headers),
+        PortOutput::Dial(call) => format!("dial {} at {} {:?}", call.uri, call.hops[0], call.headers),
         PortOutput::Switch => "switch".to_owned(),
         PortOutput::Warning(warning) => warning,
         PortOutput::Signal(Signal::Transfer { to, can_follow }) => format!("transfer to {to}: {can_follow}"),
@@ -104,18 +104,18 @@ fn a_target_is_called_once_it_is_found_and_the_call_agrees() {
     let to = format!("{TO}?X=1&Replaces=1%40x%3Bto-tag%3Da%3Bfrom-tag%3Db");
     port.receive(CallEvent::Transfer { to, referred_by });
     outputs(&mut port);
-    port.take_address(Ok(Hop::udp(([192, 0, 2, 9], 5060).into())));
+    port.take_address(Ok(vec![Hop::udp(([192, 0, 2, 9], 5060).into())]));
     assert_eq!(outputs(&mut port), ["transfer to sip:carol@c.example: true"]);
     assert!(!port.calls_target());
     port.control(&Control::Transfer(Onward::Follow));
-    let dial = "dial sip:carol@c.example at 192.0.2.9:5060 [(\"Referred-By\", \"<sip:b@b.example>\"), \
+    let dial = "dial sip:carol@c.example at UDP 192.0.2.9:5060 [(\"Referred-By\", \"<sip:b@b.example>\"), \
                 (\"Replaces\", \"1@x;to-tag=a;from-tag=b\")]";
     assert_eq!(outputs(&mut port), ["call: AcceptTransfer", dial]);
     assert!(port.calls_target());
 
     let mut port = up(Refer::Follow);
     port.receive(asks(TO));
-    port.take_address(Err("its host has no address"));
+    port.take_address(Err("its host has no address".to_owned()));
     port.control(&Control::Transfer(Onward::Decline));
     let expect = [
         "locate sip:carol@c.example Transfer",
@@ -185,7 +185,7 @@ fn a_call_whose_other_side_has_left_waits_for_the_target() {
     let mut port = up(Refer::Follow);
     port.receive(asks(TO));
     port.receive(left);
-    port.take_address(Ok(Hop::udp(([192, 0, 2, 9], 5060).into())));
+    port.take_address(Ok(vec![Hop::udp(([192, 0, 2, 9], 5060).into())]));
     assert_eq!(outputs(&mut port), ["locate sip:carol@c.example Transfer", "ended Bye"]);
 }
 
@@ -201,7 +201,7 @@ fn one_transfer_is_open_at_a_time_and_few_are_followed() {
     let mut port = up(Refer::Follow);
     for _ in 0..MOST_TRANSFERS {
         port.receive(asks(TO));
-        port.take_address(Ok(Hop::udp(([192, 0, 2, 9], 5060).into())));
+        port.take_address(Ok(vec![Hop::udp(([192, 0, 2, 9], 5060).into())]));
         port.control(&Control::Transfer(Onward::Follow));
         port.receive_target(answer("192.0.2.8"));
         assert!(outputs(&mut port).contains(&"transferred: answered 200 true".to_owned()));
@@ -228,9 +228,9 @@ fn redirects_are_followed_by_their_own_list() {
     let mut port = up(Refer::Follow);
     port.receive(redirected("sip:b@192.0.2.5"));
     port.receive(redirected(TO));
-    assert_eq!(outputs(&mut port), ["locate sip:b@192.0.2.5 Redirect", warning, "call: Resolved(None)"]);
+    assert_eq!(outputs(&mut port), ["locate sip:b@192.0.2.5 Redirect", warning, "call: Resolved([])"]);
     let mut port = calling();
     port.receive_target(redirected("sip:b@192.0.2.5"));
     port.receive_target(redirected(TO));
-    assert_eq!(outputs(&mut port), ["locate sip:b@192.0.2.5 TargetRedirect", warning, "target: Resolved(None)"]);
+    assert_eq!(outputs(&mut port), ["locate sip:b@192.0.2.5 TargetRedirect", warning, "target: Resolved([])"]);
 }

@@ -1,0 +1,38 @@
+//! Facts of the Digital Human of a result, with what was invented of them for its conversation.
+
+use ringer_media::seed::Seed;
+
+use crate::error::Result;
+use crate::model::digital_human::{DigitalHumanSpec, Trait};
+use crate::model::result::ResultDoc;
+use crate::model::run::RunDoc;
+use crate::service::generate::{bound, is_invented};
+use crate::service::runs::result_seed;
+use crate::store::Session;
+
+/// Draws who the Digital Human of a result is: in all steps of a journey the same person.
+pub(super) fn identity(result: &ResultDoc, human_id: i64, run_seed: i64) -> Seed {
+    match result.body.journey_step {
+        Some(_) => result_seed(Seed(run_seed as u64), human_id, result.repetition, Some(1)),
+        None => Seed(result.body.seed as u64),
+    }
+}
+
+/// The facts of the Digital Human of a result, as its conversation has them; none when it was deleted.
+pub(in crate::service) async fn facts(db: &mut Session, result: &ResultDoc) -> Result<Vec<Trait>> {
+    let Some(id) = result.body.digital_human_id else { return Ok(Vec::new()) };
+    let Some(human) = db.find::<DigitalHumanSpec>(id).await? else { return Ok(Vec::new()) };
+    as_held(db, result, human.doc.traits).await
+}
+
+/// Facts with what was invented of them for this conversation.
+pub(in crate::service) async fn as_held(
+    db: &mut Session,
+    result: &ResultDoc,
+    traits: Vec<Trait>,
+) -> Result<Vec<Trait>> {
+    let is_open = traits.iter().any(|fact| is_invented(&fact.value));
+    let Some(id) = result.body.digital_human_id.filter(|_| is_open) else { return Ok(traits) };
+    let run = db.get::<RunDoc>(result.body.simulation_run_id).await?;
+    Ok(bound(traits, identity(result, id, run.doc.seed)))
+}

@@ -1,0 +1,83 @@
+//! Host names in place of media addresses (RFC 8866 5.7): what names one waits until it is looked up, and what comes behind waits in order.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+use ringer_sip::CallEvent;
+use ringer_sip::sdp::Negotiated;
+
+use crate::provider::guard::Blocked;
+
+/// Most events of a dialog that wait for a name; with one more it counts as not found.
+const MOST_WAITING: usize = 64;
+
+/// Result of looking a name up.
+pub type Found = Result<IpAddr, Blocked>;
+
+/// The host names of one call's media.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// The name that was looked up last.
+    known: Option<(String, Found)>,
+    /// The name that is being looked up.
+    wanted: Option<String>,
+    waiting: VecDeque<CallEvent>,
+}
+
+impl Names {
+    /// True while a name is being looked up.
+    pub fn is_looking(&self) -> bool {
+        self.wanted.is_some()
+    }
+
+    /// True for a name that has to be looked up before media can go there.
+    pub fn lacks(&self, host: &str) -> bool {
+        self.known.as_ref().is_none_or(|(known, _)| known != host)
+    }
+
+    /// Begins to wait for `host`.
+    pub fn look_for(&mut self, host: &str) {
+        self.wanted = Some(host.to_owned());
+    }
+
+    /// Keeps an event for later. Returns false where too many wait: the name is then to be given up.
+    pub fn keep(&mut self, event: CallEvent) -> bool {
+        self.waiting.push_back(event);
+        self.waiting.len() <= MOST_WAITING
+    }
+
+    /// Takes the result of the look-up. Returns the events that waited for it, in order.
+    pub fn take_result(&mut self, found: Found) -> VecDeque<CallEvent> {
+        self.known = self.wanted.take().map(|host| (host, found));
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Returns the name that was looked up last, with its address.
+    pub fn address(&self) -> Option<(String, IpAddr)> {
+        self.known.as_ref().and_then(|(host, found)| Some((host.clone(), (*found).ok()?)))
+    }
+
+    /// Forgets what waits: the call is over.
+    pub fn forget(&mut self) {
+        self.wanted = None;
+        self.waiting.clear();
+    }
+
+    /// Returns the agreement with the address in the place of the name.
+    ///
+    /// # Errors
+    /// For a person: the name has no address, or none that is allowed.
+    pub fn settle(&self, media: &Negotiated) -> Result<Negotiated, String> {
+        let Some(host) = &media.remote_host else { return Ok(media.clone()) };
+        let known = self.known.as_ref().filter(|(known, _)| known == host);
+        let found = known.map_or(Err(Blocked::NoAddress), |(_, found)| *found);
+        let address = found.map_err(|blocked| format!("the host {host:?} of the media {blocked}"))?;
+        // Reports may have an address of their own (RFC 3605).
+        let there = |named: SocketAddr| match named.ip().is_unspecified() {
+            true => SocketAddr::new(address, named.port()),
+            false => named,
+        };
+        let (remote_rtp, remote_rtcp) = (there(media.remote_rtp), there(media.remote_rtcp));
+        Ok(Negotiated { remote_host: None, remote_rtp, remote_rtcp, ..media.clone() })
+    }
+}
