@@ -129,7 +129,7 @@ impl Scripted {
     fn pump(&mut self) {
         while let Some(output) = self.endpoint.poll() {
             match output {
-                Output::Send { to, bytes } => {
+                Output::Send { to, bytes, .. } => {
                     self.last_to = to.address;
                     self.last_hop = to;
                     self.sent.push(parse(&bytes).expect("what is sent can be read"));

@@ -209,13 +209,10 @@ impl SipDriver {
                 }
                 news = self.streams.next() => match news {
                     StreamNews::Message { from, bytes } => beginning = self.receive(from, &bytes),
-                    StreamNews::Lost { connection, hop, is_ours, why } => {
+                    StreamNews::Lost { connection, hop, why } => {
                         tracing::debug!(%hop, why, "a SIP connection is gone");
                         self.cause = Some(format!("the connection to {hop} was lost: {why}"));
                         self.endpoint.connection_lost(now(), connection);
-                        if is_ours {
-                            self.endpoint.unreachable(now(), &hop);
-                        }
                     }
                     StreamNews::Unreachable { to, why } => {
                         self.cause = Some(why);
@@ -300,9 +297,9 @@ impl SipDriver {
     async fn send_all(&mut self) {
         while let Some(output) = self.endpoint.poll() {
             match output {
-                Output::Send { to, bytes } => {
+                Output::Send { to, bytes, request } => {
                     self.trace(true, &to, &bytes);
-                    self.send(to, bytes).await;
+                    self.send(to, bytes, request).await;
                 }
                 Output::Event(key, event) => self.tell(key, event),
             }
@@ -310,11 +307,14 @@ impl SipDriver {
     }
 
     /// An error of an earlier datagram ends a later send in its place; that one is then sent again.
-    async fn send(&mut self, to: Hop, bytes: Vec<u8>) {
+    async fn send(&mut self, to: Hop, bytes: Vec<u8>, request: Option<Arc<str>>) {
         if to.transport != Transport::Udp {
             let key = self.key_of(&bytes);
-            let connection = self.streams.send(&to, bytes);
-            return self.keep(key, connection);
+            let Some((connection, is_new)) = self.streams.send(&to, bytes) else { return };
+            if let Some(request) = request {
+                self.endpoint.sent_over(&request, connection, is_new);
+            }
+            return self.keep(key, Some(connection));
         }
         let Some(socket) = self.udp.clone() else {
             self.cause = Some(format!("{to} cannot be reached: this side has no UDP socket (sip.listen)"));

@@ -37,7 +37,7 @@ impl Host {
     pub(super) fn drain_sip(&mut self, now: Time) {
         while let Some(output) = self.endpoint.poll() {
             match output {
-                ringer_sip::Output::Send { to, bytes } => self.send_sip(now, to.address, bytes),
+                ringer_sip::Output::Send { to, bytes, .. } => self.send_sip(now, to.address, bytes),
                 ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),
             }
         }
@@ -191,7 +191,7 @@ impl Host {
         }
         while let Some(output) = self.endpoint.poll() {
             match output {
-                ringer_sip::Output::Send { to, bytes } => self.send_sip(now, to.address, bytes),
+                ringer_sip::Output::Send { to, bytes, .. } => self.send_sip(now, to.address, bytes),
                 // The end that this side asked for is no news to its Call.
                 ringer_sip::Output::Event(..) if ends => {}
                 ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),
