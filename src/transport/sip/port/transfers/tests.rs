@@ -141,6 +141,7 @@ fn a_target_whose_media_are_at_a_host_name_is_looked_up() {
     let expect = [
         "target: KnowHost(\"media.c.example\", 192.0.2.9)",
         "call: Notify(200, true)",
+        "call: Hangup(16, \"Normal call clearing\")",
         "switch",
         "media to 192.0.2.9:4000",
         "transferred: answered 200 true",
