@@ -157,7 +157,7 @@ impl Endpoint {
         for key in waiting {
             let Some(client) = self.clients.get(&key).filter(|client| client.open()) else { continue };
             let is_unanswered = client.unanswered();
-            if !self.send_once_more(&key) && !(is_unanswered && self.fall_back(now, &key)) {
+            if !(self.send_once_more(&key) || is_unanswered && self.fall_back(now, &key)) {
                 self.fail(now, &key, Failure::ConnectionLost);
             }
         }

@@ -151,7 +151,8 @@ impl Host {
     }
 
     fn locate(&mut self, now: Time, address: &Address, lookup: Lookup) {
-        let found = self.runtime.block_on(address.hops(&Resolver::default(), &self.destination.guard()));
+        let resolver = Resolver::default().for_transports(&[ringer_sip::Transport::Udp]);
+        let found = self.runtime.block_on(address.hops(&resolver, &self.destination.guard()));
         match lookup {
             Lookup::Redirect => self.order(now, SipOrder::Resolved(found.unwrap_or_default())),
             Lookup::TargetRedirect => self.order_target(now, SipOrder::Resolved(found.unwrap_or_default())),
