@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load hashes instructions speed fuzz train fmt packages peers build
+.PHONY: help demo test full kills bench load hashes instructions speed fuzz train fmt packages peers build matrix
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -15,7 +15,7 @@ NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
 # The tests also call these, as independent other sides.
 PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql python3-venv \
-         chromium chromium-driver
+         chromium chromium-driver kamailio kamailio-tls-modules
 
 # Voices to train with: synthesizers, and recordings, which are unpacked and not installed.
 SYNTHESIZERS := festival festival-ca festival-czech festvox-ca-ona-hts festvox-czech-dita festvox-czech-krb festvox-czech-machac \
@@ -67,6 +67,7 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 full: peers build ## what does not fit into `make test`: kills, load, the cost of a frame, broken input; about three hours
 	@$(parts); \
 	part kills 5400 $(MAKE) --no-print-directory kills; \
+	part matrix 300 $(MAKE) --no-print-directory matrix; \
 	part load 120 $(MAKE) --no-print-directory load; \
 	part hashes 120 $(MAKE) --no-print-directory hashes; \
 	part bench 900 $(MAKE) --no-print-directory bench; \
@@ -96,6 +97,9 @@ instructions: ## instructions of a call's ticks, counted by callgrind
 	for ticks in 0 3000; do \
 	    valgrind --tool=callgrind --callgrind-out-file=/dev/null $$bench --ticks $$ticks 2>&1 | grep Collected; \
 	done
+
+matrix: peers ## every combination of transport, keys, codec and direction with a softphone
+	$(CARGO) test --locked --test integration calls::matrix:: -- --ignored
 
 load: packages build ## 500 calls at once, with the lateness of their packets and its bounds
 	"$(RINGER)" load --calls 500 --seconds 10 --late-p99-ms 1 --late-p999-ms 2

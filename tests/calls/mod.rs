@@ -12,6 +12,7 @@ mod killed;
 mod language;
 pub mod local;
 mod logs;
+mod matrix;
 mod memory;
 mod offers;
 mod opening;

@@ -8,15 +8,9 @@ use serde_json::json;
 
 use super::callers::waiting;
 use super::house::House;
-use super::peers::share_at;
+use super::peers::best_share;
 use super::stage::{Stage, channels};
 use crate::peers::{Peer, TONE_HZ};
-
-/// The part of the power of `pcm` at `hz` in its best tenth of a second.
-fn best_share(pcm: &[i16], hz: f64) -> f64 {
-    let loud = pcm.chunks_exact(1600).filter(|piece| piece.iter().any(|sample| sample.abs() > 500));
-    loud.map(|piece| share_at(piece, hz)).fold(0.0, f64::max)
-}
 
 /// baresip calls with each codec, hears the Digital Human and is heard, and either side hangs up.
 #[tokio::test(flavor = "multi_thread")]

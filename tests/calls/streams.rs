@@ -30,7 +30,7 @@ fn loopback(text: &str) -> SipListen {
 }
 
 /// A side with a certificate for `name`, and settings of one that trusts it.
-fn with_certificate(folder: &TempDir, name: &str) -> (TlsSettings, TlsSettings) {
+pub fn with_certificate(folder: &TempDir, name: &str) -> (TlsSettings, TlsSettings) {
     let path = |name: &str| folder.path().join(name);
     let mut params = CertificateParams::new(Vec::<String>::new()).expect("no names");
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
