@@ -12,7 +12,7 @@ use super::local;
 use super::peers::best_share;
 use super::stage::{RTP_PORTS, Stage, channels};
 use super::streams::with_certificate;
-use crate::peers::{Peer, Softphone, TONE_HZ};
+use crate::peers::{Softphone, TONE_HZ};
 
 const WORDS: &str = "Hello, this is a sentence that takes a while.";
 /// Rows that are played at once.

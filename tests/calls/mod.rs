@@ -18,6 +18,7 @@ mod offers;
 mod opening;
 mod page;
 mod peers;
+mod proxied;
 mod redirects;
 mod runs;
 mod signalling;

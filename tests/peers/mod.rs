@@ -1,4 +1,4 @@
-//! Other people's SIP programs as the other side of a test: sipp and baresip, each a child process on loopback with ports of
+//! Other people's SIP programs as the other side of a test: sipp, baresip and Kamailio, each a child process on loopback with ports of
 //! its own, awaited by what it says or does, never by a while, and killed with the test.
 
 use std::fs;
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+mod kamailio;
 mod starts;
 
 /// No peer lives longer, whatever happens to the test.
@@ -301,7 +302,8 @@ impl Drop for Peer {
 
 /// `program`, ended by timeout(1) when nothing else does.
 fn limited(program: &str) -> Command {
-    let known = ["/usr/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join(program).is_file());
+    let known =
+        ["/usr/bin", "/usr/local/bin", "/usr/sbin"].iter().any(|folder| Path::new(folder).join(program).is_file());
     assert!(known, "{program} is not installed: `make peers` installs it");
     let mut command = Command::new("timeout");
     command.args(["-k", "2", &LIFE_S.to_string(), program]);
