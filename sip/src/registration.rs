@@ -315,6 +315,16 @@ impl Line {
         }
     }
 
+    /// Takes the connection that a message to `to` went over; `is_new`: it was opened for that message, which does not go once more when
+    /// the connection is closed.
+    pub fn sent_over(&mut self, to: &Hop, connection: ConnectionId, is_new: bool) {
+        for kind in [Kind::Register, Kind::Options] {
+            if let Some(errand) = self.errand(kind).filter(|errand| errand.is_sent_to(to)) {
+                errand.note_connection(connection, is_new);
+            }
+        }
+    }
+
     /// Takes that nothing can be delivered to `to`.
     pub fn unreachable(&mut self, now: Time, to: &Hop, why: &str) {
         for kind in [Kind::Register, Kind::Options] {

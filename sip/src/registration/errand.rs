@@ -97,6 +97,14 @@ impl Errand {
         self.client.as_ref().is_some_and(|client| client.unanswered() && same(client))
     }
 
+    /// Takes the connection that the request went over.
+    pub fn note_connection(&mut self, connection: ConnectionId, is_new: bool) {
+        if let Some(client) = self.client.as_mut().filter(|client| client.to.transport.is_reliable()) {
+            client.to.connection = Some(connection);
+            client.sent_again |= is_new;
+        }
+    }
+
     /// Begins an attempt with these places.
     pub fn restart(&mut self, queue: VecDeque<Hop>) {
         self.stop();
