@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+pub mod registrar;
 mod starts;
 
 /// No peer lives longer, whatever happens to the test.
@@ -254,7 +255,8 @@ impl Drop for Peer {
 
 /// `program`, ended by timeout(1) when nothing else does.
 fn limited(program: &str) -> Command {
-    let known = ["/usr/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join(program).is_file());
+    let known =
+        ["/usr/bin", "/usr/local/bin", "/usr/sbin"].iter().any(|folder| Path::new(folder).join(program).is_file());
     assert!(known, "{program} is not installed: `make peers` installs it");
     let mut command = Command::new("timeout");
     command.args(["-k", "2", &LIFE_S.to_string(), program]);
