@@ -143,7 +143,7 @@ impl Server {
 /// Every route of the interface.
 fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     [
-        system::endpoints(),
+        system::endpoints(setup),
         figures::endpoints(setup),
         keys::endpoints(),
         agents::endpoints(),

@@ -1,6 +1,7 @@
 //! `ringer up`: the engine, the jobs and the API in one process.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use super::signals::Signals;
 use super::{Place, count, failed, local, make_private, open_store, room, service_settings, tls};
 use crate::api::rate::Rates;
 use crate::api::{self, Part, Parts, Patience, Setup};
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::config::{self, Config, SipListen, Switch};
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{Engine, EngineConfig, Speech};
@@ -31,6 +32,9 @@ use crate::transport::sip::transfer::Forwarding;
 
 /// Whose the first key is.
 const ORGANIZATION: &str = "default";
+
+/// Name of the file with the URN of the installation.
+const INSTALLATION: &str = "sip_instance";
 
 /// A bootstrap key with fewer characters is warned of.
 const BOOTSTRAP_CHARS: usize = 16;
@@ -183,6 +187,10 @@ impl House {
             ear,
         };
         let workers = Workers::start(workshop, incoming);
+        engine.limit_strangers(&config.sip.inbound_allow).await;
+        if !config.sip.trunks.is_empty() {
+            engine.keep_lines(&config.sip.trunks, &installation(&config.data).await?).await;
+        }
         Ok(House { service, engine, speech, model, workers })
     }
 
@@ -231,6 +239,20 @@ impl House {
         self.workers.stop_claiming();
         tokio::join!(self.engine.stop(), self.workers.finish());
     }
+}
+
+/// Returns the URN of this installation, which registrars know it by after a restart, too (RFC 5626 4.1). It is kept in the data folder.
+async fn installation(data: &Path) -> Result<String, String> {
+    let path = data.join(INSTALLATION);
+    let named = |error: std::io::Error| format!("{}: {error}", path.display());
+    match tokio::fs::read_to_string(&path).await {
+        Ok(text) if text.trim().starts_with("urn:uuid:") => return Ok(text.trim().to_owned()),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(named(error)),
+        Ok(_) | Err(_) => {}
+    }
+    let urn = format!("urn:uuid:{}", clock::new_id());
+    tokio::fs::write(&path, &urn).await.map_err(named)?;
+    Ok(urn)
 }
 
 /// The state of a provider as `/health/deps` shows it.

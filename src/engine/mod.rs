@@ -12,6 +12,7 @@ mod following;
 mod gate;
 mod keys;
 pub mod lateness;
+mod lines;
 mod looking;
 #[cfg(test)]
 mod named;
@@ -41,11 +42,13 @@ pub use self::gate::{DialGate, Forwarded};
 pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial, TrunkTerms};
 pub use self::real::Engine;
 pub use self::tally::{Calls, Histogram, Tally};
+pub use ringer_sip::registration::Standing;
 
 use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys};
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
 use crate::transport::sip::names::Resolver;
+pub use crate::transport::sip::registration::{LineReport, LineStanding};
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
 

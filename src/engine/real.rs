@@ -50,11 +50,11 @@ const WATCH: usize = 4096;
 /// Places and answers calls.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
 pub(super) struct Inner {
-    config: EngineConfig,
+    pub config: EngineConfig,
     pub sip: SipSocket,
     ports: MediaPorts,
     shards: Vec<ShardHandle>,

@@ -66,6 +66,11 @@ impl Stage {
         Stage::of(EngineConfig { forwarding, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
+    /// The same that hears SIP there, and takes RTP from another port than was agreed on.
+    pub async fn at(sip: SipListen) -> Stage {
+        Stage::of(EngineConfig { sip, symmetric_rtp: true, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
+    }
+
     /// The same by this wall clock.
     pub async fn on(clock: Clock) -> Stage {
         Stage::of(local::config(RTP_PORTS, 10), clock).await

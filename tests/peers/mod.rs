@@ -15,6 +15,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 mod kamailio;
+pub mod registrar;
 mod starts;
 
 /// No peer lives longer, whatever happens to the test.
