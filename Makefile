@@ -15,7 +15,7 @@ NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
 # The tests also call these, as independent other sides.
 PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql python3-venv \
-         chromium chromium-driver kamailio kamailio-tls-modules
+         chromium chromium-driver kamailio kamailio-tls-modules iproute2 nftables
 
 # Voices to train with: synthesizers, and recordings, which are unpacked and not installed.
 SYNTHESIZERS := festival festival-ca festival-czech festvox-ca-ona-hts festvox-czech-dita festvox-czech-krb festvox-czech-machac \
@@ -99,7 +99,7 @@ instructions: ## instructions of a call's ticks, counted by callgrind
 	done
 
 matrix: peers ## every combination of transport, keys, codec and direction with a softphone
-	$(CARGO) test --locked --test integration calls::matrix:: -- --ignored
+	RINGER_MATRIX=all $(CARGO) test --locked --test integration calls::matrix::
 
 load: packages build ## 500 calls at once, with the lateness of their packets and its bounds
 	"$(RINGER)" load --calls 500 --seconds 10 --late-p99-ms 1 --late-p999-ms 2

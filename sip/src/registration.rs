@@ -47,7 +47,7 @@ const PING_SPREAD: Duration = Duration::from_secs(5);
 /// Datagram that keeps a NAT open, and that servers pass over (RFC 5626 3.5.1).
 const PING: &[u8] = b"\r\n\r\n";
 
-/// Terms of a line.
+/// Terms of a line, as the settings of its trunk say them.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// Address of the provider without a user: Request-URI of the requests.
@@ -281,7 +281,7 @@ impl Line {
             if let Reply::Last(hop) = reply {
                 match kind {
                     Kind::Register => self.take_answer(now, hop, &response),
-                    Kind::Options => self.options_answered(now, &response),
+                    Kind::Options => self.take_options_answer(now, &response),
                 }
             }
             return true;
@@ -502,10 +502,10 @@ impl Line {
         }
     }
 
-    fn options_answered(&mut self, now: Time, response: &Response) {
+    fn take_options_answer(&mut self, now: Time, response: &Response) {
         // A gateway that cannot go on takes no calls; whoever refuses OPTIONS is there.
         if matches!(response.code, 408 | 502..=504) {
-            let why = format!("OPTIONS were answered with {}", spoken(response));
+            let why = format!("OPTIONS were answered with {}", status_text(response));
             return self.fail(now, Kind::Options, why, None);
         }
         let every = Duration::from_secs(self.account.keepalive_s.into());
@@ -547,6 +547,6 @@ fn part(ids: &mut Ids, whole: Duration) -> Duration {
 }
 
 /// Returns the status of a response as it is told to a person.
-fn spoken(response: &Response) -> String {
+fn status_text(response: &Response) -> String {
     format!("{} {}", response.code, response.reason).trim_end().to_owned()
 }

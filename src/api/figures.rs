@@ -69,7 +69,7 @@ impl EngineFigures {
             effects: engine.tally().effects(),
             recorder_lag_s: engine.tally().recorder_lag_ms() as f64 / 1000.0,
             lines: engine.lines().reports(),
-            strangers_limited: engine.lines().strangers_limited(),
+            strangers_limited: engine.lines().count_limited(),
         }
     }
 }

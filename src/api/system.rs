@@ -45,7 +45,7 @@ struct DeepHealth {
     trunks: Vec<TrunkHealth>,
 }
 
-/// Health of one trunk.
+/// Health of one trunk, as `GET /health/deps` tells it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct TrunkHealth {
     /// Name in the settings.

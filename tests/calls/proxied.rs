@@ -21,7 +21,7 @@ fn config(tls: TlsSettings) -> EngineConfig {
 }
 
 /// A folder with certificates, and settings that show and trust them.
-fn certified() -> (TempDir, TlsSettings) {
+fn certificates() -> (TempDir, TlsSettings) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let (mut tls, trusting) = with_certificate(&folder, "127.0.0.1");
     tls.roots = trusting.roots;
@@ -40,7 +40,7 @@ fn check(row: &str, report: &CallReport, log: &str, hum_hz: f32) {
 /// was recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_behind_a_proxy_is_called() {
-    let (folder, tls) = certified();
+    let (folder, tls) = certificates();
     let (folder, tls) = (&folder, &tls);
     let check_row = async |near: &str, far: &str| {
         let row = format!("{near} to the proxy, {far} behind it");
@@ -91,7 +91,7 @@ async fn a_softphone_behind_a_proxy_is_called() {
 /// A softphone calls the engine through the proxy, and the engine hangs up: its BYE goes the way that was recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_calls_through_a_proxy() {
-    let (folder, tls) = certified();
+    let (folder, tls) = certificates();
     let (folder, tls) = (&folder, &tls);
     let check_row = async |far: &str, near: &str| {
         let row = format!("{far} to the proxy, {near} behind it");
@@ -123,7 +123,7 @@ async fn a_softphone_calls_through_a_proxy() {
 /// A proxy that wants a certificate gets the one of this side; without one the call ends, and says why.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_shown_to_a_proxy_that_wants_one() {
-    let (folder, tls) = certified();
+    let (folder, tls) = certificates();
     let phone = Softphone::default().answering();
     let proxy = Peer::proxy(&phone.uri("UDP"), folder.path(), true);
     let call = async |tls: TlsSettings| {

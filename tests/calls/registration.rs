@@ -227,7 +227,7 @@ async fn a_flood_of_strangers_holds_no_call_up() {
     while let Ok(length) = stranger.try_recv(&mut bytes) {
         answers.push(String::from_utf8_lossy(&bytes[..length]).into_owned());
     }
-    let limited = house.engine.lines().strangers_limited() as usize;
+    let limited = house.engine.lines().count_limited() as usize;
     let refusals = answers.iter().filter(|answer| answer.starts_with("SIP/2.0 403")).count();
     // Datagrams may be lost before they are seen. A call of 4 s ago is not answered again (RFC 3261 17.2.1, timer G).
     assert!(limited > 0 && refusals > 0 && refusals + limited <= FLOOD, "{refusals} {limited}");

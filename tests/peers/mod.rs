@@ -225,7 +225,7 @@ impl Peer {
     }
 }
 
-/// Settings of baresip.
+/// Settings of one baresip, before it starts.
 pub struct Softphone<'a> {
     /// Codec, rate and channels: `PCMU/8000/1`.
     pub codec: &'a str,

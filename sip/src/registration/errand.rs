@@ -24,9 +24,11 @@ pub(super) struct Errand {
     call_id: String,
     tag: String,
     seq: u32,
+    /// Credentials, and the challenges that are known.
     pub login: Login,
     /// Realms whose challenges the attempt has answered.
     challenged: Challenged,
+    /// Transaction of the request that is under way; `None` between attempts.
     pub client: Option<Client>,
     /// Places that the attempt still has, in order.
     pub queue: VecDeque<Hop>,
@@ -36,10 +38,11 @@ pub(super) struct Errand {
     pub at: Option<Time>,
     /// Attempts in a row that failed.
     pub failures: u32,
+    /// Standing of the line, as far as this request tells it.
     pub state: State,
 }
 
-/// Meaning of a response.
+/// Meaning of a response to a request that is repeated.
 pub(super) enum Reply {
     /// The request goes on.
     Nothing,
@@ -47,10 +50,10 @@ pub(super) enum Reply {
     Last(Hop),
 }
 
-/// Something that is due.
+/// Action that a timer asks for.
 pub(super) enum Tick {
     Nothing,
-    /// An attempt begins.
+    /// The next attempt begins at once.
     Begin,
     /// The bytes are sent again.
     Repeat(Hop, Vec<u8>),
@@ -59,6 +62,7 @@ pub(super) enum Tick {
 }
 
 impl Errand {
+    /// Returns the request with names of its own; its first attempt begins at `now`.
     pub fn new(now: Time, ids: &mut Ids, method: Method, credentials: Option<Credentials>) -> Errand {
         Errand {
             method,
@@ -111,7 +115,7 @@ impl Errand {
         self.queue = queue;
     }
 
-    /// Ends the attempt.
+    /// Ends the attempt, which the next one follows after its wait.
     pub fn stop(&mut self) {
         self.client = None;
         self.queue.clear();

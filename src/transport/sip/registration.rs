@@ -21,7 +21,7 @@ const LOOK_UPS: usize = 64;
 /// Bytes of a message within which CSeq and Call-ID are looked for before it is parsed.
 pub(super) const HEAD_BYTES: usize = 4096;
 
-/// A line to keep.
+/// A line that the driver keeps registered and asks whether it answers.
 #[derive(Clone, Debug)]
 pub struct LineTerms {
     /// Name in the settings.
@@ -84,7 +84,7 @@ impl LineBoard {
     }
 
     /// Returns the number of messages of strangers that were dropped because there were too many.
-    pub fn strangers_limited(&self) -> u64 {
+    pub fn count_limited(&self) -> u64 {
         self.strangers_limited.load(Ordering::Relaxed)
     }
 
@@ -254,7 +254,7 @@ impl Lines {
         Some(flows.filter_map(|(flow, seen)| Some((flow.clone(), seen?))).collect())
     }
 
-    /// Whoever sets the engine up chooses where its lines go: every address is allowed.
+    /// Looks up the hops of `uri`, without a guard: whoever sets the engine up chooses where its lines go.
     fn look_up(&self, line: usize, uri: Uri) {
         let (resolver, finder) = (self.resolver.clone(), self.finder.clone());
         self.tasks.spawn_until_stop("look-up of a line", async move {
