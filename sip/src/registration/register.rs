@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::errand::{Errand, moved_to, registered_for, retry_after, seen_at};
-use super::{Account, FIRST_WAIT, Kind, Line, SHORTEST_REFRESH, Standing, TRY_LIMIT, part, spoken};
+use super::{Account, FIRST_WAIT, Kind, Line, SHORTEST_REFRESH, Standing, TRY_LIMIT, part, status_text};
 use crate::hop::{Hop, Transport};
 use crate::ids::Ids;
 use crate::message::Response;
@@ -100,7 +100,7 @@ impl Line {
                 _ => self.refuse(now, response),
             },
             408 | 480 | 500.. => {
-                let why = format!("the registrar answered {}", spoken(response));
+                let why = format!("the registrar answered {}", status_text(response));
                 self.fail(now, Kind::Register, why, retry_after(response));
             }
             _ => self.refuse(now, response),
@@ -146,7 +146,7 @@ impl Line {
         let why = if is_signed { "the credentials were refused" } else { "the registrar refused" };
         registration.errand.stop();
         registration.errand.login.forget();
-        registration.errand.state.error = Some(format!("{why}: {}", spoken(response)));
+        registration.errand.state.error = Some(format!("{why}: {}", status_text(response)));
         registration.errand.failures = 0;
         (registration.moved, registration.moves, registration.changes) = (None, 0, 0);
         (registration.until, registration.flow) = (None, None);
