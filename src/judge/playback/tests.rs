@@ -39,10 +39,16 @@ async fn each_step_of_the_agent_takes_one_turn() {
     let expect = |meant: Option<bool>| {
         json!([
             {"index": 0, "passed": true, "status": "passed", "reason": null, "heard": "press 1 for support"},
-            {"index": 2, "passed": meant, "heard": "let us see"},
-            {"index": 5, "passed": false, "heard": "what else"},
-            {"index": 6, "passed": null, "heard": "0 ms"},
-            {"index": 7, "passed": false, "heard": ""},
+            {
+                "index": 2,
+                "passed": meant,
+                "status": if meant == Some(true) { "passed" } else { "unknown" },
+                "reason": meant.is_none().then_some("its meaning was not judged"),
+                "heard": "let us see",
+            },
+            {"index": 5, "passed": false, "status": "failed", "reason": "the turn is not 'Goodbye'", "heard": "what else"},
+            {"index": 6, "passed": null, "status": "unknown", "reason": "the agent was silent for 0 ms", "heard": "0 ms"},
+            {"index": 7, "passed": false, "status": "not_reached", "reason": "the conversation was over before it", "heard": ""},
         ])
     };
     assert_eq!(told(&played), expect(None));
@@ -189,5 +195,169 @@ fn a_silence_of_the_agent_is_as_long_as_its_step_says() {
             .position(|step| step["type"] == "silence" && step["speaker"] == "agent");
         let found = played.iter().find(|step| Some(step.index) == of_agent).expect("it is judged");
         assert_eq!((found.passed, found.heard.as_str()), (expect, heard), "{steps}");
+    }
+}
+
+/// A turn of the agent with its words and times.
+fn turn_of(from: i64, to: i64, text: &str) -> Vec<Value> {
+    let data = json!({"text": text, "from_sample": from * PER_MS, "end_sample": to * PER_MS});
+    vec![
+        at(from, "speech.started", "agent", json!({"arrival_ms": from})),
+        at(to, "speech.ended", "agent", json!({"arrival_ms": to})),
+        at(to + 150, "turn.ended", "agent", data),
+    ]
+}
+
+fn own(from: i64, to: i64, kind: &str) -> Vec<Value> {
+    let data = json!({"utterance_id": from, "kind": kind, "text": "word"});
+    vec![at(from, "speech.started", "dh", data.clone()), at(to, "speech.ended", "dh", data)]
+}
+
+fn ended(ms: i64, by: &str) -> Vec<Value> {
+    vec![at(ms, "call.ended", "engine", json!({"by": by, "reason": "x"}))]
+}
+
+#[test]
+fn words_times_and_silence_of_a_turn_are_tested() {
+    let say = json!({"speaker": "user", "exact_message": "word"});
+    let wait = json!({"speaker": "user", "type": "silence", "duration_ms": 3000});
+    let expect = |more: Value| {
+        let mut step = json!({"speaker": "agent"});
+        step.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        step
+    };
+    let absent = expect(json!({"absent": true, "within_ms": 2000}));
+    let cut = json!({"speaker": "user", "interrupt": {"after_ms": 1200, "exact_message": "word"}});
+    let answered = |ms: i64, text: &str| [own(0, 1000, "turn"), turn_of(1000 + ms, 3000 + ms, text)].concat();
+    for (steps, lines, status, reason) in [
+        (json!([say, expect(json!({"contains": "press one"}))]), answered(500, "Please press ONE."), "passed", ""),
+        (
+            json!([say, expect(json!({"contains": ["press", "two"]}))]),
+            answered(500, "Please press one."),
+            "failed",
+            "'two' was not said",
+        ),
+        (json!([say, expect(json!({"contains": "pre"}))]), answered(500, "press"), "failed", "'pre' was not said"),
+        (json!([say, expect(json!({"excludes": "sorry"}))]), answered(500, "So sorry."), "failed", "'sorry' was said"),
+        (json!([say, expect(json!({"excludes": "sorry"}))]), answered(500, "Fine."), "passed", ""),
+        (json!([say, expect(json!({"within_ms": 500}))]), answered(500, "Fine."), "passed", ""),
+        (
+            json!([say, expect(json!({"within_ms": 499}))]),
+            answered(500, "Fine."),
+            "failed",
+            "the agent began after 500 ms, within_ms is 499",
+        ),
+        // The pause that this side keeps is its last step.
+        (json!([say, wait, expect(json!({"within_ms": 500}))]), answered(3400, "Fine."), "passed", ""),
+        // Without words of this side the time counts from connect.
+        (json!([expect(json!({"within_ms": 700}))]), turn_of(700, 900, "hi"), "passed", ""),
+        (
+            json!([say, expect(json!({"contains": "a", "within_ms": 100}))]),
+            answered(500, "b"),
+            "failed",
+            "'a' was not said",
+        ),
+        (
+            json!([say, expect(json!({"contains": "a", "within_ms": 4000}))]),
+            [own(0, 1000, "turn"), ended(5000, "USER")].concat(),
+            "failed",
+            "the agent said nothing within 4000 ms",
+        ),
+        (
+            json!([say, expect(json!({"contains": "a", "within_ms": 4000}))]),
+            [own(0, 1000, "turn"), ended(4000, "USER")].concat(),
+            "not_reached",
+            "the conversation was over before it",
+        ),
+        (
+            json!([say, expect(json!({"contains": "a"}))]),
+            [own(0, 1000, "turn"), ended(2000, "AGENT")].concat(),
+            "failed",
+            "the agent ended the conversation before it",
+        ),
+        (
+            json!([say, expect(json!({"contains": "a"}))]),
+            [own(0, 1000, "turn"), ended(12_000, "USER")].concat(),
+            "failed",
+            "the agent said nothing for 11000 ms",
+        ),
+        (json!([say, absent]), [own(0, 1000, "turn"), ended(3000, "USER")].concat(), "passed", ""),
+        (json!([say, absent]), answered(2500, "late"), "passed", ""),
+        (
+            json!([say, absent]),
+            answered(1500, "early"),
+            "failed",
+            "the agent spoke after 1500 ms, it was to be silent for 2000 ms",
+        ),
+        // A sound of less than 200 ms is no speech.
+        (
+            json!([say, absent]),
+            [own(0, 1000, "turn"), turn_of(1500, 1690, "eh"), ended(4000, "USER")].concat(),
+            "passed",
+            "",
+        ),
+        (
+            json!([say, wait, absent]),
+            [own(0, 1000, "turn"), turn_of(2000, 3000, "while it waits"), ended(7000, "USER")].concat(),
+            "passed",
+            "",
+        ),
+        (
+            json!([say, absent]),
+            [own(0, 1000, "turn"), ended(2000, "USER")].concat(),
+            "unknown",
+            "the conversation was over before it was",
+        ),
+        (
+            json!([say, absent]),
+            [own(0, 1000, "turn"), ended(2000, "AGENT")].concat(),
+            "failed",
+            "the agent ended the conversation before it was over",
+        ),
+        // The turn that was cut into is that of the step that did.
+        (
+            json!([say, cut, expect(json!({"contains": "of course"}))]),
+            [
+                own(0, 1000, "turn"),
+                vec![at(1500, "speech.started", "agent", json!({"arrival_ms": 1500}))],
+                own(2700, 3500, "interruption"),
+                vec![
+                    at(3000, "speech.ended", "agent", json!({"arrival_ms": 3000})),
+                    at(
+                        3600,
+                        "turn.ended",
+                        "agent",
+                        json!({"text": "we offer", "from_sample": 1500 * PER_MS,
+                        "end_sample": 3000 * PER_MS}),
+                    ),
+                ],
+                turn_of(4000, 5000, "yes of course"),
+            ]
+            .concat(),
+            "passed",
+            "",
+        ),
+    ] {
+        let mut lines = lines;
+        lines.sort_by_key(|line| line["sample"].as_i64());
+        let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true);
+        let last = played.last().expect("one step").told();
+        let told = (last["status"].as_str().expect("a word"), last["reason"].as_str().unwrap_or_default());
+        assert_eq!(told, (status, reason), "{steps}");
+    }
+}
+
+#[test]
+fn a_step_that_cuts_in_is_told_of() {
+    let steps =
+        json!([{"interrupt": {"after_ms": 1200, "exact_message": "word"}}, {"speaker": "agent", "contains": "yes"}]);
+    let cut = [turn_of(0, 1500, "welcome"), own(1200, 2000, "interruption"), turn_of(2500, 3000, "yes")].concat();
+    let short = [turn_of(0, 900, "welcome"), own(2000, 2500, "turn"), turn_of(3000, 3500, "yes")].concat();
+    for (lines, statuses) in [(cut, ["passed", "passed"]), (short, ["not_reached", "not_reached"])] {
+        let mut lines = lines;
+        lines.sort_by_key(|line| line["sample"].as_i64());
+        let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true);
+        let found: Vec<&str> = played.iter().map(|step| step.status().as_str()).collect();
+        assert_eq!(found, statuses);
     }
 }
