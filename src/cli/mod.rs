@@ -26,6 +26,7 @@ pub mod load;
 mod local;
 pub mod openapi;
 mod out;
+pub mod run;
 mod signals;
 pub mod sim;
 mod tls;
@@ -67,6 +68,8 @@ pub enum Command {
     Agent(agent::Args),
     /// Make three calls to the sample agent through the API, and check what they came to.
     Demo(demo::Args),
+    /// Run suites of tests that lie beside an agent's code.
+    Run(run::Args),
     /// Make many calls at once and report how exactly they were paced.
     Load(load::Args),
     /// Run calls to the sample agent in virtual time, from a seed.
@@ -89,6 +92,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Call(args) => call::run(args).await,
         Command::Agent(args) => agent::run(args).await,
         Command::Demo(args) => demo::run(args).await,
+        Command::Run(args) => run::run(args).await,
         Command::Load(args) => load::run(args).await,
         Command::Sim(args) => sim::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,

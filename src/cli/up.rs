@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use ringer_media::codec::Codec;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -14,14 +15,16 @@ use tokio_util::sync::CancellationToken;
 use super::out::Out;
 use super::signals::Signals;
 use super::{Place, count, failed, local, make_private, open_store, room, service_settings, tls};
+use crate::agent::{self, Fault};
 use crate::api::rate::Rates;
 use crate::api::{self, Part, Parts, Patience, Setup};
 use crate::clock::{self, Clock};
 use crate::config::{self, Config, SipListen, Switch};
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{Engine, EngineConfig, Speech};
+use crate::engine::{Engine, EngineConfig, Placement, Speech};
 use crate::jobs::{Workers, Workshop};
 use crate::model::api_key::Scope;
+use crate::provider::canned::Canned;
 use crate::provider::chat::{ChatConfig, ChatModel};
 use crate::provider::{LanguageModel, Status};
 use crate::service::{Placer, Running, Service, Settings};
@@ -59,6 +62,9 @@ pub struct Args {
     /// Address that other sides are told to send to [default: the address of the SIP socket]
     #[arg(long, value_name = "IP")]
     pub advertise: Option<IpAddr>,
+    /// Make every call in virtual time, to the sample agent; the user part of its address names a fault of it.
+    #[arg(long, hide = true)]
+    pub sim: bool,
 }
 
 impl Args {
@@ -79,13 +85,13 @@ pub async fn run(args: Args) -> ExitCode {
         Ok(config) => config,
         Err(code) => return code,
     };
-    match up(&config).await {
+    match up(&config, args.sim).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => failed(why),
     }
 }
 
-async fn up(config: &Config) -> Result<(), String> {
+async fn up(config: &Config, sim: bool) -> Result<(), String> {
     // Asked for first: a signal during the start ends what was started.
     let mut stop = Signals::new()?;
     // Calls are made whether anybody reads it or not.
@@ -93,7 +99,7 @@ async fn up(config: &Config) -> Result<(), String> {
     let listener = TcpListener::bind(config.server.listen).await;
     let listener = listener.map_err(|error| format!("the API address {}: {error}", config.server.listen))?;
     let api = listener.local_addr().map_err(|error| error.to_string())?;
-    let house = House::open(config, &out).await?;
+    let house = House::open(config, sim, &out).await?;
     weak_points(config, &house.speech).iter().for_each(|weak| tracing::warn!("{weak}"));
     let (serving, served, draining) = (CancellationToken::new(), Tasks::new(), CancellationToken::new());
     let setup = Setup { draining: draining.clone(), ..house.setup(config) };
@@ -122,6 +128,13 @@ async fn up(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
+/// The sample agent's side of a call in virtual time.
+fn sample_agent(target: &str, caller: &Placement) -> Placement {
+    let user = target.split_once(':').and_then(|(_, rest)| rest.split_once('@')).map_or("", |(user, _)| user);
+    let placement = agent::placement(caller.id.clone(), caller.spec.seed, Canned::named("agent"), Codec::ALL.to_vec());
+    agent::faulty(placement, Fault::named(user))
+}
+
 /// What lets the engine start and yet is not as it should be.
 fn weak_points(config: &Config, speech: &Speech) -> Vec<String> {
     let mut weak = Vec::new();
@@ -146,7 +159,7 @@ struct House {
 }
 
 impl House {
-    async fn open(config: &Config, out: &Out) -> Result<House, String> {
+    async fn open(config: &Config, sim: bool, out: &Out) -> Result<House, String> {
         make_private(&config.data.join("cache")).await?;
         let store = open_store(config).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
@@ -156,9 +169,15 @@ impl House {
         let settings = Settings { names: names.clone(), ..service_settings(config) };
         let service = Service::new(store, Clock::Real, settings, running.clone());
         let service = service.with_model(model.clone());
-        let speech = local::configured(config)?;
+        let mut speech = local::configured(config)?;
+        if sim {
+            speech.synthesizer = Arc::new(Canned::default());
+        }
         // What can fail comes before what was left is ended.
         let (engine, incoming) = start_engine(config, names, speech.clone()).await?;
+        if sim {
+            engine.simulate(Arc::new(sample_agent));
+        }
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;
         if interrupted > 0 {
             tracing::warn!("{} had not ended when the engine was last stopped", count(interrupted, "call"));

@@ -23,6 +23,7 @@ mod real;
 mod recorder;
 mod shard;
 pub mod sim;
+mod simulated;
 mod tally;
 mod tape;
 mod timeline;
@@ -41,6 +42,7 @@ use tokio::sync::mpsc;
 pub use self::gate::{DialGate, Forwarded};
 pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial, TrunkTerms};
 pub use self::real::Engine;
+pub use self::simulated::Answerer;
 pub use self::tally::{Calls, Histogram, Tally};
 pub use ringer_sip::registration::Standing;
 

@@ -9,6 +9,7 @@ mod conversation;
 mod custom;
 mod cuts;
 mod decide;
+mod expectations;
 mod fillers;
 mod imported;
 mod likeness;
@@ -45,6 +46,7 @@ pub use self::custom::{
 };
 pub use self::cuts::cuts;
 pub use self::decide::{Decision, decide, decide_of};
+pub use self::expectations::{Grounds, judge_expectations, own_faults, rejudge_tools};
 pub use self::fillers::fillers;
 pub use self::imported::Imported;
 pub use self::likeness::Trigrams;

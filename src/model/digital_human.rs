@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::expectation::Expectation;
 use super::playback::{Interruptions, ScriptedResponse};
 use super::time::Timestamp;
 use super::{Object, one, yes};
@@ -361,6 +362,16 @@ pub struct DigitalHumanSpec {
     /// Steps that are played in order.
     #[serde(default)]
     pub enriched_playback: Option<Vec<Object>>,
+    /// The call ends at the first step of the agent that is not met.
+    #[serde(default)]
+    pub stop_on_failure: bool,
+    /// What the conversation has to be.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub expectations: Vec<Expectation>,
+    /// Name of the scenario of a suite that this caller is; its seeds follow from it.
+    #[serde(default)]
+    pub suite_name: Option<String>,
     /// Scenario that this caller was made from.
     #[serde(default)]
     pub workflow_v2_id: Option<Uuid>,

@@ -124,6 +124,7 @@ pub mod customer;
 pub mod digital_human;
 pub mod error_code;
 pub mod evaluation;
+pub mod expectation;
 pub mod folder;
 pub mod generate;
 pub mod id;

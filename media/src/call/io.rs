@@ -427,6 +427,15 @@ pub struct Word {
     pub confidence: Option<f32>,
 }
 
+/// Words at a fixed time in the other side's turn.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CutIn {
+    /// Milliseconds from the true onset of the other side's turn.
+    pub after_ms: u32,
+    /// Words, said exactly and to their end.
+    pub say: String,
+}
+
 /// What a mind decides.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Move {
@@ -440,6 +449,8 @@ pub struct Move {
     pub then: Then,
     /// More parts of the same move follow.
     pub more: bool,
+    /// Words with which this side cuts into the other side's next turn.
+    pub cut: Option<CutIn>,
     /// Notes for the timeline (`late_first_token`, `fallback_speaker`, `answer_broke_off`): each is told once, when the move is made.
     pub notes: Vec<&'static str>,
 }

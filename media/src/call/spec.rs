@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::io::CutIn;
 use crate::connection::ConnectionSpec;
 use crate::impair::AudioQuality;
 use crate::seed::Seed;
@@ -17,6 +18,8 @@ pub struct CallSpec {
     pub opening: Opening,
     /// When the call cuts into the other side's speech.
     pub interruption: Interruption,
+    /// Words with which the call cuts into the other side's first turn.
+    pub cut: Option<CutIn>,
     /// Sounds while the other side speaks that ask for no reaction.
     pub probes: ProbeRates,
     /// Scripted answers, in the order in which they are tested.
@@ -291,6 +294,7 @@ impl Default for CallSpec {
             turn: TurnSpec::default(),
             opening: Opening::Listen { open_after_ms: Some(10_000) },
             interruption: Interruption::None,
+            cut: None,
             probes: ProbeRates::default(),
             script: Vec::new(),
             script_ordered: false,
