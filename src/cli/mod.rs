@@ -27,6 +27,7 @@ mod local;
 pub mod openapi;
 mod out;
 pub mod run;
+pub mod selftest;
 mod signals;
 pub mod sim;
 mod tls;
@@ -74,6 +75,8 @@ pub enum Command {
     Load(load::Args),
     /// Run calls to the sample agent in virtual time, from a seed.
     Sim(sim::Args),
+    /// Find the faults that the sample agent has on purpose, in virtual time.
+    Selftest(selftest::Args),
     /// Say what is installed and what is missing.
     Doctor(doctor::Args),
     /// Create, list and revoke API keys.
@@ -95,6 +98,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Run(args) => run::run(args).await,
         Command::Load(args) => load::run(args).await,
         Command::Sim(args) => sim::run(args).await,
+        Command::Selftest(args) => selftest::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Keys(args) => keys::run(args).await,
         Command::Config(args) => config::run(args).await,

@@ -166,9 +166,7 @@ async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
     let baseline = args.baseline.as_deref().map(write::baseline).transpose()?;
     let mut stop = Signals::new().map_err(Stop::bad)?;
     let work = tempfolder()?;
-    let ended = tokio::select! {
-        ended = serve(args, &plan, &work, &mut stop) => ended,
-    };
+    let ended = serve(args, &plan, &work, &mut stop).await;
     let _ = std::fs::remove_dir_all(&work);
     let Ended { calls, interrupted, late } = ended?;
     let told = write::Told { args, plan: &plan, calls: &calls, baseline: baseline.as_deref(), interrupted, late };
@@ -180,6 +178,24 @@ async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
         (false, Verdict::Unknown) => UNKNOWN,
         (false, Verdict::Passed) => 0,
     })
+}
+
+/// Plays suites and gives their calls, without a report.
+///
+/// # Errors
+/// Why nothing was called, for a person.
+pub async fn play(args: &Args) -> Result<Vec<Played>, String> {
+    let told = |stop: Stop| match stop {
+        Stop::Bad(lines) => lines.join("\n"),
+        Stop::Unreached(why) => why,
+    };
+    let plan = Plan::read(args).map_err(told)?;
+    write::claim(&args.out).map_err(told)?;
+    let (mut signals, work) = (Signals::new()?, tempfolder().map_err(told)?);
+    let ended = serve(args, &plan, &work, &mut signals).await;
+    let _ = std::fs::remove_dir_all(&work);
+    let Ended { calls, interrupted, .. } = ended.map_err(told)?;
+    if interrupted { Err("interrupted".to_owned()) } else { Ok(calls) }
 }
 
 /// A run that is over.
