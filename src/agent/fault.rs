@@ -16,7 +16,7 @@ const STEADY_MS: u32 = 1000;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Fault {
-    /// It answers late.
+    /// Answers later than a caller expects.
     SlowAnswer,
     /// It speaks while the caller does.
     TalksOver,
@@ -32,7 +32,7 @@ pub enum Fault {
     MishearsName,
     /// Nothing is heard of it.
     OneWayAudio,
-    /// Its sound clips.
+    /// Sends audio that clips at full scale.
     ClippedAudio,
     /// Its first word comes late.
     LateFirstWord,
@@ -81,7 +81,7 @@ impl Fault {
     }
 
     /// Returns the fault of a word.
-    pub fn named(word: &str) -> Option<Fault> {
+    pub fn of_word(word: &str) -> Option<Fault> {
         Fault::ALL.into_iter().chain([Fault::Steady]).find(|fault| fault.as_str() == word)
     }
 
@@ -128,10 +128,10 @@ mod tests {
     fn faults_have_the_words_of_the_command_line() {
         use clap::ValueEnum;
         for fault in Fault::ALL.into_iter().chain([Fault::Steady]) {
-            assert_eq!(Fault::named(fault.as_str()), Some(fault));
+            assert_eq!(Fault::of_word(fault.as_str()), Some(fault));
             let word = fault.to_possible_value().expect("it can be given");
             assert_eq!(word.get_name(), fault.as_str());
         }
-        assert_eq!(Fault::named("desk"), None);
+        assert_eq!(Fault::of_word("desk"), None);
     }
 }

@@ -105,7 +105,7 @@ impl DeskMind {
         DeskMind { fault: Some(fault), ..DeskMind::default() }
     }
 
-    /// What becomes of a move by the fault.
+    /// Returns the move as the fault changes it.
     fn bent(&mut self, mut next: Move) -> Move {
         self.answers += 1;
         match self.fault {

@@ -132,7 +132,7 @@ impl From<Trouble> for Stop {
     }
 }
 
-/// Runs the suites.
+/// Runs the suites, and returns the exit code.
 pub async fn run(args: Args) -> ExitCode {
     let out = Out::standard();
     if args.schema {

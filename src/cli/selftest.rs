@@ -7,7 +7,7 @@ use clap::Parser;
 use serde_json::json;
 
 use super::out::Out;
-use super::{failed, run};
+use super::{failed, run as suites};
 use crate::agent::Fault;
 use crate::suite::stats::wilson;
 use crate::suite::verdict::Verdict;
@@ -21,7 +21,7 @@ pub struct Args {
     /// Calls for each fault, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub seeds: u32,
-    /// Only these faults
+    /// Play only these faults
     #[arg(long, value_name = "KIND")]
     pub fault: Vec<Fault>,
     /// Print one JSON object
@@ -183,14 +183,14 @@ async fn calls(args: &Args, faults: &[Fault], folder: &Path) -> Result<Vec<crate
     let results = folder.join("results").to_string_lossy().into_owned();
     let flags = ["run", &paths, "--sim", "--repeat", &seeds, "--out", &results, "--json"];
     let flags = RunFlags::try_parse_from(flags).map_err(|error| error.to_string())?;
-    run::play(&flags.run).await
+    suites::play(&flags.run).await
 }
 
 /// The flags of a run, as they are read from a command line.
 #[derive(Debug, Parser)]
 struct RunFlags {
     #[command(flatten)]
-    run: run::Args,
+    run: suites::Args,
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ async fn up(config: &Config, sim: bool) -> Result<(), String> {
 fn sample_agent(target: &str, caller: &Placement) -> Placement {
     let user = target.split_once(':').and_then(|(_, rest)| rest.split_once('@')).map_or("", |(user, _)| user);
     let placement = agent::placement(caller.id.clone(), caller.spec.seed, Canned::named("agent"), Codec::ALL.to_vec());
-    agent::faulty(placement, Fault::named(user))
+    agent::faulty(placement, Fault::of_word(user))
 }
 
 /// What lets the engine start and yet is not as it should be.

@@ -16,7 +16,7 @@ use crate::transport::port::PeerInfo;
 /// Makes the side that is called, of the address and the caller.
 pub type Answerer = Arc<dyn Fn(&str, &Placement) -> Placement + Send + Sync>;
 
-/// Longest call.
+/// Longest call in virtual time.
 const LONGEST: Duration = Duration::from_secs(3600);
 /// News that may wait for a watcher.
 const WATCH: usize = 64;
@@ -87,7 +87,7 @@ pub(super) fn place(
     Ok(CallHandle { news: receiver, control: CallControl { hangup } })
 }
 
-/// Writes the recording.
+/// Writes the recording into the folder of its result.
 async fn keep(folder: Option<PathBuf>, wav: &[u8], mut warnings: Vec<String>) -> (Option<PathBuf>, Vec<String>) {
     let Some(folder) = folder.filter(|_| !wav.is_empty()) else { return (None, warnings) };
     let path = folder.join("recording.wav");

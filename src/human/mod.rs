@@ -139,7 +139,7 @@ pub struct Profile {
     pub first_message: Option<String>,
     /// What is played, step by step; empty: a free conversation.
     pub playback: Vec<Step>,
-    /// What turns of the other side must be, by step; the call ends at the first that is not. Empty: none is tested.
+    /// Tests of the other side's turns, by step; the call ends at the first that fails. Empty: none is tested.
     pub wanted: BTreeMap<usize, Wanted>,
     /// The agent has made the call.
     pub called: bool,

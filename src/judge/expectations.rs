@@ -25,7 +25,7 @@ const REGEX_BYTES_MAX: usize = 1 << 20;
 /// Characters of words that a verdict shows.
 const SHOWN_CHARS: usize = 200;
 
-/// What expectations are held against.
+/// Facts of a conversation that expectations are held against.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Grounds<'g> {
     /// Transcript, tool calls and turns that were not heard.
@@ -34,7 +34,7 @@ pub struct Grounds<'g> {
     pub metrics: &'g [MetricValue],
     /// The timeline, in order.
     pub moments: &'g [TimelineEntry],
-    /// Who ended the conversation.
+    /// Side that ended the conversation.
     pub ended_by: Option<EndedBy>,
     /// Length of the conversation.
     pub duration_ms: Option<i64>,
@@ -44,7 +44,7 @@ pub struct Grounds<'g> {
     pub untrusted: Option<&'g str>,
 }
 
-/// What was found of an expectation.
+/// Finding on one expectation.
 struct Found {
     status: Status,
     measured: Value,
@@ -193,24 +193,24 @@ fn by_rules(expected: &Expectation, grounds: &Grounds<'_>) -> Found {
         return metric(name, expected, grounds);
     }
     if let Some(words) = expected.heard.as_ref().or(expected.not_heard.as_ref()) {
-        return heard(words, expected, grounds).unless(faults, LEADING);
+        return check_heard(words, expected, grounds).unless(faults, LEADING);
     }
     if let Some(name) = &expected.tool {
         return tool(name, expected, grounds.material.calls).unless(faults, LEADING);
     }
     if let Some(side) = expected.ended_by {
-        return ended(side, expected.within_s, grounds).unless(faults, LEADING);
+        return check_end(side, expected.within_s, grounds).unless(faults, LEADING);
     }
     if let Some(digits) = &expected.dtmf_received {
-        return keyed(digits, grounds).unless(faults, LEADING);
+        return check_digits(digits, grounds).unless(faults, LEADING);
     }
     match &expected.event {
-        Some(name) => counted(name, expected, grounds).unless(faults, LEADING),
+        Some(name) => check_count(name, expected, grounds).unless(faults, LEADING),
         None => Found::unknown(Value::Null, "nothing is expected"),
     }
 }
 
-/// What a number has to be, in words.
+/// Returns the bounds of a number, in words.
 fn bounds(expected: &Expectation) -> String {
     match (expected.at_least, expected.at_most) {
         (Some(least), Some(most)) => format!("{least} to {most}"),
@@ -261,11 +261,11 @@ fn is_silent(grounds: &Grounds<'_>) -> bool {
     rate.and_then(|rate| rate.value.as_f64()) == Some(0.0)
 }
 
-fn shown(text: &str) -> String {
+fn quote(text: &str) -> String {
     text.chars().take(SHOWN_CHARS).collect()
 }
 
-fn heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
+fn check_heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
     let side = expected.speaker.unwrap_or(Role::Agent);
     let unwanted = expected.not_heard.is_some();
     let holds: Box<dyn Fn(&str) -> bool> = match expected.form.unwrap_or_default() {
@@ -280,7 +280,7 @@ fn heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
     let who = if side == Role::Agent { "the agent" } else { "the caller" };
     if let Some(entry) = said.iter().find(|entry| holds(&entry.utterance)) {
         let why = format!("{who} said '{words}'");
-        return Found::of(!unwanted, json!(shown(&entry.utterance)), why).at(Some(entry.start_offset_ms));
+        return Found::of(!unwanted, json!(quote(&entry.utterance)), why).at(Some(entry.start_offset_ms));
     }
     let lacking =
         grounds.material.all_unheard().iter().filter(|turn| turn.speaker == side && turn.lacks_words()).count();
@@ -321,7 +321,7 @@ fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall]) -> Found {
     Found::of(passed, json!(count), why).at(at_ms)
 }
 
-fn ended(side: EndsIt, within_s: Option<f64>, grounds: &Grounds<'_>) -> Found {
+fn check_end(side: EndsIt, within_s: Option<f64>, grounds: &Grounds<'_>) -> Found {
     let by = match grounds.ended_by {
         Some(EndedBy::Agent) => EndsIt::Agent,
         Some(EndedBy::User) => EndsIt::User,
@@ -341,7 +341,7 @@ fn ended(side: EndsIt, within_s: Option<f64>, grounds: &Grounds<'_>) -> Found {
     found.at(at_ms)
 }
 
-fn keyed(digits: &str, grounds: &Grounds<'_>) -> Found {
+fn check_digits(digits: &str, grounds: &Grounds<'_>) -> Found {
     let keys: Vec<reading::Key> =
         grounds.moments.iter().filter_map(|moment| reading::key(moment)).filter(|key| !key.sent).collect();
     let all: String = keys.iter().map(|key| key.digit).collect();
@@ -351,7 +351,7 @@ fn keyed(digits: &str, grounds: &Grounds<'_>) -> Found {
     Found::of(at.is_some(), json!(all), format!("the digits '{wanted}' did not come in this order")).at(at)
 }
 
-fn counted(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
+fn check_count(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
     let found: Vec<&TimelineEntry> = grounds.moments.iter().filter(|moment| moment.name() == name).collect();
     let count = found.len() as f64;
     let is_bounded = expected.at_least.is_some() || expected.at_most.is_some();

@@ -93,7 +93,7 @@ struct Scene<'s> {
     /// The first step that was not taken.
     at: usize,
     own: Vec<(i64, i64)>,
-    /// Where each step that cut in did.
+    /// Position at which each step cut in, by step.
     cuts: Vec<Option<i64>>,
     end: i64,
     /// The agent ended the conversation.
@@ -117,7 +117,7 @@ impl<'s> Scene<'s> {
         }
     }
 
-    fn played(&self, index: usize, passed: Option<bool>, heard: &str, sample: i64) -> Played {
+    fn as_played(&self, index: usize, passed: Option<bool>, heard: &str, sample: i64) -> Played {
         Played { index, passed, heard: heard.into(), sample, ..Played::default() }
     }
 
@@ -131,13 +131,13 @@ impl<'s> Scene<'s> {
                 Some((passed, ms, sample)) => {
                     let told = format!("the agent was silent for {ms} ms");
                     let reason = (passed != Some(true)).then_some(told);
-                    Played { reason, ..self.played(index, passed, &format!("{ms} ms"), sample) }
+                    Played { reason, ..self.as_played(index, passed, &format!("{ms} ms"), sample) }
                 }
                 None => self.missing(index),
             };
         }
         match &self.turns[index] {
-            Some(turn) => self.taken(index, turn),
+            Some(turn) => self.take(index, turn),
             None => self.missing(index),
         }
     }
@@ -147,15 +147,15 @@ impl<'s> Scene<'s> {
         let waits = self.at == index && !self.moments.is_empty();
         let reason = match (self.agent_left, waits) {
             (true, _) => Some("the agent ended the conversation before it".to_owned()),
-            (false, true) => timed::missed(self.steps, index, &self.own, self.end),
+            (false, true) => timed::miss_reason(self.steps, index, &self.own, self.end),
             (false, false) => None,
         };
         let unreached = reason.is_none();
         let reason = reason.or_else(|| Some("the conversation was over before it".to_owned()));
-        Played { reason, unreached, ..self.played(index, Some(false), "", self.end) }
+        Played { reason, unreached, ..self.as_played(index, Some(false), "", self.end) }
     }
 
-    fn taken(&self, index: usize, turn: &Turn) -> Played {
+    fn take(&self, index: usize, turn: &Turn) -> Played {
         let mut tests = tests(&self.steps[index], turn);
         if let Some(within) = timed::within_ms(&self.steps[index]) {
             let after_ms = (turn.from - timed::since(self.steps, index, &self.own, turn.from)).max(0) / PER_MS;
@@ -164,7 +164,7 @@ impl<'s> Scene<'s> {
         }
         let (passed, reason) = Test::sum(&tests);
         let criteria = Some(text(&self.steps[index], "criteria").to_owned()).filter(|wanted| !wanted.trim().is_empty());
-        let played = self.played(index, passed, turn.heard(), turn.known);
+        let played = self.as_played(index, passed, turn.heard(), turn.known);
         match criteria {
             // What the turn means decides where nothing else has.
             Some(wanted) if !turn.lacks_words && (passed == Some(true) || tests.is_empty()) => {
@@ -188,18 +188,18 @@ impl<'s> Scene<'s> {
         let (passed, ms, sample) = timed::absence(self.moments, from, within);
         let heard = format!("{ms} ms");
         match passed {
-            Some(true) => self.played(index, passed, &heard, sample),
+            Some(true) => self.as_played(index, passed, &heard, sample),
             Some(false) => {
                 let reason = Some(format!("the agent spoke after {ms} ms, it was to be silent for {within} ms"));
-                Played { reason, ..self.played(index, passed, &heard, sample) }
+                Played { reason, ..self.as_played(index, passed, &heard, sample) }
             }
             None if self.agent_left => {
                 let reason = Some("the agent ended the conversation before it was over".to_owned());
-                Played { reason, ..self.played(index, Some(false), &heard, sample) }
+                Played { reason, ..self.as_played(index, Some(false), &heard, sample) }
             }
             None => {
                 let reason = Some("the conversation was over before it was".to_owned());
-                Played { reason, ..self.played(index, None, &heard, sample) }
+                Played { reason, ..self.as_played(index, None, &heard, sample) }
             }
         }
     }
@@ -211,10 +211,10 @@ impl<'s> Scene<'s> {
             own.map_or_else(String::new, |_| format!("at {} ms", cut / PER_MS))
         };
         match &self.cuts[index] {
-            Some(cut) => self.played(index, Some(true), &into(cut), *cut),
+            Some(cut) => self.as_played(index, Some(true), &into(cut), *cut),
             None => {
                 let reason = Some("there was no turn of the agent that lasted so long".to_owned());
-                Played { reason, unreached: true, ..self.played(index, None, "", self.end) }
+                Played { reason, unreached: true, ..self.as_played(index, None, "", self.end) }
             }
         }
     }
@@ -244,7 +244,7 @@ impl Test {
     }
 }
 
-/// What the words and digits of a turn had to be.
+/// Returns the tests of the words and digits of a turn.
 fn tests(step: &Object, turn: &Turn) -> Vec<Test> {
     let mut tests = Vec::new();
     // What was not heard may hold it.
@@ -324,7 +324,7 @@ fn read(answer: &Object, wanted: &[usize]) -> Result<Vec<(usize, bool)>, Wrong> 
 /// A turn that the agent took for a step.
 struct Turn {
     text: String,
-    /// When it began.
+    /// First sample of the turn.
     from: i64,
     digits: String,
     /// Words of it were not heard.
@@ -362,11 +362,11 @@ fn is_own_cut(moment: &TimelineEntry) -> bool {
     matches!(moment.reading(), What::SpeechStarted { kind: Kind::Interruption, .. })
 }
 
-/// What a timeline is of steps.
+/// Steps as a timeline tells them.
 struct Walk {
     /// The turns that the agent's steps took, by step.
     turns: Vec<Option<Turn>>,
-    /// Where this side cut in, by step.
+    /// Positions at which this side cut in, by step.
     cuts: Vec<Option<i64>>,
     /// The first step that was not taken.
     at: usize,

@@ -365,7 +365,7 @@ pub struct DigitalHumanSpec {
     /// The call ends at the first step of the agent that is not met.
     #[serde(default)]
     pub stop_on_failure: bool,
-    /// What the conversation has to be.
+    /// Expectations that the conversation is held against.
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub expectations: Vec<Expectation>,

@@ -135,11 +135,11 @@ impl Expectation {
 /// How an expectation came out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExpectationResult {
-    /// The expectation.
+    /// The expectation as it was given.
     pub expected: Expectation,
     /// The value, the words, the calls, the side or the count that was found; null when there is none.
     pub measured: Value,
-    /// Verdict on it.
+    /// Verdict of the engine on it.
     pub status: ExpectationStatus,
     /// Reason for it, for a person; null when it passed.
     pub reason: Option<String>,
@@ -150,7 +150,7 @@ pub struct ExpectationResult {
 /// A part of this side that failed in a conversation: what leans on it is not charged to the agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnFault {
-    /// Part that failed.
+    /// Part of this side that failed.
     pub code: FaultCode,
     /// Milliseconds from connect; null when it is of the whole conversation.
     pub at_ms: Option<i64>,

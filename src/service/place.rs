@@ -334,7 +334,7 @@ impl Cast {
         let step_intent = self.step.as_ref().map(|step| step.intent.clone()).filter(|intent| !intent.is_empty());
         let playback = steps::playback(human, &Facts::of(&traits));
         let stops = human.stop_on_failure;
-        let wanted = if stops { steps::wanted(human, &Facts::of(&traits)) } else { BTreeMap::new() };
+        let wanted = if stops { steps::turn_tests(human, &Facts::of(&traits)) } else { BTreeMap::new() };
         Profile {
             name: human.name.clone().unwrap_or_default(),
             intent: step_intent.unwrap_or_else(|| human.intent.clone()),

@@ -386,8 +386,7 @@ fn steps(human: &Row<DigitalHumanSpec>) -> Vec<Option<i64>> {
     }
 }
 
-/// What the seeds of a Digital Human follow from: its stable identifier, its name in a suite, or its id, so that the same suite
-/// makes the same calls on any server.
+/// Returns the text that the seeds of a Digital Human follow from: its stable identifier, its name in a suite, or its id.
 pub(super) fn seed_key(human: &Row<DigitalHumanSpec>) -> String {
     let code = human.doc.svc_as_code_id.map(|code| code.to_string());
     code.or_else(|| human.doc.suite_name.clone()).unwrap_or_else(|| human.id.to_string())

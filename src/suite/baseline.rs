@@ -27,7 +27,7 @@ pub struct Difference {
     pub p: f64,
     /// Differences of the median and of the 95th percentile of the latency, seconds, each with its interval of 95 %.
     pub latency: [Option<(f64, f64, f64)>; 2],
-    /// What it comes to, for a person.
+    /// Conclusion, for a person.
     pub says: String,
 }
 
@@ -133,7 +133,7 @@ mod tests {
         verdicts.iter().zip(1..).map(made).collect()
     }
 
-    fn kept(calls: &[Played]) -> Vec<(Played, Value)> {
+    fn keep(calls: &[Played]) -> Vec<(Played, Value)> {
         read(&calls.iter().map(|call| line(call).to_string()).collect::<Vec<_>>().join("\n"))
     }
 
@@ -148,7 +148,7 @@ mod tests {
             (vec![Passed; 8], vec![Passed; 8], -0.5, "no change of the pass rate; faster"),
             (vec![Unknown; 8], vec![Failed; 8], 0.0, "no change of the pass rate"),
         ] {
-            let found = compare(&run(&new, 1.0 + shift), &kept(&run(&old, 1.0)), 1);
+            let found = compare(&run(&new, 1.0 + shift), &keep(&run(&old, 1.0)), 1);
             assert!(found.len() == 1 && found[0].says.starts_with(says), "{found:?} {says}");
         }
         assert_eq!(compare(&run(&[Passed], 1.0), &[], 1), []);

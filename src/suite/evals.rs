@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::expand::connect;
-use super::file::{Scenario, Suite, known, number, texts};
+use super::file::{Scenario, Suite, check_known, number, texts};
 use super::yaml::{Node, Problem};
 
 /// Words of a whole file.
@@ -44,7 +44,7 @@ fn is_turn(turn: &Node) -> bool {
 pub fn suite(root: &Node, path: &Path) -> Result<Suite, Vec<Problem>> {
     let mut problems = Vec::new();
     let members = root.members().unwrap_or_default();
-    members.iter().for_each(|(key, _)| known(key, FILE.into_iter(), &mut problems));
+    members.iter().for_each(|(key, _)| check_known(key, FILE.into_iter(), &mut problems));
     let connect = match root.get("connect") {
         Some(node) => connect(node).map_err(|wrong| problems.extend(wrong)).ok(),
         None => {
@@ -109,7 +109,7 @@ fn turn(node: &Node, steps: &mut Vec<Value>, expectations: &mut Vec<Value>, prob
         problems.push(Problem::new(&key.at, why));
         return;
     }
-    members.iter().for_each(|(key, _)| known(key, TURN.into_iter(), problems));
+    members.iter().for_each(|(key, _)| check_known(key, TURN.into_iter(), problems));
     let cuts_in = match node.get("send_after").map(|after| (after, after.text())) {
         None | Some((_, Some("none"))) => false,
         Some((after, Some("bot_started_speaking"))) => {
@@ -146,7 +146,7 @@ fn turn(node: &Node, steps: &mut Vec<Value>, expectations: &mut Vec<Value>, prob
 
 fn expect(node: &Node, answer: &mut Map<String, Value>, expectations: &mut Vec<Value>, problems: &mut Vec<Problem>) {
     for (key, _) in node.members().unwrap_or_default() {
-        known(key, EXPECT.into_iter(), problems);
+        check_known(key, EXPECT.into_iter(), problems);
     }
     let Some(event) = node.get("event").and_then(Node::text) else {
         return problems.push(Problem::new(&node.at, "an expectation needs event"));
@@ -206,7 +206,7 @@ mod tests {
     use super::super::yaml::parse;
     use super::*;
 
-    fn read(text: &str) -> Result<Suite, Vec<String>> {
+    fn read_text(text: &str) -> Result<Suite, Vec<String>> {
         let root = parse(text, "f").expect("it is read");
         let told = |problems: Vec<Problem>| problems.iter().map(Problem::to_string).collect();
         of_node(&root, Path::new("menu.yaml")).map_err(told)
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn turns_and_events_become_steps_and_expectations() {
-        let suite = read(
+        let suite = read_text(
             "connect: {sip: 'sip:a@127.0.0.1'}
 turns:
   - user: Hello.
@@ -263,7 +263,7 @@ turns:
             ("  - {user: a, expect: [{event: metric}]}", "f:4:24: the event metric is not known"),
             (
                 "  - {user: a, expect: [{event: response, txt_contains: b}]}",
-                "txt_contains is not known, did you mean text_contains?",
+                "txt_contains is not check_known, did you mean text_contains?",
             ),
             ("  - {user: a, delay: 5}", "delay is not known"),
             ("  - {user: a, send_after: later}", "send_after must be bot_started_speaking or none"),
@@ -271,10 +271,10 @@ turns:
             ("  - {user: a, dtmf: 1}", "a turn has one of user and dtmf"),
             ("metrics: {}", "metrics is not known"),
         ] {
-            let told = read(&format!("{head}{rest}\n")).expect_err(rest);
+            let told = read_text(&format!("{head}{rest}\n")).expect_err(rest);
             assert!(told.iter().any(|line| line.contains(expect)), "{told:?} {expect}");
         }
         let both = "version: 1\nconnect: {sip: a}\nscenarios:\n  - {name: x, turns: [{user: a}]}\n";
-        assert!(read(both).expect_err("both kinds")[0].contains("user is not known"));
+        assert!(read_text(both).expect_err("both kinds")[0].contains("user is not known"));
     }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::file::known;
+use super::file::check_known;
 use super::yaml::{Node, Problem};
 
-/// What is called.
+/// Connection to an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Connect {
     /// An agent of the server, by its name or id.
@@ -123,7 +123,7 @@ pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
     let [word] = kinds[..] else {
         let known_words = words.iter().copied().chain(WAYS.iter().flat_map(|way| way.beside).map(|(word, _)| *word));
         let all: Vec<&str> = known_words.collect();
-        members.iter().for_each(|(key, _)| known(key, all.iter().copied(), &mut problems));
+        members.iter().for_each(|(key, _)| check_known(key, all.iter().copied(), &mut problems));
         problems.push(Problem::new(&node.at, format!("connect must have exactly one of {}", words.join(", "))));
         return Err(problems);
     };
@@ -132,12 +132,12 @@ pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
         return Err(vec![Problem::new(at, format!("{word} must be a text"))]);
     };
     if word == "agent" {
-        members.iter().for_each(|(key, _)| known(key, ["agent"].into_iter(), &mut problems));
+        members.iter().for_each(|(key, _)| check_known(key, ["agent"].into_iter(), &mut problems));
         return if problems.is_empty() { Ok(Connect::Named(address.to_owned())) } else { Err(problems) };
     }
     let Some(way) = WAYS.iter().find(|way| way.word == word) else { return Err(problems) };
     let allowed: Vec<&str> = [word].into_iter().chain(way.beside.iter().map(|(word, _)| *word)).collect();
-    members.iter().for_each(|(key, _)| known(key, allowed.iter().copied(), &mut problems));
+    members.iter().for_each(|(key, _)| check_known(key, allowed.iter().copied(), &mut problems));
     if !way.spoken {
         problems.push(Problem::new(&node.at, format!("this build does not speak connections of kind {word}")));
     }
@@ -210,7 +210,7 @@ mod tests {
         for (text, expect) in [
             ("{}", "f:1:1: connect must have exactly one of sip, phone, ws, room, pipeline, http, chat, agent"),
             ("{sip: a, http: b}", "connect must have exactly one of"),
-            ("{sipp: a}", "f:1:2: sipp is not known, did you mean sip?"),
+            ("{sipp: a}", "f:1:2: sipp is not check_known, did you mean sip?"),
             ("{sip: a, user: b}", "f:1:10: user is not known"),
             ("{sip: }", "sip must be a text"),
             ("{room: a}", "this build does not speak connections of kind room"),

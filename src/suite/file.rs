@@ -41,9 +41,9 @@ pub const SCENARIO: [&str; 13] = [
 pub struct Suite {
     /// Path as it was given.
     pub path: PathBuf,
-    /// What is called.
+    /// Connection to the agent.
     pub connect: Connect,
-    /// What is started before.
+    /// Command that is started before the calls.
     pub spawn: Option<Spawn>,
     /// The scenarios in their order.
     pub scenarios: Vec<Scenario>,
@@ -51,14 +51,14 @@ pub struct Suite {
     pub masked: Vec<String>,
 }
 
-/// One scenario.
+/// One scenario of a suite.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Its name, which is there once in a file.
     pub name: String,
     /// Position of its name.
     pub at: Place,
-    /// Its labels.
+    /// Tags, by which scenarios are chosen.
     pub tags: Vec<String>,
     /// Repetitions that the file asks for.
     pub repeat: Option<u32>,
@@ -92,7 +92,7 @@ pub fn of_node(root: &Node, path: &Path) -> Result<Suite, Vec<Problem>> {
     let Some(members) = root.members() else {
         return Err(vec![Problem::new(&root.at, "a suite is a map with version, connect and scenarios")]);
     };
-    members.iter().for_each(|(key, _)| known(key, WORDS.into_iter(), &mut problems));
+    members.iter().for_each(|(key, _)| check_known(key, WORDS.into_iter(), &mut problems));
     match root.get("version").map(Node::json) {
         Some(version) if version == json!(VERSION) => {}
         Some(version) => {
@@ -141,7 +141,7 @@ pub fn of_node(root: &Node, path: &Path) -> Result<Suite, Vec<Problem>> {
 }
 
 /// Adds a problem for a key that is none of the known words.
-pub(super) fn known<'a>(key: &Key, words: impl Iterator<Item = &'a str> + Clone, problems: &mut Vec<Problem>) {
+pub(super) fn check_known<'a>(key: &Key, words: impl Iterator<Item = &'a str> + Clone, problems: &mut Vec<Problem>) {
     if !words.clone().any(|word| word == key.name) {
         let near = nearest(&key.name, words);
         problems.push(Problem::new(&key.at, format!("{} is not known{near}", key.name)));
@@ -165,7 +165,7 @@ pub fn simulation_fields() -> Vec<String> {
     fields_of(SimulationSpec::default())
 }
 
-/// What a scenario is made of, its own words over the defaults.
+/// Settings of a scenario, its own over the defaults.
 struct Words<'n> {
     own: &'n Node,
     defaults: &'n Node,
@@ -212,12 +212,12 @@ fn scenario(own: &Node, defaults: &Node) -> Result<Scenario, Vec<Problem>> {
                 let all = SCENARIO.into_iter().chain(["gate"]);
                 let all =
                     all.chain(of_human.iter().map(String::as_str)).chain(of_simulation.iter().map(String::as_str));
-                known(key, all.collect::<Vec<_>>().into_iter(), &mut problems);
+                check_known(key, all.collect::<Vec<_>>().into_iter(), &mut problems);
             }
         }
     }
     let tags = texts(words.get("tags"), "tags", &mut problems);
-    spoken(&words, &mut human, &mut problems);
+    read_persona(&words, &mut human, &mut problems);
     conditions(&words, &mut human, &mut simulation, &mut problems);
     let mut expectations = match human.remove("expectations") {
         Some(Value::Array(all)) => all,
@@ -253,8 +253,8 @@ fn scenario(own: &Node, defaults: &Node) -> Result<Scenario, Vec<Problem>> {
     }
 }
 
-/// Who calls, and why.
-fn spoken(words: &Words<'_>, human: &mut Map<String, Value>, problems: &mut Vec<Problem>) {
+/// Reads persona, goal and traits of the caller.
+fn read_persona(words: &Words<'_>, human: &mut Map<String, Value>, problems: &mut Vec<Problem>) {
     for (word, field) in [("persona", "role_description"), ("goal", "intent")] {
         let Some(node) = words.get(word) else { continue };
         match node.text() {
@@ -297,7 +297,7 @@ fn is_date(text: &str) -> bool {
     matches!(parts[..], [year, month, day] if is_digits(year, 4) && is_digits(month, 2) && is_digits(day, 2))
 }
 
-/// What is heard behind the caller, how good the line is, and how long the call may last.
+/// Reads noise, network and the longest duration.
 fn conditions(
     words: &Words<'_>,
     human: &mut Map<String, Value>,
@@ -352,7 +352,7 @@ fn gate(node: Option<&Node>, problems: &mut Vec<Problem>) -> f64 {
         problems.push(Problem::new(&node.at, "gate must be a map with pass_rate"));
         return 1.0;
     };
-    members.iter().for_each(|(key, _)| known(key, ["pass_rate"].into_iter(), problems));
+    members.iter().for_each(|(key, _)| check_known(key, ["pass_rate"].into_iter(), problems));
     number(node.get("pass_rate"), "pass_rate", 0.0, 1.0, problems).unwrap_or(1.0)
 }
 
@@ -399,7 +399,7 @@ pub(super) fn expectation(node: &Node) -> Result<Value, Vec<Problem>> {
     };
     let mut made = Map::new();
     for (key, node) in members {
-        known(key, EXPECT.into_iter(), &mut problems);
+        check_known(key, EXPECT.into_iter(), &mut problems);
         let text = node.text().filter(|_| TEXTS.contains(&key.name.as_str()));
         made.insert(key.name.clone(), text.map_or_else(|| node.json(), |text| json!(text)));
     }

@@ -83,7 +83,7 @@ fn case(text: &mut String, call: &Played) {
     text.push_str("    </testcase>\n");
 }
 
-/// Who said what, a line each.
+/// Returns the transcript, a line for each turn.
 pub fn transcript(call: &Played) -> String {
     let line = |entry: &serde_json::Value| {
         let words = entry["utterance"].as_str().filter(|words| !words.is_empty());

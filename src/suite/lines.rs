@@ -39,10 +39,10 @@ pub fn line(call: &Played) -> Value {
 /// Reads lines that an earlier run has written; what is no line of it is left out.
 pub fn read(text: &str) -> Vec<(Played, Value)> {
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    lines.filter_map(|line| Some((played(&line)?, line))).collect()
+    lines.filter_map(|line| Some((as_played(&line)?, line))).collect()
 }
 
-fn played(line: &Value) -> Option<Played> {
+fn as_played(line: &Value) -> Option<Played> {
     let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
     let verdict = match line["verdict"].as_str()? {
         "passed" => Verdict::Passed,

@@ -33,9 +33,9 @@ pub struct Played {
     pub judgement: Judgement,
     /// Result record; null where there is none.
     pub record: Value,
-    /// Transcript entries.
+    /// Entries of the transcript.
     pub transcript: Vec<Value>,
-    /// Timeline events.
+    /// Events of the timeline.
     pub timeline: Vec<Value>,
     /// Recording as a WAV file; empty where there is none.
     pub recording: Vec<u8>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-use super::file::{known, number};
+use super::file::{check_known, number};
 use super::yaml::{Node, Problem};
 
 /// Seconds that a command may take to be ready where nothing is said.
@@ -13,7 +13,7 @@ const WITHIN_S: f64 = 30.0;
 /// A command that is started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spawn {
-    /// Program and arguments.
+    /// Program and its arguments.
     pub command: Vec<String>,
     /// Variables that it is given beside PATH, HOME and LANG.
     pub env: BTreeMap<String, String>,
@@ -34,7 +34,9 @@ pub fn spawn(node: &Node, folder: &Path) -> Result<Option<Spawn>, Vec<Problem>> 
     let Some(members) = node.members() else {
         return Err(vec![Problem::new(&node.at, "spawn must be a map with command")]);
     };
-    members.iter().for_each(|(key, _)| known(key, ["command", "env", "ready", "shell"].into_iter(), &mut problems));
+    members
+        .iter()
+        .for_each(|(key, _)| check_known(key, ["command", "env", "ready", "shell"].into_iter(), &mut problems));
     let shell = node.get("shell").map(Node::json) == Some(serde_json::Value::Bool(true));
     let command = command(node, shell, &mut problems);
     let mut env = BTreeMap::new();
@@ -52,7 +54,7 @@ pub fn spawn(node: &Node, folder: &Path) -> Result<Option<Spawn>, Vec<Problem>> 
     let (mut ready, mut within_s) = (None, WITHIN_S);
     if let Some(node) = node.get("ready") {
         for (key, _) in node.members().unwrap_or_default() {
-            known(key, ["tcp", "within_s"].into_iter(), &mut problems);
+            check_known(key, ["tcp", "within_s"].into_iter(), &mut problems);
         }
         within_s = number(node.get("within_s"), "within_s", 0.1, 3600.0, &mut problems).unwrap_or(WITHIN_S);
         let at = node.get("tcp").unwrap_or(node);
@@ -174,7 +176,7 @@ mod tests {
             ("{command: []}", Some("f:1:11: command must be a list of texts, or a text")),
             ("{command: a, ready: {tcp: \"192.0.2.1:1\"}}", Some("ready.tcp: '192.0.2.1:1' is not on this machine")),
             ("{command: a, env: {RINGER_API_KEY: x}}", Some("RINGER_API_KEY is never given to a command")),
-            ("{command: a, comand: b}", Some("comand is not known, did you mean command?")),
+            ("{command: a, comand: b}", Some("comand is not check_known, did you mean command?")),
         ] {
             let found = spawn(&parse(text, "f").expect("it is read"), Path::new("dir"));
             match expect {

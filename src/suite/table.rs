@@ -4,16 +4,16 @@ use super::Played;
 use super::stats::{pass_k, percentile, wilson};
 use super::verdict::{Verdict, gate};
 
-/// What the calls of a scenario came to.
+/// Figures of the calls of a scenario.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// File of the suite.
     pub file: String,
     /// Scenario of the suite.
     pub scenario: String,
-    /// Calls that passed.
+    /// Number of calls that passed.
     pub passed: u64,
-    /// Calls that failed.
+    /// Number of calls that failed.
     pub failed: u64,
     /// Calls that could not be told.
     pub unknown: u64,
@@ -50,7 +50,7 @@ impl Row {
     }
 
     /// Number of calls of which the verdict is known.
-    pub fn told(&self) -> u64 {
+    pub fn count_told(&self) -> u64 {
         self.passed + self.failed
     }
 
@@ -61,8 +61,8 @@ impl Row {
 
     /// The cells in the order of [`HEAD`].
     pub fn cells(&self) -> Vec<String> {
-        let all = self.told() + self.unknown;
-        let rate = match self.told() {
+        let all = self.count_told() + self.unknown;
+        let rate = match self.count_told() {
             0 => "-".to_owned(),
             told => {
                 let (low, high) = wilson(self.passed, told);
@@ -70,8 +70,8 @@ impl Row {
                 format!("{} % ({} to {})", percent(self.passed as f64 / told as f64), percent(low), percent(high))
             }
         };
-        let together = pass_k(self.passed, self.told(), self.told())
-            .map_or_else(|| "-".to_owned(), |share| format!("{:.0} % (k={})", share * 100.0, self.told()));
+        let together = pass_k(self.passed, self.count_told(), self.count_told())
+            .map_or_else(|| "-".to_owned(), |share| format!("{:.0} % (k={})", share * 100.0, self.count_told()));
         let seconds = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2} s"));
         vec![
             self.scenario.clone(),

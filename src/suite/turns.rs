@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::file::{known, number, texts};
+use super::file::{check_known, number, texts};
 use super::yaml::{Node, Problem};
 
 /// Words of which each turn has one.
@@ -24,7 +24,7 @@ pub fn steps(node: &Node) -> Result<Vec<Value>, Vec<Problem>> {
     for item in items {
         match item.members() {
             Some([(key, value)]) => {
-                known(key, TURN.into_iter(), &mut problems);
+                check_known(key, TURN.into_iter(), &mut problems);
                 steps.extend(step(&key.name, value, &mut problems));
             }
             _ => problems.push(Problem::new(&item.at, format!("a turn has one of {}", TURN.join(", ")))),
@@ -65,7 +65,7 @@ fn interrupt(node: &Node, problems: &mut Vec<Problem>) -> Option<Value> {
         problems.push(Problem::new(&node.at, "interrupt must be a map with after_ms and say"));
         return None;
     };
-    members.iter().for_each(|(key, _)| known(key, ["after_ms", "say"].into_iter(), problems));
+    members.iter().for_each(|(key, _)| check_known(key, ["after_ms", "say"].into_iter(), problems));
     let Some(say) = node.get("say").and_then(Node::text) else {
         problems.push(Problem::new(&node.at, "interrupt needs say, the words"));
         return None;
@@ -84,7 +84,7 @@ fn expect(node: &Node, problems: &mut Vec<Problem>) -> Option<Value> {
         problems.push(Problem::new(&node.at, why));
         return None;
     };
-    members.iter().for_each(|(key, _)| known(key, EXPECT.into_iter(), problems));
+    members.iter().for_each(|(key, _)| check_known(key, EXPECT.into_iter(), problems));
     let mut step = Map::from_iter([("speaker".to_owned(), json!("agent"))]);
     for word in ["contains", "excludes"] {
         let phrases = texts(node.get(word), word, problems);

@@ -9,7 +9,7 @@ use crate::model::error_code::{ErrorCode, Owner};
 pub enum Verdict {
     /// Everything that was expected came.
     Passed,
-    /// The agent failed.
+    /// Failed by the agent's fault.
     Failed,
     /// It could not be told.
     #[default]
@@ -30,7 +30,7 @@ impl Verdict {
 /// A verdict with its reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judgement {
-    /// The verdict.
+    /// Verdict of the call.
     pub verdict: Verdict,
     /// Short word for the kind of reason, as an error code is one; empty when it passed.
     pub code: String,
@@ -76,7 +76,7 @@ pub fn judge(record: &Value, ended: Option<&str>) -> Judgement {
         let status = record["status"].as_str().unwrap_or("not known");
         return Judgement::unknown("not_over", format!("the call is {status}"));
     }
-    let failed = wanted(record, "failed");
+    let failed = reason_of(record, "failed");
     if let Some(reason) = failed {
         return Judgement::of(Verdict::Failed, "expectation", reason);
     }
@@ -86,7 +86,7 @@ pub fn judge(record: &Value, ended: Option<&str>) -> Judgement {
     if record["outcome"] == "failed" {
         return Judgement::of(Verdict::Failed, "outcome", goal(record));
     }
-    if let Some(reason) = wanted(record, "unknown").or_else(|| wanted(record, "not_reached")) {
+    if let Some(reason) = reason_of(record, "unknown").or_else(|| reason_of(record, "not_reached")) {
         return Judgement::unknown("expectation", reason);
     }
     let has_steps = steps(record).next().is_some();
@@ -143,7 +143,7 @@ fn steps(record: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// The reason of the first expectation or step of this status.
-fn wanted(record: &Value, status: &str) -> Option<String> {
+fn reason_of(record: &Value, status: &str) -> Option<String> {
     let expectations = record["expectations"].as_array().into_iter().flatten();
     let expectation = expectations.clone().find(|one| one["status"] == status).map(|one| {
         let reason = one["reason"].as_str().unwrap_or("no reason is told");
@@ -162,7 +162,7 @@ fn goal(record: &Value) -> String {
     told.map_or_else(|| "the engine's outcome is failed".to_owned(), str::to_owned)
 }
 
-/// What the told runs of a scenario make of its gate.
+/// Returns the verdict that the told runs of a scenario make of its gate.
 pub fn gate(passed: u64, told: u64, all: u64, pass_rate: f64) -> Verdict {
     if all == 0 {
         return Verdict::Passed;

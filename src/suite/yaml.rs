@@ -24,9 +24,9 @@ const MASKED_CHARS: usize = 6;
 pub struct Place {
     /// File as it was named.
     pub file: Arc<str>,
-    /// Line, from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// Column, from 1.
+    /// Column, counted from 1.
     pub column: usize,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for Problem {
 pub struct Node {
     /// Position of its first character.
     pub at: Place,
-    /// The value.
+    /// Value of the node.
     pub kind: Kind,
 }
 
@@ -72,12 +72,12 @@ pub struct Node {
 pub enum Kind {
     /// A scalar; `plain`: it was not quoted, and may be a number, a truth value or nothing.
     Scalar {
-        /// Its text.
+        /// Text as it was written.
         text: String,
         /// True where it was not quoted.
         plain: bool,
     },
-    /// A list.
+    /// A list of nodes.
     List(Vec<Node>),
     /// A map in the order of its keys.
     Map(Vec<(Key, Node)>),
@@ -88,7 +88,7 @@ pub enum Kind {
 pub struct Key {
     /// Position of its first character.
     pub at: Place,
-    /// Its text.
+    /// Text as it was written.
     pub name: String,
 }
 
@@ -161,10 +161,10 @@ fn plain(text: &str) -> Value {
     }
 }
 
-/// What a file came to.
+/// Document of a file, with the texts that are masked.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The document.
+    /// Root of the document.
     pub root: Node,
     /// Values of variables that are masked in everything that is printed or written.
     pub masked: Vec<String>,
@@ -180,7 +180,7 @@ pub fn load(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Lo
     let at = Place { file: shown, line: 1, column: 1 };
     let mut root = loader.file(path, &at).map_err(|problem| vec![problem])?;
     let (mut problems, mut masked) = (Vec::new(), Vec::new());
-    root.scalars(&mut |at, text| match filled(text, variable, &mut masked) {
+    root.scalars(&mut |at, text| match fill(text, variable, &mut masked) {
         Ok(done) => *text = done,
         Err(why) => problems.push(Problem::new(at, why)),
     });
@@ -203,7 +203,7 @@ pub fn mask(text: &str, masked: &[String]) -> String {
     masked.iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "***"))
 }
 
-fn filled(text: &str, variable: &dyn Fn(&str) -> Option<String>, masked: &mut Vec<String>) -> Result<String, String> {
+fn fill(text: &str, variable: &dyn Fn(&str) -> Option<String>, masked: &mut Vec<String>) -> Result<String, String> {
     let (mut done, mut rest) = (String::new(), text);
     while let Some(start) = rest.find("${") {
         let Some(length) = rest[start..].find('}') else {
@@ -241,7 +241,7 @@ struct Loader {
     open: Vec<PathBuf>,
 }
 
-/// What is being built.
+/// Node that is being built.
 enum Open {
     List(Place, usize, Vec<Node>),
     Map(Place, usize, Vec<(Key, Node)>, Option<Key>),
@@ -490,7 +490,7 @@ mod tests {
             ("${1}", Err("${1} names no variable: letters, digits and _ do")),
         ] {
             let mut masked = Vec::new();
-            let found = filled(text, &variable, &mut masked);
+            let found = fill(text, &variable, &mut masked);
             assert_eq!(found.as_deref().map_err(String::as_str), expect, "{text}");
             assert_eq!(masked.len(), usize::from(text.contains("TOKEN")), "short values are not masked");
         }

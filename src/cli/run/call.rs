@@ -26,11 +26,11 @@ const ASKED: usize = 10;
 /// Characters of a scenario's name in the names of its files.
 const NAME_CHARS: usize = 60;
 
-/// Makes calls.
+/// Maker of the calls of a run.
 pub struct Caller {
-    /// The server.
+    /// Client of the engine's API.
     pub client: Client,
-    /// What is shown of them.
+    /// Lines that tell how the calls go.
     pub show: Arc<Show>,
     /// The run is broken off.
     pub halt: CancellationToken,
@@ -44,7 +44,7 @@ impl Caller {
         if self.halt.is_cancelled() {
             return job.not_made(Judgement::unknown("not_made", "the run was over before the call"));
         }
-        if let Some(status) = ended(&command).await {
+        if let Some(status) = await_end(&command).await {
             return job.not_made(Judgement::not_started(format!("the agent's command {status}")));
         }
         let line = self.show.line(&job.scenario.name, job.seed);
@@ -52,7 +52,7 @@ impl Caller {
             Ok(record) => self.gather(job, record, &command).await,
             Err(trouble) => job.not_made(Judgement::unknown("server", trouble.to_string())),
         };
-        line.ended(&played);
+        line.show_end(&played);
         played
     }
 
@@ -109,7 +109,7 @@ impl Caller {
 
     /// Fetches what is left of a call and writes its files.
     async fn gather(&self, job: &Job, record: Value, command: &Arc<Mutex<Option<Running>>>) -> Played {
-        let status = ended(command).await;
+        let status = await_end(command).await;
         let judgement = judge(&record, status.as_deref());
         let id = text_of(&record["id"]);
         let path = |part: &str| format!("/v1/simulation-result/{id}/{part}");
@@ -148,8 +148,8 @@ impl Caller {
     }
 }
 
-async fn ended(command: &Arc<Mutex<Option<Running>>>) -> Option<String> {
-    command.lock().await.as_mut().and_then(Running::ended)
+async fn await_end(command: &Arc<Mutex<Option<Running>>>) -> Option<String> {
+    command.lock().await.as_mut().and_then(Running::exit_reason)
 }
 
 /// A name for files, of letters and digits, with a hash where others could become the same.

@@ -58,7 +58,7 @@ impl Running {
         let within = Duration::from_secs_f64(spawn.within_s);
         let looking = async {
             loop {
-                if let Some(status) = self.ended() {
+                if let Some(status) = self.exit_reason() {
                     return Err(format!("the agent's command {status}"));
                 }
                 if TcpStream::connect(address).await.is_ok() {
@@ -72,10 +72,10 @@ impl Running {
     }
 
     /// How it ended; `None` while it runs.
-    pub fn ended(&mut self) -> Option<String> {
+    pub fn exit_reason(&mut self) -> Option<String> {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if ended.is_none() {
-            *ended = self.child.try_wait().ok().flatten().map(told);
+            *ended = self.child.try_wait().ok().flatten().map(describe_exit);
         }
         ended.clone()
     }
@@ -108,7 +108,7 @@ impl Drop for Running {
     }
 }
 
-fn told(status: ExitStatus) -> String {
+fn describe_exit(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with status {code}"),
         (None, Some(signal)) => format!("was ended by signal {signal}"),

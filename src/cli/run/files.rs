@@ -123,7 +123,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 pub struct Shard {
     /// Its number, from 1.
     pub number: u64,
-    /// Number of shards.
+    /// Number of shards of the whole run.
     pub of: u64,
 }
 

@@ -24,9 +24,9 @@ pub struct Suite {
     pub at: usize,
     /// Its path as it was found.
     pub file: String,
-    /// What is called.
+    /// Connection to the agent of the suite.
     pub connect: Connect,
-    /// What is started.
+    /// Command that is started before the calls.
     pub spawn: Option<Spawn>,
 }
 
@@ -34,9 +34,9 @@ pub struct Suite {
 pub struct Job {
     /// Place of its file.
     pub suite: usize,
-    /// Its file.
+    /// File of the suite, as it was named.
     pub file: String,
-    /// Its scenario.
+    /// Scenario that the call plays.
     pub scenario: Scenario,
     /// Base seed of the repetition.
     pub seed: u64,
@@ -63,13 +63,13 @@ impl Job {
 /// The simulation of a call.
 #[derive(Clone, Debug, Default)]
 pub struct Ready {
-    /// Its id.
+    /// Id of the simulation at the engine.
     pub simulation: String,
 }
 
-/// The whole run.
+/// Suites and calls of the whole run.
 pub struct Plan {
-    /// Its files.
+    /// Suites of the run, in the order of their files.
     pub suites: Vec<Suite>,
     /// Its calls in the order of files, scenarios and seeds.
     pub jobs: Vec<Job>,
@@ -160,7 +160,7 @@ impl Plan {
         lines.iter().map(|line| mask(line, &self.masked)).collect()
     }
 
-    /// What of a file cannot be done with these flags.
+    /// Returns problems of a file with these flags.
     fn admit(&mut self, args: &Args, file: &str, connect: &Connect, spawns: bool) -> Vec<String> {
         let mut problems = Vec::new();
         if spawns && args.server.is_some() && !args.spawn {

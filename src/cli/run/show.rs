@@ -13,7 +13,7 @@ use crate::suite::yaml::mask;
 /// Characters of words that are shown.
 const WORDS_CHARS: usize = 60;
 
-/// All lines.
+/// Progress lines of all calls.
 pub struct Show {
     bars: MultiProgress,
     live: bool,
@@ -65,7 +65,7 @@ impl Show {
 }
 
 impl Line {
-    /// Shows the state.
+    /// Shows the state of the run in one line.
     pub fn state(&self, state: &str) {
         self.bar.set_message(state.to_owned());
         self.bar.tick();
@@ -81,7 +81,7 @@ impl Line {
     }
 
     /// Ends with the verdict.
-    pub fn ended(&self, played: &Played) {
+    pub fn show_end(&self, played: &Played) {
         let why = if played.judgement.reason.is_empty() { "" } else { ": " };
         let text = format!("{} {}{why}{}", played.judgement.verdict.as_str(), self.name, played.judgement.reason);
         self.bar.finish_and_clear();

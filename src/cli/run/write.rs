@@ -65,17 +65,17 @@ pub fn baseline(folder: &Path) -> Result<Vec<(Played, Value)>, Stop> {
     Ok(calls)
 }
 
-/// What is to be told.
+/// Facts that the reports of a run tell.
 pub struct Told<'t> {
     /// Flags of the run.
     pub args: &'t Args,
-    /// What was to be called.
+    /// Plan of the calls.
     pub plan: &'t Plan,
-    /// What was called.
+    /// Calls that were made, with their verdicts.
     pub calls: &'t [Played],
     /// The run that it is compared with.
     pub baseline: Option<&'t [(Played, Value)]>,
-    /// It was interrupted.
+    /// True when the run was interrupted.
     pub interrupted: bool,
     /// It took too long.
     pub late: bool,

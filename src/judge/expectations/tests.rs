@@ -21,7 +21,7 @@ struct Talk {
 }
 
 impl Talk {
-    fn said(mut self, speaker: Role, at_ms: i64, words: &str) -> Talk {
+    fn saying(mut self, speaker: Role, at_ms: i64, words: &str) -> Talk {
         self.entries.push(TranscriptEntry::of(speaker, at_ms, at_ms + 900, words.into(), EntrySource::Recognized));
         self
     }
@@ -51,11 +51,11 @@ impl Talk {
         Talk { timeline, ..self }
     }
 
-    fn ended(self, by: EndedBy, duration_ms: i64) -> Talk {
+    fn ending(self, by: EndedBy, duration_ms: i64) -> Talk {
         Talk { ended_by: Some(by), duration_ms: Some(duration_ms), ..self }
     }
 
-    async fn judged(&self, expected: Value, model: Option<&dyn LanguageModel>) -> ExpectationResult {
+    async fn judge(&self, expected: Value, model: Option<&dyn LanguageModel>) -> ExpectationResult {
         let moments = moments(&self.timeline);
         let material =
             Material { entries: &self.entries, unheard: &self.unheard, calls: &self.calls, ..Material::default() };
@@ -79,7 +79,7 @@ fn talk() -> Talk {
 }
 
 async fn check(talk: Talk, expected: Value, status: &str, reason: &str, at_ms: Option<i64>) {
-    let found = talk.judged(expected.clone(), None).await;
+    let found = talk.judge(expected.clone(), None).await;
     let told = (found.status.as_str(), found.reason.as_deref().unwrap_or_default(), found.at_ms);
     assert_eq!(told, (status, reason, at_ms), "{expected}");
 }
@@ -129,7 +129,7 @@ async fn a_metric_is_within_or_it_is_not() {
 
 #[tokio::test]
 async fn words_are_heard_or_missing_or_not_known() {
-    let one = || talk().said(Role::Agent, 300, "Press ONE, please.").said(Role::User, 2000, "Hello there.");
+    let one = || talk().saying(Role::Agent, 300, "Press ONE, please.").saying(Role::User, 2000, "Hello there.");
     check(one(), json!({"heard": "press one"}), "passed", "", Some(300)).await;
     check(one(), json!({"heard": "press"}), "passed", "", Some(300)).await;
     check(one(), json!({"heard": "pre"}), "failed", "the agent did not say 'pre'", None).await;
@@ -146,7 +146,7 @@ async fn words_are_heard_or_missing_or_not_known() {
     check(one().unheard(), json!({"not_heard": "two"}), "unknown", lacking, None).await;
     check(talk(), json!({"heard": "two"}), "unknown", "no words of the agent are known", None).await;
     check(talk(), json!({"not_heard": "two"}), "unknown", "no words of the agent are known", None).await;
-    let silent = || talk().metric("response_rate", json!(0.0)).said(Role::User, 0, "Hello?");
+    let silent = || talk().metric("response_rate", json!(0.0)).saying(Role::User, 0, "Hello?");
     check(silent(), json!({"heard": "two"}), "failed", "the agent was silent where it could answer", None).await;
     check(silent(), json!({"not_heard": "two"}), "passed", "", None).await;
     let why = "the agent did not say 'two'; this side failed: model_failed";
@@ -169,14 +169,14 @@ async fn tools_are_called_with_what_was_wanted() {
     let why = "book was not called; this side failed: recognizer_late";
     check(talk().fault(FaultCode::RecognizerLate), json!({"tool": "book"}), "unknown", why, None).await;
     check(booked().fault(FaultCode::RecognizerLate), json!({"tool": "book"}), "passed", "", Some(4000)).await;
-    let mut kept = vec![talk().judged(json!({"tool": "book"}), None).await];
+    let mut kept = vec![talk().judge(json!({"tool": "book"}), None).await];
     rejudge_tools(&mut kept, &booked().calls, &[]);
     assert_eq!((kept[0].status, &kept[0].measured), (Status::Passed, &json!(1)), "calls may come late");
 }
 
 #[tokio::test]
 async fn a_side_ends_the_conversation_in_time() {
-    let ended = || talk().ended(EndedBy::Agent, 30_500);
+    let ended = || talk().ending(EndedBy::Agent, 30_500);
     check(ended(), json!({"ended_by": "agent"}), "passed", "", Some(30_500)).await;
     check(ended(), json!({"ended_by": "agent", "within_s": 30.5}), "passed", "", Some(30_500)).await;
     let why = "it ended after 30.5 s, not within 30";
@@ -184,7 +184,7 @@ async fn a_side_ends_the_conversation_in_time() {
     check(ended(), json!({"ended_by": "user"}), "failed", "the agent ended it", Some(30_500)).await;
     check(talk(), json!({"ended_by": "user"}), "unknown", "it is not known who ended the conversation", None).await;
     let why = "the user ended it; this side failed: recognizer_busy";
-    let late = talk().ended(EndedBy::User, 1000).fault(FaultCode::RecognizerBusy);
+    let late = talk().ending(EndedBy::User, 1000).fault(FaultCode::RecognizerBusy);
     check(late, json!({"ended_by": "agent"}), "unknown", why, Some(1000)).await;
 }
 
@@ -218,7 +218,7 @@ async fn digits_and_events_are_those_of_the_timeline() {
 
 #[tokio::test]
 async fn a_meaning_is_judged_or_not_known() {
-    let talk = || talk().said(Role::Agent, 0, "See you on Tuesday.");
+    let talk = || talk().saying(Role::Agent, 0, "See you on Tuesday.");
     let expected = json!({"meaning": "A day is named."});
     for (replies, status, reason) in [
         (Some(&[r#"{"answer": "yes"}"#][..]), "passed", None),
@@ -229,14 +229,14 @@ async fn a_meaning_is_judged_or_not_known() {
         (None, "unknown", Some(NO_MODEL)),
     ] {
         let model = replies.map(|all| ScriptedModel::new(all.iter().map(|reply| Reply::says(&[reply])).collect()));
-        let found = talk().judged(expected.clone(), model.as_ref().map(|model| model as &dyn LanguageModel)).await;
+        let found = talk().judge(expected.clone(), model.as_ref().map(|model| model as &dyn LanguageModel)).await;
         assert_eq!((found.status.as_str(), found.reason.as_deref()), (status, reason), "{replies:?}");
     }
     let model = ScriptedModel::new(vec![Reply::says(&[r#"{"answer": "no"}"#])]);
-    let found = talk().fault(FaultCode::RecognizerLate).judged(expected.clone(), Some(&model)).await;
+    let found = talk().fault(FaultCode::RecognizerLate).judge(expected.clone(), Some(&model)).await;
     assert_eq!(found.status, Status::Untold, "the caller may have been led astray");
     let model = ScriptedModel::new(vec![Reply::says(&[r#"{"answer": "yes"}"#])]);
-    let found = Talk::default().judged(expected, Some(&model)).await;
+    let found = Talk::default().judge(expected, Some(&model)).await;
     assert_eq!(found.status, Status::Untold, "nobody is asked about nothing");
 }
 

@@ -35,7 +35,7 @@ pub(super) fn within_ms(step: &Object) -> Option<i64> {
 }
 
 /// Why an agent that never took the step it was waited for has failed; `None`: it had no time for it.
-pub(super) fn missed(steps: &[Object], index: usize, own: &[(i64, i64)], end: i64) -> Option<String> {
+pub(super) fn miss_reason(steps: &[Object], index: usize, own: &[(i64, i64)], end: i64) -> Option<String> {
     let waited_ms = (end - since(steps, index, own, end)) / PER_MS;
     match within_ms(&steps[index]) {
         Some(within) if waited_ms >= within => Some(format!("the agent said nothing within {within} ms")),

@@ -10,7 +10,7 @@ use crate::model::Object;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::playback::phrases;
 
-/// What the Digital Human plays, step by step. A step that says nothing that can be played is left out; `idle` tells of it.
+/// Returns the steps that the Digital Human plays. A step that says nothing that can be played is left out; `idle` tells of it.
 pub(super) fn playback(human: &DigitalHumanSpec, traits: &Facts<'_>) -> Vec<Step> {
     human.enriched_playback.iter().flatten().filter_map(|given| step(given, traits)).collect()
 }
@@ -23,8 +23,8 @@ pub(super) fn first_cut(human: &DigitalHumanSpec, traits: &Facts<'_>) -> Option<
     }
 }
 
-/// What turns of the agent have to be, by the steps that are played.
-pub(super) fn wanted(human: &DigitalHumanSpec, traits: &Facts<'_>) -> BTreeMap<usize, Wanted> {
+/// Returns the tests of the agent's turns, by the steps that are played.
+pub(super) fn turn_tests(human: &DigitalHumanSpec, traits: &Facts<'_>) -> BTreeMap<usize, Wanted> {
     let played = human.enriched_playback.iter().flatten().filter_map(|given| Some((step(given, traits)?, given)));
     let wanted = |(at, (step, given)): (usize, (Step, &Object))| {
         let phrases = |key: &str| phrases(given, key).map(|phrase| traits.fill(phrase)).collect();
@@ -39,7 +39,7 @@ pub(super) fn wanted(human: &DigitalHumanSpec, traits: &Facts<'_>) -> BTreeMap<u
     played.enumerate().filter_map(wanted).collect()
 }
 
-/// What is played of a step; `None`: nothing.
+/// Returns the step as it is played; `None`: nothing is.
 pub(super) fn step(given: &Object, traits: &Facts<'_>) -> Option<Step> {
     let text = |key: &str| given.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let speaker = text("speaker").or(text("role")).unwrap_or("user");
@@ -78,7 +78,7 @@ fn is_key(c: &char) -> bool {
     c.is_ascii_digit() || "*#ABCD".contains(*c)
 }
 
-/// What of a text is neither a digit that can be sent nor stands between such digits.
+/// Returns the part of a text that is neither a digit that can be sent nor stands between such digits.
 pub(super) fn no_keys(text: &str) -> String {
     let parts = |c: &char| *c == ',' || c.is_whitespace();
     text.chars().filter(|c| !is_key(&c.to_ascii_uppercase()) && !parts(c)).collect()
@@ -114,7 +114,7 @@ mod tests {
         let words = |phrases: &[&str]| phrases.iter().map(|&phrase| phrase.to_owned()).collect();
         let first =
             Wanted { contains: words(&["Monday"]), excludes: words(&["no", "never"]), exact: Some("Yes.".into()) };
-        assert_eq!(wanted(&human, &facts), BTreeMap::from([(1, first)]));
+        assert_eq!(turn_tests(&human, &facts), BTreeMap::from([(1, first)]));
     }
 
     #[test]

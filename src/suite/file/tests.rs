@@ -3,7 +3,7 @@ use serde_json::json;
 use super::super::yaml::parse;
 use super::*;
 
-fn read(text: &str) -> Result<Suite, Vec<String>> {
+fn read_text(text: &str) -> Result<Suite, Vec<String>> {
     let root = parse(text, "f").expect("it is read");
     of_node(&root, Path::new("dir/s.yaml")).map_err(|problems| problems.iter().map(Problem::to_string).collect())
 }
@@ -13,9 +13,9 @@ const HEAD: &str = "version: 1\nconnect: { sip: 'sip:desk@127.0.0.1:5080' }\n";
 #[test]
 fn a_scenario_becomes_a_digital_human_and_a_simulation() {
     let suite =
-        read(&format!("{HEAD}defaults: {{ repeat: 3, language: no, noise: cafe }}\nscenarios: [{{name: x}}]\n"));
+        read_text(&format!("{HEAD}defaults: {{ repeat: 3, language: no, noise: cafe }}\nscenarios: [{{name: x}}]\n"));
     assert!(suite.expect_err("a language")[0].starts_with("f:3:34: language: "), "`no` is a text, and no language");
-    let suite = read(&format!(
+    let suite = read_text(&format!(
         "{HEAD}spawn: {{ command: [python, agent.py], ready: {{ tcp: '127.0.0.1:5080', within_s: 30 }} }}
 defaults: {{ repeat: 3, language: en, noise: cafe, noise_db: 15, network: low, max_seconds: 120, gate: {{ pass_rate: 0.9 }} }}
 scenarios:
@@ -114,7 +114,7 @@ fn what_is_wrong_is_named_with_its_place_and_the_nearest_word() {
         (format!("{HEAD}scenarios:\n  - name: x\n  - name: x"), "f:5:11: the name 'x' is there twice"),
         (format!("{HEAD}scenarios:\n  - goal: x"), "f:4:5: the scenario has no name"),
     ] {
-        let told = read(&text).expect_err(&text);
+        let told = read_text(&text).expect_err(&text);
         assert!(told.iter().any(|line| line.contains(expect)), "{told:?}\n{expect}\n{text}");
     }
 }
