@@ -26,6 +26,7 @@ use crate::api::answer::{
 };
 use crate::api::endpoint::{Ctx, Endpoint};
 use crate::api::idempotency::{self, Call};
+use crate::api::page::{is_own_host, misdirected};
 use crate::api::rate::Quota;
 use crate::api::upload::{self, Upload};
 use crate::clock;
@@ -135,6 +136,9 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(Box::new(too_large(limit)));
     }
+    if ready.endpoint.of_page && server.setup.is_loopback && !is_own_host(&parts.headers) {
+        return Err(Box::new(misdirected()));
+    }
     if ready.endpoint.carrier && !is_carrier(server, &parts) {
         return Err(Box::new(unauthorized()));
     }
@@ -198,6 +202,8 @@ async fn admitted(
         stopping: server.stopping.clone(),
         document: Arc::clone(&server.document),
         probe: server.setup.probe.clone(),
+        door: server.setup.door.clone(),
+        sample_agent: server.setup.sample_agent.clone(),
     };
     let call = Call {
         endpoint: ready.endpoint.clone(),

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::api::answer::{Document, HTML, JSON, Page, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, get, tagged};
+use crate::api::page::protect;
 use crate::clock;
 use crate::error::Result;
 
@@ -112,7 +113,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/health/deps", deps).open().about("Health of everything that the engine needs"),
         get("/v1/ping", ping).open().about("Answers pong"),
         get("/openapi.json", document).open().about("This description"),
-        get("/docs", docs).open().about("This description as a page"),
+        get("/docs", docs).open().of_page().about("This description as a page"),
     ];
     tagged("System", "", endpoints).collect()
 }
@@ -165,5 +166,7 @@ async fn document(ctx: Ctx, _: In) -> Result<Document> {
 }
 
 async fn docs(_: Ctx, _: In) -> Result<Page> {
-    Ok(respond(StatusCode::OK, HTML, DOCS).into())
+    let mut response = respond(StatusCode::OK, HTML, DOCS);
+    protect(response.headers_mut());
+    Ok(response.into())
 }

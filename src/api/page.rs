@@ -1,0 +1,219 @@
+//! The page: its files, the views that they show, and the routes that only it needs. No file comes from elsewhere.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::Response;
+use axum::routing::any;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::answer::{self, Document, HTML, JSON, PCAPNG, Packets, Page, Stream, detail, respond};
+use crate::api::audio;
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, put, tagged};
+use crate::api::identified;
+use crate::api::page_file::{ASSETS, SHELL, call_page};
+use crate::api::run_live;
+use crate::error::{Error, Result};
+use crate::model::api_key::KeyOut;
+use crate::model::review::ReviewRequest;
+use crate::service::{Ladder, Reviewed, Reviews, RunPage, RunQuery, TurnList};
+
+/// What a browser may load and do on the page.
+const POLICY: &str = "default-src 'self'; media-src 'self' blob:; img-src 'self' data:; object-src 'none'; \
+                      base-uri 'none'; frame-ancestors 'none'";
+
+/// Paths at which the page shows something; the page itself reads the path.
+const VIEWS: [&str; 7] = ["/", "/runs/{id}", "/results/{id}", "/call", "/agents", "/agents/{id}", "/simulations/{id}"];
+
+/// Starts the sample agent where it does not run yet, and answers its address, or why there is none.
+pub type SampleAgent = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
+
+#[derive(Deserialize, JsonSchema)]
+struct IdPath {
+    id: i64,
+}
+
+/// Request to change a start token for a key.
+#[derive(Deserialize, JsonSchema)]
+struct PageSessionIn {
+    /// Token of the address that the engine printed.
+    #[schemars(length(max = 200))]
+    token: String,
+}
+
+/// The sample agent of this engine.
+#[derive(Serialize, JsonSchema)]
+struct SampleAgentOut {
+    /// Address to call.
+    sip_uri: String,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let runs = vec![
+        get("/v1/simulation-runs", runs).of("Organization").about("Runs of all simulations by page, newest first"),
+        get("/v1/simulation-run/{id}/events", run_events).about("Changes of a run's results as they happen"),
+    ];
+    let results = vec![
+        get("/v1/simulation-result/{id}/ladder", ladder).about("Signalling with its times, figures and keys"),
+        get("/v1/simulation-result/{id}/turns", turns).about("Turns of both sides with what is measured of each"),
+        put("/v1/simulation-result/{id}/review", review).if_match().about("Set values beside the judged ones"),
+        get("/v1/simulation-result/{id}/reviews", reviews).about("Changes that people made to the evaluation"),
+        get("/v1/simulation-result/{id}/capture", capture).about("Packets of a finished conversation as pcapng"),
+        get("/v1/simulation-result/{id}/page", file).about("One conversation as a page to keep, with its recording"),
+    ];
+    let page = vec![
+        get("/v1/behaviour-levels", levels)
+            .of("Organization")
+            .about("Numbers behind the named levels of Digital Humans"),
+        post("/v1/page-session", session)
+            .open()
+            .repeatable()
+            .of_page()
+            .about("Change the printed start token for a key"),
+        post("/v1/sample-agent", sample_agent)
+            .repeatable()
+            .of("Organization")
+            .about("Start the sample agent on this machine"),
+    ];
+    tagged("Runs", "Simulation run", runs)
+        .chain(tagged("Results", "Simulation result", results))
+        .chain(tagged("System", "", page))
+        .collect()
+}
+
+async fn runs(ctx: Ctx, request: In<Nothing, RunQuery>) -> Result<RunPage> {
+    ctx.service.runs(&ctx.caller, request.query).await
+}
+
+async fn run_events(ctx: Ctx, request: In<IdPath>) -> Result<Stream> {
+    run_live::stream(ctx, request.path.id).await.map(Stream::from)
+}
+
+async fn ladder(ctx: Ctx, request: In<IdPath>) -> Result<Ladder> {
+    ctx.service.ladder(&ctx.caller, request.path.id).await
+}
+
+async fn turns(ctx: Ctx, request: In<IdPath>) -> Result<TurnList> {
+    ctx.service.turn_list(&ctx.caller, request.path.id).await
+}
+
+async fn review(ctx: Ctx, request: In<IdPath, Nothing, ReviewRequest>) -> Result<Reviewed> {
+    let seen = ctx.headers.get(axum::http::header::IF_MATCH).map(|seen| seen.to_str().unwrap_or("?"));
+    ctx.service.review(&ctx.caller, request.path.id, seen, request.body).await
+}
+
+async fn reviews(ctx: Ctx, request: In<IdPath>) -> Result<Reviews> {
+    ctx.service.reviews(&ctx.caller, request.path.id).await
+}
+
+async fn capture(ctx: Ctx, request: In<IdPath>) -> Result<Packets> {
+    let file = ctx.service.capture(&ctx.caller, request.path.id).await?;
+    audio::send_all(file, PCAPNG).await.map(Packets::from)
+}
+
+async fn levels(ctx: Ctx, _: In) -> Result<Document> {
+    let levels = serde_json::to_string(&ctx.service.settings().behaviour).map_err(Error::internal)?;
+    Ok(respond(StatusCode::OK, JSON, levels).into())
+}
+
+async fn file(ctx: Ctx, request: In<IdPath>) -> Result<Page> {
+    let id = request.path.id;
+    let mut response = respond(StatusCode::OK, HTML, call_page(&ctx.service.call_file(&ctx.caller, id).await?));
+    let name = format!("attachment; filename=\"call-{id}.html\"");
+    response.headers_mut().insert(CONTENT_DISPOSITION, HeaderValue::from_str(&name).map_err(Error::internal)?);
+    Ok(response.into())
+}
+
+async fn session(ctx: Ctx, request: In<Nothing, Nothing, PageSessionIn>) -> Result<KeyOut> {
+    let is_forwarded = |name: &str| name == "forwarded" || name.starts_with("x-forwarded-");
+    match &ctx.door {
+        Some(door) if !ctx.headers.keys().any(|name| is_forwarded(name.as_str())) => {
+            ctx.service.open_page(door, &request.body.token).await
+        }
+        _ => Err(Error::Forbidden("Start token is not valid".into())),
+    }
+}
+
+async fn sample_agent(ctx: Ctx, _: In<Nothing, Nothing, Option<Nothing>>) -> Result<SampleAgentOut> {
+    let none = || Error::Unavailable("There is no sample agent in this process".into());
+    let start = ctx.sample_agent.ok_or_else(none)?;
+    let sip_uri = start().await.map_err(|why| Error::Unavailable(format!("The sample agent does not start: {why}")))?;
+    Ok(SampleAgentOut { sip_uri })
+}
+
+/// Adds the views and files of the page. On a loopback listener they are shown to its own names alone.
+pub(super) fn add_to(mut router: Router, is_loopback: bool) -> Router {
+    let files = ASSETS.iter().map(|asset| (asset.path, asset.content_type, asset.text));
+    for (path, content_type, text) in VIEWS.into_iter().map(|path| (path, HTML, SHELL)).chain(files) {
+        let shown = move |request: Request| async move {
+            identified(match request.method() {
+                _ if is_loopback && !is_own_host(request.headers()) => misdirected(),
+                &Method::GET | &Method::HEAD => {
+                    let body = if request.method() == Method::HEAD { Body::empty() } else { Body::from(text) };
+                    let mut response = respond(StatusCode::OK, content_type, body);
+                    protect(response.headers_mut());
+                    response
+                }
+                _ => answer::no_method(HeaderValue::from_static("GET, HEAD")),
+            })
+        };
+        router = router.route(path, any(shown));
+    }
+    router
+}
+
+/// Puts the page's policy on an answer.
+pub(super) fn protect(headers: &mut HeaderMap) {
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+}
+
+/// True when a request names this machine itself as its host: a name that somebody else resolves to it does not count.
+pub(super) fn is_own_host(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    ["localhost", "127.0.0.1", "::1"].iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
+/// The answer to a request for another host (RFC 9110 15.5.20).
+pub(super) fn misdirected() -> Response {
+    detail(StatusCode::MISDIRECTED_REQUEST, "This host is not served here")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_its_own() {
+        for (host, expect) in [
+            ("localhost", true),
+            ("LOCALHOST:8080", true),
+            ("127.0.0.1:1", true),
+            ("[::1]:8080", true),
+            ("[::1]", true),
+            ("evil.example", false),
+            ("127.0.0.1.evil.example", false),
+            ("localhost.evil.example:80", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static(host));
+            assert_eq!(is_own_host(&headers), expect, "{host}");
+        }
+        assert!(!is_own_host(&HeaderMap::new()));
+    }
+}
