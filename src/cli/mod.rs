@@ -26,6 +26,7 @@ pub mod load;
 mod local;
 pub mod openapi;
 mod out;
+mod sample;
 mod signals;
 pub mod sim;
 mod tls;
