@@ -12,6 +12,7 @@ import { ladderView } from "./ladder.js";
  *   peaks: (zoom: number, from: number, to: number | null) => Promise<any>,
  *   audio: (track: string) => Promise<Blob | null>,
  *   tracks?: string[],
+ *   ladder?: () => Promise<any>,
  *   tools?: (view: CallView) => any[],
  * }} Source
  */
@@ -86,7 +87,7 @@ export class CallView {
     this.parts.transcript.replaceChildren(this.transcript());
     this.events();
     this.parts.why.replaceChildren(why(result));
-    this.parts.ladder.replaceChildren(ladderView(this.data.ladder, (at) => this.player.seek(at)));
+    this.parts.ladder.replaceChildren(ladderView(this.data.ladder, (at) => this.player.seek(at), this.source.ladder));
     this.parts.tools.replaceChildren(...(this.source.tools ? this.source.tools(this) : []));
   }
 

@@ -89,7 +89,7 @@ export function chip(word) {
  * @param {any[][]} rows
  */
 export function table(label, head, rows) {
-  return el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": label },
+  return el("div", { class: "scroll", tabIndex: 0, role: "group", "aria-label": label },
     el("table", {},
       el("caption", { class: "hidden" }, label),
       el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))),

@@ -7,9 +7,10 @@ const MOST = 300;
  * The signalling of a call; a click on a message shows it whole.
  * @param {any} ladder
  * @param {(ms: number) => void} seek
+ * @param {() => Promise<any>} [all] brings the figures of the network too, which are many
  */
-export function ladderView(ladder, seek) {
-  const entries = (ladder && ladder.entries) || [];
+export function ladderView(ladder, seek, all) {
+  let entries = (ladder && ladder.entries) || [];
   if (!entries.length) return section("Signalling", el("p", { class: "empty" }, "There is no signalling to show."));
   const shown = { message: true, rtcp: false, digit: true };
   const list = el("ol", { class: "ladder" });
@@ -19,9 +20,15 @@ export function ladderView(ladder, seek) {
     if (wanted.length > MOST) list.append(el("li", {}, (wanted.length - MOST) + " more are in the download"));
   };
   const toggle = (/** @type {string} */ kind, /** @type {string} */ name) => {
-    const count = entries.filter((/** @type {any} */ entry) => entry.kind === kind).length;
-    const box = el("input", { type: "checkbox", checked: /** @type {any} */ (shown)[kind], onchange: () => { /** @type {any} */ (shown)[kind] = box.checked; fill(); } });
-    return el("label", {}, box, name + " (" + count + ")");
+    const box = el("input", { type: "checkbox", checked: /** @type {any} */ (shown)[kind], onchange: async () => {
+      /** @type {any} */ (shown)[kind] = box.checked;
+      if (kind === "rtcp" && all) {
+        const whole = await all().catch(() => null);
+        if (whole) [entries, all] = [whole.entries, undefined];
+      }
+      fill();
+    } });
+    return el("label", {}, box, name);
   };
   fill();
   return section("Signalling", el("p", { class: "toggles" }, toggle("message", "Messages"), toggle("rtcp", "Network figures"), toggle("digit", "Keys")), list);

@@ -34,7 +34,7 @@ export class Lanes {
     this.fine = null;
     this.asking = "";
     this.canvas = /** @type {HTMLCanvasElement} */ (el("canvas", {
-      class: "lanes", tabIndex: 0, role: "slider", "aria-label": "Position in the call", "aria-valuemin": 0,
+      class: "lanes", tabIndex: 0, role: "slider", "aria-label": "Position in the call", "aria-valuemin": 0, "aria-valuenow": 0, "aria-valuemax": 1000,
     }));
     const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ onclick) =>
       el("button", { type: "button", "aria-label": label, title: label, onclick }, text);

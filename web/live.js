@@ -14,12 +14,25 @@ export function isOver(status) {
   return OVER.includes(status);
 }
 
+/** Events that are shown; of a call of an hour the others are a megabyte. */
+const SHOWN = "call.connected,call.ended,barge_in,probe,dtmf_sent,dtmf_received,hold,unhold,session.answered,late_turn,rx_underrun,rx_overflow,tool_call," +
+  "transfer,transferred,reprompt,silence_tool,answering_machine,line_tone,suspected_echo_event,fallback_speaker,scripted_response,agent_error,mark,language.taken";
+
+/**
+ * Names of the events that are asked for: those of the network only where something was lost.
+ * @param {any} result
+ */
+function wanted(result) {
+  const quality = result.engine_quality;
+  return SHOWN + (quality && quality.lost_packets > 0 ? ",network" : "");
+}
+
 /** @param {string} id */
 async function load(id) {
   const of = "/v1/simulation-result/" + id;
   const { simulation_result: result } = await get("/v1/retrieve-simulation-result/" + id);
   const [timeline, transcript, turns, ladder, reviews, agent, human] = await Promise.all([
-    maybe(of + "/timeline"), maybe(of + "/transcript"), maybe(of + "/turns"), maybe(of + "/ladder"), maybe(of + "/reviews"),
+    maybe(of + "/timeline?events=" + wanted(result)), maybe(of + "/transcript?words=false"), maybe(of + "/turns?words=false"), maybe(of + "/ladder?rtcp=false"), maybe(of + "/reviews"),
     maybe("/v1/agents/" + result.agent_id), result.digital_human_id ? maybe("/v1/digital-human/" + result.digital_human_id) : null,
   ].map((one) => Promise.resolve(one).catch(() => null)));
   return { result, timeline, transcript, turns, ladder, reviews, agent: agent && agent.name, caller: human && human.digital_human && human.digital_human.name };
@@ -41,6 +54,7 @@ export async function callPage(id, page) {
       const format = (view.lanes.duration > WAV_MS ? "opus" : "wav");
       return (await ask("GET", of + "/recording?format=" + format + "&channel=" + track)).blob();
     },
+    ladder: () => get(of + "/ladder"),
     tools: (/** @type {CallView} */ shown) => tools(id, shown, page),
   };
   /** @type {CallView} */
@@ -70,7 +84,7 @@ async function watch(id, view, page) {
     if (isAsking) { asked = true; return; }
     isAsking = true;
     const began = performance.now();
-    view.data.turns = await maybe(of + "/turns").catch(() => view.data.turns);
+    view.data.turns = (await maybe(of + "/turns?words=false").catch(() => null)) || view.data.turns;
     const list = [...events.values()].sort((one, other) => one.sample - other.sample || one.seq - other.seq);
     view.data.timeline = { events: list };
     if (!stop.signal.aborted && !isOver(view.data.result.status)) {

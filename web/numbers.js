@@ -31,7 +31,8 @@ export function figuresOf(data) {
   const turns = (data.turns && data.turns.turns) || [];
   const events = (data.timeline && data.timeline.events) || [];
   const whole = lengthOf(data);
-  return [...latencies(turns), ...cuts(events), ...silences(turns, whole), ...lateness(events), ...losses(events), ...metrics(data, turns, whole)];
+  const [ofAgent, ofCaller] = ["latency", "reply"].map((kind) => latencies(turns).filter((figure) => figure.kind === kind));
+  return [...ofAgent, ...cuts(events), ...silences(turns, whole), ...ofCaller, ...lateness(events), ...losses(events), ...metrics(data, turns, whole), ...network(data, whole)];
 }
 
 /**
@@ -90,6 +91,15 @@ function silences(turns, whole) {
   return found;
 }
 
+/**
+ * @param {any} data
+ * @param {number} whole
+ */
+function network(data, whole) {
+  const quality = data.result && data.result.engine_quality;
+  return quality ? [{ group: "Whole call", name: "Packets lost", value: String(quality.lost_packets), from: 0, to: whole, kind: "lost_packets" }] : [];
+}
+
 /** @param {any[]} events */
 function lateness(events) {
   return events.filter((event) => event.event === "late_turn").map((event) => ({
@@ -120,7 +130,10 @@ function metrics(data, turns, whole) {
   const nearest = (/** @type {number} */ value) => answers.reduce((/** @type {any} */ best, turn) =>
     !best || Math.abs(turn.latency_ms - value) < Math.abs(best.latency_ms - value) ? turn : best, null);
   return list.filter((/** @type {any} */ metric) => typeof metric.value === "number").map((/** @type {any} */ metric) => {
-    const [name, unit] = /** @type {any} */ (METRICS)[metric.name] || [metric.name.replace(/_/g, " "), ""];
+    const isSeconds = /_latency$|^yield_latency$|^time_to_first/.test(metric.name);
+    const isMs = /_ms$|^duration$|_duration_avg$/.test(metric.name);
+    const own = [metric.name.replace(/_ms$/, "").replace(/_/g, " "), isSeconds ? "s" : isMs ? "ms" : /_percentage$/.test(metric.name) ? "%" : ""];
+    const [name, unit] = /** @type {any} */ (METRICS)[metric.name] || own;
     // A latency of several turns is heard at the turn that is nearest to it.
     const turn = /_agent_latency$/.test(metric.name) ? nearest(metric.value * 1000) : null;
     const [from, to] = turn ? [turn.latency_from_sample / PER_MS, turn.from_sample / PER_MS] : [0, whole];

@@ -29,6 +29,7 @@ export function reviewForm(id, result, done, page) {
     const short = el("input", { name: code, "aria-label": label + ": reason code", value: evaluation[code] || "", maxLength: 200, placeholder: "reason code" });
     return { value, reason, code, choice, text, short, node: el("div", { class: "line" }, el("span", {}, label), choice, text, short) };
   });
+  const score = el("input", { type: "number", min: "0", max: "100", step: "any", "aria-label": "Pronunciation", placeholder: "as judged", value: evaluation.human_pronunciation_score ?? "" });
   const customs = (evaluation.custom_metrics || []).map((/** @type {any} */ metric) => {
     const value = el("input", { "aria-label": metric.name, value: metric.human_response_value || "", placeholder: "as judged" });
     const reason = el("input", { "aria-label": metric.name + ": reason", value: metric.human_reasoning || "", placeholder: "reason" });
@@ -36,7 +37,7 @@ export function reviewForm(id, result, done, page) {
   });
   const send = el("button", { type: "submit" }, "Save the review");
   const form = el("form", { class: "review" }, el("div", { class: "line" }, el("label", {}, "Reviewer ", reviewer)),
-    rows.map((row) => row.node), customs.map((/** @type {any} */ row) => row.node), el("p", {}, send));
+    rows.map((row) => row.node), el("div", { class: "line" }, el("span", {}, "Pronunciation (0 to 100)"), score), customs.map((/** @type {any} */ row) => row.node), el("p", {}, send));
   form.onsubmit = async (/** @type {Event} */ event) => {
     event.preventDefault();
     send.disabled = true;
@@ -48,6 +49,7 @@ export function reviewForm(id, result, done, page) {
       body[row.reason] = row.text.value || null;
       body[row.code] = row.short.value || null;
     }
+    body.human_pronunciation_score = score.value === "" ? null : Number(score.value);
     if (customs.length) {
       body.metrics = customs.map((/** @type {any} */ row) => ({ metric_id: row.metric.metric_id, human_response_value: row.value.value || null, human_reasoning: row.reason.value || null,
         override_reason_code: row.metric.override_reason_code, override_notes: row.metric.override_notes }));

@@ -48,7 +48,7 @@ function head(run, page) {
   const again = () => post("/v1/queue-simulation-run", { simulation_id: String(run.simulation_id), seed: run.seed }).then((made) => page.go("/runs/" + made.simulation_run_id));
   const cancel = () => ask("POST", "/v1/simulation-run/" + run.id + "/cancel?hangup=true");
   const keep = (/** @type {string} */ format, /** @type {string} */ end) => button(format === "junit" ? "JUnit" : format.toUpperCase(), () => save("/v1/simulation-run/" + run.id + "/export?format=" + format, "run-" + run.id + end));
-  return el("div", {}, el("h1", {}, "Run " + run.id), el("p", { class: "chips" }, chip(run.status), run.outcome ? chip(run.outcome) : null,
+  return el("div", {}, el("h1", {}, "Run " + run.id), el("p", { class: "chips" }, chip(run.outcome || run.status),
     " ", el("a", { href: "/agents/" + run.agent_id }, words(run.agent_name ?? "agent " + run.agent_id, 80)), " ", el("a", { href: "/simulations/" + run.simulation_id }, words(run.simulation_name ?? "simulation " + run.simulation_id, 80))),
   facts(["Passed", String(run.tests_passed)], ["Failed", String(run.tests_failed)], ["Cancelled", String(run.tests_cancelled)], ["Not evaluated", String(run.tests_not_evaluated)],
     ["Completed", run.tests_completed + " of " + run.total_tests], ["Latency, median", asMs(run.p50_agent_latency)], ["Latency, 95th percentile", asMs(run.p95_agent_latency)],
@@ -99,7 +99,7 @@ function dots(list, page) {
     link.append(draw("circle", { cx: Math.min(width - 4, Math.max(4, (at / most) * width)), cy: y, r: 3.5 }));
     svg.append(link);
   }
-  return el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Latencies" }, svg);
+  return el("div", { class: "scroll", tabIndex: 0, role: "group", "aria-label": "Latencies" }, svg);
 }
 
 /** @param {any[]} list */

@@ -64,7 +64,7 @@ function judged(evaluation) {
   const parts = [el("h3", {}, "Evaluation"),
     evaluation.not_evaluated_reason ? el("p", {}, words(evaluation.not_evaluated_reason)) : null,
     evaluation.call_summary ? el("p", {}, words(evaluation.call_summary)) : null,
-    table("Evaluation", ["", "Judged", "A person", "Reasons"], rows)];
+    table("Evaluation", ["Part", "Judged", "A person", "Reasons"], rows)];
   if (evaluation.custom_metrics && evaluation.custom_metrics.length) {
     parts.push(el("h3", {}, "Custom metrics"), table("Custom metrics", ["Metric", "Judged", "A person", "Reasons"],
       evaluation.custom_metrics.map((/** @type {any} */ metric) => [words(metric.name),

@@ -103,6 +103,8 @@ pub struct Endpoint {
     pub of_page: bool,
     /// Reads If-Match (RFC 9110 13.1.1): a change on what was not read is refused.
     pub if_match: bool,
+    /// Packs its answer where the client takes that (RFC 9110 8.4.1.3): it may be long, and is text.
+    pub packs: bool,
     /// Schemas of path, query and body.
     pub parts: [Describe; 3],
     /// What a success looks like.
@@ -146,6 +148,7 @@ where
         with_audio: false,
         of_page: false,
         if_match: false,
+        packs: false,
         parts: [
             SchemaGenerator::subschema_for::<P>,
             SchemaGenerator::subschema_for::<Q>,
@@ -278,6 +281,12 @@ impl Endpoint {
     /// Belongs to the page.
     pub fn of_page(mut self) -> Endpoint {
         self.of_page = true;
+        self
+    }
+
+    /// Packs its answer where the client takes that.
+    pub fn packs(mut self) -> Endpoint {
+        self.packs = true;
         self
     }
 

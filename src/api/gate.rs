@@ -26,6 +26,7 @@ use crate::api::answer::{
 };
 use crate::api::endpoint::{Ctx, Endpoint};
 use crate::api::idempotency::{self, Call};
+use crate::api::packed;
 use crate::api::page::{is_own_host, misdirected};
 use crate::api::rate::Quota;
 use crate::api::upload::{self, Upload};
@@ -205,6 +206,7 @@ async fn admitted(
         door: server.setup.door.clone(),
         sample_agent: server.setup.sample_agent.clone(),
     };
+    let takes_gzip = ready.endpoint.packs && packed::is_taken(&ctx.headers);
     let call = Call {
         endpoint: ready.endpoint.clone(),
         path: parts.uri.path().to_owned(),
@@ -214,7 +216,9 @@ async fn admitted(
     };
     let answered = timeout(server.setup.patience.answer, idempotency::once(server, call, &bytes)).await;
     // One with an Idempotency-Key runs on, and its repeat gets the answer.
-    answered.map_err(|_| Box::new(refused(Error::Unavailable("The request took too long".into()), request_id)))
+    let answered =
+        answered.map_err(|_| Box::new(refused(Error::Unavailable("The request took too long".into()), request_id)));
+    if takes_gzip { Ok(packed::pack(answered?).await) } else { answered }
 }
 
 /// The caller of a key that may use this endpoint.

@@ -24,6 +24,7 @@ mod keys;
 mod live;
 mod metrics;
 mod noises;
+mod packed;
 mod page;
 mod page_file;
 mod results;

@@ -41,6 +41,24 @@ struct IdPath {
     id: i64,
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct LadderQuery {
+    /// False: without the figures of the network, of which there is one a second.
+    #[serde(default = "yes")]
+    rtcp: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct TurnsQuery {
+    /// False: without the times of single words.
+    #[serde(default = "yes")]
+    words: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
 /// Request to change a start token for a key.
 #[derive(Deserialize, JsonSchema)]
 struct PageSessionIn {
@@ -62,8 +80,10 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/simulation-run/{id}/events", run_events).about("Changes of a run's results as they happen"),
     ];
     let results = vec![
-        get("/v1/simulation-result/{id}/ladder", ladder).about("Signalling with its times, figures and keys"),
-        get("/v1/simulation-result/{id}/turns", turns).about("Turns of both sides with what is measured of each"),
+        get("/v1/simulation-result/{id}/ladder", ladder).packs().about("Signalling with its times, figures and keys"),
+        get("/v1/simulation-result/{id}/turns", turns)
+            .packs()
+            .about("Turns of both sides with what is measured of each"),
         put("/v1/simulation-result/{id}/review", review).if_match().about("Set values beside the judged ones"),
         get("/v1/simulation-result/{id}/reviews", reviews).about("Changes that people made to the evaluation"),
         get("/v1/simulation-result/{id}/capture", capture).about("Packets of a finished conversation as pcapng"),
@@ -97,12 +117,18 @@ async fn run_events(ctx: Ctx, request: In<IdPath>) -> Result<Stream> {
     run_live::stream(ctx, request.path.id).await.map(Stream::from)
 }
 
-async fn ladder(ctx: Ctx, request: In<IdPath>) -> Result<Ladder> {
-    ctx.service.ladder(&ctx.caller, request.path.id).await
+async fn ladder(ctx: Ctx, request: In<IdPath, LadderQuery>) -> Result<Ladder> {
+    let mut ladder = ctx.service.ladder(&ctx.caller, request.path.id).await?;
+    ladder.entries.retain(|entry| request.query.rtcp || entry.kind != "rtcp");
+    Ok(ladder)
 }
 
-async fn turns(ctx: Ctx, request: In<IdPath>) -> Result<TurnList> {
-    ctx.service.turn_list(&ctx.caller, request.path.id).await
+async fn turns(ctx: Ctx, request: In<IdPath, TurnsQuery>) -> Result<TurnList> {
+    let mut list = ctx.service.turn_list(&ctx.caller, request.path.id).await?;
+    if !request.query.words {
+        list.turns.iter_mut().for_each(|turn| turn.words.clear());
+    }
+    Ok(list)
 }
 
 async fn review(ctx: Ctx, request: In<IdPath, Nothing, ReviewRequest>) -> Result<Reviewed> {

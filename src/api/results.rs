@@ -36,10 +36,24 @@ struct EndConversations {
 }
 
 #[derive(Deserialize, JsonSchema)]
+struct TimelineQuery {
+    /// Names of the events that are wanted, apart by commas; all without it.
+    #[serde(default)]
+    events: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct TranscriptQuery {
     /// json, text or vtt.
     #[serde(default)]
     format: Option<String>,
+    /// False: without the times of single words.
+    #[serde(default = "yes")]
+    words: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -96,8 +110,10 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         post("/v1/simulation-result/{id}/hangup", hangup).about("End one conversation"),
         delete("/v1/simulation-result/{id}", remove).about("Delete a result"),
         post("/v1/re-evaluate-simulation-result/{id}", re_evaluate).generates().about("Judge a result again"),
-        get("/v1/simulation-result/{id}/timeline", timeline).about("Every event on the sample clock"),
-        get("/v1/simulation-result/{id}/transcript", transcript).about("What was said, as JSON, text or WebVTT"),
+        get("/v1/simulation-result/{id}/timeline", timeline).packs().about("Every event on the sample clock"),
+        get("/v1/simulation-result/{id}/transcript", transcript)
+            .packs()
+            .about("What was said, as JSON, text or WebVTT"),
         get("/v1/simulation-result/{id}/recording", recording).about("What was heard, whole or by channel"),
         get("/v1/simulation-result/{id}/peaks", peaks).about("The recording as a waveform to draw"),
         get("/v1/simulation-result/{id}/evidence", evidence)
@@ -132,12 +148,19 @@ async fn re_evaluate(ctx: Ctx, request: In<IdPath>) -> Result<ReEvaluation> {
     ctx.service.re_evaluate(&ctx.caller, request.path.id).await
 }
 
-async fn timeline(ctx: Ctx, request: In<IdPath>) -> Result<Timeline> {
-    ctx.service.timeline(&ctx.caller, request.path.id).await
+async fn timeline(ctx: Ctx, request: In<IdPath, TimelineQuery>) -> Result<Timeline> {
+    let timeline = ctx.service.timeline(&ctx.caller, request.path.id).await?;
+    Ok(match request.query.events {
+        Some(names) => timeline.of(&names.split(',').map(str::trim).collect::<Vec<_>>()),
+        None => timeline,
+    })
 }
 
 async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Script> {
-    let transcript = ctx.service.transcript(&ctx.caller, request.path.id).await?;
+    let mut transcript = ctx.service.transcript(&ctx.caller, request.path.id).await?;
+    if !request.query.words {
+        transcript.entries.iter_mut().for_each(|entry| entry.words.clear());
+    }
     let response = match request.query.format.as_deref() {
         Some("text") => respond(StatusCode::OK, TEXT, transcript.text()),
         Some("vtt") => respond(StatusCode::OK, VTT, transcript.vtt()),

@@ -40,6 +40,16 @@ pub struct Timeline {
     pub events: Value,
 }
 
+impl Timeline {
+    /// Returns the timeline of the events of these names alone.
+    pub fn of(mut self, names: &[&str]) -> Timeline {
+        if let Value::Array(events) = &mut self.events {
+            events.retain(|event| event["event"].as_str().is_some_and(|name| names.contains(&name)));
+        }
+        self
+    }
+}
+
 /// The outline of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Peaks {

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 
 /// The file of the steps, in the folder of a result.
-const FILE: &str = "peaks.bin";
+pub(super) const PEAKS: &str = "peaks.bin";
 /// First bytes of the file: its kind and version.
 const MAGIC: &[u8; 8] = b"RPEAKS1\n";
 /// Bytes before the first step: kind, version, samples of the recording.
@@ -161,7 +161,7 @@ fn read(recording: &Path, is_final: bool, zoom: Zoom, from: i64, to: i64) -> io:
 
 /// Reads steps from the file beside the recording, which is made when it is not there or is of another recording.
 fn kept(recording: &Path, wav: &mut File, samples: i64, zoom: Zoom, from: i64, to: i64) -> io::Result<Vec<Levels>> {
-    let path = recording.with_file_name(FILE);
+    let path = recording.with_file_name(PEAKS);
     let mut file = match opened(&path, samples)? {
         Some(file) => file,
         None => {
@@ -301,7 +301,7 @@ mod tests {
                 assert_eq!((stretch.steps, stretch.duration_ms), (expect.clone(), 2500), "{zoom:?} {from} {is_final}");
             }
         }
-        assert!(folder.path().join(FILE).is_file(), "kept");
+        assert!(folder.path().join(PEAKS).is_file(), "kept");
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(steps(&path), [[0, 9, -9, 0]]);
         recording(folder.path(), 3200);
         assert_eq!(steps(&path).len(), 2);
-        std::fs::write(folder.path().join(FILE), b"RPEAKS1\n").expect("a file");
+        std::fs::write(folder.path().join(PEAKS), b"RPEAKS1\n").expect("a file");
         assert_eq!(steps(&path).len(), 2, "half a file is none");
         recording(folder.path(), 0);
         assert_eq!(steps(&path).len(), 0);

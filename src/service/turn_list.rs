@@ -9,6 +9,7 @@ use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::judge::{self, Facts, TurnItem, turn_list};
 use crate::model::result::{ResultBody, ResultDoc, noted};
+use crate::model::status::ResultStatus;
 use crate::model::transcript::Transcript;
 
 /// The turns of both sides, by onset.
@@ -56,8 +57,12 @@ impl Service {
         Ok(TurnList { simulation_result_id: result_id, sample_rate: 16_000, live, turns })
     }
 
-    /// Returns the events of a running conversation so far; `None`: none has happened in this process.
+    /// Returns the events of a running conversation so far; `None`: none has happened in this process, or it does not run. What
+    /// was not kept of one that is over is not shown out of memory either.
     pub(super) fn live_events(&self, result_id: i64, body: &ResultBody) -> Option<Value> {
+        if !matches!(body.status, ResultStatus::Dispatched | ResultStatus::Running) {
+            return None;
+        }
         let (events, _) = self.feed(result_id)?.events_from(0);
         let own = events.iter().filter(|event| event.attempt == body.attempt && event.seq.is_some());
         let events: Vec<Value> = own.filter_map(|event| serde_json::from_str(&event.data).ok()).collect();
