@@ -82,7 +82,7 @@ const CONTENT_TYPES: [&[&str]; 10] = [
 
 /// Of these, transcripts.
 const SCRIPT: usize = 6;
-/// Outlines of recordings.
+/// Place of outlines of recordings among them.
 const OUTLINE: usize = 8;
 
 /// A page.

@@ -14,8 +14,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::answer::{Answer, Described};
-use crate::api::page::SampleAgent;
-use crate::api::system::Probe;
+use crate::api::system::{Probe, SampleAgent};
 use crate::api::upload::Upload;
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
@@ -290,7 +289,7 @@ impl Endpoint {
         self
     }
 
-    /// Reads If-Match.
+    /// Reads If-Match, and may refuse for it.
     pub fn if_match(mut self) -> Endpoint {
         self.if_match = true;
         self

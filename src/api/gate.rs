@@ -25,9 +25,9 @@ use crate::api::answer::{
     detail, no_method, options, refused, respond, scope_missing, too_large, too_slow, unauthorized,
 };
 use crate::api::endpoint::{Ctx, Endpoint};
+use crate::api::host::{is_own_host, misdirection};
 use crate::api::idempotency::{self, Call};
 use crate::api::packed;
-use crate::api::page::{is_own_host, misdirected};
 use crate::api::rate::Quota;
 use crate::api::upload::{self, Upload};
 use crate::clock;
@@ -138,7 +138,7 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
         return Err(Box::new(too_large(limit)));
     }
     if ready.endpoint.of_page && server.setup.is_loopback && !is_own_host(&parts.headers) {
-        return Err(Box::new(misdirected()));
+        return Err(Box::new(misdirection()));
     }
     if ready.endpoint.carrier && !is_carrier(server, &parts) {
         return Err(Box::new(unauthorized()));

@@ -182,7 +182,7 @@ pub(super) async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
     }
 }
 
-/// One server-sent event.
+/// One server-sent event, as it is sent.
 pub(super) fn piece(event: &str, id: Option<i64>, data: &dyn std::fmt::Display) -> String {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     format!("event: {event}\n{id}data: {data}\n\n")

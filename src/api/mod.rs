@@ -17,6 +17,7 @@ mod call_logs;
 mod customers;
 mod figures;
 mod generate;
+mod host;
 mod humans;
 mod internal;
 mod issues;
@@ -56,11 +57,10 @@ use tokio_util::sync::CancellationToken;
 use crate::api::endpoint::Endpoint;
 use crate::api::gate::{Ready, Route};
 use crate::api::idempotency::Running;
-pub use crate::api::page::SampleAgent;
 use crate::api::rate::Buckets;
 pub use crate::api::rate::Rates;
 pub use crate::api::serve::Patience;
-pub use crate::api::system::{Part, PartStatus, Parts, Probe};
+pub use crate::api::system::{Part, PartStatus, Parts, Probe, SampleAgent};
 use crate::clock;
 use crate::config::Secret;
 use crate::engine::Engine;
@@ -212,7 +212,7 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
         router = router.route(path, any(move |request: Request| gate::pass(server, route, request)));
         router = router.route(&format!("{path}/"), any(redirected));
     }
-    page::add_to(router, is_loopback).fallback(async || nowhere())
+    page::add_to(router, is_loopback, identified).fallback(async || nowhere())
 }
 
 fn nowhere() -> Response {

@@ -1,24 +1,19 @@
 //! The page: its files, the views that they show, and the routes that only it needs. No file comes from elsewhere.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::header::CONTENT_DISPOSITION;
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::any;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::answer::{self, Document, HTML, JSON, PCAPNG, Packets, Page, Stream, detail, respond};
+use crate::api::answer::{self, Document, HTML, JSON, PCAPNG, Packets, Page, Stream, respond};
 use crate::api::audio;
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, put, tagged};
-use crate::api::identified;
+use crate::api::host::{is_own_host, misdirection, protect};
 use crate::api::page_file::{ASSETS, SHELL, call_page};
 use crate::api::run_live;
 use crate::error::{Error, Result};
@@ -26,15 +21,8 @@ use crate::model::api_key::KeyOut;
 use crate::model::review::ReviewRequest;
 use crate::service::{Ladder, Reviewed, Reviews, RunPage, RunQuery, TurnList};
 
-/// What a browser may load and do on the page.
-const POLICY: &str = "default-src 'self'; media-src 'self' blob:; img-src 'self' data:; object-src 'none'; \
-                      base-uri 'none'; frame-ancestors 'none'";
-
 /// Paths at which the page shows something; the page itself reads the path.
 const VIEWS: [&str; 7] = ["/", "/runs/{id}", "/results/{id}", "/call", "/agents", "/agents/{id}", "/simulations/{id}"];
-
-/// Starts the sample agent where it does not run yet, and answers its address, or why there is none.
-pub type SampleAgent = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
 
 #[derive(Deserialize, JsonSchema)]
 struct IdPath {
@@ -70,7 +58,7 @@ struct PageSessionIn {
 /// The sample agent of this engine.
 #[derive(Serialize, JsonSchema)]
 struct SampleAgentOut {
-    /// Address to call.
+    /// Address that can be called.
     sip_uri: String,
 }
 
@@ -176,12 +164,12 @@ async fn sample_agent(ctx: Ctx, _: In<Nothing, Nothing, Option<Nothing>>) -> Res
 }
 
 /// Adds the views and files of the page. On a loopback listener they are shown to its own names alone.
-pub(super) fn add_to(mut router: Router, is_loopback: bool) -> Router {
+pub(super) fn add_to(mut router: Router, is_loopback: bool, identify: fn(Response) -> Response) -> Router {
     let files = ASSETS.iter().map(|asset| (asset.path, asset.content_type, asset.text));
     for (path, content_type, text) in VIEWS.into_iter().map(|path| (path, HTML, SHELL)).chain(files) {
         let shown = move |request: Request| async move {
-            identified(match request.method() {
-                _ if is_loopback && !is_own_host(request.headers()) => misdirected(),
+            identify(match request.method() {
+                _ if is_loopback && !is_own_host(request.headers()) => misdirection(),
                 &Method::GET | &Method::HEAD => {
                     let body = if request.method() == Method::HEAD { Body::empty() } else { Body::from(text) };
                     let mut response = respond(StatusCode::OK, content_type, body);
@@ -194,52 +182,4 @@ pub(super) fn add_to(mut router: Router, is_loopback: bool) -> Router {
         router = router.route(path, any(shown));
     }
     router
-}
-
-/// Puts the page's policy on an answer.
-pub(super) fn protect(headers: &mut HeaderMap) {
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-}
-
-/// True when a request names this machine itself as its host: a name that somebody else resolves to it does not count.
-pub(super) fn is_own_host(headers: &HeaderMap) -> bool {
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    ["localhost", "127.0.0.1", "::1"].iter().any(|own| name.eq_ignore_ascii_case(own))
-}
-
-/// The answer to a request for another host (RFC 9110 15.5.20).
-pub(super) fn misdirected() -> Response {
-    detail(StatusCode::MISDIRECTED_REQUEST, "This host is not served here")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_of_this_machine_are_its_own() {
-        for (host, expect) in [
-            ("localhost", true),
-            ("LOCALHOST:8080", true),
-            ("127.0.0.1:1", true),
-            ("[::1]:8080", true),
-            ("[::1]", true),
-            ("evil.example", false),
-            ("127.0.0.1.evil.example", false),
-            ("localhost.evil.example:80", false),
-            ("", false),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(HOST, HeaderValue::from_static(host));
-            assert_eq!(is_own_host(&headers), expect, "{host}");
-        }
-        assert!(!is_own_host(&HeaderMap::new()));
-    }
 }

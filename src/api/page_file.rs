@@ -11,9 +11,9 @@ use crate::service::CallFile;
 pub(super) struct Asset {
     /// Path that it is served at.
     pub path: &'static str,
-    /// Its content type.
+    /// Content type of its text.
     pub content_type: &'static str,
-    /// Its text.
+    /// Text as it is served.
     pub text: &'static str,
 }
 
@@ -74,7 +74,7 @@ pub(super) const ASSETS: [Asset; SCRIPTS.len() + 1] = {
 
 /// Returns the page of one call: style, script, data and recording in one document, which may load nothing.
 pub(super) fn call_page(file: &CallFile) -> String {
-    let script: String = SCRIPTS[..OF_A_CALL].iter().map(|asset| joined(asset.text)).collect();
+    let script: String = SCRIPTS[..OF_A_CALL].iter().map(|asset| join_module(asset.text)).collect();
     let peaks = file.peaks.as_ref().map(|stretch| {
         let bytes: Vec<u8> = stretch.steps.iter().flatten().map(|level| small(*level)).collect();
         json!({
@@ -105,7 +105,7 @@ pub(super) fn call_page(file: &CallFile) -> String {
 }
 
 /// Returns a module as a part of one script: what it imports stands before it.
-fn joined(module: &str) -> String {
+fn join_module(module: &str) -> String {
     let lines = module.lines().filter(|line| !line.starts_with("import "));
     lines.map(|line| format!("{}\n", line.strip_prefix("export ").unwrap_or(line))).collect()
 }

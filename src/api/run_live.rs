@@ -62,7 +62,7 @@ struct RunWatch {
     /// Time of the latest change that was told, milliseconds since 1970.
     since_ms: i64,
     changes: Option<watch::Receiver<u64>>,
-    /// What was told last of the run (0) and of each result.
+    /// Values that were told last, of the run (0) and of each result.
     told: BTreeMap<i64, Value>,
     ready: VecDeque<String>,
     quiet: u32,

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::api::answer::{Document, HTML, JSON, Page, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, get, tagged};
-use crate::api::page::protect;
+use crate::api::host::protect;
 use crate::clock;
 use crate::error::Result;
 
@@ -106,6 +106,9 @@ impl Part {
 
 /// Fills in the parts that only the engine knows: speech, models, SIP.
 pub type Probe = Arc<dyn Fn(Parts) -> BoxFuture<'static, Parts> + Send + Sync>;
+
+/// Starts the sample agent where it does not run yet, and answers its address, or why there is none.
+pub type SampleAgent = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![

@@ -51,7 +51,7 @@ impl Sample {
         Ok(address)
     }
 
-    /// Ends its calls.
+    /// Ends its calls, and the agent.
     pub async fn stop(&self) {
         if let Some((desk, _)) = self.running.lock().await.take() {
             desk.stop().await;

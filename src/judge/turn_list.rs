@@ -58,11 +58,11 @@ pub struct TurnOverlap {
 /// Returns the turns of a conversation; the words of each are taken from `entries`. Of a written one each message is a turn.
 pub fn turn_list(moments: &[TimelineEntry], facts: &Facts, entries: &[TranscriptEntry]) -> Vec<TurnItem> {
     if messages::are_written(moments) {
-        return entries.iter().zip(0..).map(|(entry, index)| written(entry, index)).collect();
+        return entries.iter().zip(0..).map(|(entry, index)| written_turn(entry, index)).collect();
     }
     let turns = media::turns(&conversation(moments, facts));
     let measured: Vec<(&Turn, &Turn)> =
-        [Side::Agent, Side::Dh].into_iter().flat_map(|side| media::followed(&turns, side)).collect();
+        [Side::Agent, Side::Dh].into_iter().flat_map(|side| media::turns_after(&turns, side)).collect();
     let cuts: Vec<TurnOverlap> = moments.iter().filter_map(overlap).collect();
     let mut list: Vec<TurnItem> = turns.iter().zip(0..).map(|(turn, index)| item(turn, index)).collect();
     for (at, turn) in turns.iter().enumerate() {
@@ -122,7 +122,7 @@ fn item(turn: &Turn, index: i64) -> TurnItem {
     }
 }
 
-fn written(entry: &TranscriptEntry, index: i64) -> TurnItem {
+fn written_turn(entry: &TranscriptEntry, index: i64) -> TurnItem {
     let at = entry.start_offset_ms.saturating_mul(PER_MS);
     TurnItem {
         index,

@@ -28,21 +28,21 @@ pub struct ReviewFields {
     /// Value that wins over goal_success.
     #[serde(default)]
     pub human_goal_success: Option<bool>,
-    /// Reason for human_goal_success.
+    /// Reason that the reviewer gave for human_goal_success.
     #[serde(default)]
     #[schemars(length(max = TEXT_CHARS))]
     pub human_goal_reasoning: Option<String>,
     /// Value that wins over hallucination.
     #[serde(default)]
     pub human_hallucination: Option<bool>,
-    /// Reason for human_hallucination.
+    /// Reason that the reviewer gave for human_hallucination.
     #[serde(default)]
     #[schemars(length(max = TEXT_CHARS))]
     pub human_hallucination_reasoning: Option<String>,
     /// Value that wins over redundancy.
     #[serde(default)]
     pub human_redundancy: Option<bool>,
-    /// Reason for human_redundancy.
+    /// Reason that the reviewer gave for human_redundancy.
     #[serde(default)]
     #[schemars(length(max = TEXT_CHARS))]
     pub human_redundancy_reasoning: Option<String>,
@@ -50,7 +50,7 @@ pub struct ReviewFields {
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 100.0))]
     pub human_pronunciation_score: Option<f64>,
-    /// Reason for human_pronunciation_score.
+    /// Reason that the reviewer gave for human_pronunciation_score.
     #[serde(default)]
     #[schemars(length(max = TEXT_CHARS))]
     pub human_pronunciation_reasoning: Option<String>,
@@ -122,9 +122,9 @@ pub struct ReviewChange {
     pub field: String,
     /// Id of the custom metric whose field it is; null for the evaluation's own.
     pub metric_id: Option<Uuid>,
-    /// Value before.
+    /// Value before the change.
     pub from: Value,
-    /// Value after.
+    /// Value after the change.
     pub to: Value,
 }
 
@@ -135,7 +135,7 @@ pub struct ReviewDoc {
     pub result_id: i64,
     /// Name that the reviewer gave.
     pub reviewer: String,
-    /// Values that changed.
+    /// Values that the review changed.
     pub changes: Vec<ReviewChange>,
 }
 
@@ -148,6 +148,6 @@ pub struct ReviewRecord {
     pub key_id: Option<Uuid>,
     /// Time of the change.
     pub at: Timestamp,
-    /// Values that changed.
+    /// Values that the review changed.
     pub changes: Vec<ReviewChange>,
 }

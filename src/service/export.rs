@@ -159,7 +159,7 @@ impl Export {
             out.push_str(&format!(
                 "  <testcase classname=\"{name}\" name=\"{caller} {repetition}\" time=\"{seconds}\">"
             ));
-            out.push_str(&reviewed(&evaluation(result)));
+            out.push_str(&review_properties(&evaluation(result)));
             let told = |kind: &str, text: &str| format!("<{kind} message=\"{}\"/>", escaped(text));
             out.push_str(&match verdict(result) {
                 Verdict::Passed => String::new(),
@@ -179,7 +179,7 @@ const REVIEWED: [&str; 5] =
     ["judged_goal_success", "human_goal_success", "human_goal_reasoning", "reviewer", "last_edited_at"];
 
 /// Returns the values of people as properties of a test case; nothing where there are none.
-fn reviewed(evaluation: &Evaluation) -> String {
+fn review_properties(evaluation: &Evaluation) -> String {
     if !evaluation.human_edited {
         return String::new();
     }

@@ -112,7 +112,7 @@ async fn text_of(path: &Path) -> String {
 /// Returns the messages of a SIP log with their times in microseconds since 1970.
 fn sip(log: &str) -> Vec<(u64, Rung)> {
     let rung = |message: super::evidence::Message| {
-        let text = masked(&message.text);
+        let text = mask_secrets(&message.text);
         let peer = if message.is_sent { message.to } else { message.from };
         let rung = Rung {
             at_ms: 0.0,
@@ -177,7 +177,7 @@ fn figure(event: &Value) -> Option<Rung> {
 }
 
 /// Masks the secrets of a message: header fields by their names, keys of media, passwords in addresses.
-fn masked(text: &str) -> String {
+fn mask_secrets(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let (line, end) = line.find(['\r', '\n']).map_or((line, ""), |at| line.split_at(at));
@@ -235,7 +235,7 @@ mod tests {
             ("a=ice-pwd:abc\r\n", "a=ice-pwd:(masked)\r\n"),
             ("o=- 1 1 IN IP4 192.0.2.1", "o=- 1 1 IN IP4 192.0.2.1"),
         ] {
-            assert_eq!(masked(line), expect);
+            assert_eq!(mask_secrets(line), expect);
         }
     }
 

@@ -52,7 +52,7 @@ impl Service {
             }
         }
         let has_room = data.to_string().len() <= MOST_DATA_BYTES;
-        let audio = if has_room { self.packed(caller, result_id).await? } else { None };
+        let audio = if has_room { self.small_audio(caller, result_id).await? } else { None };
         let has_recording = result.body.audio_url.is_some();
         if has_recording && audio.is_none() {
             left_out.push("recording");
@@ -72,7 +72,7 @@ impl Service {
     }
 
     /// Returns the recording in the best form that is small enough: both sides, else the mix of them.
-    async fn packed(&self, caller: &Caller, result_id: i64) -> Result<Option<Vec<u8>>> {
+    async fn small_audio(&self, caller: &Caller, result_id: i64) -> Result<Option<Vec<u8>>> {
         for track in [Track::Both, Track::Mix] {
             let path = match self.packed_path(caller, result_id, track, Packing::Opus).await {
                 Ok(path) => path,

@@ -20,7 +20,7 @@ pub(super) const PEAKS: &str = "peaks.bin";
 const MAGIC: &[u8; 8] = b"RPEAKS1\n";
 /// Bytes before the first step: kind, version, samples of the recording.
 const HEAD_BYTES: u64 = 16;
-/// Samples a second.
+/// Samples a second of recordings.
 const RATE: i64 = 16_000;
 /// Bytes of a sample of both channels in a recording.
 const FRAME_BYTES: u64 = 4;
@@ -144,7 +144,7 @@ fn read(recording: &Path, is_final: bool, zoom: Zoom, from: i64, to: i64) -> io:
         return Ok(None);
     }
     let steps = if is_final {
-        kept(recording, &mut wav, samples, zoom, from, to)?
+        read_kept(recording, &mut wav, samples, zoom, from, to)?
     } else {
         let at = WAV_HEADER as u64 + (from * zoom.samples()) as u64 * FRAME_BYTES;
         wav.seek(SeekFrom::Start(at))?;
@@ -160,13 +160,20 @@ fn read(recording: &Path, is_final: bool, zoom: Zoom, from: i64, to: i64) -> io:
 }
 
 /// Reads steps from the file beside the recording, which is made when it is not there or is of another recording.
-fn kept(recording: &Path, wav: &mut File, samples: i64, zoom: Zoom, from: i64, to: i64) -> io::Result<Vec<Levels>> {
+fn read_kept(
+    recording: &Path,
+    wav: &mut File,
+    samples: i64,
+    zoom: Zoom,
+    from: i64,
+    to: i64,
+) -> io::Result<Vec<Levels>> {
     let path = recording.with_file_name(PEAKS);
-    let mut file = match opened(&path, samples)? {
+    let mut file = match open_kept(&path, samples)? {
         Some(file) => file,
         None => {
             make(&path, wav, samples)?;
-            opened(&path, samples)?.ok_or_else(|| io::Error::other("the outline of a recording is not kept"))?
+            open_kept(&path, samples)?.ok_or_else(|| io::Error::other("the outline of a recording is not kept"))?
         }
     };
     let count = |zoom: Zoom| (samples + zoom.samples() - 1) / zoom.samples();
@@ -178,7 +185,7 @@ fn kept(recording: &Path, wav: &mut File, samples: i64, zoom: Zoom, from: i64, t
 }
 
 /// Opens the file of a recording of so many samples; `None`: there is none.
-fn opened(path: &Path, samples: i64) -> io::Result<Option<File>> {
+fn open_kept(path: &Path, samples: i64) -> io::Result<Option<File>> {
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -231,7 +238,7 @@ fn outline<const N: usize>(
     let none: Levels = [i16::MAX, i16::MIN, i16::MAX, i16::MIN];
     let (mut from, mut open) = (BufReader::with_capacity(PIECE * FRAME_BYTES as usize, from), [(none, 0i64); N]);
     let mut frame = [0; FRAME_BYTES as usize];
-    while filled(&mut from, &mut frame)? {
+    while read_frame(&mut from, &mut frame)? {
         let own = i16::from_le_bytes([frame[0], frame[1]]);
         let agent = i16::from_le_bytes([frame[2], frame[3]]);
         for (at, (zoom, (levels, count))) in zooms.iter().zip(&mut open).enumerate() {
@@ -252,7 +259,7 @@ fn outline<const N: usize>(
 }
 
 /// Reads a whole frame; false at the end, and for the rest of a frame.
-fn filled(from: &mut impl Read, frame: &mut [u8]) -> io::Result<bool> {
+fn read_frame(from: &mut impl Read, frame: &mut [u8]) -> io::Result<bool> {
     match from.read_exact(frame) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),

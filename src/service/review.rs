@@ -55,7 +55,7 @@ pub struct Reviewed {
 pub struct Reviews {
     /// Id of the result.
     pub simulation_result_id: i64,
-    /// Changes, newest first.
+    /// Changes, the newest one first.
     pub reviews: Vec<ReviewRecord>,
 }
 
@@ -86,7 +86,7 @@ impl Service {
             (metric.last_edited_by, metric.last_edited_at) = (Some(caller.key_id), Some(at));
         })?;
         if changes.is_empty() {
-            return Ok(reviewed(result_id, &row.doc.body));
+            return Ok(answer_of(result_id, &row.doc.body));
         }
         (evaluation.last_edited_by, evaluation.last_edited_at) = (Some(caller.key_id), Some(at));
         evaluation.reviewer = Some(request.reviewer.clone());
@@ -102,7 +102,7 @@ impl Service {
         self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         db.commit().await?;
         self.live.changed(result_id);
-        Ok(reviewed(result_id, &row.doc.body))
+        Ok(answer_of(result_id, &row.doc.body))
     }
 
     /// Returns who changed the evaluation of a result, when, and which values.
@@ -120,7 +120,7 @@ impl Service {
     }
 }
 
-fn reviewed(simulation_result_id: i64, body: &ResultBody) -> Reviewed {
+fn answer_of(simulation_result_id: i64, body: &ResultBody) -> Reviewed {
     let evaluation = body.evaluations.first().cloned().unwrap_or_default();
     Reviewed { simulation_result_id, outcome: body.outcome, last_edited_at: evaluation.last_edited_at, evaluation }
 }

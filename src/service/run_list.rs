@@ -57,7 +57,7 @@ fn fifty() -> i64 {
 /// A page of runs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunPage {
-    /// Runs, newest first.
+    /// Runs, the newest one first.
     pub simulation_runs: Vec<ListedRun>,
     /// Position of the next page; null at the end.
     pub next_cursor: Option<String>,
@@ -80,14 +80,14 @@ pub struct ListedRun {
     pub status: RunStatus,
     /// Verdict of the run.
     pub outcome: Option<RunOutcome>,
-    /// Results by verdict.
+    /// Number of results by verdict.
     #[serde(flatten)]
     pub counters: Counters,
     /// Median of the agent's latencies of all turns, seconds.
     pub p50_agent_latency: Option<f64>,
     /// 95th percentile of the agent's latencies of all turns, seconds.
     pub p95_agent_latency: Option<f64>,
-    /// Time of queueing.
+    /// Time at which it was queued.
     pub started_at: Timestamp,
     /// Time at which the last result became terminal.
     pub completed_at: Option<Timestamp>,
@@ -134,7 +134,7 @@ pub struct ResultChange {
     pub human_edited: bool,
     /// Length of the conversation in milliseconds.
     pub duration_ms: Option<i64>,
-    /// Time of connection.
+    /// Time at which the call was connected.
     pub start_time: Option<Timestamp>,
     /// Time of the change.
     pub updated_at: Timestamp,

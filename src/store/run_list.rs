@@ -14,7 +14,7 @@ use crate::model::status::{Outcome, ResultStatus, RunStatus};
 /// Selection of runs; every part that is given must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RunFilter {
-    /// Agent under test.
+    /// Id of the agent under test.
     pub agent_id: Option<i64>,
     /// Simulation that was run.
     pub simulation_id: Option<i64>,
@@ -59,7 +59,7 @@ impl Session {
         if runs.is_empty() {
             return Ok(tallies);
         }
-        let (marks, cells) = self.named(runs);
+        let (marks, cells) = self.marks_of(runs);
         let sql = format!(
             "SELECT run_id, status, outcome, COUNT(*) FROM results WHERE org_id = $1 AND run_id IN ({marks}) \
              GROUP BY run_id, status, outcome"
@@ -80,7 +80,7 @@ impl Session {
         if runs.is_empty() {
             return Ok(latencies);
         }
-        let (marks, cells) = self.named(runs);
+        let (marks, cells) = self.marks_of(runs);
         let sql = format!(
             "SELECT run_id, latency FROM results WHERE org_id = $1 AND run_id IN ({marks}) AND latency IS NOT NULL"
         );
@@ -103,7 +103,7 @@ impl Session {
     }
 
     /// Returns the marks of these ids in a statement, and its cells: the organization first.
-    fn named(&self, ids: &[i64]) -> (String, Vec<Cell>) {
+    fn marks_of(&self, ids: &[i64]) -> (String, Vec<Cell>) {
         let marks: Vec<String> = (0..ids.len()).map(|at| format!("${}", at + 2)).collect();
         let own = Cell::from(self.organization());
         (marks.join(", "), std::iter::once(own).chain(ids.iter().map(|id| Cell::from(*id))).collect())

@@ -64,12 +64,12 @@ impl Browser {
         answer["value"].clone()
     }
 
-    /// What a script of the page returns, once its promise is kept.
+    /// Runs a script of the page, and returns its value once its promise is kept.
     pub async fn run(&self, script: &str) -> Value {
         self.tell("execute/sync", json!({ "script": script, "args": [] })).await
     }
 
-    /// Opens an address.
+    /// Opens an address in the page.
     pub async fn open(&self, url: &str) {
         self.tell("url", json!({ "url": url })).await;
     }

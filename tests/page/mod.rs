@@ -36,13 +36,13 @@ async fn looks_right(browser: &Browser, view: &str) {
     }
 }
 
-async fn asked(base: &str, key: &str, path: &str) -> Value {
+async fn ask_json(base: &str, key: &str, path: &str) -> Value {
     let answer = client().get(format!("{base}{path}")).header("x-api-key", key).send().await.expect("it answers");
     assert!(answer.status().is_success(), "{path}: {}", answer.status());
     answer.json().await.expect("JSON")
 }
 
-async fn sent(base: &str, path: &str, body: Value) -> Value {
+async fn send_json(base: &str, path: &str, body: Value) -> Value {
     let answer = client().post(format!("{base}{path}")).header("x-api-key", KEY).json(&body).send().await;
     let answer = answer.expect("it answers");
     assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap_or_default());
@@ -92,41 +92,11 @@ async fn the_first_minute_leads_from_the_printed_address_to_a_latency_that_is_he
     let key = browser.run("return sessionStorage.getItem('ringer-key')").await;
     let key = key.as_str().expect("a key");
 
-    // Every number leads to its stretch, and those of the latencies are those that were measured.
-    assert_eq!(browser.run(CLICK_ALL).await, json!([]));
-    let turns = asked(&base, key, "/v1/simulation-result/1/turns").await;
-    let result = asked(&base, key, "/v1/retrieve-simulation-result/1").await["simulation_result"].clone();
-    let of_agent = turns["turns"].as_array().expect("turns").iter().filter(|turn| turn["speaker"] == "AGENT");
-    let of_agent = of_agent.filter(|turn| turn["latency_ms"].is_number());
-    let ms = |sample: &Value| json!(sample.as_f64().expect("a position") / 16.0);
-    let expect: Vec<Value> =
-        of_agent.map(|turn| json!([ms(&turn["latency_from_sample"]), ms(&turn["from_sample"])])).collect();
-    let shown = "return [...document.querySelectorAll('.figures .figure[data-kind=latency]')].map((one) => [Number(one.dataset.from), Number(one.dataset.to)])";
-    let shown: Vec<Vec<f64>> = serde_json::from_value(browser.run(shown).await).expect("numbers");
-    let expect: Vec<Vec<f64>> = serde_json::from_value(json!(expect)).expect("numbers");
-    assert_eq!(shown, expect);
-    let measured: Vec<f64> = serde_json::from_value(result["latency"].clone()).expect("latencies");
-    let lengths: Vec<f64> = shown.iter().map(|one| one[1] - one[0]).collect();
-    assert!(!measured.is_empty() && measured.len() == lengths.len(), "{measured:?} {lengths:?}");
-    assert!(measured.iter().zip(&lengths).all(|(s, ms)| (s * 1000.0 - ms).abs() <= 1.0), "{measured:?} {lengths:?}");
-
-    // A click on the lanes and a key seek to within 20 ms.
-    let sought = browser
-        .run(
-            "const canvas = document.querySelector('canvas');
-             const box = canvas.getBoundingClientRect();
-             canvas.dispatchEvent(new PointerEvent('pointerdown', { clientX: box.left + box.width / 2, clientY: box.top + 40, button: 0, bubbles: true }));
-             const at = () => document.querySelector('audio').currentTime * 1000;
-             const [middle, whole] = [at(), Number(canvas.getAttribute('aria-valuemax'))];
-             document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
-             return [middle - whole / 2, at() - middle];",
-        )
-        .await;
-    let off: Vec<f64> = serde_json::from_value(sought).expect("two positions");
-    assert!(off[0].abs() <= 20.0 && (off[1] - 1000.0).abs() <= 20.0, "{off:?}");
+    let expect = numbers_lead_to_their_stretches(&browser, &base, key).await;
+    lanes_and_keys_seek(&browser).await;
     looks_right(&browser, "a call").await;
     saved_call_opens_from_disk(&browser, &base, key, folder.path()).await;
-    reviewed(&browser, &base, key).await;
+    review_in_page(&browser, &base, key).await;
     for (path, shown) in [
         ("/", "tbody a"),
         ("/runs/1", "svg.dots a"),
@@ -150,6 +120,44 @@ async fn the_first_minute_leads_from_the_printed_address_to_a_latency_that_is_he
     wrong_keys_and_lost_servers_are_said(&browser, engine).await;
 }
 
+/// Every number leads to its stretch, and those of the latencies are those that were measured; returns these.
+async fn numbers_lead_to_their_stretches(browser: &Browser, base: &str, key: &str) -> Vec<Vec<f64>> {
+    assert_eq!(browser.run(CLICK_ALL).await, json!([]));
+    let turns = ask_json(base, key, "/v1/simulation-result/1/turns").await;
+    let result = ask_json(base, key, "/v1/retrieve-simulation-result/1").await["simulation_result"].clone();
+    let of_agent = turns["turns"].as_array().expect("turns").iter().filter(|turn| turn["speaker"] == "AGENT");
+    let of_agent = of_agent.filter(|turn| turn["latency_ms"].is_number());
+    let ms = |sample: &Value| json!(sample.as_f64().expect("a position") / 16.0);
+    let expect: Vec<Value> =
+        of_agent.map(|turn| json!([ms(&turn["latency_from_sample"]), ms(&turn["from_sample"])])).collect();
+    let shown = "return [...document.querySelectorAll('.figures .figure[data-kind=latency]')].map((one) => [Number(one.dataset.from), Number(one.dataset.to)])";
+    let shown: Vec<Vec<f64>> = serde_json::from_value(browser.run(shown).await).expect("numbers");
+    let expect: Vec<Vec<f64>> = serde_json::from_value(json!(expect)).expect("numbers");
+    assert_eq!(shown, expect);
+    let measured: Vec<f64> = serde_json::from_value(result["latency"].clone()).expect("latencies");
+    let lengths: Vec<f64> = shown.iter().map(|one| one[1] - one[0]).collect();
+    assert!(!measured.is_empty() && measured.len() == lengths.len(), "{measured:?} {lengths:?}");
+    assert!(measured.iter().zip(&lengths).all(|(s, ms)| (s * 1000.0 - ms).abs() <= 1.0), "{measured:?} {lengths:?}");
+    expect
+}
+
+/// A click on the lanes and a key seek to within 20 ms.
+async fn lanes_and_keys_seek(browser: &Browser) {
+    let sought = browser
+        .run(
+            "const canvas = document.querySelector('canvas');
+             const box = canvas.getBoundingClientRect();
+             canvas.dispatchEvent(new PointerEvent('pointerdown', { clientX: box.left + box.width / 2, clientY: box.top + 40, button: 0, bubbles: true }));
+             const at = () => document.querySelector('audio').currentTime * 1000;
+             const [middle, whole] = [at(), Number(canvas.getAttribute('aria-valuemax'))];
+             document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
+             return [middle - whole / 2, at() - middle];",
+        )
+        .await;
+    let off: Vec<f64> = serde_json::from_value(sought).expect("two positions");
+    assert!(off[0].abs() <= 20.0 && (off[1] - 1000.0).abs() <= 20.0, "{off:?}");
+}
+
 /// One HTML file opens without a server, and asks nothing of the network.
 async fn saved_call_opens_from_disk(browser: &Browser, base: &str, key: &str, folder: &std::path::Path) {
     let path = format!("{base}/v1/simulation-result/1/page");
@@ -167,7 +175,7 @@ async fn saved_call_opens_from_disk(browser: &Browser, base: &str, key: &str, fo
 }
 
 /// A person overrules the judge in the page, and sees both values and who changed what.
-async fn reviewed(browser: &Browser, base: &str, key: &str) {
+async fn review_in_page(browser: &Browser, base: &str, key: &str) {
     browser.open(&format!("{base}/results/1")).await;
     browser.until("the form", "document.querySelector('form.review')").await;
     browser
@@ -186,7 +194,7 @@ async fn reviewed(browser: &Browser, base: &str, key: &str) {
     let audit = audit.as_str().expect("text");
     assert!(audit.contains("Ann") && audit.contains("human goal success: null \u{2192} false"), "{audit}");
     assert_eq!(browser.run("return document.querySelectorAll('main b b, .audit b b, td b > b').length").await, 0);
-    let result = asked(base, key, "/v1/retrieve-simulation-result/1").await["simulation_result"].clone();
+    let result = ask_json(base, key, "/v1/retrieve-simulation-result/1").await["simulation_result"].clone();
     assert_eq!(
         (&result["outcome"], &result["evaluations"][0]["human_goal_success"]),
         (&json!("failed"), &json!(false))
@@ -229,15 +237,15 @@ async fn hostile_texts_are_text_and_failed_calls_are_shown() {
     let long = "x".repeat(10_000);
     let agent =
         json!({ "name": hostile, "type": "INBOUND", "connection_type": "SIP", "sip_uri": "sip:nobody@127.0.0.1:9" });
-    let agent = sent(&base, "/v1/add-agent", agent).await["agent_id"].to_string();
+    let agent = send_json(&base, "/v1/add-agent", agent).await["agent_id"].to_string();
     let simulation = json!({ "agent_id": agent, "name": backwards, "runs_per_digital_human": 2 });
-    let simulation = sent(&base, "/v1/create-simulation", simulation).await["simulation_id"].clone();
+    let simulation = send_json(&base, "/v1/create-simulation", simulation).await["simulation_id"].clone();
     for name in [hostile, backwards, &long] {
         let human = json!({ "name": name, "intent": hostile, "language": "en" });
-        sent(&base, "/v1/create-digital-human", json!({ "digital_human": human, "simulation_ids": [simulation] }))
+        send_json(&base, "/v1/create-digital-human", json!({ "digital_human": human, "simulation_ids": [simulation] }))
             .await;
     }
-    let run = sent(&base, "/v1/queue-simulation-run", json!({ "simulation_id": simulation.to_string() })).await;
+    let run = send_json(&base, "/v1/queue-simulation-run", json!({ "simulation_id": simulation.to_string() })).await;
     assert_eq!(run["simulation_result_ids"].as_array().map(Vec::len), Some(6));
     let browser = Browser::start().await;
     browser.tell("timeouts", json!({ "script": PATIENCE.as_millis() as u64 })).await;

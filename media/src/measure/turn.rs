@@ -164,12 +164,12 @@ impl Heard {
     }
 
     fn after(&self, side: Side) -> Vec<(&Turn, &Turn)> {
-        followed(&self.turns, side)
+        turns_after(&self.turns, side)
     }
 }
 
 /// Returns the turns of `side`, each with the other side's turn before it, where that was over.
-pub fn followed(turns: &[Turn], side: Side) -> Vec<(&Turn, &Turn)> {
+pub fn turns_after(turns: &[Turn], side: Side) -> Vec<(&Turn, &Turn)> {
     let mut pairs = Vec::new();
     let mut before: Option<&Turn> = None;
     for turn in turns {
