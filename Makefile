@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load hashes instructions speed fuzz train fmt packages peers build matrix
+.PHONY: help demo test full kills bench load hashes instructions speed page fuzz train fmt packages peers build matrix
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -15,7 +15,7 @@ NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
 # The tests also call these, as independent other sides.
 PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql python3-venv \
-         chromium chromium-driver kamailio kamailio-tls-modules iproute2 nftables
+         chromium chromium-driver kamailio kamailio-tls-modules iproute2 nftables nodejs npm
 
 # Voices to train with: synthesizers, and recordings, which are unpacked and not installed.
 SYNTHESIZERS := festival festival-ca festival-czech festvox-ca-ona-hts festvox-czech-dita festvox-czech-krb festvox-czech-machac \
@@ -108,6 +108,10 @@ speed: build ## requests a CPU-second beside a reference, and times of answers w
 	@$(call install,wrk python3-venv curl)
 	RINGER="$(RINGER)" tests/speed.sh
 
+page: packages build ## first paint, heap and bytes of the page at a call of an hour, and a run of 200 results
+	@$(call install,chromium chromium-driver python3)
+	python3 tests/page/figures.py "$(RINGER)"
+
 # libFuzzer finds its way by what the instrumented code counts, which every compiler can give (cargo-fuzz and the address sanitizer
 # want a nightly one). Runs for FUZZ_SECONDS a target, from the corpus that it keeps in fuzz/corpus.
 FUZZ_SECONDS ?= 60
@@ -154,12 +158,18 @@ fmt: ## format the code
 packages: ## install what running needs (Debian, Ubuntu)
 	@$(call install,$(PACKAGES))
 
-peers: ## install what testing needs (Debian, Ubuntu; Python packages into .venv)
+peers: ## install what testing needs (Debian, Ubuntu; Python packages into .venv, tools of the page beside the build)
 	@$(call install,$(PEERS))
 	@cmp -s tests/python/requirements.txt .venv/installed.txt || { \
 	    python3 -m venv --clear .venv; \
 	    .venv/bin/pip install --quiet --disable-pip-version-check -r tests/python/requirements.txt; \
 	    cp tests/python/requirements.txt .venv/installed.txt; \
+	}
+	@mkdir -p "$(TARGET)/page-tools"; \
+	cmp -s tests/page/package-lock.json "$(TARGET)/page-tools/installed.json" || { \
+	    cp tests/page/package.json tests/page/package-lock.json "$(TARGET)/page-tools/"; \
+	    npm ci --silent --no-audit --no-fund --prefix "$(TARGET)/page-tools"; \
+	    cp tests/page/package-lock.json "$(TARGET)/page-tools/installed.json"; \
 	}
 
 # Installs the packages that are missing, all at once; when that fails, one by one, so that one unknown name does not take the

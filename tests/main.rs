@@ -5,6 +5,7 @@ mod calls;
 mod cli;
 mod databases;
 mod json;
+mod page;
 mod peers;
 mod program;
 mod settings;

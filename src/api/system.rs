@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::api::Setup;
 use crate::api::answer::{Document, HTML, JSON, Page, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, get, tagged};
+use crate::api::host::protect;
 use crate::clock;
 use crate::engine::{Engine, LineReport, LineStanding, Standing};
 use crate::error::Result;
@@ -170,6 +171,9 @@ impl Part {
 /// Fills in the parts that only the engine knows: speech, models, SIP.
 pub type Probe = Arc<dyn Fn(Parts) -> BoxFuture<'static, Parts> + Send + Sync>;
 
+/// Starts the sample agent where it does not run yet, and answers its address, or why there is none.
+pub type SampleAgent = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
+
 pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     let engine = setup.engine.clone();
     let endpoints = vec![
@@ -179,7 +183,7 @@ pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
             .about("Health of everything that the engine needs"),
         get("/v1/ping", ping).open().about("Answers pong"),
         get("/openapi.json", document).open().about("This description"),
-        get("/docs", docs).open().about("This description as a page"),
+        get("/docs", docs).open().of_page().about("This description as a page"),
     ];
     tagged("System", "", endpoints).collect()
 }
@@ -238,5 +242,7 @@ async fn document(ctx: Ctx, _: In) -> Result<Document> {
 }
 
 async fn docs(_: Ctx, _: In) -> Result<Page> {
-    Ok(respond(StatusCode::OK, HTML, DOCS).into())
+    let mut response = respond(StatusCode::OK, HTML, DOCS);
+    protect(response.headers_mut());
+    Ok(response.into())
 }

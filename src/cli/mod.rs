@@ -27,6 +27,7 @@ mod local;
 pub mod openapi;
 mod out;
 pub mod run;
+mod sample;
 pub mod selftest;
 mod signals;
 pub mod sim;

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::out::Out;
+use super::sample::Sample;
 use super::signals::Signals;
 use super::{Place, count, failed, local, make_private, open_store, room, service_settings, tls};
 use crate::agent::{self, Fault};
@@ -65,6 +66,9 @@ pub struct Args {
     /// Make every call in virtual time, to the sample agent; the user part of its address names a fault of it.
     #[arg(long, hide = true)]
     pub sim: bool,
+    /// Print no address that opens the page without a key
+    #[arg(long)]
+    pub no_page_link: bool,
 }
 
 impl Args {
@@ -85,13 +89,13 @@ pub async fn run(args: Args) -> ExitCode {
         Ok(config) => config,
         Err(code) => return code,
     };
-    match up(&config, args.sim).await {
+    match up(&config, args.sim, !args.no_page_link).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => failed(why),
     }
 }
 
-async fn up(config: &Config, sim: bool) -> Result<(), String> {
+async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
     // Asked for first: a signal during the start ends what was started.
     let mut stop = Signals::new()?;
     // Calls are made whether anybody reads it or not.
@@ -102,7 +106,22 @@ async fn up(config: &Config, sim: bool) -> Result<(), String> {
     let house = House::open(config, sim, &out).await?;
     weak_points(config, &house.speech).iter().for_each(|weak| tracing::warn!("{weak}"));
     let (serving, served, draining) = (CancellationToken::new(), Tasks::new(), CancellationToken::new());
-    let setup = Setup { draining: draining.clone(), ..house.setup(config) };
+    let (sample, is_loopback) = (Sample::default(), api.ip().is_loopback());
+    house.service.close_old_pages(ORGANIZATION).await.map_err(|error| error.to_string())?;
+    let (door, link) = match links && is_loopback {
+        true => {
+            let (door, token) = house.service.page_door(ORGANIZATION);
+            (Some(Arc::new(door)), format!("#start={token}"))
+        }
+        false => (None, String::new()),
+    };
+    let setup = Setup {
+        draining: draining.clone(),
+        is_loopback,
+        door: door.clone(),
+        sample_agent: Some(sample.starter()),
+        ..house.setup(config)
+    };
     let server = api::serve(listener, house.service.clone(), setup, serving.clone().cancelled_owned());
     served.spawn("api", async move {
         if let Err(error) = server.await {
@@ -118,12 +137,19 @@ async fn up(config: &Config, sim: bool) -> Result<(), String> {
         ports.end(),
         room(config)
     ));
+    out.line(format_args!("the page: http://{api}/{link}"));
     stop.wait().await;
     tracing::info!(calls = house.engine.live_calls(), "stopping");
     draining.cancel();
     house.close_calls().await;
     serving.cancel();
     served.stop().await;
+    sample.stop().await;
+    if let Some(door) = &door
+        && let Err(error) = house.service.close_page(door).await
+    {
+        tracing::warn!(%error, "the key of the page could not be taken back");
+    }
     house.service.store().close().await;
     Ok(())
 }
@@ -249,6 +275,9 @@ impl House {
             engine: Some(self.engine.clone()),
             public_metrics: config.metrics.public,
             internal_token: config.security.internal_token.clone(),
+            is_loopback: false,
+            door: None,
+            sample_agent: None,
             draining: CancellationToken::new(),
         }
     }

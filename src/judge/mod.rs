@@ -25,6 +25,7 @@ mod sound;
 mod spoken;
 mod summary;
 mod transcript;
+mod turn_list;
 mod unheard;
 mod words;
 
@@ -57,6 +58,7 @@ pub use self::schema::schema_of;
 pub use self::sound::{audio_metrics, measure_parts};
 pub use self::summary::sum_up;
 pub use self::transcript::transcript;
+pub use self::turn_list::{TurnItem, TurnOverlap, turn_list};
 pub use self::unheard::{Lack, Unheard, unheard};
 pub use self::words::{WordErrors, predicted_wer};
 

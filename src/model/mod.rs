@@ -142,6 +142,7 @@ pub mod phone_number;
 pub mod placeholder;
 pub mod playback;
 pub mod result;
+pub mod review;
 pub mod run;
 pub mod scalar;
 pub mod scenario;

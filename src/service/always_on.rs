@@ -116,6 +116,7 @@ impl Service {
             overrides,
             start_told: false,
             day: Some(day),
+            created_by: None,
         };
         Ok((db.insert(&run, now, None).await?, seed))
     }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::Service;
 use super::call_logs::CALLS_FOLDER;
 use super::noises::FOLDER as NOISES_FOLDER;
+use super::peaks::PEAKS;
 use crate::config::Retention;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
@@ -171,10 +172,10 @@ fn of<Id>(old: Old<Id>, what: impl Fn(Id) -> What) -> Oldest {
     Oldest { what: what(old.id), organization: old.organization, created_ms: old.created_ms }
 }
 
-/// True for names of files with sound: recordings in every form in which they are handed out, and captured media.
+/// True for names of files with sound: recordings in every form in which they are handed out, their outlines, captured media.
 fn is_audio(name: &str) -> bool {
     let kind = name.rsplit_once('.').map(|(_, kind)| kind);
-    matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "pcapng" | "part"))
+    name == PEAKS || matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "pcapng" | "part"))
 }
 
 /// True for names of uploads (`ID.part`) whose id is older than `before_ms`.

@@ -144,6 +144,7 @@ impl Service {
             overrides: plan.overrides.clone(),
             start_told: false,
             day: None,
+            created_by: Some(caller.key_id),
         };
         let run_id = db.insert(&run, now, Some(caller.key_id)).await?;
         let lane = lane(run_id, &plan.simulation.doc);
@@ -426,7 +427,7 @@ pub(super) fn new_result(
     ResultDoc { body, repetition, ..ResultDoc::default() }
 }
 
-fn verdict(run: &RunDoc, counters: &Counters, simulation: &SimulationSpec) -> Option<RunOutcome> {
+pub(super) fn verdict(run: &RunDoc, counters: &Counters, simulation: &SimulationSpec) -> Option<RunOutcome> {
     let (failing, passing) = (simulation.outcome_failing_threshold, simulation.outcome_passing_threshold);
     (run.status == RunStatus::Completed).then(|| counters.outcome(failing, passing))?
 }
