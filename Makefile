@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load hashes instructions speed page fuzz train fmt packages peers build matrix
+.PHONY: help demo test full kills bench load hashes instructions speed page fuzz train fmt packages peers npm build matrix
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -15,7 +15,7 @@ NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
 # The tests also call these, as independent other sides.
 PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql python3-venv \
-         chromium chromium-driver kamailio kamailio-tls-modules iproute2 nftables nodejs npm
+         chromium chromium-driver kamailio kamailio-tls-modules iproute2 nftables
 
 # Voices to train with: synthesizers, and recordings, which are unpacked and not installed.
 SYNTHESIZERS := festival festival-ca festival-czech festvox-ca-ona-hts festvox-czech-dita festvox-czech-krb festvox-czech-machac \
@@ -165,12 +165,17 @@ peers: ## install what testing needs (Debian, Ubuntu; Python packages into .venv
 	    .venv/bin/pip install --quiet --disable-pip-version-check -r tests/python/requirements.txt; \
 	    cp tests/python/requirements.txt .venv/installed.txt; \
 	}
+	@command -v npm >/dev/null || $(MAKE) --no-print-directory npm
 	@mkdir -p "$(TARGET)/page-tools"; \
 	cmp -s tests/page/package-lock.json "$(TARGET)/page-tools/installed.json" || { \
 	    cp tests/page/package.json tests/page/package-lock.json "$(TARGET)/page-tools/"; \
 	    npm ci --silent --no-audit --no-fund --prefix "$(TARGET)/page-tools"; \
 	    cp tests/page/package-lock.json "$(TARGET)/page-tools/installed.json"; \
 	}
+
+# A Node.js from elsewhere brings its own npm, beside which Debian's cannot be installed.
+npm:
+	@$(call install,nodejs npm)
 
 # Installs the packages that are missing, all at once; when that fails, one by one, so that one unknown name does not take the
 # others with it. What then is still missing is named; `ringer doctor` says what does not work without it.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::expectation::Expectation;
+pub use super::expectation::Role;
 use super::playback::{Interruptions, ScriptedResponse};
 use super::time::Timestamp;
 use super::{Object, one, yes};
@@ -77,11 +78,6 @@ words! {
 words! {
     /// Where the first words come from.
     SpeaksFirstMode { Custom = "custom", AiGenerated = "ai_generated" }
-}
-
-words! {
-    /// Who speaks: USER is the Digital Human.
-    Role { Agent = "AGENT", User = "USER" }
 }
 
 words! {

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Object;
-use super::digital_human::Role;
 
 words! {
     /// How words that are expected are compared.
@@ -29,6 +28,11 @@ words! {
         SpeechUnclear = "speech_unclear", ModelFailed = "model_failed", SynthesizerFailed = "synthesizer_failed",
         VoiceSubstituted = "voice_substituted", Pacing = "pacing", Recording = "recording",
     } default Pacing
+}
+
+words! {
+    /// Side that speaks: USER is the Digital Human.
+    Role { Agent = "AGENT", User = "USER" }
 }
 
 /// One thing that a conversation has to be. Exactly one of `metric`, `heard`, `not_heard`, `tool`, `ended_by`, `dtmf_received`,

@@ -10,12 +10,11 @@ use std::path::Path;
 use ringer_media::recording::WAV_HEADER;
 
 use super::privacy::is_hidden;
+use super::retention::PEAKS;
 use super::{Caller, Peaks, Service, Track};
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 
-/// The file of the steps, in the folder of a result.
-pub(super) const PEAKS: &str = "peaks.bin";
 /// First bytes of the file: its kind and version.
 const MAGIC: &[u8; 8] = b"RPEAKS1\n";
 /// Bytes before the first step: kind, version, samples of the recording.
@@ -124,7 +123,7 @@ impl Service {
         let is_final = row.doc.body.status.is_terminal();
         let reading = move || {
             let to = to_ms.map_or(i64::MAX, |to| to.max(0).saturating_add(step - 1) / step);
-            read(&recording, is_final, zoom, from, to)
+            read_peaks(&recording, is_final, zoom, from, to)
         };
         let stretch = tokio::task::spawn_blocking(reading).await.map_err(Error::internal)?;
         let stretch = stretch.map_err(Error::internal)?;
@@ -135,7 +134,7 @@ impl Service {
 }
 
 /// Reads steps `from` to before `to`; `None`: they are too many.
-fn read(recording: &Path, is_final: bool, zoom: Zoom, from: i64, to: i64) -> io::Result<Option<PeakStretch>> {
+fn read_peaks(recording: &Path, is_final: bool, zoom: Zoom, from: i64, to: i64) -> io::Result<Option<PeakStretch>> {
     let mut wav = File::open(recording)?;
     let samples = (wav.metadata()?.len().saturating_sub(WAV_HEADER as u64) / FRAME_BYTES) as i64;
     let all = samples.div_euclid(zoom.samples()) + i64::from(samples % zoom.samples() != 0);
@@ -304,7 +303,7 @@ mod tests {
             (Zoom::Hundredth, 900, 901, vec![]),
         ] {
             for is_final in [false, true, true] {
-                let stretch = read(&path, is_final, zoom, from, to).expect("it is read").expect("they are few");
+                let stretch = read_peaks(&path, is_final, zoom, from, to).expect("it is read").expect("they are few");
                 assert_eq!((stretch.steps, stretch.duration_ms), (expect.clone(), 2500), "{zoom:?} {from} {is_final}");
             }
         }
@@ -315,7 +314,7 @@ mod tests {
     fn the_outline_of_another_recording_is_made_anew() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = recording(folder.path(), 1600);
-        let steps = |path: &Path| read(path, true, Zoom::Tenth, 0, i64::MAX).expect("read").expect("few").steps;
+        let steps = |path: &Path| read_peaks(path, true, Zoom::Tenth, 0, i64::MAX).expect("read").expect("few").steps;
         assert_eq!(steps(&path), [[0, 9, -9, 0]]);
         recording(folder.path(), 3200);
         assert_eq!(steps(&path).len(), 2);

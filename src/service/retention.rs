@@ -8,12 +8,13 @@ use uuid::Uuid;
 use super::Service;
 use super::call_logs::CALLS_FOLDER;
 use super::noises::FOLDER as NOISES_FOLDER;
-use super::peaks::PEAKS;
 use crate::config::Retention;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::store::{Old, Store};
 
+/// The file of the steps, in the folder of a result.
+pub(super) const PEAKS: &str = "peaks.bin";
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// An upload that was not taken by then never will be: it was refused, or the engine was ended in it.
 const LOST_AFTER_MS: i64 = 3600 * 1000;

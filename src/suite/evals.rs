@@ -6,7 +6,8 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::expand::connect;
-use super::file::{Scenario, Suite, check_known, number, texts};
+use super::file::{Scenario, Suite};
+use super::reading::{check_known, number, texts};
 use super::yaml::{Node, Problem};
 
 /// Words of a whole file.

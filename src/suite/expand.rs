@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::file::check_known;
+use super::reading::check_known;
 use super::yaml::{Node, Problem};
 
 /// Connection to an agent.
@@ -154,7 +154,7 @@ pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
     for (beside, field) in way.beside {
         let Some(value) = node.get(beside) else { continue };
         match *beside {
-            "codecs" => codecs = super::file::texts(Some(value), "codecs", &mut problems),
+            "codecs" => codecs = super::reading::texts(Some(value), "codecs", &mut problems),
             "username" | "password" | "key" | "model" | "dialect" | "agent_name" => match value.text() {
                 Some(text) => {
                     agent.insert((*field).to_owned(), json!(text));

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::expand::{Connect, connect};
+use super::reading::{check_known, number, texts};
 use super::spawn::{Spawn, spawn};
 use super::yaml::{Key, Loaded, Node, Place, Problem, load};
 use super::{evals, turns};
-use crate::config::nearest;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::expectation::Expectation;
 use crate::model::simulation::SimulationSpec;
@@ -137,14 +137,6 @@ pub fn of_node(root: &Node, path: &Path) -> Result<Suite, Vec<Problem>> {
             Ok(Suite { path: path.to_owned(), connect, spawn: spawn.flatten(), scenarios, masked: Vec::new() })
         }
         _ => Err(problems),
-    }
-}
-
-/// Adds a problem for a key that is none of the known words.
-pub(super) fn check_known<'a>(key: &Key, words: impl Iterator<Item = &'a str> + Clone, problems: &mut Vec<Problem>) {
-    if !words.clone().any(|word| word == key.name) {
-        let near = nearest(&key.name, words);
-        problems.push(Problem::new(&key.at, format!("{} is not known{near}", key.name)));
     }
 }
 
@@ -317,33 +309,6 @@ fn conditions(
         simulation.insert("max_call_duration".into(), json!(seconds.round() as i64));
         simulation.insert("max_call_duration_units".into(), json!("seconds"));
     }
-}
-
-/// A number of a word, within bounds.
-pub(super) fn number(
-    node: Option<&Node>,
-    word: &str,
-    least: f64,
-    most: f64,
-    problems: &mut Vec<Problem>,
-) -> Option<f64> {
-    let node = node?;
-    let number = node.json().as_f64().filter(|number| (least..=most).contains(number));
-    if number.is_none() {
-        problems.push(Problem::new(&node.at, format!("{word} must be a number from {least} to {most}")));
-    }
-    number
-}
-
-/// Texts of a word: one, or a list of them.
-pub(super) fn texts(node: Option<&Node>, word: &str, problems: &mut Vec<Problem>) -> Vec<String> {
-    let Some(node) = node else { return Vec::new() };
-    let items = node.items().unwrap_or(std::slice::from_ref(node));
-    let all: Option<Vec<String>> = items.iter().map(|item| item.text().map(str::to_owned)).collect();
-    all.unwrap_or_else(|| {
-        problems.push(Problem::new(&node.at, format!("{word} must be a list of texts")));
-        Vec::new()
-    })
 }
 
 fn gate(node: Option<&Node>, problems: &mut Vec<Problem>) -> f64 {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-use super::file::{check_known, number};
+use super::reading::{check_known, number};
 use super::yaml::{Node, Problem};
 
 /// Seconds that a command may take to be ready where nothing is said.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::file::{check_known, number, texts};
+use super::reading::{check_known, number, texts};
 use super::yaml::{Node, Problem};
 
 /// Words of which each turn has one.

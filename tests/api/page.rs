@@ -58,7 +58,7 @@ fn with(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-async fn put(world: &World, id: i64, headers: &[(String, String)], body: Value) -> Answer {
+async fn put_review(world: &World, id: i64, headers: &[(String, String)], body: Value) -> Answer {
     world.send("PUT", &format!("/v1/simulation-result/{id}/review"), headers, body.to_string().into_bytes()).await
 }
 
@@ -118,20 +118,24 @@ async fn runs_of_all_simulations_are_listed_by_page() {
 async fn a_review_wins_and_is_told_apart() {
     let (world, run, [first, second]) = queued().await;
     let reviewer = json!({ "reviewer": "Ann", "human_goal_success": false, "human_goal_reasoning": "Wrong day." });
-    let answer = put(&world, first, &[], reviewer.clone()).await;
+    let answer = put_review(&world, first, &[], reviewer.clone()).await;
     assert_eq!((answer.status, &answer.json()["detail"]), (409, &json!("Evaluation has not ended")));
     judge(&world, first).await;
     judge(&world, second).await;
     for (key, expect) in [("$foreign", 404), ("$read", 403), ("", 401)] {
-        assert_eq!(put(&world, first, &[with("x-api-key", key)], reviewer.clone()).await.status, expect, "{key}");
+        assert_eq!(
+            put_review(&world, first, &[with("x-api-key", key)], reviewer.clone()).await.status,
+            expect,
+            "{key}"
+        );
     }
     for body in [json!({}), json!({ "reviewer": "" }), json!({ "reviewer": "A", "human_pronunciation_score": 101 })] {
-        assert_eq!(put(&world, first, &[], body.clone()).await.status, 422, "{body}");
+        assert_eq!(put_review(&world, first, &[], body.clone()).await.status, 422, "{body}");
     }
     let read =
         async || world.get(&format!("/v1/retrieve-simulation-result/{first}")).await["simulation_result"].clone();
     assert_eq!(read().await["outcome"], "passed");
-    let answer = put(&world, first, &[], reviewer.clone()).await;
+    let answer = put_review(&world, first, &[], reviewer.clone()).await;
     assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
     let (reviewed, result) = (answer.json(), read().await);
     let evaluation = &result["evaluations"][0];
@@ -142,20 +146,20 @@ async fn a_review_wins_and_is_told_apart() {
     assert_eq!((&whole["tests_passed"], &whole["tests_failed"]), (&json!(1), &json!(1)));
 
     // Who has not read it may not overwrite it.
-    assert_eq!(put(&world, first, &[], reviewer.clone()).await.status, 412);
+    assert_eq!(put_review(&world, first, &[], reviewer.clone()).await.status, 412);
     let seen = |at: &Value| [with("if-match", &format!("\"{}\"", at.as_str().expect("a time")))];
     let at = seen(&reviewed["last_edited_at"]);
     let bad =
         json!({ "reviewer": "Bo", "metrics": [{ "metric_id": uuid::Uuid::nil(), "human_response_value": "maybe" }] });
-    assert_eq!(put(&world, first, &at, bad).await.status, 400);
+    assert_eq!(put_review(&world, first, &at, bad).await.status, 400);
     let more =
         json!({ "reviewer": "Bo", "metrics": [{ "metric_id": uuid::Uuid::nil(), "human_response_value": "fail" }] });
-    let second_review = put(&world, first, &at, more).await;
+    let second_review = put_review(&world, first, &at, more).await;
     assert_eq!(second_review.status, 200);
 
     exports_tell_reviews(&world, run).await;
     let back = json!({ "reviewer": "Ann", "human_goal_success": null });
-    let answer = put(&world, first, &seen(&second_review.json()["last_edited_at"]), back).await;
+    let answer = put_review(&world, first, &seen(&second_review.json()["last_edited_at"]), back).await;
     assert_eq!((answer.status, &answer.json()["outcome"]), (200, &json!("passed")));
     let reviews = world.get(&format!("/v1/simulation-result/{first}/reviews")).await["reviews"].clone();
     let told: Vec<Value> = reviews

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::event::{Kind, Side, What};
-use super::io::{CutIn, Effect, EffectId, Move, Output, Purpose};
+use super::io::{Effect, EffectId, Move, Output, Purpose};
 use super::plan::Stage;
 use super::script::contains_phrase;
-use super::spec::{Interruption, Opening};
+use super::spec::{CutIn, Interruption, Opening};
 use super::turn::{JOINED_MS, SHORT_MS};
 use super::utterance::Utterance;
 use super::{Call, ms};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::ending::{EndReason, Ending, RemoteEnd};
 use super::event::{Code, Event};
-use super::spec::Phrases;
+use super::spec::{CutIn, Phrases};
 use crate::frame::{Frame, SILENCE, Sample};
 use crate::leg::LegParams;
 use crate::rtp::srtp::SrtpParams;
@@ -425,15 +425,6 @@ pub struct Word {
     pub to: Sample,
     /// 0..1 when known.
     pub confidence: Option<f32>,
-}
-
-/// Words at a fixed time in the other side's turn.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct CutIn {
-    /// Milliseconds from the true onset of the other side's turn.
-    pub after_ms: u32,
-    /// Words, said exactly and to their end.
-    pub say: String,
 }
 
 /// What a mind decides.

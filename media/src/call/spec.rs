@@ -2,10 +2,18 @@
 
 use std::sync::Arc;
 
-use super::io::CutIn;
 use crate::connection::ConnectionSpec;
 use crate::impair::AudioQuality;
 use crate::seed::Seed;
+
+/// Words at a fixed time in the other side's turn.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CutIn {
+    /// Milliseconds from the true onset of the other side's turn.
+    pub after_ms: u32,
+    /// Words, said exactly and to their end.
+    pub say: String,
+}
 
 /// One simulated conversation, described.
 #[derive(Clone, Debug)]

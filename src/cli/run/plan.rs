@@ -268,7 +268,7 @@ impl Plan {
         let made = match &suite.connect {
             _ if self.sim => &sample,
             Connect::Made(made) => made,
-            Connect::Named(name) => return named(client, suite, name).await,
+            Connect::Named(name) => return find_agent(client, suite, name).await,
         };
         let mut body = made.agent.clone();
         body.insert("name".into(), json!(format!("Suite {}", suite.file)));
@@ -295,7 +295,7 @@ fn sample_agent(suite: &Suite) -> Made {
     Made { kind: "sip", agent: agent.as_object().cloned().unwrap_or_default(), codecs: Vec::new() }
 }
 
-async fn named(client: &Client, suite: &Suite, name: &str) -> Result<String, Stop> {
+async fn find_agent(client: &Client, suite: &Suite, name: &str) -> Result<String, Stop> {
     let all = client.get("/v1/agents").await?;
     let agents = all["agents"].as_array().or(all.as_array()).cloned().unwrap_or_default();
     let of = |agent: &Value| (text_of(&agent["id"]), agent["name"].as_str().unwrap_or_default().to_owned());

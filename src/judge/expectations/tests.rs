@@ -1,3 +1,5 @@
+//! Expectations of each kind, against conversations that meet them and that do not.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Steps of a playback, against timelines of calls.
+
 use super::*;
 use crate::judge::moments;
 use crate::provider::fake::{Reply, ScriptedModel};
@@ -6,7 +8,7 @@ fn objects(steps: Value) -> Vec<Object> {
     serde_json::from_value(steps).expect("objects")
 }
 
-fn told(played: &[Played]) -> Value {
+fn statuses(played: &[Played]) -> Value {
     played.iter().map(Played::told).collect()
 }
 
@@ -51,12 +53,12 @@ async fn each_step_of_the_agent_takes_one_turn() {
             {"index": 7, "passed": false, "status": "not_reached", "reason": "the conversation was over before it", "heard": ""},
         ])
     };
-    assert_eq!(told(&played), expect(None));
+    assert_eq!(statuses(&played), expect(None));
     assert_eq!(playback(&[], &moments(&timeline), true), []);
     let replies = [r#"{"steps": []}"#, r#"{"steps": [{"index": "2", "passed": "True"}]}"#];
     let model = ScriptedModel::new(replies.map(|reply| Reply::says(&[reply])).to_vec());
     assert_eq!(judge_meanings(&mut played, &model).await, Ok(()));
-    assert_eq!(told(&played), expect(Some(true)));
+    assert_eq!(statuses(&played), expect(Some(true)));
     let asked = model.asked();
     let material = r#"[{"index":2,"wanted":"starts troubleshooting","heard":"let us see"}]"#;
     assert_eq!((asked.len(), asked[0].messages[1].content.as_str()), (2, material));
@@ -124,7 +126,7 @@ fn at(ms: i64, event: &str, side: &str, data: Value) -> Value {
     json!({"seq": ms, "sample": ms * PER_MS, "event": event, "side": side, "data": data})
 }
 
-fn said(from: i64, to: i64, side: &str) -> Vec<Value> {
+fn saying(from: i64, to: i64, side: &str) -> Vec<Value> {
     let data = json!({"utterance_id": from, "kind": "turn", "text": "word"});
     let mut lines = vec![at(from, "speech.started", side, data.clone()), at(to, "speech.ended", side, data)];
     if side == "agent" {
@@ -141,8 +143,8 @@ fn a_silence_of_the_agent_is_as_long_as_its_step_says() {
     let say = json!({"speaker": "user", "exact_message": "word"});
     let mean = json!({"speaker": "user", "intent": "word"});
     let own_quiet = json!({"speaker": "user", "type": "silence", "duration_ms": 500});
-    let agent_after = |ms: i64| [said(0, 1000, "dh"), said(1000 + ms, 4000 + ms, "agent")].concat();
-    let own_after = |ms: i64| [said(0, 1000, "agent"), said(1000 + ms, 4000 + ms, "dh")].concat();
+    let agent_after = |ms: i64| [saying(0, 1000, "dh"), saying(1000 + ms, 4000 + ms, "agent")].concat();
+    let own_after = |ms: i64| [saying(0, 1000, "agent"), saying(1000 + ms, 4000 + ms, "dh")].concat();
     for (steps, lines, expect, heard) in [
         (json!([say, quiet(2000), hear]), agent_after(2000), Some(true), "2000 ms"),
         (json!([say, quiet(2000), hear]), agent_after(1600), Some(true), "1600 ms"),
@@ -154,33 +156,33 @@ fn a_silence_of_the_agent_is_as_long_as_its_step_says() {
         (json!([hear, quiet(2000), say]), own_after(1500), None, "1500 ms"),
         (
             json!([hear, quiet(2000)]),
-            [said(0, 1000, "agent"), vec![at(2500, "call.ended", "engine", json!({}))]].concat(),
+            [saying(0, 1000, "agent"), vec![at(2500, "call.ended", "engine", json!({}))]].concat(),
             None,
             "1500 ms",
         ),
         (
             json!([hear, quiet(2000)]),
-            [said(0, 1000, "agent"), vec![at(4000, "call.ended", "engine", json!({}))]].concat(),
+            [saying(0, 1000, "agent"), vec![at(4000, "call.ended", "engine", json!({}))]].concat(),
             Some(true),
             "3000 ms",
         ),
-        (json!([quiet(2000), hear]), said(2000, 3000, "agent"), Some(true), "2000 ms"),
+        (json!([quiet(2000), hear]), saying(2000, 3000, "agent"), Some(true), "2000 ms"),
         (json!([say, quiet(1000), quiet(1000), hear]), agent_after(2000), Some(true), "2000 ms"),
         (
             json!([say, own_quiet, say, quiet(2000), hear]),
-            [said(0, 1000, "dh"), said(1500, 2500, "dh"), said(4500, 5000, "agent")].concat(),
+            [saying(0, 1000, "dh"), saying(1500, 2500, "dh"), saying(4500, 5000, "agent")].concat(),
             Some(true),
             "2000 ms",
         ),
         (
             json!([mean, mean, quiet(2000), hear]),
-            [said(0, 1000, "dh"), said(1500, 2500, "dh"), said(4500, 5000, "agent")].concat(),
+            [saying(0, 1000, "dh"), saying(1500, 2500, "dh"), saying(4500, 5000, "agent")].concat(),
             Some(true),
             "2000 ms",
         ),
         (
             json!([say, quiet(2000), say, hear]),
-            [said(0, 1000, "dh"), said(3000, 3500, "dh"), said(4500, 5000, "agent")].concat(),
+            [saying(0, 1000, "dh"), saying(3000, 3500, "dh"), saying(4500, 5000, "agent")].concat(),
             Some(true),
             "2000 ms",
         ),
@@ -213,7 +215,7 @@ fn own(from: i64, to: i64, kind: &str) -> Vec<Value> {
     vec![at(from, "speech.started", "dh", data.clone()), at(to, "speech.ended", "dh", data)]
 }
 
-fn ended(ms: i64, by: &str) -> Vec<Value> {
+fn ending(ms: i64, by: &str) -> Vec<Value> {
     vec![at(ms, "call.ended", "engine", json!({"by": by, "reason": "x"}))]
 }
 
@@ -259,29 +261,29 @@ fn words_times_and_silence_of_a_turn_are_tested() {
         ),
         (
             json!([say, expect(json!({"contains": "a", "within_ms": 4000}))]),
-            [own(0, 1000, "turn"), ended(5000, "USER")].concat(),
+            [own(0, 1000, "turn"), ending(5000, "USER")].concat(),
             "failed",
             "the agent said nothing within 4000 ms",
         ),
         (
             json!([say, expect(json!({"contains": "a", "within_ms": 4000}))]),
-            [own(0, 1000, "turn"), ended(4000, "USER")].concat(),
+            [own(0, 1000, "turn"), ending(4000, "USER")].concat(),
             "not_reached",
             "the conversation was over before it",
         ),
         (
             json!([say, expect(json!({"contains": "a"}))]),
-            [own(0, 1000, "turn"), ended(2000, "AGENT")].concat(),
+            [own(0, 1000, "turn"), ending(2000, "AGENT")].concat(),
             "failed",
             "the agent ended the conversation before it",
         ),
         (
             json!([say, expect(json!({"contains": "a"}))]),
-            [own(0, 1000, "turn"), ended(12_000, "USER")].concat(),
+            [own(0, 1000, "turn"), ending(12_000, "USER")].concat(),
             "failed",
             "the agent said nothing for 11000 ms",
         ),
-        (json!([say, absent]), [own(0, 1000, "turn"), ended(3000, "USER")].concat(), "passed", ""),
+        (json!([say, absent]), [own(0, 1000, "turn"), ending(3000, "USER")].concat(), "passed", ""),
         (json!([say, absent]), answered(2500, "late"), "passed", ""),
         (
             json!([say, absent]),
@@ -292,25 +294,25 @@ fn words_times_and_silence_of_a_turn_are_tested() {
         // A sound of less than 200 ms is no speech.
         (
             json!([say, absent]),
-            [own(0, 1000, "turn"), turn_of(1500, 1690, "eh"), ended(4000, "USER")].concat(),
+            [own(0, 1000, "turn"), turn_of(1500, 1690, "eh"), ending(4000, "USER")].concat(),
             "passed",
             "",
         ),
         (
             json!([say, wait, absent]),
-            [own(0, 1000, "turn"), turn_of(2000, 3000, "while it waits"), ended(7000, "USER")].concat(),
+            [own(0, 1000, "turn"), turn_of(2000, 3000, "while it waits"), ending(7000, "USER")].concat(),
             "passed",
             "",
         ),
         (
             json!([say, absent]),
-            [own(0, 1000, "turn"), ended(2000, "USER")].concat(),
+            [own(0, 1000, "turn"), ending(2000, "USER")].concat(),
             "unknown",
             "the conversation was over before it was",
         ),
         (
             json!([say, absent]),
-            [own(0, 1000, "turn"), ended(2000, "AGENT")].concat(),
+            [own(0, 1000, "turn"), ending(2000, "AGENT")].concat(),
             "failed",
             "the agent ended the conversation before it was over",
         ),
@@ -341,7 +343,7 @@ fn words_times_and_silence_of_a_turn_are_tested() {
         let mut lines = lines;
         lines.sort_by_key(|line| line["sample"].as_i64());
         let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true);
-        let last = played.last().expect("one step").told();
+        let last = played.last().expect("one step").statuses();
         let told = (last["status"].as_str().expect("a word"), last["reason"].as_str().unwrap_or_default());
         assert_eq!(told, (status, reason), "{steps}");
     }

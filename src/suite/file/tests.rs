@@ -1,3 +1,5 @@
+//! Files of suites: what they become, and the errors that name line and column.
+
 use serde_json::json;
 
 use super::super::yaml::parse;

@@ -8,6 +8,7 @@ pub mod file;
 pub mod html;
 pub mod junit;
 pub mod lines;
+mod reading;
 pub mod spawn;
 pub mod stats;
 pub mod table;
