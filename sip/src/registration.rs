@@ -505,7 +505,7 @@ impl Line {
     fn options_answered(&mut self, now: Time, response: &Response) {
         // A gateway that cannot go on takes no calls; whoever refuses OPTIONS is there.
         if matches!(response.code, 408 | 502..=504) {
-            let why = format!("OPTIONS were answered with {}", spoken(response));
+            let why = format!("OPTIONS were answered with {}", status_text(response));
             return self.fail(now, Kind::Options, why, None);
         }
         let every = Duration::from_secs(self.account.keepalive_s.into());
@@ -547,6 +547,6 @@ fn part(ids: &mut Ids, whole: Duration) -> Duration {
 }
 
 /// Returns the status of a response as it is told to a person.
-fn spoken(response: &Response) -> String {
+fn status_text(response: &Response) -> String {
     format!("{} {}", response.code, response.reason).trim_end().to_owned()
 }

@@ -24,9 +24,11 @@ pub(super) struct Errand {
     call_id: String,
     tag: String,
     seq: u32,
+    /// Challenges that were answered, and the credentials.
     pub login: Login,
     /// Realms whose challenges the attempt has answered.
     challenged: Challenged,
+    /// Transaction of the request, until its answer.
     pub client: Option<Client>,
     /// Places that the attempt still has, in order.
     pub queue: VecDeque<Hop>,
@@ -36,6 +38,7 @@ pub(super) struct Errand {
     pub at: Option<Time>,
     /// Attempts in a row that failed.
     pub failures: u32,
+    /// Standing as the answers tell it.
     pub state: State,
 }
 
@@ -50,7 +53,7 @@ pub(super) enum Reply {
 /// Something that is due.
 pub(super) enum Tick {
     Nothing,
-    /// An attempt begins.
+    /// The time of the next attempt has come.
     Begin,
     /// The bytes are sent again.
     Repeat(Hop, Vec<u8>),
@@ -59,6 +62,7 @@ pub(super) enum Tick {
 }
 
 impl Errand {
+    /// Returns an errand that waits for its places.
     pub fn new(now: Time, ids: &mut Ids, method: Method, credentials: Option<Credentials>) -> Errand {
         Errand {
             method,
@@ -111,7 +115,7 @@ impl Errand {
         self.queue = queue;
     }
 
-    /// Ends the attempt.
+    /// Ends the attempt, whatever came of it.
     pub fn stop(&mut self) {
         self.client = None;
         self.queue.clear();

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::errand::{Errand, moved_to, registered_for, retry_after, seen_at};
-use super::{Account, FIRST_WAIT, Kind, Line, SHORTEST_REFRESH, Standing, TRY_LIMIT, part, spoken};
+use super::{Account, FIRST_WAIT, Kind, Line, SHORTEST_REFRESH, Standing, TRY_LIMIT, part, status_text};
 use crate::hop::{Hop, Transport};
 use crate::ids::Ids;
 use crate::message::Response;
@@ -23,11 +23,13 @@ const MOST_CHANGES: u32 = 2;
 
 /// State of a registration beside its request.
 pub(super) struct Registration {
+    /// Its requests, one after the other.
     pub errand: Errand,
     /// Interval that is asked for, seconds: what the settings say, or what the registrar wants at least.
     pub asked_s: u32,
     /// End of what was granted; `None`: nothing is.
     pub until: Option<Time>,
+    /// Beginning of what was granted without a gap.
     pub begun: Time,
     /// Way by which the registrar was reached, and by which calls come.
     pub flow: Option<Hop>,
@@ -39,12 +41,14 @@ pub(super) struct Registration {
     pub bound: Option<(Transport, SocketAddr)>,
     /// Changes of this attempt: raised intervals, changed contacts.
     pub changes: u32,
+    /// Redirections since a registrar answered.
     pub moves: u32,
     /// Registrar that the configured one has named.
     pub moved: Option<Uri>,
 }
 
 impl Registration {
+    /// Returns a registration that nothing is granted for yet.
     pub fn new(now: Time, errand: Errand, asked_s: u32) -> Registration {
         Registration {
             errand,
@@ -96,7 +100,7 @@ impl Line {
                 _ => self.refuse(now, response),
             },
             408 | 480 | 500.. => {
-                let why = format!("the registrar answered {}", spoken(response));
+                let why = format!("the registrar answered {}", status_text(response));
                 self.fail(now, Kind::Register, why, retry_after(response));
             }
             _ => self.refuse(now, response),
@@ -142,7 +146,7 @@ impl Line {
         let why = if is_signed { "the credentials were refused" } else { "the registrar refused" };
         registration.errand.stop();
         registration.errand.login.forget();
-        registration.errand.state.error = Some(format!("{why}: {}", spoken(response)));
+        registration.errand.state.error = Some(format!("{why}: {}", status_text(response)));
         registration.errand.failures = 0;
         (registration.moved, registration.moves, registration.changes) = (None, 0, 0);
         (registration.until, registration.flow) = (None, None);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     /// Returns how many of these messages are looked at, which come at the same time.
-    fn admitted(strangers: &mut Strangers, now: Time, from: impl Iterator<Item = IpAddr>) -> u32 {
+    fn count_admitted(strangers: &mut Strangers, now: Time, from: impl Iterator<Item = IpAddr>) -> u32 {
         from.map(|host| u32::from(strangers.admits(now, host))).sum()
     }
 
@@ -156,14 +156,14 @@ mod tests {
     fn one_host_has_its_burst_and_its_rate() {
         let mut strangers = Strangers::new(Time(0));
         let flood = || std::iter::repeat_n(host(1), 10_000);
-        assert_eq!(admitted(&mut strangers, Time(0), flood()), BURST);
-        assert_eq!(admitted(&mut strangers, Time::from_millis(1000), flood()), RATE);
+        assert_eq!(count_admitted(&mut strangers, Time(0), flood()), BURST);
+        assert_eq!(count_admitted(&mut strangers, Time::from_millis(1000), flood()), RATE);
         assert!(strangers.admits(Time::from_millis(1000), host(2)), "another one is not in its way");
-        assert_eq!(admitted(&mut strangers, Time::from_millis(100_000), flood()), BURST);
+        assert_eq!(count_admitted(&mut strangers, Time::from_millis(100_000), flood()), BURST);
         // An IPv6 network is one host, and an IPv4 address one in either form.
         let one: IpAddr = "2001:db8::1".parse().unwrap();
         let other: IpAddr = "2001:db8::2".parse().unwrap();
-        assert_eq!(admitted(&mut strangers, Time(0), std::iter::repeat_n([one, other], 200).flatten()), BURST);
+        assert_eq!(count_admitted(&mut strangers, Time(0), std::iter::repeat_n([one, other], 200).flatten()), BURST);
         let mapped: IpAddr = "::ffff:10.0.0.1".parse().unwrap();
         assert!(!strangers.admits(Time::from_millis(100_000), mapped));
     }
@@ -172,11 +172,11 @@ mod tests {
     fn a_full_table_limits_the_others_as_a_whole() {
         let mut strangers = Strangers::new(Time(0));
         let forged = |first: u32| (first..first + 10_000).map(host);
-        assert_eq!(admitted(&mut strangers, Time(0), forged(0)), HOSTS as u32 + SHARED.0);
+        assert_eq!(count_admitted(&mut strangers, Time(0), forged(0)), HOSTS as u32 + SHARED.0);
         assert_eq!(strangers.hosts.len(), HOSTS);
         assert!(strangers.admits(Time(0), host(7)), "who has a bucket keeps it");
         // When they are silent again, others have their places.
-        assert_eq!(admitted(&mut strangers, Time::from_millis(5000), forged(100_000)), HOSTS as u32 + SHARED.0);
+        assert_eq!(count_admitted(&mut strangers, Time::from_millis(5000), forged(100_000)), HOSTS as u32 + SHARED.0);
         assert_eq!(strangers.hosts.len(), HOSTS);
     }
 
