@@ -9,7 +9,7 @@ use super::{Peer, free_ports, limited, listens};
 
 /// User that may register and call.
 pub const USER: &str = "ringer";
-/// Password of [`USER`] at the registrar.
+/// Password that belongs to [`USER`].
 pub const PASSWORD: &str = "let-me-in";
 /// Number that is delivered to whoever is registered as [`USER`].
 pub const OWN_NUMBER: &str = "+15550001111";

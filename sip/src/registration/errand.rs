@@ -24,11 +24,11 @@ pub(super) struct Errand {
     call_id: String,
     tag: String,
     seq: u32,
-    /// Credentials, and the challenges that are known.
+    /// Challenges that were answered, and the credentials.
     pub login: Login,
     /// Realms whose challenges the attempt has answered.
     challenged: Challenged,
-    /// Transaction of the request that is under way; `None` between attempts.
+    /// Transaction of the request, until its answer.
     pub client: Option<Client>,
     /// Places that the attempt still has, in order.
     pub queue: VecDeque<Hop>,
@@ -38,7 +38,7 @@ pub(super) struct Errand {
     pub at: Option<Time>,
     /// Attempts in a row that failed.
     pub failures: u32,
-    /// Standing of the line, as far as this request tells it.
+    /// Standing as the answers tell it.
     pub state: State,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum Reply {
 /// Action that a timer asks for.
 pub(super) enum Tick {
     Nothing,
-    /// The next attempt begins at once.
+    /// The time of the next attempt has come.
     Begin,
     /// The bytes are sent again.
     Repeat(Hop, Vec<u8>),
@@ -62,7 +62,7 @@ pub(super) enum Tick {
 }
 
 impl Errand {
-    /// Returns the request with names of its own; its first attempt begins at `now`.
+    /// Returns an errand that waits for its places.
     pub fn new(now: Time, ids: &mut Ids, method: Method, credentials: Option<Credentials>) -> Errand {
         Errand {
             method,
@@ -115,7 +115,7 @@ impl Errand {
         self.queue = queue;
     }
 
-    /// Ends the attempt, which the next one follows after its wait.
+    /// Ends the attempt, whatever came of it.
     pub fn stop(&mut self) {
         self.client = None;
         self.queue.clear();

@@ -23,13 +23,13 @@ const MOST_CHANGES: u32 = 2;
 
 /// State of a registration beside its request.
 pub(super) struct Registration {
-    /// The REGISTER request, repeated until it is answered.
+    /// Its requests, one after the other.
     pub errand: Errand,
     /// Interval that is asked for, seconds: what the settings say, or what the registrar wants at least.
     pub asked_s: u32,
     /// End of what was granted; `None`: nothing is.
     pub until: Option<Time>,
-    /// Beginning of the attempt.
+    /// Beginning of what was granted without a gap.
     pub begun: Time,
     /// Way by which the registrar was reached, and by which calls come.
     pub flow: Option<Hop>,
@@ -41,14 +41,14 @@ pub(super) struct Registration {
     pub bound: Option<(Transport, SocketAddr)>,
     /// Changes of this attempt: raised intervals, changed contacts.
     pub changes: u32,
-    /// Redirections since a registrar has answered.
+    /// Redirections since a registrar answered.
     pub moves: u32,
     /// Registrar that the configured one has named.
     pub moved: Option<Uri>,
 }
 
 impl Registration {
-    /// Returns a registration that asks for `asked_s` seconds.
+    /// Returns a registration that nothing is granted for yet.
     pub fn new(now: Time, errand: Errand, asked_s: u32) -> Registration {
         Registration {
             errand,

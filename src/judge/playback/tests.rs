@@ -343,7 +343,7 @@ fn words_times_and_silence_of_a_turn_are_tested() {
         let mut lines = lines;
         lines.sort_by_key(|line| line["sample"].as_i64());
         let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true);
-        let last = played.last().expect("one step").statuses();
+        let last = played.last().expect("one step").told();
         let told = (last["status"].as_str().expect("a word"), last["reason"].as_str().unwrap_or_default());
         assert_eq!(told, (status, reason), "{steps}");
     }
