@@ -73,7 +73,7 @@ enum Order {
     About(CallKey, SipOrder),
     Authorize(CallKey, Box<Demand>, oneshot::Sender<bool>),
     AskInterval(Option<u32>),
-    KeepLines(Vec<LineTerms>, Resolver, Clock),
+    KeepLines(Box<(Vec<LineTerms>, Resolver, Clock)>),
     LimitStrangers(Sources),
 }
 
@@ -158,7 +158,7 @@ impl SipSocket {
 
     /// Keeps these lines to providers from now on: registers them, asks whether they answer, and knows their hosts.
     pub async fn keep_lines(&self, terms: Vec<LineTerms>, resolver: Resolver, clock: Clock) {
-        let _ = self.orders.send(Order::KeepLines(terms, resolver, clock)).await;
+        let _ = self.orders.send(Order::KeepLines(Box::new((terms, resolver, clock)))).await;
     }
 
     /// Limits what strangers send from now on; `allowed` are none, nor are hosts of lines and of calls.
@@ -381,7 +381,8 @@ impl SipDriver {
                 order.apply(&mut self.endpoint, now(), key);
             }
             Order::AskInterval(seconds) => self.endpoint.ask_session_interval(seconds),
-            Order::KeepLines(terms, resolver, clock) => {
+            Order::KeepLines(lines) => {
+                let (terms, resolver, clock) = *lines;
                 let terms = terms.into_iter().map(|terms| terms.at(&self.local));
                 self.lines.begin(now(), terms.collect(), (resolver, clock), random_seed);
             }
