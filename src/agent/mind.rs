@@ -111,7 +111,7 @@ impl DeskMind {
         match self.fault {
             Some(Fault::DropsCall) if self.answers == 2 => Move { then: Then::Hangup, ..Move::default() },
             Some(Fault::OneWayAudio) => Move::default(),
-            Some(Fault::RepeatsItself) if self.answers % 2 == 0 => {
+            Some(Fault::RepeatsItself) if self.answers.is_multiple_of(2) => {
                 Move { say: self.last.clone(), exact: true, ..Move::default() }
             }
             Some(Fault::MishearsName) => {
@@ -137,7 +137,7 @@ impl DeskMind {
                 let kept = (self.state.clone(), self.before.clone());
                 let next = self.reply(&thought.history);
                 let bent = self.bent(next);
-                if self.fault == Some(Fault::RepeatsItself) && self.answers % 2 == 0 {
+                if self.fault == Some(Fault::RepeatsItself) && self.answers.is_multiple_of(2) {
                     (self.state, self.before) = kept;
                 }
                 bent

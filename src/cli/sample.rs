@@ -15,10 +15,13 @@ use crate::transport::sip::tls::TlsSettings;
 /// Ports for its media: none of those that engines use unasked.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 34_000..=34_399;
 
+/// A sample agent and its address.
+type At = (Arc<Desk>, String);
+
 /// The one sample agent of a process.
 #[derive(Clone, Default)]
 pub struct Sample {
-    running: Arc<Mutex<Option<(Arc<Desk>, String)>>>,
+    running: Arc<Mutex<Option<At>>>,
     tasks: Tasks,
 }
 

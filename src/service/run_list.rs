@@ -240,20 +240,22 @@ async fn list(db: &mut Session, runs: Vec<Row<RunDoc>>) -> Result<Vec<ListedRun>
 
 impl Names {
     async fn agent(&mut self, db: &mut Session, id: i64) -> Result<Option<String>> {
-        if !self.agents.contains_key(&id) {
-            let name = db.find::<AgentDoc>(id).await?.map(|agent| agent.doc.spec.name);
-            self.agents.insert(id, name);
+        if let Some(name) = self.agents.get(&id) {
+            return Ok(name.clone());
         }
-        Ok(self.agents.get(&id).cloned().flatten())
+        let name = db.find::<AgentDoc>(id).await?.map(|agent| agent.doc.spec.name);
+        self.agents.insert(id, name.clone());
+        Ok(name)
     }
 
     async fn simulation(&mut self, db: &mut Session, id: i64) -> Result<Option<SimulationSpec>> {
-        if !self.simulations.contains_key(&id) {
-            let found = db.find::<SimulationSpec>(id).await?;
-            let named = found.map(|row| SimulationSpec { name: Some(name_of(&row)), ..row.doc });
-            self.simulations.insert(id, named);
+        if let Some(simulation) = self.simulations.get(&id) {
+            return Ok(simulation.clone());
         }
-        Ok(self.simulations.get(&id).cloned().flatten())
+        let found = db.find::<SimulationSpec>(id).await?;
+        let named = found.map(|row| SimulationSpec { name: Some(name_of(&row)), ..row.doc });
+        self.simulations.insert(id, named.clone());
+        Ok(named)
     }
 
     async fn key(&mut self, db: &mut Session, id: Option<Uuid>) -> Result<Option<String>> {
