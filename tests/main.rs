@@ -10,4 +10,5 @@ mod program;
 mod settings;
 mod sim;
 mod store;
+mod suites;
 mod tidy;
