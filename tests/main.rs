@@ -11,4 +11,5 @@ mod program;
 mod settings;
 mod sim;
 mod store;
+mod suites;
 mod tidy;

@@ -296,7 +296,7 @@ fn sample_agent(suite: &Suite) -> Made {
 }
 
 async fn find_agent(client: &Client, suite: &Suite, name: &str) -> Result<String, Stop> {
-    let all = client.get("/v1/agents").await?;
+    let all = client.get("/v1/all-agents").await?;
     let agents = all["agents"].as_array().or(all.as_array()).cloned().unwrap_or_default();
     let of = |agent: &Value| (text_of(&agent["id"]), agent["name"].as_str().unwrap_or_default().to_owned());
     let agents: Vec<(String, String)> = agents.iter().map(of).collect();
