@@ -125,13 +125,11 @@ impl PlaybackMind {
             let wanted = self.profile.wanted.get(&at);
             wanted.zip(heard_turn.as_ref()).is_some_and(|(wanted, heard)| wanted.is_missed_by(heard))
         };
-        if answers && steps.get(at) == Some(&Step::Hear) && is_missed(at) {
+        let hears = steps.get(at) == Some(&Step::Hear);
+        if answers && (hears && is_missed(at) || at == steps.len()) {
             return (Move { then: Then::Finish, ..Move::default() }, None);
         }
-        if at == steps.len() && answers {
-            return (Move { then: Then::Finish, ..Move::default() }, None);
-        }
-        if answers && steps.get(at) == Some(&Step::Hear) {
+        if answers && hears {
             at += 1;
         }
         let heard = at;

@@ -124,7 +124,7 @@ pub fn plain(differences: &[Difference]) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::super::lines::{line, read};
+    use super::super::lines::{line, read_all};
     use super::super::testing::call;
     use super::*;
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn keep(calls: &[Played]) -> Vec<(Played, Value)> {
-        read(&calls.iter().map(|call| line(call).to_string()).collect::<Vec<_>>().join("\n"))
+        read_all(&calls.iter().map(|call| line(call).to_string()).collect::<Vec<_>>().join("\n"))
     }
 
     #[test]

@@ -187,27 +187,7 @@ fn scenario(own: &Node, defaults: &Node) -> Result<Scenario, Vec<Problem>> {
         }
     };
     let at = own.get("name").map_or(&own.at, |node| &node.at).clone();
-    let (of_human, of_simulation) = (human_fields(), simulation_fields());
-    let mut human = Map::new();
-    let mut simulation = Map::new();
-    for (source, is_default) in [(defaults, true), (own, false)] {
-        for (key, node) in source.members().unwrap_or_default() {
-            if key.name == "gate" || SCENARIO.contains(&key.name.as_str()) && !(is_default && key.name == "name") {
-                continue;
-            }
-            if of_human.contains(&key.name) {
-                field::<DigitalHumanSpec>(key, node, &mut human, &mut problems);
-            } else if of_simulation.contains(&key.name) {
-                let agent = json!({"agent_id": "1"});
-                simulation_field(key, node, agent, &mut simulation, &mut problems);
-            } else {
-                let all = SCENARIO.into_iter().chain(["gate"]);
-                let all =
-                    all.chain(of_human.iter().map(String::as_str)).chain(of_simulation.iter().map(String::as_str));
-                check_known(key, all.collect::<Vec<_>>().into_iter(), &mut problems);
-            }
-        }
-    }
+    let (mut human, mut simulation) = fields(own, defaults, &mut problems);
     let tags = texts(words.get("tags"), "tags", &mut problems);
     read_persona(&words, &mut human, &mut problems);
     conditions(&words, &mut human, &mut simulation, &mut problems);
@@ -243,6 +223,32 @@ fn scenario(own: &Node, defaults: &Node) -> Result<Scenario, Vec<Problem>> {
         true => Ok(Scenario { name, at, tags, repeat, pass_rate, human, simulation }),
         false => Err(problems),
     }
+}
+
+/// Reads the fields of a Digital Human and of a simulation that a scenario and the defaults have under their own names.
+fn fields(own: &Node, defaults: &Node, problems: &mut Vec<Problem>) -> (Map<String, Value>, Map<String, Value>) {
+    let (of_human, of_simulation) = (human_fields(), simulation_fields());
+    let mut human = Map::new();
+    let mut simulation = Map::new();
+    for (source, is_default) in [(defaults, true), (own, false)] {
+        for (key, node) in source.members().unwrap_or_default() {
+            if key.name == "gate" || SCENARIO.contains(&key.name.as_str()) && !(is_default && key.name == "name") {
+                continue;
+            }
+            if of_human.contains(&key.name) {
+                field::<DigitalHumanSpec>(key, node, &mut human, problems);
+            } else if of_simulation.contains(&key.name) {
+                let agent = json!({"agent_id": "1"});
+                simulation_field(key, node, agent, &mut simulation, problems);
+            } else {
+                let all = SCENARIO.into_iter().chain(["gate"]);
+                let all =
+                    all.chain(of_human.iter().map(String::as_str)).chain(of_simulation.iter().map(String::as_str));
+                check_known(key, all.collect::<Vec<_>>().into_iter(), problems);
+            }
+        }
+    }
+    (human, simulation)
 }
 
 /// Reads persona, goal and traits of the caller.

@@ -37,7 +37,7 @@ pub fn line(call: &Played) -> Value {
 }
 
 /// Reads lines that an earlier run has written; what is no line of it is left out.
-pub fn read(text: &str) -> Vec<(Played, Value)> {
+pub fn read_all(text: &str) -> Vec<(Played, Value)> {
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter_map(|line| Some((as_played(&line)?, line))).collect()
 }

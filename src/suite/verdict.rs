@@ -195,11 +195,22 @@ mod tests {
             "outcome": "failed", "latency": [], "metrics": [{"name": "num_turns", "value": turns}]})
     }
 
+    type Case = (Value, Option<&'static str>, Verdict, &'static str, &'static str);
+
+    fn check(cases: impl IntoIterator<Item = Case>) {
+        for (record, ended, verdict, code, reason) in cases {
+            let found = judge(&record, ended);
+            assert_eq!(
+                (found.verdict, found.code.as_str(), found.reason.as_str()),
+                (verdict, code, reason),
+                "{record}"
+            );
+        }
+    }
+
     #[test]
-    fn each_row_of_the_table_has_its_verdict() {
-        let expectation = |status: &str| json!([{"status": status, "reason": "r", "expected": {}}]);
-        let playback = |status: &str| json!({"playback": [{"index": 2, "status": status, "reason": "r"}]});
-        for (record, ended, verdict, code, reason) in [
+    fn calls_that_fail_have_the_verdict_of_their_row() {
+        check([
             // Never connected.
             (error("SIP_DIAL_FAILED", false), None, Verdict::Unknown, "SIP_DIAL_FAILED", "m"),
             (error("INVALID_SIP_DESTINATION", false), None, Verdict::Unknown, "INVALID_SIP_DESTINATION", "m"),
@@ -246,7 +257,14 @@ mod tests {
             (error("SYNTHESIZER_FAILED", true), None, Verdict::Unknown, "SYNTHESIZER_FAILED", "m"),
             (error("SMS_SEND_FAILED", false), None, Verdict::Unknown, "SMS_SEND_FAILED", "m"),
             (error("A_NEW_CODE", true), None, Verdict::Unknown, "A_NEW_CODE", "m"),
-            // What was expected.
+        ]);
+    }
+
+    #[test]
+    fn calls_that_are_judged_have_the_verdict_of_their_row() {
+        let expectation = |status: &str| json!([{"status": status, "reason": "r", "expected": {}}]);
+        let playback = |status: &str| json!({"playback": [{"index": 2, "status": status, "reason": "r"}]});
+        check([
             (record(json!({})), None, Verdict::Passed, "", ""),
             (record(json!({"expectations": expectation("passed")})), None, Verdict::Passed, "", ""),
             (
@@ -291,14 +309,7 @@ mod tests {
             (json!({"status": "RUNNING"}), None, Verdict::Unknown, "not_over", "the call is RUNNING"),
             // It closed in order.
             (record(json!({"conversation_ended_by": "AGENT"})), None, Verdict::Passed, "", ""),
-        ] {
-            let found = judge(&record, ended);
-            assert_eq!(
-                (found.verdict, found.code.as_str(), found.reason.as_str()),
-                (verdict, code, reason),
-                "{record}"
-            );
-        }
+        ]);
     }
 
     #[test]

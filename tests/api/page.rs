@@ -177,10 +177,8 @@ async fn a_review_wins_and_is_told_apart() {
         json!(["Ann", "human_goal_success", false, null]),
     ];
     assert_eq!(told, expect);
-    assert_eq!(
-        status(&world, &format!("/v1/simulation-result/{first}/reviews"), &[with("x-api-key", "$foreign")]).await.0,
-        404
-    );
+    let reviews = format!("/v1/simulation-result/{first}/reviews");
+    assert_eq!(status(&world, &reviews, &[with("x-api-key", "$foreign")]).await.0, 404);
     // An evaluation that replaces the one that was reviewed keeps what a person said.
     let again =
         Judged { evaluation: Evaluation { goal_success: Some(false), ..Evaluation::default() }, ..Judged::default() };

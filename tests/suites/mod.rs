@@ -17,7 +17,7 @@ struct Bench {
     folder: TempDir,
 }
 
-/// What a run printed, and its exit code.
+/// Output and exit code of a run.
 struct Ran {
     code: i32,
     out: String,

@@ -58,7 +58,7 @@ pub fn baseline(folder: &Path) -> Result<Vec<(Played, Value)>, Stop> {
     if std::fs::metadata(&path).map_err(told)?.len() > BASELINE_BYTES_MAX {
         return Err(Stop::bad(format!("--baseline {}: it is too long", path.display())));
     }
-    let calls = lines::read(&std::fs::read_to_string(&path).map_err(told)?);
+    let calls = lines::read_all(&std::fs::read_to_string(&path).map_err(told)?);
     if calls.is_empty() {
         return Err(Stop::bad(format!("--baseline {}: there are no results in it", path.display())));
     }

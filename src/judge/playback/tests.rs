@@ -219,106 +219,151 @@ fn ending(ms: i64, by: &str) -> Vec<Value> {
     vec![at(ms, "call.ended", "engine", json!({"by": by, "reason": "x"}))]
 }
 
+type Case = (Value, Vec<Value>, &'static str, &'static str);
+
+fn say() -> Value {
+    json!({"speaker": "user", "exact_message": "word"})
+}
+
+fn wait() -> Value {
+    json!({"speaker": "user", "type": "silence", "duration_ms": 3000})
+}
+
+fn expect(more: Value) -> Value {
+    let mut step = json!({"speaker": "agent"});
+    step.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+    step
+}
+
+fn absent() -> Value {
+    expect(json!({"absent": true, "within_ms": 2000}))
+}
+
+fn cut_in() -> Value {
+    json!({"speaker": "user", "interrupt": {"after_ms": 1200, "exact_message": "word"}})
+}
+
+fn answering(ms: i64, text: &str) -> Vec<Value> {
+    [own(0, 1000, "turn"), turn_of(1000 + ms, 3000 + ms, text)].concat()
+}
+
+fn check_cases(cases: impl IntoIterator<Item = Case>) {
+    for (steps, mut lines, status, reason) in cases {
+        lines.sort_by_key(|line| line["sample"].as_i64());
+        let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true);
+        let last = played.last().expect("one step").told();
+        let told = (last["status"].as_str().expect("a word"), last["reason"].as_str().unwrap_or_default());
+        assert_eq!(told, (status, reason), "{steps}");
+    }
+}
+
 #[test]
-fn words_times_and_silence_of_a_turn_are_tested() {
-    let say = json!({"speaker": "user", "exact_message": "word"});
-    let wait = json!({"speaker": "user", "type": "silence", "duration_ms": 3000});
-    let expect = |more: Value| {
-        let mut step = json!({"speaker": "agent"});
-        step.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
-        step
-    };
-    let absent = expect(json!({"absent": true, "within_ms": 2000}));
-    let cut = json!({"speaker": "user", "interrupt": {"after_ms": 1200, "exact_message": "word"}});
-    let answered = |ms: i64, text: &str| [own(0, 1000, "turn"), turn_of(1000 + ms, 3000 + ms, text)].concat();
-    for (steps, lines, status, reason) in [
-        (json!([say, expect(json!({"contains": "press one"}))]), answered(500, "Please press ONE."), "passed", ""),
+fn words_and_times_of_a_turn_are_tested() {
+    check_cases([
+        (json!([say(), expect(json!({"contains": "press one"}))]), answering(500, "Please press ONE."), "passed", ""),
         (
-            json!([say, expect(json!({"contains": ["press", "two"]}))]),
-            answered(500, "Please press one."),
+            json!([say(), expect(json!({"contains": ["press", "two"]}))]),
+            answering(500, "Please press one."),
             "failed",
             "'two' was not said",
         ),
-        (json!([say, expect(json!({"contains": "pre"}))]), answered(500, "press"), "failed", "'pre' was not said"),
-        (json!([say, expect(json!({"excludes": "sorry"}))]), answered(500, "So sorry."), "failed", "'sorry' was said"),
-        (json!([say, expect(json!({"excludes": "sorry"}))]), answered(500, "Fine."), "passed", ""),
-        (json!([say, expect(json!({"within_ms": 500}))]), answered(500, "Fine."), "passed", ""),
+        (json!([say(), expect(json!({"contains": "pre"}))]), answering(500, "press"), "failed", "'pre' was not said"),
         (
-            json!([say, expect(json!({"within_ms": 499}))]),
-            answered(500, "Fine."),
+            json!([say(), expect(json!({"excludes": "sorry"}))]),
+            answering(500, "So sorry."),
+            "failed",
+            "'sorry' was said",
+        ),
+        (json!([say(), expect(json!({"excludes": "sorry"}))]), answering(500, "Fine."), "passed", ""),
+        (json!([say(), expect(json!({"within_ms": 500}))]), answering(500, "Fine."), "passed", ""),
+        (
+            json!([say(), expect(json!({"within_ms": 499}))]),
+            answering(500, "Fine."),
             "failed",
             "the agent began after 500 ms, within_ms is 499",
         ),
         // The pause that this side keeps is its last step.
-        (json!([say, wait, expect(json!({"within_ms": 500}))]), answered(3400, "Fine."), "passed", ""),
+        (json!([say(), wait(), expect(json!({"within_ms": 500}))]), answering(3400, "Fine."), "passed", ""),
         // Without words of this side the time counts from connect.
         (json!([expect(json!({"within_ms": 700}))]), turn_of(700, 900, "hi"), "passed", ""),
         (
-            json!([say, expect(json!({"contains": "a", "within_ms": 100}))]),
-            answered(500, "b"),
+            json!([say(), expect(json!({"contains": "a", "within_ms": 100}))]),
+            answering(500, "b"),
             "failed",
             "'a' was not said",
         ),
+    ]);
+}
+
+#[test]
+fn turns_that_never_come_are_told() {
+    check_cases([
         (
-            json!([say, expect(json!({"contains": "a", "within_ms": 4000}))]),
+            json!([say(), expect(json!({"contains": "a", "within_ms": 4000}))]),
             [own(0, 1000, "turn"), ending(5000, "USER")].concat(),
             "failed",
             "the agent said nothing within 4000 ms",
         ),
         (
-            json!([say, expect(json!({"contains": "a", "within_ms": 4000}))]),
+            json!([say(), expect(json!({"contains": "a", "within_ms": 4000}))]),
             [own(0, 1000, "turn"), ending(4000, "USER")].concat(),
             "not_reached",
             "the conversation was over before it",
         ),
         (
-            json!([say, expect(json!({"contains": "a"}))]),
+            json!([say(), expect(json!({"contains": "a"}))]),
             [own(0, 1000, "turn"), ending(2000, "AGENT")].concat(),
             "failed",
             "the agent ended the conversation before it",
         ),
         (
-            json!([say, expect(json!({"contains": "a"}))]),
+            json!([say(), expect(json!({"contains": "a"}))]),
             [own(0, 1000, "turn"), ending(12_000, "USER")].concat(),
             "failed",
             "the agent said nothing for 11000 ms",
         ),
-        (json!([say, absent]), [own(0, 1000, "turn"), ending(3000, "USER")].concat(), "passed", ""),
-        (json!([say, absent]), answered(2500, "late"), "passed", ""),
+    ]);
+}
+
+#[test]
+fn silence_and_cuts_are_tested() {
+    check_cases([
+        (json!([say(), absent()]), [own(0, 1000, "turn"), ending(3000, "USER")].concat(), "passed", ""),
+        (json!([say(), absent()]), answering(2500, "late"), "passed", ""),
         (
-            json!([say, absent]),
-            answered(1500, "early"),
+            json!([say(), absent()]),
+            answering(1500, "early"),
             "failed",
             "the agent spoke after 1500 ms, it was to be silent for 2000 ms",
         ),
         // A sound of less than 200 ms is no speech.
         (
-            json!([say, absent]),
+            json!([say(), absent()]),
             [own(0, 1000, "turn"), turn_of(1500, 1690, "eh"), ending(4000, "USER")].concat(),
             "passed",
             "",
         ),
         (
-            json!([say, wait, absent]),
+            json!([say(), wait(), absent()]),
             [own(0, 1000, "turn"), turn_of(2000, 3000, "while it waits"), ending(7000, "USER")].concat(),
             "passed",
             "",
         ),
         (
-            json!([say, absent]),
+            json!([say(), absent()]),
             [own(0, 1000, "turn"), ending(2000, "USER")].concat(),
             "unknown",
             "the conversation was over before it was",
         ),
         (
-            json!([say, absent]),
+            json!([say(), absent()]),
             [own(0, 1000, "turn"), ending(2000, "AGENT")].concat(),
             "failed",
             "the agent ended the conversation before it was over",
         ),
         // The turn that was cut into is that of the step that did.
         (
-            json!([say, cut, expect(json!({"contains": "of course"}))]),
+            json!([say(), cut_in(), expect(json!({"contains": "of course"}))]),
             [
                 own(0, 1000, "turn"),
                 vec![at(1500, "speech.started", "agent", json!({"arrival_ms": 1500}))],
@@ -339,14 +384,7 @@ fn words_times_and_silence_of_a_turn_are_tested() {
             "passed",
             "",
         ),
-    ] {
-        let mut lines = lines;
-        lines.sort_by_key(|line| line["sample"].as_i64());
-        let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true);
-        let last = played.last().expect("one step").told();
-        let told = (last["status"].as_str().expect("a word"), last["reason"].as_str().unwrap_or_default());
-        assert_eq!(told, (status, reason), "{steps}");
-    }
+    ]);
 }
 
 #[test]

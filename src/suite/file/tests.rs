@@ -13,10 +13,14 @@ fn read_text(text: &str) -> Result<Suite, Vec<String>> {
 const HEAD: &str = "version: 1\nconnect: { sip: 'sip:desk@127.0.0.1:5080' }\n";
 
 #[test]
-fn a_scenario_becomes_a_digital_human_and_a_simulation() {
+fn no_is_a_text() {
     let suite =
         read_text(&format!("{HEAD}defaults: {{ repeat: 3, language: no, noise: cafe }}\nscenarios: [{{name: x}}]\n"));
     assert!(suite.expect_err("a language")[0].starts_with("f:3:34: language: "), "`no` is a text, and no language");
+}
+
+#[test]
+fn a_scenario_becomes_a_digital_human_and_a_simulation() {
     let suite = read_text(&format!(
         "{HEAD}spawn: {{ command: [python, agent.py], ready: {{ tcp: '127.0.0.1:5080', within_s: 30 }} }}
 defaults: {{ repeat: 3, language: en, noise: cafe, noise_db: 15, network: low, max_seconds: 120, gate: {{ pass_rate: 0.9 }} }}
