@@ -8,7 +8,7 @@ use ringer_media::netem::NetemSpec;
 use tokio::sync::mpsc;
 
 use super::sim::{self, Faults, Sim};
-use super::{CallControl, CallHandle, CallNews, CallReport, Destination, PlaceError, Placement};
+use super::{CallControl, CallHandle, CallNews, CallReport, Destination, PlaceError, Placement, SipDial};
 use crate::clock::Clock;
 use crate::provider::Synthesizer;
 use crate::transport::port::PeerInfo;
@@ -40,7 +40,9 @@ pub(super) fn place(
     let codec = placement.destination.codecs().first().map(|codec| codec.name());
     let (folder, seed, id) = (placement.folder.clone(), placement.spec.seed, placement.id.clone());
     let network = NetemSpec { delay_ms: 20.0, ..NetemSpec::default() };
-    let caller = Placement { folder: None, captured: false, ..placement };
+    // In virtual time there is one side to call, whatever its address.
+    let here = SipDial { codecs: dial.codecs.clone(), ..SipDial::default() };
+    let caller = Placement { folder: None, captured: false, destination: Destination::Sip(here), ..placement };
     let sim = Sim {
         seed,
         network,
