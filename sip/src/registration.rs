@@ -168,6 +168,7 @@ pub struct Line {
     account: Account,
     ids: Ids,
     hops: Vec<Hop>,
+    /// End of the last look-up.
     located: Option<Time>,
     /// Address that is being looked up.
     wanted: Option<Uri>,
@@ -250,12 +251,12 @@ impl Line {
         if self.wanted.take_if(|wanted| *wanted == *uri).is_none() {
             return;
         }
+        self.located = Some(now);
         match found {
-            Ok(hops) if !hops.is_empty() => (self.hops, self.located) = (hops, Some(now)),
+            Ok(hops) if !hops.is_empty() => self.hops = hops,
             found => {
                 // What was found before is still the best guess.
                 let why = found.err().unwrap_or_else(|| "the provider's host has no address".to_owned());
-                self.located = (!self.hops.is_empty()).then_some(now);
                 for kind in [Kind::Register, Kind::Options] {
                     if self.hops.is_empty() && self.errand(kind).is_some_and(|errand| errand.is_waiting) {
                         self.fail(now, kind, why.clone(), None);
@@ -401,7 +402,7 @@ impl Line {
 
     /// Begins an attempt: where the registrar is, is looked up each time, and for OPTIONS when that is old or the last one failed.
     fn begin(&mut self, now: Time, kind: Kind) {
-        let is_known = self.located.is_some_and(|at| now.since(at) < LOOK_UP_AGE);
+        let is_known = !self.hops.is_empty() && self.located.is_some_and(|at| now.since(at) < LOOK_UP_AGE);
         let Some(errand) = self.errand(kind) else { return };
         let is_new = kind == Kind::Options && is_known && errand.failures == 0;
         errand.is_waiting = true;

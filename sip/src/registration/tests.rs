@@ -340,6 +340,14 @@ fn hosts_that_are_not_found_are_looked_for_again() {
     stage.found = Ok(vec![hop("192.0.2.1:5060")]);
     stage.run(60);
     assert_eq!(stage.standing(), (Standing::Up, Some("the host has no address")));
+    // Also where nothing is sent: calls come from there.
+    let mut stage = Stage::new(account(None, 0), grant);
+    stage.found = Err("the host has no address".into());
+    stage.run(10);
+    assert_eq!(stage.line.places().count(), 0);
+    stage.found = Ok(vec![hop("192.0.2.1:5060")]);
+    stage.run(600);
+    assert_eq!((stage.line.places().count(), stage.located.len(), stage.sent.len()), (1, 3, 0));
 }
 
 #[test]
