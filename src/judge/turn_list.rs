@@ -88,13 +88,15 @@ pub fn turn_list(moments: &[TimelineEntry], facts: &Facts, entries: &[Transcript
     list
 }
 
-/// Puts the words of a part of the transcript into the turn of its speaker that it shares most with.
+/// Puts the words of a part of the transcript into the turn of its speaker that it shares most with, or else into the nearest one:
+/// a word that was broken off at once is no turn.
 fn give_words(list: &mut [TurnItem], entry: &TranscriptEntry) {
     let (from, to) = (entry.start_offset_ms.saturating_mul(PER_MS), entry.end_offset_ms.saturating_mul(PER_MS));
     let part = Span { from, to: to.max(from + 1) };
     let shared = |item: &TurnItem| part.overlap(Span { from: item.from_sample, to: item.to_sample });
+    let gap = |item: &TurnItem| (item.from_sample - part.to).max(part.from - item.to_sample);
     let own = list.iter_mut().filter(|item| item.speaker == entry.speaker);
-    let Some(item) = own.max_by_key(|item| shared(item)).filter(|item| shared(item) > 0) else { return };
+    let Some(item) = own.max_by_key(|item| (shared(item), -gap(item))) else { return };
     if !item.text.is_empty() && !entry.utterance.is_empty() {
         item.text.push(' ');
     }
@@ -187,6 +189,10 @@ mod tests {
         }
         let words: Vec<&str> = list.iter().flat_map(|item| item.text.split_whitespace()).collect();
         let all: Vec<&str> = entries.iter().flat_map(|entry| entry.utterance.split_whitespace()).collect();
-        assert_eq!(words.len(), all.len(), "no word is lost or told twice");
+        let sorted = |mut words: Vec<&str>| {
+            words.sort_unstable();
+            words.join(" ")
+        };
+        assert_eq!(sorted(words), sorted(all), "no word is lost or told twice");
     }
 }

@@ -201,7 +201,7 @@ fn mask_secrets(text: &str) -> String {
 /// Masks the password of each SIP address (RFC 3261 19.1.1: `sip:user:password@host`) in a line.
 fn without_password(line: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(line.len()), line);
-    while let Some(at) = rest.find("sip:").or_else(|| rest.find("sips:")) {
+    while let Some(at) = ["sip:", "sips:"].into_iter().filter_map(|scheme| rest.find(scheme)).min() {
         let start = at + rest[at..].find(':').map_or(0, |colon| colon + 1);
         out.push_str(&rest[..start]);
         rest = &rest[start..];

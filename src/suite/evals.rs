@@ -264,7 +264,7 @@ turns:
             ("  - {user: a, expect: [{event: metric}]}", "f:4:24: the event metric is not known"),
             (
                 "  - {user: a, expect: [{event: response, txt_contains: b}]}",
-                "txt_contains is not check_known, did you mean text_contains?",
+                "txt_contains is not known, did you mean text_contains?",
             ),
             ("  - {user: a, delay: 5}", "delay is not known"),
             ("  - {user: a, send_after: later}", "send_after must be bot_started_speaking or none"),

@@ -210,7 +210,7 @@ mod tests {
         for (text, expect) in [
             ("{}", "f:1:1: connect must have exactly one of sip, phone, ws, room, pipeline, http, chat, agent"),
             ("{sip: a, http: b}", "connect must have exactly one of"),
-            ("{sipp: a}", "f:1:2: sipp is not check_known, did you mean sip?"),
+            ("{sipp: a}", "f:1:2: sipp is not known, did you mean sip?"),
             ("{sip: a, user: b}", "f:1:10: user is not known"),
             ("{sip: }", "sip must be a text"),
             ("{room: a}", "this build does not speak connections of kind room"),

@@ -176,7 +176,7 @@ mod tests {
             ("{command: []}", Some("f:1:11: command must be a list of texts, or a text")),
             ("{command: a, ready: {tcp: \"192.0.2.1:1\"}}", Some("ready.tcp: '192.0.2.1:1' is not on this machine")),
             ("{command: a, env: {RINGER_API_KEY: x}}", Some("RINGER_API_KEY is never given to a command")),
-            ("{command: a, comand: b}", Some("comand is not check_known, did you mean command?")),
+            ("{command: a, comand: b}", Some("comand is not known, did you mean command?")),
         ] {
             let found = spawn(&parse(text, "f").expect("it is read"), Path::new("dir"));
             match expect {
