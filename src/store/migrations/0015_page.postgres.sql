@@ -1,10 +1,10 @@
 -- Lists of runs show and filter by these of their results, without a look into the documents. Null: there is none.
 ALTER TABLE results ADD COLUMN latency TEXT;
 ALTER TABLE results ADD COLUMN tags TEXT;
-UPDATE results SET latency = doc::json #>> '{body,latency}' WHERE json_typeof(doc::json #> '{body,latency}') = 'array'
-    AND json_array_length(doc::json #> '{body,latency}') > 0;
-UPDATE results SET tags = doc::json #>> '{body,tags}' WHERE json_typeof(doc::json #> '{body,tags}') = 'array'
-    AND json_array_length(doc::json #> '{body,tags}') > 0;
+UPDATE results SET latency = doc::json #>> '{body,latency}' WHERE CASE WHEN json_typeof(doc::json #> '{body,latency}') = 'array'
+    THEN json_array_length(doc::json #> '{body,latency}') > 0 ELSE FALSE END;
+UPDATE results SET tags = doc::json #>> '{body,tags}' WHERE CASE WHEN json_typeof(doc::json #> '{body,tags}') = 'array'
+    THEN json_array_length(doc::json #> '{body,tags}') > 0 ELSE FALSE END;
 CREATE INDEX runs_by_org ON runs (org_id, id);
 
 -- Changes that people made to evaluations: who, when, which values before and after.
