@@ -59,7 +59,7 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 	part lints 420 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
 	part build 600 $(CARGO) test --locked --workspace --no-run; \
 	part docs 120 $(CARGO) test --locked --workspace --doc; \
-	part tests 900 $(CARGO) test --locked --workspace --no-fail-fast --lib --bins --tests; \
+	part tests 1080 $(CARGO) test --locked --workspace --no-fail-fast --lib --bins --tests; \
 	sync; \
 	part demo 120 "$(TARGET)/debug/ringer" demo --discard; \
 	report
