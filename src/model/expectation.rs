@@ -1,4 +1,4 @@
-//! What a conversation has to be for its Digital Human, and what came of it; faults of this side that stand against a verdict.
+//! Expectations of a Digital Human on its conversation, and how each came out; faults of this side that stand against a verdict.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The outline of a recording in three steps of time, kept beside it: least and greatest sample of both channels.
 //!
 //! The file holds the steps one after the other, the longest first. It is made of the finished recording at the first asking.
-//! Of a recording that still grows the stretch that is asked for is read from the samples.
+//! While a recording still grows, the stretch that is asked for is read from its samples.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};

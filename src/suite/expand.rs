@@ -1,4 +1,4 @@
-//! What a suite calls, as an agent of the API.
+//! Connection of a suite as an agent of the API.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! What a suite starts before its calls: the command, its environment, and how it is known to be ready.
+//! Command that a suite starts before its calls: its environment, and how it is known to be ready.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};

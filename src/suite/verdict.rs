@@ -1,4 +1,4 @@
-//! Whose fault a call's end is: of what the engine says of it, without judging anything itself.
+//! Verdict on a call: the agent's fault, this side's or unknown, from the engine's record alone; nothing is judged here.
 
 use serde_json::Value;
 

@@ -192,7 +192,7 @@ pub fn load(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Lo
 /// Reads a text that stands alone, as tests and `--schema` have it.
 ///
 /// # Errors
-/// What is wrong.
+/// Description of the problem, for a person.
 pub fn parse(text: &str, file: &str) -> Result<Node, Problem> {
     let folder = PathBuf::new();
     Loader { nodes: 0, open: Vec::new() }.text(text, &file.into(), &folder)

@@ -1,4 +1,4 @@
-//! What the page asks of the interface: the list of runs, reviews, outlines, turns, signalling, its own files and its key.
+//! Routes that the page needs: the list of runs, reviews, outlines, turns, signalling, its own files and its key.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Calls through Kamailio, which records its route: each transport on either side of it.
 
 use futures_util::future::join_all;
-use ringer::engine::{CallNews, CallReport, EngineConfig};
+use ringer::engine::{CallReport, EngineConfig};
 use ringer::transport::sip::tls::TlsSettings;
 use ringer_media::call::{EndReason, Opening, RemoteKind};
 use ringer_media::codec::Codec;
@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::local;
 use super::peers::best_share;
+use super::softphone::hold_resume_and_hang_up;
 use super::stage::{RTP_PORTS, Stage, channels};
 use super::streams::with_certificate;
 use crate::peers::{Peer, Softphone, TONE_HZ};
@@ -53,26 +54,7 @@ async fn a_softphone_behind_a_proxy_is_called() {
         placement.spec.opening = Opening::Say(WORDS.into());
         placement.spec.limits.max_duration_ms = Some(30_000);
         let mut handle = stage.engine.place(placement).await.unwrap_or_else(|error| panic!("{row}: {error:?}"));
-        let mut told = Vec::new();
-        let report = loop {
-            match handle.news.recv().await.expect("the call ends") {
-                CallNews::Event(entry) => {
-                    let order = match entry.name() {
-                        "speech.ended" if told.is_empty() => Some("hold"),
-                        "hold" => Some("resume"),
-                        "unhold" => Some("hangup"),
-                        _ => None,
-                    };
-                    if let Some(order) = order {
-                        phone.wait_for("Call established");
-                        phone.command(order);
-                        told.push(entry.name().to_owned());
-                    }
-                }
-                CallNews::Ended(report) => break *report,
-                CallNews::Connected(_) | CallNews::Dispatched => {}
-            }
-        };
+        let (told, report) = hold_resume_and_hang_up(&mut handle, &phone).await;
         let log = std::fs::read_to_string(recorded.path().join("sip.log")).expect("it was written");
         assert_eq!(told, ["speech.ended", "hold", "unhold"], "{row}: {log}\n{}", proxy.output());
         assert_eq!(report.ending.reason, EndReason::AgentHangup, "{row}: {log}");

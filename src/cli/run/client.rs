@@ -1,4 +1,4 @@
-//! What a run asks of a server: JSON and files over HTTP, with the reason where it is refused.
+//! Client of a run at its server: JSON and files over HTTP, with the reason where a request is refused.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What a run is going to do: which scenarios of which files with which seeds, and the resources that are made of them.
+//! Plan of a run: which scenarios of which files with which seeds, and the resources that are made of them.
 
 use serde_json::{Value, json};
 

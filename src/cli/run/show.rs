@@ -1,4 +1,4 @@
-//! What is shown while calls run: a line each on a terminal, else a line for each that has ended. On standard error: results go to
+//! Progress of running calls: a line each on a terminal, else a line for each that has ended. On standard error: results go to
 //! standard output.
 
 use std::io::IsTerminal;

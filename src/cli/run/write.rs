@@ -1,4 +1,4 @@
-//! What a run leaves: table, JUnit, JSON lines, the page, and the summary of a build server.
+//! Results of a run as files: table, JUnit, JSON lines, the page, and the summary of a build server.
 
 use std::io::Write;
 use std::path::Path;

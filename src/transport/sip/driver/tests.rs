@@ -1,4 +1,4 @@
-//! What calls hear of their dialogs, and what of a message is kept for their logs.
+//! News of dialogs to their calls, and messages as the logs of calls keep them.
 
 use super::*;
 
