@@ -213,6 +213,11 @@ impl FramePeer {
         self.heard.load(Ordering::Acquire) + PER_MS as u64 >= end
     }
 
+    /// Returns the samples of 16 kHz that came, were kept and are not heard yet.
+    pub fn unheard(&self) -> u64 {
+        self.end().saturating_sub(self.heard.load(Ordering::Acquire))
+    }
+
     /// Returns how often audio was dropped because the backlog was full.
     pub fn overflow_count(&self) -> u64 {
         self.overflowed
@@ -255,6 +260,7 @@ mod tests {
             assert_eq!(waiting(&mut rings), second / 5, "{rate_hz}");
             assert_eq!(peer.end(), 32_000);
             assert!(!peer.has_heard(peer.end()) && peer.has_heard(3200));
+            assert_eq!(peer.unheard(), 32_000 - 3200);
         }
     }
 
