@@ -11,3 +11,4 @@ mod settings;
 mod sim;
 mod store;
 mod tidy;
+mod websocket;

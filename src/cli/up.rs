@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::out::Out;
 use super::signals::Signals;
-use super::{Place, count, failed, local, make_private, open_store, room, service_settings, tls};
+use super::{Place, count, dialects, failed, local, make_private, open_store, room, service_settings, tls};
 use crate::api::rate::Rates;
 use crate::api::{self, Part, Parts, Patience, Setup};
 use crate::clock::Clock;
@@ -149,7 +149,8 @@ impl House {
         let model = language_model(&config.language_model, config)?;
         let ear = language_model(&config.audio_model, config)?;
         let names = Resolver::new(&config.sip.dns_servers).for_sockets(&config.sip.listen);
-        let settings = Settings { names: names.clone(), ..service_settings(config) };
+        let dialects = dialects(config)?.into();
+        let settings = Settings { names: names.clone(), dialects, ..service_settings(config) };
         let service = Service::new(store, Clock::Real, settings, running.clone());
         let service = service.with_model(model.clone());
         let speech = local::configured(config)?;

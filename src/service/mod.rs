@@ -76,6 +76,7 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::config::{Behaviour, Capture, DialLimits, Notify, Sms, Trunk};
+use crate::engine::SocketSettings;
 use crate::error::{Error, Result};
 use crate::events::Feed;
 use crate::model::api_key::Scope;
@@ -85,6 +86,7 @@ use crate::provider::post::Poster;
 use crate::queue::Queue;
 use crate::store::Store;
 use crate::transport::sip::names::Resolver;
+use crate::transport::websocket::{Dialect, Kind};
 
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::alerts::{AlertDeleted, AlertPage, ViolationPage};
@@ -231,6 +233,12 @@ pub struct Settings {
     pub trunks: Arc<BTreeMap<String, Trunk>>,
     /// Limits of the numbers that organizations dial, by organization.
     pub dial_limits: Arc<BTreeMap<String, DialLimits>>,
+    /// Times and limits of WebSockets.
+    pub sockets: SocketSettings,
+    /// A message of the agent that it begins to speak interrupts the Digital Human.
+    pub yield_to_started_event: bool,
+    /// Dialects of WebSockets with settings of their own, by name.
+    pub dialects: Arc<BTreeMap<String, Dialect>>,
 }
 
 impl Settings {
@@ -258,7 +266,20 @@ impl Settings {
             names: Resolver::default(),
             trunks: Arc::default(),
             dial_limits: Arc::default(),
+            sockets: SocketSettings::default(),
+            yield_to_started_event: true,
+            dialects: Arc::default(),
         }
+    }
+
+    /// Returns the dialect of a name; `None`: the engine's own protocol.
+    ///
+    /// # Errors
+    /// The name is neither a kind's nor one of the settings.
+    pub fn dialect(&self, name: Option<&str>) -> Result<Dialect> {
+        let Some(name) = name else { return Ok(Dialect::new(Kind::Default)) };
+        let known = Kind::from_name(name).map(Dialect::new).or_else(|| self.dialects.get(name).cloned());
+        known.ok_or_else(|| Error::Refused(Kind::unknown(name)))
     }
 
     /// File of an uploaded background noise.

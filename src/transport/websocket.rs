@@ -3,8 +3,12 @@
 
 mod core;
 mod default;
+pub mod dial;
 pub mod dialect;
 pub mod handshake;
+pub mod link;
+pub mod listen;
+pub mod port;
 pub mod protocol;
 pub mod session;
 mod template;

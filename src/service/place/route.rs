@@ -5,7 +5,7 @@ use ringer_sip::Hop;
 use serde_json::Value;
 
 use super::platform::NOT_SUPPORTED;
-use super::{Cast, Obstacle, phone};
+use super::{Cast, Obstacle, phone, socket};
 use crate::config::Secret;
 use crate::engine::{Answering, Destination, SipDial};
 use crate::model::agent::ConnectionType;
@@ -38,6 +38,9 @@ pub(super) async fn destination(
         let answering = Answering { codecs, guard: Some(guard), headers, ..Answering::default() };
         return Ok((Destination::Incoming(answering), None));
     }
+    if kind == ConnectionType::WebSocket {
+        return Ok((Destination::WebSocket(Box::new(socket::dial(cast, settings)?)), None));
+    }
     if kind == ConnectionType::Phone {
         let (dial, outgoing) = phone::dial(cast, settings).await?;
         return Ok((Destination::Sip(dial), Some(outgoing)));
@@ -65,6 +68,8 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<ConnectionType, Obstacl
     match cast.telephony() {
         None => Err(Obstacle::new(ErrorCode::NoConnectionType, "The agent has no connection_type and no address")),
         Some(kind @ (ConnectionType::Sip | ConnectionType::Phone)) => Ok(kind),
+        Some(ConnectionType::WebSocket) if cast.agent_calls() => Err(cast.unmet(ConnectionType::WebSocket)),
+        Some(ConnectionType::WebSocket) => Ok(ConnectionType::WebSocket),
         Some(other) => Err(cast.unmet(other)),
     }
 }
@@ -223,7 +228,9 @@ mod tests {
             (json!({}), json!({}), Some("NO_CONNECTION_TYPE")),
             (json!({"phone_number": "+15550001111"}), json!({}), Some("SIP_NOT_CONFIGURED")),
             (json!({}), json!({"phone_number": "+15550001111"}), Some("SIP_NOT_CONFIGURED")),
-            (json!({"websocket_url": "ws://h"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
+            (json!({"websocket_url": "ws://h"}), json!({}), None),
+            (json!({"connection_type": "WEBSOCKET"}), json!({}), Some("WEBSOCKET_CONNECT_FAILED")),
+            (json!({"connection_type": "WEBSOCKET"}), json!({"websocket_url": "ws://h"}), None),
             (json!({"mode": "EMAIL"}), json!({}), Some("EMAIL_NOT_CONFIGURED")),
             (json!({"P4_agent_id": "a"}), json!({}), Some("MISSING_P4_INTEGRATION")),
             (json!({"P10_agent_token": "t"}), json!({}), Some("P10_ADAPTER_NOT_CONFIGURED")),
