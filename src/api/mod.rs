@@ -11,6 +11,7 @@ pub mod rate;
 pub mod serve;
 pub mod upload;
 
+mod agent_stream;
 mod agents;
 mod bundle;
 mod call_logs;
@@ -59,6 +60,7 @@ pub use crate::api::system::{Part, PartStatus, Parts, Probe};
 use crate::clock;
 use crate::config::Secret;
 use crate::engine::Engine;
+use crate::jobs::AgentStreams;
 use crate::service::Service;
 use crate::tasks::Tasks;
 
@@ -83,6 +85,8 @@ pub struct Setup {
     pub public_metrics: bool,
     /// Token of the internal routes; without one they need an admin key.
     pub internal_token: Option<Secret>,
+    /// Door for agents that open WebSockets; without one there is no such route.
+    pub streams: Option<AgentStreams>,
     /// Cancelled when the process is about to end: what is there can still be read, nothing new is begun.
     pub draining: CancellationToken,
 }
@@ -99,6 +103,7 @@ impl Default for Setup {
             engine: None,
             public_metrics: false,
             internal_token: None,
+            streams: None,
             draining: CancellationToken::new(),
         }
     }
@@ -197,6 +202,10 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
         router = router.route(path, any(move |request: Request| gate::pass(server, route, request)));
         router = router.route(&format!("{path}/"), any(redirected));
     }
+    let of_streams = Arc::clone(&server);
+    let upgrade =
+        move |token: Path<String>, request: Request| agent_stream::upgrade(Arc::clone(&of_streams), token, request);
+    router = router.route(agent_stream::PATH, any(upgrade));
     router.fallback(async || nowhere())
 }
 

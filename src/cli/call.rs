@@ -262,12 +262,13 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
 
 fn destination(args: &Args) -> Destination {
     if is_socket(&args.to) {
-        let dialect = Dialect::new(args.dialect.unwrap_or(Kind::Default));
+        let mut dialect = Dialect::new(args.dialect.unwrap_or(Kind::Default));
+        dialect.headers.clone_from(&args.header);
         return Destination::WebSocket(Box::new(WebSocketDial {
             url: args.to.clone(),
             username: args.username.clone(),
             password: args.password.clone().map(Secret::new),
-            dialect: Some(Dialect { headers: args.header.clone(), ..dialect }),
+            dialect: Some(dialect),
             ..WebSocketDial::default()
         }));
     }

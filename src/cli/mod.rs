@@ -201,6 +201,7 @@ pub fn service_settings(config: &Config) -> service::Settings {
         hears: config.audio_model.base_url.is_some(),
         behaviour: config.behaviour.clone(),
         names: Resolver::default(),
+        api: None,
         dialects: Arc::default(),
         sockets: SocketSettings::from(&config.websocket),
         yield_to_started_event: config.websocket.yield_to_started_event,

@@ -89,7 +89,7 @@ async fn up(config: &Config) -> Result<(), String> {
     let listener = TcpListener::bind(config.server.listen).await;
     let listener = listener.map_err(|error| format!("the API address {}: {error}", config.server.listen))?;
     let api = listener.local_addr().map_err(|error| error.to_string())?;
-    let house = House::open(config, &out).await?;
+    let house = House::open(config, api, &out).await?;
     weak_points(config, &house.speech).iter().for_each(|weak| tracing::warn!("{weak}"));
     let (serving, served, draining) = (CancellationToken::new(), Tasks::new(), CancellationToken::new());
     let setup = Setup { draining: draining.clone(), ..house.setup(config) };
@@ -142,7 +142,7 @@ struct House {
 }
 
 impl House {
-    async fn open(config: &Config, out: &Out) -> Result<House, String> {
+    async fn open(config: &Config, api: SocketAddr, out: &Out) -> Result<House, String> {
         make_private(&config.data.join("cache")).await?;
         let store = open_store(config).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
@@ -150,7 +150,7 @@ impl House {
         let ear = language_model(&config.audio_model, config)?;
         let names = Resolver::new(&config.sip.dns_servers).for_sockets(&config.sip.listen);
         let dialects = dialects(config)?.into();
-        let settings = Settings { names: names.clone(), dialects, ..service_settings(config) };
+        let settings = Settings { names: names.clone(), dialects, api: Some(api), ..service_settings(config) };
         let service = Service::new(store, Clock::Real, settings, running.clone());
         let service = service.with_model(model.clone());
         let speech = local::configured(config)?;
@@ -223,6 +223,7 @@ impl House {
             engine: Some(self.engine.clone()),
             public_metrics: config.metrics.public,
             internal_token: config.security.internal_token.clone(),
+            streams: Some(self.workers.streams()),
             draining: CancellationToken::new(),
         }
     }

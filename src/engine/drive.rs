@@ -496,14 +496,15 @@ impl Driver {
         if ending.remote.as_ref().is_none_or(|remote| remote.kind != RemoteKind::NoKeys) {
             self.say_connected();
         }
+        let (agent_errors, variables) = (self.agent_errors(), self.variables());
         let report = CallReport {
             timeline,
             connected_at_ms: self.connected_at_ms,
             ended_at_ms,
             peer: self.port.peer().clone(),
             warnings: self.files.warnings,
-            agent_errors: self.agent_errors(),
-            variables: self.variables(),
+            agent_errors,
+            variables,
             speaker,
             recording,
             ending,

@@ -122,7 +122,11 @@ impl SocketSide {
                     dialer.connect(&upgrade, &guard, limits, patience).await
                 }));
             }
-            SocketOrder::Send(message) => self.link.iter_mut().for_each(|link| link.send(message.clone())),
+            SocketOrder::Send(message) => {
+                if let Some(link) = &mut self.link {
+                    link.send(message);
+                }
+            }
             SocketOrder::Close { code, reason } => self.link.iter_mut().for_each(|link| link.close(code, reason)),
             SocketOrder::Drop => (self.link, self.dialling) = (None, None),
         }

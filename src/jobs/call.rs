@@ -59,6 +59,13 @@ pub(super) async fn answer(
     answered.instrument(span).await
 }
 
+/// Ends a result that is DISPATCHED because the connection of its agent was lost in the handshake.
+pub(super) async fn abandon(workshop: &Workshop, job: &CallJob, stopping: &CancellationToken) -> Result<()> {
+    let call = CallWork { workshop, job, stopping, answers: true };
+    let message = "The agent's connection was lost in the upgrade".to_owned();
+    call.refuse(ResultStatus::Dispatched, Obstacle { code: ErrorCode::WebsocketConnectFailed, message }).await
+}
+
 struct CallWork<'a> {
     workshop: &'a Workshop,
     job: &'a CallJob,

@@ -3,6 +3,7 @@
 //! Functions are named after the operation and take the [`Caller`] whose rows they may see. What a caller may do by scope
 //! is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do not see.
 
+mod agent_stream;
 mod agents;
 mod alerts;
 mod always_on;
@@ -88,6 +89,7 @@ use crate::store::Store;
 use crate::transport::sip::names::Resolver;
 use crate::transport::websocket::{Dialect, Kind};
 
+pub use self::agent_stream::{AGENT_STREAM, StreamGoal};
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::alerts::{AlertDeleted, AlertPage, ViolationPage};
 pub use self::call_logs::{
@@ -233,6 +235,8 @@ pub struct Settings {
     pub trunks: Arc<BTreeMap<String, Trunk>>,
     /// Limits of the numbers that organizations dial, by organization.
     pub dial_limits: Arc<BTreeMap<String, DialLimits>>,
+    /// Address of the API, where agents open WebSockets without a public URL; `None`: it is not known.
+    pub api: Option<SocketAddr>,
     /// Times and limits of WebSockets.
     pub sockets: SocketSettings,
     /// A message of the agent that it begins to speak interrupts the Digital Human.
@@ -266,6 +270,7 @@ impl Settings {
             names: Resolver::default(),
             trunks: Arc::default(),
             dial_limits: Arc::default(),
+            api: None,
             sockets: SocketSettings::default(),
             yield_to_started_event: true,
             dialects: Arc::default(),

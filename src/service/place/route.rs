@@ -35,7 +35,11 @@ pub(super) async fn destination(
     let guard = Guard::new(settings.allow_private_agents);
     if cast.is_called() {
         let (codecs, headers) = (codecs.to_vec(), headers(cast));
-        let answering = Answering { codecs, guard: Some(guard), headers, ..Answering::default() };
+        let websocket = match kind {
+            ConnectionType::WebSocket => Some(Box::new(socket::terms(cast, settings)?)),
+            _ => None,
+        };
+        let answering = Answering { codecs, guard: Some(guard), headers, websocket, ..Answering::default() };
         return Ok((Destination::Incoming(answering), None));
     }
     if kind == ConnectionType::WebSocket {
@@ -67,9 +71,7 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<ConnectionType, Obstacl
     cast.own_channel(&settings.sms)?;
     match cast.telephony() {
         None => Err(Obstacle::new(ErrorCode::NoConnectionType, "The agent has no connection_type and no address")),
-        Some(kind @ (ConnectionType::Sip | ConnectionType::Phone)) => Ok(kind),
-        Some(ConnectionType::WebSocket) if cast.agent_calls() => Err(cast.unmet(ConnectionType::WebSocket)),
-        Some(ConnectionType::WebSocket) => Ok(ConnectionType::WebSocket),
+        Some(kind @ (ConnectionType::Sip | ConnectionType::Phone | ConnectionType::WebSocket)) => Ok(kind),
         Some(other) => Err(cast.unmet(other)),
     }
 }
@@ -242,7 +244,8 @@ mod tests {
             (json!({"sip_uri": sip, "type": "OUTBOUND"}), json!({}), None),
             (json!({"connection_type": "SIP", "type": "OUTBOUND"}), json!({}), None),
             (json!({"phone_number": "+15550001111", "type": "OUTBOUND"}), json!({}), None),
-            (json!({"websocket_url": "ws://h", "type": "OUTBOUND"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
+            (json!({"websocket_url": "ws://h", "type": "OUTBOUND"}), json!({}), None),
+            (json!({"connection_type": "WEBSOCKET", "type": "OUTBOUND"}), json!({}), None),
             (json!({"dynamic_sip_webhook_url": "http://h"}), json!({"sip_uri": sip}), None),
         ] {
             let dialled = destination(&cast(agent.clone(), json!({}), run.clone()), &[Codec::Pcmu], &settings).await;

@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn the_nearest_address_and_dialect_count() {
         let of = |agent: Value, human: Value, run: Value| {
-            let desk = Dialect { dtmf_inband: true, ..Dialect::new(Kind::VonageWebsocket) };
+            let desk = Dialect::new(Kind::VonageWebsocket);
             let dialects = BTreeMap::from([("desk".to_owned(), desk)]).into();
             let settings = Settings { dialects, ..Settings::new("unused") };
             let dial = dial(&cast(agent, human, run), &settings);
@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn digits_go_as_the_dialect_says() {
-        let inband = Dialect { dtmf_inband: true, ..Dialect::new(Kind::TwilioMediaStreams) };
+        let mut inband = Dialect::new(Kind::TwilioMediaStreams);
+        inband.dtmf_inband = true;
         for (dialect, expect) in [
             (Dialect::new(Kind::Default), DtmfMethod::Inband),
             (Dialect::new(Kind::TwilioMediaStreams), DtmfMethod::Message),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, Sink, Stream};
 use ringer_media::time::Time;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -103,6 +103,8 @@ pub struct Link {
     last_sign: Time,
     last_ping: Time,
     is_closing: bool,
+    /// What comes cannot be read any more.
+    is_deaf: bool,
     fault: Option<String>,
     is_over: bool,
 }
@@ -126,6 +128,7 @@ impl Link {
             last_sign: now,
             last_ping: now,
             is_closing: false,
+            is_deaf: false,
             fault: None,
             is_over: false,
         }
@@ -174,7 +177,7 @@ impl Link {
         }
         if !ping_interval.is_zero() && !self.is_closing && now.since(self.last_ping) >= ping_interval {
             self.last_ping = now;
-            self.waiting.push_back(Raw::Ping(Vec::new().into()));
+            self.waiting.push_back(Raw::Ping(Default::default()));
             self.write();
         }
     }
@@ -196,6 +199,9 @@ impl Link {
         let written = self.poll_write(context);
         if let Some(why) = self.fault.take() {
             return self.end(LinkNews::Lost(why));
+        }
+        if self.is_deaf {
+            return self.poll_rest(context);
         }
         loop {
             let Poll::Ready(read) = Pin::new(&mut self.socket).poll_next(context) else { break };
@@ -228,9 +234,24 @@ impl Link {
     }
 
     fn end(&mut self, news: LinkNews) -> Poll<LinkNews> {
-        // After these the closing handshake may still be carried out.
-        self.is_over = !matches!(news, LinkNews::TooBig | LinkNews::Broken(_));
+        // After these the close of this side is still to be sent.
+        self.is_deaf = matches!(news, LinkNews::TooBig | LinkNews::Broken(_));
+        self.is_over = !self.is_deaf;
         Poll::Ready(news)
+    }
+
+    /// Reads and drops what comes until the other side closes: a connection that is given up with bytes unread loses what was sent.
+    fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<LinkNews> {
+        loop {
+            let mut bytes = [0; READ_BYTES];
+            let mut room = ReadBuf::new(&mut bytes);
+            let Poll::Ready(read) = Pin::new(self.socket.get_mut()).poll_read(context, &mut room) else {
+                return Poll::Pending;
+            };
+            if read.is_err() || room.filled().is_empty() {
+                return self.end(LinkNews::Lost("it closed the connection".to_owned()));
+            }
+        }
     }
 
     /// Writes what the other side takes at once.
