@@ -43,7 +43,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Path, Request};
 use axum::http::HeaderValue;
 use axum::response::Response;
 use axum::routing::any;

@@ -3,6 +3,7 @@
 mod bad_input;
 mod desk;
 mod house;
+mod outbound;
 mod server;
 mod states;
 
