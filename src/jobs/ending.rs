@@ -123,7 +123,6 @@ fn refusal(remote: &RemoteEnd) -> ErrorCode {
         | RemoteKind::Lost => {
             return ErrorCode::SipDialFailed;
         }
-        RemoteKind::Lost => "The connection was lost",
         RemoteKind::Bye | RemoteKind::Refused | RemoteKind::Expired => {}
     }
     match remote.q850_cause() {
@@ -160,6 +159,7 @@ fn message(remote: &RemoteEnd) -> String {
         RemoteKind::Unreachable => "The address could not be reached",
         RemoteKind::NoMedia => "No common codec",
         RemoteKind::NoKeys | RemoteKind::KeysLost => "The media could not be encrypted",
+        RemoteKind::Lost => "The connection was lost",
         RemoteKind::Bye | RemoteKind::Refused | RemoteKind::Expired => "The call was refused",
     };
     let code = remote.sip_code().map(|code| code.to_string());

@@ -28,7 +28,9 @@ impl Driver {
         self.inner.tally.answered();
         let address = incoming.address.to_string();
         let (link, early) = incoming.into_parts();
-        self.socket.iter_mut().for_each(|socket| socket.take_link(link, early));
+        if let Some(socket) = &mut self.socket {
+            socket.take_link(link, early);
+        }
         if let Port::WebSocket(port) = &mut self.port {
             port.opened(SocketSide::now(), address);
         }

@@ -21,8 +21,8 @@ const MAX_EARLY: usize = 500;
 /// A connection that came in, with everything that came over it.
 #[derive(Debug)]
 pub struct IncomingSocket {
-    /// The connection.
-    pub link: Link,
+    /// Never locked: a call that came in is shared by reference, which a connection by itself cannot be.
+    link: Mutex<Link>,
     /// Address of the other side.
     pub address: SocketAddr,
     /// Side that this one plays.
@@ -33,13 +33,14 @@ pub struct IncomingSocket {
 impl IncomingSocket {
     /// Returns a connection over which nothing came.
     pub fn new(link: Link, address: SocketAddr, role: Role) -> IncomingSocket {
-        IncomingSocket { link, address, role, early: VecDeque::new() }
+        IncomingSocket { link: Mutex::new(link), address, role, early: VecDeque::new() }
     }
 
     /// Waits until the other side gives up; its messages are kept.
     pub async fn given_up(&mut self) {
         loop {
-            let news = self.link.next().await;
+            let link = self.link.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let news = link.next().await;
             let is_message = matches!(news, LinkNews::Message(..));
             if self.early.len() < MAX_EARLY {
                 self.early.push_back(news);
@@ -52,7 +53,7 @@ impl IncomingSocket {
 
     /// Returns the connection, and the news of it that were kept, in order.
     pub fn into_parts(self) -> (Link, VecDeque<LinkNews>) {
-        (self.link, self.early)
+        (self.link.into_inner().unwrap_or_else(PoisonError::into_inner), self.early)
     }
 }
 
@@ -89,8 +90,11 @@ pub async fn accept(
             *refusal.status_mut() = StatusCode::NOT_FOUND;
             return Err(refusal);
         };
-        let offered = request.headers().get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
-        let is_offered = |name: &str| offered.clone().flat_map(|names| names.split(',')).any(|one| one.trim() == name);
+        let offered = request.headers().get_all(SEC_WEBSOCKET_PROTOCOL);
+        let is_offered = |name: &str| {
+            let names = offered.iter().filter_map(|value| value.to_str().ok()).flat_map(|names| names.split(','));
+            names.into_iter().any(|one| one.trim() == name)
+        };
         if let Some(name) = dialect.subprotocol.as_deref().filter(|name| is_offered(name))
             && let Ok(value) = HeaderValue::from_str(name)
         {
