@@ -8,3 +8,4 @@ pub mod port;
 pub mod sip;
 pub mod sockets;
 mod strangers;
+pub mod websocket;

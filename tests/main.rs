@@ -13,3 +13,4 @@ mod sim;
 mod store;
 mod suites;
 mod tidy;
+mod websocket;

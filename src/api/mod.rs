@@ -11,6 +11,7 @@ pub mod rate;
 pub mod serve;
 pub mod upload;
 
+mod agent_stream;
 mod agents;
 mod bundle;
 mod call_logs;
@@ -47,7 +48,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Path, Request};
 use axum::http::HeaderValue;
 use axum::response::Response;
 use axum::routing::any;
@@ -64,6 +65,7 @@ pub use crate::api::system::{Part, PartStatus, Parts, Probe, SampleAgent};
 use crate::clock;
 use crate::config::Secret;
 use crate::engine::Engine;
+use crate::jobs::AgentStreams;
 use crate::service::{PageDoor, Service};
 use crate::tasks::Tasks;
 
@@ -94,6 +96,8 @@ pub struct Setup {
     pub door: Option<Arc<PageDoor>>,
     /// Starts the sample agent; without it there is none.
     pub sample_agent: Option<SampleAgent>,
+    /// Door for agents that open WebSockets; without one there is no such route.
+    pub streams: Option<AgentStreams>,
     /// Cancelled when the process is about to end: what is there can still be read, nothing new is begun.
     pub draining: CancellationToken,
 }
@@ -113,6 +117,7 @@ impl Default for Setup {
             is_loopback: false,
             door: None,
             sample_agent: None,
+            streams: None,
             draining: CancellationToken::new(),
         }
     }
@@ -212,6 +217,10 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
         router = router.route(path, any(move |request: Request| gate::pass(server, route, request)));
         router = router.route(&format!("{path}/"), any(redirected));
     }
+    let of_streams = Arc::clone(&server);
+    let upgrade =
+        move |token: Path<String>, request: Request| agent_stream::upgrade(Arc::clone(&of_streams), token, request);
+    router = router.route(agent_stream::PATH, any(upgrade));
     page::add_to(router, is_loopback, identified).fallback(async || nowhere())
 }
 

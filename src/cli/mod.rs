@@ -1,18 +1,22 @@
 //! The command line: one file a subcommand, each with its flags and a `run`. Wiring only; what a command does is elsewhere.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
 pub use self::out::complain;
-use crate::config::{Config, ConfigError, Secret, most_calls, nearest, raise_file_limit};
+use crate::config::{Config, ConfigError, DialectTable, Secret, most_calls, nearest, raise_file_limit};
+use crate::engine::SocketSettings;
 use crate::store::vault::Vault;
 use crate::store::{Location, Store};
 use crate::transport::sip::names::Resolver;
+use crate::transport::websocket::Dialect;
 use crate::{api, service};
 
 pub mod agent;
@@ -206,9 +210,25 @@ pub fn service_settings(config: &Config) -> service::Settings {
         hears: config.audio_model.base_url.is_some(),
         behaviour: config.behaviour.clone(),
         names: Resolver::default(),
+        api: None,
+        dialects: Arc::default(),
+        sockets: SocketSettings::from(&config.websocket),
+        yield_to_started_event: config.websocket.yield_to_started_event,
         trunks: config.sip.trunks.clone().into(),
         dial_limits: config.limits.organizations.clone().into(),
     }
+}
+
+/// Reads the dialects of WebSockets that have settings of their own.
+///
+/// # Errors
+/// Names the table and the setting that cannot be used.
+pub fn dialects(config: &Config) -> Result<BTreeMap<String, Dialect>, String> {
+    let read = |(name, DialectTable(table)): (&String, &DialectTable)| {
+        let dialect = Dialect::parse(name, &serde_json::Value::Object(table.clone()));
+        dialect.map(|dialect| (name.clone(), dialect)).map_err(|error| error.to_string())
+    };
+    config.websocket.dialects.iter().map(read).collect()
 }
 
 /// How many calls there may be at once, and why fewer than `limits.max_calls` says.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::out::Out;
 use super::sample::Sample;
 use super::signals::Signals;
-use super::{Place, count, failed, local, make_private, open_store, room, service_settings, tls};
+use super::{Place, count, dialects, failed, local, make_private, open_store, room, service_settings, tls};
 use crate::agent::{self, Fault};
 use crate::api::rate::Rates;
 use crate::api::{self, Part, Parts, Patience, Setup};
@@ -103,7 +103,7 @@ async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
     let listener = TcpListener::bind(config.server.listen).await;
     let listener = listener.map_err(|error| format!("the API address {}: {error}", config.server.listen))?;
     let api = listener.local_addr().map_err(|error| error.to_string())?;
-    let house = House::open(config, sim, &out).await?;
+    let house = House::open(config, sim, api, &out).await?;
     weak_points(config, &house.speech).iter().for_each(|weak| tracing::warn!("{weak}"));
     let (serving, served, draining) = (CancellationToken::new(), Tasks::new(), CancellationToken::new());
     let (sample, is_loopback) = (Sample::default(), api.ip().is_loopback());
@@ -185,14 +185,15 @@ struct House {
 }
 
 impl House {
-    async fn open(config: &Config, sim: bool, out: &Out) -> Result<House, String> {
+    async fn open(config: &Config, sim: bool, api: SocketAddr, out: &Out) -> Result<House, String> {
         make_private(&config.data.join("cache")).await?;
         let store = open_store(config).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
         let model = language_model(&config.language_model, config)?;
         let ear = language_model(&config.audio_model, config)?;
         let names = Resolver::new(&config.sip.dns_servers).for_sockets(&config.sip.listen);
-        let settings = Settings { names: names.clone(), ..service_settings(config) };
+        let dialects = dialects(config)?.into();
+        let settings = Settings { names: names.clone(), dialects, api: Some(api), ..service_settings(config) };
         let service = Service::new(store, Clock::Real, settings, running.clone());
         let service = service.with_model(model.clone());
         let mut speech = local::configured(config)?;
@@ -278,6 +279,7 @@ impl House {
             is_loopback: false,
             door: None,
             sample_agent: None,
+            streams: Some(self.workers.streams()),
             draining: CancellationToken::new(),
         }
     }

@@ -24,6 +24,7 @@ mod recorder;
 mod shard;
 pub mod sim;
 mod simulated;
+mod socket;
 mod tally;
 mod tape;
 mod timeline;
@@ -37,10 +38,13 @@ use std::sync::Arc;
 
 pub use ringer_media::call::TimelineEntry;
 use ringer_media::call::{EndReason, Ending};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 pub use self::gate::{DialGate, Forwarded};
-pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial, TrunkTerms};
+pub use self::placement::{
+    Answering, Destination, PlaceError, Placement, SipDial, SocketSettings, TrunkTerms, WebSocketDial,
+};
 pub use self::real::Engine;
 pub use self::simulated::Answerer;
 pub use self::tally::{Calls, Histogram, Tally};
@@ -53,6 +57,7 @@ use crate::transport::sip::names::Resolver;
 pub use crate::transport::sip::registration::{LineReport, LineStanding};
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
+use crate::transport::websocket::port::AgentError;
 
 /// How the engine is set up.
 #[derive(Clone, Debug)]
@@ -87,6 +92,10 @@ pub struct EngineConfig {
 
 /// Name of the file of a call's events, a line each as they happen.
 pub const JOURNAL: &str = "timeline.jsonl";
+/// Name of the file of a call's signalling by SIP.
+pub const SIP_LOG: &str = "sip.log";
+/// Name of the file of a call's messages by a WebSocket.
+pub const WEBSOCKET_LOG: &str = "websocket.log";
 /// Name of the file of captured datagrams (pcapng).
 pub const CAPTURED: &str = "media.pcapng";
 
@@ -109,6 +118,10 @@ pub struct CallReport {
     pub speaker: String,
     /// The recording, when it was written.
     pub recording: Option<PathBuf>,
+    /// Errors that the other side told of by messages.
+    pub agent_errors: Vec<AgentError>,
+    /// Values that the other side handed over at the end, by messages.
+    pub variables: Option<Value>,
 }
 
 /// What a watcher of a live call sees.

@@ -24,6 +24,7 @@ use crate::model::time::Timestamp;
 use crate::queue::CallJob;
 use crate::service::{Judged, Obstacle, Placed, Service, Turn};
 use crate::transport::port::{Incoming, Refusal};
+use crate::transport::websocket::port::AgentError;
 
 /// Largest sending time error of a trusted call, 99th percentile.
 const TRUSTED_PACING_MS: f64 = 5.0;
@@ -56,6 +57,13 @@ pub(super) async fn answer(
     let call = CallWork { workshop, job, stopping, answers: true };
     let answered = async { call.settle(caught(Box::pin(call.take(incoming))).await).await };
     answered.instrument(span).await
+}
+
+/// Ends a result that is DISPATCHED because the connection of its agent was lost in the handshake.
+pub(super) async fn abandon(workshop: &Workshop, job: &CallJob, stopping: &CancellationToken) -> Result<()> {
+    let call = CallWork { workshop, job, stopping, answers: true };
+    let message = "The agent's connection was lost in the upgrade".to_owned();
+    call.refuse(ResultStatus::Dispatched, Obstacle { code: ErrorCode::WebsocketConnectFailed, message }).await
 }
 
 struct CallWork<'a> {
@@ -331,12 +339,21 @@ fn fill_in(
         ("codec", json!(report.peer.codec)),
         ("transport", json!(report.peer.transport())),
         ("remote_address", json!(report.peer.address)),
-        ("sip_call_id", json!(report.peer.call_id)),
+        ("sip_call_id", json!(Some(&report.peer.call_id).filter(|id| !id.is_empty()))),
+        ("agent_errors", agent_errors(&report.agent_errors)),
+        ("output_variables", json!(report.variables)),
         ("speaker", json!(report.speaker)),
         ("impairment", json!(ending.quality.impairment.map(impairment))),
     ];
     known.into_iter().filter(|(_, value)| *value != Value::Null).for_each(|(key, value)| doc.note(key, value));
     doc.warn_all(warnings);
+}
+
+/// Returns the errors that the agent told of, as they are noted; null when there were none.
+fn agent_errors(errors: &[AgentError]) -> Value {
+    let told =
+        |error: &AgentError| json!({ "code": error.code, "message": error.message, "at": Timestamp(error.at_ms) });
+    if errors.is_empty() { Value::Null } else { errors.iter().map(told).collect() }
 }
 
 /// The note of the languages that were taken from the agent, with the time of each; nothing when none was.

@@ -29,8 +29,8 @@ pub(super) struct Desk {
 
 impl Desk {
     /// Takes calls until nothing new is to begin.
-    pub async fn serve(self, mut incoming: mpsc::Receiver<Incoming>, tasks: Tasks) {
-        let desk = Arc::new(self);
+    pub async fn serve(self: Arc<Self>, mut incoming: mpsc::Receiver<Incoming>, tasks: Tasks) {
+        let desk = self;
         loop {
             let next = tokio::select! {
                 biased;

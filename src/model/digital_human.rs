@@ -295,6 +295,9 @@ pub struct DigitalHumanSpec {
     /// Overrides the agent's.
     #[serde(default)]
     pub websocket_url: Option<String>,
+    /// Overrides the agent's.
+    #[serde(default)]
+    pub websocket_dialect: Option<String>,
     /// When a follow-up SMS counts as passed.
     #[serde(default)]
     pub follow_up_sms_success_criteria: Option<String>,

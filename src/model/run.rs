@@ -37,6 +37,9 @@ pub struct QueueSpec {
     /// ws, wss, http or https URL.
     #[serde(default)]
     pub websocket_url: Option<String>,
+    /// Replaces the agent's.
+    #[serde(default)]
+    pub websocket_dialect: Option<String>,
     /// "" is the default dispatch.
     #[serde(default, rename = "P1_agent_name")]
     pub p1_agent_name: Option<String>,

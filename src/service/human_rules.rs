@@ -26,6 +26,7 @@ pub fn broken(spec: &mut DigitalHumanSpec, settings: &Settings) -> Vec<Error> {
         check_extension(spec.extension.as_deref()),
         check::phone("outbound_text_number", &mut spec.outbound_text_number),
         check::websocket(spec.websocket_url.as_deref(), settings),
+        check::dialect(spec.websocket_dialect.as_deref(), settings),
     ];
     rules.extend(spec.traits.iter().map(check_trait));
     let responses = spec.scripted_responses.iter().enumerate();

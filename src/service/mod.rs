@@ -3,6 +3,7 @@
 //! Functions are named after the operation and take the [`Caller`] whose rows they may see. What a caller may do by scope
 //! is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do not see.
 
+mod agent_stream;
 mod agents;
 mod alerts;
 mod always_on;
@@ -84,6 +85,7 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::config::{Behaviour, Capture, DialLimits, Notify, Sms, Trunk};
+use crate::engine::SocketSettings;
 use crate::error::{Error, Result};
 use crate::events::Feed;
 use crate::model::api_key::Scope;
@@ -93,7 +95,9 @@ use crate::provider::post::Poster;
 use crate::queue::Queue;
 use crate::store::Store;
 use crate::transport::sip::names::Resolver;
+use crate::transport::websocket::{Dialect, Kind};
 
+pub use self::agent_stream::{AGENT_STREAM, StreamGoal};
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::alerts::{AlertDeleted, AlertPage, ViolationPage};
 pub use self::call_logs::{
@@ -251,6 +255,14 @@ pub struct Settings {
     pub trunks: Arc<BTreeMap<String, Trunk>>,
     /// Limits of the numbers that organizations dial, by organization.
     pub dial_limits: Arc<BTreeMap<String, DialLimits>>,
+    /// Address of the API, where agents open WebSockets without a public URL; `None`: it is not known.
+    pub api: Option<SocketAddr>,
+    /// Times and limits of WebSockets.
+    pub sockets: SocketSettings,
+    /// A message of the agent that it begins to speak interrupts the Digital Human.
+    pub yield_to_started_event: bool,
+    /// Dialects of WebSockets with settings of their own, by name.
+    pub dialects: Arc<BTreeMap<String, Dialect>>,
 }
 
 impl Settings {
@@ -278,7 +290,21 @@ impl Settings {
             names: Resolver::default(),
             trunks: Arc::default(),
             dial_limits: Arc::default(),
+            api: None,
+            sockets: SocketSettings::default(),
+            yield_to_started_event: true,
+            dialects: Arc::default(),
         }
+    }
+
+    /// Returns the dialect of a name; `None`: the engine's own protocol.
+    ///
+    /// # Errors
+    /// The name is neither a kind's nor one of the settings.
+    pub fn dialect(&self, name: Option<&str>) -> Result<Dialect> {
+        let Some(name) = name else { return Ok(Dialect::new(Kind::Default)) };
+        let known = Kind::from_name(name).map(Dialect::new).or_else(|| self.dialects.get(name).cloned());
+        known.ok_or_else(|| Error::Refused(Kind::unknown(name)))
     }
 
     /// File of an uploaded background noise.

@@ -11,6 +11,7 @@ mod opening;
 mod phone;
 mod platform;
 mod route;
+mod socket;
 mod sound;
 mod steps;
 mod text;
@@ -221,7 +222,10 @@ impl Cast {
         warnings.extend(self.follows_without(placer.model.is_some()));
         let language = self.language();
         let traits = self.traits();
-        let spec = self.spec(placer, settings, &Facts::of(&traits), &mut warnings).await?;
+        let mut spec = self.spec(placer, settings, &Facts::of(&traits), &mut warnings).await?;
+        if let Some(method) = socket::digits(&destination) {
+            spec.dtmf = method;
+        }
         let wanted = self.voice();
         let voice = placer.synthesizer.voice(&wanted);
         let voice = voice.map_err(|failure| Obstacle::new(ErrorCode::SynthesizerFailed, failure.message))?;
@@ -267,6 +271,7 @@ impl Cast {
                 yield_after_ms: behaviour.yield_after_ms,
                 hold_floor_ms: behaviour.hold_floor_ms,
                 both_start_ms: behaviour.both_start_ms,
+                yield_to_claims: settings.yield_to_started_event,
                 recognizer_grace_ms: placer.recognizer_grace_ms,
                 digit_turn_ms: None,
             },

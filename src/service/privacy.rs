@@ -59,6 +59,7 @@ impl Service {
         let moments = judge::moments(&timeline);
         let mut spans = judge::key_spans(&moments);
         let heard_all = moments.iter().all(|moment| match moment.reading() {
+            What::TurnEnded { reported: true, .. } => false,
             What::TurnEnded { text, .. } => !text.is_empty() || moment.data()["digits"].is_string(),
             _ => true,
         });

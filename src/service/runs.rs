@@ -16,7 +16,7 @@ use super::progress::lane;
 use super::texts::put_conversation;
 use super::versions::version_of;
 use super::waiting::counted;
-use super::{Caller, Service};
+use super::{Caller, Service, Settings};
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, AgentMode, AgentSpec, ConnectionType};
 use crate::model::digital_human::DigitalHumanSpec;
@@ -295,7 +295,14 @@ impl Service {
         check::phone("phone_number", &mut spec.phone_number)?;
         check::sip_uri(spec.sip_uri.as_deref(), self.settings())?;
         check::websocket(spec.websocket_url.as_deref(), self.settings())?;
+        check::dialect(spec.websocket_dialect.as_deref(), self.settings())?;
         check_mode(agent.spec.connection(), agent.spec.mode)?;
+        if agent.spec.connection() == Some(ConnectionType::WebSocket) {
+            let spoken = humans.iter().map(|human| human.doc.websocket_dialect.as_deref()).map(|of_human| {
+                spec.websocket_dialect.as_deref().or(of_human).or(agent.spec.websocket_dialect.as_deref())
+            });
+            spoken.into_iter().try_for_each(|name| check_carried(&agent.spec, name, self.settings()))?;
+        }
         let runs = spec.runs_per_digital_human.or(simulation.doc.runs_per_digital_human).unwrap_or(1);
         let written = is_written(&agent.spec);
         let texter = Some(agent.spec).filter(is_sms);
@@ -367,6 +374,14 @@ fn check_mode(connection: Option<ConnectionType>, mode: AgentMode) -> Result<()>
         return Ok(());
     }
     Err(Error::Refused(format!("connection_type {} needs mode {}", connection.as_str(), modes[0].as_str())))
+}
+
+/// Refuses parameters that the dialect of a call does not carry.
+fn check_carried(agent: &AgentSpec, dialect: Option<&str>, settings: &Settings) -> Result<()> {
+    let parameters: Vec<(String, String)> =
+        agent.websocket_parameters.iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let checked = settings.dialect(dialect)?.check_parameters(&parameters);
+    checked.map_err(|error| Error::Refused(error.to_string()))
 }
 
 fn repetitions(plan: &Plan, human: &Row<DigitalHumanSpec>) -> i64 {

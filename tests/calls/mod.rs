@@ -26,7 +26,7 @@ mod runs;
 mod signalling;
 mod softphone;
 mod speech;
-mod stage;
+pub mod stage;
 mod strangers;
 mod streams;
 mod torture;

@@ -311,12 +311,9 @@ impl Call {
     /// Stops this side's words when it is time to give way.
     pub(super) fn run_yield(&mut self) {
         let (Some(started), Some(onset)) = (self.mouth.speaking_since(), self.other.since) else { return };
-        if self.mouth.holds_floor() {
-            return;
-        }
-        let turn = &self.spec.turn;
+        let held = is_floor_held(self);
         let cut_in = self.mouth.saying().is_some_and(|said| said.kind == Kind::Interruption);
-        let held = cut_in && self.frame_at < started + ms(turn.hold_floor_ms);
+        let turn = &self.spec.turn;
         // In noise an onset is sure only in hindsight: there the other side gets the time in which this one yields to it.
         let sure = !self.ears.voice.vad().in_noise();
         let both_started = sure && (onset - started).abs() <= ms(turn.both_start_ms) && !cut_in;
@@ -390,4 +387,11 @@ impl Call {
             self.event(at, by, What::BargeIn { by, overlap_ms, stop_ms });
         }
     }
+}
+
+/// True while this side does not give way: its words are to be said to their end, or it has just cut in.
+pub(super) fn is_floor_held(call: &mut Call) -> bool {
+    let Some(started) = call.mouth.speaking_since() else { return false };
+    let cut_in = call.mouth.saying().is_some_and(|said| said.kind == Kind::Interruption);
+    call.mouth.holds_floor() || (cut_in && call.frame_at < started + ms(call.spec.turn.hold_floor_ms))
 }

@@ -8,6 +8,7 @@
 
 mod answer;
 mod barge_in;
+mod channel;
 mod concealed;
 mod delivery;
 mod dial;
@@ -20,7 +21,7 @@ mod io;
 mod keyed;
 mod mouth;
 mod outbox;
-mod pacing;
+pub mod pacing;
 mod pauses;
 mod phase;
 mod plan;
@@ -35,6 +36,7 @@ mod utterance;
 
 use std::time::Duration;
 
+pub use channel::ChannelEvent;
 pub use ending::*;
 pub use event::*;
 pub use io::*;
@@ -43,6 +45,7 @@ pub use spec::*;
 pub use utterance::Spoken;
 
 use self::barge_in::{Cut, Overlap};
+use self::channel::ChannelState;
 use self::dial::Dial;
 use self::ears::EarSet;
 use self::hearing::OtherTurn;
@@ -67,6 +70,7 @@ pub struct Call {
     spec: CallSpec,
     phase: Phase,
     waits: Waits,
+    channel: ChannelState,
     origin: Time,
     /// First sample of the next frame to be sent.
     frame_at: Sample,
@@ -142,6 +146,7 @@ impl Call {
         Call {
             phase: Phase::Idle,
             waits: Waits::default(),
+            channel: ChannelState::default(),
             origin: Time::default(),
             frame_at: 0,
             listened_to: 0,
@@ -282,6 +287,7 @@ impl Call {
         if !self.phase.is_connected() {
             return;
         }
+        self.announce_speech();
         let at = self.frame_at;
         let rendered = self.mouth.render(at, &mut sent.pcm, &mut sent.clean);
         if self.is_mute() {
@@ -315,6 +321,7 @@ impl Call {
         }
         self.pacing.sent(late);
         self.frame_at += FRAME as Sample;
+        self.announce_silence();
         if let Some(begun) = rendered.begun {
             self.speech_begins(begun);
         }

@@ -1,6 +1,7 @@
 //! From dialling to the end: signals, timers, endings.
 
 use super::answer::NOT_YET;
+use super::channel::BY_MESSAGE;
 use super::dial::TONE_MS;
 use super::ending::{EndReason, Ending, Fault, Quality, RemoteEnd, RemoteKind};
 use super::event::{Side, What};
@@ -148,6 +149,13 @@ impl Call {
                 let from = (self.sample(now) - ms(duration_ms)).clamp(0, self.frame_at);
                 self.digit_beside_audio(digit, from, duration_ms, "info");
             }
+            Signal::DigitMessage { digit, duration_ms } if self.phase.is_connected() => {
+                self.digit_by_message(digit, duration_ms);
+            }
+            Signal::Channel { told, follows_own } => self.take_channel_event(told, follows_own),
+            Signal::Overflowed { frames } if self.phase.is_connected() => {
+                self.event(self.frame_at, Side::Engine, What::RxOverflow { packets: frames });
+            }
             Signal::DigitRefused if self.phase.is_connected() => {
                 self.note(self.frame_at, "dtmf_info_refused");
             }
@@ -178,6 +186,8 @@ impl Call {
             Signal::EarlyMedia { .. }
             | Signal::Answered { .. }
             | Signal::Digit { .. }
+            | Signal::DigitMessage { .. }
+            | Signal::Overflowed { .. }
             | Signal::DigitRefused
             | Signal::Renegotiated { .. }
             | Signal::SessionAnswered { .. }
@@ -309,6 +319,13 @@ impl Call {
     fn key(&mut self, digit: char, at: Sample) -> &'static str {
         let events = self.leg.as_mut().filter(|leg| leg.has_events());
         match (self.spec.dtmf, events) {
+            (method @ (DtmfMethod::Message | DtmfMethod::MessageAndTone), _) => {
+                self.out.push(Output::Control(Control::Digit { digit, duration_ms: TONE_MS }));
+                if method == DtmfMethod::MessageAndTone {
+                    self.sound_digit(digit, at);
+                }
+                BY_MESSAGE
+            }
             (DtmfMethod::Info, _) => {
                 self.out.push(Output::Control(Control::Digit { digit, duration_ms: TONE_MS }));
                 "info"
@@ -443,7 +460,12 @@ impl Call {
 
     /// This side ends a connected call.
     pub(super) fn end_now(&mut self, now: Time, reason: EndReason) {
-        let cause = if reason == EndReason::MaxDuration { HangupCause::Timer } else { HangupCause::Normal };
+        let cause = match reason {
+            EndReason::MaxDuration => HangupCause::Timer,
+            EndReason::Shutdown => HangupCause::Shutdown,
+            _ => HangupCause::Normal,
+        };
+        self.end_announcement(self.frame_at);
         self.out.push(Output::Control(Control::Hangup(cause)));
         self.finish(now, reason, None, None);
     }
@@ -451,7 +473,8 @@ impl Call {
     /// The engine cannot go on.
     pub(super) fn fail(&mut self, fault: Fault) {
         if self.phase.is_connected() {
-            self.out.push(Output::Control(Control::Hangup(HangupCause::Normal)));
+            self.end_announcement(self.frame_at);
+            self.out.push(Output::Control(Control::Hangup(HangupCause::Fault)));
             let now =
                 self.origin + Duration::from_micros((self.frame_at.max(0) as u64 * 1_000_000) / u64::from(RATE_HZ));
             self.finish(now, EndReason::Fault, None, Some(fault));
@@ -464,6 +487,7 @@ impl Call {
             Phase::Connected if matches!(remote.kind, RemoteKind::NoKeys | RemoteKind::KeysLost) => {
                 EndReason::DialFailed
             }
+            Phase::Connected if remote.kind == RemoteKind::Lost => EndReason::ConnectionLost,
             Phase::Connected => EndReason::AgentHangup,
             Phase::Closing { .. } | Phase::Over => return,
             _ if remote.kind == RemoteKind::Refused => EndReason::Rejected,
@@ -491,15 +515,17 @@ impl Call {
             | EndReason::Shutdown
             | EndReason::MediaTimeout
             | EndReason::SessionExpired
+            | EndReason::ConnectionLost
             | EndReason::DialFailed => "engine",
             _ => "USER",
         };
         let (sip_code, q850_cause) = remote.as_ref().map_or((None, None), |end| (end.sip_code(), end.q850_cause()));
+        let close_code = remote.as_ref().and_then(RemoteEnd::close_code);
         let told = if connected { self.sample(now).clamp(end, end.max(self.frame_at)) } else { 0 };
         self.event(
             told,
             Side::Engine,
-            What::Ended { by: by.into(), reason: reason.as_str().into(), sip_code, q850_cause },
+            What::Ended { by: by.into(), reason: reason.as_str().into(), sip_code, q850_cause, close_code },
         );
         let ending = Ending {
             reason,

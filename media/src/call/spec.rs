@@ -75,6 +75,8 @@ pub struct TurnSpec {
     pub hold_floor_ms: u32,
     /// Both sides starting within this time: this side gives way.
     pub both_start_ms: u32,
+    /// A message of the other side that it begins to speak stops this side's words.
+    pub yield_to_claims: bool,
     /// How long a due turn waits for the recognizer's final text.
     pub recognizer_grace_ms: u32,
     /// Received digits count as a turn this long after the last of them, and stop this side's speech (`None`: digits are
@@ -90,6 +92,7 @@ impl Default for TurnSpec {
             yield_after_ms: 200,
             hold_floor_ms: 1500,
             both_start_ms: 150,
+            yield_to_claims: true,
             recognizer_grace_ms: 150,
             digit_turn_ms: None,
         }
@@ -224,6 +227,10 @@ pub enum DtmfMethod {
     Inband,
     /// [`super::Control::Digit`]: SIP INFO.
     Info,
+    /// [`super::Control::Digit`]: a message of the channel.
+    Message,
+    /// A message of the channel, and tones in the audio.
+    MessageAndTone,
 }
 
 /// Timers and caps; `None` is "no limit".

@@ -146,6 +146,10 @@ impl Host {
                 }
                 PortOutput::Media(plan) => self.media = Some(plan),
                 PortOutput::Warning(warning) => self.warnings.push(warning),
+                PortOutput::Send(ToPeer::WebSocket(_))
+                | PortOutput::Frames(_)
+                | PortOutput::ClearFrames
+                | PortOutput::Log(..) => {}
             }
         }
     }
