@@ -1,13 +1,17 @@
 //! The channel of agents that are reached by a WebSocket: the protocol of a call's messages ([`session`], sans-IO) in each of the
 //! dialects that [`protocol::Kind`] names.
 
+mod carrier;
 mod core;
 mod default;
 pub mod dialect;
 pub mod handshake;
+mod protobuf;
 pub mod protocol;
 pub mod session;
 mod template;
+#[cfg(test)]
+mod tests;
 mod voice;
 
 pub use dialect::Dialect;
