@@ -4,6 +4,7 @@ mod api;
 mod calls;
 mod cli;
 mod databases;
+mod dialects;
 mod json;
 mod page;
 mod peers;

@@ -1,6 +1,7 @@
 //! The channel of agents that are reached by a WebSocket: the protocol of a call's messages ([`session`], sans-IO) in each of the
 //! dialects that [`protocol::Kind`] names.
 
+mod carrier;
 mod core;
 mod default;
 pub mod dial;
@@ -9,9 +10,12 @@ pub mod handshake;
 pub mod link;
 pub mod listen;
 pub mod port;
+mod protobuf;
 pub mod protocol;
 pub mod session;
 mod template;
+#[cfg(test)]
+mod tests;
 mod voice;
 
 pub use dialect::Dialect;

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use ringer_media::frame::RATE_HZ;
 use ringer_media::seed::Stream;
 use ringer_media::time::Time;
 use serde_json::Value;
@@ -167,11 +166,6 @@ impl Core {
         }
     }
 
-    /// True once the session is established.
-    pub(super) fn is_established(&self) -> bool {
-        self.is_established
-    }
-
     /// Plays bytes of the other side's audio.
     pub(super) fn play(&mut self, now: Time, bytes: &[u8]) {
         let pcm = self.ears.decode(bytes);
@@ -291,9 +285,4 @@ impl Core {
 /// Returns the beginning of a message, without control characters.
 fn excerpt(message: &str) -> String {
     message.chars().take(EXCERPT_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// Returns the milliseconds of samples of 16 kHz.
-pub(super) fn ms_of(samples: u64) -> u64 {
-    samples * 1000 / u64::from(RATE_HZ)
 }

@@ -2,11 +2,13 @@
 
 use ringer_media::time::Time;
 
+use super::carrier;
 use super::core::{Core, Protocol};
 use super::default::DefaultProtocol;
 use super::dialect::Dialect;
 use super::handshake::{self, Ids, Upgrade};
-use super::protocol::{DigitPath, Message, Role, SessionControl, SessionEnd, SessionFacts, SessionOutput};
+use super::protobuf::ProtobufProtocol;
+use super::protocol::{DigitPath, Kind, Message, Role, SessionControl, SessionEnd, SessionFacts, SessionOutput};
 
 /// Session of one call on one socket.
 #[derive(Debug)]
@@ -31,7 +33,11 @@ impl Session {
         let dialect = dialect.at(&facts.url);
         let mut core = Core::new(role, dialect, facts);
         let ids = Ids::new(&mut core);
-        let protocol: Box<dyn Protocol> = Box::new(DefaultProtocol::default());
+        let protocol: Box<dyn Protocol> = match core.kind() {
+            Kind::Default => Box::new(DefaultProtocol::default()),
+            Kind::PipecatProtobuf => Box::new(ProtobufProtocol),
+            _ => carrier::protocol(&mut core, &ids),
+        };
         Session { core, protocol, ids }
     }
 
@@ -71,6 +77,9 @@ impl Session {
     /// Carries out an order of the driver.
     pub fn control(&mut self, now: Time, control: SessionControl) {
         if !self.core.is_over() {
+            if control == SessionControl::Clear {
+                self.core.mouth.clear();
+            }
             self.protocol.control(&mut self.core, now, control);
             self.tell_reached(now);
         }

@@ -134,9 +134,24 @@ impl Mouth {
         self.wire
     }
 
+    /// Goes on in another form, with chunks of at least `least` bytes. Nothing was said before.
+    pub(super) fn set_wire(&mut self, wire: Wire, least: usize) {
+        let chunk_ms = self.chunk_ms() as u32;
+        *self = Mouth::new(wire, chunk_ms);
+        while self.chunk * wire.encoding.bytes() < least {
+            self.chunk *= 2;
+        }
+    }
+
     /// Sends the samples in another encoding than the one that was announced.
     pub(super) fn encode_as(&mut self, encoding: Encoding) {
         self.wire.encoding = encoding;
+    }
+
+    /// Drops what is not in a chunk yet.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+        self.resampler.iter_mut().for_each(Resampler::reset);
     }
 
     /// Takes samples of 16 kHz.
