@@ -83,6 +83,8 @@ pub(super) fn place(
             warnings,
             speaker: "simulated".to_owned(),
             recording,
+            agent_errors: Vec::new(),
+            variables: None,
         };
         let _ = news.send(CallNews::Ended(Box::new(report))).await;
     });

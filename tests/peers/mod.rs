@@ -15,6 +15,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 mod kamailio;
+pub mod python;
 pub mod registrar;
 mod starts;
 

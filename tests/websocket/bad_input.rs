@@ -12,6 +12,9 @@ use super::server::{Line, Server, speech};
 use super::{placement, quick};
 use crate::calls::stage::Stage;
 
+/// Warning of a call whose recognizer knows no words, as that of these tests.
+const NO_WORDS: &str = "nothing was understood";
+
 /// A call of two seconds beside another one: it is heard and recorded whole.
 async fn undisturbed(stage: &Stage) {
     let server = Server::start(|mut line: Line| async move {
@@ -27,7 +30,11 @@ async fn undisturbed(stage: &Stage) {
     good.spec.limits.max_duration_ms = Some(2500);
     let report = stage.call(good).await.expect("there is room");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration), "the other call");
-    assert!(report.ending.other_spoke && report.warnings.is_empty(), "the other call: {:?}", report.warnings);
+    assert!(
+        report.ending.other_spoke && report.warnings.iter().all(|warning| warning.contains(NO_WORDS)),
+        "the other call: {:?}",
+        report.warnings
+    );
     assert!(report.ending.quality.received_packets >= 50, "the other call");
     server.stop().await;
 }
@@ -192,7 +199,7 @@ async fn frames_that_break_the_protocol_of_websockets() {
 async fn a_server_that_stops_reading() {
     let stage = Stage::new().await;
     let server = Server::start(|mut line: Line| async move {
-        let tcp = socket2::SockRef::from(line.tcp());
+        let tcp = socket2::SockRef::from(&*line.tcp());
         tcp.set_recv_buffer_size(4096).expect("it can be small");
         line.send(Message::binary(vec![0; 640])).await;
         line.until_audio(5).await;

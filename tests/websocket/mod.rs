@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod desk;
+mod frameworks;
 mod house;
 mod outbound;
 mod server;
@@ -11,7 +12,6 @@ use std::time::Duration;
 
 use ringer::config::Secret;
 use ringer::engine::{CallReport, Destination, Placement, SocketSettings, WebSocketDial};
-use ringer::transport::websocket::link::LinkLimits;
 use ringer::transport::websocket::port::DialRules;
 use ringer_media::call::{EndReason, What};
 use tokio_tungstenite::tungstenite::Message;

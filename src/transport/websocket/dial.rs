@@ -14,6 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_tungstenite::client_async_with_config;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::http::Request;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use url::{Host, Url};
@@ -236,7 +237,9 @@ fn fault(error: Error) -> DialFault {
     match error {
         Error::Http(answer) => fault_of_status(answer.status().as_u16()),
         Error::Io(error) => unreachable(format!("the connection was lost in the upgrade: {}", in_words(&error))),
-        Error::ConnectionClosed | Error::AlreadyClosed => unreachable("the server closed the connection".to_owned()),
+        Error::ConnectionClosed | Error::AlreadyClosed | Error::Protocol(ProtocolError::HandshakeIncomplete) => {
+            unreachable("the server closed the connection in the upgrade".to_owned())
+        }
         Error::Protocol(error) => refused(&format!("the server did not upgrade: {error}")),
         other => refused(&format!("the server did not upgrade: {other}")),
     }

@@ -121,7 +121,7 @@ pub struct Dialect {
     /// Deviations that are turned on.
     pub faults: Vec<Fault>,
     /// True when settings name the rate.
-    rate_is_set: bool,
+    pub(super) rate_is_set: bool,
 }
 
 impl fmt::Debug for Dialect {

@@ -79,7 +79,7 @@ pub async fn accept(
     stream: TcpStream,
     limits: LinkLimits,
     patience: Duration,
-    dialects: impl Fn(&str) -> Option<Dialect>,
+    dialects: impl Fn(&str) -> Option<Dialect> + Unpin,
 ) -> Result<Accepted, String> {
     let _ = stream.set_nodelay(true);
     let seen = Arc::new(Mutex::new(None));

@@ -297,7 +297,7 @@ impl WebSocketPort {
     /// Takes the news that the other side closed.
     pub fn closed(&mut self, now: Time, code: u16, reason: &str) {
         self.now = now;
-        self.log.note(&format!("< close {code} {reason}"));
+        self.log.end(&format!("< close {code} {reason}"));
         let text = [code.to_string(), reason.to_owned()].join(" ").trim().to_owned();
         match self.state {
             State::Opening if code == POLICY => {
@@ -320,7 +320,7 @@ impl WebSocketPort {
     /// Takes the news that the connection is gone.
     pub fn lost(&mut self, now: Time, why: &str) {
         self.now = now;
-        self.log.note(&format!("the connection is lost: {why}"));
+        self.log.end(&format!("the connection is lost: {why}"));
         match self.state {
             State::Opening => {
                 let text = format!("the connection was lost before the session began: {why}");
@@ -493,7 +493,7 @@ impl WebSocketPort {
             SessionOutput::Variables(values) => self.variables = Some(values),
             SessionOutput::Ended(end) => self.take_end(end),
             SessionOutput::Close { code, reason } => {
-                self.log.note(&format!("> close {code} {reason}"));
+                self.log.end(&format!("> close {code} {reason}"));
                 self.order(SocketOrder::Close { code, reason });
                 if self.state != State::Dialling {
                     self.state = State::Closing;

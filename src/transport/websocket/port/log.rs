@@ -64,6 +64,12 @@ impl MessageLog {
         self.line(format!("> GET {url}{query} [{}]{offered}", headers.join("; ")));
     }
 
+    /// Writes the amount of audio since the last line of it, and how the connection ended.
+    pub(super) fn end(&mut self, text: &str) {
+        self.tell_audio();
+        self.note(text);
+    }
+
     /// Writes a line of this side.
     pub(super) fn note(&mut self, text: &str) {
         self.line(text.chars().take(MESSAGE_CHARS).collect());
