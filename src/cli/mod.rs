@@ -53,7 +53,7 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   ringer doctor                                  is everything installed?
-  ringer demo                                    three calls to a sample agent, from start to checked results
+  ringer demo                                    four calls to a sample agent, from start to checked results
   ringer call sip:agent@127.0.0.1:5080           call an agent now and watch the call
   ringer up                                      the API on http://127.0.0.1:8080, its documentation on /docs
 
@@ -72,7 +72,7 @@ pub enum Command {
     Call(call::Args),
     /// Run the sample voice agent, which answers calls and takes bookings.
     Agent(agent::Args),
-    /// Make three calls to the sample agent through the API, and check what they came to.
+    /// Make four calls to the sample agent through the API, and check what they came to.
     Demo(demo::Args),
     /// Run suites of tests that lie beside an agent's code.
     Run(run::Args),

@@ -105,6 +105,7 @@ const OF_WORDS: &[&str] = &[
     "agent_words_per_turn_avg",
     "agent_wpm",
     "predicted_wer",
+    super::reported::NAME,
 ];
 /// Metrics that a language model has judged.
 const JUDGED: &[&str] = &[

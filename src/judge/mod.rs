@@ -20,6 +20,7 @@ mod probes;
 mod pronunciation;
 mod reading;
 mod redact;
+mod reported;
 mod schema;
 mod sound;
 mod spoken;

@@ -69,7 +69,7 @@ const WAYS: [Way; 7] = [
             ("dialect", "websocket_dialect"),
             ("parameters", "websocket_parameters"),
         ],
-        spoken: false,
+        spoken: true,
     },
     Way {
         word: "room",

@@ -6,7 +6,6 @@ Prints its address. Everything else that it says goes to stderr.
 """
 
 import asyncio
-import audioop
 import pathlib
 import socket
 import sys
@@ -48,8 +47,12 @@ def tone(seconds):
 
 
 def speech(seconds):
-    ulaw = (pathlib.Path(__file__).parents[2] / "fixtures/audio/speech.ul").read_bytes()[: int(8000 * seconds)]
-    return audioop.ratecv(audioop.ulaw2lin(ulaw, 2), 2, 1, 8000, RATE, None)[0]
+    ulaw = numpy.frombuffer((pathlib.Path(__file__).parents[2] / "fixtures/audio/speech.ul").read_bytes(), dtype=numpy.uint8)
+    code = ~ulaw[: int(8000 * seconds)]
+    # ITU-T G.711 table 2a.
+    level = (((code & 0x0F).astype(numpy.int16) << 3) + 0x84 << ((code & 0x70) >> 4)) - 0x84
+    pcm = numpy.where(code & 0x80, -level, level).astype(numpy.int16)
+    return numpy.repeat(pcm, RATE // 8000).tobytes()
 
 
 async def serializer(kind, socket, seen):
@@ -137,7 +140,9 @@ async def call(socket: WebSocket, kind: str):
         seen["closed"] = True
         await worker.cancel()
 
-    await WorkerRunner(handle_sigint=False).run(worker)
+    runner = WorkerRunner(handle_sigint=False)
+    await runner.add_workers(worker)
+    await runner.run()
 
 
 @app.get("/seen")

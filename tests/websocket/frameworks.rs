@@ -99,6 +99,7 @@ async fn agents_of_a_framework_hear_and_are_heard() {
             let mut placement = placement(stage, url, kind);
             placement.folder = Some(folder.path().to_owned());
             let report = stage.call(placement).await.expect("there is room");
+            assert!(report.ending.connected, "{kind:?}: {:?}", report.ending);
             (report, channels(&folder.path().join("recording.wav")))
         }
     });

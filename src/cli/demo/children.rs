@@ -68,13 +68,17 @@ impl Program {
 
     /// Waits for the line in which `start` is found, and gives the word that begins with it.
     pub async fn ready(&mut self, start: &str) -> Result<String, String> {
+        self.ready_with([start]).await.map(|[word]| word)
+    }
+
+    /// Waits for the line in which words with all of these beginnings are found, and returns them.
+    pub async fn ready_with<const N: usize>(&mut self, starts: [&str; N]) -> Result<[String; N], String> {
         let found = timeout(START, async {
             while let Ok(Some(line)) = self.output.next_line().await {
-                let word = line
-                    .split(|c: char| c.is_whitespace() || "\"'(),".contains(c))
-                    .find(|word| word.starts_with(start));
-                if let Some(word) = word {
-                    return Some(word.to_owned());
+                let words = line.split(|c: char| c.is_whitespace() || "\"'(),".contains(c));
+                let words = starts.map(|start| words.clone().find(|word| word.starts_with(start)));
+                if words.iter().all(Option::is_some) {
+                    return Some(words.map(|word| word.unwrap_or_default().to_owned()));
                 }
             }
             None

@@ -2,6 +2,7 @@
 //! of the connection up to the end, and decides which attempts are repeated.
 
 mod log;
+mod order;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use ringer_media::time::Time;
 use serde_json::{Value, json};
 
 use self::log::MessageLog;
+pub use self::order::{AgentError, DialRules, SocketOrder};
 use super::dial::DialFault;
 use super::handshake::Upgrade;
 use super::voice::Encoding;
@@ -41,53 +43,6 @@ const NO_CODE: u16 = 1005;
 
 /// Code of a close because of a rule, which stands for refused credentials while a session is opened.
 const POLICY: u16 = 1008;
-
-/// An order to the task of the connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SocketOrder {
-    /// Dial after this time.
-    Dial {
-        /// Time to wait before.
-        after: Duration,
-    },
-    /// Send a message.
-    Send(Message),
-    /// Close with this code and reason, and wait for the other side to do the same.
-    Close {
-        /// Status code (RFC 6455 7.4).
-        code: u16,
-        /// Reason.
-        reason: &'static str,
-    },
-    /// Give the connection up at once, or the attempt to make one.
-    Drop,
-}
-
-/// Rules of attempts to connect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DialRules {
-    /// Attempts after the first.
-    pub retries: u32,
-    /// Time before each further attempt, in milliseconds; the last one counts for all that follow.
-    pub backoff_ms: Vec<u32>,
-}
-
-impl Default for DialRules {
-    fn default() -> DialRules {
-        DialRules { retries: 3, backoff_ms: vec![500, 1000, 2000] }
-    }
-}
-
-/// An error that the other side told of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentError {
-    /// Its code.
-    pub code: String,
-    /// Its message.
-    pub message: String,
-    /// Milliseconds since 1970.
-    pub at_ms: i64,
-}
 
 /// State of the connection.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
