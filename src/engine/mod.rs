@@ -27,6 +27,7 @@ mod simulated;
 mod socket;
 mod tally;
 mod tape;
+mod timed;
 mod timeline;
 mod wake;
 mod wire;

@@ -1,5 +1,6 @@
 //! The engine on real sockets and threads.
 
+mod pump;
 mod socket;
 
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ use ringer_sip::auth::{Algorithm, Demand};
 use ringer_sip::sdp::Offer;
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::io::unix::AsyncFd;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::drive::{Driver, Files};
@@ -26,7 +28,8 @@ use super::socket::SocketSide;
 use super::tally::Tally;
 use super::wake::Wake;
 use super::{
-    CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, SIP_LOG, Speech, WEBSOCKET_LOG,
+    CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, SIP_LOG, Speech,
+    WEBSOCKET_LOG, timed,
 };
 use crate::clock::random_bytes;
 use crate::config::{Encryption, OfferedIn, Refer, Secret, SipListen, SrtpKeys};
@@ -74,6 +77,8 @@ pub(super) struct Inner {
     next: AtomicU64,
     live: AtomicUsize,
     pub clock: crate::clock::Clock,
+    /// Threads for everything that is not bound to the time of audio.
+    runtime: Handle,
     /// Certificate for handshakes that bring keys of secure RTP.
     identity: Identity,
     /// Makes the other side of calls in virtual time; without it calls are real.
@@ -136,13 +141,14 @@ impl Engine {
             live: AtomicUsize::new(0),
             clock,
             identity,
+            runtime: Handle::current(),
             simulated: OnceLock::new(),
             dialer,
         });
         for (at, from_shard) in messages.into_iter().enumerate() {
             // SAFETY: the wake owns its descriptor and closes it only when the last Arc, of which AsyncFd holds one, is gone.
-            let wake = unsafe { AsyncFd::register(inner.shards[at].shared.wake.clone())? };
-            inner.tasks.spawn("shard messages", pump(inner.clone(), wake, from_shard));
+            let wake = timed::enter(|| unsafe { AsyncFd::register(inner.shards[at].shared.wake.clone()) })?;
+            timed::spawn(&inner.tasks, "shard messages", pump::pump(inner.clone(), wake, from_shard));
         }
         Ok((Engine { inner }, incoming))
     }
@@ -363,6 +369,14 @@ impl Drop for Room {
 }
 
 impl Inner {
+    /// Starts a task that is not bound to the time of audio, whatever threads this is called on.
+    pub(super) fn spawn<F>(&self, name: &'static str, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tasks.spawn_on(&self.runtime, name, future);
+    }
+
     fn take_room(self: &Arc<Self>) -> Result<Room, PlaceError> {
         let room = Room(self.clone());
         let before = self.live.fetch_add(1, Ordering::Relaxed);
@@ -532,43 +546,6 @@ fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
     let shard = Shard::new(orders, messages, shared.clone());
     let thread = std::thread::Builder::new().name(format!("media-{at}")).spawn(move || shard.run())?;
     Ok((ShardHandle { commands: Mutex::new(commands), shared, thread: Mutex::new(Some(thread)) }, reader))
-}
-
-async fn pump(inner: Arc<Inner>, wake: AsyncFd<Arc<Wake>>, mut messages: Consumer<FromShard>) {
-    loop {
-        tokio::select! {
-            ready = wake.readable() => {
-                let Ok(mut ready) = ready else { return };
-                wake.get_ref().clear();
-                ready.clear_ready();
-            }
-            () = inner.tasks.stopping() => return,
-        }
-        while let Ok(message) = messages.pop() {
-            inner.route(message);
-        }
-    }
-}
-
-impl Inner {
-    fn route(&self, message: FromShard) {
-        let no = match &message {
-            FromShard::Control(no, _)
-            | FromShard::Effect(no, ..)
-            | FromShard::Ears(no, _)
-            | FromShard::Event(no, _)
-            | FromShard::Frames(no)
-            | FromShard::Handshakes(no)
-            | FromShard::Moved(no, _)
-            | FromShard::Ended(no, _) => *no,
-            // Dropping the call closes its sockets and rings, here and not on the media thread.
-            FromShard::Gone(_) => return,
-        };
-        let Some(driver) = lock(&self.calls).get(&no).cloned() else { return };
-        if let Err(mpsc::error::TrySendError::Full(_)) = driver.try_send(message) {
-            tracing::error!(call = no.0, "the call's driver does not keep up; a message was lost");
-        }
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

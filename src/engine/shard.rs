@@ -18,7 +18,7 @@ use ringer_media::time::Time;
 use rtrb::{Consumer, Producer};
 
 use super::lateness::Lateness;
-use super::pace::{prefer_timing, sleep_until};
+use super::pace::{MEDIA_PRIORITY, prefer_timing, sleep_until};
 use super::tape::{Tape, Tapes};
 use super::wire::Wire;
 use crate::clock::monotonic;
@@ -151,7 +151,7 @@ impl Shard {
 
     /// Runs until `Shared::stop`.
     pub fn run(mut self) {
-        prefer_timing();
+        prefer_timing(MEDIA_PRIORITY);
         let sleep = |deadline| {
             sleep_until(deadline);
             monotonic()

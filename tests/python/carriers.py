@@ -6,7 +6,6 @@ Prints its address. Everything else that it says goes to stderr.
 """
 
 import asyncio
-import pathlib
 import socket
 import sys
 import time
@@ -30,6 +29,7 @@ from pipecat.serializers.twilio import TwilioFrameSerializer
 from pipecat.serializers.vonage import VonageFrameSerializer
 from pipecat.transports.websocket.fastapi import FastAPIWebsocketParams, FastAPIWebsocketTransport
 from pipecat.workers.runner import WorkerRunner
+from recorded import speech
 
 logger.remove()
 logger.add(sys.stderr, level="WARNING")
@@ -44,15 +44,6 @@ app, calls = FastAPI(), {}
 def tone(seconds):
     at = numpy.arange(int(seconds * RATE)) / RATE
     return (8000 * numpy.sin(2 * numpy.pi * TONE_HZ * at)).astype(numpy.int16).tobytes()
-
-
-def speech(seconds):
-    ulaw = numpy.frombuffer((pathlib.Path(__file__).parents[2] / "fixtures/audio/speech.ul").read_bytes(), dtype=numpy.uint8)
-    code = ~ulaw[: int(8000 * seconds)]
-    # ITU-T G.711 table 2a.
-    level = (((code & 0x0F).astype(numpy.int16) << 3) + 0x84 << ((code & 0x70) >> 4)) - 0x84
-    pcm = numpy.where(code & 0x80, -level, level).astype(numpy.int16)
-    return numpy.repeat(pcm, RATE // 8000).tobytes()
 
 
 async def serializer(kind, socket, seen):

@@ -4,6 +4,7 @@ mod bad_input;
 mod desk;
 mod frameworks;
 mod house;
+mod libraries;
 mod outbound;
 mod server;
 mod states;

@@ -17,7 +17,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use crate::cli::failed;
 use crate::cli::out::Out;
 use crate::clock::monotonic;
-use crate::engine::pace::{prefer_timing, sleep_until};
+use crate::engine::pace::{MEDIA_PRIORITY, prefer_timing, sleep_until};
 use crate::provider::canned::SPEECH;
 use crate::provider::guard::Guard;
 use crate::tasks::Tasks;
@@ -175,7 +175,7 @@ struct Stream {
 
 impl Media {
     fn run(&self, sockets: &mut MediaSockets, orders: &Receiver<Order>) {
-        prefer_timing();
+        prefer_timing(MEDIA_PRIORITY);
         let mut slots: [Vec<Stream>; SLOTS] = std::array::from_fn(|_| Vec::new());
         let mut batch = Batch::default();
         let start: Time = monotonic();

@@ -7,7 +7,7 @@ use ringer_media::rings::frame_rings;
 use super::{CallChannel, Engine, Inner};
 use crate::engine::placement::WebSocketDial;
 use crate::engine::socket::SocketSide;
-use crate::engine::{Answering, CallHandle, Destination, PlaceError, Placement};
+use crate::engine::{Answering, CallHandle, Destination, PlaceError, Placement, timed};
 use crate::provider::guard::Guard;
 use crate::transport::path::MediaPath;
 use crate::transport::port::Port;
@@ -22,7 +22,7 @@ impl Engine {
         let facts = dial.facts(placement.spec.seed, SocketSide::now(), self.inner.clock.now_ms());
         let port = WebSocketPort::caller(dial.dialect(), facts, dial.settings.rules.clone());
         let (driver, handle) = self.inner.start_call(no, self.inner.socket_channel(dial, port), placement, room);
-        self.inner.tasks.spawn("call", driver.dial_socket());
+        timed::spawn(&self.inner.tasks, "call", driver.dial_socket());
         Ok(handle)
     }
 
@@ -37,7 +37,7 @@ impl Engine {
         let facts = dial.facts(placement.spec.seed, SocketSide::now(), self.inner.clock.now_ms());
         let port = WebSocketPort::incoming(socket.role, dial.dialect(), facts);
         let (driver, handle) = self.inner.start_call(no, self.inner.socket_channel(&dial, port), placement, room);
-        self.inner.tasks.spawn("call", driver.answer_socket(socket));
+        timed::spawn(&self.inner.tasks, "call", driver.answer_socket(socket));
         Ok(handle)
     }
 }

@@ -1,6 +1,8 @@
 //! The way to an agent's server: name, TCP, TLS and the upgrade request (RFC 6455 4.1). Redirects are not followed, and no extension is
 //! offered.
 
+mod client;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -11,16 +13,13 @@ use rustls::pki_types::ServerName;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_tungstenite::client_async_with_config;
-use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::http::Request;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use url::{Host, Url};
 
 use super::handshake::Upgrade;
-use super::link::{Duplex, Link, LinkLimits, socket_config};
+use super::link::{Duplex, Link, LinkLimits};
 use crate::provider::guard::Guard;
 use crate::transport::sip::tls::{TlsSettings, explain, unverified_client, verified_client};
 
@@ -150,8 +149,7 @@ impl Dialer {
                 Box::new(connecting.map_err(|error| unreachable(explain(&error, &place)))?)
             }
         };
-        let upgraded = client_async_with_config(request, stream, Some(socket_config(limits))).await;
-        let (socket, _) = upgraded.map_err(fault)?;
+        let socket = client::upgrade(request, stream, limits).await?;
         Ok(Dialled { link: Link::new(socket, limits), address, unverified })
     }
 }
@@ -229,19 +227,6 @@ fn server_name(host: &Host<&str>) -> Result<ServerName<'static>, DialFault> {
         Host::Ipv6(address) => Ok(ServerName::IpAddress(IpAddr::from(*address).into())),
         Host::Domain(name) => ServerName::try_from(name.trim_end_matches('.').to_owned())
             .map_err(|_| refused("the host is no name that a certificate can have")),
-    }
-}
-
-/// Returns the fault of an upgrade that failed.
-fn fault(error: Error) -> DialFault {
-    match error {
-        Error::Http(answer) => fault_of_status(answer.status().as_u16()),
-        Error::Io(error) => unreachable(format!("the connection was lost in the upgrade: {}", in_words(&error))),
-        Error::ConnectionClosed | Error::AlreadyClosed | Error::Protocol(ProtocolError::HandshakeIncomplete) => {
-            unreachable("the server closed the connection in the upgrade".to_owned())
-        }
-        Error::Protocol(error) => refused(&format!("the server did not upgrade: {error}")),
-        other => refused(&format!("the server did not upgrade: {other}")),
     }
 }
 
