@@ -17,8 +17,8 @@ use ringer_media::seed::Seed;
 use ringer_sip::Transport;
 
 pub use self::flags::{NOISES, Noise};
-use self::flags::{address, dialect, digits, header};
-pub(super) use self::flags::{is_socket, noise, sip_address};
+pub(super) use self::flags::{address, is_socket, noise};
+use self::flags::{dialect, digits, header};
 use self::show::{CALLER, Outcome, Show};
 use super::lines::{Lines, Style};
 use super::local;

@@ -40,7 +40,7 @@ async def default(socket, seen):
             continue
         seen["frames"] += 1
         seen["sizes"] = sorted({*seen["sizes"], len(message)})
-        heard += loud(message)
+        heard += int(loud(message))
         seen["loud"] = heard
         if heard == 40:
             await say("speech.started", utterance_id="a2")
