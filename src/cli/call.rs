@@ -62,7 +62,7 @@ Examples:
   ringer call ws://127.0.0.1:8765/agent
   ringer call wss://agent.example/stream --dialect twilio_media_streams --username u")]
 pub struct Args {
-    /// Who to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:; or ws:// or wss://
+    /// Address to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:; or ws:// or wss://
     #[arg(value_name = "URI", value_parser = address)]
     pub to: String,
     /// Protocol of the messages of a WebSocket [default: the engine's own]

@@ -165,7 +165,7 @@ impl SocketSide {
                     port.frame(now, from, piece.pcm());
                 }
                 FromCall::Utterance { at, begins } => port.utterance(now, at, begins),
-                FromCall::Clear => port.silenced(now),
+                FromCall::Clear => port.on_silence(now),
             }
         }
         self.tick(now, port);

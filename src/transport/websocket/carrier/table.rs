@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::protocol::{Kind, Role};
 use super::super::template::Template;
 
-/// Meanings of messages.
+/// Meanings that messages have.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     // From the caller.
@@ -51,7 +51,7 @@ pub(super) enum What {
     Xon,
 }
 
-/// Carriage of audio.
+/// Ways in which audio is carried.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Carriage {
     /// Base64 within the text messages.
@@ -350,7 +350,7 @@ impl Direction {
     }
 
     /// Returns the meaning of a message by its name.
-    pub(super) fn named(&self, name: &str) -> Option<(What, &Template)> {
+    pub(super) fn by_name(&self, name: &str) -> Option<(What, &Template)> {
         let named = self.lines.iter().find(|(_, template)| template.constant(self.key) == Some(name));
         named.map(|(what, template)| (*what, template))
     }
