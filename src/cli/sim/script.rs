@@ -11,6 +11,7 @@ use ringer_media::netem::NetemSpec;
 use ringer_media::seed::Seed;
 
 use super::placement;
+use super::websocket::over_websocket;
 use crate::agent;
 use crate::engine::Placement;
 use crate::engine::sim::script::{MOST_BYTES, Manner, Script};
@@ -46,7 +47,8 @@ pub fn call(script: Script, seed: u64, voices: &Arc<Canned>) -> Sim {
     let caller = placement(seed, spec, profile, vec![Codec::Pcmu]);
     let desk = || agent::placement("sim".into(), seed, Canned::named("agent"), Codec::ALL.to_vec());
     let target = script.has_target.then(|| with_manner(desk(), &script.target, false, &script.names));
-    Sim {
+    let websocket = script.websocket.clone();
+    let sim = Sim {
         seed,
         network: NetemSpec { delay_ms: script.delay_ms, ..NetemSpec::default() },
         then: None,
@@ -56,6 +58,10 @@ pub fn call(script: Script, seed: u64, voices: &Arc<Canned>) -> Sim {
         faults: Faults { network_dies: script.network_dies, ..Faults::default() },
         longest: script.until,
         script: Some(Play { script, target }),
+    };
+    match websocket {
+        Some(dialect) => over_websocket(sim, &dialect),
+        None => sim,
     }
 }
 
@@ -68,6 +74,7 @@ fn with_manner(mut placement: Placement, manner: &Manner, holds: bool, names: &[
         spec.opening = Opening::Listen { open_after_ms: None };
         spec.turn.silence_timeout_ms = NEVER_MS;
     }
+    spec.turn.yield_to_claims &= !manner.ignores_claims;
     if let Some(patience) = manner.patience {
         spec.limits.ringing_ms = patience.as_millis() as u32;
     }

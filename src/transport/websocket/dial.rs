@@ -246,7 +246,7 @@ fn fault(error: Error) -> DialFault {
 }
 
 /// Returns the fault of an answer other than 101.
-fn fault_of_status(status: u16) -> DialFault {
+pub fn fault_of_status(status: u16) -> DialFault {
     let why = match status {
         300..=399 => format!("the server answered {status}, a redirect, which is not followed"),
         _ => format!("the server answered {status} in place of 101"),

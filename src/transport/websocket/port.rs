@@ -2,6 +2,7 @@
 //! of the connection up to the end, and decides which attempts are repeated.
 
 mod log;
+mod script;
 
 use std::collections::VecDeque;
 use std::time::Duration;
