@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ringer_media::call::{CallSpec, Opening};
 use ringer_media::codec::Codec;
-use ringer_media::netem::NetemSpec;
+use ringer_media::netem::{Loss, NetemSpec};
 use ringer_media::seed::Seed;
 
 use super::placement;
@@ -48,9 +48,10 @@ pub fn call(script: Script, seed: u64, voices: &Arc<Canned>) -> Sim {
     let desk = || agent::placement("sim".into(), seed, Canned::named("agent"), Codec::ALL.to_vec());
     let target = script.has_target.then(|| with_manner(desk(), &script.target, false, &script.names));
     let websocket = script.websocket.clone();
+    let loss = if script.loss > 0.0 { Loss::Independent(script.loss) } else { Loss::None };
     let sim = Sim {
         seed,
-        network: NetemSpec { delay_ms: script.delay_ms, ..NetemSpec::default() },
+        network: NetemSpec { delay_ms: script.delay_ms, jitter_ms: script.jitter_ms, loss, ..NetemSpec::default() },
         then: None,
         caller: with_manner(caller, &script.caller, script.caller_holds(), &script.names),
         agent: with_manner(desk(), &script.agent, script.agent_holds(), &script.names),

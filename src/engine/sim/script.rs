@@ -22,6 +22,8 @@
 //! name HOST is ADDRESS                what a host name leads to (nowhere)
 //! names take SECONDS                  time of a look-up (0)
 //! network delay MS                    in each direction (20)
+//! network jitter MS                   further delay, from 0 to this (0)
+//! network loss PERCENT                packets that are lost (0); a WebSocket is late instead
 //! network loses "START" [N]           the first N SIP messages that begin so are lost (1)
 //! until SECONDS                       both sides hang up (30)
 //! websocket [KIND|JSON]               the call goes over a WebSocket, in the engine's own protocol, in that of a kind, or in that of
@@ -130,6 +132,10 @@ pub struct Script {
     pub by_proxy: bool,
     /// Delay of the network in each direction, milliseconds.
     pub delay_ms: f64,
+    /// Most milliseconds of further delay.
+    pub jitter_ms: f64,
+    /// Share of packets that are lost, 0 to 0.9.
+    pub loss: f64,
     /// Both sides hang up so long after the INVITE.
     pub until: Duration,
     /// Addresses of host names.
@@ -263,6 +269,8 @@ impl Script {
             websocket: None,
             by_proxy: false,
             delay_ms: 20.0,
+            jitter_ms: 0.0,
+            loss: 0.0,
             until: Duration::from_secs(30),
             names: Vec::new(),
             lookup: Duration::ZERO,
@@ -319,8 +327,10 @@ impl Script {
         } else if words.take("until") {
             self.until = words.seconds("the end")?;
         } else if words.take("network") {
-            match words.one_of("what the network does", &["delay", "loses"])? {
+            match words.one_of("what the network does", &["delay", "loses", "jitter", "loss"])? {
                 0 => self.delay_ms = words.number("the delay", 0.0, 10_000.0)?,
+                2 => self.jitter_ms = words.number("the jitter", 0.0, 10_000.0)?,
+                3 => self.loss = words.number("the loss in percent", 0.0, 90.0)? / 100.0,
                 _ => {
                     let start = words.text("the beginning of the messages")?;
                     let count = if words.is_empty() { 1 } else { words.whole("the count", 1, 100)? };

@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::Refer;
 use crate::transport::sip::transfer::Forwarding;
+use crate::transport::websocket::Kind;
 
 #[test]
 fn every_kind_of_line_is_read() {
@@ -56,6 +57,49 @@ fn every_kind_of_line_is_read() {
     assert_eq!(agent, expect, "in order of their times");
     let terms = Change { port: Some(30_000), ptime_ms: Some(40), payload_type: Some(100), ..Change::default() };
     assert_eq!(script.actions[CALLER], [(Duration::from_secs(7), Action::Change(terms))]);
+}
+
+#[test]
+fn lines_about_a_websocket_are_read() {
+    let text = "
+        websocket vonage_websocket
+        caller ignores_claims
+        network jitter 30
+        network loss 2.5
+        1 agent sends '{\"action\":\"clear\"}' count 3
+        2 agent sends bytes 600
+        3 agent plays 1500
+        4 agent says \"It's me.\"
+        5 agent marks 'a b'
+        6 agent clears
+        7 agent closes 1011 \"no more\"
+        8 agent drops
+        9 agent goes_silent
+        10 agent redirects 302
+        11 agent hangs_up
+        expect caller message received '\"name\":\"a b\"' at 5 +- 0.1 count 1
+    ";
+    let script = Script::parse("x.txt", text).expect("it is well-formed");
+    assert_eq!(script.websocket, Some(Dialect::new(Kind::VonageWebsocket)));
+    assert!(script.caller.ignores_claims && !script.agent.ignores_claims);
+    assert_eq!((script.jitter_ms, script.loss, script.expectations()), (30.0, 0.025, 1));
+    let actions: Vec<Action> = script.actions[AGENT].iter().map(|(_, action)| action.clone()).collect();
+    let expect = [
+        Action::Socket(SocketAction::Send("{\"action\":\"clear\"}".to_owned(), 3)),
+        Action::Socket(SocketAction::SendBytes(600, 1)),
+        Action::Socket(SocketAction::Play(1500)),
+        Action::Socket(SocketAction::Say("It's me.".to_owned())),
+        Action::Socket(SocketAction::Mark("a b".to_owned())),
+        Action::Socket(SocketAction::Clear),
+        Action::Socket(SocketAction::Close(1011, "no more".to_owned())),
+        Action::Socket(SocketAction::Drop),
+        Action::Socket(SocketAction::GoSilent),
+        Action::Redirect(302, Vec::new()),
+        Action::Hangup,
+    ];
+    assert_eq!(actions, expect);
+    let strict = Script::parse("x.txt", "websocket '{\"kind\":\"vonage_websocket\",\"strict\":true}'");
+    assert!(strict.expect("it is well-formed").websocket.is_some_and(|dialect| dialect.strict));
 }
 
 #[test]
