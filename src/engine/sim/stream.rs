@@ -216,9 +216,10 @@ mod tests {
         check(spec, 20.0, 20.0, 0..=0);
         check(NetemSpec { jitter_ms: 30.0, ..spec }, 20.0, 50.0, 0..=0);
         check(NetemSpec { duplicate: 0.5, ..spec }, 20.0, 20.0, 0..=0);
-        check(NetemSpec { reorder: 0.02, reorder_ms: 60.0, ..spec }, 20.0, 80.0, 60..=150);
-        // Each of about 20 losses holds up the 8 messages that come until 60 ms before its repetition, itself among them.
-        check(NetemSpec { loss: Loss::Independent(0.01), ..spec }, 20.0, 620.0, 100..=240);
+        // Of 2000 messages 21 to 59 are held back, within three deviations; each takes itself and one more to 60 ms or longer.
+        check(NetemSpec { reorder: 0.02, reorder_ms: 60.0, ..spec }, 20.0, 80.0, 42..=118);
+        // Of 2000 messages 7 to 33 are lost; each takes itself and the 8 behind it to 60 ms or longer.
+        check(NetemSpec { loss: Loss::Independent(0.01), ..spec }, 20.0, 620.0, 63..=297);
     }
 
     #[test]
