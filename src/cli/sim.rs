@@ -175,7 +175,7 @@ fn call(args: &Args, script: Option<&Script>, seed: u64, beds: &NoiseBeds, voice
     if let Some(script) = script {
         return script::call(script.clone(), seed, voices);
     }
-    let sim = if args.drawn { drawn::faulty(seed, voices, beds) } else { told(args, seed, beds, voices) };
+    let sim = if args.drawn { drawn::faulty(seed, voices, beds) } else { by_flags(args, seed, beds, voices) };
     match args.websocket {
         Some(kind) => over_websocket(sim, &Dialect::new(kind)),
         None => sim,
@@ -183,7 +183,7 @@ fn call(args: &Args, script: Option<&Script>, seed: u64, beds: &NoiseBeds, voice
 }
 
 /// Returns the call that the flags tell of, by SIP.
-fn told(args: &Args, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> Sim {
+fn by_flags(args: &Args, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> Sim {
     let seed = Seed(seed);
     let share = args.loss / 100.0;
     let loss = match (share > 0.0, args.burst > 1.0) {

@@ -1,5 +1,6 @@
 //! Calls over a WebSocket in virtual time: every protocol, whatever the network does to a stream and whatever goes wrong.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::program::{PATIENCE, ringer};
 /// Seeds of calls in which something goes wrong.
 const SEEDS: u64 = 60;
 
-fn every_kind() -> impl Iterator<Item = Kind> {
+fn every_kind() -> impl Iterator<Item = Kind> + Clone {
     std::iter::once(Kind::Default).chain(Kind::DIALECTS)
 }
 
@@ -78,8 +79,6 @@ fn losses_of_a_stream_are_delays_and_nothing_of_it_is_missing() {
         };
         let (sent, received) = (counted(&outcome.agent.sip_log, '>'), counted(&outcome.caller.sip_log, '<'));
         assert!(received > 1000 && received <= sent && sent - received < 100, "seed {seed}: {received} of {sent}");
-        let is_late = |outcome: &Outcome| count(outcome, "dialect_violation") > 0;
-        assert!(!is_late(&outcome), "seed {seed}: a message came out of order");
     }
     // Numbered messages tell that nothing was overtaken.
     for kind in [Kind::TwilioMediaStreams, Kind::Audiohook, Kind::TelnyxMediaStreaming] {
@@ -93,7 +92,7 @@ fn losses_of_a_stream_are_delays_and_nothing_of_it_is_missing() {
 #[test]
 fn whatever_goes_wrong_a_call_over_a_websocket_keeps_the_rules() {
     let (voices, beds) = (Arc::new(Canned::default()), NoiseBeds::new(None));
-    let (mut reasons, mut wrong) = (std::collections::BTreeSet::new(), Vec::new());
+    let (mut reasons, mut wrong) = (BTreeSet::new(), Vec::new());
     for (seed, kind) in (20_000..20_000 + SEEDS).zip(every_kind().cycle()) {
         let outcome = run(seed, over_websocket(faulty(seed, &voices, &beds), &Dialect::new(kind)));
         wrong.extend(broken(seed, &outcome).into_iter().map(|why| format!("{kind:?} {why}")));

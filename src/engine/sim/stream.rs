@@ -25,19 +25,19 @@ const MOST_RESENDS: u32 = 6;
 /// Something that goes over a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// The upgrade request.
+    /// The upgrade request of a caller.
     Dial,
-    /// The answer 101.
+    /// The answer 101, which opens the connection.
     Accept,
     /// Another answer, with its status.
     Refuse(u16),
-    /// A message.
+    /// A message of the protocol.
     Message(Message),
-    /// A ping.
+    /// A ping without content.
     Ping,
     /// Answer to a ping.
     Pong,
-    /// A close frame.
+    /// A close frame with code and reason.
     Close(u16, String),
     /// The connection is given up without one.
     Reset,

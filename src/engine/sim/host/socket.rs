@@ -25,7 +25,7 @@ const EPOCH_MS: i64 = 1_767_225_600_000;
 /// State of the connection.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Link {
-    /// There is none.
+    /// There is no connection.
     Absent,
     /// It is asked for.
     Dialling,
