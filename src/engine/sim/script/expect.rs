@@ -173,7 +173,7 @@ impl Expectation {
                 false => Err("it is not in the log".to_owned()),
             },
             Expected::Message { is_sent, text, range, count } => {
-                met(&lines_of(&side.sip_log, *is_sent, text), *range, *count)
+                check_times(&lines_of(&side.sip_log, *is_sent, text), *range, *count)
             }
             Expected::SipCount { start, count } => match messages(&side.sip_log, start) {
                 found if found == *count => Ok(()),
@@ -289,11 +289,11 @@ impl Expected {
 fn event(side: &Side, name: &str, data: &[Datum], range: Option<Range>, count: Option<usize>) -> Result<(), String> {
     let fits = |entry: &&TimelineEntry| entry.name() == name && data.iter().all(|datum| datum.fits(&entry.data()));
     let times: Vec<f64> = side.timeline.iter().filter(fits).map(|entry| after_invite(side, entry)).collect();
-    met(&times, range, count)
+    check_times(&times, range, count)
 }
 
 /// Checks that something happened at one of `times` within `range`, or so many times.
-fn met(times: &[f64], range: Option<Range>, count: Option<usize>) -> Result<(), String> {
+fn check_times(times: &[f64], range: Option<Range>, count: Option<usize>) -> Result<(), String> {
     let found = times.iter().filter(|at| range.is_none_or(|range| range.contains(**at))).count();
     match count {
         Some(count) if found == count => Ok(()),
