@@ -231,7 +231,7 @@ fn server_name(host: &Host<&str>) -> Result<ServerName<'static>, DialFault> {
 }
 
 /// Returns the fault of an answer other than 101.
-fn fault_of_status(status: u16) -> DialFault {
+pub fn fault_of_status(status: u16) -> DialFault {
     let why = match status {
         300..=399 => format!("the server answered {status}, a redirect, which is not followed"),
         _ => format!("the server answered {status} in place of 101"),

@@ -3,6 +3,7 @@
 
 mod log;
 mod order;
+mod script;
 
 use std::collections::VecDeque;
 use std::time::Duration;
