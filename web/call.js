@@ -128,7 +128,9 @@ export class CallView {
   /** @param {number} at */
   moved(at) {
     this.lanes.setPosition(at);
-    const row = this.rows.find((one) => at >= one.from && at < one.to);
+    // Of those that are heard at once the one that began last.
+    let row = null;
+    for (const one of this.rows) if (at >= one.from && at < one.to && (!row || one.from >= row.from)) row = one;
     if (row === this.active) return;
     if (this.active) this.active.node.classList.remove("now");
     if (row) row.node.classList.add("now");

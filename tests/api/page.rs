@@ -334,6 +334,17 @@ async fn the_page_is_served_under_its_policy_to_this_machine() {
         assert!(policy.starts_with("default-src 'self';") && !policy.contains("unsafe"), "{path}");
         assert_eq!(answer.headers["referrer-policy"], "no-referrer");
         assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+        let packed = [with("host", "localhost"), with("accept-encoding", "gzip")];
+        let packed = world.send("GET", path, &packed, Vec::new()).await;
+        assert_eq!(packed.status, 200, "{path}");
+        if answer.body.len() > 2000 {
+            assert_eq!(
+                ["content-encoding", "vary"].map(|name| packed.headers[name].as_bytes()),
+                [&b"gzip"[..], b"accept-encoding"],
+                "{path}"
+            );
+            assert!(packed.body.len() * 2 < answer.body.len(), "{path}");
+        }
         for name in ["evil.example", "127.0.0.1.evil.example", ""] {
             assert_eq!(world.send("GET", path, &host(name), Vec::new()).await.status, 421, "{path} {name}");
         }

@@ -199,7 +199,7 @@ async fn what_is_private_is_taken_out_of_a_conversation() {
     }
     assert!(!result["metadata"]["warnings"].to_string().contains("the recording was not kept"), "{result}");
     assert!(result["audio_url"].is_string());
-    assert_eq!(files(&house, &ids[0]), ["caller_clean.wav", "recording.wav"]);
+    assert_eq!(files(&house, &ids[0]), ["caller_clean.wav", "peaks.bin", "recording.wav"]);
     let recording = house.folder.path().join("results").join(&ids[0]).join("recording.wav");
     let bytes = std::fs::read(recording).expect("a recording");
     let at = |ms: &Value| 104 + 64 * ms.as_i64().expect("an offset") as usize;
