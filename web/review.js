@@ -56,7 +56,7 @@ export function reviewForm(id, result, done, page) {
     const few = metric.response_type === "enum" ? metric.enum_options : VALUES[metric.response_type];
     const now = metric.human_response_value || "";
     const value = few ? choice(metric.name, [["", "as judged"], ...few.map((/** @type {string} */ one) => [one, one])], now) :
-      el("input", { "aria-label": metric.name, value: now, placeholder: "as judged", maxLength: 1000 });
+      el("input", { "aria-label": metric.name, value: now, placeholder: "as judged", maxLength: 10000 });
     const texts = [note(metric.name, "reason", metric.human_reasoning), note(metric.name, "reason code", metric.override_reason_code, undefined, 200), note(metric.name, "notes", metric.override_notes)];
     return { metric, value, texts, node: el("div", { class: "line" }, words(metric.name, 80), value, texts) };
   });

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::browser::Browser;
-use super::{ask_json, queued, run_over, send_json, with_key};
+use super::{ask_json, queue_run, run_over, send_json, with_key};
 use crate::program::{KEY, Program, up};
 
 /// Waits, in a script, until something is so.
@@ -24,7 +24,7 @@ async fn runs_are_filtered_started_cancelled_and_exported_in_the_page() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut engine = Program::start(up(folder.path()).arg("--sim"));
     let base = engine.address("http://").await;
-    queued(&base, "sip:slow_answer@127.0.0.1:5999", json!({ "name": "Sam" }), json!({})).await;
+    queue_run(&base, "sip:slow_answer@127.0.0.1:5999", json!({ "name": "Sam" }), json!({})).await;
     let other =
         json!({ "name": "Other", "type": "INBOUND", "connection_type": "SIP", "sip_uri": "sip:desk@127.0.0.1:5999" });
     let other = send_json(&base, "/v1/add-agent", other).await["agent_id"].to_string();
@@ -38,7 +38,7 @@ async fn runs_are_filtered_started_cancelled_and_exported_in_the_page() {
     a_run_is_cancelled(&browser, &base).await;
 }
 
-/// What is chosen stands in the address, and comes from it; where nothing is like this, that is said.
+/// Choices stand in the address, and come from it; where nothing is like this, that is said.
 async fn filters_stand_in_the_address(browser: &Browser, base: &str, other: &str) {
     show(browser, base, "/", "tbody a").await;
     let set = "const form = document.querySelector('form.filters');
@@ -166,7 +166,7 @@ async fn an_address_is_called(browser: &Browser, base: &str) {
 /// A run that goes on is cancelled.
 async fn a_run_is_cancelled(browser: &Browser, base: &str) {
     let run =
-        queued(base, "sip:desk@127.0.0.1:5999", json!({ "name": "Max" }), json!({ "runs_per_digital_human": 60 }))
+        queue_run(base, "sip:desk@127.0.0.1:5999", json!({ "name": "Max" }), json!({ "runs_per_digital_human": 60 }))
             .await;
     let id = run["simulation_run_id"].as_str().expect("an id").to_owned();
     show(browser, base, &format!("/runs/{id}"), ".downloads button").await;

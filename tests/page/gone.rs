@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use super::browser::Browser;
-use super::{ask_json, looks_right, queued, run_over, send_json, with_key};
+use super::{ask_json, looks_right, queue_run, run_over, send_json, with_key};
 use crate::program::{KEY, PATIENCE, Program, ringer, up};
 
 const LOST: &str = "document.querySelector('#notice').textContent.startsWith('The server does not answer')";
@@ -25,7 +25,7 @@ async fn a_list_goes_on_when_the_server_is_back_and_a_revoked_key_is_said() {
     let mut engine = Program::start(up(folder.path()).arg("--sim"));
     let base = engine.address("http://").await;
     let link = engine.address("http://").await;
-    queued(&base, "sip:desk@127.0.0.1:5999", json!({ "name": "Sam" }), json!({})).await;
+    queue_run(&base, "sip:desk@127.0.0.1:5999", json!({ "name": "Sam" }), json!({})).await;
     run_over(&base, 1).await;
     let browser = Browser::start().await;
     browser.tell("timeouts", json!({ "script": PATIENCE.as_millis() as u64 })).await;
@@ -73,7 +73,7 @@ async fn a_live_call_keeps_what_is_shown_while_its_server_is_gone() {
     let base = engine.address("http://").await;
     let sample = send_json(&base, "/v1/sample-agent", json!({})).await["sip_uri"].clone();
     let browser = with_key(&base).await;
-    queued(&base, sample.as_str().expect("an address"), json!({ "name": "Sam" }), json!({})).await;
+    queue_run(&base, sample.as_str().expect("an address"), json!({ "name": "Sam" }), json!({})).await;
     browser.open(&format!("{base}/results/1")).await;
     let words = "document.querySelector('.transcript li') && document.querySelector('.chip').textContent === 'running'";
     browser.until("first words", words).await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::browser::Browser;
-use super::{ask_json, click_all, looks_right, queued, run_over, with_key};
+use super::{ask_json, click_all, looks_right, queue_run, run_over, with_key};
 use crate::databases;
 use crate::program::{KEY, Program, up};
 
@@ -32,7 +32,7 @@ impl Kept {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let mut engine = Program::start(up(folder.path()).arg("--sim"));
         let base = engine.address("http://").await;
-        let run = queued(&base, "sip:talks_over@127.0.0.1:5999", json!({ "name": "Sam" }), json!({})).await;
+        let run = queue_run(&base, "sip:talks_over@127.0.0.1:5999", json!({ "name": "Sam" }), json!({})).await;
         assert_eq!(run["simulation_result_ids"], json!(["1"]));
         run_over(&base, 1).await;
         let parts = Parts {
@@ -61,14 +61,14 @@ impl Kept {
 /// Kind of a number, and the stretch that it tells of, in milliseconds.
 type Stretch = (String, f64, f64);
 
-/// What is kept of the call.
+/// Data of the call as they are kept.
 struct Parts {
     timeline: Value,
     transcript: Value,
 }
 
 /// A statement that puts a document into a table.
-fn put(table: &str, column: &str, id: i64, doc: &Value) -> String {
+fn put_doc(table: &str, column: &str, id: i64, doc: &Value) -> String {
     format!("UPDATE {table} SET doc = '{}' WHERE {column} = {id};\n", doc.to_string().replace('\'', "''"))
 }
 
@@ -108,7 +108,9 @@ async fn all_kinds(_: &Path, mut parts: Parts) -> String {
          '$.body.evaluations[0].goal_reasoning', 'It was booked.', \
          '$.body.evaluations[0].custom_metrics', json('{metric}')) WHERE id = 1;\n"
     );
-    put("timelines", "result_id", 1, &parts.timeline) + &put("transcripts", "result_id", 1, &parts.transcript) + &result
+    put_doc("timelines", "result_id", 1, &parts.timeline)
+        + &put_doc("transcripts", "result_id", 1, &parts.transcript)
+        + &result
 }
 
 #[tokio::test]
@@ -162,7 +164,9 @@ async fn numbers_are_of_the_timeline(kept: &Kept) {
     expect.sort_by(order);
     shown.sort_by(order);
     assert_eq!(shown, expect);
-    assert!(expect.iter().filter(|one| one.0 == "overlap").count() >= 2, "{expect:?}");
+    for kind in ["overlap", "stop"] {
+        assert!(expect.iter().any(|one| one.0 == kind), "{kind}: {expect:?}");
+    }
     // Nobody speaks between the turns that the API tells of.
     let turns = kept.ask("/v1/simulation-result/1/turns").await;
     let (mut end, mut silences): (f64, Vec<[f64; 2]>) = (0.0, Vec::new());
@@ -366,8 +370,8 @@ async fn an_hour_and_200_results(folder: &Path, parts: Parts) -> String {
          CREATE TEMP TABLE one AS SELECT * FROM results WHERE id = 1;\n",
         HOUR_MS / 1000
     );
-    sql += &put("timelines", "result_id", 1, &json!(hour));
-    sql += &put("transcripts", "result_id", 1, &transcript);
+    sql += &put_doc("timelines", "result_id", 1, &json!(hour));
+    sql += &put_doc("transcripts", "result_id", 1, &transcript);
     for id in 1001..1200 {
         sql += &format!("UPDATE one SET id = {id};\nINSERT INTO results SELECT * FROM one;\n");
     }
@@ -389,6 +393,7 @@ async fn a_call_of_an_hour_and_a_run_of_200_results_are_shown() {
         .await;
     let (bytes, is_heard): (f64, bool) = serde_json::from_value(loaded).expect("figures");
     assert!(bytes <= LOADED && bytes > 10_000.0 && !is_heard, "{bytes} bytes are loaded before it is played");
+    looks_right(&kept.browser, "a call of an hour").await;
     // The last of its numbers are behind a click; each row is there.
     let rows = kept.ask("/v1/simulation-result/1/transcript").await["entries"].as_array().map(Vec::len);
     let reached = kept
@@ -405,7 +410,6 @@ async fn a_call_of_an_hour_and_a_run_of_200_results_are_shown() {
     assert_eq!(reached[1], true);
     let position = reached[2].as_str().expect("a time");
     assert!(position.starts_with("59:") && position.ends_with("/ 1:00:00.0"), "{position}");
-    looks_right(&kept.browser, "a call of an hour").await;
     kept.open("/runs/1", "tbody a").await;
     let shown = "document.querySelectorAll('tbody a[href^=\"/results/\"]').length === 200";
     kept.browser.until("200 results", shown).await;

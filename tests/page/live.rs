@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringer::model::time::Timestamp;
 use serde_json::json;
 
-use super::{ask_json, queued, send_json, with_key};
+use super::{ask_json, queue_run, send_json, with_key};
 use crate::program::{KEY, Program, up};
 
 /// Longest time from a turn until its latency is shown, in milliseconds.
@@ -25,7 +25,7 @@ async fn a_latency_is_shown_within_a_second_and_the_call_is_hung_up() {
     let base = engine.address("http://").await;
     let sample = send_json(&base, "/v1/sample-agent", json!({})).await["sip_uri"].clone();
     let browser = with_key(&base).await;
-    queued(&base, sample.as_str().expect("an address"), json!({ "name": "Sam" }), json!({})).await;
+    queue_run(&base, sample.as_str().expect("an address"), json!({ "name": "Sam" }), json!({})).await;
     browser.open(&format!("{base}/results/1")).await;
     browser.run(WATCH).await;
     browser.until("a latency", "document.querySelector('.figure[data-kind=latency]')").await;
