@@ -57,6 +57,7 @@ fn as_played(line: &Value) -> Option<Played> {
         record: json!({ "metrics": line["metrics"], "latency": line["latency"], "id": line["result_id"] }),
         transcript: Vec::new(),
         timeline: Vec::new(),
+        turns: Vec::new(),
         recording: Vec::new(),
         opus: Vec::new(),
         files: Vec::new(),

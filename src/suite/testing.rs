@@ -16,6 +16,7 @@ pub fn call(scenario: &str, seed: u64, verdict: Verdict, reason: &str, latency: 
         record: json!({ "id": seed * 10, "latency": latency, "duration_ms": 1500, "metrics": [] }),
         transcript: Vec::new(),
         timeline: Vec::new(),
+        turns: Vec::new(),
         recording: Vec::new(),
         opus: Vec::new(),
         files: Vec::new(),

@@ -118,13 +118,14 @@ impl Caller {
         };
         let transcript = list(self.client.get(&path("transcript")).await, "entries");
         let timeline = list(self.client.get(&path("timeline")).await, "events");
+        let turns = list(self.client.get(&path("turns?words=false")).await, "turns");
         let has_sound = record["audio_url"].is_string();
         let (mut recording, mut opus) = (Vec::new(), Vec::new());
         if has_sound {
             recording = self.client.file(&path("recording")).await.unwrap_or_default();
             opus = self.client.file(&path("recording?format=opus&channel=mix")).await.unwrap_or_default();
         }
-        let mut played = Played { record, transcript, timeline, recording, opus, ..job.not_made(judgement) };
+        let mut played = Played { record, transcript, timeline, turns, recording, opus, ..job.not_made(judgement) };
         let name = format!("{}-{}", slug(&job.scenario.name), job.seed);
         self.write(&mut played, &format!("recordings/{name}.wav"), |played| played.recording.clone());
         if played.judgement.verdict != Verdict::Passed {

@@ -53,6 +53,7 @@ impl Job {
             record: Value::Null,
             transcript: Vec::new(),
             timeline: Vec::new(),
+            turns: Vec::new(),
             recording: Vec::new(),
             opus: Vec::new(),
             files: Vec::new(),
