@@ -114,7 +114,7 @@ impl DeskMind {
             Some(Fault::RepeatsItself) if self.answers.is_multiple_of(2) => {
                 Move { say: self.last.clone(), exact: true, ..Move::default() }
             }
-            Some(Fault::MishearsName) => {
+            Some(Fault::MishearsName) if !next.say.is_empty() => {
                 next.say = format!("Thank you, Mister Walker. {}", next.say);
                 next
             }
