@@ -40,8 +40,8 @@ pub struct Played {
     pub timeline: Vec<Value>,
     /// Turns of both sides, with their latencies.
     pub turns: Vec<Value>,
-    /// Recording as a WAV file; empty where there is none.
-    pub recording: Vec<u8>,
+    /// Levels of its recording, as the report draws them; null where there is none.
+    pub peaks: Value,
     /// Recording as Ogg Opus; empty where there is none.
     pub opus: Vec<u8>,
     /// Paths of its files, below the output folder.

@@ -261,7 +261,9 @@ fn count_at_once(args: &Args, config: &Config) -> usize {
         true => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
         false => local::heard_at_once(config),
     };
-    args.concurrency.map_or(machine.min(config.limits.max_calls), |count| count as usize)
+    // 0 where no settings were read: the limits of a server are its own.
+    let allowed = if config.limits.max_calls == 0 { usize::MAX } else { config.limits.max_calls };
+    args.concurrency.map_or(machine.min(allowed), |count| count as usize)
 }
 
 /// Path of the settings of the run's own engine; `None` where there are none.

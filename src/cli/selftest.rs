@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde_json::{Value, json};
 
-use self::plans::{Plan, file, finding, name, sound, spared};
+use self::plans::{Plan, file, finding, name, sound, sparing};
 use super::out::Out;
 use super::{failed, run as suites};
 use crate::agent::Fault;
@@ -57,7 +57,7 @@ async fn selftest(args: &Args, out: &Out) -> Result<bool, String> {
         true => out.line(counted.figures()),
         false => counted.lines().iter().for_each(|line| out.line(line)),
     }
-    Ok(counted.missed() == 0 && counted.false_alarms() == 0)
+    Ok(counted.count_missed() == 0 && counted.false_alarms() == 0)
 }
 
 /// An agent with the suites that it is called with.
@@ -67,7 +67,7 @@ type Agent = (&'static str, Vec<Plan>);
 fn agents(faults: &[Fault]) -> Vec<Agent> {
     let mut agents: Vec<Agent> = Vec::new();
     for fault in faults {
-        agents.push((fault.as_str(), vec![finding(*fault), spared(*fault)]));
+        agents.push((fault.as_str(), vec![finding(*fault), sparing(*fault)]));
     }
     for fault in faults {
         let (agent, plan) = (sound(*fault), finding(*fault));
@@ -83,7 +83,7 @@ fn agents(faults: &[Fault]) -> Vec<Agent> {
 /// Calls with the same suite at the same agent, and what became of them.
 #[derive(Debug, Default)]
 struct Tally {
-    /// Number of calls.
+    /// Number of calls that were made.
     calls: u64,
     /// Calls in which a fault was found.
     failed: u64,
@@ -107,7 +107,7 @@ impl Tally {
     }
 }
 
-/// What came of all calls.
+/// Tallies of all calls.
 struct Counted {
     /// Calls with a suite that should find something, a fault each.
     finding: Vec<(&'static str, Tally)>,
@@ -132,11 +132,11 @@ impl Counted {
         Counted { finding: found, clean }
     }
 
-    fn found(&self) -> u64 {
+    fn count_found(&self) -> u64 {
         self.finding.iter().map(|(_, tally)| tally.failed).sum()
     }
 
-    fn missed(&self) -> u64 {
+    fn count_missed(&self) -> u64 {
         self.finding.iter().map(|(_, tally)| tally.calls - tally.failed).sum()
     }
 
@@ -150,13 +150,13 @@ impl Counted {
     }
 
     /// Calls in which this side was charged, of all: none of its faults was planted.
-    fn charged(&self) -> (u64, u64) {
+    fn count_charged(&self) -> (u64, u64) {
         let all = || self.finding.iter().map(|(_, tally)| tally).chain(self.clean.iter().map(|(_, tally)| tally));
         (all().map(|tally| tally.unknown).sum(), all().map(|tally| tally.calls).sum())
     }
 
     fn figures(&self) -> Value {
-        let (found, missed, alarms) = (self.found(), self.missed(), self.false_alarms());
+        let (found, missed, alarms) = (self.count_found(), self.count_missed(), self.false_alarms());
         let fault = |(fault, tally): &(&str, Tally)| {
             let (low, high) = wilson(tally.failed, tally.calls);
             json!({
@@ -170,7 +170,7 @@ impl Counted {
                 "reason": tally.reason,
             })
         };
-        let (charged, calls) = self.charged();
+        let (charged, calls) = self.count_charged();
         json!({
             "faults": self.finding.iter().map(fault).collect::<Vec<_>>(),
             "clean": self.clean.iter().map(clean).collect::<Vec<_>>(),
@@ -182,7 +182,7 @@ impl Counted {
     }
 
     fn lines(&self) -> Vec<String> {
-        let (found, missed, alarms) = (self.found(), self.missed(), self.false_alarms());
+        let (found, missed, alarms) = (self.count_found(), self.count_missed(), self.false_alarms());
         let mut lines: Vec<String> = Vec::new();
         for (fault, tally) in &self.finding {
             let range = interval(tally.failed, tally.calls);
@@ -203,7 +203,7 @@ impl Counted {
             interval(found, found + alarms),
             self.clean_calls()
         ));
-        let (charged, calls) = self.charged();
+        let (charged, calls) = self.count_charged();
         lines.push(format!(
             "this side was wrongly charged in {charged} of {calls} calls ({:.1} %, {})",
             if calls == 0 { 0.0 } else { percent(charged, calls) },
@@ -294,7 +294,7 @@ mod tests {
         ] {
             assert_eq!(figures[key], expect, "{key}: {figures}");
         }
-        assert_eq!((counted.missed(), counted.false_alarms()), (1, 1));
+        assert_eq!((counted.count_missed(), counted.false_alarms()), (1, 1));
         let lines = counted.lines();
         let last = lines.last().expect("there are lines");
         assert!(last.starts_with("this side was wrongly charged in 2 of 12 calls (16.7 %, 4.7 to 44.8 %)"), "{last}");

@@ -166,9 +166,9 @@ fn turn(node: &Node, steps: &mut Vec<Value>, expectations: &mut Vec<Value>, prob
 
 /// Moment of the words or keys of a turn.
 enum SendAfter {
-    /// So many milliseconds after the agent began to speak.
+    /// Milliseconds after the agent began to speak.
     Onset(i64),
-    /// So many milliseconds after what was sent before.
+    /// Milliseconds after what was sent before.
     Pause(i64),
 }
 
@@ -449,13 +449,13 @@ scenarios:
             ("  - {user: a, send_after: later}", "send_after must be bot_started_speaking or none"),
             ("  - {user: [a, {pause_ms: 900}]}", "user must be a text; pauses in it are not read"),
             ("  - {user: a, send_after: {event: llm_started}}", "send_after must be bot_started_speaking or none"),
-            ("  - {user: a, send_after: {delay: 5}}", "delay is not known, did you mean delay_ms?"),
+            ("  - {user: a, send_after: {delay: 5}}", "delay is not known"),
             (
                 "  - {dtmf: 1, send_after: {event: bot_started_speaking}}",
                 "send_after bot_started_speaking is for user alone",
             ),
             ("  - {user: a, expect: {event: response}}", "expect must be a list"),
-            ("  - {user: a, expect: [{event: response, name: b}]}", "f:4:39: name is not checked of response"),
+            ("  - {user: a, expect: [{event: response, name: b}]}", "f:4:42: name is not checked of response"),
             (
                 "  - {user: a, expect: [{event: function_call, name: b, within_ms: 9}]}",
                 "within_ms is not checked of function_call",

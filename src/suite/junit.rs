@@ -11,7 +11,7 @@ use super::verdict::Verdict;
 /// A scenario that was filtered out: its file and name.
 pub type Skipped = (String, String);
 
-/// Writer into memory.
+/// Writer of XML into memory.
 type Xml = Writer<Vec<u8>>;
 
 /// The document; `masked` values are not in it.
@@ -150,7 +150,7 @@ mod tests {
             "name=\"a &quot;b&quot; [seed 1]\"",
             "<failure type=\"expectation\" message=\"x &lt; y\u{fffd}\">",
             "<error type=\"expectation\" message=\"nobody\">",
-            "<testcase classname=\"suite.yaml\" name=\"left out\"><skipped/></testcase>",
+            "<testcase classname=\"suite.yaml\" name=\"left out\">\n      <skipped/>\n    </testcase>",
             "<property name=\"talk_ratio\" value=\"0.5\"/>",
             "<property name=\"seed\" value=\"2\"/>",
             "<system-out>AGENT: Hi &amp; bye.\nUSER: [speech not understood]</system-out>",

@@ -58,7 +58,7 @@ fn as_played(line: &Value) -> Option<Played> {
         transcript: Vec::new(),
         timeline: Vec::new(),
         turns: Vec::new(),
-        recording: Vec::new(),
+        peaks: Value::Null,
         opus: Vec::new(),
         files: Vec::new(),
     })

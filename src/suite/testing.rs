@@ -1,6 +1,6 @@
 //! Calls for tests of reports.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Played;
 use super::verdict::{Judgement, Verdict};
@@ -17,7 +17,7 @@ pub fn call(scenario: &str, seed: u64, verdict: Verdict, reason: &str, latency: 
         transcript: Vec::new(),
         timeline: Vec::new(),
         turns: Vec::new(),
-        recording: Vec::new(),
+        peaks: Value::Null,
         opus: Vec::new(),
         files: Vec::new(),
     }

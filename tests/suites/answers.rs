@@ -43,7 +43,7 @@ impl Answers {
                 let answers = match text.split(' ').next().unwrap_or_default() {
                     "INVITE" => {
                         invite.clone_from(&text);
-                        met(&text, manner, address, port)
+                        answers_to(&text, manner, address, port)
                     }
                     "CANCEL" => {
                         vec![answer(&text, 200, "OK", "", ""), answer(&invite, 487, "Request Terminated", "", "")]
@@ -68,7 +68,7 @@ impl Drop for Answers {
 }
 
 /// The answers to an INVITE.
-fn met(invite: &str, manner: Manner, address: SocketAddr, port: u16) -> Vec<String> {
+fn answers_to(invite: &str, manner: Manner, address: SocketAddr, port: u16) -> Vec<String> {
     match manner {
         Manner::Refuses(status, reason) => vec![answer(invite, status, reason, "", "")],
         Manner::Rings => vec![answer(invite, 180, "Ringing", "", "")],

@@ -17,7 +17,7 @@ use super::answers::{Answers, Manner};
 use super::{Bench, DESK, suite};
 use crate::program::PATIENCE;
 
-/// What a row of the table says of a call: scenario, verdict, code, and a part of the reason.
+/// Row of the table for a call: scenario, verdict, code, and a part of the reason.
 type Row<'r> = (&'r str, &'r str, &'r str, &'r str);
 
 fn check(bench: &Bench, rows: &[Row<'_>]) {

@@ -90,7 +90,7 @@ impl Call {
         self.cancel(left);
     }
 
-    /// What was no turn had nothing cut into it: words that a move wants in one are for the next.
+    /// Keeps words that a move wants in a turn for the next one, where this was no turn.
     pub(super) fn keep_wanted_cut(&mut self) {
         if let Some(wanted) = self.cut.as_mut().and_then(|cut| cut.wanted.take()) {
             self.wanted_cut.get_or_insert(wanted);

@@ -54,7 +54,7 @@ impl Job {
             transcript: Vec::new(),
             timeline: Vec::new(),
             turns: Vec::new(),
-            recording: Vec::new(),
+            peaks: Value::Null,
             opus: Vec::new(),
             files: Vec::new(),
         }

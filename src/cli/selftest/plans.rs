@@ -118,7 +118,7 @@ pub fn finding(fault: Fault) -> Plan {
 }
 
 /// A suite of something else, that an agent with the fault passes.
-pub fn spared(fault: Fault) -> Plan {
+pub fn sparing(fault: Fault) -> Plan {
     match fault {
         Fault::IgnoresKeys | Fault::WrongDigit | Fault::DoesNotYield | Fault::YieldsToCough => BOOKS,
         Fault::MishearsName | Fault::LateFirstWord => KEYS,
@@ -165,9 +165,9 @@ mod tests {
     fn the_suites_of_the_faults_can_be_read() {
         let command = ["ringer".to_owned(), "agent".to_owned()];
         for fault in Fault::ALL {
-            assert_ne!(finding(fault), spared(fault));
+            assert_ne!(finding(fault), sparing(fault));
             for (agent, plans) in
-                [(fault.as_str(), &[finding(fault), spared(fault)][..]), (sound(fault), &[finding(fault)])]
+                [(fault.as_str(), &[finding(fault), sparing(fault)][..]), (sound(fault), &[finding(fault)])]
             {
                 for spawn in [None, Some((&command[..], 5081))] {
                     let root = parse(&file(agent, plans, spawn), "f").expect("it is YAML");

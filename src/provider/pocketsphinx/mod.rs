@@ -27,11 +27,11 @@ pub const MODEL: &str = "/usr/share/pocketsphinx/model/en-us";
 
 /// Number of calls that this machine hears at once beside the rest of the work.
 pub fn heard_at_once() -> usize {
-    carried(thread::available_parallelism().map_or(1, NonZero::get))
+    live_streams(thread::available_parallelism().map_or(1, NonZero::get))
 }
 
 /// Number of live streams that so many cores carry: one is left to everything else.
-fn carried(cores: usize) -> usize {
+fn live_streams(cores: usize) -> usize {
     (cores.saturating_sub(1).max(1) * STREAMS_PER_CORE).min(DEFAULT_STREAMS_MAX)
 }
 
@@ -66,7 +66,7 @@ impl Pocketsphinx {
     /// folder `model` (see [`MODEL`]). Never fails: [`Recognizer::status`] says what is missing.
     pub fn new(streams: usize, model: &Path) -> Pocketsphinx {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        let streams = if streams == 0 { carried(threads) + SPARE } else { streams };
+        let streams = if streams == 0 { live_streams(threads) + SPARE } else { streams };
         let broken = Arc::new(OnceLock::new());
         let mut pool = Pocketsphinx {
             workers: Vec::new(),

@@ -19,7 +19,7 @@ pub struct Ways {
     turns: Vec<Way>,
     /// First turn of the agent.
     first: Option<Way>,
-    /// The whole call.
+    /// Stretch of the whole call.
     whole: Way,
 }
 
