@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load hashes instructions speed page fuzz train fmt packages peers npm build matrix
+.PHONY: help demo test full kills bench load selftest hashes instructions speed page fuzz train fmt packages peers npm build matrix
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -64,10 +64,11 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 	part demo 120 "$(TARGET)/debug/ringer" demo --discard; \
 	report
 
-full: peers build ## what does not fit into `make test`: kills, load, the cost of a frame, broken input; about three hours
+full: peers build ## what does not fit into `make test`: kills, load, the cost of a frame, broken input; about four hours
 	@$(parts); \
 	part kills 5400 $(MAKE) --no-print-directory kills; \
 	part matrix 300 $(MAKE) --no-print-directory matrix; \
+	part selftest 2400 $(MAKE) --no-print-directory selftest; \
 	part load 120 $(MAKE) --no-print-directory load; \
 	part hashes 120 $(MAKE) --no-print-directory hashes; \
 	part bench 900 $(MAKE) --no-print-directory bench; \
@@ -100,6 +101,10 @@ instructions: ## instructions of a call's ticks, counted by callgrind
 
 matrix: peers ## every combination of transport, keys, codec and direction with a softphone
 	RINGER_MATRIX=all $(CARGO) test --locked --test integration calls::matrix::
+
+selftest: packages build ## twelve planted faults in 25 virtual and 3 real calls each, and how many of them the checks find
+	"$(RINGER)" selftest --seeds 25
+	"$(RINGER)" selftest --seeds 3 --real
 
 load: packages build ## 500 calls at once, with the lateness of their packets and its bounds
 	"$(RINGER)" load --calls 500 --seconds 10 --late-p99-ms 1 --late-p999-ms 2

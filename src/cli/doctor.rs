@@ -102,6 +102,7 @@ pub async fn run(args: Args) -> ExitCode {
             timer(&probe_timer()),
         ]
     });
+    checks.push(hearing(local::heard_at_once(&config)));
     // The settings were refused if it could not be read.
     let roots = local::roots(&config).unwrap_or_default();
     for (part, form, remote) in local::servers(&config, &roots) {
@@ -167,6 +168,16 @@ fn server(part: Part, probed: Result<Probed, Failure>, stands_in: bool) -> Check
         }
     };
     Check { name, ok, purpose, detail: format!("{section}.base_url: {said}"), package: None }
+}
+
+fn hearing(calls: usize) -> Check {
+    Check {
+        name: "hearing",
+        ok: true,
+        purpose: "calls at once whose words are understood in time",
+        detail: format!("{}; `ringer run` makes as many by default", count(calls, "call")),
+        package: None,
+    }
 }
 
 fn files(limit: u64) -> Check {

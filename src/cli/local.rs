@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::config::{self, Config, Encryption, OfferedIn, Secret, SipListen, SrtpKeys, most_calls, raise_file_limit};
 use crate::engine::{Engine, EngineConfig, Speech};
 use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
-use crate::provider::pocketsphinx::{MODEL, Pocketsphinx};
+use crate::provider::pocketsphinx::{self, MODEL, Pocketsphinx};
 use crate::provider::remote::{Form, HttpRecognizer, Part, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::tls::Roots;
@@ -20,6 +20,16 @@ use crate::transport::port::Incoming;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
+
+/// Number of calls at once of which this machine hears every word, and that its files and ports carry.
+pub fn heard_at_once(config: &Config) -> usize {
+    let carried = most_calls(raise_file_limit(), &config.sip.rtp_ports);
+    match config.recognizer.kind {
+        config::Place::Embedded => carried.min(pocketsphinx::heard_at_once()),
+        // The server's own limits are not known.
+        _ => carried,
+    }
+}
 
 /// The programs that speak. Each is in a package of its own name.
 pub const SPEAKERS: [&str; 2] = ["flite", "espeak-ng"];

@@ -32,7 +32,7 @@ async fn faults(browser: &Browser) -> Value {
 }
 
 /// Looks at a view in both widths and both schemes.
-async fn looks_right(browser: &Browser, view: &str) {
+pub async fn looks_right(browser: &Browser, view: &str) {
     for width in WIDTHS {
         for dark in [false, true] {
             browser.look(width, dark).await;

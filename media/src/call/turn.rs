@@ -181,8 +181,12 @@ impl Call {
         self.other.over_at = None;
         self.settle_pause(self.frame_at);
         let Some(mut turn) = self.other.turn.take() else { return };
+        let is_turn = turn.counts || !turn.digits.is_empty();
+        if !is_turn {
+            self.keep_wanted_cut();
+        }
         self.drop_cut();
-        if !turn.counts && turn.digits.is_empty() {
+        if !is_turn {
             let left = turn.give_up();
             self.cancel(left);
             // It was no turn: those before it may have been enough.
