@@ -32,7 +32,7 @@ pub use sip::{CODECS, Dtmf, Encryption, OfferedIn, Refer, Sip, SrtpKeys, Switch,
 use source::Source;
 pub use source::{ConfigError, nearest};
 pub use sources::Sources;
-pub use speech::{Place, Recognizer, Synthesizer};
+pub use speech::{Place, Recognizer, SpeechFiles, Synthesizer};
 pub use targets::Targets;
 pub use text::{Sms, Text};
 pub use trunks::{DialLimits, HostPort, Identity, Trunk, e164};
@@ -69,6 +69,8 @@ pub struct Config {
     pub audio_model: LanguageModel,
     /// Whom the servers of speech and language may be certified by.
     pub tls: Tls,
+    /// Models of speech.
+    pub speech: SpeechFiles,
     /// Text to speech.
     pub synthesizer: Synthesizer,
     /// Speech to text.
@@ -298,6 +300,7 @@ impl Default for Config {
             language_model: LanguageModel::default(),
             audio_model: LanguageModel::default(),
             tls: Tls::default(),
+            speech: SpeechFiles::default(),
             synthesizer: Synthesizer::default(),
             recognizer: Recognizer::default(),
             behaviour: Behaviour::default(),
@@ -341,6 +344,11 @@ impl Config {
         Config::read(file, &environment, flags, raise_file_limit())
     }
 
+    /// Folder of neural models.
+    pub fn models(&self) -> PathBuf {
+        self.speech.models.clone().unwrap_or_else(|| self.data.join("models"))
+    }
+
     /// The settings of given texts; `file_limit` is how many files the process may have open.
     pub fn read(
         file: Option<(&Path, &str)>,
@@ -367,6 +375,7 @@ impl Config {
         config.language_model.read("language_model", &mut from);
         config.audio_model.read("audio_model", &mut from);
         config.tls.take(&mut from);
+        config.speech.read(&mut from);
         config.synthesizer.read(&mut from);
         config.recognizer.read(&mut from);
         config.behaviour.read(&mut from);

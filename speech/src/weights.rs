@@ -76,11 +76,12 @@ impl Weights {
     /// # Errors
     /// Names the tensor that is not there, has another shape or kind, or cannot be read.
     pub fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, Unusable> {
-        let Some(entry) = self.entry(name).cloned() else { return unusable(format!("the tensor {name} is missing")) };
+        let name = self.aliases.get(name).cloned().unwrap_or_else(|| name.to_owned());
+        let Some(entry) = self.entry(&name).cloned() else { return unusable(format!("the tensor {name} is missing")) };
         if entry.shape != shape {
             return unusable(format!("the tensor {name} has the shape {:?} and not {shape:?}", entry.shape));
         }
-        let mut values = self.numbers(name, &entry)?;
+        let mut values = self.numbers(&name, &entry)?;
         if entry.kind == Kind::I8 {
             let rows = shape.first().copied().unwrap_or(1).max(1);
             let scales = self.take(&format!("{name}_scale"), &[rows])?;

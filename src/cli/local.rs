@@ -15,7 +15,8 @@ use crate::provider::pocketsphinx::{MODEL, Pocketsphinx};
 use crate::provider::remote::{Form, HttpRecognizer, Part, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::tls::Roots;
-use crate::provider::{Recognizer, Synthesizer, Voice, VoiceWanted};
+use crate::provider::whisper::WhisperRecognizer;
+use crate::provider::{Recognizer, Synthesizer, Voice, VoiceWanted, models};
 use crate::transport::port::Incoming;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::tls::TlsSettings;
@@ -70,11 +71,38 @@ pub fn synthesizer() -> Result<EmbeddedSpeech, String> {
 /// # Errors
 /// Names what is missing.
 pub fn speech() -> Result<Speech, String> {
-    Ok(Speech { synthesizer: Arc::new(synthesizer()?), recognizer: recognizer() })
+    let config = own_settings();
+    Ok(Speech { synthesizer: Arc::new(synthesizer()?), recognizer: near(&config)? })
 }
 
-fn recognizer() -> Arc<dyn Recognizer> {
+/// The settings of commands that need none, for the folder of models: those that cannot be read are none.
+pub fn own_settings() -> Config {
+    let read = Config::load(None, &[]).unwrap_or_default();
+    Config { speech: read.speech, data: read.data, ..Config::default() }
+}
+
+fn embedded() -> Arc<dyn Recognizer> {
     Arc::new(Pocketsphinx::new(0, Path::new(MODEL)))
+}
+
+/// The recognizer in this process. A model that is not asked for and cannot be used is told, and passed over.
+fn near(config: &Config) -> Result<Arc<dyn Recognizer>, String> {
+    let ears = &config.recognizer;
+    let load = || {
+        let folder = models::whisper(&config.models(), ears.model.as_deref())?;
+        WhisperRecognizer::new(&folder, ears.threads).map_err(|failure| failure.message)
+    };
+    match ears.kind {
+        config::Place::Whisper => Ok(Arc::new(load()?)),
+        config::Place::Auto if models::whisper(&config.models(), ears.model.as_deref()).is_ok() => match load() {
+            Ok(recognizer) => Ok(Arc::new(recognizer)),
+            Err(why) => {
+                tracing::warn!("{why}; the installed recognizer hears in its place");
+                Ok(embedded())
+            }
+        },
+        _ => Ok(embedded()),
+    }
 }
 
 /// The synthesizer and recognizer of the settings, each with the installed one behind it where that is wanted.
@@ -85,12 +113,12 @@ pub fn configured(config: &Config) -> Result<Speech, String> {
     let (ears, mouth, roots) = (&config.recognizer, &config.synthesizer, roots(config)?);
     let there = remote(&ears.base_url, &ears.api_key, &ears.model, &roots);
     let distant: Option<Arc<dyn Recognizer>> = match ears.kind {
-        config::Place::Embedded => None,
         config::Place::Websocket => Some(Arc::new(WsRecognizer::new(there))),
         config::Place::Http => {
             let made = HttpRecognizer::new(there, ears.interim_ms, ears.word_times);
             Some(Arc::new(made.map_err(|failure| failure.message)?))
         }
+        _ => None,
     };
     let voices = form(mouth.kind).map(|form| {
         let voices = RemoteVoices {
@@ -103,8 +131,8 @@ pub fn configured(config: &Config) -> Result<Speech, String> {
     let voices = voices.transpose().map_err(|failure| failure.message)?.map(Arc::new);
     Ok(Speech {
         recognizer: match distant {
-            None => recognizer(),
-            Some(distant) if ears.fallback => Arc::new(RecognizerPair::new(distant, recognizer())),
+            None => near(config)?,
+            Some(distant) if ears.fallback => Arc::new(RecognizerPair::new(distant, near(&beside(config))?)),
             Some(distant) => distant,
         },
         synthesizer: match voices {
@@ -113,6 +141,14 @@ pub fn configured(config: &Config) -> Result<Speech, String> {
             Some(voices) => voices,
         },
     })
+}
+
+/// The settings of what stands in for servers: their models have other names.
+fn beside(config: &Config) -> Config {
+    let mut config = config.clone();
+    (config.recognizer.kind, config.recognizer.model) = (config::Place::Auto, None);
+    (config.synthesizer.kind, config.synthesizer.model) = (config::Place::Auto, None);
+    config
 }
 
 /// The authorities of the settings.
@@ -137,9 +173,9 @@ pub fn servers(config: &Config, roots: &Roots) -> Vec<(Part, Form, Remote)> {
 /// How a server is asked; `None`: there is none.
 fn form(kind: config::Place) -> Option<Form> {
     match kind {
-        config::Place::Embedded => None,
         config::Place::Http => Some(Form::Http),
         config::Place::Websocket => Some(Form::WebSocket),
+        _ => None,
     }
 }
 

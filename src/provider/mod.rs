@@ -14,6 +14,7 @@ mod flite;
 pub mod guard;
 pub mod mail;
 pub mod messages;
+pub mod models;
 pub mod pocketsphinx;
 pub mod post;
 pub mod remote;
@@ -23,6 +24,7 @@ pub mod speech;
 mod timbre;
 pub mod tls;
 mod voice;
+pub mod whisper;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -280,6 +282,15 @@ pub trait Recognizer: Send + Sync {
         language: SpokenIn<'_>,
         keyterms: &[String],
     ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>);
+
+    /// Opens a stream whose text is wanted while it goes on, too. A recognizer for which that is no more work makes no difference.
+    fn open_running(
+        &self,
+        language: SpokenIn<'_>,
+        keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        self.open(language, keyterms)
+    }
 
     /// Whether it works.
     fn status(&self) -> Status;

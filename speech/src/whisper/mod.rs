@@ -42,7 +42,6 @@ const REPEATS_BYTES: usize = 60;
 
 /// A loaded model. Shared by threads; each call of [`Whisper::hear`] works on its own.
 pub struct Whisper {
-    products: Products,
     mel: Mel,
     encoder: Encoder,
     decoder: Decoder,
@@ -115,7 +114,6 @@ impl Whisper {
             mel: Mel::new(&products, from.sizes.bands),
             encoder: Encoder::read(&products, &mut from).map_err(of)?,
             decoder: Decoder::read(&products, &mut from).map_err(of)?,
-            products,
             tokens,
             never,
             never_first,
@@ -137,12 +135,13 @@ impl Whisper {
     /// finds. `None`: `cancelled` became true. Works on the calling thread alone.
     pub fn hear(&self, pcm: &[i16], language: Option<&str>, cancelled: &dyn Fn() -> bool) -> Option<Heard> {
         math::settle();
+        let products = &Products::default();
         let pcm: Vec<f32> = pcm.iter().take(SAMPLES_MAX).map(|&sample| f32::from(sample) / 32_768.0).collect();
         let heard = pcm.len() / HOP;
         let frames = (heard + PADDING).clamp(FRAMES.0, FRAMES.1);
-        let mut made = self.make(&pcm, frames.next_multiple_of(2), language, cancelled)?;
+        let mut made = self.make(products, &pcm, frames.next_multiple_of(2), language, cancelled)?;
         if made.repeats && frames < FRAMES.1 {
-            made = self.make(&pcm, FRAMES.1, language, cancelled)?;
+            made = self.make(products, &pcm, FRAMES.1, language, cancelled)?;
         }
         let numbers: Vec<u32> = made.tokens.iter().map(|&(token, _)| token).collect();
         Some(Heard {
@@ -155,10 +154,17 @@ impl Whisper {
         })
     }
 
-    fn make(&self, pcm: &[f32], frames: usize, language: Option<&str>, cancelled: &dyn Fn() -> bool) -> Option<Made> {
-        let bands = self.mel.bands(&self.products, pcm, frames);
-        let encoded = self.encoder.encode(&self.products, &bands, cancelled)?;
-        let mut state = self.decoder.begin(&self.products, &encoded);
+    fn make(
+        &self,
+        products: &Products,
+        pcm: &[f32],
+        frames: usize,
+        language: Option<&str>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Option<Made> {
+        let bands = self.mel.bands(products, pcm, frames);
+        let encoded = self.encoder.encode(products, &bands, cancelled)?;
+        let mut state = self.decoder.begin(products, &encoded);
         let mut odds = Vec::new();
         self.decoder.step(&mut state, self.tokens.start, &mut odds);
         let no_speech = self.tokens.no_speech.map_or(0.0, |mark| (odds[mark as usize] - log_sum_exp(&odds)).exp());

@@ -7,6 +7,9 @@ const STEP: i64 = 320;
 /// Steps of the median filter.
 const MEDIAN: usize = 7;
 
+/// Longest median word: 0.7 s.
+const WORD_MAX: i64 = 11_200;
+
 /// A word of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
@@ -54,7 +57,20 @@ pub fn words(
         group.push(token);
     }
     close(&mut group, tokens.len());
+    shorten(&mut words);
     words
+}
+
+/// The first word and the last one have the silence around them: they are at most twice as long as the median word.
+fn shorten(words: &mut [Word]) {
+    let mut lengths: Vec<i64> = words.iter().map(|word| word.to - word.from).filter(|&length| length > 0).collect();
+    lengths.sort_unstable();
+    let Some(&median) = lengths.get(lengths.len() / 2) else { return };
+    let most = 2 * median.min(WORD_MAX);
+    if let [first, .., last] = words {
+        first.from = first.from.max(first.to - most);
+        last.to = last.to.min(last.from + most);
+    }
 }
 
 /// A blank before it begins a word, and any whole letter of a script that has no blanks.
