@@ -15,6 +15,7 @@ pub mod guard;
 pub mod mail;
 pub mod messages;
 pub mod models;
+pub mod piper;
 pub mod pocketsphinx;
 pub mod post;
 pub mod remote;
