@@ -1,11 +1,17 @@
 //! The texts of WAV files (16 kHz, mono): `hear MODEL [LANGUAGE] FILE...`, with the processor's time.
 use std::path::Path;
+
+use ringer_speech::whisper::Spoken;
+
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let t = std::time::Instant::now();
     let model = ringer_speech::whisper::Whisper::load(Path::new(&args[1])).expect("model");
     eprintln!("load {:.2?}", t.elapsed());
-    let language = (args[2] != "auto").then_some(args[2].as_str());
+    let language = match args[2].strip_prefix("auto:") {
+        Some(code) => Spoken::Likely(code),
+        None => Spoken::Known(&args[2]),
+    };
     let (mut audio, mut spent, mut most) = (0.0, 0.0, 0f64);
     for file in &args[3..] {
         let wav = std::fs::read(file).expect("file");

@@ -144,6 +144,7 @@ async fn hold(
     let address = desk.ready("sip:").await?;
     if !args.json {
         out.line(format_args!("the sample agent answers on {address}"));
+        local::neural(&local::own_settings()).iter().for_each(|line| out.line(line));
     }
     tokio::select! {
         calls = place(&api, &address, args.json, out) => calls,
@@ -154,11 +155,13 @@ async fn hold(
 
 fn start_agent(folder: &Path, log: &Path) -> Result<Program, String> {
     let args = ["agent", "--listen", "127.0.0.1:0", "--rtp-ports", RTP_PORTS[0], "--log", &log.to_string_lossy()];
-    Program::start("agent", &args.map(String::from), &[], folder)
+    let models = local::own_models();
+    Program::start("agent", &args.map(String::from), &[("RINGER_SPEECH_MODELS", &models)], folder)
 }
 
 fn start_engine(folder: &Path, key: &str) -> Result<Program, String> {
     let data = folder.join("data");
+    let models = local::own_models();
     let args = [
         "up",
         "--listen",
@@ -170,7 +173,12 @@ fn start_engine(folder: &Path, key: &str) -> Result<Program, String> {
         "--data",
         &data.to_string_lossy(),
     ];
-    Program::start("engine", &args.map(String::from), &[("RINGER_BOOTSTRAP_KEY", key)], folder)
+    Program::start(
+        "engine",
+        &args.map(String::from),
+        &[("RINGER_BOOTSTRAP_KEY", key), ("RINGER_SPEECH_MODELS", &models)],
+        folder,
+    )
 }
 
 /// Makes agent, simulation and callers, runs them, and follows their calls to the end.

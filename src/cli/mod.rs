@@ -24,6 +24,7 @@ pub mod keys;
 mod lines;
 pub mod load;
 mod local;
+pub mod models;
 pub mod openapi;
 mod out;
 mod signals;
@@ -73,6 +74,8 @@ pub enum Command {
     Sim(sim::Args),
     /// Say what is installed and what is missing.
     Doctor(doctor::Args),
+    /// List, add, check and remove neural models of speech.
+    Models(models::Args),
     /// Create, list and revoke API keys.
     Keys(keys::Args),
     /// Check the settings.
@@ -92,6 +95,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Load(args) => load::run(args).await,
         Command::Sim(args) => sim::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
+        Command::Models(args) => models::run(args).await,
         Command::Keys(args) => keys::run(args).await,
         Command::Config(args) => config::run(args).await,
         Command::Openapi(args) => openapi::run(args).await,

@@ -60,14 +60,14 @@ impl WhisperRecognizer {
         let model = &self.pool.0.model;
         let language = match language {
             SpokenIn::Known(code) => match self.unsupported(code) {
-                None => (Some(code.to_owned()), Tongue::Untold),
+                None => ((code.to_owned(), true), Tongue::Untold),
                 Some(message) => {
                     last.send(Recognized::Failed(Failure { code: "unsupported_language", message }));
                     return (Box::new(Feed::closed()), receiver);
                 }
             },
-            SpokenIn::Likely(_) if model.is_multilingual() => (None, Tongue::Untold),
-            SpokenIn::Likely(_) => (Some("en".to_owned()), Tongue::Assumed),
+            SpokenIn::Likely(code) if model.is_multilingual() => ((code.to_owned(), false), Tongue::Untold),
+            SpokenIn::Likely(_) => (("en".to_owned(), true), Tongue::Assumed),
         };
         let stretch = Stretch::new(self.pool.0.clone(), language, running, news, last);
         (Box::new(Feed::of(stretch)), receiver)
@@ -77,7 +77,7 @@ impl WhisperRecognizer {
     fn unsupported(&self, language: &str) -> Option<String> {
         let model = &self.pool.0.model;
         (!model.knows(language))
-            .then(|| format!("the recognizer's model {} does not know the language {language}", self.name))
+            .then(|| format!("the recognizer's model {} does not understand the language {language}", self.name))
     }
 }
 

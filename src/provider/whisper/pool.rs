@@ -119,9 +119,8 @@ impl Pool {
 
     fn work(&self, job: &Job) {
         let begun = clock::monotonic().0;
-        let heard = (!job.is_cancelled())
-            .then(|| self.model.hear(&job.pcm, job.language.as_deref(), &|| job.is_cancelled()))
-            .flatten();
+        let heard =
+            (!job.is_cancelled()).then(|| self.model.hear(&job.pcm, job.language(), &|| job.is_cancelled())).flatten();
         if heard.is_some() {
             let spent_s = (clock::monotonic().0 - begun) as f32 / 1e9;
             let mut queue = self.lock();

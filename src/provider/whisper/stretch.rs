@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ringer_media::frame::Sample;
 use ringer_media::tongue::Tongue;
-use ringer_speech::whisper::Heard;
+use ringer_speech::whisper::{Heard, SURE, Spoken};
 use tokio::sync::mpsc;
 
 use super::gate::Gate;
@@ -24,8 +24,6 @@ const PIECES_MAX: usize = 150;
 const RUNNING: usize = 16_000;
 /// Less audio than this has no words: 60 ms.
 const SHORT: usize = 960;
-/// A language is told where the model is so sure of it.
-const SURE: f32 = 0.5;
 
 /// Which part of a stretch a job hears.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -41,7 +39,6 @@ enum Part {
 /// Something to hear.
 pub struct Job {
     pub pcm: Vec<i16>,
-    pub language: Option<String>,
     part: Part,
     cancelled: Arc<AtomicBool>,
     stretch: Arc<Stretch>,
@@ -51,6 +48,12 @@ impl Job {
     /// Nobody waits for it any more.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed) || self.stretch.gone.load(Ordering::Relaxed)
+    }
+
+    /// The language of its speech.
+    pub fn language(&self) -> Spoken<'_> {
+        let (code, is_known) = &self.stretch.language;
+        if *is_known { Spoken::Known(code) } else { Spoken::Likely(code) }
     }
 
     /// Seconds of audio.
@@ -84,7 +87,8 @@ impl Job {
 /// One stretch.
 pub struct Stretch {
     pool: Arc<Pool>,
-    language: Option<String>,
+    /// Its code, and whether it is known and not only likely.
+    language: (String, bool),
     /// What is said of the language where the model tells none.
     tongue: Tongue,
     running: bool,
@@ -126,7 +130,7 @@ struct Attempt {
 impl Stretch {
     pub fn new(
         pool: Arc<Pool>,
-        (language, tongue): (Option<String>, Tongue),
+        (language, tongue): ((String, bool), Tongue),
         running: bool,
         news: mpsc::Sender<Recognized>,
         last: mpsc::OwnedPermit<Recognized>,
@@ -152,7 +156,7 @@ impl Stretch {
     }
 
     fn job(self: &Arc<Stretch>, pcm: Vec<i16>, part: Part, cancelled: Arc<AtomicBool>) -> Job {
-        Job { pcm, language: self.language.clone(), part, cancelled, stretch: self.clone() }
+        Job { pcm, part, cancelled, stretch: self.clone() }
     }
 
     fn push(self: &Arc<Stretch>, pcm: &[i16]) {
