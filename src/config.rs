@@ -526,6 +526,15 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
+/// Where tests find neural models.
+#[cfg(test)]
+pub(crate) fn test_models() -> PathBuf {
+    let environment = environment();
+    let named = |name: &str| environment.get(name).map(PathBuf::from);
+    let home = || named("HOME").unwrap_or_default().join(".cache/ringer-test-models");
+    named("RINGER_MODELS_CACHE").unwrap_or_else(home)
+}
+
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
 fn environment() -> BTreeMap<String, String> {
     let text = |text: std::ffi::OsString| text.into_string().ok();

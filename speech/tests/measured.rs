@@ -1,6 +1,5 @@
 //! How well neural ears do, at length: `make speech`. Figures are printed, bounds hold.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use ringer_media::clip::Clip;
@@ -8,12 +7,17 @@ use ringer_media::codec::Codec;
 use ringer_speech::whisper::{Spoken, Whisper};
 
 mod common;
-use common::*;
+use common::{flite, joe, piper, sentences, through, variable, whisper, wrong_pct};
 
 /// Prompts that people spoke: a language with its folder, then names and words.
 const RECORDINGS: &str = include_str!("../../fixtures/speech/recordings.txt");
 /// 30 sentences that nothing was fitted to.
 const OTHERS: &str = include_str!("../../fixtures/speech/others.txt");
+
+#[expect(clippy::disallowed_methods, reason = "what is measured is the time that it takes")]
+fn now() -> Instant {
+    Instant::now()
+}
 
 fn lines(text: &'static str) -> Vec<&'static str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
@@ -26,18 +30,20 @@ fn sentences_are_understood_clean_in_babble_and_with_loss() {
     for (name, model, most) in [("tiny.en", whisper("tiny.en"), [9.0, 25.0]), ("base", whisper("base"), [13.0, 25.0])] {
         for (set, texts) in [("sentences", sentences()), ("others", lines(OTHERS))] {
             for voice in ["slt", "joe"] {
-                let say = |text: &str| if voice == "joe" { piper(&joe, text, 3) } else { flite(text, voice) };
+                let say = |said: &str| if voice == "joe" { piper(&joe, said, 3) } else { flite(said, voice) };
                 for codec in [Codec::G722, Codec::Pcmu] {
-                    let clean = wrong_pct(&texts, |said| text(&model, &through(codec, &say(said)), "en"));
+                    let clean = wrong_pct(&texts, |said| common::text(&model, &through(codec, &say(said)), "en"));
                     println!("{name} {set} {voice} {codec:?}: {clean:.1} % wrong");
                     assert!(clean <= most[0] + 4.0, "{name} {set} {voice} {codec:?}");
                 }
                 for loss in [1, 3, 5] {
-                    let found =
-                        wrong_pct(&texts, |said| text(&model, &lossy(&through(Codec::Pcmu, &say(said)), loss), "en"));
+                    let found = wrong_pct(&texts, |said| {
+                        common::text(&model, &lossy(&through(Codec::Pcmu, &say(said)), loss), "en")
+                    });
                     println!("{name} {set} {voice} Pcmu, {loss} % of packets lost: {found:.1} % wrong");
                 }
-                let noisy = wrong_pct(&texts, |said| text(&model, &through(Codec::Pcmu, &babble(&say(said))), "en"));
+                let noisy =
+                    wrong_pct(&texts, |said| common::text(&model, &through(Codec::Pcmu, &babble(&say(said))), "en"));
                 println!("{name} {set} {voice} Pcmu, babble 10 dB below: {noisy:.1} % wrong");
                 assert!(noisy <= most[1] + 10.0, "{name} {set} {voice} in babble");
             }
@@ -73,7 +79,7 @@ fn babble(pcm: &[i16]) -> Vec<i16> {
 #[test]
 #[ignore = "long: make speech"]
 fn people_are_understood_on_the_telephone() {
-    let folder = PathBuf::from(std::env::var_os("RINGER_RECORDINGS").expect("make speech unpacks recordings"));
+    let folder = variable("RINGER_RECORDINGS").expect("make speech unpacks recordings");
     let folder = folder.join("usr/share/asterisk/sounds");
     let (mut language, mut sounds) = ("", "");
     let mut prompts: Vec<(&str, &str, &str, &str)> = Vec::new();
@@ -92,14 +98,16 @@ fn people_are_understood_on_the_telephone() {
             let (_, sounds, name, _) = at.next().expect("one for each text");
             let wav = std::fs::read(folder.join(sounds).join(format!("{name}.wav"))).expect("it is unpacked");
             let pcm = Clip::from_wav(&wav).expect("a WAV file").to_16k();
-            text(model, &through(Codec::Pcmu, &pcm), language)
+            common::text(model, &through(Codec::Pcmu, &pcm), language)
         });
         println!("{name}, people, {language} Pcmu: {wrong:.1} % wrong");
         assert!(wrong <= most, "{name} {language}: {wrong:.1} %");
     };
     measure("tiny.en", &whisper("tiny.en"), "en", 15.0);
     let base = whisper("base");
-    [("en", 15.0), ("es", 30.0), ("fr", 30.0)].map(|(language, most)| measure("base", &base, language, most));
+    for (language, most) in [("en", 15.0), ("es", 30.0), ("fr", 30.0)] {
+        measure("base", &base, language, most);
+    }
 }
 
 #[test]
@@ -111,8 +119,7 @@ fn a_second_of_speech_costs_little() {
             sentences().chunks(2).map(|pair| through(Codec::Pcmu, &flite(&pair.join(" "), "slt"))).collect();
         let (mut seconds, mut spent) = (0.0, 0.0);
         for pcm in &turns {
-            #[expect(clippy::disallowed_methods, reason = "what is measured is the time that it takes")]
-            let begun = Instant::now();
+            let begun = now();
             model.hear(pcm, Spoken::Known("en"), &|| false);
             (seconds, spent) = (seconds + pcm.len() as f64 / 16_000.0, spent + begun.elapsed().as_secs_f64());
         }

@@ -322,7 +322,9 @@ mod tests {
         assert!(!found(&config).next().expect("it is told").0);
         let model = folder.path().join("models").join("x");
         std::fs::create_dir_all(&model).expect("writable");
-        ["model.bin", "tokenizer.json"].map(|name| std::fs::write(model.join(name), "{}").expect("writable"));
+        for name in ["model.bin", "tokenizer.json"] {
+            std::fs::write(model.join(name), "{}").expect("writable");
+        }
         let (ok, detail) = found(&config).next().expect("it is told");
         assert!(!ok && detail.starts_with("x (whisper): ") && detail.contains("it was cut"), "{detail}");
     }

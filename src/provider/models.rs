@@ -85,6 +85,14 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// The folder of a model that `make speech-models` brings.
+#[cfg(test)]
+pub(crate) fn test_model(name: &str) -> PathBuf {
+    let folder = crate::config::test_models().join(name);
+    assert!(folder.is_dir(), "{} is missing: `make speech-models` brings it", folder.display());
+    folder
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

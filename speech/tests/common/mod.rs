@@ -1,4 +1,5 @@
 //! What tests of models share: the models, telephone lines, and counting wrong words.
+#![allow(dead_code, reason = "each binary of tests uses a part")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,10 +15,16 @@ pub const SENTENCES: &str = include_str!("../../../fixtures/speech/sentences.txt
 /// Name of the voice's file.
 pub const VOICE: &str = "en_US-joe-medium.onnx";
 
+/// A variable of the environment.
+#[expect(clippy::disallowed_methods, reason = "tests of this package have no settings")]
+pub fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from)
+}
+
 /// The folder of a model that `make speech-models` brings.
 pub fn model(name: &str) -> PathBuf {
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache/ringer-test-models");
-    let folder = std::env::var_os("RINGER_MODELS_CACHE").map_or_else(home, PathBuf::from).join(name);
+    let home = || variable("HOME").unwrap_or_default().join(".cache/ringer-test-models");
+    let folder = variable("RINGER_MODELS_CACHE").unwrap_or_else(home).join(name);
     assert!(folder.is_dir(), "{} is missing: `make speech-models` brings it", folder.display());
     folder
 }
