@@ -521,8 +521,9 @@ pub fn log_is_json() -> Result<bool, String> {
     }
 }
 
+/// Returns a variable of the environment that is not empty.
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
-fn variable(name: &str) -> Option<String> {
+pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 

@@ -51,6 +51,8 @@ pub enum Output {
         to: Hop,
         /// Bytes of one whole message.
         bytes: Vec<u8>,
+        /// Name of its transaction where it is a request, for [`Endpoint::sent_over`].
+        request: Option<Arc<str>>,
     },
     /// This happened.
     Event(CallKey, CallEvent),
@@ -60,7 +62,7 @@ impl fmt::Debug for Output {
     /// A message shows its first line only: the rest may hold credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Output::Send { to, bytes } => {
+            Output::Send { to, bytes, .. } => {
                 let line = bytes.split(|b| *b == b'\r').next().unwrap_or_default();
                 write!(f, "Send({to}, {} bytes, {})", bytes.len(), String::from_utf8_lossy(line))
             }
@@ -93,6 +95,8 @@ pub struct Endpoint {
     last_call: u64,
     /// Session interval that calls ask for, seconds.
     pub(crate) session_s: Option<u32>,
+    /// Addresses at which other places see this side.
+    pub(crate) seen: Vec<(Hop, SocketAddr)>,
 }
 
 impl Endpoint {
@@ -110,6 +114,7 @@ impl Endpoint {
             out: VecDeque::new(),
             last_call: 0,
             session_s: None,
+            seen: Vec::new(),
         }
     }
 
@@ -165,7 +170,14 @@ impl Endpoint {
     }
 
     pub(crate) fn send(&mut self, to: Hop, bytes: Vec<u8>) {
-        self.out.push_back(Output::Send { to, bytes });
+        self.out.push_back(Output::Send { to, bytes, request: None });
+    }
+
+    /// Sends the request of a client transaction, for the first time or again.
+    pub(crate) fn send_client(&mut self, key: &TransactionKey) {
+        let Some(client) = self.clients.get(key) else { return };
+        let (to, bytes) = (client.to.clone(), client.bytes.clone());
+        self.out.push_back(Output::Send { to, bytes, request: Some(key.clone()) });
     }
 
     pub(crate) fn insert_call(&mut self, call: Call) -> CallKey {
@@ -338,10 +350,7 @@ impl Endpoint {
         let Some(client) = self.clients.get_mut(&key) else { return };
         match client.timer(now) {
             Fired::Nothing => {}
-            Fired::Repeat => {
-                let (to, bytes) = (client.to.clone(), client.bytes.clone());
-                self.send(to, bytes);
-            }
+            Fired::Repeat => self.send_client(&key),
             Fired::TimedOut => {
                 let (call, method) = (client.call, client.request.method.clone());
                 self.clients.remove(&key);

@@ -199,7 +199,7 @@ impl Pair {
         for party in [Party::Alice, Party::Bob, Party::Alice] {
             while let Some(output) = self.endpoint(party).poll() {
                 match output {
-                    Output::Send { to, bytes } => self.send(party, to, bytes),
+                    Output::Send { to, bytes, .. } => self.send(party, to, bytes),
                     Output::Event(key, event) => {
                         if party == Party::Bob {
                             (self.script)(&mut self.bob, self.now, key, &event);

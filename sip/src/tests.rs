@@ -14,6 +14,7 @@ mod media;
 mod prack;
 mod races;
 mod reinvite;
+mod seen;
 mod session;
 mod streams;
 mod timers;
@@ -129,7 +130,7 @@ impl Scripted {
     fn pump(&mut self) {
         while let Some(output) = self.endpoint.poll() {
             match output {
-                Output::Send { to, bytes } => {
+                Output::Send { to, bytes, .. } => {
                     self.last_to = to.address;
                     self.last_hop = to;
                     self.sent.push(parse(&bytes).expect("what is sent can be read"));

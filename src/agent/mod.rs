@@ -2,6 +2,7 @@
 //! who talk for long and can be cut in on. It is a Call with a [`mind::DeskMind`], and keeps a log of its own of all that
 //! happens, so that what an engine measures can be held against what the agent really did. Not a product: a known other side.
 
+mod fault;
 mod log;
 pub mod mind;
 
@@ -13,6 +14,7 @@ use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
+pub use self::fault::Fault;
 use self::log::CallLog;
 pub use self::log::Log;
 use self::mind::{CUT_IN, DeskMind, GREETING, STILL_THERE};
@@ -42,12 +44,14 @@ pub struct Desk {
     codecs: Vec<Codec>,
     tasks: Tasks,
     calls: AtomicU64,
+    fault: Option<Fault>,
 }
 
 impl Desk {
     /// A desk that speaks with `voice` in `codecs` (as in [`Answering::codecs`]) and writes into `log`, when there is one.
-    pub fn new(engine: Engine, voice: Voice, log: Option<Log>, codecs: Vec<Codec>) -> Arc<Desk> {
-        Arc::new(Desk { engine, voice, log: log.map(Arc::new), codecs, tasks: Tasks::new(), calls: AtomicU64::new(0) })
+    pub fn new(engine: Engine, voice: Voice, log: Option<Log>, codecs: Vec<Codec>, fault: Option<Fault>) -> Arc<Desk> {
+        let log = log.map(Arc::new);
+        Arc::new(Desk { engine, voice, log, codecs, tasks: Tasks::new(), calls: AtomicU64::new(0), fault })
     }
 
     /// How the desk wants to sound.
@@ -97,6 +101,7 @@ impl Desk {
         let mut log = self.log.clone().map(|log| CallLog::new(log, call_id.clone(), result_id));
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let placement = placement(call_id.clone(), Seed(number), self.voice.clone(), self.codecs.clone());
+        let placement = faulty(placement, self.fault);
         match self.engine.answer(incoming, placement).await {
             Ok(handle) => follow(handle, &mut log).await,
             Err(refusal) => tracing::warn!("a call was refused: {refusal}"),
@@ -143,6 +148,15 @@ pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Pl
         folder: None,
         captured: false,
     }
+}
+
+/// The desk's side of a call with a fault on purpose.
+pub fn faulty(mut placement: Placement, fault: Option<Fault>) -> Placement {
+    if let Some(fault) = fault {
+        fault.bend(&mut placement.spec);
+        placement.mind = Box::new(DeskMind::faulty(fault));
+    }
+    placement
 }
 
 async fn follow(mut handle: CallHandle, log: &mut Option<CallLog>) {

@@ -10,7 +10,7 @@ use super::out::Out;
 use super::signals::Signals;
 use super::tls::TlsFlags;
 use super::{failed, local};
-use crate::agent::{Desk, Log};
+use crate::agent::{Desk, Fault, Log};
 use crate::config::SipListen;
 
 /// Flags of `ringer agent`.
@@ -37,6 +37,9 @@ pub struct Args {
     /// Ports for RTP and RTCP
     #[arg(long, value_name = "FIRST-LAST", default_value = "30000-39999", value_parser = ports)]
     pub rtp_ports: RangeInclusive<u16>,
+    /// Have a fault on purpose
+    #[arg(long, value_name = "KIND")]
+    pub fault: Option<Fault>,
     /// End after this many calls
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub once: Option<u64>,
@@ -62,7 +65,7 @@ async fn serve(args: Args) -> Result<(), String> {
     };
     let (engine, incoming) = local::engine(args.listen, args.rtp_ports.clone(), args.tls.settings()?).await?;
     let addresses = addresses(&engine.sip_addresses());
-    let desk = Desk::new(engine, voice, log, local::codecs(&args.codec));
+    let desk = Desk::new(engine, voice, log, local::codecs(&args.codec), args.fault);
     // Calls are answered whether anybody reads this or not.
     Out::standard().line(format_args!("{READY}{addresses}"));
     tokio::select! {

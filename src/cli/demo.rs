@@ -1,11 +1,11 @@
 //! `ringer demo`: a whole run on this machine, from an agent to checked results. It starts the engine and the sample agent as
 //! programs of their own and then uses the HTTP API alone.
 
-mod api;
+pub mod api;
 mod call;
 mod cast;
 mod check;
-mod children;
+pub mod children;
 mod show;
 
 use std::fs::DirBuilder;

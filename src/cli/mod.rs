@@ -27,6 +27,9 @@ mod local;
 pub mod models;
 pub mod openapi;
 mod out;
+pub mod run;
+mod sample;
+pub mod selftest;
 mod signals;
 pub mod sim;
 mod tls;
@@ -68,10 +71,14 @@ pub enum Command {
     Agent(agent::Args),
     /// Make three calls to the sample agent through the API, and check what they came to.
     Demo(demo::Args),
+    /// Run suites of tests that lie beside an agent's code.
+    Run(run::Args),
     /// Make many calls at once and report how exactly they were paced.
     Load(load::Args),
     /// Run calls to the sample agent in virtual time, from a seed.
     Sim(sim::Args),
+    /// Find the faults that the sample agent has on purpose, in virtual time.
+    Selftest(selftest::Args),
     /// Say what is installed and what is missing.
     Doctor(doctor::Args),
     /// List, add, check and remove neural models of speech.
@@ -92,8 +99,10 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Call(args) => call::run(args).await,
         Command::Agent(args) => agent::run(args).await,
         Command::Demo(args) => demo::run(args).await,
+        Command::Run(args) => run::run(args).await,
         Command::Load(args) => load::run(args).await,
         Command::Sim(args) => sim::run(args).await,
+        Command::Selftest(args) => selftest::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Models(args) => models::run(args).await,
         Command::Keys(args) => keys::run(args).await,

@@ -12,6 +12,7 @@ mod following;
 mod gate;
 mod keys;
 pub mod lateness;
+mod lines;
 mod looking;
 #[cfg(test)]
 mod named;
@@ -22,6 +23,7 @@ mod real;
 mod recorder;
 mod shard;
 pub mod sim;
+mod simulated;
 mod tally;
 mod tape;
 mod timeline;
@@ -40,12 +42,15 @@ use tokio::sync::mpsc;
 pub use self::gate::{DialGate, Forwarded};
 pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial, TrunkTerms};
 pub use self::real::Engine;
+pub use self::simulated::Answerer;
 pub use self::tally::{Calls, Histogram, Tally};
+pub use ringer_sip::registration::Standing;
 
 use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys};
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
 use crate::transport::sip::names::Resolver;
+pub use crate::transport::sip::registration::{LineReport, LineStanding};
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ringer_media::call::CallSpec;
 use ringer_media::codec::Codec;
+use ringer_sip::registration::route;
 use ringer_sip::uri::Uri;
 use ringer_sip::{Hop, Invite, Reach};
 
@@ -191,7 +192,11 @@ impl SipDial {
 
     /// Returns the INVITE to `target` with the offer `sdp`, sent to the first of `hops` that takes it; `None` without any.
     pub(super) fn invite(&self, target: Uri, hops: Vec<Hop>, sdp: String) -> Option<Invite> {
-        let TrunkTerms { from_user, from_host, from_display, .. } = self.trunk.as_deref().cloned().unwrap_or_default();
+        let TrunkTerms { proxy, from_user, from_host, from_display } =
+            self.trunk.as_deref().cloned().unwrap_or_default();
+        // Whoever is not the target's host is told which that is (RFC 3261 8.1.2).
+        let route = proxy.and_then(|proxy| Uri::parse(&proxy).ok()).map(|proxy| ("Route".to_owned(), route(&proxy)));
+        let headers = route.into_iter().chain(self.headers.iter().cloned()).collect();
         let mut hops = hops.into_iter();
         Some(Invite {
             target,
@@ -200,7 +205,7 @@ impl SipDial {
             from_user: from_user.unwrap_or_else(|| "ringer".into()),
             from_host,
             from_display,
-            headers: self.headers.clone(),
+            headers,
             sdp,
             username: self.username.clone(),
             password: self.password.as_ref().map(|password| password.expose().into()),

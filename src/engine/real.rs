@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use ringer_media::call::{Call, EndReason};
@@ -19,6 +19,7 @@ use super::keys::Keys;
 use super::lateness::Lateness;
 use super::recorder::{RING_SAMPLES, Recorder};
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
+use super::simulated::{self, Answerer};
 use super::tally::Tally;
 use super::wake::Wake;
 use super::{CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, Speech};
@@ -50,11 +51,11 @@ const WATCH: usize = 4096;
 /// Places and answers calls.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
 pub(super) struct Inner {
-    config: EngineConfig,
+    pub config: EngineConfig,
     pub sip: SipSocket,
     ports: MediaPorts,
     shards: Vec<ShardHandle>,
@@ -69,6 +70,8 @@ pub(super) struct Inner {
     pub clock: crate::clock::Clock,
     /// Certificate for handshakes that bring keys of secure RTP.
     identity: Identity,
+    /// Makes the other side of calls in virtual time; without it calls are real.
+    simulated: OnceLock<Answerer>,
 }
 
 struct ShardHandle {
@@ -124,6 +127,7 @@ impl Engine {
             live: AtomicUsize::new(0),
             clock,
             identity,
+            simulated: OnceLock::new(),
         });
         for (at, from_shard) in messages.into_iter().enumerate() {
             // SAFETY: the wake owns its descriptor and closes it only when the last Arc, of which AsyncFd holds one, is gone.
@@ -133,11 +137,21 @@ impl Engine {
         Ok((Engine { inner }, incoming))
     }
 
+    /// Has every call that is placed from now on take place in virtual time, with the side that `answer` makes.
+    pub fn simulate(&self, answer: Answerer) {
+        let _ = self.inner.simulated.set(answer);
+    }
+
     /// Dials. What happens then comes by the handle.
     ///
     /// # Errors
     /// See [`PlaceError`].
     pub async fn place(&self, mut placement: Placement) -> Result<CallHandle, PlaceError> {
+        if let Some(answer) = self.inner.simulated.get() {
+            let room = self.inner.take_room()?;
+            let (synthesizer, clock) = (self.inner.speech.synthesizer.clone(), self.inner.clock.clone());
+            return simulated::place(placement, answer, synthesizer, clock, &self.inner.tasks, room);
+        }
         let Destination::Sip(dial) = &placement.destination else {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };

@@ -321,6 +321,8 @@ fn fill_in(
         body.engine_quality = quality;
         body.audio_url = report.recording.as_ref().map(|_| Service::recording_link(id));
     }
+    let untrusted = body.engine_quality.as_ref().and_then(|quality| quality.untrusted_reason.as_deref());
+    body.own_faults = judge::own_faults(&report.timeline, notes.contains_key("voice_substituted"), untrusted);
     warnings.extend(report.warnings);
     for (key, value) in notes {
         doc.note(&key, value);

@@ -157,6 +157,9 @@ pub struct RunDoc {
     /// That its OUTBOUND agent is awaited has been told to webhooks.
     #[serde(default)]
     pub start_told: bool,
+    /// API key that queued it; `None` for runs of earlier releases.
+    #[serde(default)]
+    pub created_by: Option<Uuid>,
 }
 
 /// Results of a run by verdict.

@@ -29,6 +29,7 @@ mod issues;
 mod judging;
 mod keys;
 mod labels;
+mod ladder;
 mod legs;
 mod listening;
 mod lists;
@@ -41,6 +42,9 @@ mod notify;
 mod outcome;
 mod overdue;
 mod packing;
+mod page_file;
+mod page_key;
+mod peaks;
 mod phone_numbers;
 mod place;
 mod privacy;
@@ -50,6 +54,8 @@ mod push;
 mod rerun;
 mod results;
 mod retention;
+mod review;
+mod run_list;
 mod runs;
 mod scenarios;
 mod schedules;
@@ -59,6 +65,7 @@ mod summary;
 mod texts;
 mod trigger;
 mod trunks;
+mod turn_list;
 mod turns;
 mod usage;
 mod versions;
@@ -72,6 +79,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::EndReason;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::clock::Clock;
@@ -106,6 +114,7 @@ pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimul
 pub use self::internal::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted};
 pub use self::judging::ToJudge;
 pub use self::labels::LabelDeleted;
+pub use self::ladder::Ladder;
 pub use self::legs::{Leg, Reached, Turn};
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
@@ -114,10 +123,15 @@ pub use self::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
 pub use self::noises::{NoiseDeleted, NoiseSource};
 pub use self::overdue::EVALUATION_MS;
 pub use self::packing::{Packing, Track};
+pub use self::page_file::CallFile;
+pub use self::page_key::PageDoor;
+pub use self::peaks::{Levels, PeakStretch, Zoom};
 pub use self::phone_numbers::{NumberAdded, NumberReleased};
 pub use self::place::{Obstacle, Placed, Placer, Sounds, TextPlaced};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::retention::Cleared;
+pub use self::review::{Reviewed, Reviews};
+pub use self::run_list::{ListedRun, ResultChange, RunChanges, RunPage, RunQuery};
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
 pub use self::scenarios::{ScenarioDeleted, ScenarioList, Validated};
 pub use self::schedules::{ScheduleDeleted, ScheduleList};
@@ -125,6 +139,7 @@ pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
 pub use self::sms::{SmsQueued, Terminated};
 pub use self::summary::RunTold;
 pub use self::texts::TextNews;
+pub use self::turn_list::TurnList;
 pub use self::usage::SpendAllowed;
 pub use self::versions::{VersionDeleted, VersionLabels};
 pub use self::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
@@ -163,6 +178,11 @@ pub trait LiveCalls: Send + Sync {
     /// The state of a result has changed and is stored.
     fn changed(&self, result_id: i64) {
         let _ = result_id;
+    }
+
+    /// Changes with every stored change of a result's state; `None` when this process makes no calls.
+    fn any_change(&self) -> Option<watch::Receiver<u64>> {
+        None
     }
 
     /// True when as many calls run in this process as may.

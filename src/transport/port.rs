@@ -69,9 +69,9 @@ pub enum Lookup {
 pub struct MediaPlan {
     /// Parameters of the leg.
     pub media: MediaParams,
-    /// Where RTP goes to and comes from.
+    /// Address that RTP goes to and comes from.
     pub rtp: SocketAddr,
-    /// Where RTCP goes to and comes from. It is `rtp` where both share a port (RFC 5761).
+    /// Address that RTCP goes to and comes from. It is `rtp` where both share a port (RFC 5761).
     pub rtcp: SocketAddr,
     /// The handshake that the keys come from; `None`: there is none.
     pub handshake: Option<Expected>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::ending::{EndReason, Ending, RemoteEnd};
 use super::event::{Code, Event};
-use super::spec::Phrases;
+use super::spec::{CutIn, Phrases};
 use crate::frame::{Frame, SILENCE, Sample};
 use crate::leg::LegParams;
 use crate::rtp::srtp::SrtpParams;
@@ -440,6 +440,8 @@ pub struct Move {
     pub then: Then,
     /// More parts of the same move follow.
     pub more: bool,
+    /// Words with which this side cuts into the other side's next turn.
+    pub cut: Option<CutIn>,
     /// Notes for the timeline (`late_first_token`, `fallback_speaker`, `answer_broke_off`): each is told once, when the move is made.
     pub notes: Vec<&'static str>,
 }

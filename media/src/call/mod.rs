@@ -83,6 +83,8 @@ pub struct Call {
     other: Other,
     plan: Option<Plan>,
     cut: Option<Cut>,
+    /// Words for a fixed time in the other side's next turn.
+    wanted_cut: Option<CutIn>,
     overlap: Option<Overlap>,
     keywords: Vec<barge_in::KeywordClip>,
     cuts: u32,
@@ -153,6 +155,7 @@ impl Call {
             other: Other::default(),
             plan: None,
             cut: None,
+            wanted_cut: spec.cut.clone(),
             overlap: None,
             keywords: Vec::new(),
             cuts: 0,

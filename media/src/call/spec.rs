@@ -6,6 +6,15 @@ use crate::connection::ConnectionSpec;
 use crate::impair::AudioQuality;
 use crate::seed::Seed;
 
+/// Words at a fixed time in the other side's turn.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CutIn {
+    /// Milliseconds from the true onset of the other side's turn.
+    pub after_ms: u32,
+    /// Words, said exactly and to their end.
+    pub say: String,
+}
+
 /// One simulated conversation, described.
 #[derive(Clone, Debug)]
 pub struct CallSpec {
@@ -17,6 +26,8 @@ pub struct CallSpec {
     pub opening: Opening,
     /// When the call cuts into the other side's speech.
     pub interruption: Interruption,
+    /// Words with which the call cuts into the other side's first turn.
+    pub cut: Option<CutIn>,
     /// Sounds while the other side speaks that ask for no reaction.
     pub probes: ProbeRates,
     /// Scripted answers, in the order in which they are tested.
@@ -291,6 +302,7 @@ impl Default for CallSpec {
             turn: TurnSpec::default(),
             opening: Opening::Listen { open_after_ms: Some(10_000) },
             interruption: Interruption::None,
+            cut: None,
             probes: ProbeRates::default(),
             script: Vec::new(),
             script_ordered: false,

@@ -62,16 +62,22 @@ impl EndpointConfig {
     /// Contact of this side for a dialog over this transport; `secure`: the dialog is of a `sips:` address, and needs no
     /// parameter (RFC 3261 8.1.1.8, RFC 5630 5.1.1.1).
     pub(crate) fn contact(&self, user: &str, transport: Transport, secure: bool) -> String {
-        let at = if user.is_empty() { "" } else { "@" };
-        if secure {
-            return format!("<sips:{user}{at}{}>", self.address(Transport::Tls));
-        }
+        let transport = if secure { Transport::Tls } else { transport };
+        EndpointConfig::contact_of(self.address(transport), user, transport, secure, "")
+    }
+
+    /// Returns the Contact of `user` at an address of this side, with `more` parameters.
+    pub(crate) fn contact_of(at: SocketAddr, user: &str, transport: Transport, secure: bool, more: &str) -> String {
+        let mark = if user.is_empty() { "" } else { "@" };
         let parameter = match transport {
             Transport::Udp => "",
             Transport::Tcp => ";transport=tcp",
             Transport::Tls => ";transport=tls",
         };
-        format!("<sip:{user}{at}{}{parameter}>", self.address(transport))
+        match secure {
+            true => format!("<sips:{user}{mark}{at}{more}>"),
+            false => format!("<sip:{user}{mark}{at}{parameter}{more}>"),
+        }
     }
 }
 
@@ -103,8 +109,8 @@ impl Endpoint {
             client.by_size = true;
             client.move_to(now, Hop::new(Transport::Tcp, client.to.address), tcp);
         }
-        self.send(client.to.clone(), client.bytes.clone());
         self.clients.insert(key.clone(), client);
+        self.send_client(&key);
         self.reschedule(Owner::Client(key.clone()));
         key
     }
@@ -129,9 +135,19 @@ impl Endpoint {
         }
     }
 
+    /// Takes the connection that a request went over, by the name of its transaction ([`Output::Send`]). `is_new`: it was opened for
+    /// this request, which therefore does not go once more when the connection is closed.
+    pub fn sent_over(&mut self, request: &str, connection: ConnectionId, is_new: bool) {
+        if let Some(client) = self.clients.get_mut(request)
+            && client.to.transport.is_reliable()
+        {
+            client.to.connection = Some(connection);
+            client.sent_again |= is_new;
+        }
+    }
+
     /// A connection is closed. Calls that live on it are told, and requests that wait for an answer by it fail; one that went by
-    /// an older connection and of which nothing was heard goes once more, by a new one. A request that opened the connection and
-    /// of which nothing was heard is not known to live on it: [`Endpoint::unreachable`] makes that fail.
+    /// an older connection and of which nothing was heard goes once more, by a new one.
     pub fn connection_lost(&mut self, now: Time, connection: ConnectionId) {
         for server in self.servers.values_mut() {
             server.to.forget(connection);
@@ -145,7 +161,9 @@ impl Endpoint {
             self.call_cut_off(now, call);
         }
         for key in waiting {
-            if self.clients.get(&key).is_some_and(Client::open) && !self.send_once_more(&key) {
+            let Some(client) = self.clients.get(&key).filter(|client| client.open()) else { continue };
+            let is_unanswered = client.unanswered();
+            if !(self.send_once_more(&key) || is_unanswered && self.fall_back(now, &key)) {
                 self.fail(now, &key, Failure::ConnectionLost);
             }
         }
@@ -164,8 +182,7 @@ impl Endpoint {
         }
         client.by_size = false;
         client.move_to(now, Hop::udp(client.to.address), local);
-        let (to, bytes) = (client.to.clone(), client.bytes.clone());
-        self.send(to, bytes);
+        self.send_client(key);
         self.reschedule(Owner::Client(key.clone()));
         true
     }
@@ -180,8 +197,7 @@ impl Endpoint {
             return false;
         }
         client.sent_again = true;
-        let (to, bytes) = (client.to.clone(), client.bytes.clone());
-        self.send(to, bytes);
+        self.send_client(key);
         true
     }
 
@@ -218,8 +234,8 @@ impl Endpoint {
     }
 }
 
-/// True for two names of the same place, over whatever connection.
+/// True for two names of the same place, over whatever connection. A place of TLS is also the name that its certificate needs.
 fn is_same(one: &Hop, other: &Hop) -> bool {
-    let names = one.server_name.as_ref().zip(other.server_name.as_ref());
-    (one.transport, one.address) == (other.transport, other.address) && names.is_none_or(|(one, other)| one == other)
+    let is_named_so = one.transport != Transport::Tls || one.server_name == other.server_name;
+    (one.transport, one.address) == (other.transport, other.address) && is_named_so
 }

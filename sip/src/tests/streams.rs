@@ -2,6 +2,7 @@
 
 use super::calls::{answers, bobs_call};
 use super::{Scripted, answer_to, sdp_body};
+use crate::endpoint::Output;
 use crate::message::{Message, Method, Request};
 use crate::parse::parse;
 use crate::testing::{Pair, Party, invite_to, listener, offer};
@@ -291,6 +292,42 @@ fn a_request_by_a_dead_connection_goes_once_more_by_a_new_one() {
     stage.wait(80_000);
     stage.quiet();
     assert!(stage.endpoint.is_idle());
+}
+
+#[test]
+fn an_invite_by_a_pooled_connection_that_is_dead_goes_once_more() {
+    let check = |is_new: bool| {
+        let mut stage = Scripted::speaking_all();
+        let hop = Hop::new(Transport::Tcp, stage.far);
+        let invite = Invite { destination: hop.clone(), ..invite_to("sip:bob@b.example", stage.far) };
+        stage.endpoint.invite(stage.now, invite);
+        let Some(Output::Send { to, bytes, request: Some(request) }) = stage.endpoint.poll() else {
+            panic!("an INVITE")
+        };
+        assert_eq!(to, hop);
+        stage.endpoint.sent_over(&request, ConnectionId(7), is_new);
+        stage.endpoint.connection_lost(stage.now, ConnectionId(7));
+        let Some(output) = stage.endpoint.poll() else { panic!("it goes on, or fails") };
+        match output {
+            Output::Send { to, bytes: again, request: Some(named) } => {
+                assert!(!is_new && to == hop && again == bytes && named == request);
+                // The second connection was made for it: its loss ends the call.
+                stage.endpoint.sent_over(&request, ConnectionId(8), true);
+                stage.endpoint.connection_lost(stage.now, ConnectionId(8));
+                stage.pump();
+            }
+            Output::Event(_, event) => {
+                assert!(is_new);
+                stage.events.push(event);
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!((stage.end().kind, stage.end().text.as_str()), (EndKind::NotReachable, "Connection lost"));
+        stage.wait(80_000);
+        assert!(stage.endpoint.is_idle());
+    };
+    check(true);
+    check(false);
 }
 
 #[test]

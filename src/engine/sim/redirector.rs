@@ -59,7 +59,7 @@ impl Redirector {
         let mut sent = Vec::new();
         while let Some(output) = self.endpoint.poll() {
             match output {
-                Output::Send { to, bytes } => sent.push(Datagram { from: self.address, to: to.address, bytes }),
+                Output::Send { to, bytes, .. } => sent.push(Datagram { from: self.address, to: to.address, bytes }),
                 Output::Event(key, CallEvent::Incoming { .. }) => self.plan(key),
                 Output::Event(..) => {}
             }

@@ -8,15 +8,18 @@ use std::time::Duration;
 
 use ringer_sip::framing::{Frame, Framer, Opened, PING, PONG};
 use ringer_sip::{Hop, Time, Transport};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::line::{Event, Newcomer, StreamNews};
+use super::line::{Event, HostCount, StreamNews};
 use super::tls::{Tls, explain};
 use crate::clock::monotonic;
 
+/// Longest time for which sent bytes may stay unacknowledged (RFC 5482): below Timer B, so that a request can go once more.
+const USER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
 /// Keep-alives that may wait to be written; more are left out.
@@ -39,6 +42,8 @@ pub struct Patience {
     pub write: Duration,
     /// Nothing goes over the connection, and no call needs it.
     pub idle: Duration,
+    /// First message of a connection that the other side has opened.
+    pub first: Duration,
     /// Distance of pings on connections that this side has opened (RFC 5626 4.4.1).
     pub ping: Duration,
     /// Answer to a ping, where the other side has ever answered one.
@@ -54,6 +59,7 @@ impl Default for Patience {
             message: seconds(10),
             write: seconds(10),
             idle: seconds(600),
+            first: seconds(30),
             ping: seconds(25),
             pong: seconds(10),
         }
@@ -72,7 +78,7 @@ pub(super) struct Task {
     pub events: mpsc::Sender<Event>,
     pub patience: Patience,
     /// Of a connection from which no message came yet.
-    pub newcomer: Option<Newcomer>,
+    pub newcomer: Option<HostCount>,
 }
 
 /// A stream of either kind.
@@ -110,8 +116,14 @@ async fn open(to: SocketAddr, local: Option<SocketAddr>) -> io::Result<TcpStream
         socket.bind(SocketAddr::new(local.ip(), 0))?;
     }
     let stream = socket.connect(to).await?;
-    stream.set_nodelay(true)?;
+    prepare(&stream)?;
     Ok(stream)
+}
+
+/// Sets what every connection needs: nothing waits to be sent, and a peer that is gone is noticed.
+pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    SockRef::from(stream).set_tcp_user_timeout(Some(USER_TIMEOUT))
 }
 
 fn now() -> Time {
@@ -119,6 +131,7 @@ fn now() -> Time {
 }
 
 /// State that reading, writing and waiting share.
+#[derive(Default)]
 struct Shared {
     /// Latest bytes that keep the connection, on the monotonic clock.
     used_ns: AtomicU64,
@@ -126,6 +139,8 @@ struct Shared {
     pongs: AtomicU64,
     /// The other side has answered a ping.
     is_answering: AtomicBool,
+    /// A message has come.
+    has_message: AtomicBool,
 }
 
 impl Task {
@@ -133,12 +148,13 @@ impl Task {
     pub(super) async fn run(&mut self, stream: Box<dyn Stream>) -> String {
         let (reader, writer) = tokio::io::split(stream);
         let (keep_alive, keep_alives) = mpsc::channel(KEEP_ALIVES);
-        let shared = Shared { used_ns: now().0.into(), pongs: 0.into(), is_answering: AtomicBool::new(false) };
+        let shared = Shared { used_ns: now().0.into(), pongs: 0.into(), ..Shared::default() };
         let Task { hop, opened, queue, queued, held, events, patience, newcomer } = self;
         let link = Link { hop, opened: *opened, held, events, patience, shared: &shared };
         tokio::select! {
             why = link.read_messages(reader, &keep_alive, newcomer) => why,
             why = link.write(writer, queue, queued, keep_alives) => why,
+            why = link.wait_for_first() => why,
             why = link.ping(&keep_alive) => why,
             why = link.rest() => why,
         }
@@ -160,7 +176,7 @@ impl Link<'_> {
         &self,
         mut reader: ReadHalf<Box<dyn Stream>>,
         keep_alive: &mpsc::Sender<&'static [u8]>,
-        newcomer: &mut Option<Newcomer>,
+        newcomer: &mut Option<HostCount>,
     ) -> String {
         let (mut framer, mut buffer) = (Framer::new(self.opened), vec![0; READ_BYTES]);
         loop {
@@ -191,6 +207,7 @@ impl Link<'_> {
                     Ok(None) => break,
                     Ok(Some(Frame::Message(bytes))) => {
                         self.touch();
+                        self.shared.has_message.store(true, Ordering::Relaxed);
                         *newcomer = None;
                         let news = StreamNews::Message { from: self.hop.clone(), bytes };
                         if self.events.send(Event::News(news)).await.is_err() {
@@ -203,6 +220,17 @@ impl Link<'_> {
                 }
             }
         }
+    }
+
+    /// Ends a connection of the other side from which no message comes in time, whatever else does.
+    async fn wait_for_first(&self) -> String {
+        if self.opened == Opened::There {
+            sleep(self.patience.first).await;
+            if !self.shared.has_message.load(Ordering::Relaxed) {
+                return format!("no message came in {:?}", self.patience.first);
+            }
+        }
+        std::future::pending().await
     }
 
     async fn write(

@@ -1,11 +1,10 @@
 //! What a connection and the table of connections tell each other.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ringer_sip::framing::Opened;
 use ringer_sip::{ConnectionId, Hop};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -28,8 +27,6 @@ pub enum StreamNews {
         connection: ConnectionId,
         /// Place of its other side.
         hop: Hop,
-        /// True where this side opened it, so that messages without a connection went by it.
-        is_ours: bool,
         /// Reason, for a person.
         why: String,
     },
@@ -52,7 +49,6 @@ pub(super) enum Event {
 /// One connection, as the table knows it.
 pub(super) struct Line {
     pub hop: Hop,
-    pub opened: Opened,
     pub queue: mpsc::Sender<Vec<u8>>,
     pub queued: Arc<AtomicUsize>,
     pub held: Arc<()>,
@@ -60,26 +56,30 @@ pub(super) struct Line {
     pub cut: CancellationToken,
 }
 
-/// Numbers of connections from which no message came yet, by host.
-pub(super) type Newcomers = Arc<Mutex<HashMap<IpAddr, usize>>>;
+/// Numbers of connections by host (of IPv6: by network of 64 bits).
+pub(super) type HostCounts = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
-/// A connection from which no message came yet; counted until it is dropped.
-pub(super) struct Newcomer(Newcomers, IpAddr);
+/// A connection of a host; counted until it is dropped.
+pub(super) struct HostCount(HostCounts, IpAddr);
 
-impl Newcomer {
-    /// `None`: the host has as many as it may have.
-    pub fn new(all: &Newcomers, host: IpAddr) -> Option<Newcomer> {
+impl HostCount {
+    /// `None`: the host has `most` already.
+    pub fn new(all: &HostCounts, host: IpAddr, most: usize) -> Option<HostCount> {
+        let host = match host {
+            IpAddr::V4(_) => host,
+            IpAddr::V6(address) => Ipv6Addr::from(address.to_bits() >> 64 << 64).into(),
+        };
         let mut counts = all.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(host).or_default();
-        if *count >= MAX_NEWCOMERS {
+        if *count >= most {
             return None;
         }
         *count += 1;
-        Some(Newcomer(all.clone(), host))
+        Some(HostCount(all.clone(), host))
     }
 }
 
-impl Drop for Newcomer {
+impl Drop for HostCount {
     fn drop(&mut self) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(&self.1) {
@@ -88,5 +88,26 @@ impl Drop for Newcomer {
                 counts.remove(&self.1);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_as_many_connections_as_it_may() {
+        let counts = HostCounts::default();
+        let taken = |host: &str| HostCount::new(&counts, host.parse().expect("an address"), 2);
+        let (first, second) = (taken("192.0.2.1"), taken("192.0.2.1"));
+        assert!(first.is_some() && second.is_some() && taken("192.0.2.1").is_none() && taken("192.0.2.2").is_some());
+        drop(first);
+        assert!(taken("192.0.2.1").is_some());
+        let (first, second) = (taken("2001:db8::1"), taken("2001:db8::2:1"));
+        assert!(
+            first.is_some() && second.is_some() && taken("2001:db8::3").is_none() && taken("2001:db8:0:1::1").is_some()
+        );
+        drop((first, second));
+        assert!(counts.lock().expect("nobody panicked").len() <= 1);
     }
 }

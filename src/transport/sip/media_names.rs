@@ -8,11 +8,20 @@ use ringer_sip::sdp::Negotiated;
 
 use crate::provider::guard::Blocked;
 
-/// Most events of a dialog that wait for a name; with one more it counts as not found.
+/// Most events that wait for a name; with one more it counts as not found.
 const MOST_WAITING: usize = 64;
 
 /// Result of looking a name up.
 pub type Found = Result<IpAddr, Blocked>;
+
+/// One of the dialogs of a call.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Dialog {
+    /// The dialog of the call itself.
+    Call,
+    /// The dialog with the target of a transfer.
+    Target,
+}
 
 /// The host names of one call's media.
 #[derive(Debug, Default)]
@@ -21,7 +30,7 @@ pub(super) struct Names {
     known: Option<(String, Found)>,
     /// The name that is being looked up.
     wanted: Option<String>,
-    waiting: VecDeque<CallEvent>,
+    waiting: VecDeque<(Dialog, CallEvent)>,
 }
 
 impl Names {
@@ -41,13 +50,13 @@ impl Names {
     }
 
     /// Keeps an event for later. Returns false where too many wait: the name is then to be given up.
-    pub fn keep(&mut self, event: CallEvent) -> bool {
-        self.waiting.push_back(event);
+    pub fn keep(&mut self, of: Dialog, event: CallEvent) -> bool {
+        self.waiting.push_back((of, event));
         self.waiting.len() <= MOST_WAITING
     }
 
     /// Takes the result of the look-up. Returns the events that waited for it, in order.
-    pub fn take_result(&mut self, found: Found) -> VecDeque<CallEvent> {
+    pub fn take_result(&mut self, found: Found) -> VecDeque<(Dialog, CallEvent)> {
         self.known = self.wanted.take().map(|host| (host, found));
         std::mem::take(&mut self.waiting)
     }
@@ -57,10 +66,12 @@ impl Names {
         self.known.as_ref().and_then(|(host, found)| Some((host.clone(), (*found).ok()?)))
     }
 
-    /// Forgets what waits: the call is over.
-    pub fn forget(&mut self) {
-        self.wanted = None;
-        self.waiting.clear();
+    /// Forgets the events of a dialog that is over. Nothing is looked up for it any more.
+    pub fn forget(&mut self, of: Dialog) {
+        self.waiting.retain(|(waiting, _)| *waiting != of);
+        if self.waiting.is_empty() {
+            self.wanted = None;
+        }
     }
 
     /// Returns the agreement with the address in the place of the name.

@@ -15,7 +15,7 @@ use ringer_sip::{CallEnd, CallEvent, CallKey, EndKind, Endpoint, Hop, Reach, Tim
 
 use self::branches::Branches;
 use self::media::negotiate;
-use super::media_names::{Found, Names};
+use super::media_names::{Dialog, Found, Names};
 use super::sdp;
 use super::transfer::Transfers;
 use crate::provider::guard::{Blocked, Guard};
@@ -244,19 +244,26 @@ impl SipPort {
     /// Takes an event of the dialog. One that names its media by a host name waits until that is looked up, and so do those behind it;
     /// but nothing waits once the call is over.
     pub fn receive(&mut self, event: CallEvent) {
+        self.receive_of(Dialog::Call, event);
+    }
+
+    fn receive_of(&mut self, of: Dialog, event: CallEvent) {
         if matches!(event, CallEvent::Ended(_)) {
-            self.names.forget();
+            self.names.forget(of);
         } else if self.names.is_looking() {
-            if !self.names.keep(event) {
+            if !self.names.keep(of, event) {
                 self.media_found(Err(Blocked::NoAddress));
             }
             return;
         } else if let Some(host) = self.media_host(&event).filter(|host| self.looks_for(host)) {
             tracing::debug!(host, "the name of the media is looked up");
-            self.names.keep(event);
+            self.names.keep(of, event);
             return;
         }
-        self.take(event);
+        match of {
+            Dialog::Call => self.take(event),
+            Dialog::Target => self.take_target(event),
+        }
     }
 
     /// Takes the address of the name that [`PortOutput::LocateMedia`] asks for, and goes on with what waited for it.
@@ -265,13 +272,19 @@ impl SipPort {
             return;
         }
         let waited = self.names.take_result(found);
+        let is_for = |dialog| waited.iter().any(|(of, _)| *of == dialog);
         if let Some((host, address)) = self.names.address() {
-            self.send(SipOrder::KnowHost(host, address));
+            if self.is_answering || is_for(Dialog::Call) {
+                self.send(SipOrder::KnowHost(host.clone(), address));
+            }
+            if is_for(Dialog::Target) {
+                self.send_target(SipOrder::KnowHost(host, address));
+            }
         }
         if std::mem::take(&mut self.is_answering) {
             self.answer();
         }
-        waited.into_iter().for_each(|event| self.receive(event));
+        waited.into_iter().for_each(|(of, event)| self.receive_of(of, event));
     }
 
     fn take(&mut self, event: CallEvent) {

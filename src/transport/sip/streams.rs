@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,8 +19,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 pub use super::connection::Patience;
-use super::connection::{Stream, Task, connect};
-use super::line::{Event, Line, Newcomer, Newcomers};
+use super::connection::{Stream, Task, connect, prepare};
+use super::line::{Event, HostCount, HostCounts, Line};
 pub use super::line::{MAX_NEWCOMERS, StreamNews};
 use super::tls::{Tls, TlsSettings, explain};
 use crate::config::SipListen;
@@ -28,8 +28,12 @@ use crate::tasks::Tasks;
 
 /// Connections at a time, in and out.
 pub const MAX_CONNECTIONS: usize = 1000;
+/// Connections at a time that the other sides have opened; the others are kept for those that this side opens.
+const MAX_ACCEPTED: usize = 800;
+/// Connections at a time that one host has opened (of IPv6: its network of 64 bits).
+const MAX_OF_HOST: usize = 500;
 /// Messages that may wait to be written to one connection.
-const QUEUE_MESSAGES: usize = 256;
+const QUEUE_MESSAGES: usize = 4096;
 /// Bytes that may wait to be written to one connection.
 const QUEUE_BYTES: usize = 1024 * 1024;
 /// News of connections that may wait; then nothing more is read from them.
@@ -61,13 +65,24 @@ struct Shop {
     next: Arc<AtomicU64>,
     /// Connections at a time.
     count: Arc<AtomicUsize>,
-    newcomers: Newcomers,
+    /// Connections that the other sides have opened.
+    accepted: Arc<AtomicUsize>,
+    by_host: HostCounts,
+    /// Connections from which no message came yet.
+    newcomers: HostCounts,
     patience: Patience,
     tasks: Tasks,
 }
 
-/// A place among [`MAX_CONNECTIONS`]; given back when it is dropped.
+/// A place among those that there are at most; given back when it is dropped.
 struct Room(Arc<AtomicUsize>);
+
+impl Room {
+    fn take(count: &Arc<AtomicUsize>, most: usize) -> Option<Room> {
+        let room = Room(count.clone());
+        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(room)
+    }
+}
 
 impl Drop for Room {
     fn drop(&mut self) {
@@ -87,6 +102,8 @@ impl Streams {
             events: sender,
             next: Arc::new(AtomicU64::new(1)),
             count: Arc::default(),
+            accepted: Arc::default(),
+            by_host: Arc::default(),
             newcomers: Arc::default(),
             patience,
             tasks: tasks.clone(),
@@ -113,22 +130,22 @@ impl Streams {
     }
 
     /// Sends a message by the connection of `to`, else by one to its address, which is made where there is none. Returns the
-    /// connection; `None` where none can be made, of which [`Streams::next`] tells.
-    pub fn send(&mut self, to: &Hop, bytes: Vec<u8>) -> Option<ConnectionId> {
+    /// connection, and true where it was made for this message; `None` where none can be made, of which [`Streams::next`] tells.
+    pub fn send(&mut self, to: &Hop, bytes: Vec<u8>) -> Option<(ConnectionId, bool)> {
         let place = (to.transport, to.address, to.server_name.clone());
         let own =
             to.connection.filter(|own| self.lines.get(own).is_some_and(|line| line.hop.transport == to.transport));
         let known = own.or_else(|| self.by_place.get(&place).copied());
-        let connection = match known {
-            Some(known) => known,
-            None => self.open(to, place)?,
+        let (connection, is_new) = match known {
+            Some(known) => (known, false),
+            None => (self.open(to, place)?, true),
         };
         let line = self.lines.get(&connection)?;
         let before = line.queued.fetch_add(bytes.len(), Ordering::Relaxed);
         if before + bytes.len() > QUEUE_BYTES || line.queue.try_send(bytes).is_err() {
             line.cut.cancel();
         }
-        Some(connection)
+        Some((connection, is_new))
     }
 
     /// Keeps a connection open; `None` where it is gone.
@@ -163,7 +180,7 @@ impl Streams {
                     self.by_place.remove(&place);
                 }
                 self.ready.push_back(match is_up {
-                    true => StreamNews::Lost { connection, hop, is_ours: line.opened == Opened::Here, why },
+                    true => StreamNews::Lost { connection, hop, why },
                     false => StreamNews::Unreachable { to: Hop { connection: None, ..hop }, why },
                 });
             }
@@ -218,13 +235,17 @@ async fn run(task: &mut Task, stream: Box<dyn Stream>, cut: &CancellationToken) 
 
 impl Shop {
     fn room(&self) -> Option<Room> {
-        let room = Room(self.count.clone());
-        let before = self.count.fetch_add(1, Ordering::Relaxed);
-        (before < MAX_CONNECTIONS).then_some(room)
+        Room::take(&self.count, MAX_CONNECTIONS)
+    }
+
+    /// Returns the places of a connection that `host` has opened; `None`: there are too many.
+    fn place(&self, host: IpAddr) -> Option<(Room, Room, HostCount)> {
+        let accepted = Room::take(&self.accepted, MAX_ACCEPTED)?;
+        Some((accepted, self.room()?, HostCount::new(&self.by_host, host, MAX_OF_HOST)?))
     }
 
     /// Returns both ends of a new connection.
-    fn line(&self, hop: Hop, opened: Opened, newcomer: Option<Newcomer>) -> (Line, Task) {
+    fn line(&self, hop: Hop, opened: Opened, newcomer: Option<HostCount>) -> (Line, Task) {
         let connection = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed));
         let hop = Hop { connection: Some(connection), ..hop };
         let (sender, queue) = mpsc::channel(QUEUE_MESSAGES);
@@ -239,7 +260,7 @@ impl Shop {
             patience: self.patience,
             newcomer,
         };
-        (Line { hop, opened, queue: sender, queued, held, cut: CancellationToken::new() }, task)
+        (Line { hop, queue: sender, queued, held, cut: CancellationToken::new() }, task)
     }
 
     async fn accept(self, listener: TcpListener, acceptor: Option<TlsAcceptor>) {
@@ -253,20 +274,23 @@ impl Shop {
                 }
             };
             let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-            let (Some(room), Some(newcomer)) = (self.room(), Newcomer::new(&self.newcomers, peer.ip())) else {
+            let newcomer = HostCount::new(&self.newcomers, peer.ip(), MAX_NEWCOMERS);
+            let (Some(places), Some(newcomer)) = (self.place(peer.ip()), newcomer) else {
                 tracing::debug!(%peer, "a SIP connection is refused: there are too many");
                 continue;
             };
             let (shop, acceptor) = (self.clone(), acceptor.clone());
             self.tasks.spawn("SIP connection", async move {
-                let _room = room;
+                let _places = places;
                 shop.serve(socket, peer, newcomer, acceptor).await;
             });
         }
     }
 
-    async fn serve(self, socket: TcpStream, peer: SocketAddr, newcomer: Newcomer, acceptor: Option<TlsAcceptor>) {
-        let _ = socket.set_nodelay(true);
+    async fn serve(self, socket: TcpStream, peer: SocketAddr, newcomer: HostCount, acceptor: Option<TlsAcceptor>) {
+        if let Err(error) = prepare(&socket) {
+            return tracing::debug!(%peer, %error, "a SIP connection ended at once");
+        }
         let transport = if acceptor.is_some() { Transport::Tls } else { Transport::Tcp };
         let stream: Box<dyn Stream> = match acceptor {
             None => Box::new(socket),

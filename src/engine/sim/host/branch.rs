@@ -74,7 +74,7 @@ impl Branch {
         let mut sent = Vec::new();
         while let Some(output) = self.endpoint.poll() {
             match output {
-                ringer_sip::Output::Send { to, bytes } if !self.is_lost => {
+                ringer_sip::Output::Send { to, bytes, .. } if !self.is_lost => {
                     sent.push(Datagram { from: self.address, to: to.address, bytes });
                 }
                 ringer_sip::Output::Send { .. } => {}

@@ -37,7 +37,7 @@ impl Host {
     pub(super) fn drain_sip(&mut self, now: Time) {
         while let Some(output) = self.endpoint.poll() {
             match output {
-                ringer_sip::Output::Send { to, bytes } => self.send_sip(now, to.address, bytes),
+                ringer_sip::Output::Send { to, bytes, .. } => self.send_sip(now, to.address, bytes),
                 ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),
             }
         }
@@ -151,7 +151,8 @@ impl Host {
     }
 
     fn locate(&mut self, now: Time, address: &Address, lookup: Lookup) {
-        let found = self.runtime.block_on(address.hops(&Resolver::default(), &self.destination.guard()));
+        let resolver = Resolver::default().for_transports(&[ringer_sip::Transport::Udp]);
+        let found = self.runtime.block_on(address.hops(&resolver, &self.destination.guard()));
         match lookup {
             Lookup::Redirect => self.order(now, SipOrder::Resolved(found.unwrap_or_default())),
             Lookup::TargetRedirect => self.order_target(now, SipOrder::Resolved(found.unwrap_or_default())),
@@ -191,7 +192,7 @@ impl Host {
         }
         while let Some(output) = self.endpoint.poll() {
             match output {
-                ringer_sip::Output::Send { to, bytes } => self.send_sip(now, to.address, bytes),
+                ringer_sip::Output::Send { to, bytes, .. } => self.send_sip(now, to.address, bytes),
                 // The end that this side asked for is no news to its Call.
                 ringer_sip::Output::Event(..) if ends => {}
                 ringer_sip::Output::Event(key, event) => self.sip_event(now, key, event),

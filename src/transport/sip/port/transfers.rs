@@ -7,6 +7,7 @@ use ringer_sip::{CallEnd, CallEvent, EndKind, Hop};
 use super::{INCOMPATIBLE, NORMAL, SipOrder, SipPort};
 use crate::config::Refer;
 use crate::transport::port::{Lookup, PortOutput, ToPeer};
+use crate::transport::sip::media_names::Dialog;
 use crate::transport::sip::transfer::{
     Forwarding, MOST_TRANSFERS, Open, Step, TargetCall, Transfers, for_people, may_go, plain, read_target,
 };
@@ -131,6 +132,12 @@ impl SipPort {
 
     /// Takes an event of the dialog with the target of a transfer.
     pub fn receive_target(&mut self, event: CallEvent) {
+        if self.calls_target() {
+            self.receive_of(Dialog::Target, event);
+        }
+    }
+
+    pub(super) fn take_target(&mut self, event: CallEvent) {
         if !self.calls_target() {
             return;
         }
@@ -173,7 +180,7 @@ impl SipPort {
         }
     }
 
-    fn send_target(&mut self, order: SipOrder) {
+    pub(super) fn send_target(&mut self, order: SipOrder) {
         self.out.push_back(PortOutput::Send(ToPeer::Target(order)));
     }
 }

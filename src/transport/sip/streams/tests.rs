@@ -131,15 +131,16 @@ async fn one_connection_carries_everything_both_ways() {
         let mut caller = side(host, &authority.trusting(), Patience::default(), &tasks).await;
         let tcp = Hop::new(Transport::Tcp, callee.local().tcp.expect("it listens"));
         for to in [tcp, tls_hop(&callee, None)] {
-            let (first, second) = (caller.send(&to, message(1)), caller.send(&to, message(2)));
-            assert!(first.is_some() && first == second, "{to}");
+            let (first, is_new) = caller.send(&to, message(1)).expect("one is made");
+            assert!(is_new && caller.send(&to, message(2)) == Some((first, false)), "{to}");
             let (from, one) = next_message(&mut callee).await;
             assert_eq!((from.transport, one), (to.transport, message(1)));
             let (again, two) = next_message(&mut callee).await;
             assert_eq!((&again, two), (&from, message(2)));
-            assert_eq!(callee.send(&from, message(3)), from.connection, "the answer goes back by it");
+            let back = callee.send(&from, message(3));
+            assert_eq!(back, from.connection.map(|own| (own, false)), "the answer goes back by it");
             let (back, three) = next_message(&mut caller).await;
-            assert_eq!((back.connection, back.address, three), (first, to.address, message(3)));
+            assert_eq!((back.connection, back.address, three), (Some(first), to.address, message(3)));
         }
     }
 }
@@ -273,7 +274,8 @@ async fn a_connection_of_garbage_is_closed_and_nothing_else() {
     ] {
         let (read, why) = tokio::join!(closed_after(address, bytes), next_loss(&mut callee));
         assert!(read.is_empty() && why.contains(expect), "{why}");
-        assert_eq!(caller.send(&to, message(2)), good, "another connection goes on");
+        let again = caller.send(&to, message(2));
+        assert_eq!(again, good.map(|(connection, _)| (connection, false)), "another connection goes on");
         assert_eq!(next_message(&mut callee).await.1, message(2));
     }
     // The message before what is garbage counts.
@@ -289,13 +291,14 @@ async fn a_reset_is_told_and_the_next_message_opens_another_connection() {
     let (mut caller, _) = plain(Patience::default(), &tasks).await;
     let listener = TcpListener::bind(loopback("127.0.0.1")).await.expect("a port is free");
     let to = Hop::new(Transport::Tcp, listener.local_addr().expect("it is bound"));
-    let first = caller.send(&to, message(1)).expect("one is made");
+    let (first, is_new) = caller.send(&to, message(1)).expect("one is made");
+    assert!(is_new);
     let (mut socket, _) = within("a connection", listener.accept()).await.expect("it comes");
     socket.read_exact(&mut [0; 20]).await.expect("it is open");
     socket.set_zero_linger().expect("it is open");
     drop(socket);
     match within("the end", caller.next()).await {
-        StreamNews::Lost { connection, hop, is_ours: true, why } => {
+        StreamNews::Lost { connection, hop, why } => {
             assert_eq!((connection, hop.address), (first, to.address));
             assert!(why.contains("reset"), "{why}");
         }
@@ -307,7 +310,7 @@ async fn a_reset_is_told_and_the_next_message_opens_another_connection() {
     let (mut socket, _) = within("a connection", listener.accept()).await.expect("it comes");
     let mut read = vec![0; message(2).len()];
     socket.read_exact(&mut read).await.expect("it is open");
-    assert!(second.is_some_and(|second| second != first) && read == message(2));
+    assert!(second.is_some_and(|(second, is_new)| second != first && is_new) && read == message(2));
 }
 
 #[tokio::test]
@@ -339,6 +342,20 @@ async fn who_shakes_no_hands_or_comes_too_often_is_turned_away() {
 }
 
 #[tokio::test]
+async fn a_connection_without_a_message_ends_although_it_is_kept_alive() {
+    let tasks = Tasks::new();
+    let (callee, address) = plain(Patience { first: SHORT, ..Patience::default() }, &tasks).await;
+    let mut socket = TcpStream::connect(address).await.expect("it listens");
+    let pinging = async {
+        let mut read = [0; 64];
+        while socket.write_all(b"\r\n\r\n").await.is_ok() && socket.read(&mut read).await.is_ok_and(|count| count > 0) {
+        }
+    };
+    within("the end", pinging).await;
+    drop(callee);
+}
+
+#[tokio::test]
 async fn pings_go_out_and_are_missed_only_where_they_were_answered() {
     let tasks = Tasks::new();
     let (ping, pong) = (Duration::from_millis(20), SHORT);
@@ -364,12 +381,12 @@ async fn who_takes_nothing_holds_nobody_up() {
     let deaf = TcpListener::bind(loopback("127.0.0.1")).await.expect("a port is free");
     let (to, other) =
         (Hop::new(Transport::Tcp, deaf.local_addr().expect("it is bound")), Hop::new(Transport::Tcp, address));
-    let first = caller.send(&to, message(0));
+    let first = caller.send(&to, message(0)).map(|(connection, _)| connection);
     let (mut socket, _) = within("a connection", deaf.accept()).await.expect("it comes");
     socket.read_exact(&mut vec![0; message(0).len()]).await.expect("it is open");
     let long = [&message(1)[..], &vec![b' '; 200_000]].concat();
     for _ in 0..200 {
-        if caller.send(&to, long.clone()) != first {
+        if caller.send(&to, long.clone()).map(|(connection, _)| connection) != first {
             break;
         }
     }
@@ -384,7 +401,7 @@ async fn a_connection_rests_unless_a_call_holds_it() {
     let (mut caller, _) = plain(Patience { idle: SHORT, ..Patience::default() }, &tasks).await;
     let (mut callee, address) = plain(Patience::default(), &tasks).await;
     let (held, other) = (Hop::new(Transport::Tcp, address), (Ipv4Addr::LOCALHOST, address.port()));
-    let connection = caller.send(&held, message(1)).expect("one is made");
+    let (connection, _) = caller.send(&held, message(1)).expect("one is made");
     let hold = caller.hold(connection).expect("it is there");
     let another = Hop { server_name: Some("other".into()), ..Hop::new(Transport::Tcp, other.into()) };
     caller.send(&another, message(2));
@@ -396,7 +413,7 @@ async fn a_connection_rests_unless_a_call_holds_it() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(caller.send(&held, message(3)), Some(connection));
+    assert_eq!(caller.send(&held, message(3)), Some((connection, false)));
     drop(hold);
     assert_eq!(next_loss(&mut caller).await, "nothing came or went for long");
 }

@@ -127,6 +127,37 @@ fn a_target_is_called_once_it_is_found_and_the_call_agrees() {
 }
 
 #[test]
+fn a_target_whose_media_are_at_a_host_name_is_looked_up() {
+    let named = |host: &str| {
+        let own = sdp::offer(&CODECS, [192, 0, 2, 1].into(), 4000, 1).session().to_string();
+        let theirs = own.replace("c=IN IP4 192.0.2.1", &format!("c=IN IP4 {host}"));
+        let media = ringer_sip::sdp::read_answer(&own, &theirs).expect("they agree");
+        CallEvent::Answered { code: 200, sdp: theirs, media, call_id: String::new(), tag: String::new() }
+    };
+    let mut port = calling();
+    port.receive_target(named("media.c.example"));
+    assert_eq!(outputs(&mut port), ["locate media media.c.example"]);
+    port.media_found(Ok([192, 0, 2, 9].into()));
+    let expect = [
+        "target: KnowHost(\"media.c.example\", 192.0.2.9)",
+        "call: Notify(200, true)",
+        "call: Hangup(16, \"Normal call clearing\")",
+        "switch",
+        "media to 192.0.2.9:4000",
+        "transferred: answered 200 true",
+    ];
+    assert_eq!(outputs(&mut port), expect);
+    // Without an address it is not followed, and the call goes on.
+    let mut port = calling();
+    port.receive_target(named("media.c.example"));
+    outputs(&mut port);
+    port.media_found(Err(crate::provider::guard::Blocked::NoAddress));
+    let told = outputs(&mut port);
+    assert!(told[0].contains("the host \"media.c.example\" of the media"), "{told:?}");
+    assert_eq!(told.last().map(String::as_str), Some("transferred: no_media 488 false"));
+}
+
+#[test]
 fn the_outcome_of_a_transfer_is_told_to_both() {
     let check = |event: CallEvent, expect: &[&str]| {
         let mut port = calling();
